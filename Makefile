@@ -1,0 +1,121 @@
+# The commands of this project; `make help` lists them. Needs Python 3.11 or later and make, nothing else.
+# What belongs here: how things are installed and started. What does not: what they do.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+JOBS ?= 2
+# Extra arguments for pytest: make unit ARGS="-k lease -x"
+ARGS ?=
+
+# Nothing here can reach a real AWS account by accident, whatever the caller's shell is logged in to.
+unexport AWS_PROFILE AWS_SESSION_TOKEN AWS_ROLE_ARN AWS_WEB_IDENTITY_TOKEN_FILE AWS_ENDPOINT_URL
+export AWS_ACCESS_KEY_ID := local
+export AWS_SECRET_ACCESS_KEY := local
+export AWS_DEFAULT_REGION := eu-central-1
+export AWS_REGION := eu-central-1
+export AWS_CONFIG_FILE := /dev/null
+export AWS_SHARED_CREDENTIALS_FILE := /dev/null
+export AWS_EC2_METADATA_DISABLED := true
+export SAM_CLI_TELEMETRY := 0
+
+TIERS := lint types unit simulation contract handlers deploy e2e
+# Rooms of tests/ with a tier of their own; `unit` is all the others, so that none is forgotten.
+OWN_TIER := simulation contract handlers deploy e2e
+
+.DEFAULT_GOAL := help
+.PHONY: help demo up test core build format clean install install-dev $(TIERS)
+.NOTPARALLEL:
+
+help:  ## this list
+	@grep -hE '^[a-z][a-z0-9 -]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+# ---- run it ------------------------------------------------------------------------------------------------
+
+demo: install  ## run 20 dinner sagas on the local AWS, kill workers on the way, print what happened
+	@exec $(BIN)/baton demo
+
+up: install  ## start the local AWS and keep it running for curl and the command line (Ctrl-C stops it)
+	@exec $(BIN)/baton up
+
+# ---- check it ------------------------------------------------------------------------------------------------
+
+test: install-dev  ## linters, types and every test
+	@rm -rf build/test && mkdir -p build/test
+	@start=$$(date +%s); for tier in $(TIERS); do \
+		printf '\n== %s\n' $$tier; \
+		$(MAKE) --no-print-directory $$tier || { printf '\n== %s failed; alone: make %s\n' $$tier $$tier; exit 1; }; \
+	done; $(BIN)/python .ci/summary.py build/test $$(( $$(date +%s) - start ))
+
+lint: install-dev  ## ruff: rules and format
+	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check . && echo "ruff: no problems"
+
+types: install-dev  ## mypy --strict
+	@$(BIN)/mypy
+
+# $(call pytest,tier,arguments): quiet, and leaves its counts for the summary of `make test`.
+pytest = $(BIN)/pytest -q --junit-xml=build/test/$(1).xml $(2) $(ARGS)
+
+unit: core install-dev  ## core (every branch), then runtime, architecture and all other fast tests
+	@$(call pytest,unit,-n $(JOBS) tests --ignore=tests/core $(OWN_TIER:%=--ignore=tests/%))
+
+core: install-dev  ## the pure core at 100 % branch coverage
+	@mkdir -p build && $(call pytest,core,-n $(JOBS) --cov --cov-report=term tests/core)
+
+simulation: install-dev  ## crashes, duplicates and reordering around every write, seeded
+	@$(call pytest,simulation,-n $(JOBS) tests/simulation)
+
+contract: install-dev  ## every port on memory, moto and the embedded AWS
+	@$(call pytest,contract,-n $(JOBS) tests/contract)
+
+handlers: install-dev  ## each function against the payloads in events/
+	@$(call pytest,handlers,-n $(JOBS) tests/handlers)
+
+deploy: install-dev  ## template, permissions, layers
+	@$(call pytest,deploy,-n $(JOBS) tests/deploy)
+
+e2e: install-dev  ## the whole deployment in processes of its own
+	@$(call pytest,e2e,tests/e2e)
+
+format: install-dev  ## let ruff mend what it can
+	@$(BIN)/ruff check --quiet --fix . ; $(BIN)/ruff format .
+
+# ---- build it --------------------------------------------------------------------------------------------------
+
+build: install-dev  ## `sam build` for Lambda (arm64, python3.13), without docker
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/sam build
+
+# The exact versions that the engine layer ships: a choice of constraints.txt, for Lambda's platform.
+layers/engine/requirements.txt: pyproject.toml constraints.txt | install-dev
+	@{ echo "# What the engine layer ships. Made by: make $@"; $(BIN)/uv pip compile --quiet pyproject.toml -c constraints.txt \
+		--python-version 3.13 --python-platform aarch64-manylinux_2_34 --no-header --no-annotate --no-emit-index-url; } >$@
+
+# ---- install it --------------------------------------------------------------------------------------------------
+# Stamps, so that nothing is installed twice until a dependency changes.
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input install --quiet -c constraints.txt
+INSTALLED := $(VENV)/installed
+LOG := $(VENV)/install.log
+
+install: $(INSTALLED)-local
+install-dev: $(INSTALLED)-dev
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Baton needs Python 3.11 or later; '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Another one: make PYTHON=python3.12 …"; exit 1; }
+	@$(PYTHON) -m venv --clear $(VENV) || { \
+		echo "'$(PYTHON) -m venv' failed; on Debian and Ubuntu: apt install python3-venv"; exit 1; }
+
+$(INSTALLED)-local: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing into $(VENV) …"
+	@$(PIP) -e '.[local]' >$(LOG) 2>&1 || { cat $(LOG); exit 1; }
+	@touch $@
+
+# What tests need includes what running needs, so this one stands for both.
+$(INSTALLED)-dev: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing into $(VENV), with the tools for tests …"
+	@$(PIP) -e '.[dev]' >$(LOG) 2>&1 || { cat $(LOG); exit 1; }
+	@touch $(INSTALLED)-local $@
+
+clean:  ## remove everything that was made here
+	@rm -rf $(VENV) build .aws-sam .baton .mypy_cache .pytest_cache .ruff_cache .hypothesis layers/engine/baton.egg-info
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,188 @@
+"""The HTTP side that both services share: one operation from the bytes to the answer.
+
+Belongs here: reading a request, honouring `Idempotency-Key`, delays, problem documents. Does not
+belong here: what an operation means; that is in table_stack and open_delivery.
+"""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import pydantic
+from starlette.requests import Request as HttpRequest
+from starlette.responses import JSONResponse, Response
+
+from examples.services.books import Books, Request
+
+MAX_BODY_BYTES = 64 * 1024
+
+Sleep = Callable[[float], Awaitable[None]]
+Body = TypeVar("Body", bound=pydantic.BaseModel)
+
+
+class Refusal(Exception):
+    """The operation was refused and nothing happened: `409`, `404` and the like."""
+
+    def __init__(self, status: int, title: str, detail: str, **more: Any) -> None:
+        super().__init__(f"{title}: {detail}")
+        self.status = status
+        self.body = {"type": "about:blank", "title": title, "status": status, "detail": detail}
+        self.body |= more
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an operation answers: a status and a JSON object."""
+
+    status: int
+    body: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class _Remembered:
+    fingerprint: str
+    request: int
+    answer: asyncio.Task[Answer]
+
+
+@dataclass(slots=True)
+class Desk:
+    """Receives requests for one service and writes them into its books.
+
+    `delays` is the time in seconds an operation takes. Its effect is carried out half-way, so that a
+    caller that dies while it waits has had its effect without having heard of it: the case that
+    idempotency keys exist for. With `honour_keys` off the service does what it is told every time.
+    """
+
+    books: Books
+    delays: Mapping[str, float]
+    honour_keys: bool = True
+    sleep: Sleep = asyncio.sleep
+    _remembered: dict[str, _Remembered] = field(default_factory=dict)
+
+    async def act(
+        self,
+        http: HttpRequest,
+        operation: str,
+        model: type[Body],
+        carry_out: Callable[[Request, Body], Answer],
+    ) -> Response:
+        """Answer an operation that has an effect; `carry_out` is called once per key."""
+        request = self._receive(http, operation)
+        try:
+            raw = await self._read(http)
+            body = _parse(model, raw)
+            if request.key is None or not self.honour_keys:
+                answer = await self._carry_out(request, body, carry_out)
+            else:
+                what = f"{http.url.path}\n{body.model_dump_json()}"
+                answer = await self._once(request, request.key, what, body, carry_out)
+        except Refusal as refusal:
+            return _refused(request, refusal)
+        request.status = answer.status
+        replayed = {"Idempotency-Replayed": "true"} if request.replay_of else {}
+        return JSONResponse(dict(answer.body), answer.status, headers=replayed)
+
+    async def look(
+        self,
+        http: HttpRequest,
+        operation: str,
+        model: type[Body],
+        find: Callable[[Body], Answer],
+    ) -> Response:
+        """Answer an operation that only looks something up."""
+        request = self._receive(http, operation)
+        try:
+            if http.method == "GET":
+                query = _parse(model, json.dumps(dict(http.query_params)).encode())
+            else:
+                query = _parse(model, await self._read(http))
+            await self.sleep(self.delays.get(operation, 0))
+            answer = find(query)
+        except Refusal as refusal:
+            return _refused(request, refusal)
+        request.status = answer.status
+        return JSONResponse(dict(answer.body), answer.status)
+
+    async def show_books(self, http: HttpRequest) -> Response:
+        """`GET /books`; with `?summary=1` the summary alone."""
+        document = self.books.document() | {"idempotency": self.honour_keys}
+        if http.query_params.get("summary"):
+            document = {k: v for k, v in document.items() if k not in ("effects", "requests")}
+        return JSONResponse(document)
+
+    async def health(self, http: HttpRequest) -> Response:
+        """`GET /health`."""
+        return JSONResponse({"status": "ok", "service": self.books.service})
+
+    def _receive(self, http: HttpRequest, operation: str) -> Request:
+        headers = http.headers
+        return self.books.receive(operation, headers.get("idempotency-key"), headers.get("traceparent"))
+
+    async def _read(self, http: HttpRequest) -> bytes:
+        raw = bytearray()
+        async for chunk in http.stream():
+            raw += chunk
+            if len(raw) > MAX_BODY_BYTES:
+                raise Refusal(413, "Body too large", f"The limit is {MAX_BODY_BYTES} bytes.")
+        return bytes(raw)
+
+    async def _once(
+        self,
+        request: Request,
+        key: str,
+        what: str,
+        body: Body,
+        carry_out: Callable[[Request, Body], Answer],
+    ) -> Answer:
+        fingerprint = hashlib.sha256(what.encode()).hexdigest()
+        known = self._remembered.get(key)
+        if known is not None:
+            if known.fingerprint != fingerprint:
+                raise Refusal(
+                    422,
+                    "Idempotency key used for something else",
+                    f"The key {key!r} was first used with another path or body.",
+                )
+            request.replay_of = known.request
+            # A first request that is still at work is waited for, never overtaken.
+            return await asyncio.shield(known.answer)
+        # A task of its own: a caller that hangs up half-way changes nothing about what happens.
+        work = asyncio.create_task(self._carry_out(request, body, carry_out))
+        self._remembered[key] = _Remembered(fingerprint, request.n, work)
+        try:
+            return await asyncio.shield(work)
+        except Refusal:
+            # Nothing happened, so nothing is remembered: the key may be used again.
+            del self._remembered[key]
+            raise
+
+    async def _carry_out(
+        self, request: Request, body: Body, carry_out: Callable[[Request, Body], Answer]
+    ) -> Answer:
+        delay = self.delays.get(request.operation, 0)
+        await self.sleep(delay / 2)
+        answer = carry_out(request, body)
+        await self.sleep(delay / 2)
+        return answer
+
+
+def _parse(model: type[Body], raw: bytes) -> Body:
+    try:
+        return model.model_validate_json(raw or b"{}")
+    except pydantic.ValidationError as error:
+        errors = [
+            {"path": "/" + "/".join(map(str, problem["loc"])), "message": problem["msg"]}
+            for problem in error.errors(include_url=False)
+        ]
+        status = 400 if error.errors()[0]["type"] == "json_invalid" else 422
+        listed = "; ".join(f"{problem['path']}: {problem['message']}" for problem in errors)
+        raise Refusal(status, "Not a valid request", listed, errors=errors) from error
+
+
+def _refused(request: Request, refusal: Refusal) -> Response:
+    request.status = refusal.status
+    return JSONResponse(refusal.body, refusal.status, headers={"Content-Type": "application/problem+json"})

@@ -1,0 +1,17 @@
+"""The reconciler function: one task of the state machine's run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from baton.wiring import make_reconciler
+
+_reconciler = make_reconciler()
+
+
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """`{"shard": i}` wakes what is due in a shard; `{"task": "dead-letters"}` looks at the queue."""
+    if event.get("task") == "dead-letters":
+        return {"dead_letters": _reconciler.watch_dead_letters()}
+    sweep = _reconciler.sweep(int(event["shard"]))
+    return {"shard": event["shard"], "woken": sweep.woken, "timed": sweep.timed, "more": sweep.more}

@@ -1,0 +1,28 @@
+"""The worker function: a batch of wakes from SQS, or direct ones, in; what must come again, out."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from baton.runtime.lease import Invocation
+from baton.runtime.worker import Delivery, answer
+from baton.wiring import make_worker
+
+_worker, _engine = make_worker()
+_loop = asyncio.Runner()
+_cold = [True]
+
+
+def handler(event: dict[str, Any], context: Any) -> Any:
+    """An SQS event with partial batch responses, or `{"wakes": [{"saga": key, "v": version}]}`."""
+    now = _engine.clock.now()
+    name = f"{context.aws_request_id}.{_engine.entropy.token(24)}"
+    invocation = Invocation(name, now, now + context.get_remaining_time_in_millis(), _cold[0])
+    _cold[0] = False
+    if "wakes" in event:
+        deliveries = [Delivery(str(i), json.dumps(wake)) for i, wake in enumerate(event["wakes"])]
+    else:
+        deliveries = [Delivery(record["messageId"], record["body"]) for record in event["Records"]]
+    return answer(_loop.run(_worker.handle(deliveries, invocation)))

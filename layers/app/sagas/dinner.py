@@ -1,0 +1,177 @@
+"""The tools of the evening out: tables at table-stack, deliveries at open-delivery.
+
+Belongs here: one function per thing that can be done, with the types of what goes in and comes out.
+Does not belong here: the order in which things are done (dinner.yaml), HTTP (outside).
+"""
+
+from datetime import datetime, timedelta
+from typing import Literal
+
+from pydantic import BaseModel
+
+from baton import Context, tool
+from sagas.outside import call
+
+TABLES = "table-stack"
+DELIVERY = "open-delivery"
+
+
+class Table(BaseModel):
+    """A table that is free."""
+
+    id: str
+    house: str
+    city: str
+    seats: int
+
+
+class FreeTables(BaseModel):
+    """The tables that are free at a time, the smallest that is large enough first."""
+
+    at: str
+    tables: list[Table]
+
+
+class Hold(BaseModel):
+    """A table kept for a quarter of an hour. `deposit_cents` is 0 where none is asked for."""
+
+    id: str
+    table: str
+    deposit_cents: int
+    expires_at: str
+
+
+class Deposit(BaseModel):
+    """A deposit that was paid."""
+
+    receipt: str
+    amount_cents: int
+
+
+class Booking(BaseModel):
+    """A table that is booked."""
+
+    code: str
+    table: str
+
+
+class Cancelled(BaseModel):
+    """Something that was called off. Orders are paid on delivery and refund nothing."""
+
+    id: str
+    status: str
+    refunded_cents: int = 0
+
+
+class Quote(BaseModel):
+    """What a delivery would cost and how long it would take."""
+
+    total_cents: int
+    minutes: int
+
+
+class Order(BaseModel):
+    """A delivery that is on its way."""
+
+    id: str
+    total_cents: int
+
+
+class Itinerary(BaseModel):
+    """The evening, a line for each thing that was arranged."""
+
+    lines: list[str]
+    total_cents: int
+
+
+class NoTableError(Exception):
+    """No table is free: said here, where city, time and party are known."""
+
+
+@tool("table.search", version="1", effect="pure", timeout="5s")
+async def search(
+    city: str,
+    party: int,
+    at: str,
+    context: Context,
+    kind: Literal["restaurant", "bar"] = "restaurant",
+    hours_later: int = 0,
+) -> FreeTables:
+    """Find the free tables of a city for a party, at an ISO 8601 time or some hours after it."""
+    when = (datetime.fromisoformat(at) + timedelta(hours=hours_later)).isoformat()
+    query = {"city": city, "party": party, "at": when, "kind": kind}
+    found = await call(context, TABLES, "GET", "/tables", query=query)
+    if not found["tables"]:
+        raise NoTableError(f"No {kind} in {city} has a free table for {party} at {when}")
+    return FreeTables(at=when, tables=found["tables"])
+
+
+@tool("table.hold", version="1", effect="idempotent", timeout="5s")
+async def hold(table: str, party: int, at: str, context: Context) -> Hold:
+    """Keep a table for a quarter of an hour, for the user of the saga."""
+    body = {
+        "reference": context.saga,
+        "guest": context.user,
+        "table": table,
+        "party": party,
+        "at": at,
+    }
+    return Hold(**await call(context, TABLES, "POST", "/holds", body=body))
+
+
+@tool("table.deposit", version="1", effect="idempotent", timeout="5s")
+async def deposit(hold: str, amount_cents: int, context: Context) -> Deposit:
+    """Pay the deposit of a hold."""
+    body = {"amount_cents": amount_cents}
+    return Deposit(**await call(context, TABLES, "POST", f"/holds/{hold}/deposit", body=body))
+
+
+@tool("table.confirm", version="1", effect="idempotent", timeout="5s")
+async def confirm(hold: str, context: Context) -> Booking:
+    """Turn a hold into a booking."""
+    return Booking(**await call(context, TABLES, "POST", f"/holds/{hold}/confirm", body={}))
+
+
+@tool("table.cancel", version="1", effect="idempotent", timeout="5s")
+async def cancel_table(hold: str, context: Context, reason: str = "") -> Cancelled:
+    """Give a table back, held or booked; a deposit is refunded."""
+    body = {"reason": reason}
+    return Cancelled(**await call(context, TABLES, "POST", f"/holds/{hold}/cancel", body=body))
+
+
+@tool("delivery.quote", version="1", effect="pure", timeout="5s")
+async def quote(city: str, items: list[str], at: str, context: Context) -> Quote:
+    """Ask what a delivery would cost."""
+    body = {"city": city, "items": items, "at": at}
+    return Quote(**await call(context, DELIVERY, "POST", "/quotes", body=body))
+
+
+@tool("delivery.order", version="1", effect="idempotent", timeout="5s")
+async def order(items: list[str], address: str, at: str, total_cents: int, context: Context) -> Order:
+    """Order a delivery at the price that was quoted, for the user of the saga."""
+    body = {
+        "reference": context.saga,
+        "guest": context.user,
+        "items": items,
+        "address": address,
+        "at": at,
+        "total_cents": total_cents,
+    }
+    return Order(**await call(context, DELIVERY, "POST", "/orders", body=body))
+
+
+@tool("delivery.cancel", version="1", effect="idempotent", timeout="5s")
+async def cancel_order(order: str, context: Context, reason: str = "") -> Cancelled:
+    """Call a delivery off."""
+    body = {"reason": reason}
+    return Cancelled(**await call(context, DELIVERY, "POST", f"/orders/{order}/cancel", body=body))
+
+
+@tool("dinner.itinerary", version="1", effect="pure", timeout="2s")
+def itinerary(table: Booking, bar: Booking, deposit_cents: int, orders: list[Order]) -> Itinerary:
+    """Write down what was arranged. An ordinary function: it calls nobody."""
+    lines = [f"Dinner at {table.table}, booked as {table.code}"]
+    lines += [f"Drinks at {bar.table}, booked as {bar.code}"]
+    lines += [f"Delivery {order.id}, {order.total_cents / 100:.2f}" for order in orders]
+    total = deposit_cents + sum(order.total_cents for order in orders)
+    return Itinerary(lines=lines, total_cents=total)

@@ -1,0 +1,89 @@
+"""Calls to services outside: address, deadline, idempotency key, trace, readable failures.
+
+Belongs here: how any tool of this application speaks HTTP. Does not belong here: what is said.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+from baton import Context
+
+# Under the tools' own timeout, so that a slow service is reported as such and by name.
+TOTAL_S = 4.5
+
+_shared: tuple[asyncio.AbstractEventLoop, httpx.AsyncClient] | None = None
+
+
+class OutsideError(Exception):
+    """A service refused or could not be reached; the message says which, why and what it said."""
+
+
+async def call(
+    context: Context,
+    service: str,
+    method: str,
+    path: str,
+    *,
+    body: Mapping[str, Any] | None = None,
+    query: Mapping[str, Any] | None = None,
+) -> Any:
+    """One call to a service, answered as parsed JSON.
+
+    `service` names the variable that holds its address: `table-stack` is `TABLE_STACK_URL`. The
+    whole call, connection and body included, has TOTAL_S seconds, or less if the step has less.
+
+    Raises: OutsideError.
+    """
+    total_s = min(TOTAL_S, context.deadline_ms / 1000 - time.time())
+    headers = {"Idempotency-Key": context.idempotency_key}
+    if context.traceparent:
+        headers["traceparent"] = context.traceparent
+    url = _address(service) + path
+    try:
+        async with asyncio.timeout(total_s):
+            answer = await _client().request(
+                method, url, json=body, params=query, headers=headers, timeout=total_s
+            )
+    except TimeoutError as error:
+        raise OutsideError(f"{service} did not answer {method} {path} in {total_s:.1f} s") from error
+    except httpx.TransportError as error:
+        reason = str(error) or type(error).__name__
+        raise OutsideError(f"{service} could not be reached: {reason}") from error
+    if answer.is_success:
+        return answer.json()
+    raise OutsideError(f"{service} answered {answer.status_code}: {_detail(answer)}")
+
+
+def _address(service: str) -> str:
+    variable = service.upper().replace("-", "_") + "_URL"
+    address = os.environ.get(variable, "").rstrip("/")
+    if not address:
+        raise OutsideError(f"{service} has no address: the environment has no {variable}")
+    return address
+
+
+def _client() -> httpx.AsyncClient:
+    """The client of this process. Connections belong to an event loop, so a new loop has a new one."""
+    global _shared
+    loop = asyncio.get_running_loop()
+    if _shared is None or _shared[0] is not loop:
+        # Idle connections are given up early: a process that was frozen for minutes must not send
+        # its next request into one that the other side has long closed.
+        limits = httpx.Limits(max_connections=100, keepalive_expiry=2)
+        _shared = (loop, httpx.AsyncClient(transport=httpx.AsyncHTTPTransport(retries=1, limits=limits)))
+    return _shared[1]
+
+
+def _detail(answer: httpx.Response) -> str:
+    try:
+        problem = answer.json()
+    except ValueError:
+        return answer.text[:300] or answer.reason_phrase
+    if isinstance(problem, dict) and "title" in problem:
+        return f"{problem['title']}: {problem.get('detail', '')}"
+    return str(problem)[:300]

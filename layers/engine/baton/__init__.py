@@ -1,0 +1,33 @@
+"""Baton: long AI-agent workflows on short-lived AWS Lambda functions.
+
+What the author of a saga needs; everything else is imported from its own room. Names are loaded when
+first used, so that a function that needs no tools does not pay for pydantic.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from baton.ports import StepContext as Context
+    from baton.ports import StepFailure
+    from baton.tools.define import tool
+
+__all__ = ["Context", "StepFailure", "tool"]
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name == "tool":
+        from baton.tools.define import tool
+
+        return tool
+    if name == "Context":
+        from baton.ports import StepContext
+
+        return StepContext
+    if name == "StepFailure":
+        from baton.ports import StepFailure
+
+        return StepFailure
+    raise AttributeError(name)

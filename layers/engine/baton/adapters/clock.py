@@ -1,0 +1,31 @@
+"""The wall clock and randomness: the only file that may import `time`, `secrets` or `random`.
+
+Nothing else belongs here; a clock or a seed that a test controls belongs to the tests.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+import time
+
+_NS_PER_MS = 1_000_000
+
+
+class SystemClock:
+    """The machine's clock, UTC."""
+
+    def now(self) -> int:
+        return time.time_ns() // _NS_PER_MS
+
+
+class SystemEntropy:
+    """The machine's randomness: unguessable tokens, and jitter that need not be."""
+
+    def token(self, bits: int) -> str:
+        if bits <= 0 or bits % 8:
+            raise ValueError(f"{bits} bits are not whole bytes")
+        return secrets.token_hex(bits // 8)
+
+    def uniform(self) -> float:
+        return random.random()

@@ -1,0 +1,67 @@
+"""The rules of the stores that every adapter keeps, the ones in memory too: shards, sizes, delays.
+
+No store is called here. Sizes are DynamoDB's, by "DynamoDB item sizes and formats" of its developer guide.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+from baton.errors import CorruptLog
+
+MAX_ITEM_BYTES = 400 * 1024  # DynamoDB's limit for one item, names included
+MAX_DELAY_S = 900  # SQS's limit for a delayed message
+_WRITE_UNIT = 1024
+_PLAIN = b"{"  # what every JSON object begins with, and no zlib stream does
+
+
+class ItemTooLarge(ValueError):
+    """An item that the table would refuse. The caller should have kept its data in a blob."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"the item has {size} bytes; the table takes {MAX_ITEM_BYTES}")
+        self.size = size
+
+
+def shard_of(saga: str, shards: int) -> int:
+    """The index shard of a saga id: the same in every process and for ever, as `hash()` is not."""
+    return zlib.crc32(saga.encode()) % shards
+
+
+def write_units(size: int) -> int:
+    """What writing an item of that many bytes costs."""
+    return max(1, -(-size // _WRITE_UNIT))
+
+
+def pack(data: bytes, rest: int) -> bytes:
+    """Data as it is stored in an item whose other attributes have `rest` bytes.
+
+    JSON objects stay as they are unless zlib saves a write unit. Anything else is always compressed,
+    because the first byte tells the two apart. Raises `ItemTooLarge`.
+    """
+    plain = data.startswith(_PLAIN)
+    stored = data
+    if not plain or write_units(rest + len(data)) > 1:
+        squeezed = zlib.compress(data)
+        if not plain or write_units(rest + len(squeezed)) < write_units(rest + len(data)):
+            stored = squeezed
+    if rest + len(stored) > MAX_ITEM_BYTES:
+        raise ItemTooLarge(rest + len(stored))
+    return stored
+
+
+def unpack(stored: bytes) -> bytes:
+    """The inverse of `pack`. Raises `CorruptLog`."""
+    if stored.startswith(_PLAIN):
+        return stored
+    try:
+        return zlib.decompress(stored)
+    except zlib.error as error:
+        raise CorruptLog(f"stored bytes are neither JSON nor zlib: {error}") from error
+
+
+def check_delay(seconds: int) -> int:
+    """The delay itself. Raises `ValueError` when the queue would not take it."""
+    if not 0 <= seconds <= MAX_DELAY_S:
+        raise ValueError(f"a delay of {seconds} s; the queue takes 0 to {MAX_DELAY_S}")
+    return seconds

@@ -1,0 +1,82 @@
+"""The queue of wakes and the dead-letter queue on SQS.
+
+Sending only: receiving is Lambda's event source mapping.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from baton.adapters.aws import translated
+from baton.adapters.rules import check_delay
+from baton.errors import StoreUnavailable, Throttled
+from baton.ports import Message
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+    from mypy_boto3_sqs.type_defs import SendMessageBatchRequestEntryTypeDef
+
+_BATCH = 10  # SQS's limit
+_MAX_REASON = 1000
+# SQS takes the characters of XML 1.0 and no others.
+_NOT_ALLOWED = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class SqsQueue:
+    """`Queue` on one SQS queue."""
+
+    def __init__(self, client: SQSClient, url: str) -> None:
+        self._client = client
+        self._url = url
+
+    def send(self, messages: Sequence[tuple[Message, int]]) -> Sequence[int]:
+        entries: list[SendMessageBatchRequestEntryTypeDef] = [
+            {
+                "Id": str(position),
+                "MessageBody": msgspec.json.encode(message).decode(),
+                "DelaySeconds": check_delay(delay),
+            }
+            for position, (message, delay) in enumerate(messages)
+        ]
+        failed: list[int] = []
+        for start in range(0, len(entries), _BATCH):
+            try:
+                with translated():
+                    answer = self._client.send_message_batch(
+                        QueueUrl=self._url, Entries=entries[start : start + _BATCH]
+                    )
+            except (Throttled, StoreUnavailable):
+                if start == 0:
+                    raise
+                # Some were accepted: raising would have them all sent again.
+                return [*failed, *range(start, len(entries))]
+            failed += (int(entry["Id"]) for entry in answer.get("Failed", ()))
+        return sorted(failed)
+
+
+class SqsDeadLetters:
+    """`DeadLetters` on one SQS queue; the reason is a message attribute."""
+
+    def __init__(self, client: SQSClient, url: str) -> None:
+        self._client = client
+        self._url = url
+
+    def send(self, body: str, reason: str) -> None:
+        told = _NOT_ALLOWED.sub("\ufffd", reason)[:_MAX_REASON] or "unknown"
+        with translated():
+            self._client.send_message(
+                QueueUrl=self._url,
+                MessageBody=_NOT_ALLOWED.sub("\ufffd", body) or "{}",
+                MessageAttributes={"reason": {"DataType": "String", "StringValue": told}},
+            )
+
+    def count(self) -> int:
+        with translated():
+            answer = self._client.get_queue_attributes(
+                QueueUrl=self._url, AttributeNames=["ApproximateNumberOfMessages"]
+            )
+        return int(answer["Attributes"]["ApproximateNumberOfMessages"])

@@ -1,0 +1,51 @@
+"""The application layer as the command line finds it: its module, its tools, its documents.
+
+Belongs here: importing it by name with a readable error. What a tool or a document is, others know.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import click
+
+from baton.cli.exits import USAGE, Failed
+
+LAYER = Path("layers/app")
+
+app_option = click.option(
+    "--app",
+    metavar="MODULE",
+    default=lambda: os.environ.get("BATON_APP") or "sagas",
+    help="Python package of your tools and workflows.  [default: BATON_APP, else sagas]",
+)
+
+
+def load_app(name: str, root: Path | None = None) -> ModuleType:
+    """Import the application, with `layers/app` of the project on the path. Raises Failed."""
+    base = root or Path.cwd()
+    for directory in (str(base), str(base / LAYER)):
+        if Path(directory).is_dir() and directory not in sys.path:
+            sys.path.insert(0, directory)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
+            raise Failed(
+                USAGE,
+                f"there is no module {name!r}",
+                f"It was looked for in {base / LAYER} and where Python looks.",
+            ) from error
+        raise Failed(USAGE, f"{name} does not import: {error}") from error
+    except Exception as error:
+        raise Failed(USAGE, f"{name} does not import: {type(error).__name__}: {error}") from error
+
+
+def documents(app: ModuleType) -> list[Path]:
+    """The workflow documents that lie in the application's package, sorted by name."""
+    places = [Path(place) for place in getattr(app, "__path__", ())]
+    return sorted(path for place in places for kind in ("*.yaml", "*.yml") for path in place.glob(kind))

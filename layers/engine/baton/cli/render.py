@@ -1,0 +1,123 @@
+"""Answers of the API as something a person reads: a saga, its events.
+
+Belongs here: laying out. Pure: documents in, rich renderables and text out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from baton.cli.text import clock, counted, epoch_ms, plain, span
+
+_COLOURS = {
+    "completed": "green",
+    "failed": "red",
+    "cancelled": "yellow",
+    "parked": "red",
+    "rollback_failed": "red",
+    "running": "cyan",
+}
+_QUIET = {"kind", "node", "iteration", "emits", "forget", "keep", "tool_version", "schema_hash"}
+
+
+def saga_table(saga: Mapping[str, Any]) -> Table:
+    """Everything `GET /sagas/{id}` says, one fact a line; what is absent is not mentioned."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    status = str(saga.get("status", ""))
+    table.add_row("saga", plain(str(saga.get("id", ""))))
+    table.add_row("workflow", plain(str(saga.get("workflow", ""))))
+    table.add_row("status", Text(status, style=_COLOURS.get(status, "")))
+    table.add_row("steps", _steps(saga))
+    table.add_row("runs", _runs(saga))
+    created, updated = epoch_ms(saga.get("created_at")), epoch_ms(saga.get("updated_at"))
+    if created is not None and updated is not None:
+        table.add_row("time", f"{clock(created)} to {clock(updated)} UTC, {span(updated - created)}")
+    table.add_row("log", f"version {saga.get('version')}, branch {saga.get('branch')}")
+    if saga.get("cost_usd"):
+        table.add_row("cost", f"${saga['cost_usd']}")
+    for name in ("reason", "error", "result"):
+        if saga.get(name) is not None and saga.get(name) != "":
+            table.add_row(name, plain(_value(saga[name])))
+    return table
+
+
+def saga_line(saga: Mapping[str, Any]) -> str:
+    """A saga on one line: what `--watch` prints where there is no screen to redraw."""
+    active = ", ".join(_active(saga))
+    line = f"{saga.get('status')}  {_steps(saga)}  {_runs(saga)}"
+    return plain(line + (f"  at {active}" if active else ""))
+
+
+def event_lines(entries: Iterable[Mapping[str, Any]]) -> Iterable[Text]:
+    """The log, a line per event; a rule where another invocation goes on."""
+    invocation: str | None = None
+    for entry in entries:
+        now = str(entry.get("invocation") or "")
+        if now != invocation:
+            started = " (cold start)" if entry.get("cold") else ""
+            yield Text(
+                plain(f"── {now or 'no invocation'}, epoch {entry.get('epoch')}{started}"), style="dim"
+            )
+            invocation = now
+        for event in entry.get("events", ()):
+            yield _event_line(entry, event)
+
+
+def _event_line(entry: Mapping[str, Any], event: Mapping[str, Any]) -> Text:
+    kind = str(event.get("kind", ""))
+    rounds = ".".join(map(str, event.get("iteration") or ()))
+    node = str(event.get("node") or "") + (f"@{rounds}" if rounds else "")
+    line = Text(f"{entry.get('version', ''):>5}  {clock(epoch_ms(entry.get('at')))}  ")
+    bad = kind.endswith(("failed", "interrupted")) or kind in ("revived", "parked", "cancel_requested")
+    line.append(plain(f"{kind:<17} {node:<16}"), style="red" if bad else "")
+    line.append("  " + plain(_details(event)), style="dim")
+    return line
+
+
+def _details(event: Mapping[str, Any]) -> str:
+    started, ended = epoch_ms(event.get("started_at")), epoch_ms(event.get("ended_at"))
+    parts = [span(ended - started)] if started is not None and ended is not None else []
+    for name, value in event.items():
+        if name in _QUIET or name in ("started_at", "ended_at") or value in (None, "", [], {}):
+            continue
+        if name == "attempt" and value == 1:
+            continue
+        text = _value(value)
+        parts.append(f"{name}={text if len(text) <= 100 else text[:97] + '...'}")
+    return "  ".join(parts)
+
+
+def _steps(saga: Mapping[str, Any]) -> str:
+    text = f"{counted(int(saga.get('steps') or 0), 'step')} done"
+    active = _active(saga)
+    return text + (f", at {', '.join(active)}" if active else "")
+
+
+def _active(saga: Mapping[str, Any]) -> list[str]:
+    found = []
+    for item in saga.get("active") or ():
+        state = item.get("state")
+        found.append(f"{item.get('node')}" + (f" ({state})" if state else ""))
+    return found
+
+
+def _runs(saga: Mapping[str, Any]) -> str:
+    parts = [counted(int(saga.get("invocations") or 0), "invocation")]
+    for name, one in (("revivals", "revival"), ("interruptions", "interruption")):
+        if saga.get(name):
+            parts.append(counted(int(saga[name]), one))
+    return ", ".join(parts)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping) and "message" in value and "code" in value:
+        node = f" at {value['node']}" if value.get("node") else ""
+        return f"{value['code']}{node}: {value['message']}"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

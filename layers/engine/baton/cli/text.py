@@ -1,0 +1,49 @@
+"""Small pieces of text: times and amounts written, foreign strings made harmless.
+
+Belongs here: pure functions on strings and numbers. No terminal, no HTTP.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def plain(text: str) -> str:
+    """The text without control characters: what a service says must not steer the terminal."""
+    return "".join(c if c in "\n\t" or (c.isprintable()) else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def epoch_ms(value: object) -> int | None:
+    """A time as the API writes it, ISO 8601 or epoch milliseconds, as epoch milliseconds."""
+    if isinstance(value, bool) or value is None or value == "":
+        return None
+    if isinstance(value, int | float):
+        return int(value)
+    moment = datetime.fromisoformat(str(value))
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def clock(ms: int | None) -> str:
+    """The time of day in UTC, to the millisecond."""
+    return "" if ms is None else datetime.fromtimestamp(ms / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
+
+
+def span(ms: float | None) -> str:
+    """A length of time as a person says it: `340 ms`, `2.1 s`, `3 min 5 s`, `2 h 10 min`."""
+    if ms is None:
+        return "–"
+    if abs(ms) < 1000:
+        return f"{ms:.0f} ms"
+    seconds = ms / 1000
+    if abs(seconds) < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min"
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """`1 saga`, `2 sagas`."""
+    return f"{number} {one if number == 1 else many or one + 's'}"

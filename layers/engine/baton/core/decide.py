@@ -1,0 +1,323 @@
+"""decide(program, state, now) -> what to do next; advance(...) -> what to write down, and then do.
+
+All behaviour of a running saga is here and in fold.py. Nothing is performed: the runner reads a
+`Decision` and acts. Times are UTC epoch milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from baton.core import events as ev
+from baton.core.expressions import ExpressionError, Path, Template
+from baton.core.fold import apply
+from baton.core.graph import Node
+from baton.core.outcomes import Outcome, settle, settling
+from baton.core.program import Program
+from baton.core.state import Child, State, node_of, status_of
+
+MAX_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RunStep:
+    """Run a tool. `timeout_ms` 0: the engine's default."""
+
+    slot: str
+    node: Node
+    iteration: tuple[int, ...]
+    arguments: Any
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a saga needs now.
+
+    record: facts to append before anything else happens.
+    run: steps that are ready and not running. children: (slot, child) that must exist, or be asked.
+    abort: running steps must stop. cancel: child sagas to cancel before recording.
+    due: when time alone changes the decision (None: never). needs: blobs without which no more can be
+    said; decide again with them.
+    """
+
+    record: tuple[ev.Event, ...] = ()
+    run: tuple[RunStep, ...] = ()
+    children: tuple[tuple[str, Child], ...] = ()
+    cancel: tuple[Child, ...] = ()
+    abort: bool = False
+    due: int | None = None
+    needs: frozenset[str] = frozenset()
+
+
+@dataclass
+class _Draft:
+    """A decision in the making, and the blobs it may look into."""
+
+    program: Program
+    state: State
+    now: int
+    running: Collection[str]
+    blobs: Mapping[str, Any]
+    record: list[ev.Event] = field(default_factory=list)
+    run: list[RunStep] = field(default_factory=list)
+    children: list[tuple[str, Child]] = field(default_factory=list)
+    due: int | None = None
+    needs: set[str] = field(default_factory=set)
+    used_signals: set[str] = field(default_factory=set)
+
+    def due_by(self, moment: int) -> None:
+        self.due = moment if self.due is None else min(self.due, moment)
+
+    def render(self, template: Template) -> Any:
+        """The rendered template, or None with `needs` filled. Raises `ExpressionError`."""
+        missing: set[str] = set()
+        for path in template.paths:
+            value = self._value(path)
+            if value is not None and value.ref and value.ref not in self.blobs:
+                missing.add(value.ref)
+        if missing:
+            self.needs |= missing
+            return None
+        return template.render(self._lookup)
+
+    def _value(self, path: Path) -> ev.Value | None:
+        if path.root == "ctx":
+            return self.state.outputs.get(path.node)
+        return self.state.input if path.root == "input" else None
+
+    def _lookup(self, path: Path) -> Any:
+        if path.root == "saga":
+            state = self.state
+            return {"id": state.saga, "user": state.user, "tenant": state.tenant, "workflow": state.workflow}
+        value = self._value(path)
+        if value is None:
+            raise ExpressionError(f"`{path.text}`: `{path.node}` has no output")
+        return self.blobs[value.ref] if value.ref else value.v
+
+
+def decide(
+    program: Program,
+    state: State,
+    now: int,
+    running: Collection[str] = (),
+    blobs: Mapping[str, Any] | None = None,
+) -> Decision:
+    """What to do at `now`, given the slots that are `running` in this invocation.
+
+    `blobs` maps references to decoded content. Pure: equal arguments, equal decisions.
+    """
+    if state.ended is not None or state.version == 0:
+        return Decision()
+    if state.cancel is not None or state.failure is not None:
+        return _stop(state, now, running)
+    if state.parked is not None:
+        return Decision()
+    if parked := _hopeless(state):
+        return Decision(record=(parked,))
+    if not state.tokens:
+        return _complete(_Draft(program, state, now, running, blobs or {}))
+    draft = _Draft(program, state, now, running, blobs or {})
+    for slot, arrived in state.tokens.items():
+        _look_at(draft, slot, arrived)
+    run = draft.run
+    if state.careful and state.careful == state.epoch:
+        # After a death nobody knows which of several steps was the killer: one at a time, another first.
+        turn = state.revivals % len(run) if run else 0
+        run = [] if running else run[turn : turn + 1]
+    return Decision(
+        record=tuple(draft.record),
+        run=tuple(run),
+        children=tuple(draft.children),
+        due=draft.due,
+        needs=frozenset(draft.needs),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """Events to append (none: nothing to write), and the decision that holds once they are."""
+
+    events: tuple[ev.Event, ...]
+    decision: Decision
+
+
+def advance(
+    program: Program,
+    state: State,
+    outcomes: Sequence[Outcome],
+    now: int,
+    running: Collection[str] = (),
+    blobs: Mapping[str, Any] | None = None,
+) -> Advance:
+    """Turn outcomes into events, with all that follows from them at once, so that one append holds it.
+
+    An outcome whose slot is not waiting any more (it was settled or forked away) is dropped.
+    """
+    events: list[ev.Event] = []
+    for outcome in outcomes:
+        for event in settle(program, state, outcome):
+            events.append(event)
+            state = apply(state, event)
+    while True:
+        decision = decide(program, state, now, running, blobs)
+        if not decision.record or decision.needs or decision.cancel:
+            return Advance(tuple(events), decision)
+        for event in decision.record:
+            events.append(event)
+            state = apply(state, event)
+
+
+def _stop(state: State, now: int, running: Collection[str]) -> Decision:
+    """A cancelled or failed saga starts nothing, lets running steps end, then ends itself."""
+    if running:
+        if state.cancel is None:
+            return Decision()
+        deadline = state.cancel.at + state.cancel.grace_ms
+        return Decision(abort=True) if now >= deadline else Decision(due=deadline)
+    if state.cancel is not None:
+        failure = ev.Failure("cancelled", state.cancel.reason)
+        end = ev.SagaEnded(status="cancelled", failure=failure)
+    else:
+        end = ev.SagaEnded(status="failed", failure=state.failure)
+    orphans = tuple(child for child in state.children.values() if not child.status)
+    return Decision(record=(end,), cancel=orphans)
+
+
+def _hopeless(state: State) -> ev.Parked | None:
+    if state.tries >= MAX_TRIES:
+        nodes = ", ".join(state.tokens) or "none"
+        text = f"{MAX_TRIES} invocations in a row died without any progress; steps that were ready: {nodes}"
+        return ev.Parked(code="worker_killed", message=text, node=next(iter(state.tokens), ""))
+    for slot, count in state.interruptions.items():
+        if count >= MAX_TRIES:
+            text = f"`{slot}` was cut off {count} times by the end of its invocation: it needs more than a full budget"
+            return ev.Parked(code="over_budget", message=text, node=node_of(slot)[0])
+    return None
+
+
+def _complete(draft: _Draft) -> Decision:
+    try:
+        output = draft.render(draft.program.output)
+    except ExpressionError as error:
+        failure = ev.Failure("output_unbound", str(error))
+        return Decision(record=(ev.SagaEnded(status="failed", failure=failure),))
+    if draft.needs:
+        return Decision(needs=frozenset(draft.needs))
+    return Decision(record=(ev.SagaEnded(status="completed", output=ev.Value(v=output)),))
+
+
+def _look_at(draft: _Draft, slot: str, arrived: Mapping[str, bool]) -> None:
+    name, iteration = node_of(slot)
+    node = draft.program.nodes[name]
+    if len(arrived) < len(node.before):
+        return
+    if not any(arrived.values()):
+        draft.record.append(
+            ev.NodeSkipped(node=name, iteration=iteration, **settling(draft, slot, node, alive=False))
+        )
+    elif slot not in draft.running:
+        _LOOK[node.kind](draft, slot, node, iteration)
+
+
+def _task(draft: _Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> None:
+    try:
+        arguments = draft.render(draft.program.arguments[node.name])
+    except ExpressionError as error:
+        draft.record.append(_unbound(draft, node, iteration, error))
+        return
+    if arguments is not None:
+        draft.run.append(RunStep(slot, node, iteration, arguments))
+
+
+def _wait(draft: _Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> None:
+    wait = draft.state.waits.get(slot)
+    if wait is None:
+        until = None if node.wait_ms is None else draft.now + node.wait_ms
+        draft.record.append(
+            ev.WaitOpened(node=node.name, iteration=iteration, until=until, signal=node.signal)
+        )
+        return
+    for signal in draft.state.signals:
+        if signal.name == wait.signal and signal.key not in draft.used_signals:
+            draft.used_signals.add(signal.key)
+            _close_wait(draft, slot, node, iteration, signal.key, signal.payload)
+            return
+    if wait.until is not None and wait.until <= draft.now:
+        _close_wait(draft, slot, node, iteration, "time", ev.Value())
+    elif wait.until is not None:
+        draft.due_by(wait.until)
+
+
+def _close_wait(
+    draft: _Draft, slot: str, node: Node, iteration: tuple[int, ...], by: str, output: ev.Value
+) -> None:
+    more = settling(draft, slot, node, alive=True, output=True)
+    draft.record.append(ev.WaitClosed(node=node.name, iteration=iteration, by=by, output=output, **more))
+
+
+def _workflow(draft: _Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> None:
+    child = draft.state.children.get(slot)
+    if child is None:
+        _open_child(draft, slot, node, iteration)
+    elif not child.status:
+        draft.children.append((slot, child))
+    elif child.status == "completed":
+        more = settling(draft, slot, node, alive=True, output=True)
+        draft.record.append(
+            ev.ChildClosed(node=node.name, iteration=iteration, child=child.saga, output=child.output, **more)
+        )
+    else:
+        cause = child.failure.message if child.failure else child.status
+        failure = ev.Failure(
+            "child_failed", f"the child saga {child.saga} ended {child.status}: {cause}", node.name
+        )
+        draft.record.append(_failed(draft, node, iteration, failure))
+
+
+def _open_child(draft: _Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> None:
+    try:
+        given = draft.render(draft.program.arguments[node.name])
+    except ExpressionError as error:
+        draft.record.append(_unbound(draft, node, iteration, error))
+        return
+    if given is not None:
+        child = f"{draft.state.saga}.{draft.state.branch}.{slot.replace('@', '-')}"
+        draft.record.append(
+            ev.ChildOpened(
+                node=node.name,
+                iteration=iteration,
+                child=child,
+                workflow=node.workflow,
+                input=ev.Value(v=given),
+            )
+        )
+
+
+def _unbound(draft: _Draft, node: Node, iteration: tuple[int, ...], error: ExpressionError) -> ev.StepFailed:
+    return _failed(draft, node, iteration, ev.Failure("input_unbound", str(error), node.name))
+
+
+def _failed(draft: _Draft, node: Node, iteration: tuple[int, ...], failure: ev.Failure) -> ev.StepFailed:
+    return ev.StepFailed(
+        node=node.name,
+        iteration=iteration,
+        attempt=1,
+        failure=failure,
+        started_at=draft.now,
+        ended_at=draft.now,
+        tool=node.tool,
+        tool_version=node.tool_version,
+        schema_hash=node.schema_hash,
+    )
+
+
+_LOOK: dict[str, Callable[[_Draft, str, Node, tuple[int, ...]], None]] = {
+    "task": _task,
+    "wait": _wait,
+    "workflow": _workflow,
+}
+
+__all__ = ["Advance", "Decision", "RunStep", "advance", "decide", "status_of"]

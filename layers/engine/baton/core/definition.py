@@ -1,0 +1,133 @@
+"""The shape of a workflow document, as pydantic models, and its problems with their paths.
+
+What a document means, and whether it makes sense, is compile.py's.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+from pydantic.types import JsonValue
+
+from baton.core.durations import parse_duration
+from baton.core.expressions import escape
+from baton.core.toolspec import nearest
+from baton.errors import Problem
+
+NODE_NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,63}$"
+WORKFLOW_NAME = r"^[a-z][a-z0-9-]{0,63}$"
+KINDS = ("tool", "wait", "workflow")
+KINDS_TO_COME = ("agent", "human", "map")
+MAX_NODES = 10_000
+
+
+def _one_or_many(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+Duration = Annotated[int, BeforeValidator(parse_duration)]
+NodeName = Annotated[str, StringConstraints(pattern=NODE_NAME)]
+Names = Annotated[list[str], BeforeValidator(_one_or_many)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
+
+
+class WaitModel(_Model):
+    """`for`: a time; `signal`: until a signal of that name comes, at most `timeout`."""
+
+    for_: Duration | None = Field(default=None, alias="for")
+    signal: Annotated[str, StringConstraints(pattern=NODE_NAME)] | None = None
+    timeout: Duration | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> WaitModel:
+        if (self.for_ is None) == (self.signal is None):
+            raise ValueError("write either `for` (a duration) or `signal` (a name)")
+        if self.timeout is not None and self.signal is None:
+            raise ValueError("`timeout` goes with `signal`")
+        return self
+
+
+class NodeModel(_Model):
+    """One node: exactly one kind, what it gets (`with`), and what it comes after."""
+
+    tool: str | None = None
+    wait: WaitModel | None = None
+    workflow: str | None = None
+    with_: dict[str, JsonValue] = Field(default_factory=dict, alias="with")
+    after: Names = Field(default_factory=list)
+    timeout: Duration | None = None
+    description: str = ""
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> NodeModel:
+        chosen = [kind for kind in KINDS if getattr(self, kind) is not None]
+        if len(chosen) != 1:
+            found = " and ".join(chosen) or "none"
+            raise ValueError(f"a node has exactly one of {', '.join(KINDS)}; found {found}")
+        if self.wait is not None and (self.with_ or self.timeout):
+            raise ValueError("a wait takes neither `with` nor `timeout` of the node; use wait.timeout")
+        return self
+
+
+class WorkflowModel(_Model):
+    """A workflow document."""
+
+    name: Annotated[str, StringConstraints(pattern=WORKFLOW_NAME)]
+    description: str = ""
+    input: dict[str, JsonValue] | None = None
+    nodes: dict[NodeName, NodeModel] = Field(min_length=1, max_length=MAX_NODES)
+    output: JsonValue = None
+
+
+def read_definition(value: Any) -> tuple[WorkflowModel | None, tuple[Problem, ...]]:
+    """The model of a parsed document, or everything that keeps it from being one."""
+    if not isinstance(value, dict):
+        return None, (Problem("", "a workflow document is an object with `name` and `nodes`"),)
+    try:
+        return WorkflowModel.model_validate(value), ()
+    except ValidationError as error:
+        return None, tuple(_problem(detail) for detail in error.errors(include_url=False))
+
+
+def _problem(detail: Any) -> Problem:
+    location = [step for step in detail["loc"] if step != "[key]"]
+    pointer = "".join(f"/{escape(step)}" for step in location)
+    kind, message = detail["type"], detail["msg"]
+    suggestion = ""
+    if kind == "extra_forbidden":
+        name = str(location[-1])
+        message = f"`{name}` is not known here"
+        if name in KINDS_TO_COME:
+            message = f"nodes of kind `{name}` cannot be run by this version"
+        else:
+            suggestion = nearest(name, _keys_at(location))
+    elif kind == "missing":
+        message = f"`{location[-1]}` is missing"
+    elif kind == "string_pattern_mismatch":
+        pattern = detail["ctx"]["pattern"]
+        message = f"`{detail['input']}` is not a name"
+        suggestion = f"names match {pattern}"
+    elif kind == "value_error":
+        message = message.removeprefix("Value error, ")
+    return Problem(pointer, message, suggestion)
+
+
+def _keys_at(location: list[Any]) -> list[str]:
+    model: type[BaseModel] = WorkflowModel
+    if location[0] == "nodes" and len(location) == 3:
+        model = NodeModel
+    elif location[0] == "nodes":
+        model = WaitModel
+    return [field.alias or name for name, field in model.model_fields.items()]

@@ -1,0 +1,226 @@
+"""Expressions in documents: `${ctx.search.output.tables[0].id}` inside any JSON value.
+
+A string that is one expression keeps the type of what it names; inside a longer string it becomes text.
+`$${` is a literal `${`. No operators: a path that does not exist is an error, never null.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+ROOTS = ("input", "ctx", "saga")
+SAGA_FIELDS = ("id", "user", "tenant", "workflow")
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_STEP = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)|\[(\d+)\]|\[\"([^\"\\]*)\"\]|\['([^'\\]*)'\]")
+
+
+class ExpressionError(Exception):
+    """What is wrong with an expression, or with the data it was applied to."""
+
+
+@dataclass(frozen=True)
+class Path:
+    """A parsed expression: its text, its root and the keys and indexes that follow."""
+
+    text: str
+    root: str
+    steps: tuple[str | int, ...]
+
+    @property
+    def node(self) -> str:
+        """The node whose output this names; empty for other roots."""
+        return str(self.steps[0]) if self.root == "ctx" else ""
+
+    @property
+    def inner(self) -> tuple[str | int, ...]:
+        """The steps inside the value itself: behind `ctx.<node>.output`, or behind the root."""
+        return self.steps[2:] if self.root == "ctx" else self.steps
+
+
+Lookup = Callable[[Path], Any]
+"""Gives the value that a path's root (with its node, if any) stands for."""
+
+
+def parse(text: str) -> Path:
+    """Parse what stands between `${` and `}`. Raises `ExpressionError`."""
+    source = text.strip()
+    first = _NAME.match(source)
+    if not first or first.group() not in ROOTS:
+        raise ExpressionError(f"`{source}` must begin with one of {', '.join(ROOTS)}")
+    steps: list[str | int] = []
+    position = first.end()
+    while position < len(source):
+        step = _STEP.match(source, position)
+        if not step:
+            raise ExpressionError(
+                f'`{source}`: cannot read `{source[position:]}`; write .name, [0] or ["name"]'
+            )
+        name, index, double, single = step.groups()
+        steps.append(
+            int(index) if index is not None else next(x for x in (name, double, single) if x is not None)
+        )
+        position = step.end()
+    path = Path(source, first.group(), tuple(steps))
+    _check_shape(path)
+    return path
+
+
+def _check_shape(path: Path) -> None:
+    if path.root == "ctx" and (
+        len(path.steps) < 2 or path.steps[1] != "output" or isinstance(path.steps[0], int)
+    ):
+        raise ExpressionError(f"`{path.text}`: write ctx.<node>.output")
+    if path.root == "saga" and (len(path.steps) != 1 or path.steps[0] not in SAGA_FIELDS):
+        raise ExpressionError(f"`{path.text}`: a saga has {', '.join(SAGA_FIELDS)}")
+
+
+def walk(path: Path, value: Any) -> Any:
+    """Follow `path.inner` into a JSON value. Raises `ExpressionError` that says where it ended."""
+    for step in path.inner:
+        if isinstance(value, list) and isinstance(step, int):
+            if step >= len(value):
+                raise ExpressionError(f"`{path.text}`: there is no [{step}], the list has {len(value)} items")
+            value = value[step]
+        elif isinstance(value, Mapping) and isinstance(step, str):
+            if step not in value:
+                known = ", ".join(sorted(map(str, value))[:8]) or "nothing"
+                raise ExpressionError(f"`{path.text}`: there is no `{step}`, only {known}")
+            value = value[step]
+        else:
+            raise ExpressionError(f"`{path.text}`: `{step}` of {_type(value)} cannot be taken")
+    return value
+
+
+def _type(value: Any) -> str:
+    names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+@dataclass(frozen=True)
+class Template:
+    """A JSON value with its expressions parsed once. `paths` are all of them, in reading order."""
+
+    value: Any
+    paths: tuple[Path, ...]
+
+    def render(self, lookup: Lookup) -> Any:
+        """The value with every expression replaced. Raises `ExpressionError`."""
+        return _render(self.value, lookup) if self.paths else self.value
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A string with expressions in it; a lone one keeps its type."""
+
+    parts: tuple[str | Path, ...]
+
+
+def compile_template(value: Any) -> Template:
+    """Parse all expressions of a JSON value. Raises `ExpressionError` at the first bad one."""
+    compiled = _compile(value)
+    return Template(compiled, tuple(_paths(compiled)))
+
+
+def errors_in(value: Any, pointer: str = "") -> Iterator[tuple[str, str]]:
+    """(JSON Pointer, message) of every expression of a JSON value that does not parse."""
+    if isinstance(value, str):
+        try:
+            _compile(value)
+        except ExpressionError as error:
+            yield pointer, str(error)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from errors_in(item, f"{pointer}/{index}")
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from errors_in(item, f"{pointer}/{escape(key)}")
+
+
+def paths_in(value: Any, pointer: str = "") -> Iterator[tuple[str, Path]]:
+    """(JSON Pointer, path) of every expression of a JSON value whose expressions all parse."""
+    if isinstance(value, str):
+        for path in _paths(_compile(value)):
+            yield pointer, path
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from paths_in(item, f"{pointer}/{index}")
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from paths_in(item, f"{pointer}/{escape(key)}")
+
+
+def escape(key: Any) -> str:
+    """One reference token of a JSON Pointer (RFC 6901)."""
+    return str(key).replace("~", "~0").replace("/", "~1")
+
+
+def _compile(value: Any) -> Any:
+    if isinstance(value, str):
+        return _compile_text(value) if "${" in value else value
+    if isinstance(value, list):
+        return [_compile(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _compile(item) for key, item in value.items()}
+    return value
+
+
+def _compile_text(text: str) -> str | _Text:
+    parts: list[str | Path] = []
+    literal = ""
+    position = 0
+    while (found := text.find("${", position)) >= 0:
+        literal += text[position:found]
+        if found and text[found - 1] == "$":
+            literal = literal[:-1] + "${"
+            position = found + 2
+            continue
+        end = text.find("}", found)
+        if end < 0:
+            raise ExpressionError(f"`{text[found:]}`: the closing `}}` is missing")
+        if literal:
+            parts.append(literal)
+            literal = ""
+        parts.append(parse(text[found + 2 : end]))
+        position = end + 1
+    literal += text[position:]
+    if literal:
+        parts.append(literal)
+    if all(isinstance(part, str) for part in parts):
+        return "".join(map(str, parts))
+    return _Text(tuple(parts))
+
+
+def _paths(compiled: Any) -> Iterator[Path]:
+    if isinstance(compiled, _Text):
+        yield from (part for part in compiled.parts if isinstance(part, Path))
+    elif isinstance(compiled, list):
+        for item in compiled:
+            yield from _paths(item)
+    elif isinstance(compiled, dict):
+        for item in compiled.values():
+            yield from _paths(item)
+
+
+def _render(compiled: Any, lookup: Lookup) -> Any:
+    if isinstance(compiled, _Text):
+        if len(compiled.parts) == 1:
+            return _take(compiled.parts[0], lookup)
+        return "".join(_as_text(_take(part, lookup)) for part in compiled.parts)
+    if isinstance(compiled, list):
+        return [_render(item, lookup) for item in compiled]
+    if isinstance(compiled, dict):
+        return {key: _render(item, lookup) for key, item in compiled.items()}
+    return compiled
+
+
+def _take(part: str | Path, lookup: Lookup) -> Any:
+    return walk(part, lookup(part)) if isinstance(part, Path) else part
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

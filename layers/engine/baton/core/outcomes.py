@@ -1,0 +1,90 @@
+"""What became of a step, and the event that says so: tokens consumed, tokens emitted, outputs forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from baton.core import events as ev
+from baton.core.graph import Node
+from baton.core.program import Program
+from baton.core.state import State, node_of, slot_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The end of one attempt of the step at `slot`: exactly one of output, failure or interruption.
+
+    `tool_version` and `schema_hash` are those of the code that ran. `budget_ms` is set for an
+    interruption: how long the step could have had at most.
+    """
+
+    slot: str
+    attempt: int
+    started_at: int
+    ended_at: int
+    tool_version: str = ""
+    schema_hash: str = ""
+    output: ev.Value | None = None
+    failure: ev.Failure | None = None
+    budget_ms: int = 0
+
+
+class _Place(Protocol):
+    @property
+    def program(self) -> Program: ...
+    @property
+    def state(self) -> State: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    program: Program
+    state: State
+
+
+def settling(place: _Place, slot: str, node: Node, *, alive: bool, output: bool = False) -> dict[str, Any]:
+    """The token part of the event that settles `slot`: `emits`, `forget`, and `keep` where there is output."""
+    program, state = place.program, place.state
+    _, iteration = node_of(slot)
+    emits = tuple(ev.Token(node.name, follower, iteration, alive) for follower in node.after)
+    in_flight = [other for other in state.tokens if other != slot]
+    ahead = program.ahead_of(in_flight + [slot_of(token.dst, token.iteration) for token in emits])
+    forget = tuple(name for name in state.outputs if not program.is_needed(name, ahead))
+    result: dict[str, Any] = {"emits": emits, "forget": forget}
+    if output:
+        result["keep"] = program.is_needed(node.name, ahead)
+    return result
+
+
+def settle(program: Program, state: State, outcome: Outcome) -> Iterator[ev.Event]:
+    """The event for an outcome; none when its slot is not waiting any more, or the saga has ended."""
+    if outcome.slot not in state.tokens or state.ended is not None:
+        return
+    name, iteration = node_of(outcome.slot)
+    node = program.nodes[name]
+    if outcome.output is None and outcome.failure is None:
+        yield ev.StepInterrupted(
+            node=name,
+            iteration=iteration,
+            started_at=outcome.started_at,
+            ended_at=outcome.ended_at,
+            budget_ms=outcome.budget_ms,
+        )
+        return
+    common: dict[str, Any] = {
+        "node": name,
+        "iteration": iteration,
+        "attempt": outcome.attempt,
+        "started_at": outcome.started_at,
+        "ended_at": outcome.ended_at,
+        "tool": node.tool,
+        "tool_version": outcome.tool_version,
+        "schema_hash": outcome.schema_hash,
+    }
+    if outcome.failure is not None:
+        yield ev.StepFailed(failure=outcome.failure, **common)
+        return
+    more = settling(_At(program, state), outcome.slot, node, alive=True, output=True)
+    yield ev.StepSucceeded(output=outcome.output or ev.Value(), **common, **more)

@@ -1,0 +1,142 @@
+"""The folded state of a saga: exactly what later decisions can still need, and the status it implies.
+
+No transitions here (see fold.py) and no decisions (see decide.py). Values are replaced, never changed.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from baton.core.events import CancelRequested, Failure, Parked, SagaEnded, Value
+
+FINISHED = frozenset({"completed", "failed", "cancelled", "rolled_back", "rollback_failed"})
+WAITING = frozenset({"waiting", "suspended", "paused", "parked", "reflecting"})
+KEYS_REMEMBERED = 200
+
+
+def slot_of(node: str, iteration: tuple[int, ...]) -> str:
+    """The name of one round of one node: `book`, or `book@2.0` in the third round of an outer loop."""
+    return f"{node}@{'.'.join(map(str, iteration))}" if iteration else node
+
+
+def node_of(slot: str) -> tuple[str, tuple[int, ...]]:
+    """The inverse of `slot_of`."""
+    node, found, rounds = slot.partition("@")
+    return (node, tuple(map(int, rounds.split(".")))) if found else (node, ())
+
+
+class Wait(msgspec.Struct, frozen=True, omit_defaults=True):
+    until: int | None = None
+    signal: str = ""
+
+
+class Signal(msgspec.Struct, frozen=True, omit_defaults=True):
+    name: str
+    key: str
+    payload: Value
+
+
+class Child(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """An open child saga; `status` is empty until it reported its end."""
+
+    saga: str
+    workflow: str
+    input: Value
+    status: str = ""
+    output: Value = Value()
+    failure: Failure | None = None
+
+
+class Segment(msgspec.Struct, frozen=True, array_like=True):
+    """The entries `first`..`last` (both included) of `branch` are part of this history."""
+
+    branch: int
+    first: int
+    last: int
+
+
+class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """All of a saga that matters from here on.
+
+    `tokens` maps a slot to what has arrived there: sender to alive. `lineage` lists the closed segments
+    of earlier branches; the open one is (`branch`, `branch_first`..`version`). `tries` counts revivals
+    without any progress; `careful` is the epoch of the last revival; `interruptions` counts those of each
+    slot that is not settled yet.
+    """
+
+    version: int = 0
+    branch: int = 0
+    branch_first: int = 1
+    lineage: tuple[Segment, ...] = ()
+    workflow: str = ""
+    graph: str = ""
+    tenant: str = ""
+    user: str = ""
+    saga: str = ""
+    parent: str = ""
+    parent_slot: str = ""
+    input: Value = Value()
+    traceparent: str = ""
+    started_at: int = 0
+    last_at: int = 0
+    epoch: int = 0
+    invocation: str = ""
+    tokens: dict[str, dict[str, bool]] = {}
+    outputs: dict[str, Value] = {}
+    waits: dict[str, Wait] = {}
+    children: dict[str, Child] = {}
+    signals: tuple[Signal, ...] = ()
+    keys: tuple[str, ...] = ()
+    cancel: CancelRequested | None = None
+    failure: Failure | None = None
+    parked: Parked | None = None
+    ended: SagaEnded | None = None
+    tries: int = 0
+    careful: int = 0
+    interruptions: dict[str, int] = {}
+    steps: int = 0
+    invocations: int = 0
+    revivals: int = 0
+    interrupted: int = 0
+
+    @property
+    def in_flight(self) -> int:
+        """Tokens emitted and not yet consumed: zero, with nothing open, is the end of the saga."""
+        return sum(map(len, self.tokens.values()))
+
+
+def status_of(state: State) -> str:
+    """The status that the log implies; whatever else shows a status is a cache of this."""
+    if state.ended is not None:
+        return state.ended.status
+    if state.version == 0:
+        return "pending"
+    if state.cancel is not None or state.failure is not None:
+        return "running"
+    if state.parked is not None:
+        return "parked"
+    open_slots = len(state.waits) + len(state.children)
+    if open_slots and open_slots == len(state.tokens):
+        return "waiting"
+    return "running"
+
+
+def group_of(status: str) -> str:
+    """Which part of the status index a status belongs to: `open`, `waiting` or `done`."""
+    if status in FINISHED:
+        return "done"
+    return "waiting" if status in WAITING else "open"
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(State).decode
+
+
+def encode_state(state: State) -> bytes:
+    """A snapshot's bytes."""
+    return _encode(state)
+
+
+def decode_state(data: bytes) -> State:
+    """Raises `msgspec.DecodeError` for bytes that another version wrote; the log is then read instead."""
+    return _decode(data)

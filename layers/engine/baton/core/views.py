@@ -1,0 +1,106 @@
+"""What the outside sees of a saga: JSON made from state and entries. Times as ISO 8601, money in dollars."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from baton.core.events import Entry, Event
+from baton.core.program import Program
+from baton.core.state import State, node_of, status_of
+
+_TIMES = frozenset({"at", "started_at", "ended_at", "until", "dead_until"})
+
+
+def iso(milliseconds: int) -> str:
+    """`2026-11-21T10:00:00.123Z`."""
+    moment = datetime.fromtimestamp(milliseconds / 1_000, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def saga_view(state: State, program: Program) -> dict[str, Any]:
+    """The saga as `GET /sagas/{id}` shows it. A result or input in a blob is shown as its reference."""
+    return {
+        "id": state.saga,
+        "workflow": state.workflow,
+        "graph": state.graph,
+        "status": status_of(state),
+        "reason": _reason(state),
+        "user": state.user,
+        "version": state.version,
+        "branch": state.branch,
+        "created_at": iso(state.started_at),
+        "updated_at": iso(state.last_at),
+        "steps": state.steps,
+        "active": [_active(state, program, slot) for slot in state.tokens],
+        "cancelling": state.cancel is not None and state.ended is None,
+        "result": msgspec.to_builtins(state.ended.output) if state.ended else None,
+        "error": _error(state),
+        "invocations": state.invocations,
+        "revivals": state.revivals,
+        "interruptions": state.interrupted,
+    }
+
+
+def _active(state: State, program: Program, slot: str) -> dict[str, Any]:
+    node, iteration = node_of(slot)
+    what = "joining"
+    if slot in state.waits:
+        what = "waiting"
+    elif slot in state.children:
+        what = "child"
+    elif len(state.tokens[slot]) >= len(program.nodes[node].before):
+        what = "ready"
+    shown: dict[str, Any] = {"node": node, "iteration": list(iteration), "state": what}
+    if slot in state.waits:
+        wait = state.waits[slot]
+        shown |= {"signal": wait.signal or None, "until": iso(wait.until) if wait.until is not None else None}
+    if slot in state.children:
+        shown["saga"] = state.children[slot].saga
+    return shown
+
+
+def _reason(state: State) -> str | None:
+    if state.ended is None and state.parked is not None:
+        return f"{state.parked.code}: {state.parked.message}"
+    return None
+
+
+def _error(state: State) -> dict[str, str] | None:
+    failure = state.ended.failure if state.ended else state.failure
+    if failure is None:
+        return None
+    return {"code": failure.code, "message": failure.message, "node": failure.node}
+
+
+def entry_view(entry: Entry) -> dict[str, Any]:
+    """An entry as `GET /sagas/{id}/events` shows it; every field of the log, defaults included."""
+    return {
+        "format": entry.format,
+        "version": entry.version,
+        "branch": entry.branch,
+        "at": iso(entry.at),
+        "epoch": entry.epoch,
+        "invocation": entry.invocation,
+        "cold": entry.cold,
+        "traceparent": entry.traceparent,
+        "events": [_event_view(event) for event in entry.events],
+    }
+
+
+def _event_view(event: Event) -> dict[str, Any]:
+    shown: dict[str, Any] = {"kind": event.__struct_config__.tag}
+    for name in event.__struct_fields__:
+        value = getattr(event, name)
+        if name in _TIMES and isinstance(value, int):
+            shown[name] = iso(value)
+        elif name == "emits":
+            shown[name] = [
+                {"from": token.src, "to": token.dst, "iteration": list(token.iteration), "alive": token.alive}
+                for token in value
+            ]
+        else:
+            shown[name] = msgspec.to_builtins(value)
+    return shown

@@ -1,0 +1,161 @@
+"""What a run left behind, from five places that do not know each other, as plain data.
+
+Belongs here: the shape of the evidence and collecting it: the API's sagas and logs, the invocations of
+the local Lambda, the services' books, the items of the table. Nothing is computed (see figures).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from baton.cli.client import Api, get_json
+from baton.demo.table import count_items
+from baton.local.records import InvocationRecord
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """A worker process that was sent SIGKILL while it was at work on `request_id`."""
+
+    pid: int
+    request_id: str
+    at_ms: int
+    busy_ms: int
+
+
+@dataclass(slots=True)
+class Course:
+    """What was done to the system, in the order it was done; filled while the scenario runs."""
+
+    expected_steps: int = 0
+    asked_to_end_by_ms: int = 0
+    started_ms: int = 0
+    ended_ms: int = 0
+    sagas: list[str] = field(default_factory=list)
+    kills: list[Kill] = field(default_factory=list)
+    kills_wanted: int = 0
+    cancelled: str = ""
+    cancelled_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """One run of a function. `wakes`: messages it was given; `changes`: whether a request changed something."""
+
+    function: str
+    request_id: str
+    outcome: str
+    cold: bool
+    duration_ms: float
+    wakes: int = 0
+    changes: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """What the table holds: items and write units by kind, and takes as the heads counted them."""
+
+    counts: dict[str, int]
+    units: dict[str, int]
+    takes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All of it. `sagas`, `logs` and `books` are documents as they were served."""
+
+    course: Course
+    sagas: list[Json]
+    logs: dict[str, list[Json]]
+    books: list[Json]
+    invocations: list[Invocation]
+    items: Items
+    memory_mb: dict[str, int]
+
+    def save(self, path: Path) -> None:
+        """Write everything to a file, so that each figure can be checked by hand."""
+        path.write_text(
+            json.dumps(dataclasses.asdict(self), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
+
+    @classmethod
+    def load(cls, path: Path) -> Evidence:
+        """The inverse of `save`."""
+        data = json.loads(path.read_text(encoding="utf-8"))
+        course = data["course"]
+        course["kills"] = [Kill(**kill) for kill in course["kills"]]
+        return cls(
+            course=Course(**course),
+            sagas=data["sagas"],
+            logs=data["logs"],
+            books=data["books"],
+            invocations=[Invocation(**item) for item in data["invocations"]],
+            items=Items(**data["items"]),
+            memory_mb=data["memory_mb"],
+        )
+
+
+async def collect(
+    api: Api,
+    course: Course,
+    services: Sequence[str],
+    invocations: Iterable[InvocationRecord],
+    aws: Mapping[str, str],
+    table: str,
+    memory_mb: dict[str, int],
+) -> Evidence:
+    """Read everything once, after the last saga has ended."""
+    sagas, logs, books, items = await asyncio.gather(
+        asyncio.gather(*(api.show(saga) for saga in course.sagas)),
+        asyncio.gather(*(_log(api, saga) for saga in course.sagas)),
+        asyncio.gather(*(get_json(f"{url}/books") for url in services)),
+        asyncio.to_thread(count_items, aws, table),
+    )
+    return Evidence(
+        course=course,
+        sagas=list(sagas),
+        logs=dict(zip(course.sagas, logs, strict=True)),
+        books=list(books),
+        invocations=[reduce_invocation(item) for item in invocations],
+        items=Items(*items),
+        memory_mb=memory_mb,
+    )
+
+
+async def _log(api: Api, saga: str) -> list[Json]:
+    return [entry async for entry in api.events(saga)]
+
+
+def reduce_invocation(raw: InvocationRecord) -> Invocation:
+    """What the figures need of an invocation, without the whole of its event."""
+    event = raw.event if isinstance(raw.event, Mapping) else {}
+    records = event.get("Records")
+    wakes = len(records) if isinstance(records, list) else 0
+    http = (
+        event.get("requestContext", {}).get("http", {})
+        if isinstance(event.get("requestContext"), Mapping)
+        else {}
+    )
+    return Invocation(
+        function=raw.function,
+        request_id=raw.request_id,
+        outcome=raw.outcome,
+        cold=raw.cold,
+        duration_ms=raw.duration_ms,
+        wakes=wakes,
+        changes=http.get("method", "POST") != "GET",
+    )
+
+
+def tally(values: Iterable[str]) -> dict[str, int]:
+    """How often each value occurs, most frequent first."""
+    return dict(Counter(values).most_common())

@@ -1,0 +1,196 @@
+"""From evidence to figures: every number of the final table, each computed from what was recorded.
+
+Belongs here: pure functions of the evidence. What is right or wrong about a number is in promises; how
+it looks is in report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from baton.cli.text import epoch_ms
+from baton.demo.evidence import Course, Evidence, Kill, tally
+from baton.demo.prices import Charge, Work, bill, per_million_steps
+
+WORKER = "WorkerFunction"
+SETTLED = frozenset({"step_succeeded", "step_failed"})
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Survival:
+    """One kill, and the sagas that the dead invocation had held: each with its revival time in ms.
+
+    The time runs from the end of the dead invocation's lease to the entry that revived the saga.
+    """
+
+    kill: Kill
+    revived: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Everything the final table shows."""
+
+    statuses: dict[str, int]
+    steps: int
+    failed_steps: int
+    entries: int
+    worker_invocations: int
+    worker_outcomes: dict[str, int]
+    cold_starts: int
+    most_sagas_in_one: int
+    fewest_invocations: int
+    most_invocations: int
+    yields: int
+    interruptions: int
+    revivals: int
+    survivals: list[Survival]
+    handovers_ms: list[int]
+    requests: int
+    replays: int
+    repeated: int
+    effects: int
+    double_bookings: int
+    charges: list[Charge]
+    usd_per_million_steps: float
+    duration_ms: int
+
+    @property
+    def writes_per_step(self) -> float:
+        """Log writes per settled step: starts, revivals and cancels included."""
+        return self.entries / self.steps if self.steps else 0.0
+
+
+def compute(evidence: Evidence) -> Figures:
+    """All figures of one run."""
+    logs = evidence.logs
+    ours = [item for item in evidence.invocations if item.function == WORKER]
+    steps = sum(1 for log in logs.values() for event in events_of(log) if event["kind"] in SETTLED)
+    handovers = [gap for log in logs.values() for gap in handovers_of(log)]
+    per_saga = [len(legs_of(log)) for saga, log in logs.items() if saga != evidence.course.cancelled]
+    work = _work(evidence, steps, len(handovers))
+    charges = bill(work)
+    return Figures(
+        statuses=tally(str(saga.get("status")) for saga in evidence.sagas),
+        steps=steps,
+        failed_steps=sum(event["kind"] == "step_failed" for log in logs.values() for event in events_of(log)),
+        entries=evidence.items.counts.get("entry", 0),
+        worker_invocations=len(ours),
+        worker_outcomes=tally(item.outcome for item in ours),
+        cold_starts=sum(item.cold for item in ours),
+        most_sagas_in_one=max(_sagas_per_invocation(logs).values(), default=0),
+        fewest_invocations=min(per_saga, default=0),
+        most_invocations=max(per_saga, default=0),
+        yields=len(handovers),
+        interruptions=sum(
+            event["kind"] == "step_interrupted" for log in logs.values() for event in events_of(log)
+        ),
+        revivals=sum(event["kind"] == "revived" for log in logs.values() for event in events_of(log)),
+        survivals=survivals_of(evidence.course, logs),
+        handovers_ms=sorted(handovers),
+        requests=_sum(evidence.books, "requests"),
+        replays=_sum(evidence.books, "replays"),
+        repeated=sum(_repeated(book) for book in evidence.books),
+        effects=_sum(evidence.books, "effects"),
+        double_bookings=_sum(evidence.books, "double_bookings"),
+        charges=charges,
+        usd_per_million_steps=per_million_steps(charges, steps),
+        duration_ms=evidence.course.ended_ms - evidence.course.started_ms,
+    )
+
+
+def events_of(log: Sequence[Json]) -> Iterator[Json]:
+    """The events of a log in order."""
+    for entry in log:
+        yield from entry["events"]
+
+
+def legs_of(log: Sequence[Json]) -> list[list[Json]]:
+    """The entries that workers wrote, a list for each invocation that went on with the saga."""
+    legs: list[list[Json]] = []
+    for entry in log:
+        if not entry.get("epoch"):
+            continue  # the API's own: a start, a cancel, a signal
+        if not legs or legs[-1][-1]["epoch"] != entry["epoch"]:
+            legs.append([])
+        legs[-1].append(entry)
+    return legs
+
+
+def handovers_of(log: Sequence[Json]) -> Iterator[int]:
+    """Milliseconds from the last entry of one invocation to the first step of the next, per yield.
+
+    A revival is no hand-over: the invocation before it left nothing behind but its lease.
+    """
+    legs = legs_of(log)
+    for before, after in pairwise(legs):
+        if any(event["kind"] == "revived" for event in events_of(after)):
+            continue
+        starts = [ms for event in events_of(after) if (ms := epoch_ms(event.get("started_at"))) is not None]
+        last = epoch_ms(before[-1]["at"])
+        if starts and last is not None:
+            yield min(starts) - last
+
+
+def survivals_of(course: Course, logs: Mapping[str, Sequence[Json]]) -> list[Survival]:
+    """For each kill, the sagas that were revived from the invocation it ended."""
+    return [
+        Survival(
+            kill,
+            {
+                saga: (epoch_ms(event["at"]) or 0) - (epoch_ms(event["dead_until"]) or 0)
+                for saga, log in logs.items()
+                for event in events_of(log)
+                if event["kind"] == "revived" and event["dead"].startswith(kill.request_id + ".")
+            },
+        )
+        for kill in course.kills
+    ]
+
+
+def quantile(sorted_values: Sequence[int], share: float) -> int | None:
+    """The smallest value that at least `share` of the values do not exceed; None for no values."""
+    if not sorted_values:
+        return None
+    return sorted_values[max(0, -(-int(share * 100) * len(sorted_values) // 100) - 1)]
+
+
+def _work(evidence: Evidence, steps: int, yields: int) -> Work:
+    units = evidence.items.units
+    # Looking at a saga is not running it: the demo's own polling is not on the bill.
+    billed = [item for item in evidence.invocations if item.function != "ReconcilerFunction" and item.changes]
+    mb_ms = sum(item.duration_ms * evidence.memory_mb.get(item.function, 0) for item in billed)
+    return Work(
+        steps=steps,
+        log_units=units.get("entry", 0) + units.get("snapshot", 0),
+        starts=len(evidence.sagas),
+        takes=evidence.items.takes,
+        yields=yields,
+        finishes=len(evidence.sagas),
+        messages=sum(item.wakes for item in evidence.invocations if item.function == WORKER),
+        invocations=len(billed),
+        gb_seconds=mb_ms / 1024 / 1000,
+    )
+
+
+def _sagas_per_invocation(logs: Mapping[str, Sequence[Json]]) -> dict[str, int]:
+    return tally(
+        str(invocation)
+        for log in logs.values()
+        for invocation in {entry["invocation"] for leg in legs_of(log) for entry in leg}
+    )
+
+
+def _sum(books: Sequence[Json], name: str) -> int:
+    return sum(int(book["summary"][name]) for book in books)
+
+
+def _repeated(book: Json) -> int:
+    """Requests that asked again for what had been asked before, by their idempotency key."""
+    keys = tally(request["key"] for request in book["requests"] if request.get("key"))
+    return sum(count - 1 for count in keys.values())

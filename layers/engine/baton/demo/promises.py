@@ -1,0 +1,111 @@
+"""What the demo promises, as checks on the evidence: each returns what is wrong, in words.
+
+Belongs here: judging. A promise that is kept returns nothing. No layout, no collecting.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from baton.cli.text import counted
+from baton.demo.evidence import Evidence
+from baton.demo.figures import Figures, events_of
+
+EFFECT_OF = {
+    "table.hold": ("table-stack", "hold"),
+    "table.deposit": ("table-stack", "deposit"),
+    "table.confirm": ("table-stack", "confirm"),
+    "delivery.order": ("open-delivery", "order"),
+}
+"""The tools of the dinner that do something, and the name of what they do in whose books."""
+
+
+def broken(evidence: Evidence, figures: Figures) -> list[str]:
+    """Every promise that was not kept; empty for a run as it should be."""
+    checks = (
+        _all_ended,
+        _nothing_twice,
+        _books_and_logs_agree,
+        _several_invocations,
+        _kills_survived,
+        _in_time,
+    )
+    return [text for check in checks for text in check(evidence, figures)]
+
+
+def _all_ended(evidence: Evidence, figures: Figures) -> Iterator[str]:
+    course = evidence.course
+    if not course.cancelled:
+        yield "no saga was cancelled on the way"
+    for saga in evidence.sagas:
+        wanted = "cancelled" if saga["id"] == course.cancelled else "completed"
+        if saga.get("status") != wanted:
+            why = saga.get("error") or saga.get("reason") or ""
+            yield f"saga {saga['id']} should be {wanted} and is {saga.get('status')} {why}".rstrip()
+
+
+def _nothing_twice(evidence: Evidence, figures: Figures) -> Iterator[str]:
+    for book in evidence.books:
+        for double in book["double_bookings"]:
+            identity = ", ".join(f"{k} {v}" for k, v in double["identity"].items())
+            yield f"{book['service']} carried out {double['kind']} twice: {identity}"
+        if not book.get("idempotency", True):
+            yield f"{book['service']} ran without honouring idempotency keys"
+    for saga, log in evidence.logs.items():
+        times = Counter(
+            (event["node"], tuple(event.get("iteration") or ()))
+            for event in events_of(log)
+            if event["kind"] == "step_succeeded"
+        )
+        for (node, _), count in times.items():
+            if count > 1:
+                yield f"saga {saga}: {node} is in the log {count} times"
+        versions = [entry["version"] for entry in log]
+        if versions != list(range(1, len(versions) + 1)):
+            yield f"saga {saga}: its versions have gaps or repeats"
+
+
+def _books_and_logs_agree(evidence: Evidence, figures: Figures) -> Iterator[str]:
+    """What the services did for a completed saga is what its log says, no more and no less."""
+    done = Counter(
+        (book["service"], effect["kind"], effect["identity"]["reference"])
+        for book in evidence.books
+        for effect in book["effects"]
+    )
+    for saga in evidence.sagas:
+        if saga.get("status") != "completed":
+            continue
+        log = evidence.logs[saga["id"]]
+        logged = Counter(
+            EFFECT_OF[event["tool"]]
+            for event in events_of(log)
+            if event["kind"] == "step_succeeded" and event["tool"] in EFFECT_OF
+        )
+        for service, kind in sorted(set(EFFECT_OF.values())):
+            carried_out = done[service, kind, saga["id"]]
+            if carried_out != logged[service, kind]:
+                yield (
+                    f"saga {saga['id']}: the log has {kind} {counted(logged[service, kind], 'time')}, "
+                    f"{service}'s books {counted(carried_out, 'time')}"
+                )
+
+
+def _several_invocations(evidence: Evidence, figures: Figures) -> Iterator[str]:
+    if figures.fewest_invocations < 2:
+        yield "a saga needed fewer than two invocations: the hand-over was not exercised by all"
+
+
+def _kills_survived(evidence: Evidence, figures: Figures) -> Iterator[str]:
+    course = evidence.course
+    if len(course.kills) < course.kills_wanted:
+        yield f"only {counted(len(course.kills), 'worker')} of {course.kills_wanted} could be killed at work"
+    for survival in figures.survivals:
+        if not survival.revived:
+            yield f"the kill of process {survival.kill.pid} hit no saga: it was not in mid-step"
+
+
+def _in_time(evidence: Evidence, figures: Figures) -> Iterator[str]:
+    limit = evidence.course.asked_to_end_by_ms
+    if limit and evidence.course.ended_ms > limit:
+        yield f"the sagas took longer than {(limit - evidence.course.started_ms) / 1000:.0f} s"

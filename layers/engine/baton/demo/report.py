@@ -1,0 +1,102 @@
+"""The final table: figures as rows, broken promises as sentences.
+
+Belongs here: layout and wording. Every number comes from figures, every judgement from promises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from baton.cli.text import counted, span
+from baton.demo import prices
+from baton.demo.figures import Figures, Survival, quantile
+
+
+def show(console: Console, figures: Figures, broken: Sequence[str]) -> None:
+    """Print the table of figures, then whether everything went as it should."""
+    table = Table(box=box.SIMPLE_HEAD, title="What happened", title_justify="left", show_header=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for row in rows(figures):
+        table.add_row(*row)
+    console.print(table)
+    for text in broken:
+        console.print(Text(f"not as it should be: {text}", style="red"))
+    if not broken:
+        console.print(Text("All sagas ended as they should, and nothing was done twice.", style="green"))
+
+
+def rows(figures: Figures) -> Iterator[tuple[str, str, str]]:
+    """What was measured, its value, and where the value comes from or what it is made of."""
+    yield (
+        "sagas",
+        str(sum(figures.statuses.values())),
+        f"{_listed(figures.statuses)}, in {span(figures.duration_ms)}",
+    )
+    failed = f", {figures.failed_steps} of them failed" if figures.failed_steps else ""
+    yield "steps", str(figures.steps), f"settled in the logs{failed}"
+    yield "worker invocations", str(figures.worker_invocations), _invocations(figures)
+    interrupted = counted(figures.interruptions, "step")
+    yield "yields", str(figures.yields), f"each a hand-over; {interrupted} interrupted by the end of one"
+    yield from _survivals(figures.survivals)
+    yield "double bookings", str(figures.double_bookings), _books(figures)
+    made_of = f"{figures.entries} entries, those of starts, revivals and cancels included"
+    yield "log writes per step", f"{figures.writes_per_step:.2f}", made_of
+    p50, p95 = quantile(figures.handovers_ms, 0.50), quantile(figures.handovers_ms, 0.95)
+    yield "hand-over p50 / p95", f"{span(p50)} / {span(p95)}", "last entry of one to first step of the next"
+    yield "AWS per million steps", _money(figures.usd_per_million_steps), _bill(figures)
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counts.items())
+
+
+def _invocations(figures: Figures) -> str:
+    parts = [
+        _listed(figures.worker_outcomes),
+        counted(figures.cold_starts, "cold start"),
+        f"up to {figures.most_sagas_in_one} sagas in one",
+        f"{figures.fewest_invocations} to {figures.most_invocations} for a saga",
+    ]
+    return "; ".join(parts)
+
+
+def _books(figures: Figures) -> str:
+    parts = [
+        f"in the services' own books: {figures.effects} effects from {figures.requests} requests",
+        f"{figures.repeated} were asked again",
+        f"{figures.replays} of these for an effect, and got the answer without a second one",
+    ]
+    return "; ".join(parts)
+
+
+def _bill(figures: Figures) -> str:
+    if not figures.steps:
+        return "no steps"
+    parts = (f"{_money(charge.usd / figures.steps * 1e6)} {charge.what}" for charge in figures.charges)
+    return f"estimated for {prices.REGION}, prices of {prices.DATE}: {', '.join(parts)}"
+
+
+def _survivals(survivals: Sequence[Survival]) -> Iterator[tuple[str, str, str]]:
+    survived = sum(bool(survival.revived) for survival in survivals)
+    yield "kills survived", f"{survived} of {len(survivals)}", "SIGKILL of a busy worker process"
+    for survival in survivals:
+        times = sorted(survival.revived.values())
+        ends = dict.fromkeys(map(span, times[:1] + times[-1:]))
+        held = counted(len(times), "saga")
+        into = span(survival.kill.busy_ms)
+        yield (
+            f"  process {survival.kill.pid}",
+            " to ".join(ends) or "none",
+            f"from the end of the dead lease to the revival of {held}; killed {into} into its work",
+        )
+
+
+def _money(usd: float) -> str:
+    return f"${usd:.2f}"

@@ -1,0 +1,105 @@
+"""The demo from beginning to end: start everything, let the scenario happen, collect, judge, show.
+
+Belongs here: what has to be started in which order and with which limits. Nothing is measured here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from baton.cli.app import documents, load_app
+from baton.cli.client import Api
+from baton.cli.connection import TEMPLATE, Connection
+from baton.cli.sagas import register_file
+from baton.core.document import parse_document
+from baton.demo import figures, report
+from baton.demo.evidence import collect
+from baton.demo.progress import Progress
+from baton.demo.promises import broken
+from baton.demo.scenario import Plan, Scenario
+from baton.demo.services import Services
+from baton.local.run import LocalRun
+from baton.local.template import load
+
+WORKER_TIMEOUT_S = 6
+WAKE_VISIBILITY_S = 8
+SCHEDULE_PERIOD_S = 5.0
+TENANT, USER = "demo", "ada"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line said."""
+
+    root: Path
+    plan: Plan
+    evidence: Path | None = None
+
+
+async def run_demo(options: Options, console: Console) -> bool:
+    """Whether every promise was kept."""
+    load_app("sagas", options.root)
+    console.print(
+        "Starting the embedded AWS, what template.yaml declares, and the two services …", style="dim"
+    )
+    async with Services(options.root) as services:
+        parameters = services.parameters | {
+            "WorkerTimeout": str(WORKER_TIMEOUT_S),
+            "WakeVisibility": str(WAKE_VISIBILITY_S),
+        }
+        local = LocalRun(options.root / TEMPLATE, parameters=parameters, schedule_period_s=SCHEDULE_PERIOD_S)
+        async with local:
+            console.print(
+                f"Running at {local.url}: a worker has {WORKER_TIMEOUT_S} s and is killed then; "
+                f"an evening takes longer than that.",
+                style="dim",
+            )
+            return await _with_everything(options, console, local, services)
+
+
+async def _with_everything(options: Options, console: Console, local: LocalRun, services: Services) -> bool:
+    async with Api(Connection(local.url, local.token(USER, TENANT))) as api:
+        steps = await _register(api, options.root)
+        with Progress(console, steps) as screen:
+            scenario = Scenario(options.plan, api, local, screen, steps)
+            course = await scenario.run()
+        evidence = await collect(
+            api,
+            course,
+            services.urls,
+            local.invocations,
+            local.aws_environment,
+            local.physical["SagaTable"],
+            await asyncio.to_thread(_memory, options.root / TEMPLATE),
+        )
+    if options.evidence:
+        evidence.save(options.evidence)
+        click.echo(f"The evidence is in {options.evidence}.", err=True)
+    found = figures.compute(evidence)
+    problems = broken(evidence, found)
+    report.show(console, found, problems)
+    return not problems
+
+
+async def _register(api: Api, root: Path) -> int:
+    """Make the dinner known; the number of its nodes."""
+    (document,) = [path for path in documents(load_app("sagas", root)) if path.stem == "dinner"]
+    await register_file(api, document)
+    return len(parse_document(document.read_text(encoding="utf-8")).value["nodes"])
+
+
+def _memory(template: Path) -> dict[str, int]:
+    """Megabytes of each function, as the template has them."""
+    expanded = load(template, {})
+    found: dict[str, int] = {}
+    for name, function in expanded.of_type("AWS::Lambda::Function"):
+        size = function["Properties"].get("MemorySize", 128)
+        if isinstance(size, dict) and "Ref" in size:
+            size = expanded.parameters[size["Ref"]]["Default"]
+        found[name] = int(size)
+    return found

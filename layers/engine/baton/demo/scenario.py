@@ -1,0 +1,143 @@
+"""What happens in the demo, in order: start the sagas, kill workers at work, cancel one, wait.
+
+Belongs here: when what is done to the system. How processes start is in run, what is shown in progress,
+what is measured in evidence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from baton.cli.client import Api
+from baton.cli.text import span
+from baton.core.state import FINISHED
+from baton.demo.evidence import Course, Kill
+from baton.local.records import ProcessInfo
+
+CITIES = ("Lisbon", "Porto", "Bergen", "Graz", "Ghent")
+TICK_S = 0.1
+LOOK_EVERY_TICKS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How much of what. A kill strikes a worker that has been at work for `kill_after_s` to `kill_before_s`.
+
+    The second number keeps the kill away from the moment at which a worker has already yielded.
+    """
+
+    sagas: int = 20
+    kills: int = 2
+    kill_after_s: float = 0.8
+    kill_before_s: float = 2.5
+    cancel_after_steps: int = 4
+    limit_s: float = 100.0
+
+
+class Workers(Protocol):
+    """The processes of a function."""
+
+    def processes(self, function: str) -> Sequence[ProcessInfo]: ...
+
+    def kill(self, pid: int) -> None:
+        """SIGKILL."""
+        ...
+
+
+class Screen(Protocol):
+    """Where the course of things is shown."""
+
+    def say(self, text: str) -> None: ...
+    def update(self, sagas: Mapping[str, Mapping[str, Any]]) -> None: ...
+
+
+class Scenario:
+    """One run. `course` says afterwards, or while it runs, what was done."""
+
+    def __init__(self, plan: Plan, api: Api, workers: Workers, screen: Screen, steps: int) -> None:
+        self._plan = plan
+        self._api = api
+        self._workers = workers
+        self._screen = screen
+        self._latest: dict[str, dict[str, Any]] = {}
+        self.course = Course(expected_steps=steps, kills_wanted=plan.kills)
+
+    async def run(self) -> Course:
+        """Returns when every saga has ended, or when the time is up."""
+        course = self.course
+        course.started_ms = _now_ms()
+        course.asked_to_end_by_ms = course.started_ms + round(self._plan.limit_s * 1000)
+        await self._start()
+        tick = 0
+        while _now_ms() < course.asked_to_end_by_ms:
+            if len(course.kills) < self._plan.kills:
+                self._kill_one()
+            if tick % LOOK_EVERY_TICKS == 0:
+                await self._look()
+                if all(saga["status"] in FINISHED for saga in self._latest.values()):
+                    break
+                if not course.cancelled:
+                    await self._cancel_one()
+            self._screen.update(self._latest)
+            tick += 1
+            await asyncio.sleep(TICK_S)
+        course.ended_ms = _now_ms()
+        self._screen.update(self._latest)
+        return course
+
+    async def _start(self) -> None:
+        started = await asyncio.gather(
+            *(self._api.start("dinner", evening(n)) for n in range(self._plan.sagas))
+        )
+        for saga in started:
+            self._latest[str(saga["id"])] = {"steps": 0, "active": [], **saga}
+        self.course.sagas = list(self._latest)
+        self._screen.say(f"{len(started)} dinner sagas started over HTTP")
+
+    async def _look(self) -> None:
+        """Ask for every saga that has not ended."""
+        running = [saga for saga, seen in self._latest.items() if seen["status"] not in FINISHED]
+        for saga, seen in zip(running, await asyncio.gather(*map(self._api.show, running)), strict=True):
+            self._latest[saga] = seen
+
+    def _kill_one(self) -> None:
+        """SIGKILL a worker in mid-step. The second one waits until sagas are in their second leg."""
+        if self.course.kills and not any(int(s.get("invocations") or 0) > 1 for s in self._latest.values()):
+            return
+        now = _now_ms()
+        struck = {kill.pid for kill in self.course.kills}
+        for process in self._workers.processes("WorkerFunction"):
+            if not process.busy or process.busy_since is None or process.pid in struck:
+                continue
+            busy_ms = now - process.busy_since
+            if self._plan.kill_after_s * 1000 <= busy_ms <= self._plan.kill_before_s * 1000:
+                self._workers.kill(process.pid)
+                self.course.kills.append(Kill(process.pid, process.request_id, now, busy_ms))
+                self._screen.say(f"kill -9 {process.pid}: a worker, {span(busy_ms)} into its work")
+                return
+
+    async def _cancel_one(self) -> None:
+        """Cancel the first saga that is well under way, with time for its running steps to finish."""
+        for saga, seen in self._latest.items():
+            if seen["status"] == "running" and int(seen.get("steps") or 0) >= self._plan.cancel_after_steps:
+                await self._api.cancel(saga, "the guests changed their minds", "graceful", 3)
+                self.course.cancelled, self.course.cancelled_ms = saga, _now_ms()
+                self._screen.say(f"cancelled saga {saga} after {seen['steps']} steps")
+                return
+
+
+def evening(n: int) -> dict[str, Any]:
+    """The input of the n-th saga: cities and hours differ, so that no two want the same table."""
+    return {
+        "city": CITIES[n % len(CITIES)],
+        "party": 2 + n % 4,
+        "at": f"2026-12-{10 + n // len(CITIES):02d}T19:30:00Z",
+    }
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

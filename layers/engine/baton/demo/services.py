@@ -1,0 +1,98 @@
+"""Starts the outside services of the example as processes of their own, and ends them.
+
+Belongs here: processes and their addresses. What the services do is in examples/services, which the
+engine does not import.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from baton.cli.exits import NO, Failed
+
+MODULES = {
+    "TableStackUrl": "examples.services.table_stack",
+    "OpenDeliveryUrl": "examples.services.open_delivery",
+}
+"""Template parameter that takes a service's address, and the module that is the service."""
+
+START_S = 20
+END_S = 4
+
+
+@dataclass(slots=True)
+class _Service:
+    parameter: str
+    url: str
+    process: asyncio.subprocess.Process
+
+
+class Services:
+    """The services of one run: enter to start them, leave to end them. `parameters` has the addresses."""
+
+    def __init__(self, root: Path, modules: Mapping[str, str] = MODULES) -> None:
+        self._root = root
+        self._modules = modules
+        self._running: list[_Service] = []
+
+    @staticmethod
+    def exist(root: Path) -> bool:
+        """Whether this project still has the example's services."""
+        return all((root / f"{module.replace('.', '/')}.py").is_file() for module in MODULES.values())
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        return {service.parameter: service.url for service in self._running}
+
+    @property
+    def urls(self) -> list[str]:
+        return [service.url for service in self._running]
+
+    async def __aenter__(self) -> Self:
+        try:
+            started = await asyncio.gather(*(self._start(*item) for item in self._modules.items()))
+        except BaseException:
+            await self._end()
+            raise
+        self._running.sort(key=lambda service: [s.parameter for s in started].index(service.parameter))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._end()
+
+    async def _start(self, parameter: str, module: str) -> _Service:
+        # In a session of its own, so that Ctrl-C reaches only us and the books can still be read; its
+        # standard input is its lifeline: closed by whatever way we end, it ends too.
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", module, "--port", "0", "--until-eof",
+            cwd=self._root, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+        service = _Service(parameter, "", process)
+        self._running.append(service)
+        assert process.stdout is not None
+        try:
+            line = await asyncio.wait_for(process.stdout.readline(), START_S)
+            service.url = str(json.loads(line)["url"])
+        except (TimeoutError, ValueError, KeyError) as error:
+            raise Failed(NO, f"{module} did not start (it says above why)") from error
+        return service
+
+    async def _end(self) -> None:
+        for service in self._running:
+            if service.process.stdin is not None:
+                service.process.stdin.close()
+        for service in self._running:
+            try:
+                await asyncio.wait_for(service.process.wait(), END_S)
+            except TimeoutError:
+                with contextlib.suppress(ProcessLookupError):
+                    service.process.kill()
+                await service.process.wait()
+        self._running.clear()

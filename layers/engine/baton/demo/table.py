@@ -1,0 +1,62 @@
+"""Counts what lies in the DynamoDB table, with a client of its own: the one file here that uses boto3.
+
+Belongs here: reading items and their sizes. What the numbers mean is computed elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import boto3
+
+WRITE_UNIT_BYTES = 1024
+_KINDS = {"HEAD": "head", "LOG": "entry", "SNAP": "snapshot", "V": "definition"}
+
+
+def count_items(aws: Mapping[str, str], table: str) -> tuple[dict[str, int], dict[str, int], int]:
+    """Items by kind, the write units each kind cost when put once, and the sum of all heads' epochs.
+
+    An epoch is raised by each take and by nothing else, so that sum is the number of takes.
+    """
+    region = aws.get("AWS_REGION") or aws.get("AWS_DEFAULT_REGION") or "us-east-1"
+    client = boto3.client(
+        "dynamodb",
+        endpoint_url=aws.get("AWS_ENDPOINT_URL"),
+        region_name=region,
+        aws_access_key_id=aws.get("AWS_ACCESS_KEY_ID"),
+        aws_secret_access_key=aws.get("AWS_SECRET_ACCESS_KEY"),
+        aws_session_token=aws.get("AWS_SESSION_TOKEN"),
+    )
+    counts: Counter[str] = Counter()
+    units: Counter[str] = Counter()
+    takes = 0
+    for page in client.get_paginator("scan").paginate(TableName=table, ConsistentRead=True):
+        for item in page["Items"]:
+            kind = kind_of(str(item.get("sk", {}).get("S", "")))
+            counts[kind] += 1
+            units[kind] += -(-size_of(item) // WRITE_UNIT_BYTES)
+            if kind == "head":
+                takes += int(item.get("epoch", {}).get("N", "0"))
+    return dict(counts), dict(units), takes
+
+
+def kind_of(sort_key: str) -> str:
+    """The kind of item a sort key belongs to."""
+    return _KINDS.get(sort_key.partition("#")[0], "other")
+
+
+def size_of(item: Mapping[str, Any]) -> int:
+    """Bytes of an item as DynamoDB counts them, for the types that are used here: S, N, B, BOOL."""
+    return sum(len(name.encode()) + _value_size(value) for name, value in item.items())
+
+
+def _value_size(value: Mapping[str, Any]) -> int:
+    (kind, content), *_ = value.items()
+    if kind == "S":
+        return len(content.encode())
+    if kind == "N":
+        # Two digits to a byte, and a byte for the exponent.
+        return (len(content.lstrip("-").replace(".", "")) + 1) // 2 + 1
+    return len(content) if kind == "B" else 1

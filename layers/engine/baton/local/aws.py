@@ -1,0 +1,63 @@
+"""boto3 clients for the local run itself: one set per run, called from threads, never retried.
+
+Functions make their own clients from their environment; none of these is handed to them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+import boto3
+from botocore.config import Config
+
+from baton.local.ministack import CREDENTIALS, REGION
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_dynamodbstreams import DynamoDBStreamsClient
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_sqs import SQSClient
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Aws:
+    """The clients, and `call`, which runs one of their methods without holding up the event loop."""
+
+    dynamodb: DynamoDBClient
+    streams: DynamoDBStreamsClient
+    sqs: SQSClient
+    s3: S3Client
+
+    def __init__(self, endpoint: str) -> None:
+        session = boto3.Session(
+            aws_access_key_id=CREDENTIALS["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
+            region_name=REGION,
+        )
+        config = Config(
+            retries={"total_max_attempts": 1},
+            connect_timeout=2,
+            read_timeout=30,
+            max_pool_connections=64,
+            proxies={},  # a proxy of the surrounding shell must not be asked about loopback
+        )
+        client: Any = functools.partial(session.client, endpoint_url=endpoint, config=config)
+        self.dynamodb = client("dynamodb")
+        self.streams = client("dynamodbstreams")
+        self.sqs = client("sqs")
+        self.s3 = client("s3")
+        # Not asyncio.to_thread's pool: that has cpu + 4 threads, and each long poll holds one for a while.
+        self._threads = ThreadPoolExecutor(max_workers=64, thread_name_prefix="baton-local")
+
+    async def call(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        work = functools.partial(method, *args, **kwargs)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)

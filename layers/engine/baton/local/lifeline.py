@@ -1,0 +1,46 @@
+"""First code of every child process: ties its life to its parent's, then becomes `python -m MODULE`.
+
+Run as a script (`python -P lifeline.py PARENT_PID MODULE [ARGUMENT …]`), standard library only. It is a
+script of its own because code between fork and exec (`preexec_fn`) is not safe in a parent with threads.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import runpy
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1
+
+
+def _die_with(parent: int) -> None:
+    """SIGKILL this process when its parent ends, however that happens."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    else:
+        threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+    if os.getppid() != parent:  # it died before the line above took effect
+        os._exit(1)
+
+
+def _watch(parent: int) -> None:
+    """Where there is no prctl: look once a second, and take the process group along."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+def main(arguments: list[str]) -> None:
+    _die_with(int(arguments[0]))
+    sys.path.insert(0, str(Path.cwd()))  # what `python -m` does; -P kept this file's own folder out
+    sys.argv = arguments[1:]
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

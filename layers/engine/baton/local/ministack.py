@@ -1,0 +1,101 @@
+"""The embedded AWS: one MiniStack process on loopback, nothing kept, waited for until it answers.
+
+What is created in it is decided elsewhere (see provision.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import urllib.request
+from pathlib import Path
+
+from baton.local.problems import LocalRunError, tail
+from baton.local.process import kill_group, start_module
+
+ACCOUNT = "000000000000"
+REGION = "us-east-1"
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
+_START_LIMIT_S = 20.0
+_TRIES = 3
+
+
+def free_port() -> int:
+    """A loopback port that nobody listens on now; somebody may be quicker, so callers try again."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class MiniStack:
+    """Starts and stops the process; `endpoint` is valid once `start` has returned."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self.endpoint = ""
+        self.log = run_dir / "logs" / "ministack.log"
+        self._folder = run_dir / "ministack"
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        for _ in range(_TRIES):
+            if await self._start_on(free_port()):
+                return
+        raise LocalRunError(f"MiniStack did not start; the end of {self.log}:\n{tail(self.log)}")
+
+    async def _start_on(self, port: int) -> bool:
+        with self.log.open("ab", buffering=0) as log:
+            process = self._process = await start_module(
+                "ministack", environment=self._environment(port), folder=self._folder, log=log
+            )
+        self.endpoint = f"http://127.0.0.1:{port}"
+        loop = asyncio.get_running_loop()
+        give_up = loop.time() + _START_LIMIT_S
+        while loop.time() < give_up:
+            if process.returncode is not None:
+                return False  # most likely the port was taken in between
+            if await asyncio.to_thread(_healthy, self.endpoint):
+                return True
+            await asyncio.sleep(0.02)
+        await self.stop()
+        return False
+
+    def _environment(self, port: int) -> dict[str, str]:
+        return {
+            "PATH": os.environ.get("PATH", ""),
+            "BIND_HOST": "127.0.0.1",  # its default is every interface
+            "GATEWAY_PORT": str(port),
+            "MINISTACK_HOST": "127.0.0.1",  # the host in queue URLs
+            "MINISTACK_REGION": REGION,
+            "MINISTACK_ACCOUNT_ID": ACCOUNT,
+            "IOT_MTLS_ENABLED": "0",  # or it listens on 8883 as well
+            "SFTP_ENABLED": "0",
+            "LOG_LEVEL": "WARNING",
+            "TMPDIR": str(self._folder),
+            "S3_DATA_DIR": str(self._folder / "s3"),
+            "STATE_DIR": str(self._folder / "state"),
+        }
+
+    async def wait(self) -> int:
+        """Returns the exit status once the process has ended."""
+        assert self._process is not None, "not started"
+        return await self._process.wait()
+
+    async def stop(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            kill_group(process.pid)
+            with contextlib.suppress(ProcessLookupError):
+                await process.wait()
+
+
+def _healthy(endpoint: str) -> bool:
+    # No proxies: a proxy of the surrounding shell must not be asked about loopback.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(f"{endpoint}/_ministack/ready", timeout=1.0) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False

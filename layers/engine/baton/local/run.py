@@ -1,0 +1,291 @@
+"""The local run as one object: starts everything the template declares, and stops it again.
+
+Only the order of starting and stopping is here, and what callers may ask; each part has a file of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Any
+
+from starlette.applications import Starlette
+
+from baton.local import lambda_api, servers
+from baton.local.aws import Aws
+from baton.local.destination import failure_queue
+from baton.local.environment import aws_environment
+from baton.local.gateway import Gateway
+from baton.local.http_api import read_http_api
+from baton.local.lambdas import Lambdas
+from baton.local.ministack import MiniStack
+from baton.local.parameters import check_rules, effective
+from baton.local.problems import LocalRunError
+from baton.local.provision import provision
+from baton.local.records import InvocationRecord, ProcessInfo
+from baton.local.resolve import Resolver
+from baton.local.schedule import machine_starter, run_schedule, starter_of
+from baton.local.servers import HttpServer
+from baton.local.sqs_poller import SqsPoller
+from baton.local.stack import Stack
+from baton.local.stream_batch import BatchRunner
+from baton.local.stream_poller import StreamPoller
+from baton.local.tasks import Tasks, settled
+from baton.local.template import Template, load
+from baton.local.tokens import AUDIENCE, TokenIssuer
+
+log = logging.getLogger("baton.local")
+SOURCES = frozenset({"stream", "queue", "schedule"})
+_API_ID = "local"
+
+
+class FunctionError(LocalRunError):
+    """A function that was invoked directly failed; `document` is its error document."""
+
+    def __init__(self, function: str, document: Any) -> None:
+        super().__init__(f"{function} failed: {json.dumps(document)}")
+        self.document = document
+
+
+class LocalRun:
+    """Everything runs between `async with` and its end, on the event loop that entered it.
+
+    template: path of template.yaml; code and layers are found relative to it.
+    parameters: override the template's parameters, except JwtIssuer and JwtAudience, which the run sets.
+    variables: further environment variables, for every function.
+    schedule_period_s: seconds between two runs of each schedule, instead of the template's.
+    switched_off: event sources that are not polled: stream, queue, schedule.
+    run_dir: where logs go (`logs/<logical id>.log`); default `.baton/run-…` beside the template.
+    api_port: port of the HTTP API; 0 for any free one.
+    process_limit: most processes per function; further invocations wait.
+    retry_delays_s: pauses before an `Event` invocation is tried again (Lambda: one, then two minutes).
+
+    Raises `LocalRunError` on entering if something is wrong; nothing is left running then.
+    """
+
+    url: str
+    endpoint: str
+    aws_environment: dict[str, str]
+    physical: dict[str, str]
+    run_dir: Path
+
+    def __init__(
+        self,
+        template: Path,
+        parameters: Mapping[str, str] = MappingProxyType({}),
+        variables: Mapping[str, str] = MappingProxyType({}),
+        schedule_period_s: float | None = None,
+        switched_off: frozenset[str] = frozenset(),
+        run_dir: Path | None = None,
+        api_port: int = 0,
+        *,
+        process_limit: int = 16,
+        retry_delays_s: tuple[float, ...] = (60.0, 120.0),
+    ) -> None:
+        unknown = set(switched_off) - SOURCES
+        if unknown:
+            raise LocalRunError(
+                f"switched_off: {', '.join(sorted(unknown))}; known: {', '.join(sorted(SOURCES))}"
+            )
+        self._template_path = Path(template).resolve()
+        self._parameters, self._variables = dict(parameters), dict(variables)
+        self._schedule_period_s = schedule_period_s
+        self._switched_off = switched_off
+        self._api_port, self._process_limit = api_port, process_limit
+        self._retry_delays_s = retry_delays_s
+        name = f"run-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+        self.run_dir = (run_dir or self._template_path.parent / ".baton" / name).resolve()
+        self.url = self.endpoint = ""
+        self.aws_environment, self.physical = {}, {}
+        self._exit = contextlib.AsyncExitStack()
+
+    # ---- what callers may ask
+
+    @property
+    def invocations(self) -> list[InvocationRecord]:
+        """What has ended so far, oldest first; a live list."""
+        return self._lambdas.invocations
+
+    def token(self, user: str, tenant: str, ttl_s: float | None = None) -> str:
+        """A token that the HTTP API accepts; by default for twelve hours."""
+        return self._issuer.token(user, tenant) if ttl_s is None else self._issuer.token(user, tenant, ttl_s)
+
+    def processes(self, function: str) -> list[ProcessInfo]:
+        """The processes of a function now. Raises `LocalRunError` for an unknown function."""
+        return self._lambdas.find(function).processes()
+
+    def kill(self, pid: int) -> None:
+        """SIGKILL to one process of a function and to what it started."""
+        if not any(pool.kill(pid) for pool in self._lambdas.pools.values()):
+            raise LocalRunError(f"{pid} is not a process of a function")
+
+    async def invoke(self, function: str, payload: Any) -> Any:
+        """Invokes directly and waits; the parsed answer. Raises `FunctionError` if the function fails."""
+        result = await self._lambdas.invoke(function, payload, "invoke")
+        if not result.ok:
+            raise FunctionError(function, result.document())
+        return result.document()
+
+    def log_file(self, function: str) -> Path:
+        """Where the output of a function's processes goes."""
+        return self._lambdas.find(function).log
+
+    # ---- starting
+
+    async def __aenter__(self) -> LocalRun:
+        began = time.monotonic()
+        async with contextlib.AsyncExitStack() as stack:
+            stack.enter_context(_terminate_like_interrupt())
+            await self._start(stack)
+            self._exit = stack.pop_all()
+        log.info("ready after %.2f s: %s", time.monotonic() - began, self.url or self.endpoint)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._exit.aclose()
+
+    async def _start(self, stack: contextlib.AsyncExitStack) -> None:
+        logs = self.run_dir / "logs"
+        logs.mkdir(parents=True, exist_ok=True)
+        stack.enter_context(_log_file(logs / "local.log"))
+        control, api = self._bind(stack)
+        issuer_url = servers.address(control)
+        self.url = servers.address(api)
+
+        ministack = MiniStack(self.run_dir)
+        stack.push_async_callback(ministack.stop)
+        loading = asyncio.create_task(asyncio.to_thread(self._load, issuer_url))
+        try:
+            await ministack.start()
+        finally:
+            await settled([loading])
+        template = loading.result()
+        self.endpoint = ministack.endpoint
+        aws = await asyncio.to_thread(Aws, self.endpoint)
+        stack.callback(aws.close)
+
+        values = effective(template, self._parameters, _trusted(issuer_url))
+        tenant_claim = values.get("TenantClaim", "tenant")
+        self._issuer = await asyncio.to_thread(TokenIssuer, issuer_url, str(tenant_claim))
+        resolver = Resolver(template, values)
+        check_rules(template, resolver)
+        await asyncio.to_thread(provision, template, resolver, aws)
+        for logical_id, _ in template.of_type("AWS::ApiGatewayV2::Api"):
+            resolver.learn(logical_id, "Ref", _API_ID)
+            resolver.learn(logical_id, "ApiEndpoint", self.url)
+        declared = Stack(template, resolver)
+        http_api = read_http_api(declared, resolver)
+        self.physical = resolver.references()
+
+        self.aws_environment = aws_environment(self.endpoint, servers.address(control))
+        self._lambdas = Lambdas(
+            declared.functions,
+            aws=aws,
+            environment=self.aws_environment,
+            variables=self._variables,
+            logs=logs,
+            limit=self._process_limit,
+            retry_delays_s=self._retry_delays_s,
+        )
+        stack.push_async_callback(self._lambdas.close)
+        routes = [*lambda_api.routes(self._lambdas), *self._issuer.pages()]
+        await self._serve(stack, control, Starlette(routes=routes))
+        if http_api is not None:
+            await self._serve(stack, api, Gateway(http_api, _API_ID, self._lambdas))
+        else:
+            self.url = ""
+        works = self._sources(declared, aws)
+        await self._lambdas.warm()
+        polling = Tasks("an event source")
+        stack.push_async_callback(polling.cancelled)
+        for work in [*works, _later(_watch, ministack)]:
+            polling.start(work())
+
+    def _bind(self, stack: contextlib.AsyncExitStack) -> tuple[socket.socket, socket.socket]:
+        control = servers.bind(0, "the local Lambda API")
+        stack.callback(control.close)
+        api = servers.bind(self._api_port, "the HTTP API")
+        stack.callback(api.close)
+        return control, api
+
+    def _load(self, issuer_url: str) -> Template:
+        return load(self._template_path, {**self._parameters, **_trusted(issuer_url)})
+
+    async def _serve(self, stack: contextlib.AsyncExitStack, listener: socket.socket, app: Any) -> None:
+        server = HttpServer(listener, app)
+        stack.push_async_callback(server.stop)
+        await server.start()
+
+    def _sources(self, declared: Stack, aws: Aws) -> list[Callable[[], Coroutine[Any, Any, None]]]:
+        """What polls; made before anything is polled, so that a problem in the last one starts none."""
+        works: list[Callable[[], Any]] = []
+        starters = {m.arn: machine_starter(m, self._lambdas) for m in declared.machines}
+        for schedule in declared.schedules:
+            start = starter_of(schedule, starters, self._lambdas)
+            if "schedule" not in self._switched_off:
+                works.append(_later(run_schedule, schedule, start, self._schedule_period_s))
+        for stream in declared.streams:
+            runner = BatchRunner(
+                stream,
+                invoke=_later(self._lambdas.invoke, stream.function, trigger="stream"),
+                set_aside=failure_queue(stream, declared.functions[stream.function], aws),
+                sleep=asyncio.sleep,
+                now=time.time,
+            )
+            if "stream" not in self._switched_off:
+                works.append(StreamPoller(stream, runner, aws).run)
+        queues = [] if "queue" in self._switched_off else declared.queues
+        return works + [SqsPoller(queue, self._lambdas, aws).run for queue in queues]
+
+
+def _later(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
+    def call(*more: Any) -> Any:
+        return function(*args, *more, **kwargs)
+
+    return call
+
+
+def _trusted(issuer_url: str) -> dict[str, str]:
+    return {"JwtIssuer": issuer_url, "JwtAudience": AUDIENCE}
+
+
+async def _watch(ministack: MiniStack) -> None:
+    status = await ministack.wait()
+    log.error("MiniStack ended with status %s; its log: %s", status, ministack.log)
+
+
+@contextlib.contextmanager
+def _log_file(path: Path) -> Iterator[None]:
+    handler = logging.FileHandler(path, delay=True)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        handler.close()
+
+
+@contextlib.contextmanager
+def _terminate_like_interrupt() -> Iterator[None]:
+    """SIGTERM does what Ctrl-C does, so that both stop every process in order."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

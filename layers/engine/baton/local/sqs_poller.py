@@ -1,0 +1,169 @@
+"""Polls one queue for one function, as Lambda's event source mapping does, and deletes what succeeded.
+
+Visibility and dead letters are the queue's own business: what is not deleted comes back by itself.
+Who reads the function's answer how is in batch.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from baton.local.aws import Aws
+from baton.local.batch import failed_items
+from baton.local.lambdas import Lambdas
+from baton.local.ministack import REGION
+from baton.local.pool import Throttled
+from baton.local.stack import QueueSource
+from baton.local.tasks import Tasks
+
+log = logging.getLogger("baton.local")
+_LONG_POLL_S = 2
+# MiniStack looks at a waiting request's queue every 100 ms; while there is traffic, asking is quicker.
+_BRISK_FOR_S = 2.0
+_BRISK_PAUSE_S = 0.02
+_MAX_EVENT_BYTES = 6 * 1024 * 1024
+Message = Mapping[str, Any]
+
+
+class SqsPoller:
+    def __init__(self, source: QueueSource, lambdas: Lambdas, aws: Aws) -> None:
+        self._source, self._lambdas, self._aws = source, lambdas, aws
+        limit = lambdas.find(source.function).limit
+        if source.concurrency is not None:
+            limit = min(limit, source.concurrency)
+        # Taken before receiving: a message that nobody can work on yet stays visible in the queue.
+        self._slots = asyncio.Semaphore(limit)
+        self._batches = Tasks(source.logical_id)
+        self._brisk_until = 0.0
+
+    async def run(self) -> None:
+        """Until cancelled; the batches that are being worked on are then abandoned."""
+        try:
+            while True:
+                await self._slots.acquire()
+                messages: Sequence[Message] = ()
+                try:
+                    messages = await self._gather()
+                except (ClientError, BotoCoreError) as error:
+                    log.warning("%s: receiving failed: %s", self._source.logical_id, error)
+                    await asyncio.sleep(1)
+                finally:
+                    if not messages:
+                        self._slots.release()
+                if messages:
+                    work = self._batches.start(self._work(messages))
+                    work.add_done_callback(lambda _: self._slots.release())
+        finally:
+            self._batches.cancel()
+
+    # ---- receiving
+
+    async def _gather(self) -> Sequence[Message]:
+        """One batch: what is there, or, with a batching window, what comes until it closes."""
+        loop = asyncio.get_running_loop()
+        messages = list(await self._receive(self._source.batch_size))
+        if not messages:
+            return ()
+        closes = loop.time() + self._source.window_s
+        while len(messages) < self._source.batch_size and loop.time() < closes:
+            more = await self._receive(self._source.batch_size - len(messages))
+            messages += more
+            if sum(len(message["Body"]) for message in messages) > _MAX_EVENT_BYTES - 256 * 1024:
+                break
+        return messages
+
+    async def _receive(self, count: int) -> Sequence[Message]:
+        loop = asyncio.get_running_loop()
+        brisk = loop.time() < self._brisk_until
+        receive: Callable[..., Any] = self._aws.sqs.receive_message
+        answer = await self._aws.call(
+            receive,
+            QueueUrl=self._source.url,
+            MaxNumberOfMessages=min(count, 10),
+            WaitTimeSeconds=0 if brisk else _LONG_POLL_S,
+            AttributeNames=["All"],
+            MessageAttributeNames=["All"],
+        )
+        messages: Sequence[Message] = answer.get("Messages", [])
+        if messages:
+            self._brisk_until = loop.time() + _BRISK_FOR_S
+        elif brisk:
+            await asyncio.sleep(_BRISK_PAUSE_S)
+        return messages
+
+    # ---- one batch
+
+    async def _work(self, messages: Sequence[Message]) -> None:
+        records = {message["MessageId"]: event_record(message, self._source.arn) for message in messages}
+        passing = {key: record for key, record in records.items() if self._passes(record)}
+        failed: frozenset[str] = frozenset()
+        if passing:
+            try:
+                event = {"Records": list(passing.values())}
+                result = await self._lambdas.invoke(self._source.function, event, "sqs")
+            except Throttled:
+                return
+            if not result.ok:
+                failed = frozenset(passing)
+            else:
+                failed = failed_items(result.document(), passing, self._source.partial)
+        # What the filter holds back is deleted too, as Lambda does.
+        await self._delete([message for message in messages if message["MessageId"] not in failed])
+
+    def _passes(self, record: Mapping[str, Any]) -> bool:
+        if not self._source.filters:
+            return True
+        try:
+            body = json.loads(record["body"])
+        except ValueError:
+            body = record["body"]
+        return self._source.filters.match({**record, "body": body})
+
+    async def _delete(self, messages: Sequence[Message]) -> None:
+        delete: Callable[..., Any] = self._aws.sqs.delete_message_batch
+        for start in range(0, len(messages), 10):
+            entries = [
+                {"Id": str(index), "ReceiptHandle": message["ReceiptHandle"]}
+                for index, message in enumerate(messages[start : start + 10])
+            ]
+            try:
+                await self._aws.call(delete, QueueUrl=self._source.url, Entries=entries)
+            except (ClientError, BotoCoreError) as error:
+                log.warning("%s: deleting failed: %s", self._source.logical_id, error)
+
+
+def event_record(message: Message, queue_arn: str) -> dict[str, Any]:
+    """A received message as an entry of `Records` in the function's event."""
+    return {
+        "messageId": message["MessageId"],
+        "receiptHandle": message["ReceiptHandle"],
+        "body": message["Body"],
+        "attributes": message.get("Attributes", {}),
+        "messageAttributes": {
+            name: _attribute(value) for name, value in message.get("MessageAttributes", {}).items()
+        },
+        "md5OfBody": message.get("MD5OfBody", ""),
+        "eventSource": "aws:sqs",
+        "eventSourceARN": queue_arn,
+        "awsRegion": REGION,
+    }
+
+
+def _attribute(value: Mapping[str, Any]) -> dict[str, Any]:
+    attribute: dict[str, Any] = {
+        "stringListValues": [],
+        "binaryListValues": [],
+        "dataType": value["DataType"],
+    }
+    if "StringValue" in value:
+        attribute["stringValue"] = value["StringValue"]
+    if "BinaryValue" in value:
+        attribute["binaryValue"] = base64.b64encode(value["BinaryValue"]).decode()
+    return attribute

@@ -1,0 +1,1 @@
+"""Sequencing over ports: the protocols of a saga's life. No technology, no behaviour of the graph."""

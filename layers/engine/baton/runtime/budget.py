@@ -1,0 +1,36 @@
+"""What is left of an invocation's time, and whether a step still fits into it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from baton.runtime.lease import Invocation
+from baton.runtime.limits import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The time of one invocation, as seen by one saga. All values are epoch ms or ms."""
+
+    started: int
+    deadline: int
+    reserve: int
+
+    @classmethod
+    def of(cls, invocation: Invocation, limits: Limits) -> Budget:
+        """The reserve is never more than a third of the whole, so that short budgets still do something."""
+        whole = invocation.deadline - invocation.started
+        return cls(invocation.started, invocation.deadline, min(limits.yield_reserve, whole // 3))
+
+    @property
+    def cut_off(self) -> int:
+        """When running steps are interrupted; what is left then is for the append and the hand-over."""
+        return self.deadline - self.reserve * 2 // 3
+
+    def fits(self, now: int, expected: float) -> bool:
+        """Whether a step of `expected` ms would be done before the reserve."""
+        return now + expected <= self.deadline - self.reserve
+
+    def is_fresh(self, now: int) -> bool:
+        """Whether waiting for another invocation would hardly give more time than there is now."""
+        return now - self.started <= (self.deadline - self.started) // 4

@@ -1,0 +1,108 @@
+"""Workflow definitions: check, register, find, and load their programs, each once per process."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from baton.core.compile import compile_document
+from baton.core.graph import Graph, decode_graph, encode_graph, hash_of
+from baton.core.program import Program
+from baton.core.toolspec import ToolSpec, nearest
+from baton.errors import NotFound, TooLarge
+from baton.ports import Blobs, Clock, Definition, Definitions
+from baton.runtime.patience import Patience
+
+MAX_DOCUMENT = 1_048_576
+PROGRAMS_KEPT = 256
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A registered definition; `is_new` False when the newest version had this content already."""
+
+    definition: Definition
+    is_new: bool
+
+
+class Catalog:
+    """Definitions of all tenants. `through(call)` gives one whose port calls go through `call`."""
+
+    def __init__(
+        self,
+        definitions: Definitions,
+        blobs: Blobs,
+        clock: Clock,
+        call: Patience | None = None,
+        programs: OrderedDict[tuple[str, str], Program] | None = None,
+    ) -> None:
+        self._definitions = definitions
+        self._blobs = blobs
+        self._clock = clock
+        self._call = call
+        self._programs = OrderedDict() if programs is None else programs
+
+    def through(self, call: Patience) -> Catalog:
+        return Catalog(self._definitions, self._blobs, self._clock, call, self._programs)
+
+    @property
+    def _io(self) -> Patience:
+        if self._call is None:
+            raise RuntimeError("use `through` first")
+        return self._call
+
+    async def register(
+        self, tenant: str, by: str, text: str, tools: Mapping[str, ToolSpec], *, json_only: bool = False
+    ) -> Registered:
+        """Compile and store as the next version. Raises `MalformedDocument` or `InvalidDefinition`."""
+        if len(text.encode()) > MAX_DOCUMENT:
+            raise TooLarge(f"a workflow document has at most {MAX_DOCUMENT} bytes")
+        graph = compile_document(text, tools, json_only=json_only)
+        data = encode_graph(graph)
+        ref = await self._io(self._blobs.put, tenant, data)
+        document = await self._io(self._blobs.put, tenant, text.encode())
+        while True:
+            newest = await self._io(self._definitions.get, tenant, graph.name)
+            if newest is not None and newest.graph == hash_of(data) and newest.document == document:
+                return Registered(newest, is_new=False)
+            definition = Definition(
+                tenant=tenant,
+                name=graph.name,
+                version=newest.version + 1 if newest else 1,
+                graph=ref.rpartition("/")[2],
+                document=document,
+                created=self._clock.now(),
+                by=by,
+            )
+            if await self._io(self._definitions.put, definition):
+                return Registered(definition, is_new=True)
+
+    async def find(self, tenant: str, reference: str) -> Definition:
+        """The definition of `name` (newest) or `name@version`. Raises `NotFound` with the nearest name."""
+        name, found, version = reference.partition("@")
+        number = int(version) if version.isdigit() else None
+        if not found or number is not None:
+            definition = await self._io(self._definitions.get, tenant, name, number)
+            if definition is not None:
+                return definition
+        newest = await self._io(self._definitions.get, tenant, name) if found else None
+        if newest is not None:
+            raise NotFound(f"workflow `{name}` has no version `{version}`; the newest is {newest.version}")
+        names = await self._io(self._definitions.names, tenant)
+        hint = nearest(name, names) or ("register it first: POST /workflows" if not names else "")
+        raise NotFound(f"there is no workflow `{name}`. {hint}".strip())
+
+    async def graph(self, tenant: str, graph_hash: str) -> Graph:
+        return (await self.program(tenant, graph_hash)).graph
+
+    async def program(self, tenant: str, graph_hash: str) -> Program:
+        """The program of a graph. Raises `CorruptLog` when its blob is gone."""
+        key = (tenant, graph_hash)
+        program = self._programs.get(key)
+        if program is None:
+            data = await self._io(self._blobs.get, tenant, f"cas://sha256/{graph_hash}")
+            program = self._programs[key] = Program(decode_graph(data))
+            if len(self._programs) > PROGRAMS_KEPT:
+                self._programs.popitem(last=False)
+        return program

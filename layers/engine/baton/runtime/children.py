@@ -1,0 +1,116 @@
+"""Child sagas as seen by their parent's runner: start them, ask them, cancel them.
+
+The fast path, where the relay tells the parent of a child's end, is relay.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from baton.core.events import CancelRequested, ChildReported, Failure, Value
+from baton.core.state import Child, State
+from baton.errors import UserError
+from baton.ports import Blobs, Clock, Log, SagaRef, Wake
+from baton.runtime.catalog import Catalog
+from baton.runtime.history import History
+from baton.runtime.patience import Patience
+from baton.runtime.start import Beginning, Starter, body_hash
+
+
+class Children:
+    """The children of the sagas of one invocation."""
+
+    def __init__(
+        self,
+        log: Log,
+        blobs: Blobs,
+        catalog: Catalog,
+        starter: Starter,
+        call: Patience,
+        clock: Clock,
+        invocation: str,
+    ) -> None:
+        self._log = log
+        self._blobs = blobs
+        self._catalog = catalog
+        self._starter = starter
+        self._call = call
+        self._clock = clock
+        self._invocation = invocation
+
+    async def tend(
+        self, parent: SagaRef, state: State, children: Sequence[tuple[str, Child]]
+    ) -> list[ChildReported]:
+        """Make sure each child exists; the ends of those that have ended."""
+        reports = []
+        for slot, child in children:
+            report = await self._tend_one(parent, state, slot, child)
+            if report is not None:
+                reports.append(report)
+        return reports
+
+    async def _tend_one(self, parent: SagaRef, state: State, slot: str, child: Child) -> ChildReported | None:
+        ref = SagaRef(parent.tenant, child.saga)
+        head = await self._call(self._log.read_head, ref)
+        if head is None:
+            try:
+                await self._start(parent, ref, state, slot, child)
+            except UserError as error:
+                failure = Failure(error.code, error.detail)
+                return ChildReported(slot=slot, child=child.saga, status="failed", failure=failure)
+            return None
+        history = History(self._log, self._call, ref)
+        await history.load(head)
+        return report_of(history.state, slot)
+
+    async def _start(self, parent: SagaRef, ref: SagaRef, state: State, slot: str, child: Child) -> None:
+        definition = await self._catalog.find(parent.tenant, child.workflow)
+        given: Any = child.input.v
+        if child.input.ref:
+            given = msgspec.json.decode(await self._call(self._blobs.get, parent.tenant, child.input.ref))
+        await self._starter.start(
+            Beginning(
+                ref=ref,
+                definition=definition,
+                graph=await self._catalog.graph(parent.tenant, definition.graph),
+                given=given,
+                user=state.user,
+                invocation=self._invocation,
+                traceparent=state.traceparent,
+                body_hash=body_hash([child.workflow, given]),
+                parent=str(parent),
+                slot=slot,
+            )
+        )
+
+    async def cancel(self, parent: SagaRef, children: Sequence[Child]) -> None:
+        """Ask open children to stop; one that is not there or has ended needs nothing."""
+        for child in children:
+            ref = SagaRef(parent.tenant, child.saga)
+            head = await self._call(self._log.read_head, ref)
+            if head is None:
+                continue
+            history = History(self._log, self._call, ref)
+            await history.load(head)
+            if history.state.version == 0:
+                await self._starter.put_entry_one(head)
+                await history.catch_up()
+            while history.state.ended is None and history.state.cancel is None:
+                now = self._clock.now()
+                request = CancelRequested(reason="its parent ended", by=str(parent), at=now, grace_ms=0)
+                entry = history.next_entry((request,), at=now, invocation=self._invocation)
+                if not await history.append(entry, Wake(v=entry.version)):
+                    await history.catch_up()
+
+
+def report_of(child: State, slot: str) -> ChildReported | None:
+    """What a parent must know of a child; None while it has not ended."""
+    if child.ended is None:
+        return None
+    output = child.ended.output if child.ended.status == "completed" else Value()
+    return ChildReported(
+        slot=slot, child=child.saga, status=child.ended.status, output=output, failure=child.ended.failure
+    )

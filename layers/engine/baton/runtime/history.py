@@ -1,0 +1,146 @@
+"""One saga's log, folded as far as it was read: load, catch up, append, and go back for a fork.
+
+Reads a snapshot and the tail behind it, never more, so a resume costs the same at any age of a saga.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from baton.core.events import Entry, Event, Forked, SagaEnded, decode_entry, encode_entry
+from baton.core.fold import fold, fork_to
+from baton.core.state import State, decode_state, encode_state
+from baton.errors import CorruptLog
+from baton.ports import Head, Log, Record, SagaRef, Wake
+from baton.runtime.limits import Limits
+from baton.runtime.patience import Patience
+
+
+class History:
+    """The state of a saga at the newest version that was read.
+
+    `tail_bytes` is what a reader would have to read behind the newest snapshot, at `snapshot`.
+    """
+
+    def __init__(self, log: Log, call: Patience, ref: SagaRef) -> None:
+        self._log = log
+        self._call = call
+        self.ref = ref
+        self.state = State()
+        self.snapshot = 0
+        self.tail_bytes = 0
+
+    async def load(self, head: Head) -> Sequence[Entry]:
+        """Fold everything there is. Returns the entries that were read (not those before a snapshot)."""
+        if head.snapshot:
+            await self._from_snapshot(head.branch, head.snapshot)
+        return await self.catch_up()
+
+    async def catch_up(self) -> Sequence[Entry]:
+        """Fold what others appended since. Returns it; empty when there is no news."""
+        news: list[Entry] = []
+        while True:
+            branch = self.state.branch
+            records = await self._call(self._log.read_tail, self.ref, branch, self.state.version)
+            news.extend([await self._fold(record) for record in records])
+            if self.state.branch == branch:
+                return news
+
+    async def append(self, entry: Entry, wake: Wake | None = None) -> bool:
+        """Put the next entry and fold it. False when somebody else's is there: catch up and decide again."""
+        record = Record(entry.branch, entry.version, encode_entry(entry))
+        if await self._call(self._log.append, self.ref, record, wake):
+            await self._fold(record)
+            return True
+        there = await self._call(self._log.read_tail, self.ref, entry.branch, entry.version - 1, 1)
+        if there and is_own(decode_entry(there[0].data), entry):
+            await self._fold(there[0])
+            return True
+        return False
+
+    def next_entry(
+        self,
+        events: Sequence[Event],
+        *,
+        at: int,
+        invocation: str,
+        epoch: int = 0,
+        cold: bool = False,
+        trace: str = "",
+    ) -> Entry:
+        """The entry that would follow the state as it is now."""
+        return Entry(
+            version=self.state.version + 1,
+            branch=self.state.branch,
+            at=at,
+            epoch=epoch,
+            invocation=invocation,
+            cold=cold,
+            traceparent=trace,
+            events=tuple(events),
+        )
+
+    async def save_snapshot(self, limits: Limits) -> None:
+        """Write a snapshot if the tail has outgrown it, so that all of them cost no more than the log."""
+        if self.tail_bytes < limits.snapshot_tail or self.state.ended is not None:
+            return
+        data = encode_state(self.state)
+        if len(data) > self.tail_bytes:
+            return
+        record = Record(self.state.branch, self.state.version, data)
+        await self._call(self._log.put_snapshot, self.ref, record)
+        self.snapshot = self.state.version
+        self.tail_bytes = 0
+
+    async def state_at(self, version: int) -> State:
+        """The state right after `version`, whichever branch wrote it. Raises `CorruptLog` for no such version.
+
+        Versions are never used twice, so reading from the start in their order passes through it.
+        """
+        past = History(self._log, self._call, self.ref)
+        while past.state.version < version:
+            branch = past.state.branch
+            records = await self._call(
+                self._log.read_tail, self.ref, branch, past.state.version, version - past.state.version
+            )
+            if not records:
+                raise CorruptLog(f"{self.ref} has no version {version}")
+            for record in records:
+                if record.version > version:
+                    raise CorruptLog(f"{self.ref} has no version {version}")
+                await past._fold(record)
+        return past.state
+
+    async def _from_snapshot(self, branch: int, at_most: int) -> None:
+        record = await self._call(self._log.read_snapshot, self.ref, branch, at_most)
+        if record is None:
+            return
+        try:
+            self.state = decode_state(record.data)
+        except msgspec.DecodeError:
+            return  # written by another version; the log has it all
+        self.snapshot = record.version
+
+    async def _fold(self, record: Record) -> Entry:
+        entry = decode_entry(record.data)
+        self.tail_bytes += len(record.data)
+        fork = entry.events[-1] if entry.events else None
+        if isinstance(fork, Forked):
+            self.state = fork_to(self.state, await self.state_at(fork.cut), entry, fork)
+        else:
+            self.state = fold(self.state, entry)
+        return entry
+
+
+def is_own(there: Entry, mine: Entry) -> bool:
+    """Whether the entry that is there is the one that this writer put before."""
+    return (there.version, there.epoch, there.invocation) == (mine.version, mine.epoch, mine.invocation)
+
+
+def wake_of_end(state: State, entry: Entry) -> Wake | None:
+    """What the stream must carry when this entry ends a child: word to its parent."""
+    if not state.parent or not any(isinstance(event, SagaEnded) for event in entry.events):
+        return None
+    return Wake(v=entry.version, parent=state.parent, slot=state.parent_slot)

@@ -1,0 +1,35 @@
+"""Every number that the runtime works with, and its default. All times in milliseconds, sizes in bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Limits of the runtime.
+
+    lease_grace: how long after an invocation's hard deadline its lease ends.
+    yield_reserve: what is held back for the hand-over; two thirds of it before steps are cut off.
+    step_estimate: how long a step is expected to take that was never seen.
+    step_timeout: of a step whose tool names none. news_every: how often a waiting holder looks for news.
+    inline: a value above this goes to a blob. entry: outcomes above this share no entry.
+    snapshot_tail: no snapshot before the tail to read has this size.
+    """
+
+    lease_grace: int = 1_000
+    yield_reserve: int = 1_000
+    step_estimate: int = 1_500
+    step_timeout: int = 300_000
+    news_every: int = 5_000
+    sweep_shortest: int = 300_000
+    sweep_longest: int = 86_400_000
+    start_due: int = 60_000
+    timer_by_message: int = 900_000
+    fork_deadline: int = 60_000
+    inline: int = 8_192
+    result: int = 5_242_880
+    entry: int = 196_608
+    snapshot_tail: int = 8_192
+    pause_first: int = 20
+    pause_longest: int = 2_000

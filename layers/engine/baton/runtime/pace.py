@@ -1,0 +1,41 @@
+"""How long a step is likely to take, learned from the log and from this process's own runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from baton.core.events import Entry, StepInterrupted, StepSucceeded
+
+WEIGHT = 0.3
+MARGIN = 1.5
+
+
+class Pace:
+    """Smoothed durations per workflow and node, shared by all sagas of a process."""
+
+    def __init__(self, estimate: int) -> None:
+        self._estimate = estimate
+        self._smoothed: dict[tuple[str, str], float] = {}
+
+    def observe(self, workflow: str, node: str, duration: float) -> None:
+        """A run of this node took `duration` ms."""
+        before = self._smoothed.get((workflow, node), duration)
+        self._smoothed[workflow, node] = before + WEIGHT * (duration - before)
+
+    def learn(self, workflow: str, entries: Iterable[Entry]) -> None:
+        """Take in a log's steps. One that was cut off needs at least twice what it had."""
+        for entry in entries:
+            for event in entry.events:
+                if isinstance(event, StepSucceeded):
+                    self.observe(workflow, event.node, event.ended_at - event.started_at)
+                elif isinstance(event, StepInterrupted):
+                    self.cut_off(workflow, event.node, event.ended_at - event.started_at)
+
+    def cut_off(self, workflow: str, node: str, after: float) -> None:
+        """A run of this node was interrupted after `after` ms."""
+        self._smoothed[workflow, node] = max(self._smoothed.get((workflow, node), 0), 2 * after)
+
+    def expected(self, workflow: str, node: str, timeout: int) -> float:
+        """Milliseconds the next run should be given, never more than its timeout."""
+        seen = self._smoothed.get((workflow, node))
+        return min(self._estimate if seen is None else MARGIN * seen, timeout)

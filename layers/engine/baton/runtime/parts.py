@@ -1,0 +1,77 @@
+"""The collaborators of one invocation's runner, put together once per invocation."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from baton.core.events import ChildOpened, Event, Failure, SagaEnded
+from baton.core.toolspec import ToolSpec
+from baton.ports import Blobs, Clock, Entropy, Log, Offload, Performer
+from baton.runtime.catalog import Catalog
+from baton.runtime.children import Children
+from baton.runtime.lease import Invocation, Leases
+from baton.runtime.limits import Limits
+from baton.runtime.pace import Pace
+from baton.runtime.patience import Patience
+from baton.runtime.start import Starter
+from baton.runtime.steps import Steps
+
+
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    """What lives as long as a process: ports and what was learned or cached."""
+
+    log: Log
+    blobs: Blobs
+    clock: Clock
+    entropy: Entropy
+    offload: Offload
+    performer: Performer
+    tools: Mapping[str, ToolSpec]
+    catalog: Catalog
+    pace: Pace
+    limits: Limits
+
+
+class Parts:
+    """What one invocation works with."""
+
+    def __init__(self, engine: Engine, invocation: Invocation) -> None:
+        self.invocation = invocation
+        self.log, self.blobs, self.clock = engine.log, engine.blobs, engine.clock
+        self.limits, self.pace = engine.limits, engine.pace
+        self.call = Patience(engine.offload, engine.clock, engine.entropy, engine.limits, invocation.deadline)
+        self.catalog = engine.catalog.through(self.call)
+        self.leases = Leases(engine.log, engine.clock, engine.limits, self.call, invocation)
+        self.steps = Steps(
+            engine.performer, engine.tools, engine.blobs, engine.clock, engine.limits, self.call
+        )
+        self.starter = Starter(engine.log, engine.blobs, engine.clock, engine.limits, self.call)
+        self.children = Children(
+            engine.log, engine.blobs, self.catalog, self.starter, self.call, engine.clock, invocation.id
+        )
+
+    async def slim(self, tenant: str, event: Event) -> Event:
+        """The event with a large value of the engine's own making moved to a blob."""
+        if isinstance(event, SagaEnded) and event.output.v is not None:
+            value = await self.steps.value(tenant, event.output.v)
+            if value is None:
+                failure = Failure("output_too_large", f"the output is larger than {self.limits.result} bytes")
+                return SagaEnded(status="failed", failure=failure)
+            return replace(event, output=value)
+        if isinstance(event, ChildOpened):
+            value = await self.steps.value(tenant, event.input.v)
+            return event if value is None else replace(event, input=value)
+        return event
+
+    def traceparent(self, started_with: str) -> str:
+        """W3C trace context: the saga's trace, with this invocation as the span."""
+        fields = started_with.split("-")
+        if len(fields) != 4:
+            return ""
+        span = hashlib.sha256(self.invocation.id.encode()).hexdigest()[:16]
+        return f"{fields[0]}-{fields[1]}-{span}-{fields[3]}"

@@ -1,0 +1,53 @@
+"""Port calls off the event loop, repeated with growing, jittered pauses while a store is busy.
+
+Gives up, and lets the fault out, when the next pause would not end before the deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from baton.errors import StoreUnavailable, Throttled
+from baton.ports import Clock, Entropy, Offload
+from baton.runtime.limits import Limits
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Patience:
+    """Awaitable port calls for one invocation that must end by `deadline`."""
+
+    def __init__(
+        self, offload: Offload, clock: Clock, entropy: Entropy, limits: Limits, deadline: int
+    ) -> None:
+        self._offload = offload
+        self._clock = clock
+        self._entropy = entropy
+        self._limits = limits
+        self.deadline = deadline
+
+    async def __call__(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """The call's result. A repeated call may have happened before: callers recognise their own writes."""
+        ceiling = self._limits.pause_first
+        while True:
+            try:
+                return await self._offload(function, *args, **kwargs)
+            except (Throttled, StoreUnavailable):
+                pause = ceiling * (0.5 + self._entropy.uniform() / 2)
+                if self._clock.now() + pause >= self.deadline:
+                    raise
+                await asyncio.sleep(pause / 1_000)
+                ceiling = min(ceiling * 2, self._limits.pause_longest)
+
+
+async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """The `Offload` for adapters that wait on a network."""
+    return await asyncio.to_thread(function, *args, **kwargs)
+
+
+async def inline(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """The `Offload` for adapters that never wait, such as those in memory."""
+    return function(*args, **kwargs)

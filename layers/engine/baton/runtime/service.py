@@ -1,0 +1,240 @@
+"""What a caller can ask for: start, show, events, cancel, signal, resume, fork, register.
+
+One `Service` per request. A caller sees only its own tenant's sagas. Everything appended here carries a
+wake, so that the table's stream sets the saga going.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from baton.core.events import CancelRequested, Event, Forked, Resumed, SignalReceived, Value, decode_entry
+from baton.core.program import Program
+from baton.core.state import State, status_of
+from baton.core.toolspec import nearest
+from baton.core.views import entry_view, saga_view
+from baton.errors import NotAllowedNow, NotFound, StoreUnavailable, TooLarge, UserError
+from baton.ports import Head, SagaRef, Wake
+from baton.runtime.catalog import Registered
+from baton.runtime.history import History
+from baton.runtime.lease import Invocation
+from baton.runtime.parts import Engine, Parts
+from baton.runtime.start import Beginning, body_hash
+
+MAX_PAGE = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who asks: taken from the verified identity, never from the request's own words."""
+
+    tenant: str
+    user: str
+    request: str
+    traceparent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    head: Head
+    history: History
+    program: Program
+
+
+class Service:
+    """The use cases of the API, for one caller until one deadline (epoch ms)."""
+
+    def __init__(self, engine: Engine, caller: Caller, deadline: int) -> None:
+        self._engine = engine
+        self._caller = caller
+        now = engine.clock.now()
+        self._parts = Parts(engine, Invocation(caller.request, now, deadline))
+
+    async def register(self, text: str, *, json_only: bool) -> Registered:
+        """Register a workflow document. Raises `MalformedDocument`, `InvalidDefinition`, `TooLarge`."""
+        caller = self._caller
+        return await self._parts.catalog.register(
+            caller.tenant, caller.user, text, self._engine.tools, json_only=json_only
+        )
+
+    async def start(self, workflow: str, given: Any, key: str) -> tuple[dict[str, Any], bool]:
+        """Start a saga; (its view, whether it is new). The same key and body give the same saga."""
+        caller = self._caller
+        definition = await self._parts.catalog.find(caller.tenant, workflow)
+        beginning = Beginning(
+            ref=SagaRef(caller.tenant, self._new_id(key)),
+            definition=definition,
+            graph=await self._parts.catalog.graph(caller.tenant, definition.graph),
+            given=given,
+            user=caller.user,
+            invocation=caller.request,
+            traceparent=caller.traceparent or self._new_trace(),
+            body_hash=body_hash([workflow, given]),
+        )
+        is_new = await self._parts.starter.start(beginning)
+        view = {"id": beginning.ref.id, "status": "pending", "workflow": definition.name, "version": 1}
+        if not is_new:
+            view["status"] = status_of((await self._open(beginning.ref.id)).history.state)
+        return view, is_new
+
+    def _new_id(self, key: str) -> str:
+        if key:
+            named = msgspec.json.encode([self._caller.tenant, self._caller.user, key])
+            return "k" + hashlib.sha256(named).hexdigest()[:25]
+        return f"s{self._engine.clock.now():011x}{self._engine.entropy.token(56)}"
+
+    def _new_trace(self) -> str:
+        return f"00-{self._engine.entropy.token(128)}-{self._engine.entropy.token(64)}-01"
+
+    async def show(self, saga: str) -> dict[str, Any]:
+        """The saga's view, folded from its log. Raises `NotFound`."""
+        opened = await self._open(saga)
+        view = saga_view(opened.history.state, opened.program)
+        result = view["result"]
+        if result is not None:
+            view["result"] = await self._content(opened.history.state)
+        return view
+
+    async def _content(self, state: State) -> Any:
+        value = state.ended.output if state.ended else Value()
+        if not value.ref:
+            return value.v
+        data = await self._parts.call(self._engine.blobs.get, self._caller.tenant, value.ref)
+        return msgspec.json.decode(data)
+
+    async def events(self, saga: str, after: int, limit: int) -> dict[str, Any]:
+        """A page of the log, in the order of versions, over all branches. `next` continues it."""
+        if not 1 <= limit <= MAX_PAGE or after < 0:
+            raise UserError(f"limit is 1 to {MAX_PAGE}, after is 0 or more")
+        opened = await self._open(saga)
+        entries: list[dict[str, Any]] = []
+        for branch in range(opened.history.state.branch + 1):
+            records = await self._parts.call(
+                self._engine.log.read_tail, opened.head.ref, branch, after, limit + 1 - len(entries)
+            )
+            entries += [entry_view(decode_entry(record.data)) for record in records]
+            if len(entries) > limit:
+                return {"entries": entries[:limit], "next": entries[limit - 1]["version"]}
+        return {"entries": entries, "next": None}
+
+    async def cancel(self, saga: str, reason: str, grace_ms: int) -> dict[str, Any]:
+        """Cancel: running steps get `grace_ms`, then are stopped. A no-op on a saga that has ended cancelled."""
+
+        def make(state: State, now: int) -> Event | None:
+            cancel = CancelRequested(reason=reason, by=self._caller.user, at=now, grace_ms=grace_ms)
+            known = state.cancel
+            if known is not None and known.at + known.grace_ms <= now + grace_ms:
+                return None
+            return cancel
+
+        opened = await self._open(saga)
+        ended = opened.history.state.ended
+        if ended is not None and ended.status == "cancelled":
+            return {"id": saga, "status": "cancelled"}
+        return await self._append(opened, make)
+
+    async def signal(self, saga: str, name: str, payload: Any, key: str) -> dict[str, Any]:
+        """Send a signal; one with a key that is known already changes nothing."""
+        opened = await self._open(saga)
+        expected = {node.signal for node in opened.program.graph.nodes if node.signal}
+        if name not in expected:
+            hint = nearest(name, expected) or ("it waits for none" if not expected else "")
+            raise NotFound(
+                f"workflow `{opened.history.state.workflow}` waits for no signal `{name}`. {hint}".strip()
+            )
+        value = await self._parts.steps.value(self._caller.tenant, payload)
+        if value is None:
+            raise TooLarge(f"a payload has at most {self._engine.limits.result} bytes")
+        unique = key or self._engine.entropy.token(96)
+
+        def make(state: State, now: int) -> Event | None:
+            if unique in state.keys:
+                return None
+            return SignalReceived(name=name, key=unique, payload=value, by=self._caller.user, at=now)
+
+        return await self._append(opened, make)
+
+    async def resume(self, saga: str) -> dict[str, Any]:
+        """Let a parked saga try again, with its tries counted anew."""
+
+        def make(state: State, now: int) -> Event | None:
+            if state.parked is None:
+                raise NotAllowedNow(f"only a parked saga can be resumed; this one is {status_of(state)}")
+            return Resumed(by=self._caller.user, at=now)
+
+        return await self._append(await self._open(saga), make)
+
+    async def fork(self, saga: str, cut: int, reason: str) -> dict[str, Any]:
+        """Go on, in a new branch, from the state at version `cut`; also for a saga that has ended.
+
+        The head is armed first: an ended saga is in no index, and the wake of the entry may be lost.
+        """
+        opened = await self._open(saga)
+        history = opened.history
+        if not 1 <= cut <= history.state.version:
+            raise UserError(f"version {cut} is not in the log; its last is {history.state.version}")
+        armed = await self._arm(opened.head)
+        while True:
+            now = self._engine.clock.now()
+            if now >= armed:
+                armed = await self._arm(opened.head)
+            fork = Forked(
+                cut=cut, branch=history.state.branch + 1, by=self._caller.user, at=now, reason=reason
+            )
+            entry = history.next_entry((fork,), at=now, invocation=self._caller.request)
+            if await history.append(entry, Wake(v=entry.version)):
+                return self._accepted(history.state)
+            await history.catch_up()
+
+    async def _arm(self, head: Head) -> int:
+        seen: Head | None = head
+        while seen is not None:
+            until = self._engine.clock.now() + self._engine.limits.fork_deadline
+            if await self._parts.call(self._engine.log.arm, seen, until):
+                return until
+            seen = await self._parts.call(self._engine.log.read_head, head.ref)
+        raise NotFound(f"there is no saga `{head.ref.id}`")
+
+    async def _append(self, opened: _Open, make: Callable[[State, int], Event | None]) -> dict[str, Any]:
+        """Fold, not ended, put with a wake; on conflict read and decide again. None from `make`: a no-op."""
+        history = opened.history
+        while True:
+            if history.state.ended is not None:
+                raise NotAllowedNow(f"the saga has ended: {status_of(history.state)}")
+            now = self._engine.clock.now()
+            event = make(history.state, now)
+            if event is None:
+                return self._accepted(history.state)
+            entry = history.next_entry((event,), at=now, invocation=self._caller.request)
+            if await history.append(entry, Wake(v=entry.version)):
+                return self._accepted(history.state)
+            await history.catch_up()
+
+    def _accepted(self, state: State) -> dict[str, Any]:
+        return {"id": state.saga, "status": status_of(state), "version": state.version}
+
+    async def _open(self, saga: str) -> _Open:
+        ref = SagaRef(self._caller.tenant, saga)
+        head = await self._parts.call(self._engine.log.read_head, ref)
+        if head is None:
+            raise NotFound(f"there is no saga `{saga}`")
+        history = History(self._engine.log, self._parts.call, ref)
+        await history.load(head)
+        if history.state.version == 0:
+            await self._parts.starter.put_entry_one(head)
+            await history.catch_up()
+        program = await self._parts.catalog.program(ref.tenant, history.state.graph)
+        return _Open(head, history, program)
+
+    async def health(self) -> dict[str, str]:
+        """Answers whether the table does. Raises `StoreUnavailable` otherwise."""
+        await self._parts.call(self._engine.log.read_head, SagaRef("-", "-"))
+        return {"status": "ok"}
+
+
+__all__ = ["Caller", "Service", "StoreUnavailable"]

@@ -1,0 +1,116 @@
+"""The start row of the protocol table: head, then entry 1, rolled forward by whoever finds it half done."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from baton.core.events import Entry, SagaStarted, Token, Value, encode_entry
+from baton.core.graph import Graph
+from baton.core.schema import violations
+from baton.errors import CorruptLog, InvalidInput, KeyReused, TooLarge
+from baton.ports import Blobs, Clock, Definition, Head, Log, Record, SagaRef, Wake
+from baton.runtime.limits import Limits
+from baton.runtime.patience import Patience
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beginning:
+    """All that entry 1 is made of. `body_hash` tells a repeated request from a different one."""
+
+    ref: SagaRef
+    definition: Definition
+    graph: Graph
+    given: Any
+    user: str
+    invocation: str
+    traceparent: str
+    body_hash: str
+    parent: str = ""
+    slot: str = ""
+
+
+def body_hash(body: Any) -> str:
+    """32 hexadecimal digits of a JSON value, whatever the order of its keys."""
+    return hashlib.sha256(msgspec.json.encode(body, order="deterministic")).hexdigest()[:32]
+
+
+class Starter:
+    """Starts sagas."""
+
+    def __init__(self, log: Log, blobs: Blobs, clock: Clock, limits: Limits, call: Patience) -> None:
+        self._log = log
+        self._blobs = blobs
+        self._clock = clock
+        self._limits = limits
+        self._call = call
+
+    async def start(self, beginning: Beginning) -> bool:
+        """Make the saga exist. False when it did already (with the same body).
+
+        Raises `InvalidInput` with every violation, `TooLarge`, and `KeyReused` for another body.
+        """
+        head = await self._head(beginning)
+        there = await self._call(self._log.create_head, head)
+        if there is not None and there.start_hash != head.start_hash:
+            raise KeyReused(f"saga {beginning.ref.id} was started with another body under this key")
+        if there is None or there.start:
+            await self.put_entry_one(there or head)
+        return there is None
+
+    async def put_entry_one(self, head: Head) -> None:
+        """Roll a head without a log forward; a no-op when entry 1 is there."""
+        if not head.start:
+            raise CorruptLog(f"{head.ref} has neither a log nor the start of one")
+        await self._call(self._log.append, head.ref, Record(0, 1, head.start), Wake(v=1))
+
+    async def _head(self, beginning: Beginning) -> Head:
+        if beginning.graph.input_schema is not None:
+            problems = violations(beginning.graph.input_schema, beginning.given, "/input")
+            if problems:
+                first = problems[0]
+                raise InvalidInput(f"at {first.path}: {first.message}", problems)
+        now = self._clock.now()
+        graph = beginning.graph
+        started = SagaStarted(
+            workflow=beginning.definition.name,
+            graph=beginning.definition.graph,
+            tenant=beginning.ref.tenant,
+            user=beginning.user,
+            saga=beginning.ref.id,
+            input=await self._value(beginning.ref.tenant, beginning.given),
+            at=now,
+            emits=tuple(Token("", node.name) for node in graph.nodes if not node.before),
+            parent=beginning.parent,
+            slot=beginning.slot,
+        )
+        entry = Entry(
+            version=1,
+            at=now,
+            invocation=beginning.invocation,
+            traceparent=beginning.traceparent,
+            events=(started,),
+        )
+        return Head(
+            ref=beginning.ref,
+            workflow=beginning.definition.name,
+            graph=beginning.definition.graph,
+            user=beginning.user,
+            created=now,
+            start_hash=beginning.body_hash,
+            start=encode_entry(entry),
+            due_at=now + self._limits.start_due,
+        )
+
+    async def _value(self, tenant: str, given: Any) -> Value:
+        data = msgspec.json.encode(given)
+        if len(data) > self._limits.result:
+            raise TooLarge(
+                f"a saga's input has at most {self._limits.result} bytes; this one has {len(data)}"
+            )
+        if len(data) <= self._limits.inline:
+            return Value(v=given)
+        return Value(ref=await self._call(self._blobs.put, tenant, data), size=len(data))

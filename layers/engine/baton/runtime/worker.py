@@ -1,0 +1,111 @@
+"""One invocation of the worker: a batch of wakes in, the ones to deliver again out.
+
+The sagas of a batch run concurrently. One whose last invocation died is sent to an invocation of its
+own, so that a step that kills its worker takes no other saga along.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from baton.errors import CorruptLog, EngineFault, PoisonMessage, UnknownEntry
+from baton.ports import DeadLetters, Invoker, Message, SagaRef
+from baton.runtime.lease import EXPIRED, Invocation
+from baton.runtime.parts import Engine, Parts
+from baton.runtime.runner import Runner
+
+logger = logging.getLogger("baton.worker")
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A message as delivered: an id by which it can be refused, and its body."""
+
+    id: str
+    body: str
+
+
+def read_message(body: str) -> Message:
+    """Raises `PoisonMessage` for what no delivery will make readable."""
+    try:
+        message = msgspec.json.decode(body, type=Message)
+        SagaRef.parse(message.saga)
+    except (msgspec.DecodeError, ValueError) as error:
+        raise PoisonMessage(f"not a wake: {error}") from error
+    if message.v < 0:
+        raise PoisonMessage(f"not a wake: version {message.v}")
+    return message
+
+
+class Worker:
+    """The worker function's job."""
+
+    def __init__(self, engine: Engine, dead_letters: DeadLetters, invoker: Invoker) -> None:
+        self._engine = engine
+        self._dead_letters = dead_letters
+        self._invoker = invoker
+
+    async def handle(self, deliveries: Sequence[Delivery], invocation: Invocation) -> list[str]:
+        """Run everything these deliveries ask for. Returns the ids that must be delivered again."""
+        parts = Parts(self._engine, invocation)
+        failed: list[str] = []
+        wakes: dict[str, Message] = {}
+        ids: dict[str, list[str]] = {}
+        for delivery in deliveries:
+            try:
+                message = read_message(delivery.body)
+            except PoisonMessage as error:
+                failed += await self._bury(parts, [delivery.id], delivery.body, str(error))
+                continue
+            known = wakes.get(message.saga)
+            if known is None or known.v < message.v:
+                wakes[message.saga] = message
+            ids.setdefault(message.saga, []).append(delivery.id)
+        runner = Runner(parts)
+        alone = len(wakes) == 1
+        results = await asyncio.gather(
+            *(self._run(parts, runner, wake, alone=alone) for wake in wakes.values())
+        )
+        for saga, ok in zip(wakes, results, strict=True):
+            failed += [] if ok else ids[saga]
+        return failed
+
+    async def _run(self, parts: Parts, runner: Runner, message: Message, *, alone: bool) -> bool:
+        """One saga; False when its message must come again. Never raises, so that others are unharmed."""
+        try:
+            ending = await runner.run(message, alone=alone)
+            if ending == EXPIRED:
+                await parts.call(self._invoker.invoke, [message])
+        except (UnknownEntry, CorruptLog) as error:
+            logger.exception("saga left as it was", extra={"saga": message.saga})
+            body = msgspec.json.encode(message).decode()
+            return not await self._bury(parts, [message.saga], body, f"{type(error).__name__}: {error}")
+        except EngineFault as error:
+            logger.warning(
+                "engine fault, to be delivered again", extra={"saga": message.saga, "fault": repr(error)}
+            )
+            return False
+        except Exception:  # a defect of ours must not harm the other sagas of the batch
+            logger.exception("engine defect, to be delivered again", extra={"saga": message.saga})
+            return False
+        logger.info("saga %s", ending, extra={"saga": message.saga, "ending": ending})
+        return True
+
+    async def _bury(self, parts: Parts, ids: list[str], body: str, reason: str) -> list[str]:
+        """Send to the dead letters with its reason. Returns `ids` if that failed."""
+        logger.error("dead letter", extra={"reason": reason, "body": body[:500]})
+        try:
+            await parts.call(self._dead_letters.send, body, reason)
+        except EngineFault:
+            return ids
+        return []
+
+
+def answer(failed: Sequence[str]) -> Mapping[str, object]:
+    """The partial batch response of Lambda for SQS and streams."""
+    return {"batchItemFailures": [{"itemIdentifier": identifier} for identifier in failed]}

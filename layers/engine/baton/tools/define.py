@@ -1,0 +1,158 @@
+"""@tool: a Python function becomes a tool; its schemas come from the type hints by pydantic.
+
+The registry is what a process imported. How a tool is run is perform.py's.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    PydanticSchemaGenerationError,
+    PydanticUserError,
+    TypeAdapter,
+    create_model,
+)
+
+from baton.core.durations import parse_duration
+from baton.core.toolspec import EFFECTS, ToolSpec, nearest
+from baton.ports import StepContext
+
+F = TypeVar("F", bound=Callable[..., Any])
+_NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*")
+
+
+class ToolError(Exception):
+    """A tool is declared wrongly; raised while its module is imported."""
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A function with what pydantic made of its hints. `context` is the parameter that gets `Context`."""
+
+    spec: ToolSpec
+    function: Callable[..., Any]
+    parameters: type[BaseModel]
+    result: TypeAdapter[Any]
+    context: str
+    is_async: bool
+
+
+class Registry(Mapping[str, Tool]):
+    """Tools by name. Two different functions cannot share one."""
+
+    def __init__(self) -> None:
+        self._tools: dict[str, Tool] = {}
+
+    def add(self, tool: Tool) -> None:
+        """Raises `ToolError` when another function has this name."""
+        there = self._tools.get(tool.spec.name)
+        if there is not None and _origin(there) != _origin(tool):
+            raise ToolError(f"tool `{tool.spec.name}` is declared by {_origin(there)} and by {_origin(tool)}")
+        self._tools[tool.spec.name] = tool
+
+    def specs(self) -> dict[str, ToolSpec]:
+        return {name: tool.spec for name, tool in self._tools.items()}
+
+    def __getitem__(self, name: str) -> Tool:
+        return self._tools[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tools)
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+
+REGISTRY = Registry()
+
+
+def _origin(tool: Tool) -> str:
+    return f"{tool.function.__module__}.{tool.function.__qualname__}"
+
+
+def tool(
+    name: str,
+    *,
+    version: str = "1",
+    effect: str = "idempotent",
+    timeout: str | float = "60s",
+    registry: Registry | None = None,
+) -> Callable[[F], F]:
+    """Declare a function as a tool; the function itself stays as it was.
+
+    effect: `pure` (no effect outside) or `idempotent` (may run again, always with the same
+    `context.idempotency_key`, which it must pass on). timeout: of one attempt. The parameter annotated
+    with `Context`, if any, is filled by the engine. Raises `ToolError`.
+    """
+    if not _NAME.fullmatch(name):
+        raise ToolError(f"`{name}` is not a tool name; write lower case, with dots, such as `table.hold`")
+    if effect not in EFFECTS:
+        raise ToolError(
+            f"tool `{name}`: effect `{effect}` is not one of {', '.join(EFFECTS)}. {nearest(effect, EFFECTS)}"
+        )
+    try:
+        timeout_ms = parse_duration(timeout)
+    except ValueError as error:
+        raise ToolError(f"tool `{name}`: timeout: {error}") from error
+
+    def declare(function: F) -> F:
+        (REGISTRY if registry is None else registry).add(_make(function, name, version, effect, timeout_ms))
+        return function
+
+    return declare
+
+
+def _make(function: Callable[..., Any], name: str, version: str, effect: str, timeout_ms: int) -> Tool:
+    try:
+        hints = typing.get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise ToolError(f"tool `{name}`: a type hint cannot be resolved: {error}") from error
+    fields: dict[str, Any] = {}
+    context = ""
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise ToolError(f"tool `{name}`: parameter `{parameter.name}` must be an ordinary named one")
+        if parameter.name not in hints:
+            raise ToolError(f"tool `{name}`: parameter `{parameter.name}` has no type hint")
+        if hints[parameter.name] is StepContext:
+            context = parameter.name
+            continue
+        default = ... if parameter.default is parameter.empty else parameter.default
+        fields[parameter.name] = (hints[parameter.name], default)
+    if "return" not in hints:
+        raise ToolError(f"tool `{name}` has no return type hint (write `-> None` if it returns nothing)")
+    try:
+        parameters = create_model(f"{name} parameters", __config__=ConfigDict(extra="forbid"), **fields)
+        result = TypeAdapter(hints["return"])
+        spec = ToolSpec(
+            name=name,
+            version=version,
+            effect=effect,
+            parameters=parameters.model_json_schema(),
+            result=result.json_schema(mode="serialization"),
+            timeout_ms=timeout_ms,
+            description=inspect.getdoc(function) or "",
+        )
+    except (PydanticSchemaGenerationError, PydanticUserError) as error:
+        raise ToolError(f"tool `{name}`: no JSON schema for its hints: {error}") from error
+    return Tool(spec, function, parameters, result, context, inspect.iscoroutinefunction(function))
+
+
+def load_app(module: str) -> Registry:
+    """Import the app module, whose import declares its tools. Raises `ToolError` that names the module."""
+    try:
+        importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise ToolError(
+            f"the app module `{module}` cannot be imported: {error}; set BATON_APP to the package in layers/app"
+        ) from error
+    return REGISTRY

@@ -1,0 +1,121 @@
+"""Request bodies and headers: parse, check, and say exactly what is wrong with them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
+
+from baton.core.durations import parse_duration
+from baton.core.expressions import escape
+from baton.core.toolspec import nearest
+from baton.errors import InvalidInput, MalformedDocument, Problem, TooLarge, UserError
+
+MAX_KEY = 255
+B = TypeVar("B", bound="_Body")
+
+
+def _grace(value: Any) -> Any:
+    return 0 if value == 0 else parse_duration(value)
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class StartBody(_Body):
+    """`POST /sagas`: a workflow's name, or `name@version`, and its input."""
+
+    workflow: str = Field(min_length=1, max_length=128)
+    input: JsonValue = None
+
+
+class CancelBody(_Body):
+    """`POST /sagas/{id}/cancel`: graceful lets running steps finish for `grace_s`; forced does not."""
+
+    reason: str = Field("", max_length=500)
+    mode: Literal["graceful", "forced"] = "graceful"
+    grace_s: Annotated[int, BeforeValidator(_grace)] = Field(30_000, description="seconds, or a duration")
+
+    @property
+    def grace_ms(self) -> int:
+        return self.grace_s if self.mode == "graceful" else 0
+
+
+class SignalBody(_Body):
+    """`POST /sagas/{id}/signals/{name}`."""
+
+    payload: JsonValue = None
+
+
+class ForkBody(_Body):
+    """`POST /sagas/{id}/forks`: go on from the state at `version` in a new branch."""
+
+    version: int = Field(ge=1)
+    reason: str = Field("", max_length=500)
+
+
+def text_of(raw: bytes, limit: int) -> str:
+    """The body as text. Raises `TooLarge` or `UserError`."""
+    if len(raw) > limit:
+        raise TooLarge(f"a request body has at most {limit} bytes; this one has {len(raw)}")
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise UserError(f"the body is not UTF-8: byte {error.start}") from error
+
+
+def json_of(text: str) -> Any:
+    """Raises `MalformedDocument` with line and column. NaN and Infinity are not JSON."""
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except json.JSONDecodeError as error:
+        fault = Problem("", error.msg, line=error.lineno, column=error.colno)
+        raise MalformedDocument(
+            f"line {error.lineno}, column {error.colno}: {error.msg}", (fault,)
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise MalformedDocument(str(error), (Problem("", str(error)),)) from error
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def read_body(model: type[B], text: str) -> B:
+    """The body as a model. Raises `MalformedDocument` or `InvalidInput` with every problem."""
+    data = json_of(text) if text.strip() else {}
+    if not isinstance(data, dict):
+        raise InvalidInput("the body must be a JSON object", (Problem("", "must be an object"),))
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        problems = tuple(_problem(model, detail) for detail in error.errors(include_url=False))
+        raise InvalidInput(f"at {problems[0].path or '/'}: {problems[0].message}", problems) from error
+
+
+def _problem(model: type[BaseModel], detail: Any) -> Problem:
+    pointer = "".join(f"/{escape(step)}" for step in detail["loc"])
+    if detail["type"] == "extra_forbidden":
+        name = str(detail["loc"][-1])
+        return Problem(pointer, f"`{name}` is not known here", nearest(name, model.model_fields))
+    return Problem(pointer, detail["msg"].removeprefix("Value error, "))
+
+
+def idempotency_key(headers: Mapping[str, str]) -> str:
+    """The `Idempotency-Key`, empty if there is none. Raises `UserError` for one that is too long."""
+    key = headers.get("idempotency-key", "").strip()
+    if len(key) > MAX_KEY:
+        raise UserError(f"an Idempotency-Key has at most {MAX_KEY} characters")
+    return key
+
+
+def whole_number(name: str, value: str | None, default: int) -> int:
+    """A query parameter. Raises `UserError` that names it."""
+    if value is None or value == "":
+        return default
+    if not value.isascii() or not value.isdigit() or len(value) > 12:
+        raise UserError(f"query parameter `{name}` must be a whole number, not `{value[:40]}`")
+    return int(value)

@@ -1,0 +1,205 @@
+"""The import law as data, and a checker that reads source files without importing them.
+
+What belongs here: which room may know which, and what only some rooms may touch. What does not: style
+(ruff) and the assertions themselves (the test files beside this one).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+PACKAGE = "baton"
+
+# Each room and the rooms it may import, besides itself. A room is a module or a package right under
+# `baton`; "" is the package's own front door and "functions" are the handlers.
+_INNER = frozenset({"errors", "core"})
+_PORTS = _INNER | {"ports"}
+_EDGE = _PORTS | {"settings", "wiring"}
+ALLOWED: dict[str, frozenset[str]] = {
+    "errors": frozenset(),
+    "core": frozenset({"errors"}),
+    "ports": _INNER,
+    "settings": frozenset({"errors"}),
+    "runtime": _PORTS,
+    "adapters": _PORTS,
+    "tools": _PORTS,
+    "web": _PORTS | {"runtime", "settings"},
+    "wiring": _PORTS | {"runtime", "adapters", "tools", "web", "settings"},
+    "local": _EDGE,
+    "cli": _EDGE | {"runtime", "tools", "web", "local"},
+    "": _PORTS | {"tools"},
+    "functions": _EDGE | {"runtime", "web"},
+}
+
+# The demo is a command that outgrew its file: it shares the command line's rights and its exits.
+PART_OF = {"demo": "cli"}
+
+# Libraries that only some rooms may import.
+ONLY_IN: dict[str, frozenset[str]] = {
+    "boto3": frozenset({"adapters", "wiring", "local"}),
+    "botocore": frozenset({"adapters", "wiring", "local"}),
+    "openai": frozenset({"adapters", "wiring", "local"}),
+    "httpx": frozenset({"adapters", "wiring", "local", "cli"}),
+    "httpx2": frozenset({"adapters", "wiring", "local", "cli"}),
+}
+
+# The wall clock, randomness and the environment: by the dotted name, everything below it included.
+AMBIENT = (
+    "time",
+    "datetime.datetime.now",
+    "datetime.datetime.utcnow",
+    "datetime.datetime.today",
+    "datetime.date.today",
+    "random",
+    "secrets",
+    "uuid.uuid1",
+    "uuid.uuid4",
+    "os.environ",
+    "os.environb",
+    "os.getenv",
+    "os.urandom",
+)
+AMBIENT_FILES = frozenset({"adapters/clock.py", "settings.py"})
+AMBIENT_ROOMS = frozenset({"local", "cli"})
+
+# What a pure room has no use for, besides the above.
+IMPURE = frozenset(
+    [
+        "asyncio",
+        "concurrent",
+        "http",
+        "logging",
+        "multiprocessing",
+        "os",
+        "pathlib",
+        "select",
+        "selectors",
+        "shutil",
+        "signal",
+        "socket",
+        "socketserver",
+        "sqlite3",
+        "ssl",
+        "subprocess",
+        "tempfile",
+        "threading",
+        "urllib",
+        "aws_lambda_powertools",
+    ]
+)
+PURE_ROOMS = frozenset({"errors", "core"})
+
+
+@dataclass(frozen=True)
+class Breach:
+    """One line that breaks the law."""
+
+    file: Path
+    line: int
+    rule: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.rule}"
+
+
+def room_of(relative: Path) -> str:
+    """The room of a file, given its path below the package: `core/fold.py` -> `core`."""
+    first = relative.parts[0]
+    if relative.parts == ("__init__.py",):
+        return ""
+    return PART_OF.get(first, first.removesuffix(".py"))
+
+
+def check_engine(package: Path) -> list[Breach]:
+    """All breaches in the engine's package, which need not have all its rooms."""
+    found: list[Breach] = []
+    for file in sorted(package.rglob("*.py")):
+        relative = file.relative_to(package)
+        found += check_file(file, room_of(relative), str(relative.as_posix()))
+    return found
+
+
+def check_functions(folder: Path) -> list[Breach]:
+    """All breaches in the handlers."""
+    return [breach for file in sorted(folder.rglob("*.py")) for breach in check_file(file, "functions", "")]
+
+
+def check_file(file: Path, room: str, relative: str) -> list[Breach]:
+    """All breaches in one file of a room."""
+    if room not in ALLOWED:
+        return [Breach(file, 1, f"the room {room!r} is not in the law: say what it may import")]
+    tree = ast.parse(file.read_text(encoding="utf-8"), filename=str(file))
+    found = []
+    for line, name in _imports(tree, file):
+        found += [Breach(file, line, rule) for rule in _import_rules(room, name)]
+    if room not in AMBIENT_ROOMS and relative not in AMBIENT_FILES:
+        for line, name in sorted(set(_names(tree))):
+            banned = next((ban for ban in AMBIENT if name == ban or name.startswith(ban + ".")), None)
+            if banned:
+                found.append(Breach(file, line, f"{room or PACKAGE} uses {banned}; take it from a port"))
+    return found
+
+
+def _import_rules(room: str, name: str) -> Iterator[str]:
+    top, _, below = name.partition(".")
+    if top == PACKAGE:
+        target = below.partition(".")[0]
+        target = PART_OF.get(target, target)
+        if target != room and target not in ALLOWED[room]:
+            yield f"{room or PACKAGE} imports {PACKAGE}.{target}".rstrip(".")
+    elif top in ONLY_IN and room not in ONLY_IN[top]:
+        yield f"{room or PACKAGE} imports {top}, which belongs to {', '.join(sorted(ONLY_IN[top]))}"
+    elif room in PURE_ROOMS and top in IMPURE:
+        yield f"{room} is pure and imports {top}"
+
+
+def _imports(tree: ast.Module, file: Path) -> Iterator[tuple[int, str]]:
+    """Every imported name, with its line. `from baton import core` counts as `baton.core`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            if node.level:
+                yield node.lineno, f"{PACKAGE}.<relative import in {file.name}>"
+            elif node.module == PACKAGE:
+                yield from ((node.lineno, _below_front_door(alias.name)) for alias in node.names)
+            else:
+                yield node.lineno, node.module or ""
+
+
+def _below_front_door(name: str) -> str:
+    """`from baton import core` names a room; `from baton import tool` uses the front door."""
+    return f"{PACKAGE}.{name}" if name in ALLOWED or name in PART_OF else PACKAGE
+
+
+def _names(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Every dotted name that is imported or used, aliases resolved, with its line."""
+    known: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                known[alias.asname or alias.name.partition(".")[0]] = (
+                    alias.name if alias.asname else alias.name.partition(".")[0]
+                )
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                known[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+                yield node.lineno, f"{node.module}.{alias.name}"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            dotted = _dotted(node, known)
+            if dotted:
+                yield node.lineno, dotted
+
+
+def _dotted(node: ast.expr, known: dict[str, str]) -> str | None:
+    if isinstance(node, ast.Name):
+        return known.get(node.id)
+    if isinstance(node, ast.Attribute):
+        before = _dotted(node.value, known)
+        return f"{before}.{node.attr}" if before else None
+    return None

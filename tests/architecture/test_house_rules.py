@@ -1,0 +1,116 @@
+"""Rules of the house that no linter holds: the size of files, their opening words, what tests may not do.
+
+Import rules are in law.py; style is ruff's.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ROOMS = (".ci", "layers", "functions", "examples", "tests", "benchmarks")
+MOST_LINES = 400
+# Suites that prove behaviour by values, virtual time and the product's own memory adapters.
+WITHOUT_MOCKS_AND_SLEEPS = ("core", "runtime", "contract", "simulation")
+FORBIDDEN_CALLS = {"time.sleep", "asyncio.sleep"}
+FORBIDDEN_IMPORTS = {"unittest.mock", "mock", "pytest_mock"}
+
+
+def sources(root: Path) -> Iterator[Path]:
+    """Every Python file of the project below `root`."""
+    for room in ROOMS:
+        yield from sorted((root / room).rglob("*.py"))
+
+
+def too_long(root: Path) -> list[str]:
+    lengths = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in sources(root)}
+    return [f"{file.relative_to(root)}: {n} lines" for file, n in lengths.items() if n > MOST_LINES]
+
+
+def without_opening(root: Path) -> list[str]:
+    """Files with code but no docstring at the top. An empty `__init__.py` has nothing to say."""
+    trees = {file: ast.parse(file.read_text(encoding="utf-8")) for file in sources(root)}
+    return [
+        str(file.relative_to(root))
+        for file, tree in trees.items()
+        if tree.body and not ast.get_docstring(tree)
+    ]
+
+
+def mocks_and_sleeps(root: Path) -> list[str]:
+    files = [
+        file for suite in WITHOUT_MOCKS_AND_SLEEPS for file in sorted((root / "tests" / suite).rglob("*.py"))
+    ]
+    return [
+        f"{file.relative_to(root)}:{getattr(node, 'lineno', 0)}: {name}"
+        for file in files
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if (name := _forbidden(node))
+    ]
+
+
+def _forbidden(node: ast.AST) -> str | None:
+    if isinstance(node, ast.Import):
+        return next((alias.name for alias in node.names if alias.name in FORBIDDEN_IMPORTS), None)
+    if isinstance(node, ast.ImportFrom):
+        names = {f"{node.module}.{alias.name}" for alias in node.names} | {node.module or ""}
+        return next(iter(sorted(names & (FORBIDDEN_IMPORTS | FORBIDDEN_CALLS))), None)
+    # `await asyncio.sleep(0)` gives way to other tasks and takes no time.
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in FORBIDDEN_CALLS:
+        no_time = len(node.args) == 1 and isinstance(node.args[0], ast.Constant) and node.args[0].value == 0
+        return None if no_time else ast.unparse(node.func)
+    return None
+
+
+def test_no_file_is_longer_than_one_reason_to_change() -> None:
+    assert too_long(ROOT) == []
+
+
+def test_every_module_opens_with_what_belongs_in_it() -> None:
+    assert without_opening(ROOT) == []
+
+
+def test_suites_that_prove_behaviour_neither_mock_nor_sleep() -> None:
+    assert mocks_and_sleeps(ROOT) == []
+
+
+def test_a_long_file_is_found(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions/app.py").write_text('"""Says what it is."""\n' * (MOST_LINES + 1))
+    assert too_long(tmp_path) == [f"functions/app.py: {MOST_LINES + 1} lines"]
+
+
+def test_a_file_without_opening_words_is_found(tmp_path: Path) -> None:
+    (tmp_path / "layers/engine").mkdir(parents=True)
+    (tmp_path / "layers/engine/__init__.py").write_text("")
+    (tmp_path / "layers/engine/mute.py").write_text("x = 1\n")
+    assert without_opening(tmp_path) == ["layers/engine/mute.py"]
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("from unittest import mock", "unittest.mock"),
+        ("from unittest.mock import patch", "unittest.mock"),
+        ("import time\ntime.sleep(1)", "time.sleep"),
+        ("from asyncio import sleep", "asyncio.sleep"),
+        ("import asyncio\nasync def f():\n    await asyncio.sleep(0.1)", "asyncio.sleep"),
+    ],
+)
+def test_a_mock_or_a_sleep_is_found(tmp_path: Path, source: str, found: str) -> None:
+    (tmp_path / "tests/runtime").mkdir(parents=True)
+    (tmp_path / "tests/runtime/test_it.py").write_text(source)
+    assert len(mocks_and_sleeps(tmp_path)) == 1
+    assert mocks_and_sleeps(tmp_path)[0].endswith(found)
+
+
+def test_giving_way_to_other_tasks_is_no_sleep(tmp_path: Path) -> None:
+    (tmp_path / "tests/runtime").mkdir(parents=True)
+    (tmp_path / "tests/runtime/test_it.py").write_text(
+        "import asyncio\nasync def f():\n    await asyncio.sleep(0)"
+    )
+    assert mocks_and_sleeps(tmp_path) == []

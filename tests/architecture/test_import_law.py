@@ -1,0 +1,110 @@
+"""The rooms keep to the import law, and the checker that says so is not blind.
+
+The law itself is in law.py; this file holds it against the real tree and against planted breaches.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.law import ALLOWED, check_engine, check_functions
+
+ROOT = Path(__file__).parents[2]
+ENGINE = ROOT / "layers/engine/baton"
+
+
+def test_the_engine_keeps_the_law() -> None:
+    assert [str(breach) for breach in check_engine(ENGINE)] == []
+
+
+def test_the_handlers_keep_the_law() -> None:
+    assert [str(breach) for breach in check_functions(ROOT / "functions")] == []
+
+
+def test_the_law_has_no_circle() -> None:
+    done: set[str] = set()
+    while ready := {room for room, needs in ALLOWED.items() if room not in done and needs <= done}:
+        done |= ready
+    assert done == set(ALLOWED)
+
+
+def test_no_room_may_import_both_sides_but_the_wiring() -> None:
+    both = {room for room, needs in ALLOWED.items() if {"runtime", "adapters"} <= needs}
+    assert both == {"wiring"}
+    assert "adapters" not in ALLOWED["runtime"]
+    assert "runtime" not in ALLOWED["adapters"]
+
+
+PLANTED = [
+    ("errors.py", "import baton.core", "errors imports baton.core"),
+    ("errors.py", "import msgspec\nimport os", "errors is pure and imports os"),
+    ("core/fold.py", "from baton import ports", "core imports baton.ports"),
+    ("core/fold.py", "from baton.runtime.runner import Runner", "core imports baton.runtime"),
+    ("core/fold.py", "from ..runtime import runner", "core imports baton.<relative import in fold"),
+    ("core/fold.py", "def f():\n    import asyncio", "core is pure and imports asyncio"),
+    ("core/fold.py", "from baton import tool", "core imports baton"),
+    ("ports.py", "from baton.adapters import clock", "ports imports baton.adapters"),
+    ("runtime/runner.py", "from baton.adapters.memory import MemoryLog", "runtime imports baton.adapters"),
+    ("runtime/runner.py", "import boto3", "runtime imports boto3, which belongs to adapters, local, wiring"),
+    ("runtime/runner.py", "from time import monotonic as m", "runtime uses time"),
+    ("runtime/runner.py", "import datetime as d\nd.datetime.now()", "runtime uses datetime.datetime.now"),
+    ("runtime/runner.py", "from datetime import datetime\nnow = datetime.now", "uses datetime.datetime.now"),
+    ("runtime/runner.py", "import random", "runtime uses random"),
+    ("runtime/runner.py", "from uuid import uuid4", "runtime uses uuid.uuid4"),
+    ("runtime/runner.py", "import os\nos.environ['A']", "runtime uses os.environ"),
+    ("runtime/runner.py", "from os import getenv", "runtime uses os.getenv"),
+    ("adapters/s3.py", "from baton.runtime import runner", "adapters imports baton.runtime"),
+    ("adapters/s3.py", "import os\n\ndef f():\n    return os.environ.get('A')", "adapters uses os.environ"),
+    ("adapters/s3.py", "from botocore.exceptions import ClientError\nimport time", "adapters uses time"),
+    ("tools/http.py", "from httpx import get", "tools imports httpx"),
+    ("web/api.py", "import baton.adapters.s3", "web imports baton.adapters"),
+    ("cli/main.py", "import botocore.session", "cli imports botocore"),
+    ("local/runner.py", "from baton.adapters import s3", "local imports baton.adapters"),
+    ("demo/show.py", "from baton import adapters", "cli imports baton.adapters"),
+    ("attic/old.py", "", "the room 'attic' is not in the law"),
+]
+
+
+@pytest.mark.parametrize(
+    ("file", "source", "expected"), PLANTED, ids=[f"{f}: {s[:40]}" for f, s, _ in PLANTED]
+)
+def test_a_planted_breach_is_found(tmp_path: Path, file: str, source: str, expected: str) -> None:
+    planted = tmp_path / file
+    planted.parent.mkdir(parents=True, exist_ok=True)
+    planted.write_text(source + "\n")
+    breaches = [str(breach) for breach in check_engine(tmp_path)]
+    assert any(expected in breach for breach in breaches), breaches
+
+
+def test_a_handler_that_goes_round_the_wiring_is_found(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("from baton.wiring import worker\nfrom baton.adapters import s3\n")
+    assert [breach.rule for breach in check_functions(tmp_path)] == ["functions imports baton.adapters"]
+
+
+LAWFUL = [
+    (
+        "core/fold.py",
+        "import msgspec\nfrom baton.core.state import State\nfrom baton.errors import UserError",
+    ),
+    ("core/fold.py", "from datetime import datetime\ndatetime.fromisoformat('2026-01-01')"),
+    ("ports.py", "from typing import Protocol\nfrom baton.core.events import Entry"),
+    ("adapters/clock.py", "import time\nimport random\nnow = time.time_ns"),
+    ("adapters/dynamo_log.py", "import boto3\nfrom baton.ports import Log"),
+    ("settings.py", "import os\nos.environ['A']"),
+    ("wiring.py", "import boto3\nfrom baton import adapters, runtime\nfrom baton.settings import Settings"),
+    ("web/api.py", "from baton.runtime.service import Service"),
+    ("local/lambda_api.py", "import os, time, boto3\nos.environ"),
+    ("cli/main.py", "import httpx\nfrom baton.local import up\nfrom baton import demo"),
+    ("demo/show.py", "import time\nfrom baton.cli.exits import Failed"),
+    ("__init__.py", "from baton.core.toolspec import tool"),
+]
+
+
+@pytest.mark.parametrize(("file", "source"), LAWFUL, ids=[f"{f}: {s[:40]}" for f, s in LAWFUL])
+def test_what_is_lawful_is_left_alone(tmp_path: Path, file: str, source: str) -> None:
+    lawful = tmp_path / file
+    lawful.parent.mkdir(parents=True, exist_ok=True)
+    lawful.write_text(source + "\n")
+    assert [str(breach) for breach in check_engine(tmp_path)] == []

@@ -1,0 +1,93 @@
+"""The backends that every contract is held against: memory, moto, and MiniStack where it is marked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from baton.adapters.aws import Aws
+from tests.contract.stores import REGION, AwsStores, MemoryStores, Stores
+from tests.kit import ministack as kit
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodbstreams import DynamoDBStreamsClient
+
+EMBEDDED = pytest.param("embedded", id="ministack", marks=pytest.mark.ministack)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_real_account() -> Iterator[None]:
+    """Credentials that are worth nothing, and none of the machine's own settings."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_SESSION_TOKEN"):
+            patch.delenv(name, raising=False)
+        patch.setenv("AWS_ACCESS_KEY_ID", "test")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        patch.setenv("AWS_DEFAULT_REGION", REGION)
+        patch.setenv("AWS_CONFIG_FILE", "/dev/null")
+        patch.setenv("NO_PROXY", "127.0.0.1")  # a proxy of the shell is not asked about loopback
+        patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        patch.setenv("AWS_ACCOUNT_ID_ENDPOINT_MODE", "disabled")  # moto answers no account's own endpoint
+        yield
+
+
+@pytest.fixture(scope="session")
+def ministack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of an embedded AWS."""
+    with kit.running(tmp_path_factory.mktemp("ministack")) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def shared_aws() -> Aws:
+    """Clients cost more than moto's stores, which are made anew for each test."""
+    return Aws()
+
+
+@pytest.fixture
+def moto_aws(shared_aws: Aws) -> Iterator[Aws]:
+    with mock_aws():
+        yield shared_aws
+
+
+@pytest.fixture(scope="session")
+def _shared_streams() -> DynamoDBStreamsClient:
+    return boto3.client("dynamodbstreams")
+
+
+@pytest.fixture
+def moto(moto_aws: Aws, _shared_streams: DynamoDBStreamsClient) -> Stores:
+    return AwsStores(moto_aws, _shared_streams)
+
+
+@pytest.fixture(scope="session")
+def _ministack_clients(ministack: str) -> tuple[Aws, DynamoDBStreamsClient]:
+    return Aws(ministack), boto3.client("dynamodbstreams", endpoint_url=ministack)
+
+
+@pytest.fixture
+def embedded(_ministack_clients: tuple[Aws, DynamoDBStreamsClient]) -> Stores:
+    return AwsStores(*_ministack_clients)
+
+
+@pytest.fixture
+def memory() -> Stores:
+    return MemoryStores()
+
+
+@pytest.fixture(params=["memory", "moto", EMBEDDED])
+def stores(request: pytest.FixtureRequest) -> Stores:
+    """Each backend in turn."""
+    backend: Stores = request.getfixturevalue(request.param)
+    return backend
+
+
+@pytest.fixture(params=["memory", EMBEDDED])
+def concurrent_stores(request: pytest.FixtureRequest) -> Stores:
+    """Without moto, whose conditional writes are not atomic under threads."""
+    backend: Stores = request.getfixturevalue(request.param)
+    return backend

@@ -1,0 +1,243 @@
+"""Every adapter behind one face: the ports of one backend, and a look at what they left behind.
+
+Building and looking only; what must hold is in the tests.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import msgspec
+
+from baton.adapters.aws import Aws
+from baton.adapters.dynamo_definitions import DynamoDefinitions
+from baton.adapters.dynamo_items import image_wake
+from baton.adapters.dynamo_log import DynamoLog
+from baton.adapters.memory import (
+    MemoryBlobs,
+    MemoryDeadLetters,
+    MemoryDefinitions,
+    MemoryLog,
+    MemoryQueue,
+)
+from baton.adapters.s3_blobs import S3Blobs
+from baton.adapters.sqs_queue import SqsDeadLetters, SqsQueue
+from baton.ports import (
+    Blobs,
+    DeadLetters,
+    Definition,
+    Definitions,
+    Head,
+    Log,
+    Queue,
+    Record,
+    Release,
+    SagaRef,
+    Wake,
+)
+from tests.kit.table import create_table
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodbstreams import DynamoDBStreamsClient
+    from mypy_boto3_s3.type_defs import CreateBucketConfigurationTypeDef
+
+SHARDS = 4
+REGION: Final = "eu-central-1"
+SAGA = SagaRef(tenant="acme", id="dinner-1")
+OTHER = SagaRef(tenant="acme", id="dinner-2")
+_numbers = itertools.count(1)
+
+
+class Stores(Protocol):
+    """One backend. What it makes is made when it is first asked for."""
+
+    @property
+    def log(self) -> Log: ...
+
+    @property
+    def definitions(self) -> Definitions: ...
+
+    @property
+    def blobs(self) -> Blobs: ...
+
+    @property
+    def queue(self) -> Queue: ...
+
+    @property
+    def dead_letters(self) -> DeadLetters: ...
+
+    def wakes(self) -> list[tuple[SagaRef, Wake]]:
+        """The stream so far, as far as the relay's filter lets it through."""
+        ...
+
+    def visible(self) -> list[str]:
+        """Take the bodies that the queue would hand out now."""
+        ...
+
+    def letters(self) -> list[tuple[str, str]]:
+        """Take the dead letters, as (body, reason)."""
+        ...
+
+    def overwrite_blob(self, tenant: str, ref: str, data: bytes) -> None: ...
+
+
+class StillClock:
+    """A clock that stands."""
+
+    def now(self) -> int:
+        return 1_000_000
+
+
+class MemoryStores:
+    """The adapters in memory."""
+
+    def __init__(self) -> None:
+        self.log = MemoryLog(SHARDS)
+        self.definitions = MemoryDefinitions()
+        self.blobs = MemoryBlobs()
+        self.queue = MemoryQueue(StillClock())
+        self.dead_letters = MemoryDeadLetters()
+        self._stream: list[tuple[SagaRef, Wake]] = []
+
+    def wakes(self) -> list[tuple[SagaRef, Wake]]:
+        self._stream += self.log.drain()
+        return self._stream
+
+    def visible(self) -> list[str]:
+        return [msgspec.json.encode(message).decode() for message in self.queue.receive()]
+
+    def letters(self) -> list[tuple[str, str]]:
+        return self.dead_letters.letters
+
+    def overwrite_blob(self, tenant: str, ref: str, data: bytes) -> None:
+        self.blobs.stored[tenant, ref] = data
+
+
+class AwsStores:
+    """The AWS adapters, on a table, a bucket and queues of their own."""
+
+    def __init__(self, aws: Aws, streams: DynamoDBStreamsClient) -> None:
+        self._aws = aws
+        self._streams = streams
+        self._name = f"contract-{next(_numbers)}"
+        self._stream = ""
+
+    @cached_property
+    def _table(self) -> str:
+        self._stream = create_table(self._aws.dynamodb, self._name)
+        return self._name
+
+    @cached_property
+    def _bucket(self) -> str:
+        where: CreateBucketConfigurationTypeDef = {"LocationConstraint": REGION}
+        self._aws.s3.create_bucket(Bucket=self._name, CreateBucketConfiguration=where)
+        return self._name
+
+    @cached_property
+    def _wake_url(self) -> str:
+        return self._aws.sqs.create_queue(QueueName=self._name)["QueueUrl"]
+
+    @cached_property
+    def _dead_url(self) -> str:
+        return self._aws.sqs.create_queue(QueueName=f"{self._name}-dead")["QueueUrl"]
+
+    @cached_property
+    def log(self) -> Log:
+        return DynamoLog(self._aws.dynamodb, self._table, SHARDS)
+
+    @cached_property
+    def definitions(self) -> Definitions:
+        return DynamoDefinitions(self._aws.dynamodb, self._table)
+
+    @cached_property
+    def blobs(self) -> Blobs:
+        return S3Blobs(self._aws.s3, self._bucket)
+
+    @cached_property
+    def queue(self) -> Queue:
+        return SqsQueue(self._aws.sqs, self._wake_url)
+
+    @cached_property
+    def dead_letters(self) -> DeadLetters:
+        return SqsDeadLetters(self._aws.sqs, self._dead_url)
+
+    def wakes(self) -> list[tuple[SagaRef, Wake]]:
+        images: list[Any] = []
+        shards = self._streams.describe_stream(StreamArn=self._stream)["StreamDescription"]["Shards"]
+        for shard in shards:
+            iterator = self._streams.get_shard_iterator(
+                StreamArn=self._stream, ShardId=shard["ShardId"], ShardIteratorType="TRIM_HORIZON"
+            )["ShardIterator"]
+            records = self._streams.get_records(ShardIterator=iterator)["Records"]
+            images += [record["dynamodb"].get("NewImage", {}) for record in records]
+        return [image_wake(image) for image in images if "wake" in image]
+
+    def visible(self) -> list[str]:
+        return [message["Body"] for message in self._received(self._wake_url)]
+
+    def letters(self) -> list[tuple[str, str]]:
+        return [
+            (message["Body"], message["MessageAttributes"]["reason"]["StringValue"])
+            for message in self._received(self._dead_url)
+        ]
+
+    def _received(self, url: str) -> Sequence[Any]:
+        # Receiving is not part of any port: the messages stay invisible afterwards, as for a worker.
+        found: list[Any] = []
+        while True:
+            answer = self._aws.sqs.receive_message(
+                QueueUrl=url, MaxNumberOfMessages=10, MessageAttributeNames=["All"]
+            )
+            if not answer.get("Messages"):
+                return found
+            found += answer["Messages"]
+
+    def overwrite_blob(self, tenant: str, ref: str, data: bytes) -> None:
+        digest = ref.removeprefix("cas://sha256/")
+        self._aws.s3.put_object(Bucket=self._bucket, Key=f"T/{tenant}/sha256/{digest}", Body=data)
+
+
+def a_head(ref: SagaRef = SAGA, **changes: Any) -> Head:
+    fields: dict[str, Any] = {
+        "ref": ref,
+        "workflow": "dinner",
+        "graph": "9f86d081",
+        "user": "ada",
+        "created": 1_000,
+        "start_hash": "2c26b46b",
+        "start": b'{"kind":"saga.started"}',
+        "due_at": 61_000,
+    }
+    return Head(**fields | changes)
+
+
+def a_release(**changes: Any) -> Release:
+    fields: dict[str, Any] = {
+        "folded": 1,
+        "status": "running",
+        "group": "open",
+        "group_at": None,
+        "branch": 0,
+        "snapshot": 0,
+        "due_at": 300_000,
+        "armed": 0,
+    }
+    return Release(**fields | changes)
+
+
+def an_entry(version: int, data: bytes = b'{"kind":"step.completed"}', branch: int = 0) -> Record:
+    return Record(branch=branch, version=version, data=data)
+
+
+def a_definition(name: str = "dinner", version: int = 1, **changes: Any) -> Definition:
+    fields: dict[str, Any] = {
+        "tenant": "acme",
+        "graph": "9f86d081",
+        "document": "cas://sha256/00",
+        "created": 1_000,
+        "by": "ada",
+    }
+    return Definition(name=name, version=version, **fields | changes)

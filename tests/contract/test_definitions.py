@@ -1,0 +1,49 @@
+"""Contract of `Definitions`."""
+
+from __future__ import annotations
+
+from tests.contract.stores import Stores, a_definition
+
+
+def test_a_definition_reads_back_as_it_was_registered(stores: Stores) -> None:
+    assert stores.definitions.put(a_definition())
+    assert stores.definitions.get("acme", "dinner", 1) == a_definition()
+
+
+def test_a_version_is_registered_once_and_the_first_one_stays(stores: Stores) -> None:
+    stores.definitions.put(a_definition())
+    assert not stores.definitions.put(a_definition(graph="other"))
+    assert not stores.definitions.put(a_definition())
+    assert stores.definitions.get("acme", "dinner", 1) == a_definition()
+
+
+def test_without_a_version_the_newest_is_found(stores: Stores) -> None:
+    for version in (1, 2, 9, 10, 100):
+        assert stores.definitions.put(a_definition(version=version))
+    assert stores.definitions.get("acme", "dinner") == a_definition(version=100)
+    assert stores.definitions.get("acme", "dinner", 9) == a_definition(version=9)
+
+
+def test_what_was_never_registered_is_not_found(stores: Stores) -> None:
+    stores.definitions.put(a_definition())
+    assert stores.definitions.get("acme", "dinner", 2) is None
+    assert stores.definitions.get("acme", "lunch") is None
+    assert stores.definitions.get("globex", "dinner") is None
+
+
+def test_the_names_of_a_tenant_are_sorted_and_each_is_there_once(stores: Stores) -> None:
+    for name, version in (("lunch", 1), ("dinner", 1), ("dinner", 2), ("Brunch", 1), ("zoo", 1)):
+        stores.definitions.put(a_definition(name, version))
+    stores.definitions.put(a_definition("supper", tenant="globex"))
+    assert stores.definitions.names("acme") == ["Brunch", "dinner", "lunch", "zoo"]
+    assert stores.definitions.names("globex") == ["supper"]
+
+
+def test_a_tenant_without_definitions_has_no_names(stores: Stores) -> None:
+    assert stores.definitions.names("acme") == []
+
+
+def test_a_name_that_begins_like_another_is_another(stores: Stores) -> None:
+    stores.definitions.put(a_definition("dinner", 7))
+    stores.definitions.put(a_definition("dinner-late", 1))
+    assert stores.definitions.get("acme", "dinner") == a_definition("dinner", 7)

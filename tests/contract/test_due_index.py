@@ -1,0 +1,84 @@
+"""Contract of `Log`: the sparse index of what is due."""
+
+from __future__ import annotations
+
+from baton.adapters.memory import MemoryLog
+from baton.adapters.rules import shard_of
+from baton.ports import SagaRef
+from tests.contract.stores import SAGA, SHARDS, Stores, a_head, a_release
+
+LATE = 10_000_000
+
+
+def all_due(stores: Stores, until: int = LATE, limit: int = 1000) -> list[tuple[SagaRef, int]]:
+    return [row for shard in range(SHARDS) for row in stores.log.due(shard, until, limit)]
+
+
+def of_one_shard(count: int) -> list[SagaRef]:
+    refs = (SagaRef(tenant="acme", id=f"saga-{number}") for number in range(1000))
+    return [ref for ref in refs if shard_of(ref.id, SHARDS) == 0][:count]
+
+
+def test_a_new_saga_is_due_when_its_head_says_so(stores: Stores) -> None:
+    stores.log.create_head(a_head(due_at=61_000))
+    assert all_due(stores, until=60_999) == []
+    assert all_due(stores, until=61_000) == [(SAGA, 61_000)]
+
+
+def test_a_saga_is_in_the_shard_of_its_id_and_in_no_other(stores: Stores) -> None:
+    stores.log.create_head(a_head())
+    where = [shard for shard in range(SHARDS) if stores.log.due(shard, LATE, 10)]
+    assert where == [shard_of(SAGA.id, SHARDS)]
+
+
+def test_every_shard_gets_its_share(stores: Stores) -> None:
+    refs = [SagaRef(tenant="acme", id=f"saga-{number}") for number in range(40)]
+    for ref in refs:
+        stores.log.create_head(a_head(ref))
+    assert all(stores.log.due(shard, LATE, 100) for shard in range(SHARDS))
+    assert sorted(str(ref) for ref, _ in all_due(stores)) == sorted(map(str, refs))
+
+
+def test_the_soonest_come_first_and_no_more_than_asked_for(stores: Stores) -> None:
+    refs = of_one_shard(5)
+    for ref, due_at in zip(refs, (50, 9, 1_000, 100, 20), strict=True):
+        stores.log.create_head(a_head(ref, due_at=due_at))
+    assert stores.log.due(0, LATE, 3) == [(refs[1], 9), (refs[4], 20), (refs[0], 50)]
+    assert [due_at for _, due_at in stores.log.due(0, 100, 10)] == [9, 20, 50, 100]
+
+
+def test_a_saga_that_is_held_is_due_when_its_lease_ends(stores: Stores) -> None:
+    stores.log.create_head(a_head())
+    stores.log.take(SAGA, "me", 90_000, 50_000)
+    assert all_due(stores) == [(SAGA, 90_000)]
+
+
+def test_a_released_saga_is_due_when_the_release_says_so(stores: Stores) -> None:
+    stores.log.create_head(a_head())
+    stores.log.take(SAGA, "me", 90_000, 50_000)
+    stores.log.release(SAGA, "me", 1, a_release(due_at=300_000))
+    assert all_due(stores) == [(SAGA, 300_000)]
+
+
+def test_a_finished_saga_leaves_the_index_and_comes_back_when_taken(stores: Stores) -> None:
+    stores.log.create_head(a_head())
+    stores.log.take(SAGA, "me", 90_000, 50_000)
+    stores.log.release(
+        SAGA, "me", 1, a_release(due_at=None, status="completed", group="done", group_at=70_000)
+    )
+    assert all_due(stores) == []
+    stores.log.take(SAGA, "me", 190_000, 150_000)
+    assert all_due(stores) == [(SAGA, 190_000)]
+
+
+def test_with_lag_the_memory_index_shows_what_was_when_it_settled() -> None:
+    log = MemoryLog(1, lag=True)
+    log.create_head(a_head(due_at=61_000))
+    assert log.due(0, LATE, 10) == []
+    log.settle_index()
+    assert log.due(0, LATE, 10) == [(SAGA, 61_000)]
+    log.take(SAGA, "me", 90_000, 50_000)
+    log.release(SAGA, "me", 1, a_release(due_at=None))
+    assert log.due(0, LATE, 10) == [(SAGA, 61_000)]
+    log.settle_index()
+    assert log.due(0, LATE, 10) == []

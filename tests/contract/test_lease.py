@@ -1,0 +1,254 @@
+"""Contract of `Log`: take, nudge and release, the life of a lease."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from baton.ports import Head, Wake
+from tests.contract.stores import OTHER, SAGA, Stores, a_head, a_release
+
+NOW = 50_000
+UNTIL = 90_000
+
+
+def head_of(stores: Stores) -> Head:
+    head = stores.log.read_head(SAGA)
+    assert head is not None
+    return head
+
+
+def taken(stores: Stores, **changes: Any) -> None:
+    """A saga whose lease `me` has taken once."""
+    stores.log.create_head(a_head(**changes))
+    assert stores.log.take(SAGA, "me", UNTIL, NOW) is not None
+
+
+# -- take
+
+
+def test_taking_a_free_lease_makes_it_mine_and_due_when_it_ends(stores: Stores) -> None:
+    stores.log.create_head(a_head())
+    assert stores.log.take(SAGA, "me", UNTIL, NOW) == a_head()
+    assert head_of(stores) == a_head(owner="me", until=UNTIL, due_at=UNTIL, epoch=1)
+
+
+def test_a_lease_that_another_holds_is_not_taken(stores: Stores) -> None:
+    taken(stores)
+    before = head_of(stores)
+    assert stores.log.take(SAGA, "you", UNTIL + 9, UNTIL - 1) is None
+    assert head_of(stores) == before
+
+
+@pytest.mark.parametrize("now", [UNTIL, UNTIL + 1])
+def test_an_expired_lease_is_taken_and_the_dead_holder_is_seen(stores: Stores, now: int) -> None:
+    taken(stores)
+    before = stores.log.take(SAGA, "you", UNTIL + 40_000, now)
+    assert before is not None
+    assert (before.owner, before.until, before.epoch) == ("me", UNTIL, 1)
+    after = head_of(stores)
+    assert (after.owner, after.until, after.due_at, after.epoch) == ("you", UNTIL + 40_000, UNTIL + 40_000, 2)
+
+
+def test_taking_my_own_lease_again_succeeds_with_a_new_epoch(stores: Stores) -> None:
+    taken(stores)
+    before = stores.log.take(SAGA, "me", UNTIL + 5, NOW + 5)
+    assert before is not None
+    assert before.owner == "me"
+    assert (head_of(stores).until, head_of(stores).epoch) == (UNTIL + 5, 2)
+
+
+def test_taking_a_saga_without_a_head_is_refused_and_makes_none(stores: Stores) -> None:
+    assert stores.log.take(SAGA, "me", UNTIL, NOW) is None
+    assert stores.log.read_head(SAGA) is None
+
+
+def test_taking_removes_the_wake_and_returns_it(stores: Stores) -> None:
+    stores.log.create_head(a_head(wake=Wake(v=3)))
+    before = stores.log.take(SAGA, "me", UNTIL, NOW)
+    assert before is not None
+    assert before.wake == Wake(v=3)
+    assert head_of(stores).wake is None
+
+
+def test_taking_removes_the_dead_holders_nudge_and_returns_it(stores: Stores) -> None:
+    taken(stores)
+    stores.log.nudge(SAGA, "me", 1, 7)
+    before = stores.log.take(SAGA, "you", UNTIL + 40_000, UNTIL)
+    assert before is not None
+    assert before.nudge == 7
+    assert head_of(stores).nudge == 0
+
+
+# -- nudge
+
+
+def test_a_nudge_leaves_its_version_for_the_holder(stores: Stores) -> None:
+    taken(stores)
+    assert stores.log.nudge(SAGA, "me", 1, 4)
+    assert head_of(stores).nudge == 4
+
+
+def test_a_higher_nudge_replaces_a_lower_one(stores: Stores) -> None:
+    taken(stores)
+    stores.log.nudge(SAGA, "me", 1, 4)
+    assert stores.log.nudge(SAGA, "me", 1, 5)
+    assert head_of(stores).nudge == 5
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_a_nudge_that_is_not_higher_is_refused(stores: Stores, version: int) -> None:
+    taken(stores)
+    stores.log.nudge(SAGA, "me", 1, 4)
+    assert not stores.log.nudge(SAGA, "me", 1, version)
+    assert head_of(stores).nudge == 4
+
+
+@pytest.mark.parametrize(("owner", "epoch"), [("you", 1), ("me", 2), ("me", 0)])
+def test_a_nudge_for_another_lease_is_refused(stores: Stores, owner: str, epoch: int) -> None:
+    taken(stores)
+    assert not stores.log.nudge(SAGA, owner, epoch, 4)
+    assert head_of(stores).nudge == 0
+
+
+def test_a_nudge_for_a_lease_that_was_given_back_is_refused(stores: Stores) -> None:
+    taken(stores)
+    stores.log.release(SAGA, "me", 1, a_release())
+    assert not stores.log.nudge(SAGA, "me", 1, 4)
+    assert head_of(stores).nudge == 0
+
+
+def test_a_nudge_makes_no_head(stores: Stores) -> None:
+    assert not stores.log.nudge(SAGA, "me", 1, 4)
+    assert stores.log.read_head(SAGA) is None
+
+
+def test_a_nudge_changes_nothing_but_the_nudge(stores: Stores) -> None:
+    taken(stores)
+    before = head_of(stores)
+    stores.log.nudge(SAGA, "me", 1, 4)
+    assert head_of(stores) == msgspec.structs.replace(before, nudge=4)
+
+
+# -- release
+
+
+def test_a_release_frees_the_lease_clears_the_nudge_and_writes_what_was_folded(stores: Stores) -> None:
+    taken(stores)
+    stores.log.nudge(SAGA, "me", 1, 9)
+    left = a_release(folded=9, status="waiting", branch=2, snapshot=5, due_at=200_000)
+    assert stores.log.release(SAGA, "me", 1, left)
+    assert head_of(stores) == a_head(
+        start=b"", epoch=1, folded=9, status="waiting", branch=2, snapshot=5, due_at=200_000
+    )
+
+
+def test_a_released_lease_can_be_taken_at_once(stores: Stores) -> None:
+    taken(stores)
+    stores.log.release(SAGA, "me", 1, a_release())
+    before = stores.log.take(SAGA, "you", UNTIL, NOW)
+    assert before is not None
+    assert before.owner == ""
+
+
+@pytest.mark.parametrize(("owner", "epoch"), [("you", 1), ("me", 2), ("me", 0)])
+def test_a_release_of_a_lease_that_is_not_mine_is_refused(stores: Stores, owner: str, epoch: int) -> None:
+    taken(stores)
+    before = head_of(stores)
+    assert not stores.log.release(SAGA, owner, epoch, a_release())
+    assert head_of(stores) == before
+
+
+def test_a_holder_whose_lease_was_taken_over_cannot_release(stores: Stores) -> None:
+    taken(stores)
+    stores.log.take(SAGA, "you", UNTIL + 40_000, UNTIL)
+    before = head_of(stores)
+    assert not stores.log.release(SAGA, "me", 1, a_release())
+    assert head_of(stores) == before
+
+
+def test_a_second_release_of_the_same_lease_is_refused(stores: Stores) -> None:
+    taken(stores)
+    stores.log.release(SAGA, "me", 1, a_release())
+    assert not stores.log.release(SAGA, "me", 1, a_release(folded=2))
+    assert head_of(stores).folded == 1
+
+
+def test_a_release_makes_no_head(stores: Stores) -> None:
+    assert not stores.log.release(SAGA, "me", 1, a_release())
+    assert stores.log.read_head(SAGA) is None
+
+
+def test_a_release_below_the_nudge_is_refused_and_writes_nothing(stores: Stores) -> None:
+    taken(stores)
+    stores.log.nudge(SAGA, "me", 1, 5)
+    before = head_of(stores)
+    assert not stores.log.release(SAGA, "me", 1, a_release(folded=4))
+    assert head_of(stores) == before
+
+
+@pytest.mark.parametrize("folded", [5, 6])
+def test_a_release_that_has_folded_the_nudge_is_accepted(stores: Stores, folded: int) -> None:
+    taken(stores)
+    stores.log.nudge(SAGA, "me", 1, 5)
+    assert stores.log.release(SAGA, "me", 1, a_release(folded=folded))
+
+
+def test_a_release_is_refused_when_somebody_armed_the_saga_since(stores: Stores) -> None:
+    taken(stores)
+    assert stores.log.arm(head_of(stores), 95_000)
+    before = head_of(stores)
+    assert not stores.log.release(SAGA, "me", 1, a_release(armed=0))
+    assert head_of(stores) == before
+
+
+def test_a_release_is_refused_when_somebody_armed_an_armed_saga_again(stores: Stores) -> None:
+    taken(stores, armed=70_000)
+    assert stores.log.arm(head_of(stores), 95_000)
+    assert not stores.log.release(SAGA, "me", 1, a_release(armed=70_000))
+
+
+def test_a_release_that_knows_of_the_arming_is_accepted_and_keeps_it(stores: Stores) -> None:
+    taken(stores)
+    stores.log.arm(head_of(stores), 95_000)
+    assert stores.log.release(SAGA, "me", 1, a_release(armed=95_000))
+    assert head_of(stores).armed == 95_000
+
+
+def test_a_release_with_a_wake_leaves_it_on_the_head(stores: Stores) -> None:
+    taken(stores)
+    stores.log.release(SAGA, "me", 1, a_release(wake=Wake(v=1, at=200_000)))
+    assert head_of(stores).wake == Wake(v=1, at=200_000)
+
+
+def test_a_release_without_a_wake_leaves_none(stores: Stores) -> None:
+    taken(stores)
+    stores.log.release(SAGA, "me", 1, a_release())
+    assert head_of(stores).wake is None
+
+
+def test_the_start_stays_on_the_head_until_a_release_clears_it(stores: Stores) -> None:
+    taken(stores)
+    stores.log.release(SAGA, "me", 1, a_release(clear_start=False))
+    assert head_of(stores).start == a_head().start
+    stores.log.take(SAGA, "me", UNTIL, NOW)
+    stores.log.release(SAGA, "me", 2, a_release(clear_start=True))
+    assert head_of(stores).start == b""
+
+
+def test_the_group_changes_only_with_the_time_of_its_change(stores: Stores) -> None:
+    taken(stores)
+    stores.log.release(SAGA, "me", 1, a_release(group="done", group_at=None))
+    assert head_of(stores).group == "open"
+    stores.log.take(SAGA, "me", UNTIL, NOW)
+    stores.log.release(SAGA, "me", 2, a_release(group="done", group_at=60_000))
+    assert head_of(stores).group == "done"
+
+
+def test_one_sagas_lease_is_nobody_elses(stores: Stores) -> None:
+    stores.log.create_head(a_head(OTHER))
+    taken(stores)
+    stores.log.nudge(SAGA, "me", 1, 4)
+    assert stores.log.read_head(OTHER) == a_head(OTHER)

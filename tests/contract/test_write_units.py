@@ -1,0 +1,160 @@
+"""What each protocol costs in write units, counted from the requests that are really sent.
+
+The rule is DynamoDB's own ("Read/write capacity", "Global secondary indexes" of its developer guide):
+one unit for each kilobyte begun of the larger of old and new item, and of each index row put or deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import boto3
+import pytest
+
+from baton.adapters.aws import Aws
+from baton.adapters.dynamo_items import item_size
+from baton.adapters.dynamo_log import DynamoLog
+from baton.adapters.rules import write_units
+from baton.ports import SagaRef, Wake
+from tests.contract.stores import REGION, SHARDS, a_head, a_release, an_entry
+from tests.kit.table import create_table, table_properties
+
+Item = Mapping[str, Any]
+TABLE = "sagas"
+KEYS = ("pk", "sk")
+# An id and a tenant of the length that real ones have.
+SAGA = SagaRef(tenant="acme-restaurants", id="01939f6e7c3d4f0a8b2c5d6e7f801234")
+
+
+class Meter:
+    """Write units by write, from the images of the item before and after each request."""
+
+    def __init__(self, aws: Aws) -> None:
+        self.units: list[int] = []
+        self._looking = boto3.client("dynamodb", region_name=REGION)  # one whose reads are not watched
+        self._before: Item = {}
+        for event in ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems"):
+            aws.dynamodb.meta.events.register(f"provide-client-params.dynamodb.{event}", self._ask)
+            aws.dynamodb.meta.events.register(f"after-call.dynamodb.{event}", self._count)
+        self._key: Item = {}
+
+    def _image(self) -> Item:
+        return self._looking.get_item(TableName=TABLE, Key=self._key, ConsistentRead=True).get("Item", {})
+
+    def _ask(self, params: Mapping[str, Any], **_: object) -> None:
+        item = params["Key"] if "Key" in params else params["Item"]
+        self._key = {name: item[name] for name in KEYS}
+        self._before = self._image()
+
+    def _count(self, **_: object) -> None:
+        after = self._image()
+        largest = max(item_size(self._before), item_size(after))
+        self.units.append(write_units(largest) + self._index_units(self._before, after))
+
+    @staticmethod
+    def _index_units(before: Item, after: Item) -> int:
+        units = 0
+        for index in table_properties()["GlobalSecondaryIndexes"]:
+            old, new = _row(index, before), _row(index, after)
+            if old == new:
+                continue
+            moved = any(old.get(name) != new.get(name) for name in _keys(index))
+            if old and (moved or not new):
+                units += write_units(item_size(old))
+            if new:
+                units += write_units(item_size(new))
+        return units
+
+
+def _keys(index: Mapping[str, Any]) -> list[str]:
+    return [key["AttributeName"] for key in index["KeySchema"]]
+
+
+def _row(index: Mapping[str, Any], item: Item) -> Item:
+    """The item as the index holds it; empty when it is not in it."""
+    keys = _keys(index)
+    if any(name not in item for name in keys):
+        return {}
+    names = [*KEYS, *keys, *index["Projection"].get("NonKeyAttributes", [])]
+    return {name: item[name] for name in names if name in item}
+
+
+@contextmanager
+def metered() -> Iterator[tuple[DynamoLog, Meter]]:
+    aws = Aws()
+    create_table(aws.dynamodb, TABLE)
+    yield DynamoLog(aws.dynamodb, TABLE, SHARDS), Meter(aws)
+
+
+@pytest.fixture
+def meter_and_log(moto_aws: Aws) -> Iterator[tuple[DynamoLog, Meter]]:
+    with metered() as both:
+        yield both
+
+
+def spent(meter: Meter) -> int:
+    units, meter.units = sum(meter.units), []
+    return units
+
+
+def test_each_protocol_costs_what_the_design_says(meter_and_log: tuple[DynamoLog, Meter]) -> None:
+    log, meter = meter_and_log
+
+    log.create_head(a_head(SAGA))
+    log.append(SAGA, an_entry(1), Wake(v=1))
+    assert spent(meter) == 4, "start"
+
+    log.take(SAGA, "invocation-1", 90_000, 50_000)
+    assert spent(meter) == 3, "take"
+
+    log.append(SAGA, an_entry(2, b'{"kind":"step.completed","result":"' + b"r" * 600 + b'"}'))
+    assert spent(meter) == 1, "step"
+
+    log.release(SAGA, "invocation-1", 1, a_release(folded=2, due_at=88_000, wake=Wake(v=2)))
+    log.take(SAGA, "invocation-2", 190_000, 89_000)
+    assert spent(meter) == 6, "yield and take"
+
+    log.append(SAGA, an_entry(3))
+    assert spent(meter) == 1, "last step"
+
+    finished = a_release(folded=3, status="completed", group="done", group_at=150_000, due_at=None)
+    log.release(SAGA, "invocation-2", 2, finished)
+    assert spent(meter) == 4, "finish"
+
+
+def test_a_nudge_and_a_snapshot_cost_one_unit(meter_and_log: tuple[DynamoLog, Meter]) -> None:
+    log, meter = meter_and_log
+    log.create_head(a_head(SAGA))
+    log.take(SAGA, "invocation-1", 90_000, 50_000)
+    spent(meter)
+    log.nudge(SAGA, "invocation-1", 1, 4)
+    assert spent(meter) == 1
+    log.put_snapshot(SAGA, an_entry(1))
+    assert spent(meter) == 1
+
+
+def test_a_timer_release_costs_as_much_as_a_yield(meter_and_log: tuple[DynamoLog, Meter]) -> None:
+    log, meter = meter_and_log
+    log.create_head(a_head(SAGA))
+    log.take(SAGA, "invocation-1", 90_000, 50_000)
+    spent(meter)
+    log.release(SAGA, "invocation-1", 1, a_release(due_at=400_000, wake=Wake(v=1, at=400_000)))
+    assert spent(meter) == 3
+
+
+def test_a_refused_write_costs_one_unit(meter_and_log: tuple[DynamoLog, Meter]) -> None:
+    log, meter = meter_and_log
+    log.append(SAGA, an_entry(1))
+    spent(meter)
+    assert not log.append(SAGA, an_entry(1))
+    assert spent(meter) == 1
+
+
+def test_an_entry_that_zlib_can_bring_under_a_kilobyte_costs_one_unit(
+    meter_and_log: tuple[DynamoLog, Meter],
+) -> None:
+    log, meter = meter_and_log
+    log.append(SAGA, an_entry(1, b'{"menu":"' + b"soup, bread, soup, wine, " * 200 + b'"}'))
+    assert spent(meter) == 1

@@ -1,0 +1,148 @@
+"""The four functions: how they run, what they are told, where they log."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.deploy.stack import FUNCTIONS, ROOT, stack
+
+OF_ALL = {"BATON_TABLE", "BATON_BUCKET", "BATON_SHARDS", "BATON_LOG_LEVEL", "POWERTOOLS_SERVICE_NAME"}
+VARIABLES = {
+    "api": OF_ALL | {"BATON_APP", "BATON_MAX_BODY_BYTES", "BATON_TENANT_CLAIM"},
+    "worker": OF_ALL
+    | {"BATON_APP", "BATON_DEAD_LETTER_URL", "BATON_WORKER"}
+    | {"BATON_LEASE_GRACE_MS", "BATON_YIELD_RESERVE_MS", "BATON_STEP_ESTIMATE_MS"}
+    | {"TABLE_STACK_URL", "OPEN_DELIVERY_URL"},
+    "relay": OF_ALL | {"BATON_QUEUE_URL"},
+    "reconciler": OF_ALL
+    | {"BATON_QUEUE_URL", "BATON_WORKER", "BATON_DEAD_LETTER_URL", "BATON_RECONCILE_PERIOD_S"},
+}
+# Read by the dinner example in layers/app, not by the engine.
+OF_THE_APP = {"TABLE_STACK_URL", "OPEN_DELIVERY_URL"}
+
+
+def test_there_are_four_functions() -> None:
+    assert set(stack().of_type("AWS::Lambda::Function")) == set(FUNCTIONS.values())
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_runs_on_the_platform_its_layers_are_built_for(name: str) -> None:
+    function = stack().properties(FUNCTIONS[name])
+    assert function["Runtime"] == "python3.13"
+    assert function["Architectures"] == ["arm64"]
+    assert function["Handler"] == "app.handler"
+    assert function["FunctionName"] == f"baton-{name}"
+    for layer in function["Layers"]:
+        layers = stack().of_type("AWS::Lambda::LayerVersion").values()
+        (properties,) = (known for known in layers if f":{known['LayerName']}:" in layer)
+        assert properties["CompatibleRuntimes"] == ["python3.13"]
+        assert properties["CompatibleArchitectures"] == ["arm64"]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_has_exactly_the_variables_that_it_reads(name: str) -> None:
+    assert set(stack().variables(name)) == VARIABLES[name]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_variable_has_a_value_by_default(name: str) -> None:
+    empty = {variable for variable, value in stack().variables(name).items() if not value}
+    assert empty <= OF_THE_APP
+
+
+def test_the_example_reads_its_variables_itself() -> None:
+    # The variable of a service follows from its name: table-stack has TABLE_STACK_URL.
+    sources = "".join(file.read_text("utf-8") for file in (ROOT / "layers/app").rglob("*.py"))
+    services = {name.removesuffix("_URL").lower().replace("_", "-") for name in OF_THE_APP}
+    assert {service for service in services if f'"{service}"' in sources} == services
+
+
+@pytest.mark.parametrize(
+    ("function", "variable", "parameter", "value"),
+    [
+        ("worker", "BATON_LEASE_GRACE_MS", "LeaseGraceMs", "2500"),
+        ("worker", "BATON_YIELD_RESERVE_MS", "YieldReserveMs", "1234"),
+        ("worker", "BATON_STEP_ESTIMATE_MS", "StepEstimateMs", "777"),
+        ("worker", "BATON_APP", "AppModule", "my.sagas"),
+        ("worker", "TABLE_STACK_URL", "TableStackUrl", "https://tables.example"),
+        ("worker", "OPEN_DELIVERY_URL", "OpenDeliveryUrl", "https://delivery.example"),
+        ("api", "BATON_APP", "AppModule", "my.sagas"),
+        ("api", "BATON_MAX_BODY_BYTES", "MaxBodyBytes", "4096"),
+        ("api", "BATON_TENANT_CLAIM", "TenantClaim", "custom:org"),
+        ("relay", "BATON_LOG_LEVEL", "LogLevel", "DEBUG"),
+        ("reconciler", "BATON_SHARDS", "Shards", "8"),
+    ],
+)
+def test_a_parameter_reaches_the_function(function: str, variable: str, parameter: str, value: str) -> None:
+    assert stack(**{parameter: value}).variables(function)[variable] == value
+    assert stack().variables(function)[variable] != value
+
+
+def test_the_reconciler_knows_its_period_in_seconds() -> None:
+    assert stack().variables("reconciler")["BATON_RECONCILE_PERIOD_S"] == "60"
+    assert stack(ReconcileMinutes="5").variables("reconciler")["BATON_RECONCILE_PERIOD_S"] == "300"
+
+
+def test_functions_are_told_where_the_real_things_are() -> None:
+    worker, relay, reconciler = (stack().variables(name) for name in ("worker", "relay", "reconciler"))
+    assert relay["BATON_QUEUE_URL"] == reconciler["BATON_QUEUE_URL"] == "https://sqs.test/WakeQueue"
+    assert worker["BATON_DEAD_LETTER_URL"] == "https://sqs.test/WakeDeadLetterQueue"
+    assert reconciler["BATON_DEAD_LETTER_URL"] == "https://sqs.test/WakeDeadLetterQueue"
+    name = stack().properties("WorkerFunction")["FunctionName"]
+    assert worker["BATON_WORKER"] == reconciler["BATON_WORKER"] == name
+
+
+def test_only_functions_that_run_or_compile_sagas_carry_the_app() -> None:
+    with_app = {
+        name
+        for name, logical_id in FUNCTIONS.items()
+        if any("AppLayer" in layer for layer in stack().properties(logical_id)["Layers"])
+    }
+    assert (
+        with_app
+        == {name for name in FUNCTIONS if "BATON_APP" in stack().variables(name)}
+        == {"api", "worker"}
+    )
+    for logical_id in FUNCTIONS.values():
+        assert any("EngineLayer" in layer for layer in stack().properties(logical_id)["Layers"])
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_logs_into_a_group_that_forgets(name: str) -> None:
+    group = stack().properties(FUNCTIONS[name])["LoggingConfig"]["LogGroup"]
+    groups = stack(LogRetentionDays="7").of_type("AWS::Logs::LogGroup").values()
+    (found,) = (g for g in groups if g["LogGroupName"] == group)
+    assert group == f"/aws/lambda/baton-{name}"
+    assert str(found["RetentionInDays"]) == "7"
+
+
+def test_every_log_group_forgets() -> None:
+    for logical_id, group in stack().of_type("AWS::Logs::LogGroup").items():
+        assert int(group["RetentionInDays"]) > 0, logical_id
+
+
+def test_lambda_does_not_repeat_a_direct_wake() -> None:
+    (config,) = stack().of_type("AWS::Lambda::EventInvokeConfig").values()
+    assert config["FunctionName"] == "baton-worker"
+    assert config["MaximumRetryAttempts"] == 0
+
+
+def test_lambdas_loop_detection_does_not_stop_a_long_saga() -> None:
+    looping = {name for name, i in FUNCTIONS.items() if stack().properties(i).get("RecursiveLoop") == "Allow"}
+    assert looping == {"worker", "relay"}
+
+
+def test_the_limits_of_the_worker_are_parameters() -> None:
+    worker = stack(WorkerTimeout="30", WorkerMemory="2048").properties("WorkerFunction")
+    assert (str(worker["Timeout"]), str(worker["MemorySize"])) == ("30", "2048")
+
+
+def test_every_handler_is_where_the_template_looks_for_it() -> None:
+    for name, logical_id in FUNCTIONS.items():
+        folder = stack().template.local_path(logical_id, stack().properties(logical_id)["Code"]["S3Key"])
+        assert folder == ROOT / "functions" / name
+        source = (Path(folder) / "app.py").read_text("utf-8")
+        assert re.search(r"^(def handler\(|handler\s*[:=])", source, re.MULTILINE), f"{name} has no handler"

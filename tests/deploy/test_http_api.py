@@ -1,0 +1,87 @@
+"""The HTTP API: nobody gets in without an identity, but for the health check."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from baton.local.parameters import check_rules
+from baton.local.problems import TemplateProblem
+from tests.deploy.stack import Stack, stack
+
+JWT = {"AuthMode": "jwt", "JwtIssuer": "https://issuer.example/", "JwtAudience": "baton,console"}
+
+
+def routes(of: Stack) -> dict[str, dict[str, Any]]:
+    return {route["RouteKey"]: route for route in of.of_type("AWS::ApiGatewayV2::Route").values()}
+
+
+def test_only_the_health_check_is_open() -> None:
+    for mode in (JWT, {"AuthMode": "iam"}):
+        found = routes(stack(**mode))
+        assert set(found) == {"GET /health", "$default"}
+        assert found["GET /health"]["AuthorizationType"] == "NONE"
+        assert found["$default"]["AuthorizationType"] != "NONE"
+
+
+def test_by_default_callers_show_a_token() -> None:
+    of = stack(**JWT)
+    (authorizer,) = of.of_type("AWS::ApiGatewayV2::Authorizer").values()
+    assert authorizer["AuthorizerType"] == "JWT"
+    assert authorizer["IdentitySource"] == ["$request.header.Authorization"]
+    assert authorizer["JwtConfiguration"] == {
+        "Issuer": "https://issuer.example/",
+        "Audience": ["baton", "console"],
+    }
+    default = routes(of)["$default"]
+    assert (default["AuthorizationType"], default["AuthorizerId"]) == ("JWT", "JwtAuthorizer")
+
+
+def test_with_iam_callers_sign_and_there_is_no_authorizer() -> None:
+    of = stack(AuthMode="iam")
+    assert of.of_type("AWS::ApiGatewayV2::Authorizer") == {}
+    default = routes(of)["$default"]
+    assert default["AuthorizationType"] == "AWS_IAM"
+    assert "AuthorizerId" not in default
+
+
+@pytest.mark.parametrize("missing", ["JwtIssuer", "JwtAudience"])
+def test_a_deployment_with_tokens_but_without_their_issuer_is_refused(missing: str) -> None:
+    of = stack(**{name: value for name, value in JWT.items() if name != missing})
+    with pytest.raises(TemplateProblem, match=missing):
+        check_rules(of.template, of.resolver)
+
+
+@pytest.mark.parametrize("parameters", [JWT, {"AuthMode": "iam"}], ids=["jwt", "iam"])
+def test_a_complete_deployment_is_let_through(parameters: dict[str, str]) -> None:
+    of = stack(**parameters)
+    check_rules(of.template, of.resolver)
+
+
+def test_requests_go_to_the_api_function_as_format_two() -> None:
+    ((name, integration),) = stack().of_type("AWS::ApiGatewayV2::Integration").items()
+    assert integration["IntegrationUri"] == stack().arn("ApiFunction")
+    assert integration["PayloadFormatVersion"] == "2.0"
+    assert {route["Target"] for route in routes(stack()).values()} == {f"integrations/{name}"}
+
+
+def test_the_function_gives_up_before_the_gateway_does() -> None:
+    (integration,) = stack().of_type("AWS::ApiGatewayV2::Integration").values()
+    timeout_ms = int(stack().properties("ApiFunction")["Timeout"]) * 1000
+    assert timeout_ms < integration["TimeoutInMillis"] <= 30_000  # 30 s: the HTTP API's own limit
+
+
+def test_requests_are_throttled_by_parameter() -> None:
+    (stage,) = stack(ApiRateLimit="5", ApiBurstLimit="9").of_type("AWS::ApiGatewayV2::Stage").values()
+    limits = {name: str(value) for name, value in stage["DefaultRouteSettings"].items()}
+    assert limits == {"ThrottlingRateLimit": "5", "ThrottlingBurstLimit": "9"}
+    assert stage["AutoDeploy"] is True
+
+
+def test_the_access_log_is_json_and_holds_nothing_secret() -> None:
+    (stage,) = stack().of_type("AWS::ApiGatewayV2::Stage").values()
+    fields = json.loads(stage["AccessLogSettings"]["Format"])
+    assert {"$context.requestId", "$context.status", "$context.path"} <= set(fields.values())
+    assert not any("header" in value or "query" in value.lower() for value in fields.values())

@@ -1,0 +1,58 @@
+"""What the layers are built from: the right platform, the pinned versions, nothing that only runs here."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+import pytest
+
+from tests.deploy.stack import FUNCTIONS, ROOT, as_written, stack
+
+PIN = re.compile(r"^([a-z0-9][a-z0-9.-]*)==(\S+)$")
+LAYERS = {"EngineLayer": "layers/engine", "AppLayer": "layers/app"}
+
+
+def pins(path: str) -> dict[str, str]:
+    lines = (ROOT / path).read_text("utf-8").splitlines()
+    return {match[1]: match[2] for line in lines if (match := PIN.match(line))}
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_layer_is_built_by_its_makefile_for_lambdas_platform(layer: str) -> None:
+    resource = as_written()["Resources"][layer]
+    assert resource["Properties"]["ContentUri"] == LAYERS[layer]
+    assert resource["Metadata"] == {"BuildMethod": "makefile", "BuildArchitecture": "arm64"}
+    makefile = (ROOT / LAYERS[layer] / "Makefile").read_text("utf-8")
+    assert f"\nbuild-{layer}:\n" in makefile
+    assert "--python-version 3.13 --python-platform aarch64-manylinux_2_34" in makefile
+    assert "--only-binary :all:" in makefile
+
+
+def test_functions_are_one_file_each_and_need_no_build() -> None:
+    for name, logical_id in FUNCTIONS.items():
+        assert stack().template.resources[logical_id]["Metadata"] == {"SkipBuild": True}
+        assert [file.name for file in (ROOT / "functions" / name).iterdir() if file.is_file()] == ["app.py"]
+
+
+def test_the_engine_layer_ships_exactly_what_the_tests_ran_with() -> None:
+    shipped, tested = pins("layers/engine/requirements.txt"), pins("constraints.txt")
+    assert shipped
+    assert shipped.items() <= tested.items()
+
+
+def test_the_engine_layer_ships_every_dependency_of_the_engine() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    names = {re.split(r"[\[><=~! ]", line)[0].lower() for line in project["dependencies"]}
+    assert names <= set(pins("layers/engine/requirements.txt"))
+
+
+def test_every_pin_is_exact_and_names_no_index() -> None:
+    for path in ("constraints.txt", "layers/engine/requirements.txt"):
+        lines = [line for line in (ROOT / path).read_text("utf-8").splitlines() if line and line[0] != "#"]
+        assert [line for line in lines if not PIN.match(line)] == []
+
+
+def test_the_template_has_no_layer_without_a_makefile() -> None:
+    resources = as_written()["Resources"]
+    assert {i for i, r in resources.items() if r["Type"] == "AWS::Serverless::LayerVersion"} == set(LAYERS)

@@ -1,0 +1,178 @@
+"""Who may do what: each function exactly what its code does, on its own resources and no others."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import Any
+
+import pytest
+
+from tests.deploy.stack import FUNCTIONS, ROOT, stack
+
+LOG = {"logs:CreateLogStream", "logs:PutLogEvents"}
+APPEND = {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:Query"}
+BLOBS = {"s3:GetObject", "s3:PutObject"}
+# Role -> resource (logical id and what follows its ARN) -> actions. All there is.
+MAY: dict[str, dict[str, set[str]]] = {
+    "ApiRole": {"ApiLogGroup": LOG, "SagaTable": APPEND, "BlobBucket/*": BLOBS},
+    "WorkerRole": {
+        "WorkerLogGroup": LOG,
+        "SagaTable": APPEND,
+        "BlobBucket/*": BLOBS,
+        "WakeQueue": {
+            "sqs:ReceiveMessage",
+            "sqs:DeleteMessage",
+            "sqs:GetQueueAttributes",
+            "sqs:ChangeMessageVisibility",
+        },
+        "WakeDeadLetterQueue": {"sqs:SendMessage"},
+        "WorkerFunction": {"lambda:InvokeFunction"},
+    },
+    "RelayRole": {
+        "RelayLogGroup": LOG,
+        "SagaTable/stream/now": {
+            "dynamodb:DescribeStream",
+            "dynamodb:GetRecords",
+            "dynamodb:GetShardIterator",
+        },
+        "SagaTable/stream/*": {"dynamodb:ListStreams"},
+        "SagaTable": {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"},
+        "BlobBucket/*": BLOBS,
+        "WakeQueue": {"sqs:SendMessage"},
+        "RelayFailureQueue": {"sqs:SendMessage"},
+    },
+    "ReconcilerRole": {
+        "ReconcilerLogGroup": LOG,
+        "SagaTable/index/DueIndex": {"dynamodb:Query"},
+        "WorkerFunction": {"lambda:InvokeFunction"},
+        "WakeQueue": {"sqs:SendMessage"},
+        "WakeDeadLetterQueue": {"sqs:GetQueueAttributes"},
+    },
+    "ReconcileStateMachineRole": {
+        "ReconcilerFunction": {"lambda:InvokeFunction"},
+        # AWS knows no resources for these: they set up the delivery of the state machine's log.
+        "*": {
+            "logs:CreateLogDelivery",
+            "logs:GetLogDelivery",
+            "logs:UpdateLogDelivery",
+            "logs:DeleteLogDelivery",
+            "logs:ListLogDeliveries",
+            "logs:PutResourcePolicy",
+            "logs:DescribeResourcePolicies",
+            "logs:DescribeLogGroups",
+        },
+    },
+    "ReconcileScheduleRole": {"ReconcileStateMachine": {"states:StartExecution"}},
+}
+TRUSTED = {
+    "ReconcileStateMachineRole": "states.amazonaws.com",
+    "ReconcileScheduleRole": "scheduler.amazonaws.com",
+}
+CALLS = (r"client\.(?!get_paginator)(\w+)\(", r"client\.get_paginator\(\"(\w+)\"")
+# Calls of boto3 clients whose permission is not their own name.
+ACTION_OF = {
+    "head_object": "s3:GetObject",
+    "send_message_batch": "sqs:SendMessage",
+    "delete_message_batch": "sqs:DeleteMessage",
+    "invoke": "lambda:InvokeFunction",
+}
+SERVICE_OF = {"dynamodb": r"item|items|query|scan", "s3": r"object|objects_v2", "sqs": r"message|queue_\w+"}
+
+
+def roles() -> dict[str, dict[str, Any]]:
+    return stack().of_type("AWS::IAM::Role")
+
+
+def statements(role: str) -> list[dict[str, Any]]:
+    policies = stack().properties(role)["Policies"]
+    return [statement for policy in policies for statement in policy["PolicyDocument"]["Statement"]]
+
+
+def resource_named(arn: str) -> str:
+    """`WakeQueue` or `SagaTable/index/DueIndex` for an ARN of this stack; anything else as it is."""
+    kinds = (
+        "AWS::DynamoDB::Table",
+        "AWS::SQS::Queue",
+        "AWS::Lambda::Function",
+        "AWS::Logs::LogGroup",
+        "AWS::S3::Bucket",
+        "AWS::StepFunctions::StateMachine",
+    )
+    own = {stack().arn(logical_id): logical_id for kind in kinds for logical_id in stack().of_type(kind)}
+    for whole in sorted(own, key=len, reverse=True):
+        if arn == whole or arn.startswith(whole + "/"):
+            return own[whole] + arn.removeprefix(whole)
+    return arn
+
+
+@pytest.mark.parametrize("role", MAY)
+def test_a_role_may_do_exactly_what_the_table_says(role: str) -> None:
+    granted: dict[str, set[str]] = defaultdict(set)
+    for statement in statements(role):
+        assert statement["Effect"] == "Allow"
+        for arn in statement["Resource"]:
+            granted[resource_named(arn)] |= set(statement["Action"])
+    assert granted == MAY[role]
+
+
+def test_there_is_no_other_role_and_no_other_policy() -> None:
+    assert set(roles()) == set(MAY)
+    assert all("ManagedPolicyArns" not in role for role in roles().values())
+    for kind in ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy", "AWS::SQS::QueuePolicy"):
+        assert stack().of_type(kind) == {}
+
+
+def test_no_action_is_a_wildcard() -> None:
+    wild = [
+        (role, a) for role in MAY for statement in statements(role) for a in statement["Action"] if "*" in a
+    ]
+    assert wild == []
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_has_a_role_of_its_own(name: str) -> None:
+    role = f"{FUNCTIONS[name].removesuffix('Function')}Role"
+    assert stack().properties(FUNCTIONS[name])["Role"] == stack().arn(role)
+
+
+def test_only_the_service_itself_may_take_a_role() -> None:
+    for name, role in roles().items():
+        (statement,) = role["AssumeRolePolicyDocument"]["Statement"]
+        assert statement["Principal"] == {"Service": TRUSTED.get(name, "lambda.amazonaws.com")}
+        assert statement["Action"] == ["sts:AssumeRole"]
+
+
+def test_the_bucket_is_reached_over_tls_only() -> None:
+    (policy,) = stack().of_type("AWS::S3::BucketPolicy").values()
+    (statement,) = policy["PolicyDocument"]["Statement"]
+    assert statement["Effect"] == "Deny"
+    assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+
+
+def test_only_api_gateway_may_invoke_the_api_and_only_for_this_api() -> None:
+    (permission,) = stack().of_type("AWS::Lambda::Permission").values()
+    assert permission["Principal"] == "apigateway.amazonaws.com"
+    assert permission["FunctionName"] == "baton-api"
+    assert permission["SourceArn"].endswith(":HttpApi/*")
+
+
+def test_whatever_the_adapters_call_some_function_may_do() -> None:
+    calls = {
+        call
+        for file in (ROOT / "layers/engine/baton/adapters").glob("*.py")
+        for pattern in CALLS
+        for call in re.findall(pattern, file.read_text("utf-8"))
+    }
+    assert "put_item" in calls, "the adapters' calls are not found any more"
+    granted = {action for role in MAY.values() for actions in role.values() for action in actions}
+    assert {call: action_of(call) for call in calls if action_of(call) not in granted} == {}
+
+
+def action_of(call: str) -> str:
+    """The permission that a client's method needs: `put_item` -> `dynamodb:PutItem`."""
+    if call in ACTION_OF:
+        return ACTION_OF[call]
+    camel = "".join(part.capitalize() for part in call.split("_"))
+    service = next((s for s, ends in SERVICE_OF.items() if re.search(rf"(^|_)({ends})$", call)), "unknown")
+    return f"{service}:{camel}"

@@ -1,0 +1,92 @@
+"""How wakes travel: the queue, its dead letters, and the mappings of queue and stream to functions."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.deploy.stack import stack
+
+LAST_STOPS = {"WakeDeadLetterQueue", "RelayFailureQueue"}
+
+
+def mapping_of(function: str, **parameters: str) -> dict[str, Any]:
+    mappings = stack(**parameters).of_type("AWS::Lambda::EventSourceMapping").values()
+    (found,) = (m for m in mappings if m["FunctionName"] == f"baton-{function}")
+    return found
+
+
+def test_every_queue_has_dead_letters_or_is_for_them() -> None:
+    for logical_id, queue in stack().of_type("AWS::SQS::Queue").items():
+        assert ("RedrivePolicy" in queue) != (logical_id in LAST_STOPS), logical_id
+
+
+def test_every_queue_is_encrypted_and_dead_letters_outlive_what_they_came_from() -> None:
+    queues = stack().of_type("AWS::SQS::Queue")
+    assert all(queue["SqsManagedSseEnabled"] is True for queue in queues.values())
+    for logical_id in LAST_STOPS:
+        assert queues[logical_id]["MessageRetentionPeriod"] > queues["WakeQueue"]["MessageRetentionPeriod"]
+
+
+def test_a_wake_is_given_up_after_five_deliveries() -> None:
+    redrive = stack().properties("WakeQueue")["RedrivePolicy"]
+    assert redrive == {"deadLetterTargetArn": stack().arn("WakeDeadLetterQueue"), "maxReceiveCount": 5}
+
+
+@pytest.mark.parametrize("queue", sorted(LAST_STOPS))
+def test_an_alarm_watches_every_last_stop(queue: str) -> None:
+    name = stack().resolver.name(queue)
+    alarms = stack().of_type("AWS::CloudWatch::Alarm").values()
+    (alarm,) = (a for a in alarms if a["Dimensions"] == [{"Name": "QueueName", "Value": name}])
+    assert alarm["MetricName"] == "ApproximateNumberOfMessagesVisible"
+    assert (alarm["Threshold"], alarm["ComparisonOperator"]) == (0, "GreaterThanThreshold")
+
+
+def test_the_wake_of_a_dead_invocation_comes_back_after_its_lease_has_run_out() -> None:
+    values = stack().parameters
+    lease_s = int(values["WorkerTimeout"]) + int(values["LeaseGraceMs"]) / 1000
+    visibility = int(stack().properties("WakeQueue")["VisibilityTimeout"])
+    assert lease_s + 1 < visibility < lease_s + 10
+
+
+def test_the_hand_over_and_one_step_fit_into_an_invocation() -> None:
+    values = stack().parameters
+    assert int(values["YieldReserveMs"]) + int(values["StepEstimateMs"]) < int(values["WorkerTimeout"]) * 1000
+
+
+def test_the_worker_takes_ten_wakes_at_once_and_reports_each_failure() -> None:
+    mapping = mapping_of("worker")
+    assert mapping["EventSourceArn"] == stack().arn("WakeQueue")
+    assert (mapping["BatchSize"], mapping["MaximumBatchingWindowInSeconds"]) == (10, 0)
+    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+
+
+def test_the_workers_concurrency_is_a_parameter() -> None:
+    scaling = mapping_of("worker", WorkerConcurrency="7")["ScalingConfig"]
+    assert str(scaling["MaximumConcurrency"]) == "7"
+
+
+def test_the_relay_sees_the_wakes_of_the_stream_and_nothing_else() -> None:
+    mapping = mapping_of("relay")
+    assert mapping["EventSourceArn"] == f"{stack().arn('SagaTable')}/stream/now"
+    (only,) = mapping["FilterCriteria"]["Filters"]
+    assert json.loads(only["Pattern"]) == {"dynamodb": {"NewImage": {"wake": {"S": [{"exists": True}]}}}}
+
+
+def test_the_relay_starts_with_the_oldest_record_so_that_none_is_missed() -> None:
+    assert mapping_of("relay")["StartingPosition"] == "TRIM_HORIZON"
+
+
+def test_one_bad_record_neither_blocks_the_stream_nor_vanishes() -> None:
+    mapping = mapping_of("relay", RelayMaxRetries="3", RelayMaxRecordAgeSeconds="120")
+    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert mapping["BisectBatchOnFunctionError"] is True
+    assert str(mapping["MaximumRetryAttempts"]) == "3"
+    assert str(mapping["MaximumRecordAgeInSeconds"]) == "120"
+    assert mapping["DestinationConfig"] == {"OnFailure": {"Destination": stack().arn("RelayFailureQueue")}}
+
+
+def test_there_is_no_third_event_source() -> None:
+    assert len(stack().of_type("AWS::Lambda::EventSourceMapping")) == 2

@@ -1,0 +1,65 @@
+"""Template and settings say the same: each variable is read, each field is set, each limit is acceptable."""
+
+from __future__ import annotations
+
+import pytest
+
+from baton import settings
+from tests.deploy.stack import FUNCTIONS, stack
+from tests.deploy.test_functions import OF_THE_APP
+
+MODELS: dict[str, type[settings.Settings]] = {
+    "api": settings.ApiSettings,
+    "worker": settings.WorkerSettings,
+    "relay": settings.RelaySettings,
+    "reconciler": settings.ReconcilerSettings,
+}
+# Read by aws-lambda-powertools and by the sagas, not by the engine.
+NOT_THE_ENGINES = OF_THE_APP | {"POWERTOOLS_SERVICE_NAME"}
+
+
+def of_the_engine(function: str) -> dict[str, str]:
+    return {name: v for name, v in stack().variables(function).items() if name not in NOT_THE_ENGINES}
+
+
+def fields(function: str) -> dict[str, str]:
+    """Variable -> field of the function's settings."""
+    return {settings.PREFIX + name.upper(): name for name in MODELS[function].model_fields}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_the_template_sets_every_field_and_nothing_that_nobody_reads(function: str) -> None:
+    assert set(of_the_engine(function)) == set(fields(function))
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_function_starts_with_what_the_template_gives_it(function: str) -> None:
+    read = settings.read(MODELS[function], stack().variables(function))
+    for variable, field in fields(function).items():
+        assert str(getattr(read, field)) == of_the_engine(function)[variable]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_default_of_the_settings_is_the_templates(function: str) -> None:
+    for variable, name in fields(function).items():
+        field = MODELS[function].model_fields[name]
+        if not field.is_required():
+            assert str(field.default) == of_the_engine(function)[variable], name
+
+
+def extremes() -> list[tuple[str, str]]:
+    """Each parameter with each of its outermost values."""
+    found = []
+    for name, spec in stack().template.parameters.items():
+        values = spec.get("AllowedValues") or [
+            spec[edge] for edge in ("MinValue", "MaxValue") if edge in spec
+        ]
+        found += [(name, str(value)) for value in values]
+    return found
+
+
+@pytest.mark.parametrize(("parameter", "value"), extremes())
+def test_a_value_that_the_template_allows_lets_every_function_start(parameter: str, value: str) -> None:
+    of = stack(**{parameter: value})
+    for function, model in MODELS.items():
+        settings.read(model, of.variables(function))

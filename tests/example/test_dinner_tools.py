@@ -1,0 +1,204 @@
+"""Each tool of the dinner against the running services, as the engine calls it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+import pytest
+
+import sagas  # registers the tools
+from baton.ports import StepContext, StepFailure
+from baton.tools.define import REGISTRY
+from baton.tools.perform import ToolPerformer
+from sagas import outside
+from tests.example.conftest import Start
+
+AT = "2026-12-24T19:30:00Z"
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+def context(key: str = "key", **changed: Any) -> StepContext:
+    fields: dict[str, Any] = {
+        "saga": "saga-1",
+        "tenant": "t",
+        "user": "ada",
+        "node": "node",
+        "idempotency_key": key,
+        "deadline_ms": round(time.time() * 1000) + 5000,
+        "traceparent": TRACE,
+    }
+    return StepContext(**fields | changed)
+
+
+def perform(*calls: tuple[str, Mapping[str, Any], StepContext]) -> list[Any]:
+    """Run tools one after the other in one event loop, as a worker does."""
+
+    async def run() -> list[Any]:
+        performer = ToolPerformer(REGISTRY)
+        return [await performer.perform(*call) for call in calls]
+
+    return asyncio.run(run())
+
+
+def hold(key: str = "h", table: str = "lisbon/lantern/2") -> tuple[str, Mapping[str, Any], StepContext]:
+    return "table.hold", {"table": table, "party": 4, "at": AT}, context(key)
+
+
+def summary(url: str) -> dict[str, int]:
+    found: dict[str, int] = httpx.get(f"{url}/books?summary=1").json()["summary"]
+    return found
+
+
+def test_the_tools_of_the_example_are_registered() -> None:
+    assert sagas.dinner.TABLES == "table-stack"
+    effects = {
+        name: tool.spec.effect
+        for name, tool in REGISTRY.items()
+        if name.startswith(("table.", "deliv", "dinner"))
+    }
+    assert effects == {
+        "table.search": "pure",
+        "table.hold": "idempotent",
+        "table.deposit": "idempotent",
+        "table.confirm": "idempotent",
+        "table.cancel": "idempotent",
+        "delivery.quote": "pure",
+        "delivery.order": "idempotent",
+        "delivery.cancel": "idempotent",
+        "dinner.itinerary": "pure",
+    }
+
+
+def test_a_table_is_found_some_hours_later_in_a_bar(services: dict[str, str]) -> None:
+    arguments = {"city": "Lisbon", "party": 4, "at": AT, "kind": "bar", "hours_later": 3}
+    (found,) = perform(("table.search", arguments, context()))
+    assert found["at"] == "2026-12-24T22:30:00+00:00"
+    assert found["tables"][0] == {
+        "id": "lisbon/cellar-9/2",
+        "house": "Cellar 9",
+        "city": "Lisbon",
+        "seats": 4,
+    }
+
+
+def test_a_table_is_held_paid_for_confirmed_and_given_back(services: dict[str, str]) -> None:
+    kept, deposit, booking, given_back = perform(
+        hold(),
+        ("table.deposit", {"hold": "hold-1", "amount_cents": 8000}, context("d")),
+        ("table.confirm", {"hold": "hold-1"}, context("c")),
+        ("table.cancel", {"hold": "hold-1", "reason": "ill"}, context("x")),
+    )
+    assert (kept["id"], kept["deposit_cents"], deposit["amount_cents"]) == ("hold-1", 8000, 8000)
+    assert (booking["table"], given_back["refunded_cents"]) == ("lisbon/lantern/2", 8000)
+
+
+def test_a_delivery_is_quoted_ordered_and_called_off(services: dict[str, str]) -> None:
+    items = ["Cherry cake"]
+    (quote,) = perform(("delivery.quote", {"city": "Lisbon", "items": items, "at": AT}, context()))
+    wanted = {"items": items, "address": "Lantern", "at": AT, "total_cents": quote["total_cents"]}
+    order, cancelled = perform(
+        ("delivery.order", wanted, context("o")), ("delivery.cancel", {"order": "order-1"}, context("x"))
+    )
+    assert (order["id"], cancelled["status"]) == ("order-1", "cancelled")
+
+
+def test_the_itinerary_lists_what_was_arranged() -> None:
+    booking = {"code": "T-1", "table": "lisbon/lantern/2"}
+    arguments = {
+        "table": booking,
+        "bar": booking,
+        "deposit_cents": 8000,
+        "orders": [{"id": "order-1", "total_cents": 950}],
+    }
+    (itinerary,) = perform(("dinner.itinerary", arguments, context()))
+    assert (len(itinerary["lines"]), itinerary["total_cents"]) == (3, 8950)
+
+
+def test_a_step_that_runs_again_with_its_key_acts_once(services: dict[str, str]) -> None:
+    first, again = perform(hold(), hold())
+    assert first == again
+    assert summary(services["TABLE_STACK_URL"]) == {
+        "requests": 2,
+        "replays": 1,
+        "effects": 1,
+        "double_bookings": 0,
+    }
+
+
+def test_key_trace_saga_and_user_reach_the_service(services: dict[str, str]) -> None:
+    perform(hold("the-key"))
+    books = httpx.get(f"{services['TABLE_STACK_URL']}/books").json()
+    assert (books["requests"][0]["key"], books["requests"][0]["traceparent"]) == ("the-key", TRACE)
+    identity = books["effects"][0]["identity"]
+    assert (identity["reference"], identity["guest"]) == ("saga-1", "ada")
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "said"),
+    [
+        (
+            "table.confirm",
+            {"hold": "hold-9"},
+            "table-stack answered 404: No such hold: There is no hold 'hold-9'.",
+        ),
+        ("table.search", {"city": "Lisbon", "party": 99, "at": AT}, "table-stack answered 422"),
+        ("table.search", {"city": "Lisbon", "party": 2, "at": "soon"}, "Invalid isoformat string: 'soon'"),
+        ("delivery.cancel", {"order": "order-9"}, "open-delivery answered 404: No such order"),
+    ],
+)
+def test_a_refusal_says_who_refused_and_why(
+    services: dict[str, str], tool: str, arguments: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(StepFailure, match=r"answered|isoformat") as failure:
+        perform((tool, arguments, context()))
+    assert said in failure.value.message
+
+
+def test_no_free_table_is_told_with_city_party_and_time(services: dict[str, str]) -> None:
+    taken = [hold(f"key-{house}", f"lisbon/{house}/6") for house in ("lantern", "quayside", "olive-yard")]
+    with pytest.raises(
+        StepFailure, match=r"No restaurant in Lisbon has a free table for 12 at 2026-12-24T19:30"
+    ):
+        perform(*taken, ("table.search", {"city": "Lisbon", "party": 12, "at": AT}, context()))
+
+
+def test_a_service_without_an_address_is_named_with_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TABLE_STACK_URL", raising=False)
+    with pytest.raises(StepFailure, match="no TABLE_STACK_URL"):
+        perform(hold())
+
+
+def test_a_service_that_is_gone_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TABLE_STACK_URL", "http://127.0.0.1:1")
+    with pytest.raises(StepFailure, match="table-stack could not be reached"):
+        perform(hold())
+
+
+def test_a_slow_service_is_given_up_in_total_time(
+    start_service: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TABLE_STACK_URL", start_service("table_stack", "--delay", "hold=3"))
+    monkeypatch.setattr(outside, "TOTAL_S", 0.2)
+    with pytest.raises(StepFailure, match=r"table-stack did not answer POST /holds in 0.2 s"):
+        perform(hold())
+
+
+def test_a_step_with_little_time_left_gives_up_before_its_deadline(services: dict[str, str]) -> None:
+    tool, arguments, _ = hold()
+    with pytest.raises(StepFailure, match="did not answer"):
+        perform((tool, arguments, context(deadline_ms=round(time.time() * 1000) - 1)))
+
+
+def test_one_connection_serves_the_calls_of_a_process(services: dict[str, str]) -> None:
+    async def run() -> bool:
+        performer = ToolPerformer(REGISTRY)
+        await performer.perform(*hold("one"))
+        first = outside._client()
+        await performer.perform(*hold("two"))
+        return outside._client() is first
+
+    assert asyncio.run(run())

@@ -1,0 +1,77 @@
+"""The dinner document: it compiles, and it is long and wide enough to show what Baton is for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import sagas
+from baton.cli.app import documents, load_app
+from baton.core.compile import compile_document
+from baton.core.document import parse_document
+from baton.core.graph import Graph
+from baton.core.schema import violations
+from baton.demo.promises import EFFECT_OF
+from baton.demo.scenario import evening
+from baton.tools.define import REGISTRY
+from examples.services import open_delivery, table_stack
+
+WORKER_S = 6
+RESERVE_S = 1
+
+
+def dinner() -> Graph:
+    (path,) = [path for path in documents(sagas) if path.name == "dinner.yaml"]
+    return compile_document(Path(path).read_text(encoding="utf-8"), REGISTRY.specs())
+
+
+def seconds(graph: Graph) -> dict[str, float]:
+    """How long each node takes in the services, by default."""
+    delays = {"table": table_stack.DELAYS, "delivery": open_delivery.DELAYS}
+    split = {node.name: node.tool.partition(".") for node in graph.nodes}
+    return {
+        name: delays.get(family, {}).get(operation, 0.0) for name, (family, _, operation) in split.items()
+    }
+
+
+def test_the_application_and_its_documents_are_found_by_name() -> None:
+    assert load_app("sagas") is sagas
+    assert [path.name for path in documents(sagas)] == ["dinner.yaml"]
+
+
+def test_it_has_ten_or_more_steps_of_a_fifth_of_a_second_to_a_second() -> None:
+    calling = [time for time in seconds(dinner()).values() if time]
+    assert len(calling) >= 10
+    assert all(0.2 <= time <= 1 for time in calling)
+
+
+def test_its_longest_path_needs_more_than_one_short_invocation() -> None:
+    graph = dinner()
+    times = seconds(graph)
+    done: dict[str, float] = {}
+    for node in graph.nodes:
+        done[node.name] = times[node.name] + max((done[before] for before in node.before), default=0)
+    assert WORKER_S - RESERVE_S < max(done.values()) < 2 * (WORKER_S - RESERVE_S)
+
+
+def test_it_has_parallel_siblings_and_a_join_of_all_of_them() -> None:
+    nodes = {node.name: node for node in dinner().nodes}
+    assert len(nodes["hold"].after) == 3
+    assert set(nodes["confirm"].before) == {"deposit", "order_wine", "order_cake"}
+
+
+def test_the_inputs_of_the_demo_match_its_schema_and_differ() -> None:
+    schema = dinner().input_schema
+    evenings = [evening(n) for n in range(20)]
+    assert [violations(schema, value) for value in evenings] == [()] * 20
+    assert len({(value["city"], value["at"]) for value in evenings}) == 20
+
+
+def test_every_tool_with_an_effect_is_one_that_the_demo_compares_with_the_books() -> None:
+    graph = dinner()
+    acting = {node.tool for node in graph.nodes if node.effect != "pure"}
+    assert acting == set(EFFECT_OF)
+
+
+def test_the_document_says_in_one_place_what_it_is() -> None:
+    (path,) = documents(sagas)
+    assert parse_document(path.read_text(encoding="utf-8")).value["name"] == path.stem

@@ -1,0 +1,62 @@
+"""The services as programs: how they start, say where they are, and end."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.example.conftest import ROOT, Start
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "examples.services.table_stack", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "service"), [("table_stack", "table-stack"), ("open_delivery", "open-delivery")]
+)
+def test_a_service_says_where_it_is_and_answers_there(start_service: Start, name: str, service: str) -> None:
+    url = start_service(name)
+    assert url.startswith("http://127.0.0.1:")
+    assert httpx.get(f"{url}/health").json() == {"status": "ok", "service": service}
+    assert set(httpx.get(f"{url}/books?summary=1").json()) == {
+        "service",
+        "summary",
+        "double_bookings",
+        "idempotency",
+    }
+
+
+def test_a_service_ends_when_its_standard_input_does() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "examples.services.open_delivery", "--until-eof"],
+        cwd=ROOT, input="", capture_output=True, text=True, timeout=30, check=True,
+    )  # fmt: skip
+    assert json.loads(ended.stdout)["service"] == "open-delivery"
+
+
+def test_a_taken_port_is_named(start_service: Start) -> None:
+    port = start_service("table_stack").rpartition(":")[2]
+    ended = run("--port", port)
+    assert (ended.returncode, f"port {port}" in ended.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("delay", "said"),
+    [("hodl=1", "the operations are search, hold"), ("hold=soon", "'soon' is not a number of seconds")],
+)
+def test_a_wrong_delay_is_explained(delay: str, said: str) -> None:
+    ended = run("--delay", delay)
+    assert (ended.returncode, said in ended.stderr) == (2, True)
+
+
+def test_the_services_do_not_know_the_engine() -> None:
+    for path in Path(ROOT, "examples").rglob("*.py"):
+        assert not re.search(r"^\s*(import|from) (baton|sagas)\b", path.read_text(), re.MULTILINE), path

@@ -1,0 +1,78 @@
+"""Virtual time: an event loop whose clock jumps to the next timer, and the clock and randomness over it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import selectors
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+EPOCH = 1_790_000_000_000  # where virtual time begins, UTC epoch ms
+
+
+class _Selector(selectors.SelectSelector):
+    """Never waits: time that would be waited is added to the loop's clock."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.passed = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None:
+            raise RuntimeError("the simulation waits for something that can never happen")
+        self.passed += timeout
+        return []
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop in virtual time; no thread and no socket can wake it."""
+
+    def __init__(self) -> None:
+        self._virtual = _Selector()
+        super().__init__(self._virtual)
+
+    def time(self) -> float:
+        return self._virtual.passed
+
+
+def run_virtual(main: Coroutine[Any, Any, T]) -> T:
+    """Run to the end in virtual time."""
+    loop = VirtualLoop()
+    try:
+        return loop.run_until_complete(main)
+    finally:
+        _cancel_rest(loop)
+        loop.close()
+
+
+def _cancel_rest(loop: asyncio.AbstractEventLoop) -> None:
+    rest = asyncio.all_tasks(loop)
+    for task in rest:
+        task.cancel()
+    if rest:
+        loop.run_until_complete(asyncio.gather(*rest, return_exceptions=True))
+
+
+class VirtualClock:
+    """The running loop's virtual time; `skew` ms are added to it, so that a process's clock can jump."""
+
+    def __init__(self) -> None:
+        self.skew = 0
+
+    def now(self) -> int:
+        return EPOCH + round(asyncio.get_running_loop().time() * 1_000) + self.skew
+
+
+class SeededEntropy:
+    """Randomness that is the same in every run."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def token(self, bits: int) -> str:
+        return f"{self._random.getrandbits(bits):0{bits // 4}x}"
+
+    def uniform(self) -> float:
+        return self._random.random()

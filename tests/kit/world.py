@@ -1,0 +1,304 @@
+"""A whole deployment in memory and virtual time: workers that die, a stream, a queue and a reconciler.
+
+It runs the engine's own code for every role. What it simulates is only what AWS does: processes that are
+killed at their deadline or by a fault, records and messages that are lost, repeated or late.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, ParamSpec, TypeVar
+
+import msgspec
+
+from baton.adapters.memory import MemoryBlobs, MemoryDeadLetters, MemoryDefinitions, MemoryLog
+from baton.core.events import Entry, Event, SagaEnded, decode_entry
+from baton.core.toolspec import ToolSpec
+from baton.errors import EngineFault, StoreUnavailable, Throttled
+from baton.ports import Message, SagaRef, StepContext, Wake
+from baton.runtime.catalog import Catalog
+from baton.runtime.lease import Invocation
+from baton.runtime.limits import Limits
+from baton.runtime.pace import Pace
+from baton.runtime.parts import Engine
+from baton.runtime.reconcile import Reconciler
+from baton.runtime.relay import Relay, StreamItem
+from baton.runtime.service import Caller, Service
+from baton.runtime.worker import Delivery, Worker
+from baton.tools.define import Registry
+from baton.tools.perform import ToolPerformer
+from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FINE, NO_ANSWER, STALL, THROTTLE, Crash, Plan
+from tests.kit.virtual import SeededEntropy, VirtualClock
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+SHARDS = 2
+LATENCY_S = 0.002
+TENANT, USER = "acme", "ann"
+
+
+class Process:
+    """One process of one function. When it dies, no call of its gets through any more."""
+
+    def __init__(self, world: World, role: str, id: str) -> None:
+        self.world, self.role, self.id = world, role, id
+        self.clock = VirtualClock()
+        self.is_dead = False
+
+    def check(self) -> None:
+        if self.is_dead:
+            raise Crash
+
+    async def offload(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Every port call of the engine comes through here."""
+        self.check()
+        await asyncio.sleep(LATENCY_S)
+        self.check()
+        fate = self.world.plan.next(function.__name__, self.role == "worker")
+        if fate != FINE:
+            self.world.faults.append(f"{self.id}: {fate} at {function.__name__}")
+        if fate == CRASH_BEFORE:
+            self.die()
+        if fate == THROTTLE:
+            raise Throttled("slow down")
+        if fate == STALL:
+            await asyncio.sleep(self.world.stall_s)
+            self.check()
+        result = function(*args, **kwargs)
+        if fate == CRASH_AFTER:
+            self.die()
+        if fate == NO_ANSWER:
+            raise StoreUnavailable("no answer")
+        return result
+
+    def die(self) -> None:
+        self.is_dead = True
+        raise Crash
+
+
+class _Performer:
+    """The real performer; what a dead process still computes never reaches the outside."""
+
+    def __init__(self, process: Process, registry: Registry) -> None:
+        self._process, self._inner = process, ToolPerformer(registry)
+
+    async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
+        self._process.check()
+        self._process.world.running[context.saga, context.node] = self._process
+        result = await self._inner.perform(tool, arguments, context)
+        self._process.check()
+        return result
+
+
+class _Queue:
+    """The queue of wakes, with visibility and redelivery, feeding the workers of the world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def send(self, messages: Sequence[tuple[Message, int]]) -> Sequence[int]:
+        for message, delay in messages:
+            fate = self._world.plan.message_fate()
+            if fate == "lost":
+                continue
+            late = 40 if fate == "late" else 0
+            self._world.spawn(self._world.deliver(message, delay + late))
+            if fate == "twice":
+                self._world.spawn(self._world.deliver(message, delay))
+        return ()
+
+
+class _Invoker:
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def invoke(self, messages: Sequence[Message]) -> None:
+        self._world.spawn(self._world.work(list(messages)))
+
+
+@dataclass
+class World:
+    """The deployment. `timeout_s` is the worker's; `plan` says what fails."""
+
+    registry: Registry
+    plan: Plan = field(default_factory=Plan)
+    limits: Limits = field(default_factory=Limits)
+    timeout_s: float = 6
+    stream_on: bool = True
+    queue_on: bool = True
+    reconciler_on: bool = True
+    seed: int = 0
+    stall_s: float = 20
+    batch: int = 3
+
+    def __post_init__(self) -> None:
+        self.log = MemoryLog(SHARDS, lag=True, on_wake=self._on_wake)
+        self.blobs, self.definitions = MemoryBlobs(), MemoryDefinitions()
+        self.dead_letters = MemoryDeadLetters()
+        self.tools: Mapping[str, ToolSpec] = self.registry.specs()
+        self.faults: list[str] = []
+        self.invocations: list[str] = []
+        self.running: dict[tuple[str, str], Process] = {}
+        self.endings: list[BaseException] = []
+        self._numbers = itertools.count(1)
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._waiting: list[tuple[Message, int]] = []
+        self._pump: asyncio.Task[None] | None = None
+
+    # -- roles
+
+    def engine(self, process: Process) -> Engine:
+        return Engine(
+            log=self.log,
+            blobs=self.blobs,
+            clock=process.clock,
+            entropy=SeededEntropy(hash(process.id) if False else self.seed + next(self._numbers)),
+            offload=process.offload,
+            performer=_Performer(process, self.registry),
+            tools=self.tools,
+            catalog=Catalog(self.definitions, self.blobs, process.clock),
+            pace=Pace(self.limits.step_estimate),
+            limits=self.limits,
+        )
+
+    def process(self, role: str) -> Process:
+        return Process(self, role, f"{role}-{next(self._numbers)}")
+
+    def service(self, process: Process | None = None, user: str = USER, tenant: str = TENANT) -> Service:
+        """The API for one request, by default in a process of its own."""
+        process = process or self.process("api")
+        caller = Caller(
+            tenant=tenant,
+            user=user,
+            request=process.id,
+            traceparent="00-" + "a" * 32 + "-" + "b" * 16 + "-01",
+        )
+        return Service(self.engine(process), caller, process.clock.now() + 28_000)
+
+    async def work(self, messages: Sequence[Message]) -> list[Message]:
+        """One invocation of the worker. Returns the messages to deliver again: all of them if it died."""
+        process = self.process("worker")
+        self.invocations.append(process.id)
+        worker = Worker(self.engine(process), self.dead_letters, _Invoker(self))
+        now = process.clock.now()
+        invocation = Invocation(process.id, now, now + round(self.timeout_s * 1_000), cold=True)
+        deliveries = [
+            Delivery(str(i), msgspec.json.encode(message).decode()) for i, message in enumerate(messages)
+        ]
+        task = asyncio.create_task(worker.handle(deliveries, invocation))
+        limit = self.timeout_s + (self.stall_s * 3 if self._stalls() else 0)
+        done, _ = await asyncio.wait({task}, timeout=limit)
+        if not done:
+            process.is_dead = True
+            task.cancel()
+            await asyncio.wait({task})
+            return list(messages)
+        try:
+            return [messages[int(identifier)] for identifier in task.result()]
+        except Crash:
+            return list(messages)
+        except BaseException as error:
+            self.endings.append(error)
+            raise
+
+    def _stalls(self) -> bool:
+        """With stalled processes the deadline is not enforced: a frozen process outlives it and thaws."""
+        return any("stall" in fault for fault in self.faults)
+
+    async def deliver(self, message: Message, delay_s: float) -> None:
+        """A message's life: visible after its delay, batched with others, again if its invocation failed."""
+        await asyncio.sleep(delay_s)
+        for _ in range(5):
+            if not self.queue_on:
+                return
+            batch = self._join_batch(message)
+            if batch is None:
+                return
+            await asyncio.sleep(0.003)
+            failed = await self.work([message for message, _ in self._close_batch()])
+            if not failed:
+                return
+            await asyncio.sleep(self.timeout_s + self.limits.lease_grace / 1_000 + 1)
+            for other in failed[1:]:
+                self.spawn(self.deliver(other, 0))
+            message = failed[0]
+
+    def _join_batch(self, message: Message) -> bool | None:
+        """Wait for company; None when this message rides in somebody else's batch."""
+        self._waiting.append((message, 0))
+        return True if len(self._waiting) % self.batch == 1 or self.batch == 1 else None
+
+    def _close_batch(self) -> list[tuple[Message, int]]:
+        batch, self._waiting = self._waiting[: self.batch], self._waiting[self.batch :]
+        return batch
+
+    def _on_wake(self, ref: SagaRef, wake: Wake) -> None:
+        if self.stream_on:
+            self.spawn(self._relay(ref, wake))
+
+    async def _relay(self, ref: SagaRef, wake: Wake) -> None:
+        """One stream record; the stream repeats a batch whose invocation failed."""
+        for _ in range(10):
+            process = self.process("relay")
+            relay = Relay(self.engine(process), _Queue(self))
+            deadline = process.clock.now() + 10_000
+            with suppress(Crash, EngineFault):
+                if not await relay.handle([StreamItem("1", ref, wake)], process.id, deadline):
+                    return
+            await asyncio.sleep(0.2)
+
+    async def _reconcile(self) -> None:
+        while True:
+            await asyncio.sleep(60)
+            self.log.settle_index()
+            reconciler = Reconciler(
+                self.log, _Queue(self), _Invoker(self), self.dead_letters, VirtualClock(), 60_000
+            )
+            for shard in range(SHARDS):
+                reconciler.sweep(shard)
+
+    # -- looking on
+
+    def spawn(self, work: Awaitable[Any]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+
+    def _finished(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self.endings.append(task.exception() or Crash())
+
+    async def settle(self, limit_s: float = 7_200) -> None:
+        """Let the deployment run until every saga is finished or parked, or the time is over."""
+        if self.reconciler_on and self._pump is None:
+            self._pump = asyncio.create_task(self._reconcile())
+        loop = asyncio.get_running_loop()
+        end = loop.time() + limit_s
+        while loop.time() < end:
+            await asyncio.sleep(1)
+            heads = self.log.heads()
+            if heads and all(
+                not head.owner and (head.due_at is None or head.status == "parked") for head in heads
+            ):
+                break
+        if self.endings:
+            raise AssertionError(f"a role ended with {self.endings[0]!r}; faults: {self.faults}")
+
+    def entries(self, saga: str, tenant: str = TENANT) -> list[Entry]:
+        """The log of a saga, all branches, in order of versions."""
+        ref = SagaRef(tenant, saga)
+        records = [record for branch in range(20) for record in self.log.read_tail(ref, branch, 0)]
+        return sorted((decode_entry(record.data) for record in records), key=lambda entry: entry.version)
+
+    def events(self, saga: str) -> list[Event]:
+        return [event for entry in self.entries(saga) for event in entry.events]
+
+    def end(self, saga: str) -> SagaEnded | None:
+        ends = [event for event in self.events(saga) if isinstance(event, SagaEnded)]
+        return ends[-1] if ends else None
