@@ -57,7 +57,7 @@ types: install-dev  ## mypy --strict
 pytest = $(BIN)/pytest -q --junit-xml=build/test/$(1).xml $(2) $(ARGS)
 
 unit: core install-dev  ## core (every branch), then runtime, architecture and all other fast tests
-	@$(call pytest,unit,-n $(JOBS) tests --ignore=tests/core $(OWN_TIER:%=--ignore=tests/%))
+	@$(call pytest,unit,-n $(JOBS) -m "not e2e" tests --ignore=tests/core $(OWN_TIER:%=--ignore=tests/%))
 
 core: install-dev  ## the pure core at 100 % branch coverage
 	@mkdir -p build && $(call pytest,core,-n $(JOBS) --cov --cov-report=term tests/core)
@@ -75,7 +75,7 @@ deploy: install-dev  ## template, permissions, layers
 	@$(call pytest,deploy,-n $(JOBS) tests/deploy)
 
 e2e: install-dev  ## the whole deployment in processes of its own
-	@$(call pytest,e2e,tests/e2e)
+	@$(call pytest,e2e,-m e2e tests)
 
 format: install-dev  ## let ruff mend what it can
 	@$(BIN)/ruff check --quiet --fix . ; $(BIN)/ruff format .
@@ -100,8 +100,9 @@ install: $(INSTALLED)-local
 install-dev: $(INSTALLED)-dev
 
 $(BIN)/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-		echo "Baton needs Python 3.11 or later; '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Another one: make PYTHON=python3.12 …"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "Baton needs Python 3.11 or later; '$(PYTHON)' is: $$($(PYTHON) --version 2>&1 | head -n 1)."; \
+		echo "To use another one: make PYTHON=python3.12 …"; exit 1; }
 	@$(PYTHON) -m venv --clear $(VENV) || { \
 		echo "'$(PYTHON) -m venv' failed; on Debian and Ubuntu: apt install python3-venv"; exit 1; }
 

@@ -85,6 +85,11 @@ class Books:
                     break
             earlier.append(effect)
 
+    def unanswered(self) -> list[Effect]:
+        """Effects whose request has had no answer yet: done, and the caller does not know."""
+        open_requests = {request.n for request in self.requests if request.status is None}
+        return [effect for effect in self.effects if effect.request in open_requests]
+
     def document(self) -> dict[str, Any]:
         """The books as JSON: a summary, then everything it was computed from."""
         doubles = [asdict(double) for double in self.double_bookings()]

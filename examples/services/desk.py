@@ -8,16 +8,18 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 import pydantic
+from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, Response
 
 from examples.services.books import Books, Request
 
 MAX_BODY_BYTES = 64 * 1024
+HUNG_UP = 499
 
 Sleep = Callable[[float], Awaitable[None]]
 Body = TypeVar("Body", bound=pydantic.BaseModel)
@@ -82,6 +84,9 @@ class Desk:
                 answer = await self._once(request, request.key, what, body, carry_out)
         except Refusal as refusal:
             return _refused(request, refusal)
+        except ClientDisconnect:
+            request.status = HUNG_UP
+            return Response(status_code=HUNG_UP)
         request.status = answer.status
         replayed = {"Idempotency-Replayed": "true"} if request.replay_of else {}
         return JSONResponse(dict(answer.body), answer.status, headers=replayed)
@@ -104,6 +109,9 @@ class Desk:
             answer = find(query)
         except Refusal as refusal:
             return _refused(request, refusal)
+        except ClientDisconnect:
+            request.status = HUNG_UP
+            return Response(status_code=HUNG_UP)
         request.status = answer.status
         return JSONResponse(dict(answer.body), answer.status)
 
@@ -113,6 +121,11 @@ class Desk:
         if http.query_params.get("summary"):
             document = {k: v for k, v in document.items() if k not in ("effects", "requests")}
         return JSONResponse(document)
+
+    async def show_unanswered(self, http: HttpRequest) -> Response:
+        """`GET /books/unanswered`: what was done and not yet told, at this moment."""
+        effects = [asdict(effect) for effect in self.books.unanswered()]
+        return JSONResponse({"service": self.books.service, "effects": effects})
 
     async def health(self, http: HttpRequest) -> Response:
         """`GET /health`."""

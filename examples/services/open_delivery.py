@@ -125,6 +125,7 @@ def build(chosen: Options, sleep: Sleep = asyncio.sleep) -> Starlette:
         routes=[
             Route("/health", desk.health),
             Route("/books", desk.show_books),
+            Route("/books/unanswered", desk.show_unanswered),
             Route("/quotes", quote, methods=["POST"]),
             Route("/orders", order, methods=["POST"]),
             Route("/orders/{order}/cancel", cancel, methods=["POST"]),

@@ -229,6 +229,7 @@ def build(chosen: Options, sleep: Sleep = asyncio.sleep) -> Starlette:
         routes=[
             Route("/health", desk.health),
             Route("/books", desk.show_books),
+            Route("/books/unanswered", desk.show_unanswered),
             Route("/tables", search),
             Route("/holds", hold, methods=["POST"]),
             Route("/holds/{hold}/deposit", deposit, methods=["POST"]),

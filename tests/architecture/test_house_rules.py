@@ -14,9 +14,14 @@ import pytest
 ROOT = Path(__file__).parents[2]
 ROOMS = (".ci", "layers", "functions", "examples", "tests", "benchmarks")
 MOST_LINES = 400
-# Suites that prove behaviour by values, virtual time and the product's own memory adapters.
-WITHOUT_MOCKS_AND_SLEEPS = ("core", "runtime", "contract", "simulation")
-FORBIDDEN_CALLS = {"time.sleep", "asyncio.sleep"}
+# Suites that prove behaviour by values and the product's own memory adapters. The runtime and the simulation
+# run on an event loop of virtual time (tests/kit), where asyncio.sleep takes none.
+FORBIDDEN_CALLS = {
+    "core": {"time.sleep", "asyncio.sleep"},
+    "contract": {"time.sleep", "asyncio.sleep"},
+    "runtime": {"time.sleep"},
+    "simulation": {"time.sleep"},
+}
 FORBIDDEN_IMPORTS = {"unittest.mock", "mock", "pytest_mock"}
 
 
@@ -42,28 +47,32 @@ def without_opening(root: Path) -> list[str]:
 
 
 def mocks_and_sleeps(root: Path) -> list[str]:
-    files = [
-        file for suite in WITHOUT_MOCKS_AND_SLEEPS for file in sorted((root / "tests" / suite).rglob("*.py"))
-    ]
     return [
         f"{file.relative_to(root)}:{getattr(node, 'lineno', 0)}: {name}"
-        for file in files
+        for suite, calls in FORBIDDEN_CALLS.items()
+        for file in sorted((root / "tests" / suite).rglob("*.py"))
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-        if (name := _forbidden(node))
+        if (name := _forbidden(node, calls))
     ]
 
 
-def _forbidden(node: ast.AST) -> str | None:
+def _forbidden(node: ast.AST, calls: set[str]) -> str | None:
     if isinstance(node, ast.Import):
         return next((alias.name for alias in node.names if alias.name in FORBIDDEN_IMPORTS), None)
     if isinstance(node, ast.ImportFrom):
         names = {f"{node.module}.{alias.name}" for alias in node.names} | {node.module or ""}
-        return next(iter(sorted(names & (FORBIDDEN_IMPORTS | FORBIDDEN_CALLS))), None)
+        return next(iter(sorted(names & (FORBIDDEN_IMPORTS | calls))), None)
     # `await asyncio.sleep(0)` gives way to other tasks and takes no time.
-    if isinstance(node, ast.Call) and ast.unparse(node.func) in FORBIDDEN_CALLS:
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in calls:
         no_time = len(node.args) == 1 and isinstance(node.args[0], ast.Constant) and node.args[0].value == 0
         return None if no_time else ast.unparse(node.func)
     return None
+
+
+def unmarked_end_to_end(root: Path) -> list[str]:
+    """End-to-end tests are chosen by their marker; one without it would run in no tier."""
+    files = sorted((root / "tests/e2e").rglob("test_*.py"))
+    return [file.name for file in files if "mark.e2e" not in file.read_text(encoding="utf-8")]
 
 
 def test_no_file_is_longer_than_one_reason_to_change() -> None:
@@ -76,6 +85,10 @@ def test_every_module_opens_with_what_belongs_in_it() -> None:
 
 def test_suites_that_prove_behaviour_neither_mock_nor_sleep() -> None:
     assert mocks_and_sleeps(ROOT) == []
+
+
+def test_every_end_to_end_test_says_that_it_is_one() -> None:
+    assert unmarked_end_to_end(ROOT) == []
 
 
 def test_a_long_file_is_found(tmp_path: Path) -> None:
@@ -102,10 +115,23 @@ def test_a_file_without_opening_words_is_found(tmp_path: Path) -> None:
     ],
 )
 def test_a_mock_or_a_sleep_is_found(tmp_path: Path, source: str, found: str) -> None:
-    (tmp_path / "tests/runtime").mkdir(parents=True)
-    (tmp_path / "tests/runtime/test_it.py").write_text(source)
+    (tmp_path / "tests/contract").mkdir(parents=True)
+    (tmp_path / "tests/contract/test_it.py").write_text(source)
     assert len(mocks_and_sleeps(tmp_path)) == 1
     assert mocks_and_sleeps(tmp_path)[0].endswith(found)
+
+
+def test_virtual_time_may_be_slept_through_but_not_the_machines(tmp_path: Path) -> None:
+    (tmp_path / "tests/simulation").mkdir(parents=True)
+    lines = ["import asyncio, time", "async def f():", "    await asyncio.sleep(60)", "    time.sleep(1)"]
+    (tmp_path / "tests/simulation/test_it.py").write_text("\n".join(lines))
+    assert mocks_and_sleeps(tmp_path) == ["tests/simulation/test_it.py:4: time.sleep"]
+
+
+def test_an_unmarked_end_to_end_test_is_found(tmp_path: Path) -> None:
+    (tmp_path / "tests/e2e").mkdir(parents=True)
+    (tmp_path / "tests/e2e/test_all.py").write_text("def test_all(): ...")
+    assert unmarked_end_to_end(tmp_path) == ["test_all.py"]
 
 
 def test_giving_way_to_other_tasks_is_no_sleep(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 EMBEDDED = pytest.param("embedded", id="ministack", marks=pytest.mark.ministack)
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _no_real_account() -> Iterator[None]:
     """Credentials that are worth nothing, and none of the machine's own settings."""
     with pytest.MonkeyPatch.context() as patch:
@@ -42,7 +42,7 @@ def ministack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def shared_aws() -> Aws:
     """Clients cost more than moto's stores, which are made anew for each test."""
     return Aws()
@@ -54,7 +54,7 @@ def moto_aws(shared_aws: Aws) -> Iterator[Aws]:
         yield shared_aws
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def _shared_streams() -> DynamoDBStreamsClient:
     return boto3.client("dynamodbstreams")
 
@@ -64,7 +64,7 @@ def moto(moto_aws: Aws, _shared_streams: DynamoDBStreamsClient) -> Stores:
     return AwsStores(moto_aws, _shared_streams)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def _ministack_clients(ministack: str) -> tuple[Aws, DynamoDBStreamsClient]:
     return Aws(ministack), boto3.client("dynamodbstreams", endpoint_url=ministack)
 

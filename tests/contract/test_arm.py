@@ -47,7 +47,9 @@ def test_arming_a_saga_without_a_head_is_refused_and_makes_none(stores: Stores) 
     assert stores.log.read_head(SAGA) is None
 
 
-@pytest.mark.parametrize("change", ["taken", "retaken", "released", "nudged", "armed", "armed later"])
+@pytest.mark.parametrize(
+    "change", ["taken", "retaken", "released", "released as due", "nudged", "armed", "armed later"]
+)
 def test_arming_is_refused_when_the_head_changed_since_it_was_seen(stores: Stores, change: str) -> None:
     log = stores.log
     log.create_head(a_head())
@@ -60,6 +62,7 @@ def test_arming_is_refused_when_the_head_changed_since_it_was_seen(stores: Store
         "taken": lambda: log.take(SAGA, "me", 90_000, 50_000) is not None,
         "retaken": lambda: log.take(SAGA, "me", 90_000, 50_000) is not None,
         "released": lambda: log.release(SAGA, "me", 1, a_release()),
+        "released as due": lambda: log.release(SAGA, "me", 1, a_release(due_at=seen.due_at)),
         "nudged": lambda: log.nudge(SAGA, "me", 1, 4),
         "armed": lambda: log.arm(seen, 93_000),
         "armed later": lambda: log.arm(seen, 93_000),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from botocore.response import StreamingBody
 from botocore.stub import Stubber
 
 from baton.adapters.aws import Aws
@@ -203,6 +205,19 @@ def test_throttling_is_reported_after_one_request_and_never_retried_here() -> No
 def test_a_blob_that_breaks_off_is_unavailable_not_corrupt() -> None:
     half = b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\nsoup"
     with a_server(half) as (address, _), pytest.raises(StoreUnavailable):
+        S3Blobs(Aws(address).s3, "blobs").get("acme", REF)
+
+
+def test_a_blob_shorter_than_announced_is_unavailable_not_corrupt(shared_aws: Aws) -> None:
+    with Stubber(shared_aws.s3) as s3:
+        s3.add_response("get_object", {"Body": StreamingBody(io.BytesIO(b"soup"), 900)})
+        with pytest.raises(StoreUnavailable):
+            S3Blobs(shared_aws.s3, "blobs").get("acme", REF)
+
+
+def test_a_blob_that_was_damaged_on_the_way_is_unavailable_not_corrupt() -> None:
+    damaged = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nx-amz-checksum-crc32: AAAAAA==\r\n\r\nsoup"
+    with a_server(damaged) as (address, _), pytest.raises(StoreUnavailable, match="checksum"):
         S3Blobs(Aws(address).s3, "blobs").get("acme", REF)
 
 

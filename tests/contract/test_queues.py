@@ -92,3 +92,10 @@ def test_dead_letters_are_counted(stores: Stores) -> None:
 def test_no_letter_is_so_bad_that_the_queue_refuses_it(stores: Stores, body: str, reason: str) -> None:
     stores.dead_letters.send(body, reason)
     assert stores.dead_letters.count() == 1
+
+
+def test_on_sqs_a_letter_loses_what_the_queue_would_refuse_and_no_more(moto: Stores) -> None:
+    moto.dead_letters.send("poison \x00\ttab, ümlaut, \U0001f372", "long " * 1_000)
+    ((body, reason),) = moto.letters()
+    assert body == "poison \ufffd\ttab, ümlaut, \U0001f372"
+    assert reason == ("long " * 1_000)[:1_000]

@@ -6,8 +6,7 @@ one unit for each kilobyte begun of the larger of old and new item, and of each 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import boto3
@@ -81,17 +80,11 @@ def _row(index: Mapping[str, Any], item: Item) -> Item:
     return {name: item[name] for name in names if name in item}
 
 
-@contextmanager
-def metered() -> Iterator[tuple[DynamoLog, Meter]]:
-    aws = Aws()
-    create_table(aws.dynamodb, TABLE)
-    yield DynamoLog(aws.dynamodb, TABLE, SHARDS), Meter(aws)
-
-
 @pytest.fixture
-def meter_and_log(moto_aws: Aws) -> Iterator[tuple[DynamoLog, Meter]]:
-    with metered() as both:
-        yield both
+def log_and_meter(moto_aws: Aws) -> tuple[DynamoLog, Meter]:
+    aws = Aws()  # clients of its own: what listens to them goes with the test
+    create_table(aws.dynamodb, TABLE)
+    return DynamoLog(aws.dynamodb, TABLE, SHARDS), Meter(aws)
 
 
 def spent(meter: Meter) -> int:
@@ -99,8 +92,8 @@ def spent(meter: Meter) -> int:
     return units
 
 
-def test_each_protocol_costs_what_the_design_says(meter_and_log: tuple[DynamoLog, Meter]) -> None:
-    log, meter = meter_and_log
+def test_each_protocol_costs_what_the_design_says(log_and_meter: tuple[DynamoLog, Meter]) -> None:
+    log, meter = log_and_meter
 
     log.create_head(a_head(SAGA))
     log.append(SAGA, an_entry(1), Wake(v=1))
@@ -124,8 +117,34 @@ def test_each_protocol_costs_what_the_design_says(meter_and_log: tuple[DynamoLog
     assert spent(meter) == 4, "finish"
 
 
-def test_a_nudge_and_a_snapshot_cost_one_unit(meter_and_log: tuple[DynamoLog, Meter]) -> None:
-    log, meter = meter_and_log
+@pytest.mark.ministack
+def test_the_embedded_aws_bills_the_same(ministack: str) -> None:
+    aws, billed = Aws(ministack), []
+
+    def ask(params: dict[str, Any], **_: object) -> None:
+        params["ReturnConsumedCapacity"] = "TOTAL"
+
+    def note(parsed: Mapping[str, Any], **_: object) -> None:
+        billed.append(parsed["ConsumedCapacity"]["CapacityUnits"])
+
+    create_table(aws.dynamodb, "billed-sagas")
+    for event in ("PutItem", "UpdateItem"):
+        aws.dynamodb.meta.events.register(f"provide-client-params.dynamodb.{event}", ask)
+        aws.dynamodb.meta.events.register(f"after-call.dynamodb.{event}", note)
+    log = DynamoLog(aws.dynamodb, "billed-sagas", SHARDS)
+    log.create_head(a_head(SAGA))
+    log.append(SAGA, an_entry(1), Wake(v=1))
+    log.take(SAGA, "invocation-1", 90_000, 50_000)
+    log.append(SAGA, an_entry(2))
+    log.release(SAGA, "invocation-1", 1, a_release(folded=2, due_at=88_000, wake=Wake(v=2)))
+    log.take(SAGA, "invocation-2", 190_000, 89_000)
+    finished = a_release(folded=2, status="completed", group="done", group_at=150_000, due_at=None)
+    log.release(SAGA, "invocation-2", 2, finished)
+    assert billed == [3, 1, 3, 1, 3, 3, 4]
+
+
+def test_a_nudge_and_a_snapshot_cost_one_unit(log_and_meter: tuple[DynamoLog, Meter]) -> None:
+    log, meter = log_and_meter
     log.create_head(a_head(SAGA))
     log.take(SAGA, "invocation-1", 90_000, 50_000)
     spent(meter)
@@ -135,8 +154,8 @@ def test_a_nudge_and_a_snapshot_cost_one_unit(meter_and_log: tuple[DynamoLog, Me
     assert spent(meter) == 1
 
 
-def test_a_timer_release_costs_as_much_as_a_yield(meter_and_log: tuple[DynamoLog, Meter]) -> None:
-    log, meter = meter_and_log
+def test_a_timer_release_costs_as_much_as_a_yield(log_and_meter: tuple[DynamoLog, Meter]) -> None:
+    log, meter = log_and_meter
     log.create_head(a_head(SAGA))
     log.take(SAGA, "invocation-1", 90_000, 50_000)
     spent(meter)
@@ -144,8 +163,8 @@ def test_a_timer_release_costs_as_much_as_a_yield(meter_and_log: tuple[DynamoLog
     assert spent(meter) == 3
 
 
-def test_a_refused_write_costs_one_unit(meter_and_log: tuple[DynamoLog, Meter]) -> None:
-    log, meter = meter_and_log
+def test_a_refused_write_costs_one_unit(log_and_meter: tuple[DynamoLog, Meter]) -> None:
+    log, meter = log_and_meter
     log.append(SAGA, an_entry(1))
     spent(meter)
     assert not log.append(SAGA, an_entry(1))
@@ -153,8 +172,8 @@ def test_a_refused_write_costs_one_unit(meter_and_log: tuple[DynamoLog, Meter]) 
 
 
 def test_an_entry_that_zlib_can_bring_under_a_kilobyte_costs_one_unit(
-    meter_and_log: tuple[DynamoLog, Meter],
+    log_and_meter: tuple[DynamoLog, Meter],
 ) -> None:
-    log, meter = meter_and_log
+    log, meter = log_and_meter
     log.append(SAGA, an_entry(1, b'{"menu":"' + b"soup, bread, soup, wine, " * 200 + b'"}'))
     assert spent(meter) == 1

@@ -5,6 +5,8 @@ It reads the template, so that there is no second description of keys, indexes a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +26,12 @@ class _CloudFormation(yaml.SafeLoader):
 _CloudFormation.add_multi_constructor("!", lambda loader, suffix, node: None)
 
 
-def table_properties(logical_id: str = "SagaTable") -> dict[str, Any]:
+@cache
+def table_properties(logical_id: str = "SagaTable") -> Mapping[str, Any]:
     with TEMPLATE.open() as template:
         # A subclass of SafeLoader: it builds no objects.
         resources = yaml.load(template, _CloudFormation)["Resources"]
-    properties: dict[str, Any] = resources[logical_id]["Properties"]
+    properties: Mapping[str, Any] = resources[logical_id]["Properties"]
     return properties
 
 

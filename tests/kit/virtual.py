@@ -9,6 +9,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+MAX_ROUNDS = 100_000  # of the loop without any time passing
 EPOCH = 1_790_000_000_000  # where virtual time begins, UTC epoch ms
 
 
@@ -18,10 +19,14 @@ class _Selector(selectors.SelectSelector):
     def __init__(self) -> None:
         super().__init__()
         self.passed = 0.0
+        self.idle_rounds = 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None:
             raise RuntimeError("the simulation waits for something that can never happen")
+        self.idle_rounds = 0 if timeout else self.idle_rounds + 1
+        if self.idle_rounds > MAX_ROUNDS:
+            raise RuntimeError("the simulation runs in circles: no time passes")
         self.passed += timeout
         return []
 

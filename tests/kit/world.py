@@ -38,6 +38,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 SHARDS = 2
+MAX_RECEIVES = 5
+RUNAWAY = 3_000  # writes; a hundred times what any scenario needs
 LATENCY_S = 0.002
 TENANT, USER = "acme", "ann"
 
@@ -49,6 +51,7 @@ class Process:
         self.world, self.role, self.id = world, role, id
         self.clock = VirtualClock()
         self.is_dead = False
+        self.is_frozen = False
 
     def check(self) -> None:
         if self.is_dead:
@@ -57,7 +60,7 @@ class Process:
     async def offload(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Every port call of the engine comes through here."""
         self.check()
-        await asyncio.sleep(LATENCY_S)
+        await asyncio.sleep(self.world.slow.get(function.__name__, LATENCY_S))
         self.check()
         fate = self.world.plan.next(function.__name__, self.role == "worker")
         if fate != FINE:
@@ -67,6 +70,7 @@ class Process:
         if fate == THROTTLE:
             raise Throttled("slow down")
         if fate == STALL:
+            self.is_frozen = True
             await asyncio.sleep(self.world.stall_s)
             self.check()
         result = function(*args, **kwargs)
@@ -141,13 +145,14 @@ class World:
         self.blobs, self.definitions = MemoryBlobs(), MemoryDefinitions()
         self.dead_letters = MemoryDeadLetters()
         self.tools: Mapping[str, ToolSpec] = self.registry.specs()
+        self.slow: dict[str, float] = {}
         self.faults: list[str] = []
         self.invocations: list[str] = []
         self.running: dict[tuple[str, str], Process] = {}
         self.endings: list[BaseException] = []
         self._numbers = itertools.count(1)
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._waiting: list[tuple[Message, int]] = []
+        self._visible: list[tuple[Message, int]] = []
         self._pump: asyncio.Task[None] | None = None
 
     # -- roles
@@ -157,7 +162,7 @@ class World:
             log=self.log,
             blobs=self.blobs,
             clock=process.clock,
-            entropy=SeededEntropy(hash(process.id) if False else self.seed + next(self._numbers)),
+            entropy=SeededEntropy(self.seed + next(self._numbers)),
             offload=process.offload,
             performer=_Performer(process, self.registry),
             tools=self.tools,
@@ -180,6 +185,11 @@ class World:
         )
         return Service(self.engine(process), caller, process.clock.now() + 28_000)
 
+    def service_without_faults(self) -> Service:
+        """For looking on once everything is over."""
+        self.plan = Plan()
+        return self.service()
+
     async def work(self, messages: Sequence[Message]) -> list[Message]:
         """One invocation of the worker. Returns the messages to deliver again: all of them if it died."""
         process = self.process("worker")
@@ -191,8 +201,10 @@ class World:
             Delivery(str(i), msgspec.json.encode(message).decode()) for i, message in enumerate(messages)
         ]
         task = asyncio.create_task(worker.handle(deliveries, invocation))
-        limit = self.timeout_s + (self.stall_s * 3 if self._stalls() else 0)
-        done, _ = await asyncio.wait({task}, timeout=limit)
+        done, _ = await asyncio.wait({task}, timeout=self.timeout_s)
+        if not done and process.is_frozen:
+            self.spawn(self._zombie(task))  # Lambda froze it instead of killing it; it will thaw
+            return list(messages)
         if not done:
             process.is_dead = True
             task.cancel()
@@ -202,40 +214,31 @@ class World:
             return [messages[int(identifier)] for identifier in task.result()]
         except Crash:
             return list(messages)
-        except BaseException as error:
-            self.endings.append(error)
-            raise
 
-    def _stalls(self) -> bool:
-        """With stalled processes the deadline is not enforced: a frozen process outlives it and thaws."""
-        return any("stall" in fault for fault in self.faults)
+    async def _zombie(self, task: asyncio.Task[list[str]]) -> None:
+        with suppress(Crash):
+            await task
 
-    async def deliver(self, message: Message, delay_s: float) -> None:
+    async def deliver(self, message: Message, delay_s: float, receives: int = 0) -> None:
         """A message's life: visible after its delay, batched with others, again if its invocation failed."""
         await asyncio.sleep(delay_s)
-        for _ in range(5):
-            if not self.queue_on:
-                return
-            batch = self._join_batch(message)
-            if batch is None:
-                return
-            await asyncio.sleep(0.003)
-            failed = await self.work([message for message, _ in self._close_batch()])
-            if not failed:
-                return
-            await asyncio.sleep(self.timeout_s + self.limits.lease_grace / 1_000 + 1)
-            for other in failed[1:]:
-                self.spawn(self.deliver(other, 0))
-            message = failed[0]
-
-    def _join_batch(self, message: Message) -> bool | None:
-        """Wait for company; None when this message rides in somebody else's batch."""
-        self._waiting.append((message, 0))
-        return True if len(self._waiting) % self.batch == 1 or self.batch == 1 else None
-
-    def _close_batch(self) -> list[tuple[Message, int]]:
-        batch, self._waiting = self._waiting[: self.batch], self._waiting[self.batch :]
-        return batch
+        if not self.queue_on:
+            return
+        mine = (message, receives)
+        self._visible.append(mine)
+        await asyncio.sleep(0.003)
+        if mine not in self._visible:
+            return
+        batch, self._visible = self._visible[: self.batch], self._visible[self.batch :]
+        failed = await self.work([message for message, _ in batch])
+        visibility = 1 + self.limits.lease_grace / 1_000 + self.timeout_s
+        for message, receives in batch:
+            if message not in failed:
+                continue
+            if receives + 1 >= MAX_RECEIVES:
+                self.dead_letters.send(msgspec.json.encode(message).decode(), "received too often")
+            else:
+                self.spawn(self.deliver(message, visibility, receives + 1))
 
     def _on_wake(self, ref: SagaRef, wake: Wake) -> None:
         if self.stream_on:
@@ -274,15 +277,20 @@ class World:
         if not task.cancelled() and task.exception() is not None:
             self.endings.append(task.exception() or Crash())
 
-    async def settle(self, limit_s: float = 7_200) -> None:
-        """Let the deployment run until every saga is finished or parked, or the time is over."""
+    def switch_on(self) -> None:
+        """Let the reconciler's schedule run, once there is an event loop."""
         if self.reconciler_on and self._pump is None:
             self._pump = asyncio.create_task(self._reconcile())
+
+    async def settle(self, limit_s: float = 7_200) -> None:
+        """Let the deployment run until every saga is finished or parked, or the time is over."""
         loop = asyncio.get_running_loop()
         end = loop.time() + limit_s
         while loop.time() < end:
             await asyncio.sleep(1)
             heads = self.log.heads()
+            if len(self.plan.writes) > RUNAWAY:
+                raise AssertionError(f"{RUNAWAY} writes and no end in sight")
             if heads and all(
                 not head.owner and (head.due_at is None or head.status == "parked") for head in heads
             ):

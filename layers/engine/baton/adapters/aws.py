@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import boto3
 from botocore import exceptions
 from botocore.config import Config
-from botocore.parsers import ResponseParserError
 
 from baton.errors import StoreUnavailable, Throttled
 
@@ -48,8 +47,7 @@ _NO_ANSWER = (
     exceptions.HTTPClientError,
     exceptions.ConnectionError,
     exceptions.IncompleteReadError,
-    exceptions.ChecksumError,
-    ResponseParserError,
+    exceptions.FlexibleChecksumError,
 )
 
 

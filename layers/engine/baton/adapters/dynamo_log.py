@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 from baton.adapters import dynamo_items as items
 from baton.adapters.aws import ConditionFailed, translated
 from baton.adapters.dynamo_items import names_in, number, text
+from baton.adapters.dynamo_requests import IS_NEW, put_new, query
 from baton.ports import Head, Record, Release, SagaRef, Wake
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
     from baton.adapters.dynamo_items import Item, StoredItem
-
-_IS_NEW = "attribute_not_exists(pk)"
 
 _MAY_TAKE = "attribute_exists(#pk) AND (attribute_not_exists(#owner) OR #until <= :now OR #owner = :owner)"
 _TAKE = "SET #owner = :owner, #until = :until, #due_at = :until, #epoch = #epoch + :one REMOVE #wake, #nudge"
@@ -49,7 +48,7 @@ class DynamoLog:
                 self._client.put_item(
                     TableName=self._table,
                     Item=items.head_item(head, self._shards),
-                    ConditionExpression=_IS_NEW,
+                    ConditionExpression=IS_NEW,
                     # The item that refused the write: as fresh as a strongly consistent read, and free.
                     ReturnValuesOnConditionCheckFailure="ALL_OLD",
                 )
@@ -141,17 +140,9 @@ class DynamoLog:
 
     def append(self, ref: SagaRef, record: Record, wake: Wake | None = None) -> bool:
         sk = items.entry_sk(record.branch, record.version)
-        item = items.record_item(ref, sk, record.data, wake)
-        try:
-            with translated():
-                self._client.put_item(TableName=self._table, Item=item, ConditionExpression=_IS_NEW)
-        except ConditionFailed:
-            return False
-        return True
+        return put_new(self._client, self._table, items.record_item(ref, sk, record.data, wake))
 
     def read_tail(self, ref: SagaRef, branch: int, after: int, limit: int | None = None) -> Sequence[Record]:
-        if limit is not None and limit <= 0:
-            return []
         first, last = items.entry_sk(branch, after + 1), items.entry_sk(branch, items.MAX_VERSION)
         return [items.record_of(item) for item in self._between(ref, first, last, limit, forward=True)]
 
@@ -168,7 +159,9 @@ class DynamoLog:
     def _between(
         self, ref: SagaRef, first: str, last: str, limit: int | None, *, forward: bool
     ) -> Iterator[StoredItem]:
-        return self._query(
+        return query(
+            self._client,
+            self._table,
             {
                 "KeyConditionExpression": _BETWEEN,
                 "ExpressionAttributeNames": names_in(_BETWEEN),
@@ -186,7 +179,9 @@ class DynamoLog:
     # -- the due index
 
     def due(self, shard: int, until: int, limit: int) -> Sequence[tuple[SagaRef, int]]:
-        found = self._query(
+        found = query(
+            self._client,
+            self._table,
             {
                 "IndexName": items.DUE_INDEX,
                 "KeyConditionExpression": _DUE,
@@ -199,19 +194,6 @@ class DynamoLog:
             limit,
         )
         return [(SagaRef.parse(item["pk"]["S"]), int(item["due_at"]["N"])) for item in found]
-
-    def _query(self, request: dict[str, Any], limit: int | None) -> Iterator[StoredItem]:
-        """All items of a query, or the first `limit`: DynamoDB ends a page at 1 MB."""
-        while limit is None or limit > 0:
-            if limit is not None:
-                request["Limit"] = limit
-            with translated():
-                page = self._client.query(TableName=self._table, **request)
-            yield from page["Items"]
-            if "LastEvaluatedKey" not in page:
-                return
-            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
-            limit = None if limit is None else limit - len(page["Items"])
 
 
 def _changing(changes: Mapping[str, Any]) -> tuple[str, Item]:

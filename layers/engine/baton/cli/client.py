@@ -31,14 +31,14 @@ class Api:
     breaks, or a server that is busy, is tried again before anybody hears of it.
     """
 
-    def __init__(self, connection: Connection, *, pause_s: float = 0.25) -> None:
+    def __init__(self, connection: Connection, *, connections: int = 16, pause_s: float = 0.25) -> None:
         self._connection = connection
         self._pause_s = pause_s
         self._http = httpx.AsyncClient(
             base_url=connection.url,
             headers={"Authorization": f"Bearer {connection.token}"},
             timeout=TOTAL_S,
-            limits=httpx.Limits(max_connections=32, keepalive_expiry=2),
+            limits=httpx.Limits(max_connections=connections, keepalive_expiry=2),
         )
 
     async def __aenter__(self) -> Self:

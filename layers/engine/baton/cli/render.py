@@ -22,7 +22,25 @@ _COLOURS = {
     "rollback_failed": "red",
     "running": "cyan",
 }
-_QUIET = {"kind", "node", "iteration", "emits", "forget", "keep", "tool_version", "schema_hash"}
+# What the line says already, or what only a program wants: `--json` has everything.
+_QUIET = frozenset(
+    [
+        "kind",
+        "node",
+        "iteration",
+        "emits",
+        "forget",
+        "keep",
+        "tool_version",
+        "schema_hash",
+        "graph",
+        "tenant",
+        "saga",
+        "at",
+        "started_at",
+        "ended_at",
+    ]
+)
 
 
 def saga_table(saga: Mapping[str, Any]) -> Table:
@@ -50,9 +68,7 @@ def saga_table(saga: Mapping[str, Any]) -> Table:
 
 def saga_line(saga: Mapping[str, Any]) -> str:
     """A saga on one line: what `--watch` prints where there is no screen to redraw."""
-    active = ", ".join(_active(saga))
-    line = f"{saga.get('status')}  {_steps(saga)}  {_runs(saga)}"
-    return plain(line + (f"  at {active}" if active else ""))
+    return plain(f"{saga.get('status'):<9}  {_runs(saga)}  {_steps(saga)}")
 
 
 def event_lines(entries: Iterable[Mapping[str, Any]]) -> Iterable[Text]:
@@ -61,13 +77,19 @@ def event_lines(entries: Iterable[Mapping[str, Any]]) -> Iterable[Text]:
     for entry in entries:
         now = str(entry.get("invocation") or "")
         if now != invocation:
-            started = " (cold start)" if entry.get("cold") else ""
-            yield Text(
-                plain(f"── {now or 'no invocation'}, epoch {entry.get('epoch')}{started}"), style="dim"
-            )
+            yield Text(plain(f"── {_writer(entry)}"), style="dim")
             invocation = now
         for event in entry.get("events", ()):
             yield _event_line(entry, event)
+
+
+def _writer(entry: Mapping[str, Any]) -> str:
+    """Who wrote an entry: a worker under its lease's epoch, or the API on somebody's behalf."""
+    if not entry.get("epoch"):
+        return f"API request {entry.get('invocation')}"
+    return f"worker {entry.get('invocation')}, epoch {entry['epoch']}" + (
+        ", cold start" if entry.get("cold") else ""
+    )
 
 
 def _event_line(entry: Mapping[str, Any], event: Mapping[str, Any]) -> Text:
@@ -85,9 +107,7 @@ def _details(event: Mapping[str, Any]) -> str:
     started, ended = epoch_ms(event.get("started_at")), epoch_ms(event.get("ended_at"))
     parts = [span(ended - started)] if started is not None and ended is not None else []
     for name, value in event.items():
-        if name in _QUIET or name in ("started_at", "ended_at") or value in (None, "", [], {}):
-            continue
-        if name == "attempt" and value == 1:
+        if name in _QUIET or value in (None, "", [], {}, {"v": None}) or (name == "attempt" and value == 1):
             continue
         text = _value(value)
         parts.append(f"{name}={text if len(text) <= 100 else text[:97] + '...'}")
@@ -104,7 +124,7 @@ def _active(saga: Mapping[str, Any]) -> list[str]:
     found = []
     for item in saga.get("active") or ():
         state = item.get("state")
-        found.append(f"{item.get('node')}" + (f" ({state})" if state else ""))
+        found.append(f"{item.get('node')}" + (f" ({state})" if state not in (None, "ready") else ""))
     return found
 
 
@@ -120,4 +140,6 @@ def _value(value: Any) -> str:
     if isinstance(value, Mapping) and "message" in value and "code" in value:
         node = f" at {value['node']}" if value.get("node") else ""
         return f"{value['code']}{node}: {value['message']}"
+    if isinstance(value, Mapping) and set(value) == {"v"}:
+        value = value["v"]  # a value of the log that is stored in its entry
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -17,6 +18,7 @@ from rich.console import Console
 from baton.cli.client import Api
 from baton.cli.connection import find_connection
 
+WIDTH = 110
 T = TypeVar("T")
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
@@ -45,7 +47,8 @@ class Shared:
 
 def console() -> Console:
     """Standard output as it is now (looked up late, so that it can be redirected); never marked up."""
-    return Console(markup=False, highlight=False, emoji=False, soft_wrap=True)
+    width = None if sys.stdout.isatty() else WIDTH
+    return Console(markup=False, highlight=False, emoji=False, soft_wrap=True, width=width)
 
 
 def print_json(value: Any, *, line: bool = False) -> None:

@@ -6,19 +6,23 @@ shape is right. Nothing here runs a workflow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from heapq import heapify, heappop, heappush
 from typing import Any
 
-from baton.core.definition import NodeModel, WorkflowModel, read_definition
+from baton.core.definition import WorkflowModel, read_definition
 from baton.core.document import parse_document
-from baton.core.expressions import Path, errors_in, escape, paths_in
+from baton.core.expressions import Path, compile_template, errors_in, escape, paths_in
 from baton.core.graph import Graph, Node
 from baton.core.schema import SchemaError, check_schema, violations
 from baton.core.toolspec import ToolSpec, nearest
 from baton.errors import InvalidDefinition, Problem
 
 Tools = Mapping[str, ToolSpec]
-Check = Callable[[WorkflowModel, Tools], Iterator[Problem]]
+# Looking for the nearest of many names takes long, and nobody mends a document from the end.
+MAX_HINTS = 20
 
 
 def compile_document(text: str, tools: Tools, *, json_only: bool = False) -> Graph:
@@ -26,7 +30,8 @@ def compile_document(text: str, tools: Tools, *, json_only: bool = False) -> Gra
     document = parse_document(text, json_only=json_only)
     model, problems = read_definition(document.value)
     if model is not None:
-        problems = tuple(problem for check in _CHECKS for problem in check(model, tools))
+        source = _Source(model, tools)
+        problems = tuple(problem for check in _CHECKS for problem in check(source))
     if problems or model is None:
         located = tuple(sorted(map(document.locate, problems), key=lambda p: (p.line, p.column)))
         count = "1 problem" if len(located) == 1 else f"{len(located)} problems"
@@ -36,28 +41,47 @@ def compile_document(text: str, tools: Tools, *, json_only: bool = False) -> Gra
     return _build(model, tools)
 
 
+@dataclass
+class _Source:
+    """A document whose shape is right, and what more than one check asks of it."""
+
+    model: WorkflowModel
+    tools: Tools
+    hints_left: int = MAX_HINTS
+
+    def hint(self, name: str, known: Iterable[str]) -> str:
+        """The nearest known name, for the first few problems."""
+        self.hints_left -= 1
+        return nearest(name, known) if self.hints_left >= 0 else ""
+
+    def before(self, name: str) -> list[str]:
+        """The existing nodes that `name` comes after, each once, sorted."""
+        return sorted({before for before in self.model.nodes[name].after if before in self.model.nodes})
+
+
 def _build(model: WorkflowModel, tools: Tools) -> Graph:
-    after: dict[str, list[str]] = {name: [] for name in model.nodes}
-    for name, node in model.nodes.items():
-        for before in node.after:
+    source = _Source(model, tools)
+    order, _ = _ordered(source)
+    after: dict[str, list[str]] = {name: [] for name in order}
+    for name in order:
+        for before in source.before(name):
             after[before].append(name)
-    nodes = tuple(_node(name, model.nodes[name], tuple(after[name]), tools) for name in _ordered(model)[0])
+    used = {node.tool for node in model.nodes.values() if node.tool is not None}
+    hashes = {name: tools[name].schema_hash for name in used}
+    nodes = tuple(_node(source, name, sorted(after[name]), hashes) for name in order)
     return Graph(name=model.name, nodes=nodes, output=model.output, input_schema=model.input)
 
 
-def _node(name: str, node: NodeModel, after: tuple[str, ...], tools: Tools) -> Node:
-    edges: dict[str, Any] = {
-        "name": name,
-        "before": tuple(dict.fromkeys(node.after)),
-        "after": tuple(dict.fromkeys(after)),
-    }
+def _node(source: _Source, name: str, after: list[str], hashes: dict[str, str]) -> Node:
+    node = source.model.nodes[name]
+    edges: dict[str, Any] = {"name": name, "before": tuple(source.before(name)), "after": tuple(after)}
     if node.tool is not None:
-        spec = tools[node.tool]
+        spec = source.tools[node.tool]
         return Node(
             kind="task",
             tool=spec.name,
             tool_version=spec.version,
-            schema_hash=spec.schema_hash,
+            schema_hash=hashes[node.tool],
             effect=spec.effect,
             arguments=node.with_,
             timeout_ms=node.timeout or spec.timeout_ms,
@@ -70,48 +94,52 @@ def _node(name: str, node: NodeModel, after: tuple[str, ...], tools: Tools) -> N
     return Node(kind="workflow", workflow=node.workflow or "", arguments=node.with_, **edges)
 
 
-def _ordered(model: WorkflowModel) -> tuple[list[str], set[str]]:
-    """Node names in a topological order, and those that stand on a cycle or behind one."""
-    open_edges = {name: {b for b in node.after if b in model.nodes} for name, node in model.nodes.items()}
-    followers: dict[str, list[str]] = {name: [] for name in model.nodes}
-    for name, befores in open_edges.items():
+def _ordered(source: _Source) -> tuple[list[str], set[str]]:
+    """Node names in the one topological order that is the same for every spelling of a document, and
+    those that stand on a cycle or behind one."""
+    waits_for = {name: set(source.before(name)) for name in source.model.nodes}
+    followers: dict[str, list[str]] = {name: [] for name in waits_for}
+    for name, befores in waits_for.items():
         for before in befores:
             followers[before].append(name)
-    ready = [name for name, befores in open_edges.items() if not befores]
+    ready = [name for name, befores in waits_for.items() if not befores]
+    heapify(ready)
     order: list[str] = []
     while ready:
-        name = ready.pop()
+        name = heappop(ready)
         order.append(name)
         for follower in followers[name]:
-            open_edges[follower].discard(name)
-            if not open_edges[follower]:
-                ready.append(follower)
-    return order, set(model.nodes) - set(order)
+            waits_for[follower].discard(name)
+            if not waits_for[follower]:
+                heappush(ready, follower)
+    return order, set(waits_for) - set(order)
 
 
-def _edges(model: WorkflowModel, tools: Tools) -> Iterator[Problem]:
-    for name, node in model.nodes.items():
+def _edges(source: _Source) -> Iterator[Problem]:
+    nodes = source.model.nodes
+    for name, node in nodes.items():
         for index, before in enumerate(node.after):
-            if before not in model.nodes:
+            if before not in nodes:
                 place = f"/nodes/{name}/after" + (f"/{index}" if len(node.after) > 1 else "")
-                yield Problem(place, f"there is no node `{before}`", nearest(before, model.nodes))
-    _, cyclic = _ordered(model)
+                yield Problem(place, f"there is no node `{before}`", source.hint(before, nodes))
+    _, cyclic = _ordered(source)
     if cyclic:
         names = ", ".join(sorted(cyclic))
         place = f"/nodes/{min(cyclic)}/after"
         yield Problem(place, f"these nodes wait for each other and can never start: {names}")
 
 
-def _tools_exist(model: WorkflowModel, tools: Tools) -> Iterator[Problem]:
-    for name, node in model.nodes.items():
+def _tools_exist(source: _Source) -> Iterator[Problem]:
+    tools = source.tools
+    for name, node in source.model.nodes.items():
         if node.tool is not None and node.tool not in tools:
-            known = nearest(node.tool, tools) or f"known tools: {', '.join(sorted(tools)[:10]) or 'none'}"
+            known = source.hint(node.tool, tools) or f"known tools: {', '.join(sorted(tools)[:10]) or 'none'}"
             yield Problem(f"/nodes/{name}/tool", f"there is no tool `{node.tool}`", known)
 
 
-def _arguments(model: WorkflowModel, tools: Tools) -> Iterator[Problem]:
-    for name, node in model.nodes.items():
-        spec = tools.get(node.tool or "")
+def _arguments(source: _Source) -> Iterator[Problem]:
+    for name, node in source.model.nodes.items():
+        spec = source.tools.get(node.tool or "")
         if spec is None:
             continue
         properties = spec.parameters.get("properties", {})
@@ -119,10 +147,10 @@ def _arguments(model: WorkflowModel, tools: Tools) -> Iterator[Problem]:
             place = f"/nodes/{name}/with/{escape(key)}"
             if key not in properties:
                 if spec.parameters.get("additionalProperties") is False:
-                    yield Problem(place, f"`{spec.name}` takes no `{key}`", nearest(key, properties))
+                    yield Problem(place, f"`{spec.name}` takes no `{key}`", source.hint(key, properties))
             elif not _dynamic(value):
                 inner = {**properties[key], "$defs": spec.parameters.get("$defs", {})}
-                yield from violations(inner, value, place)
+                yield from violations(inner, compile_template(value).value, place)
         for key in spec.parameters.get("required", ()):
             if key not in node.with_:
                 yield Problem(f"/nodes/{name}", f"`{spec.name}` needs `{key}`: write it under `with`")
@@ -132,45 +160,52 @@ def _dynamic(value: Any) -> bool:
     return any(True for _ in errors_in(value)) or any(True for _ in paths_in(value))
 
 
-def _schemas(model: WorkflowModel, tools: Tools) -> Iterator[Problem]:
-    if model.input is not None:
+def _schemas(source: _Source) -> Iterator[Problem]:
+    if source.model.input is not None:
         try:
-            check_schema(model.input)
+            check_schema(source.model.input)
         except SchemaError as error:
             yield Problem("/input", f"not a JSON Schema: {error}")
 
 
-def _expressions(model: WorkflowModel, tools: Tools) -> Iterator[Problem]:
-    ancestors = _ancestors(model)
-    places = [(f"/nodes/{name}/with", node.with_, ancestors[name]) for name, node in model.nodes.items()]
-    for place, value, visible in [*places, ("/output", model.output, frozenset(model.nodes))]:
-        bad = list(errors_in(value, place))
-        yield from (Problem(pointer, message) for pointer, message in bad)
-        if not bad:
-            for pointer, path in paths_in(value, place):
-                yield from _check_path(model, tools, pointer, path, visible)
+def _expressions(source: _Source) -> Iterator[Problem]:
+    has_run = _ancestry(source)
+    for name, node in source.model.nodes.items():
+        yield from _expressions_at(source, f"/nodes/{name}/with", node.with_, partial(has_run, name))
+    yield from _expressions_at(source, "/output", source.model.output, lambda _: True)
+
+
+def _expressions_at(
+    source: _Source, place: str, value: Any, has_run: Callable[[str], bool]
+) -> Iterator[Problem]:
+    bad = list(errors_in(value, place))
+    yield from (Problem(pointer, message) for pointer, message in bad)
+    if not bad:
+        for pointer, path in paths_in(value, place):
+            yield from _check_path(source, pointer, path, has_run)
 
 
 def _check_path(
-    model: WorkflowModel, tools: Tools, pointer: str, path: Path, visible: frozenset[str]
+    source: _Source, pointer: str, path: Path, has_run: Callable[[str], bool]
 ) -> Iterator[Problem]:
+    nodes = source.model.nodes
     if path.root == "ctx":
-        if path.node not in model.nodes:
+        if path.node not in nodes:
             yield Problem(
-                pointer, f"`{path.text}`: there is no node `{path.node}`", nearest(path.node, model.nodes)
+                pointer, f"`{path.text}`: there is no node `{path.node}`", source.hint(path.node, nodes)
             )
-        elif path.node not in visible:
+        elif not has_run(path.node):
             hint = f"add `{path.node}` to `after`, directly or through other nodes"
             yield Problem(pointer, f"`{path.text}`: `{path.node}` need not have run before this", hint)
         else:
-            spec = tools.get(model.nodes[path.node].tool or "")
-            yield from _check_known(pointer, path, spec.result if spec else None)
+            spec = source.tools.get(nodes[path.node].tool or "")
+            yield from _check_known(source, pointer, path, spec.result if spec else None)
     elif path.root == "input":
-        yield from _check_known(pointer, path, model.input)
+        yield from _check_known(source, pointer, path, source.model.input)
 
 
-def _check_known(pointer: str, path: Path, schema: Any) -> Iterator[Problem]:
-    """Follow the path through a schema as long as the schema lists properties."""
+def _check_known(source: _Source, pointer: str, path: Path, schema: Any) -> Iterator[Problem]:
+    """Follow the path through a schema as long as the schema lists all properties."""
     defs = schema.get("$defs", {}) if isinstance(schema, dict) else {}
     for step in path.inner:
         if isinstance(schema, dict) and str(schema.get("$ref", "")).startswith("#/$defs/"):
@@ -181,23 +216,31 @@ def _check_known(pointer: str, path: Path, schema: Any) -> Iterator[Problem]:
             schema = schema.get("items")
             continue
         properties = schema.get("properties")
-        if not isinstance(properties, dict) or isinstance(schema.get("additionalProperties"), dict):
+        is_open = schema.get("additionalProperties", False) is not False or "patternProperties" in schema
+        if not isinstance(properties, dict) or is_open:
             return
         if step not in properties:
-            known = nearest(step, properties) or f"known: {', '.join(list(properties)[:10])}"
+            known = source.hint(step, properties) or f"known: {', '.join(list(properties)[:10]) or 'nothing'}"
             yield Problem(pointer, f"`{path.text}`: nothing produces `{step}`", known)
             return
         schema = properties[step]
 
 
-def _ancestors(model: WorkflowModel) -> dict[str, frozenset[str]]:
-    """For each node those that have always settled before it starts."""
-    order, cyclic = _ordered(model)
-    result: dict[str, frozenset[str]] = dict.fromkeys(cyclic, frozenset())
+def _ancestry(source: _Source) -> Callable[[str, str], bool]:
+    """A function that says whether, before its first node starts, the second has always settled.
+
+    Sets of nodes are integers, one bit per node: as sets of names, a chain of 10,000 would take gigabytes.
+    """
+    order, cyclic = _ordered(source)
+    bit = {name: 1 << index for index, name in enumerate(order)}
+    behind = dict.fromkeys(cyclic, 0)
     for name in order:
-        befores = [before for before in model.nodes[name].after if before in model.nodes]
-        result[name] = frozenset(befores).union(*(result[before] for before in befores))
-    return result
+        mask = 0
+        for before in source.before(name):
+            mask |= behind[before] | bit[before]
+        behind[name] = mask
+    return lambda name, before: bool(behind[name] & bit.get(before, 0))
 
 
+Check = Callable[[_Source], Iterator[Problem]]
 _CHECKS: tuple[Check, ...] = (_edges, _tools_exist, _arguments, _schemas, _expressions)

@@ -54,7 +54,7 @@ class Decision:
 
 @dataclass
 class _Draft:
-    """A decision in the making, and the blobs it may look into."""
+    """A decision in the making, and the blobs it may look into. `state` moves on with every fact noted."""
 
     program: Program
     state: State
@@ -66,7 +66,11 @@ class _Draft:
     children: list[tuple[str, Child]] = field(default_factory=list)
     due: int | None = None
     needs: set[str] = field(default_factory=set)
-    used_signals: set[str] = field(default_factory=set)
+
+    def note(self, event: ev.Event) -> None:
+        """Record a fact; what follows in this decision is decided as if it were in the log."""
+        self.record.append(event)
+        self.state = apply(self.state, event)
 
     def due_by(self, moment: int) -> None:
         self.due = moment if self.due is None else min(self.due, moment)
@@ -188,7 +192,7 @@ def _stop(state: State, now: int, running: Collection[str]) -> Decision:
 
 def _hopeless(state: State) -> ev.Parked | None:
     if state.tries >= MAX_TRIES:
-        nodes = ", ".join(state.tokens) or "none"
+        nodes = ", ".join(list(state.tokens)[:10]) or "none"
         text = f"{MAX_TRIES} invocations in a row died without any progress; steps that were ready: {nodes}"
         return ev.Parked(code="worker_killed", message=text, node=next(iter(state.tokens), ""))
     for slot, count in state.interruptions.items():
@@ -212,12 +216,10 @@ def _complete(draft: _Draft) -> Decision:
 def _look_at(draft: _Draft, slot: str, arrived: Mapping[str, bool]) -> None:
     name, iteration = node_of(slot)
     node = draft.program.nodes[name]
-    if len(arrived) < len(node.before):
+    if len(arrived) < draft.program.joins[name]:
         return
     if not any(arrived.values()):
-        draft.record.append(
-            ev.NodeSkipped(node=name, iteration=iteration, **settling(draft, slot, node, alive=False))
-        )
+        draft.note(ev.NodeSkipped(node=name, iteration=iteration, **settling(draft, slot, node, alive=False)))
     elif slot not in draft.running:
         _LOOK[node.kind](draft, slot, node, iteration)
 
@@ -226,7 +228,7 @@ def _task(draft: _Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> N
     try:
         arguments = draft.render(draft.program.arguments[node.name])
     except ExpressionError as error:
-        draft.record.append(_unbound(draft, node, iteration, error))
+        draft.note(_unbound(draft, node, iteration, error))
         return
     if arguments is not None:
         draft.run.append(RunStep(slot, node, iteration, arguments))
@@ -236,13 +238,10 @@ def _wait(draft: _Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> N
     wait = draft.state.waits.get(slot)
     if wait is None:
         until = None if node.wait_ms is None else draft.now + node.wait_ms
-        draft.record.append(
-            ev.WaitOpened(node=node.name, iteration=iteration, until=until, signal=node.signal)
-        )
+        draft.note(ev.WaitOpened(node=node.name, iteration=iteration, until=until, signal=node.signal))
         return
     for signal in draft.state.signals:
-        if signal.name == wait.signal and signal.key not in draft.used_signals:
-            draft.used_signals.add(signal.key)
+        if signal.name == wait.signal:
             _close_wait(draft, slot, node, iteration, signal.key, signal.payload)
             return
     if wait.until is not None and wait.until <= draft.now:
@@ -255,7 +254,7 @@ def _close_wait(
     draft: _Draft, slot: str, node: Node, iteration: tuple[int, ...], by: str, output: ev.Value
 ) -> None:
     more = settling(draft, slot, node, alive=True, output=True)
-    draft.record.append(ev.WaitClosed(node=node.name, iteration=iteration, by=by, output=output, **more))
+    draft.note(ev.WaitClosed(node=node.name, iteration=iteration, by=by, output=output, **more))
 
 
 def _workflow(draft: _Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> None:
@@ -266,7 +265,7 @@ def _workflow(draft: _Draft, slot: str, node: Node, iteration: tuple[int, ...]) 
         draft.children.append((slot, child))
     elif child.status == "completed":
         more = settling(draft, slot, node, alive=True, output=True)
-        draft.record.append(
+        draft.note(
             ev.ChildClosed(node=node.name, iteration=iteration, child=child.saga, output=child.output, **more)
         )
     else:
@@ -274,18 +273,18 @@ def _workflow(draft: _Draft, slot: str, node: Node, iteration: tuple[int, ...]) 
         failure = ev.Failure(
             "child_failed", f"the child saga {child.saga} ended {child.status}: {cause}", node.name
         )
-        draft.record.append(_failed(draft, node, iteration, failure))
+        draft.note(_failed(draft, node, iteration, failure))
 
 
 def _open_child(draft: _Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> None:
     try:
         given = draft.render(draft.program.arguments[node.name])
     except ExpressionError as error:
-        draft.record.append(_unbound(draft, node, iteration, error))
+        draft.note(_unbound(draft, node, iteration, error))
         return
     if given is not None:
         child = f"{draft.state.saga}.{draft.state.branch}.{slot.replace('@', '-')}"
-        draft.record.append(
+        draft.note(
             ev.ChildOpened(
                 node=node.name,
                 iteration=iteration,

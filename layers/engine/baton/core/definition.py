@@ -25,9 +25,19 @@ from baton.errors import Problem
 
 NODE_NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,63}$"
 WORKFLOW_NAME = r"^[a-z][a-z0-9-]{0,63}$"
+WORKFLOW_REFERENCE = r"^[a-z][a-z0-9-]{0,63}(@[0-9]{1,9})?$"
 KINDS = ("tool", "wait", "workflow")
 KINDS_TO_COME = ("agent", "human", "map")
 MAX_NODES = 10_000
+# What pydantic says in the words of Python.
+_PLAIN_WORDS = {
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "list_type": "must be a list",
+    "string_type": "must be a string",
+    "too_short": "a workflow has at least one node",
+    "too_long": f"a workflow has at most {MAX_NODES} nodes",
+}
 
 
 def _one_or_many(value: Any) -> Any:
@@ -35,6 +45,8 @@ def _one_or_many(value: Any) -> Any:
 
 
 Duration = Annotated[int, BeforeValidator(parse_duration)]
+WorkflowName = Annotated[str, StringConstraints(pattern=WORKFLOW_NAME)]
+WorkflowReference = Annotated[str, StringConstraints(pattern=WORKFLOW_REFERENCE)]
 NodeName = Annotated[str, StringConstraints(pattern=NODE_NAME)]
 Names = Annotated[list[str], BeforeValidator(_one_or_many)]
 
@@ -47,7 +59,7 @@ class WaitModel(_Model):
     """`for`: a time; `signal`: until a signal of that name comes, at most `timeout`."""
 
     for_: Duration | None = Field(default=None, alias="for")
-    signal: Annotated[str, StringConstraints(pattern=NODE_NAME)] | None = None
+    signal: NodeName | None = None
     timeout: Duration | None = None
 
     @model_validator(mode="after")
@@ -64,7 +76,7 @@ class NodeModel(_Model):
 
     tool: str | None = None
     wait: WaitModel | None = None
-    workflow: str | None = None
+    workflow: WorkflowReference | None = None
     with_: dict[str, JsonValue] = Field(default_factory=dict, alias="with")
     after: Names = Field(default_factory=list)
     timeout: Duration | None = None
@@ -84,7 +96,7 @@ class NodeModel(_Model):
 class WorkflowModel(_Model):
     """A workflow document."""
 
-    name: Annotated[str, StringConstraints(pattern=WORKFLOW_NAME)]
+    name: WorkflowName
     description: str = ""
     input: dict[str, JsonValue] | None = None
     nodes: dict[NodeName, NodeModel] = Field(min_length=1, max_length=MAX_NODES)
@@ -104,15 +116,15 @@ def read_definition(value: Any) -> tuple[WorkflowModel | None, tuple[Problem, ..
 def _problem(detail: Any) -> Problem:
     location = [step for step in detail["loc"] if step != "[key]"]
     pointer = "".join(f"/{escape(step)}" for step in location)
-    kind, message = detail["type"], detail["msg"]
-    suggestion = ""
+    kind, suggestion = detail["type"], ""
+    message = _PLAIN_WORDS.get(kind, detail["msg"])
     if kind == "extra_forbidden":
-        name = str(location[-1])
+        name, model = str(location[-1]), _model_at(location)
         message = f"`{name}` is not known here"
-        if name in KINDS_TO_COME:
+        if model is NodeModel and name in KINDS_TO_COME:
             message = f"nodes of kind `{name}` cannot be run by this version"
         else:
-            suggestion = nearest(name, _keys_at(location))
+            suggestion = nearest(name, [field.alias or key for key, field in model.model_fields.items()])
     elif kind == "missing":
         message = f"`{location[-1]}` is missing"
     elif kind == "string_pattern_mismatch":
@@ -124,10 +136,7 @@ def _problem(detail: Any) -> Problem:
     return Problem(pointer, message, suggestion)
 
 
-def _keys_at(location: list[Any]) -> list[str]:
-    model: type[BaseModel] = WorkflowModel
-    if location[0] == "nodes" and len(location) == 3:
-        model = NodeModel
-    elif location[0] == "nodes":
-        model = WaitModel
-    return [field.alias or name for name, field in model.model_fields.items()]
+def _model_at(location: list[Any]) -> type[BaseModel]:
+    """The model that has no such field: the document's, a node's or a wait's, by the depth."""
+    models: dict[int, type[BaseModel]] = {1: WorkflowModel, 3: NodeModel}
+    return models.get(len(location), WaitModel)

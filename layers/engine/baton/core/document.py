@@ -1,12 +1,16 @@
 """Text to data: JSON and YAML documents, with the line and column of every value.
 
-No meaning here. YAML is read as JSON would be: no dates, no tags of its own, no duplicate keys, and no
-aliases, because a few lines of them can stand for gigabytes.
+No meaning here. YAML is read as JSON would be: no dates, no octal or base-60 numbers, no tags, no
+duplicate keys, and no aliases, because a few lines of them can stand for gigabytes.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,66 +22,78 @@ from baton.errors import MalformedDocument, Problem
 MAX_VALUES = 200_000
 MAX_DEPTH = 100
 
-_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+# The C parser when PyYAML was built with it. Only its events are used: composing a tree recurses in C
+# without a limit, so that a deep document would kill the process.
+_YamlLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-
-class _Loader(_Base):  # type: ignore[misc]  # the C loader when PyYAML was built with it
-    """Resolves the scalars of JSON and nothing else."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [
-        (tag, pattern) for tag, pattern in resolvers if not tag.endswith((":timestamp", ":merge", ":value"))
-    ]
-    for first, resolvers in _Base.yaml_implicit_resolvers.items()
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?P<fraction>(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)")
+_NOT_A_NUMBER = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_JSON_WORDS = {"true": True, "false": False, "null": None}
+_YAML_WORDS: dict[str, bool | None] = {
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys(("null", "Null", "NULL", "~", ""), None),
 }
+_JSON_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
+_JSON_WORD = re.compile(r"[^\s,\]}]+")
+# What JSON's parser says of texts that are YAML in flow style; the last one from Python 3.13 on.
+_FLOW_YAML = ("Expecting property name", "Expecting value", "Illegal trailing comma")
+_JSON_SPACE = re.compile(r"[ \t\n\r]*")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(slots=True)
+class Place:
+    """Where a value begins, counted from 1, and where its items do, by reference token.
+
+    A tree, because one JSON Pointer for each value could take far more memory than the text.
+    """
+
+    line: int
+    column: int
+    items: dict[str, Place] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Document:
-    """A parsed text: its value, and (line, column) from 1 for each JSON Pointer into it."""
+    """A parsed text: its value, and where each part of it stands."""
 
     value: Any
-    positions: dict[str, tuple[int, int]] = field(default_factory=dict)
+    place: Place
 
     def locate(self, problem: Problem) -> Problem:
         """The problem with the position of its path, or of the nearest value around it."""
-        pointer = problem.path
-        while pointer and pointer not in self.positions:
-            pointer = pointer.rpartition("/")[0]
-        line, column = self.positions.get(pointer, (0, 0))
-        return Problem(problem.path, problem.message, problem.suggestion, line, column)
+        place = self.place
+        for token in problem.path.split("/")[1:]:
+            if token not in place.items:
+                break
+            place = place.items[token]
+        return Problem(problem.path, problem.message, problem.suggestion, place.line, place.column)
 
 
 def parse_document(text: str, *, json_only: bool = False) -> Document:
     """Parse JSON or YAML. Raises `MalformedDocument` with line and column of the first fault."""
-    if json_only or text.lstrip().startswith(("{", "[")):
-        _check_json(text, json_only)
-    try:
-        root = yaml.compose(text, Loader=_Loader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
-        raise _malformed(str(error.problem or error.context or "not YAML"), line, column) from error
-    except yaml.YAMLError as error:
-        raise _malformed(str(error), 1, 1) from error
-    if root is None:
-        raise _malformed("the document is empty", 1, 1)
-    reader = _Reader()
-    value = reader.read(root, "", 0)
-    return Document(value, reader.positions)
+    looks_like_json = text.lstrip().startswith(("{", "["))
+    if (json_only or looks_like_json) and _is_json(text, strict=json_only):
+        return _JsonReader(text).document()
+    return _YamlReader(text).document()
 
 
-def _check_json(text: str, strict: bool) -> None:
-    """JSON's own parser has the better messages, so what looks like JSON is checked by it first."""
+def _is_json(text: str, *, strict: bool) -> bool:
+    """JSON's own parser has the better messages, so what looks like JSON is checked by it first.
+
+    False for what may be YAML in flow style. Numbers and constants are left for the reader.
+    """
     try:
-        json.loads(text)
+        json.loads(text, parse_int=str, parse_float=str, parse_constant=str)
     except json.JSONDecodeError as error:
-        flow_yaml = error.msg.startswith(("Expecting property name", "Expecting value"))
-        if strict or not flow_yaml:
-            raise _malformed(error.msg, error.lineno, error.colno) from error
+        if not strict and error.msg.startswith(_FLOW_YAML):
+            return False
+        raise _malformed(error.msg, error.lineno, error.colno) from error
     except RecursionError as error:
         raise _malformed(f"nested deeper than {MAX_DEPTH} levels", 1, 1) from error
+    return True
 
 
 def _malformed(message: str, line: int, column: int) -> MalformedDocument:
@@ -86,48 +102,191 @@ def _malformed(message: str, line: int, column: int) -> MalformedDocument:
 
 
 class _Reader:
-    def __init__(self) -> None:
-        self.positions: dict[str, tuple[int, int]] = {}
-        self._seen: set[int] = set()
-        self._scalars = yaml.constructor.SafeConstructor()
+    """What both languages share: limits, keys, strings and numbers."""
 
-    def read(self, node: Any, pointer: str, depth: int) -> Any:
-        line, column = node.start_mark.line + 1, node.start_mark.column + 1
-        self.positions[pointer] = (line, column)
-        if id(node) in self._seen:
-            raise _malformed("aliases (*name) are not allowed; write the value out", line, column)
-        self._seen.add(id(node))
+    def __init__(self) -> None:
+        self._values = 0
+
+    def _enter(self, depth: int, line: int, column: int) -> Place:
+        self._values += 1
         if depth > MAX_DEPTH:
             raise _malformed(f"nested deeper than {MAX_DEPTH} levels", line, column)
-        if len(self._seen) > MAX_VALUES:
+        if self._values > MAX_VALUES:
             raise _malformed(f"more than {MAX_VALUES} values", line, column)
-        if isinstance(node, yaml.MappingNode):
-            return self._mapping(node, pointer, depth)
-        if isinstance(node, yaml.SequenceNode):
-            return [self.read(item, f"{pointer}/{i}", depth + 1) for i, item in enumerate(node.value)]
-        try:
-            value = self._scalars.construct_object(node)
-        except (yaml.YAMLError, ValueError) as error:
-            raise _malformed(f"cannot read `{node.value}` as {node.tag}", line, column) from error
-        if (
-            not isinstance(value, (str, int, float, bool, type(None)))
-            or value != value
-            or value in (_INF, -_INF)
-        ):
-            raise _malformed(f"`{node.value}` is not a JSON value", line, column)
+        return Place(line, column)
+
+    def _new_key(self, key: str, known: dict[str, Any], line: int, column: int) -> str:
+        if key in known:
+            raise _malformed(f"the key `{key[:40]}` is there twice", line, column)
+        return self._string(key, line, column)
+
+    def _string(self, value: str, line: int, column: int) -> str:
+        if _SURROGATE.search(value):
+            raise _malformed("half of a surrogate pair is not a character", line, column)
         return value
 
-    def _mapping(self, node: Any, pointer: str, depth: int) -> dict[str, Any]:
+    def _number(self, word: str, line: int, column: int) -> int | float | None:
+        """None for what is not a number."""
+        match = _NUMBER.fullmatch(word)
+        if not match:
+            return None
+        try:
+            value = float(word) if match["fraction"] else int(word)
+        except ValueError:  # more digits than Python converts
+            value = math.inf
+        if not math.isfinite(value):
+            raise _malformed(f"the number {word[:40]} is too large", line, column)
+        return value
+
+
+class _JsonReader(_Reader):
+    """Reads text that is known to be JSON."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = text
+        self._at = 0
+        self._line_ends = [match.start() for match in re.finditer("\n", text)]
+
+    def document(self) -> Document:
+        return Document(*self._value(0))
+
+    def _value(self, depth: int) -> tuple[Any, Place]:
+        char = self._next()
+        place = self._enter(depth, *self._here())
+        if char == "{":
+            return self._object(place, depth), place
+        if char == "[":
+            return self._array(place, depth), place
+        if char == '"':
+            return self._string(self._quoted(), place.line, place.column), place
+        word = self._take(_JSON_WORD)
+        if word in _JSON_WORDS:
+            return _JSON_WORDS[word], place
+        number = self._number(word, place.line, place.column)
+        if number is None:
+            raise _malformed(f"`{word}` is not a JSON value", place.line, place.column)
+        return number, place
+
+    def _object(self, place: Place, depth: int) -> dict[str, Any]:
         result: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            line, column = key_node.start_mark.line + 1, key_node.start_mark.column + 1
-            if not isinstance(key_node, yaml.ScalarNode):
+        self._at += 1
+        while self._next() != "}":
+            line, column = self._here()
+            key = self._new_key(self._quoted(), result, line, column)
+            self._next()
+            self._at += 1  # the colon
+            result[key], place.items[escape(key)] = self._value(depth + 1)
+            self._comma()
+        self._at += 1
+        return result
+
+    def _array(self, place: Place, depth: int) -> list[Any]:
+        result: list[Any] = []
+        self._at += 1
+        while self._next() != "]":
+            value, place.items[str(len(result))] = self._value(depth + 1)
+            result.append(value)
+            self._comma()
+        self._at += 1
+        return result
+
+    def _next(self) -> str:
+        self._take(_JSON_SPACE)
+        return self._text[self._at]
+
+    def _comma(self) -> None:
+        if self._next() == ",":
+            self._at += 1
+
+    def _quoted(self) -> str:
+        return str(json.loads(self._take(_JSON_STRING)))
+
+    def _take(self, pattern: re.Pattern[str]) -> str:
+        match = pattern.match(self._text, self._at)
+        assert match is not None
+        self._at = match.end()
+        return match.group()
+
+    def _here(self) -> tuple[int, int]:
+        line = bisect_left(self._line_ends, self._at)
+        start = self._line_ends[line - 1] + 1 if line else 0
+        return line + 1, self._at - start + 1
+
+
+class _YamlReader(_Reader):
+    """Reads YAML from the parser's events."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = text
+        parse: Callable[..., Iterator[Any]] = yaml.parse
+        self._events = parse(text, Loader=_YamlLoader)
+
+    def document(self) -> Document:
+        if found := _UNPRINTABLE.search(self._text.removeprefix("\ufeff")):
+            before = self._text[: found.start()]
+            line, column = before.count("\n") + 1, found.start() - before.rfind("\n")
+            raise _malformed(f"the control character {found.group()!a} is not allowed", line, column)
+        try:
+            return self._document()
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+            message = getattr(error, "problem", None) or getattr(error, "context", None) or str(error)
+            raise _malformed(message, *(_of(mark) if mark else (1, 1))) from error
+
+    def _document(self) -> Document:
+        next(self._events)  # the stream's start
+        if isinstance(next(self._events), yaml.StreamEndEvent):
+            raise _malformed("the document is empty", 1, 1)
+        document = Document(*self._value(next(self._events), 0))
+        next(self._events)  # the document's end
+        after = next(self._events)
+        if not isinstance(after, yaml.StreamEndEvent):
+            raise _malformed("there is a second document", *_of(after.start_mark))
+        return document
+
+    def _value(self, event: Any, depth: int) -> tuple[Any, Place]:
+        line, column = _of(event.start_mark)
+        place = self._enter(depth, line, column)
+        if isinstance(event, yaml.AliasEvent):
+            raise _malformed("aliases (*name) are not allowed; write the value out", line, column)
+        if event.tag is not None:
+            raise _malformed(f"tags are not allowed: {event.tag}", line, column)
+        if isinstance(event, yaml.MappingStartEvent):
+            return self._mapping(place, depth), place
+        if isinstance(event, yaml.SequenceStartEvent):
+            return self._sequence(place, depth), place
+        is_plain, _ = event.implicit
+        if is_plain:
+            return self._plain(event.value, line, column), place
+        return self._string(event.value, line, column), place
+
+    def _plain(self, word: str, line: int, column: int) -> Any:
+        if word in _YAML_WORDS:
+            return _YAML_WORDS[word]
+        if _NOT_A_NUMBER.fullmatch(word):
+            raise _malformed(f"`{word}` is not a JSON value", line, column)
+        number = self._number(word, line, column)
+        return self._string(word, line, column) if number is None else number
+
+    def _mapping(self, place: Place, depth: int) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+            line, column = _of(event.start_mark)
+            if not isinstance(event, yaml.ScalarEvent) or event.tag is not None:
                 raise _malformed("a key must be a string", line, column)
-            key = key_node.value
-            if key in result:
-                raise _malformed(f"the key `{key}` is there twice", line, column)
-            result[key] = self.read(value_node, f"{pointer}/{escape(key)}", depth + 1)
+            key = self._new_key(event.value, result, line, column)
+            result[key], place.items[escape(key)] = self._value(next(self._events), depth + 1)
+        return result
+
+    def _sequence(self, place: Place, depth: int) -> list[Any]:
+        result: list[Any] = []
+        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
+            value, place.items[str(len(result))] = self._value(event, depth + 1)
+            result.append(value)
         return result
 
 
-_INF = float("inf")
+def _of(mark: Any) -> tuple[int, int]:
+    return mark.line + 1, mark.column + 1

@@ -6,7 +6,7 @@ Entries written by a newer version are refused loudly, never guessed at.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -260,13 +260,25 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     events: tuple[Event, ...]
 
 
-class _Envelope(msgspec.Struct, frozen=True):
-    format: int = 0
+class _Format(msgspec.Struct, frozen=True):
+    format: int = FORMAT
 
+
+class _Kind(msgspec.Struct, frozen=True):
+    kind: str = ""
+
+
+class _Kinds(msgspec.Struct, frozen=True):
+    events: tuple[_Kind, ...] = ()
+
+
+KINDS = frozenset(str(kind.__struct_config__.tag) for kind in get_args(Event))
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Entry).decode
-_peek = msgspec.json.Decoder(_Envelope).decode
+_decode_format = msgspec.json.Decoder(_Format).decode
+_decode_kinds = msgspec.json.Decoder(_Kinds).decode
 
 
 def encode_entry(entry: Entry) -> bytes:
@@ -279,18 +291,21 @@ def decode_entry(data: bytes) -> Entry:
     """Raises `UnknownEntry` for a newer format or an unknown kind, `CorruptLog` for anything else."""
     try:
         entry = _decode(data)
-    except msgspec.DecodeError as error:
+    except _UNREADABLE as error:
         raise _explain(data, error) from error
     if entry.format != FORMAT:
         raise UnknownEntry(f"an entry of format {entry.format}; this version knows format {FORMAT}")
     return entry
 
 
-def _explain(data: bytes, error: msgspec.DecodeError) -> UnknownEntry | CorruptLog:
+def _explain(data: bytes, error: Exception) -> UnknownEntry | CorruptLog:
     try:
-        envelope = _peek(data)
-    except msgspec.DecodeError:
-        return CorruptLog(f"an entry does not decode: {error}")
-    if envelope.format > FORMAT or isinstance(error, msgspec.ValidationError):
-        return UnknownEntry(f"an entry of format {envelope.format} that this version does not know: {error}")
+        found = _decode_format(data).format
+        if found > FORMAT:
+            return UnknownEntry(f"an entry of format {found}; this version knows format {FORMAT}")
+        unknown = {event.kind for event in _decode_kinds(data).events} - KINDS - {""}
+        if unknown:
+            return UnknownEntry(f"an entry with events that this version does not know: {sorted(unknown)}")
+    except _UNREADABLE:
+        pass
     return CorruptLog(f"an entry does not decode: {error}")

@@ -16,7 +16,7 @@ ROOTS = ("input", "ctx", "saga")
 SAGA_FIELDS = ("id", "user", "tenant", "workflow")
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_STEP = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)|\[(\d+)\]|\[\"([^\"\\]*)\"\]|\['([^'\\]*)'\]")
+_STEP = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)|\[([0-9]{1,9})\]|\[\"([^\"\\]*)\"\]|\['([^'\\]*)'\]")
 
 
 class ExpressionError(Exception):
@@ -88,7 +88,7 @@ def walk(path: Path, value: Any) -> Any:
             value = value[step]
         elif isinstance(value, Mapping) and isinstance(step, str):
             if step not in value:
-                known = ", ".join(sorted(map(str, value))[:8]) or "nothing"
+                known = ", ".join(sorted(map(str, value))[:8])[:200] or "nothing"
                 raise ExpressionError(f"`{path.text}`: there is no `{step}`, only {known}")
             value = value[step]
         else:

@@ -68,6 +68,7 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
         invocation=before.invocation,
         invocations=before.invocations,
         revivals=before.revivals,
+        interrupted=before.interrupted,
         keys=before.keys,
         cancel=None,
         failure=None,
@@ -166,8 +167,10 @@ def _wait_opened(state: State, e: ev.WaitOpened) -> State:
 
 def _wait_closed(state: State, e: ev.WaitClosed) -> State:
     slot = slot_of(e.node, e.iteration)
+    wait = state.waits.get(slot, Wait())
     waits = {key: value for key, value in state.waits.items() if key != slot}
-    signals = tuple(signal for signal in state.signals if signal.key != e.by)
+    # By name too: somebody may have called the key of another signal "time".
+    signals = tuple(other for other in state.signals if (other.name, other.key) != (wait.signal, e.by))
     return _consume(state, e, e.output if e.keep else None, waits=waits, signals=signals)
 
 

@@ -36,11 +36,9 @@ def _canonical_text(text: str) -> str:
     if _MOMENT.fullmatch(text):
         try:
             moment = datetime.fromisoformat(text.upper())
-        except ValueError:
+            return (moment.astimezone(UTC) if moment.tzinfo else moment).isoformat()
+        except (ValueError, OverflowError):  # no such day, or none left at the end of the calendar
             return text
-        if moment.tzinfo is not None:
-            moment = moment.astimezone(UTC)
-        return moment.isoformat()
     return text
 
 

@@ -20,6 +20,7 @@ class Program:
         self.graph = graph
         self.nodes: dict[str, Node] = {node.name: node for node in graph.nodes}
         self.entry = tuple(node.name for node in graph.nodes if not node.before)
+        self.joins: dict[str, int] = {node.name: len(node.before) for node in graph.nodes}
         self.arguments: dict[str, Template] = {
             node.name: compile_template(node.arguments) for node in graph.nodes if node.kind != "wait"
         }

@@ -5,6 +5,9 @@ No transitions here (see fold.py) and no decisions (see decide.py). Values are r
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
+
 import msgspec
 
 from baton.core.events import CancelRequested, Failure, Parked, SagaEnded, Value
@@ -105,8 +108,12 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return sum(map(len, self.tokens.values()))
 
 
-def status_of(state: State) -> str:
-    """The status that the log implies; whatever else shows a status is a cache of this."""
+def status_of(state: State, joins: Mapping[str, int] | None = None) -> str:
+    """The status that the log implies; whatever else shows a status is a cache of this.
+
+    `joins` (see `Program.joins`) tells a join that still waits for an edge from one that is ready to
+    run. Without it such a join counts as running.
+    """
     if state.ended is not None:
         return state.ended.status
     if state.version == 0:
@@ -115,10 +122,14 @@ def status_of(state: State) -> str:
         return "running"
     if state.parked is not None:
         return "parked"
-    open_slots = len(state.waits) + len(state.children)
-    if open_slots and open_slots == len(state.tokens):
-        return "waiting"
-    return "running"
+    if not state.waits and not state.children:
+        return "running"
+    expected = joins or {}
+    for slot, arrived in state.tokens.items():
+        is_open = slot in state.waits or slot in state.children
+        if not is_open and len(arrived) >= expected.get(node_of(slot)[0], 0):
+            return "running"
+    return "waiting"
 
 
 def group_of(status: str) -> str:
@@ -128,15 +139,32 @@ def group_of(status: str) -> str:
     return "waiting" if status in WAITING else "open"
 
 
+class _Snapshot(msgspec.Struct, frozen=True):
+    """`shape` names the fields that the writer knew: one that was added or dropped since would be
+    read as its default, which is not what the log says.
+    """
+
+    shape: str
+    state: State
+
+
+_PARTS = (State, Value, Wait, Signal, Child, Segment, CancelRequested, Failure, Parked, SagaEnded)
+SHAPE = hashlib.sha256(
+    repr([(part.__name__, part.__struct_fields__) for part in _PARTS]).encode()
+).hexdigest()[:12]
+
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(State).decode
+_decode = msgspec.json.Decoder(_Snapshot).decode
 
 
 def encode_state(state: State) -> bytes:
     """A snapshot's bytes."""
-    return _encode(state)
+    return _encode(_Snapshot(SHAPE, state))
 
 
 def decode_state(data: bytes) -> State:
     """Raises `msgspec.DecodeError` for bytes that another version wrote; the log is then read instead."""
-    return _decode(data)
+    snapshot = _decode(data)
+    if snapshot.shape != SHAPE:
+        raise msgspec.DecodeError(f"a snapshot of shape {snapshot.shape}; this version knows {SHAPE}")
+    return snapshot.state

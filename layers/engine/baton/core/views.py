@@ -26,7 +26,7 @@ def saga_view(state: State, program: Program) -> dict[str, Any]:
         "id": state.saga,
         "workflow": state.workflow,
         "graph": state.graph,
-        "status": status_of(state),
+        "status": status_of(state, program.joins),
         "reason": _reason(state),
         "user": state.user,
         "version": state.version,
@@ -51,7 +51,7 @@ def _active(state: State, program: Program, slot: str) -> dict[str, Any]:
         what = "waiting"
     elif slot in state.children:
         what = "child"
-    elif len(state.tokens[slot]) >= len(program.nodes[node].before):
+    elif len(state.tokens[slot]) >= program.joins[node]:
         what = "ready"
     shown: dict[str, Any] = {"node": node, "iteration": list(iteration), "state": what}
     if slot in state.waits:

@@ -30,6 +30,7 @@ class Kill:
     request_id: str
     at_ms: int
     busy_ms: int
+    moment: str
 
 
 @dataclass(slots=True)
@@ -154,6 +155,11 @@ def reduce_invocation(raw: InvocationRecord) -> Invocation:
         wakes=wakes,
         changes=http.get("method", "POST") != "GET",
     )
+
+
+def request_of(invocation: str) -> str:
+    """The Lambda request id in the name under which a worker writes: `<request id>.<its own suffix>`."""
+    return invocation.partition(".")[0]
 
 
 def tally(values: Iterable[str]) -> dict[str, int]:

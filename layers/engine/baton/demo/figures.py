@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from baton.cli.text import epoch_ms
-from baton.demo.evidence import Course, Evidence, Kill, tally
+from baton.demo.evidence import Course, Evidence, Kill, request_of, tally
 from baton.demo.prices import Charge, Work, bill, per_million_steps
 
 WORKER = "WorkerFunction"
@@ -51,6 +51,7 @@ class Figures:
     revivals: int
     survivals: list[Survival]
     handovers_ms: list[int]
+    warm_handovers_ms: list[int]
     requests: int
     replays: int
     repeated: int
@@ -71,7 +72,7 @@ def compute(evidence: Evidence) -> Figures:
     logs = evidence.logs
     ours = [item for item in evidence.invocations if item.function == WORKER]
     steps = sum(1 for log in logs.values() for event in events_of(log) if event["kind"] in SETTLED)
-    handovers = [gap for log in logs.values() for gap in handovers_of(log)]
+    handovers = sorted(gap for log in logs.values() for gap in handovers_of(log))
     per_saga = [len(legs_of(log)) for saga, log in logs.items() if saga != evidence.course.cancelled]
     work = _work(evidence, steps, len(handovers))
     charges = bill(work)
@@ -92,7 +93,8 @@ def compute(evidence: Evidence) -> Figures:
         ),
         revivals=sum(event["kind"] == "revived" for log in logs.values() for event in events_of(log)),
         survivals=survivals_of(evidence.course, logs),
-        handovers_ms=sorted(handovers),
+        handovers_ms=[gap for gap, _ in handovers],
+        warm_handovers_ms=[gap for gap, cold in handovers if not cold],
         requests=_sum(evidence.books, "requests"),
         replays=_sum(evidence.books, "replays"),
         repeated=sum(_repeated(book) for book in evidence.books),
@@ -122,19 +124,19 @@ def legs_of(log: Sequence[Json]) -> list[list[Json]]:
     return legs
 
 
-def handovers_of(log: Sequence[Json]) -> Iterator[int]:
-    """Milliseconds from the last entry of one invocation to the first step of the next, per yield.
+def handovers_of(log: Sequence[Json]) -> Iterator[tuple[int, bool]]:
+    """For each yield: milliseconds from the last entry of one invocation to the first step of the next,
+    and whether that one began with a cold start.
 
     A revival is no hand-over: the invocation before it left nothing behind but its lease.
     """
-    legs = legs_of(log)
-    for before, after in pairwise(legs):
+    for before, after in pairwise(legs_of(log)):
         if any(event["kind"] == "revived" for event in events_of(after)):
             continue
         starts = [ms for event in events_of(after) if (ms := epoch_ms(event.get("started_at"))) is not None]
         last = epoch_ms(before[-1]["at"])
         if starts and last is not None:
-            yield min(starts) - last
+            yield min(starts) - last, bool(after[0].get("cold"))
 
 
 def survivals_of(course: Course, logs: Mapping[str, Sequence[Json]]) -> list[Survival]:
@@ -146,7 +148,7 @@ def survivals_of(course: Course, logs: Mapping[str, Sequence[Json]]) -> list[Sur
                 saga: (epoch_ms(event["at"]) or 0) - (epoch_ms(event["dead_until"]) or 0)
                 for saga, log in logs.items()
                 for event in events_of(log)
-                if event["kind"] == "revived" and event["dead"].startswith(kill.request_id + ".")
+                if event["kind"] == "revived" and request_of(event["dead"]) == kill.request_id
             },
         )
         for kill in course.kills

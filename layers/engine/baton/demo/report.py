@@ -49,7 +49,7 @@ def rows(figures: Figures) -> Iterator[tuple[str, str, str]]:
     made_of = f"{figures.entries} entries, those of starts, revivals and cancels included"
     yield "log writes per step", f"{figures.writes_per_step:.2f}", made_of
     p50, p95 = quantile(figures.handovers_ms, 0.50), quantile(figures.handovers_ms, 0.95)
-    yield "hand-over p50 / p95", f"{span(p50)} / {span(p95)}", "last entry of one to first step of the next"
+    yield "hand-over p50 / p95", f"{span(p50)} / {span(p95)}", _handovers(figures)
     yield "AWS per million steps", _money(figures.usd_per_million_steps), _bill(figures)
 
 
@@ -70,8 +70,8 @@ def _invocations(figures: Figures) -> str:
 def _books(figures: Figures) -> str:
     parts = [
         f"in the services' own books: {figures.effects} effects from {figures.requests} requests",
-        f"{figures.repeated} were asked again",
-        f"{figures.replays} of these for an effect, and got the answer without a second one",
+        f"{figures.repeated} were asked a second time",
+        f"{figures.replays} of these had been carried out, and were answered instead of repeated",
     ]
     return "; ".join(parts)
 
@@ -81,6 +81,15 @@ def _bill(figures: Figures) -> str:
         return "no steps"
     parts = (f"{_money(charge.usd / figures.steps * 1e6)} {charge.what}" for charge in figures.charges)
     return f"estimated for {prices.REGION}, prices of {prices.DATE}: {', '.join(parts)}"
+
+
+def _handovers(figures: Figures) -> str:
+    text = "from the last entry of one invocation to the first step of the next"
+    cold = len(figures.handovers_ms) - len(figures.warm_handovers_ms)
+    if not cold:
+        return text
+    warm_p95 = span(quantile(figures.warm_handovers_ms, 0.95))
+    return f"{text}; {cold} of {len(figures.handovers_ms)} into a cold start, p95 without these {warm_p95}"
 
 
 def _survivals(survivals: Sequence[Survival]) -> Iterator[tuple[str, str, str]]:
@@ -94,7 +103,7 @@ def _survivals(survivals: Sequence[Survival]) -> Iterator[tuple[str, str, str]]:
         yield (
             f"  process {survival.kill.pid}",
             " to ".join(ends) or "none",
-            f"from the end of the dead lease to the revival of {held}; killed {into} into its work",
+            f"from the end of the dead lease to the revival of {held}; killed {into} into its work, {survival.kill.moment}",
         )
 
 

@@ -6,6 +6,7 @@ Belongs here: what has to be started in which order and with which limits. Nothi
 from __future__ import annotations
 
 import asyncio
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,10 @@ from baton.local.template import load
 WORKER_TIMEOUT_S = 6
 WAKE_VISIBILITY_S = 8
 SCHEDULE_PERIOD_S = 5.0
+# Every process starts cold, and on two cores sixteen of them start one after the other: fewer workers
+# with more sagas each are sooner done, and the API gets no more of our requests at once than this.
+WORKERS = 6
+CONNECTIONS = 4
 TENANT, USER = "demo", "ada"
 
 
@@ -51,22 +56,29 @@ async def run_demo(options: Options, console: Console) -> bool:
         parameters = services.parameters | {
             "WorkerTimeout": str(WORKER_TIMEOUT_S),
             "WakeVisibility": str(WAKE_VISIBILITY_S),
+            "WorkerConcurrency": str(WORKERS),
         }
         local = LocalRun(options.root / TEMPLATE, parameters=parameters, schedule_period_s=SCHEDULE_PERIOD_S)
+        kept = False
         async with local:
             console.print(
                 f"Running at {local.url}: a worker has {WORKER_TIMEOUT_S} s and is killed then; "
                 f"an evening takes longer than that.",
                 style="dim",
             )
-            return await _with_everything(options, console, local, services)
+            kept = await _with_everything(options, console, local, services)
+    if kept:
+        shutil.rmtree(local.run_dir, ignore_errors=True)
+    else:
+        console.print(f"The logs of all functions are in {local.run_dir}.")
+    return kept
 
 
 async def _with_everything(options: Options, console: Console, local: LocalRun, services: Services) -> bool:
-    async with Api(Connection(local.url, local.token(USER, TENANT))) as api:
+    async with Api(Connection(local.url, local.token(USER, TENANT)), connections=CONNECTIONS) as api:
         steps = await _register(api, options.root)
         with Progress(console, steps) as screen:
-            scenario = Scenario(options.plan, api, local, screen, steps)
+            scenario = Scenario(options.plan, api, local, services.urls, screen, steps)
             course = await scenario.run()
         evidence = await collect(
             api,

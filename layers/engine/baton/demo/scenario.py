@@ -12,15 +12,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from baton.cli.client import Api
+from baton.cli.client import Api, get_json
 from baton.cli.text import span
 from baton.core.state import FINISHED
-from baton.demo.evidence import Course, Kill
+from baton.demo.evidence import Course, Kill, request_of
 from baton.local.records import ProcessInfo
 
 CITIES = ("Lisbon", "Porto", "Bergen", "Graz", "Ghent")
 TICK_S = 0.1
 LOOK_EVERY_TICKS = 10
+PATIENCE_TICKS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +59,12 @@ class Screen(Protocol):
 class Scenario:
     """One run. `course` says afterwards, or while it runs, what was done."""
 
-    def __init__(self, plan: Plan, api: Api, workers: Workers, screen: Screen, steps: int) -> None:
+    def __init__(
+        self, plan: Plan, api: Api, workers: Workers, services: Sequence[str], screen: Screen, steps: int
+    ) -> None:
         self._plan = plan
+        self._services = services
+        self._patience = PATIENCE_TICKS
         self._api = api
         self._workers = workers
         self._screen = screen
@@ -75,7 +80,7 @@ class Scenario:
         tick = 0
         while _now_ms() < course.asked_to_end_by_ms:
             if len(course.kills) < self._plan.kills:
-                self._kill_one()
+                await self._kill_one()
             if tick % LOOK_EVERY_TICKS == 0:
                 await self._look()
                 if all(saga["status"] in FINISHED for saga in self._latest.values()):
@@ -104,21 +109,57 @@ class Scenario:
         for saga, seen in zip(running, await asyncio.gather(*map(self._api.show, running)), strict=True):
             self._latest[saga] = seen
 
-    def _kill_one(self) -> None:
-        """SIGKILL a worker in mid-step. The second one waits until sagas are in their second leg."""
+    async def _kill_one(self) -> None:
+        """SIGKILL a worker at the worst moment: a service has acted for it, and it does not know yet.
+
+        The second kill waits until sagas are in their second invocation, so that both legs are hit. When
+        the worst moment cannot be caught for a while, any worker in the middle of its work will do.
+        """
         if self.course.kills and not any(int(s.get("invocations") or 0) > 1 for s in self._latest.values()):
             return
-        now = _now_ms()
-        struck = {kill.pid for kill in self.course.kills}
-        for process in self._workers.processes("WorkerFunction"):
-            if not process.busy or process.busy_since is None or process.pid in struck:
-                continue
-            busy_ms = now - process.busy_since
-            if self._plan.kill_after_s * 1000 <= busy_ms <= self._plan.kill_before_s * 1000:
-                self._workers.kill(process.pid)
-                self.course.kills.append(Kill(process.pid, process.request_id, now, busy_ms))
-                self._screen.say(f"kill -9 {process.pid}: a worker, {span(busy_ms)} into its work")
+        prey = self._at_work()
+        if not prey:
+            return
+        for effect in await self._unanswered():
+            saga = str(effect["identity"].get("reference"))
+            request_id = await self._holder(saga)
+            if request_id in prey:
+                self._kill(prey[request_id], f"when a {effect['kind']} was done and not yet known")
                 return
+        self._patience -= 1
+        if self._patience <= 0:
+            self._kill(next(iter(prey.values())), "in the middle of its work")
+
+    def _kill(self, process: ProcessInfo, moment: str) -> None:
+        if all(process.request_id != now.request_id for now in self._at_work().values()):
+            return  # it ended while we looked
+        self._workers.kill(process.pid)
+        now = _now_ms()
+        busy_ms = now - (process.busy_since or now)
+        self.course.kills.append(Kill(process.pid, process.request_id, now, busy_ms, moment))
+        self._screen.say(f"kill -9 {process.pid}: a worker, {span(busy_ms)} into its work, {moment}")
+
+    def _at_work(self) -> dict[str, ProcessInfo]:
+        """The workers that may be killed now, by the invocation they are busy with."""
+        now = _now_ms()
+        least, most = self._plan.kill_after_s * 1000, self._plan.kill_before_s * 1000
+        struck = {kill.pid for kill in self.course.kills}
+        return {
+            process.request_id: process
+            for process in self._workers.processes("WorkerFunction")
+            if process.busy and process.busy_since is not None and process.pid not in struck
+            and least <= now - process.busy_since <= most
+        }  # fmt: skip
+
+    async def _unanswered(self) -> list[dict[str, Any]]:
+        """What the services have done at this moment without having said so."""
+        books = await asyncio.gather(*(get_json(f"{url}/books/unanswered") for url in self._services))
+        return [effect for book in books for effect in book["effects"]]
+
+    async def _holder(self, saga: str) -> str:
+        """The Lambda request that wrote last into a saga's log."""
+        entries = [entry async for entry in self._api.events(saga) if entry["epoch"]]
+        return request_of(str(entries[-1]["invocation"])) if entries else ""
 
     async def _cancel_one(self) -> None:
         """Cancel the first saga that is well under way, with time for its running steps to finish."""

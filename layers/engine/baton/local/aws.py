@@ -26,6 +26,16 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+@functools.cache
+def _session() -> boto3.Session:
+    """One for all runs of a program: it keeps the service descriptions, which take long to read."""
+    return boto3.Session(
+        aws_access_key_id=CREDENTIALS["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
+        region_name=REGION,
+    )
+
+
 class Aws:
     """The clients, and `call`, which runs one of their methods without holding up the event loop."""
 
@@ -35,11 +45,6 @@ class Aws:
     s3: S3Client
 
     def __init__(self, endpoint: str) -> None:
-        session = boto3.Session(
-            aws_access_key_id=CREDENTIALS["AWS_ACCESS_KEY_ID"],
-            aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
-            region_name=REGION,
-        )
         config = Config(
             retries={"total_max_attempts": 1},
             connect_timeout=2,
@@ -47,7 +52,7 @@ class Aws:
             max_pool_connections=64,
             proxies={},  # a proxy of the surrounding shell must not be asked about loopback
         )
-        client: Any = functools.partial(session.client, endpoint_url=endpoint, config=config)
+        client: Any = functools.partial(_session().client, endpoint_url=endpoint, config=config)
         self.dynamodb = client("dynamodb")
         self.streams = client("dynamodbstreams")
         self.sqs = client("sqs")

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from baton.local.aws import Aws
+from baton.local.declared import Function, StreamSource
 from baton.local.lambdas import RESPONSE_CONTEXT, request_context, timestamp
-from baton.local.stack import Function, StreamSource
 from baton.local.stream_batch import Condition, SetAside
 from baton.local.stream_record import Record, created_at, sequence_of
 

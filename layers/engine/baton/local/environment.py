@@ -10,8 +10,8 @@ import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from baton.local.declared import Function
 from baton.local.ministack import CREDENTIALS, REGION
-from baton.local.stack import Function
 
 
 def aws_environment(endpoint: str, lambda_endpoint: str) -> dict[str, str]:
@@ -32,7 +32,8 @@ def of_process(function: Function, aws: Mapping[str, str], extra: Mapping[str, s
         "PATH": os.environ.get("PATH", os.defpath),
         "LANG": "C.UTF-8",
         "TZ": ":UTC",
-        "PYTHONPATH": os.pathsep.join(map(str, function.layers)),
+        # On Lambda a later layer overwrites the files of an earlier one; here the first one found wins.
+        "PYTHONPATH": os.pathsep.join(map(str, reversed(function.layers))),
         **aws,
         "AWS_EXECUTION_ENV": f"AWS_Lambda_{function.runtime}",
         "AWS_LAMBDA_FUNCTION_NAME": function.name,

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from baton.local.aws import Aws
+from baton.local.declared import Function
 from baton.local.pool import Pool, Throttled
 from baton.local.problems import LocalRunError, nearest
+from baton.local.process import Children
 from baton.local.records import InvocationRecord, Trigger
 from baton.local.sandbox import Result
-from baton.local.stack import Function
 from baton.local.tasks import Tasks
 
 log = logging.getLogger("baton.local")
@@ -33,6 +34,7 @@ class Lambdas:
     def __init__(
         self,
         functions: Mapping[str, Function],
+        children: Children,
         *,
         aws: Aws,
         environment: Mapping[str, str],
@@ -48,6 +50,7 @@ class Lambdas:
         self.pools = {
             logical_id: Pool(
                 function,
+                children,
                 limit=limit,
                 aws=environment,
                 variables=variables,

@@ -2,6 +2,7 @@
 
 Run as a script (`python -P lifeline.py PARENT_PID MODULE [ARGUMENT …]`), standard library only. It is a
 script of its own because code between fork and exec (`preexec_fn`) is not safe in a parent with threads.
+Only Linux has such a tie; what the children themselves start, and other systems, are left to guard.py.
 """
 
 from __future__ import annotations
@@ -11,8 +12,6 @@ import os
 import runpy
 import signal
 import sys
-import threading
-import time
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
@@ -22,17 +21,8 @@ def _die_with(parent: int) -> None:
     """SIGKILL this process when its parent ends, however that happens."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    else:
-        threading.Thread(target=_watch, args=(parent,), daemon=True).start()
     if os.getppid() != parent:  # it died before the line above took effect
         os._exit(1)
-
-
-def _watch(parent: int) -> None:
-    """Where there is no prctl: look once a second, and take the process group along."""
-    while os.getppid() == parent:
-        time.sleep(1)
-    os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
 def main(arguments: list[str]) -> None:

@@ -6,14 +6,14 @@ What is created in it is decided elsewhere (see provision.py).
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
+import shutil
 import socket
 import urllib.request
 from pathlib import Path
 
 from baton.local.problems import LocalRunError, tail
-from baton.local.process import kill_group, start_module
+from baton.local.process import Children
 
 ACCOUNT = "000000000000"
 REGION = "us-east-1"
@@ -32,7 +32,8 @@ def free_port() -> int:
 class MiniStack:
     """Starts and stops the process; `endpoint` is valid once `start` has returned."""
 
-    def __init__(self, run_dir: Path) -> None:
+    def __init__(self, run_dir: Path, children: Children) -> None:
+        self._children = children
         self.endpoint = ""
         self.log = run_dir / "logs" / "ministack.log"
         self._folder = run_dir / "ministack"
@@ -47,7 +48,7 @@ class MiniStack:
 
     async def _start_on(self, port: int) -> bool:
         with self.log.open("ab", buffering=0) as log:
-            process = self._process = await start_module(
+            process = self._process = await self._children.start(
                 "ministack", environment=self._environment(port), folder=self._folder, log=log
             )
         self.endpoint = f"http://127.0.0.1:{port}"
@@ -86,9 +87,10 @@ class MiniStack:
     async def stop(self) -> None:
         process, self._process = self._process, None
         if process is not None:
-            kill_group(process.pid)
-            with contextlib.suppress(ProcessLookupError):
-                await process.wait()
+            self._children.kill(process.pid)
+            await process.wait()
+            self._children.ended(process.pid)
+            shutil.rmtree(self._folder, ignore_errors=True)  # nothing in it is of use to anybody
 
 
 def _healthy(endpoint: str) -> bool:

@@ -13,11 +13,12 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from baton.local.declared import Function
 from baton.local.environment import of_process
 from baton.local.problems import LocalRunError, tail
+from baton.local.process import Children
 from baton.local.records import InvocationRecord, ProcessInfo, Trigger
 from baton.local.sandbox import Invocation, Result, Sandbox
-from baton.local.stack import Function
 from baton.local.tasks import Tasks, settled
 
 
@@ -29,6 +30,7 @@ class Pool:
     def __init__(
         self,
         function: Function,
+        children: Children,
         *,
         limit: int,
         aws: Mapping[str, str],
@@ -39,6 +41,7 @@ class Pool:
         self.function = function
         self.limit = limit if function.reserved is None else min(limit, function.reserved)
         self.log = log
+        self._children = children
         self._aws, self._variables, self._record = aws, variables, record
         # Appending from several processes: each write lands at the end, whole lines stay whole.
         self._log = log.open("ab", buffering=0)
@@ -111,7 +114,12 @@ class Pool:
 
     def _start(self) -> Sandbox:
         sandbox = Sandbox(
-            self.function, self._log, idle=self._on_idle, ended=self._on_end, record=self._record
+            self.function,
+            self._log,
+            self._children,
+            idle=self._on_idle,
+            ended=self._on_end,
+            record=self._record,
         )
         self._sandboxes.append(sandbox)
         environment = of_process(self.function, self._aws, self._variables)

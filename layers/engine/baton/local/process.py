@@ -1,6 +1,6 @@
-"""Starting and ending child processes: each in a session of its own, its output in a log file.
+"""Child processes: each in a session of its own, its output in a log file, none outliving the run.
 
-What the processes are for is not known here (see pool.py and ministack.py).
+What the processes are for is not known here (see sandbox.py and ministack.py).
 """
 
 from __future__ import annotations
@@ -14,38 +14,73 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
 
+_GUARD = str(Path(__file__).with_name("guard.py"))
 _LIFELINE = str(Path(__file__).with_name("lifeline.py"))
 
 
-async def start_module(
-    module: str, *arguments: str, environment: Mapping[str, str], folder: Path, log: BinaryIO
-) -> asyncio.subprocess.Process:
-    """`python -m module arguments` in `folder`, with exactly this environment.
+class Children:
+    """All child processes of one run. `open` comes first, `close` last."""
 
-    The parent that the child dies with is the calling *thread*, so this has to be called on the thread
-    of the event loop, never in an executor (prctl(2), PR_SET_PDEATHSIG).
-    """
-    return await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-P",
-        _LIFELINE,
-        str(os.getpid()),
-        module,
-        *arguments,
-        env=dict(environment),
-        cwd=folder,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=log,
-        stderr=asyncio.subprocess.STDOUT,
-        start_new_session=True,
-    )
+    def __init__(self) -> None:
+        self._guard: asyncio.subprocess.Process | None = None
 
+    async def open(self) -> None:
+        self._guard = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-I",
+            "-S",
+            _GUARD,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C at the terminal is not meant for it
+        )
 
-def kill_group(pid: int) -> None:
-    """SIGKILL the process and everything it started (it leads its group). Gone already is fine."""
-    # macOS answers EPERM, not ESRCH, for a group of which only a zombie is left.
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
+    async def start(
+        self, module: str, *arguments: str, environment: Mapping[str, str], folder: Path, log: BinaryIO
+    ) -> asyncio.subprocess.Process:
+        """`python -m module arguments` in `folder`, with exactly this environment.
+
+        On Linux the child dies with the *thread* that called this (prctl(2), PR_SET_PDEATHSIG): that is
+        the event loop's, and must never be one of an executor.
+        """
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",
+            _LIFELINE,
+            str(os.getpid()),
+            module,
+            *arguments,
+            env=dict(environment),
+            cwd=folder,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=log,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self._tell(f"+{process.pid}")
+        return process
+
+    def kill(self, pid: int) -> None:
+        """SIGKILL to a child and everything it started (it leads their group). Gone already is fine."""
+        # macOS answers EPERM, not ESRCH, for a group of which only a zombie is left.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+
+    def ended(self, pid: int) -> None:
+        """To be called when a child has ended: ends what it had started, and forgets it."""
+        self.kill(pid)
+        self._tell(f"-{pid}")
+
+    async def close(self) -> None:
+        """Kills what is left; waits for the guard only."""
+        if self._guard is not None:
+            if self._guard.stdin is not None:
+                self._guard.stdin.close()
+            await self._guard.wait()
+
+    def _tell(self, line: str) -> None:
+        if self._guard is not None and self._guard.stdin is not None:
+            self._guard.stdin.write(f"{line}\n".encode())
 
 
 def peak_memory_mb(pid: int) -> int:

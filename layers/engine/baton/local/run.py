@@ -31,6 +31,7 @@ from baton.local.lambdas import Lambdas
 from baton.local.ministack import MiniStack
 from baton.local.parameters import check_rules, effective
 from baton.local.problems import LocalRunError
+from baton.local.process import Children
 from baton.local.provision import provision
 from baton.local.records import InvocationRecord, ProcessInfo
 from baton.local.resolve import Resolver
@@ -164,7 +165,10 @@ class LocalRun:
         issuer_url = servers.address(control)
         self.url = servers.address(api)
 
-        ministack = MiniStack(self.run_dir)
+        children = Children()
+        stack.push_async_callback(children.close)
+        await children.open()
+        ministack = MiniStack(self.run_dir, children)
         stack.push_async_callback(ministack.stop)
         loading = asyncio.create_task(asyncio.to_thread(self._load, issuer_url))
         try:
@@ -192,6 +196,7 @@ class LocalRun:
         self.aws_environment = aws_environment(self.endpoint, servers.address(control))
         self._lambdas = Lambdas(
             declared.functions,
+            children,
             aws=aws,
             environment=self.aws_environment,
             variables=self._variables,
@@ -278,13 +283,20 @@ def _log_file(path: Path) -> Iterator[None]:
         handler.close()
 
 
+def _interrupt(*_: object) -> None:
+    if callable(signal.getsignal(signal.SIGINT)):
+        signal.raise_signal(signal.SIGINT)  # asyncio.run makes a cancellation of it
+    else:
+        raise KeyboardInterrupt  # a shell starts background jobs with SIGINT ignored
+
+
 @contextlib.contextmanager
 def _terminate_like_interrupt() -> Iterator[None]:
     """SIGTERM does what Ctrl-C does, so that both stop every process in order."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         yield
     finally:

@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-from baton.local.process import kill_group, peak_memory_mb, start_module
+from baton.local.declared import Function
+from baton.local.process import Children, peak_memory_mb
 from baton.local.records import InvocationRecord, Outcome, ProcessInfo, Trigger
 from baton.local.runtime_api import Work, listen
-from baton.local.stack import Function
 
 # Lambda allows 10 s before it starts over. This machine may be slower, and there is no second chance here.
 INIT_LIMIT_S = 30.0
@@ -59,6 +59,7 @@ class Sandbox:
         self,
         function: Function,
         log: BinaryIO,
+        children: Children,
         *,
         idle: Callable[[Sandbox], None],
         ended: Callable[[Sandbox], None],
@@ -70,7 +71,7 @@ class Sandbox:
         self.init_error: bytes = b""
         self.current: Invocation | None = None
         self.waiting = False
-        self._log = log
+        self._log, self._children = log, children
         self._idle, self._ended, self._record = idle, ended, record
         self._next: asyncio.Future[Work] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -87,7 +88,7 @@ class Sandbox:
         """Starts the process and returns when it has ended."""
         try:
             self._server, address = await listen(self)
-            self._process = await start_module(
+            self._process = await self._children.start(
                 "awslambdaric",
                 self.function.handler,
                 environment={**environment, "AWS_LAMBDA_RUNTIME_API": address},
@@ -98,7 +99,8 @@ class Sandbox:
             status = await self._process.wait()
             self._on_exit(status)
         finally:
-            self.kill()
+            if self._process is not None:
+                self._children.ended(self._process.pid)
             self._stop_timer()
             if self._server is not None:
                 self._server.close()
@@ -110,7 +112,7 @@ class Sandbox:
     def kill(self) -> None:
         """SIGKILL to the process and all that it started."""
         if self._process is not None:
-            kill_group(self._process.pid)
+            self._children.kill(self._process.pid)
 
     @property
     def pid(self) -> int:
@@ -216,12 +218,10 @@ class Sandbox:
         if work is None:
             return
         message = f"RequestId: {work.request_id} Error: {self._how_it_ended(status)}"
-        if self._timed_out:
-            outcome, error = "timeout", "Sandbox.Timedout"
-        else:
-            outcome, error = ("killed" if status < 0 else "error"), "Runtime.ExitError"
+        outcome: Outcome = "timeout" if self._timed_out else "killed" if status < 0 else "error"
+        error = "Sandbox.Timedout" if self._timed_out else "Runtime.ExitError"
         self._write(f"{message}\n")
-        self._settle(work.request_id, outcome, _error(error, message))  # type: ignore[arg-type]  # a literal
+        self._settle(work.request_id, outcome, _error(error, message))
 
     def _how_it_ended(self, status: int) -> str:
         if self._timed_out and self.current is None:

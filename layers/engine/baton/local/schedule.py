@@ -16,11 +16,11 @@ from typing import Any
 from baton.local.asl import Interpreter, TaskFailed
 from baton.local.asl_check import functions_of
 from baton.local.asl_paths import AslProblem
+from baton.local.declared import Schedule, StateMachine
 from baton.local.lambdas import Lambdas
 from baton.local.pool import Throttled
 from baton.local.problems import LocalRunError, TemplateProblem
 from baton.local.records import Trigger
-from baton.local.stack import Schedule, StateMachine
 from baton.local.tasks import Tasks
 
 log = logging.getLogger("baton.local")

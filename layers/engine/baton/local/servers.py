@@ -63,8 +63,8 @@ class HttpServer:
 
     async def start(self) -> None:
         self._task = asyncio.create_task(self._server.serve(sockets=[self._listener]))
-        while not self._server.started and not self._task.done():
-            await asyncio.sleep(0.005)  # noqa: ASYNC110  # uvicorn only sets a flag
+        while not self._server.started and not self._task.done():  # noqa: ASYNC110  # uvicorn sets a flag
+            await asyncio.sleep(0.005)
         if self._task.done():
             await self._task
 

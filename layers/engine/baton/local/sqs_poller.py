@@ -17,10 +17,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from baton.local.aws import Aws
 from baton.local.batch import failed_items
+from baton.local.declared import QueueSource
 from baton.local.lambdas import Lambdas
 from baton.local.ministack import REGION
 from baton.local.pool import Throttled
-from baton.local.stack import QueueSource
 from baton.local.tasks import Tasks
 
 log = logging.getLogger("baton.local")
@@ -58,7 +58,7 @@ class SqsPoller:
                     if not messages:
                         self._slots.release()
                 if messages:
-                    work = self._batches.start(self._work(messages))
+                    work = self._batches.add(self._work(messages))
                     work.add_done_callback(lambda _: self._slots.release())
         finally:
             self._batches.cancel()

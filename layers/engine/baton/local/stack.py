@@ -1,7 +1,7 @@
-"""What the template declares, as the local run needs it: functions, event sources, schedules, state machines.
+"""Reads functions, event sources, schedules and state machines out of the resolved template.
 
-Values only; a property that changes what a function would see and is not known here is refused loudly.
-The HTTP API has a file of its own (see http_api.py).
+A property that changes what a function would see and is not known here is refused loudly, with its place.
+What comes out is in declared.py; the HTTP API has a file of its own (see http_api.py).
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from baton.local.declared import Function, QueueSource, Schedule, StateMachine, StreamSource
 from baton.local.filter_pattern import Filters, InvalidPattern
 from baton.local.problems import TemplateProblem, nearest
 from baton.local.resolve import Resolver, text
@@ -21,76 +21,6 @@ from baton.local.template import Template
 _RATE = re.compile(r"rate\(\s*(\d+)\s+(minute|hour|day)s?\s*\)")
 _SECONDS = {"minute": 60, "hour": 3600, "day": 86400}
 _PARTIAL = "ReportBatchItemFailures"
-
-
-@dataclass(frozen=True)
-class Function:
-    """`reserved` is the reserved concurrency; `retries` and `event_age_s` are for `Event` invocations."""
-
-    logical_id: str
-    name: str
-    arn: str
-    handler: str
-    code: Path
-    layers: tuple[Path, ...]
-    timeout_s: int
-    memory_mb: int
-    runtime: str
-    environment: Mapping[str, str]
-    reserved: int | None = None
-    retries: int = 2
-    event_age_s: int = 6 * 3600
-    on_failure_url: str = ""
-
-
-@dataclass(frozen=True)
-class QueueSource:
-    """An event source mapping of an SQS queue. `concurrency` None: as many as there are processes."""
-
-    logical_id: str
-    function: str
-    arn: str
-    url: str
-    batch_size: int
-    window_s: float
-    partial: bool
-    concurrency: int | None
-    filters: Filters
-
-
-@dataclass(frozen=True)
-class StreamSource:
-    """An event source mapping of a DynamoDB stream. `retries` and `max_age_s` None: without end."""
-
-    logical_id: str
-    function: str
-    arn: str
-    batch_size: int
-    window_s: float
-    partial: bool
-    start: str
-    bisect: bool
-    parallel: int
-    retries: int | None
-    max_age_s: float | None
-    on_failure_url: str
-    filters: Filters
-
-
-@dataclass(frozen=True)
-class StateMachine:
-    logical_id: str
-    arn: str
-    definition: Mapping[str, Any]
-    express: bool
-
-
-@dataclass(frozen=True)
-class Schedule:
-    logical_id: str
-    period_s: float
-    target_arn: str
-    payload: Any
 
 
 class Stack:
@@ -161,6 +91,8 @@ class Stack:
         if logging.get("LogFormat") == "JSON":
             environment["AWS_LAMBDA_LOG_FORMAT"] = "JSON"
             environment["AWS_LAMBDA_LOG_LEVEL"] = text(logging.get("ApplicationLogLevel", "INFO"))
+        if logging.get("LogGroup"):
+            environment["AWS_LAMBDA_LOG_GROUP_NAME"] = text(logging["LogGroup"])
         reserved = properties.get("ReservedConcurrentExecutions")
         return Function(
             logical_id=logical_id,
@@ -253,6 +185,8 @@ class Stack:
             raise TemplateProblem(
                 logical_id, "BatchSize above 10 needs MaximumBatchingWindowInSeconds of 1 or more"
             )
+        if arn.endswith(".fifo"):
+            raise TemplateProblem(logical_id, "FIFO queues are not polled locally")
         concurrency = (properties.get("ScalingConfig") or {}).get("MaximumConcurrency")
         if concurrency is not None and not 2 <= int(concurrency) <= 1000:
             raise TemplateProblem(logical_id, "MaximumConcurrency must be from 2 to 1000")

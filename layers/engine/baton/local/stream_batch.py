@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal
 
 from baton.local.batch import failed_items
+from baton.local.declared import StreamSource
 from baton.local.pool import Throttled
 from baton.local.sandbox import Result
-from baton.local.stack import StreamSource
 from baton.local.stream_record import Record, created_at, sequence_of
 
 log = logging.getLogger("baton.local")

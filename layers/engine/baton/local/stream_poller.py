@@ -13,7 +13,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from baton.local.aws import Aws
-from baton.local.stack import StreamSource
+from baton.local.declared import StreamSource
 from baton.local.stream_batch import BatchRunner
 from baton.local.stream_record import Record, event_record, partition_of
 from baton.local.tasks import Tasks
@@ -46,7 +46,7 @@ class StreamPoller:
                     if shard_id not in self._shards:
                         parent = self._shards.get(shard.get("ParentShardId", ""))
                         reading = self._read_shard(shard_id, start, parent)
-                        self._shards[shard_id] = self._tasks.start(reading)
+                        self._shards[shard_id] = self._tasks.add(reading)
                 start = "TRIM_HORIZON"  # shards that appear later are read from their beginning
                 await asyncio.sleep(_LOOK_FOR_SHARDS_S)
         finally:

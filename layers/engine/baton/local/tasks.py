@@ -20,7 +20,12 @@ class Tasks:
         self._what = what
         self._running: set[asyncio.Task[Any]] = set()
 
-    def start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    def start(self, work: Coroutine[Any, Any, Any]) -> None:
+        """For work that nobody waits for."""
+        _ = self.add(work)
+
+    def add(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """For work that somebody does."""
         task = asyncio.create_task(work)
         self._running.add(task)
         task.add_done_callback(self._done)

@@ -9,6 +9,7 @@ import importlib
 import inspect
 import re
 import typing
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -114,7 +115,7 @@ def tool(
 def _make(function: Callable[..., Any], name: str, version: str, effect: str, timeout_ms: int) -> Tool:
     try:
         hints = typing.get_type_hints(function, include_extras=True)
-    except NameError as error:
+    except (NameError, SyntaxError, TypeError) as error:
         raise ToolError(f"tool `{name}`: a type hint cannot be resolved: {error}") from error
     fields: dict[str, Any] = {}
     context = ""
@@ -123,7 +124,11 @@ def _make(function: Callable[..., Any], name: str, version: str, effect: str, ti
             raise ToolError(f"tool `{name}`: parameter `{parameter.name}` must be an ordinary named one")
         if parameter.name not in hints:
             raise ToolError(f"tool `{name}`: parameter `{parameter.name}` has no type hint")
+        if parameter.name.startswith("_") or parameter.name == "model_config":
+            raise ToolError(f"tool `{name}`: `{parameter.name}` cannot be the name of a parameter")
         if hints[parameter.name] is StepContext:
+            if context:
+                raise ToolError(f"tool `{name}`: `{context}` and `{parameter.name}` both ask for the context")
             context = parameter.name
             continue
         default = ... if parameter.default is parameter.empty else parameter.default
@@ -131,7 +136,11 @@ def _make(function: Callable[..., Any], name: str, version: str, effect: str, ti
     if "return" not in hints:
         raise ToolError(f"tool `{name}` has no return type hint (write `-> None` if it returns nothing)")
     try:
-        parameters = create_model(f"{name} parameters", __config__=ConfigDict(extra="forbid"), **fields)
+        with warnings.catch_warnings():
+            # A parameter may well be called `json` or `copy`; that pydantic's models have more attributes
+            # of these names does not matter here.
+            warnings.filterwarnings("ignore", "Field name .* shadows an attribute", UserWarning)
+            parameters = create_model(f"{name} parameters", __config__=ConfigDict(extra="forbid"), **fields)
         result = TypeAdapter(hints["return"])
         spec = ToolSpec(
             name=name,

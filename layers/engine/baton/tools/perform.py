@@ -7,8 +7,10 @@ return in time is abandoned: its result is dropped.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from pydantic import ValidationError
@@ -37,27 +39,47 @@ class ToolPerformer:
         call = _bind(found, arguments, context)
         try:
             value = await self._call(found, call)
-        except StepFailure:
-            raise
-        except Exception as error:  # whatever a tool raises is the step's failure, never the engine's
-            raise StepFailure("tool_error", f"{type(error).__name__}: {error}") from error
-        try:
-            return found.result.dump_python(found.result.validate_python(value), mode="json")
-        except ValidationError as error:
-            raise StepFailure(
-                "result_invalid", f"`{tool}` returned what its hints do not allow: {_first(error)}"
-            ) from error
-        except ValueError as error:
-            raise StepFailure(
-                "result_invalid", f"`{tool}` returned what JSON cannot hold: {error}"
-            ) from error
+        except StepFailure as error:
+            raise StepFailure(_text(error.code), _text(error.message)) from error
+        except (Exception, SystemExit) as error:  # whatever a tool raises is the step's failure, never ours
+            raise StepFailure("tool_error", _text(f"{type(error).__name__}: {error}")) from error
+        return _plain(found, value)
 
     async def _call(self, tool: Tool, call: Mapping[str, Any]) -> Any:
         if tool.is_async:
             return await tool.function(**call)
         if self._threads is None:
             self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="tool")
-        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: tool.function(**call))
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, partial(_call_plain, tool.function, call))
+
+
+def _call_plain(function: Callable[..., Any], call: Mapping[str, Any]) -> Any:
+    try:
+        return function(**call)
+    except StopIteration as error:  # no future can hold it: the step would hang until its timeout
+        raise RuntimeError(f"the tool raised StopIteration: {error}") from error
+
+
+def _plain(tool: Tool, value: Any) -> Any:
+    """The value as JSON types. What the log would change without a word (NaN) or choke on is refused."""
+    try:
+        valid = tool.result.validate_python(value)
+        json.dumps(tool.result.dump_python(valid), allow_nan=False, default=str, skipkeys=True)
+        result = tool.result.dump_python(valid, mode="json")
+        json.dumps(result, ensure_ascii=False).encode()
+    except ValidationError as error:
+        text = f"`{tool.spec.name}` returned what its hints do not allow: {_first(error)}"
+        raise StepFailure("result_invalid", text) from error
+    except Exception as error:  # a type's own code runs in there
+        text = _text(f"`{tool.spec.name}` returned what JSON cannot hold: {error}")
+        raise StepFailure("result_invalid", text) from error
+    return result
+
+
+def _text(text: str) -> str:
+    """Text that UTF-8 can hold: messages quote whatever the outside sent."""
+    return text.encode(errors="replace").decode()
 
 
 def _bind(tool: Tool, arguments: Mapping[str, Any], context: StepContext) -> dict[str, Any]:
@@ -65,6 +87,8 @@ def _bind(tool: Tool, arguments: Mapping[str, Any], context: StepContext) -> dic
         model = tool.parameters.model_validate(dict(arguments))
     except ValidationError as error:
         raise StepFailure("input_invalid", f"`{tool.spec.name}`: {_first(error)}") from error
+    except Exception as error:  # a type's own code runs in there
+        raise StepFailure("input_invalid", _text(f"`{tool.spec.name}`: {error}")) from error
     call = {name: getattr(model, name) for name in tool.parameters.model_fields}
     if tool.context:
         call[tool.context] = context

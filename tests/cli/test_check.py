@@ -1,0 +1,121 @@
+"""`baton check`: all problems of a document at once, without any API."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from baton.cli.app import documents, load_app
+from tests.cli.conftest import Baton, FakeApi
+
+GOOD = """\
+name: small
+nodes:
+  quote: {tool: delivery.quote, with: {city: Lisbon, items: [cake], at: "2026-12-24T19:30:00Z"}}
+"""
+BAD = """\
+name: small
+nodes:
+  quote:
+    tool: delivery.qoute
+  order:
+    tool: delivery.order
+    after: qoute
+"""
+
+
+@pytest.fixture
+def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A project with an application package of its own, `evenings`."""
+    package = tmp_path / "layers" / "app" / "evenings"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text('"""Nothing."""\n')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield package
+    sys.modules.pop("evenings", None)
+
+
+def write(directory: Path, name: str, text: str) -> str:
+    path = directory / name
+    path.write_text(text)
+    return str(path)
+
+
+def test_a_good_document_is_ok(baton: Baton, api: FakeApi, tmp_path: Path) -> None:
+    file = write(tmp_path, "small.yaml", GOOD)
+    result = baton("check", file)
+    assert (result.exit_code, result.stdout) == (0, f"{file}: ok, small with 1 node\n")
+    assert api.asked == []
+
+
+def test_all_problems_are_listed_with_place_path_and_suggestion(baton: Baton, tmp_path: Path) -> None:
+    file = write(tmp_path, "bad.yaml", BAD)
+    result = baton("check", file)
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith(f"{file}:4:11  /nodes/quote/tool  there is no tool `delivery.qoute`")
+    assert "did you mean `delivery.quote`?" in lines[0]
+    assert {line.split()[1] for line in lines} >= {"/nodes/order", "/nodes/order/after"}
+    assert result.stderr.endswith(" problems in 1 file\n")
+
+
+def test_text_that_is_no_document_has_line_and_column(baton: Baton, tmp_path: Path) -> None:
+    file = write(tmp_path, "broken.yaml", "name: [\n")
+    result = baton("check", file)
+    assert result.exit_code == 1
+    assert result.stdout.startswith(f"{file}:2:1  ")
+
+
+def test_several_files_are_checked_in_one_go(baton: Baton, tmp_path: Path) -> None:
+    good, bad = write(tmp_path, "good.yaml", GOOD), write(tmp_path, "bad.yaml", BAD)
+    result = baton("check", good, bad)
+    assert (result.exit_code, f"{good}: ok" in result.stdout) == (1, True)
+    assert "in 2 files" in result.stderr
+
+
+def test_programs_get_every_problem(baton: Baton, tmp_path: Path) -> None:
+    result = baton("check", "--json", write(tmp_path, "good.yaml", GOOD), write(tmp_path, "bad.yaml", BAD))
+    good, bad = json.loads(result.stdout)
+    assert (result.exit_code, good["problems"], good["nodes"]) == (1, [], 1)
+    assert bad["problems"][0]["path"] == "/nodes/quote/tool"
+    assert (bad["problems"][0]["line"], bad["problems"][0]["column"]) == (4, 11)
+
+
+def test_a_file_that_is_not_there_is_a_wrong_command_line(baton: Baton) -> None:
+    result = baton("check", "no-such.yaml")
+    assert (result.exit_code, "no-such.yaml" in result.stderr) == (2, True)
+
+
+def test_an_application_that_is_not_there_is_named(baton: Baton, tmp_path: Path) -> None:
+    result = baton("check", "--app", "no_such_app", write(tmp_path, "good.yaml", GOOD))
+    assert (result.exit_code, "there is no module 'no_such_app'" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("import no_such_library\n", "evenings does not import: No module named 'no_such_library'"),
+        ("1 / 0\n", "evenings does not import: ZeroDivisionError: division by zero"),
+        ("def (\n", "evenings does not import: SyntaxError"),
+    ],
+)
+def test_an_application_that_does_not_import_says_why(baton: Baton, app: Path, text: str, said: str) -> None:
+    (app / "__init__.py").write_text(text)
+    result = baton("check", "--app", "evenings", write(app, "good.yaml", GOOD))
+    assert (result.exit_code, said in result.stderr) == (2, True)
+
+
+def test_the_application_of_the_environment_is_used(baton: Baton, app: Path) -> None:
+    result = baton("check", write(app, "good.yaml", GOOD), env={"BATON_APP": "evenings"})
+    assert (result.exit_code, "evenings" in sys.modules) == (0, True)
+
+
+def test_the_documents_of_an_application_are_its_yaml_files(app: Path) -> None:
+    for name in ("b.yaml", "a.yml", "c.txt"):
+        write(app, name, GOOD)
+    assert [path.name for path in documents(load_app("evenings"))] == ["a.yml", "b.yaml"]

@@ -1,0 +1,164 @@
+"""The demo's figures, computed from the recorded evidence of a real run and from small made-up logs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from baton.demo import prices
+from baton.demo.evidence import Invocation, reduce_invocation
+from baton.demo.figures import compute, handovers_of, legs_of, quantile
+from baton.demo.table import kind_of, size_of
+from baton.local.records import InvocationRecord
+from tests.cli.evidence import recorded
+
+BASE = 1795298400000
+
+
+def entry(at: int, epoch: int, *events: dict[str, Any], cold: bool = False) -> dict[str, Any]:
+    return {
+        "version": 1,
+        "at": BASE + at,
+        "epoch": epoch,
+        "invocation": f"i{epoch}.x",
+        "cold": cold,
+        "events": list(events),
+    }
+
+
+def step(started: int) -> dict[str, Any]:
+    return {
+        "kind": "step_succeeded",
+        "node": "n",
+        "started_at": BASE + started,
+        "ended_at": BASE + started + 5,
+    }
+
+
+REVIVED = {"kind": "revived", "dead": "i1.x", "dead_until": BASE, "at": BASE + 10}
+CANCEL = {"kind": "cancel_requested", "at": BASE}
+
+
+def test_the_recorded_run_gives_the_figures_it_showed() -> None:
+    figures = compute(recorded())
+    assert figures.statuses == {"completed": 3, "cancelled": 1}
+    assert (figures.steps, figures.failed_steps, figures.entries) == (49, 0, 53)
+    assert figures.worker_outcomes == {"ok": 19, "killed": 2}
+    assert (figures.worker_invocations, figures.cold_starts) == (21, 6)
+    assert (figures.fewest_invocations, figures.most_invocations, figures.yields) == (3, 4, 5)
+    assert (figures.effects, figures.requests, figures.repeated, figures.replays) == (28, 48, 2, 2)
+    assert figures.double_bookings == 0
+    assert round(figures.writes_per_step, 2) == 1.08
+    assert (quantile(figures.handovers_ms, 0.5), quantile(figures.handovers_ms, 0.95)) == (108, 143)
+
+
+def test_each_kill_of_the_recorded_run_is_matched_with_the_sagas_it_hit() -> None:
+    evidence = recorded()
+    survivals = compute(evidence).survivals
+    assert [list(survival.revived.values()) for survival in survivals] == [[686], [662]]
+    assert {saga for survival in survivals for saga in survival.revived} <= set(evidence.logs)
+
+
+def test_evidence_is_the_same_after_saving_and_loading(tmp_path: Path) -> None:
+    evidence = recorded()
+    evidence.save(tmp_path / "copy.json")
+    assert type(evidence).load(tmp_path / "copy.json") == evidence
+
+
+def test_a_leg_is_what_one_invocation_wrote_and_the_api_has_none() -> None:
+    log = [entry(0, 0), entry(1, 1), entry(2, 1), entry(3, 0, CANCEL), entry(4, 1), entry(5, 2)]
+    assert [[e["at"] - BASE for e in leg] for leg in legs_of(log)] == [[1, 2, 4], [5]]
+
+
+def test_a_handover_is_from_the_last_entry_to_the_first_step_start() -> None:
+    log = [entry(100, 1, step(50)), entry(400, 2, step(330), cold=True), entry(500, 2, step(310))]
+    assert list(handovers_of(log)) == [(210, True)]
+
+
+def test_a_revival_is_no_handover() -> None:
+    log = [entry(100, 1, step(50)), entry(400, 2, REVIVED), entry(500, 2, step(410))]
+    assert list(handovers_of(log)) == []
+
+
+def test_an_invocation_that_started_no_step_has_no_handover() -> None:
+    log = [entry(100, 1, step(50)), entry(400, 2, {"kind": "saga_ended", "status": "cancelled"})]
+    assert list(handovers_of(log)) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "share", "found"),
+    [
+        ([], 0.5, None),
+        ([7], 0.95, 7),
+        ([1, 2, 3, 4], 0.5, 2),
+        (list(range(1, 101)), 0.95, 95),
+        ([1, 2], 0.95, 2),
+    ],
+)
+def test_a_quantile_is_a_value_that_was_measured(values: list[int], share: float, found: int | None) -> None:
+    assert quantile(values, share) == found
+
+
+def test_only_what_changes_something_is_on_the_bill() -> None:
+    evidence = recorded()
+    looking = Invocation("ApiFunction", "r", "ok", cold=False, duration_ms=1e9, changes=False)
+    reconciling = Invocation("ReconcilerFunction", "r", "ok", cold=False, duration_ms=1e9)
+    before = compute(evidence).usd_per_million_steps
+    evidence.invocations.extend([looking, reconciling])
+    assert compute(evidence).usd_per_million_steps == before
+
+
+def test_the_bill_is_the_counts_times_the_prices() -> None:
+    work = prices.Work(
+        steps=100,
+        log_units=110,
+        starts=10,
+        takes=20,
+        yields=10,
+        finishes=10,
+        messages=20,
+        invocations=30,
+        gb_seconds=50,
+    )
+    charges = {charge.what: (charge.amount, charge.usd) for charge in prices.bill(work)}
+    assert charges["DynamoDB writes, log"] == (110, pytest.approx(110 * 0.625e-6))
+    assert charges["DynamoDB writes, heads"][0] == 10 * 3 + 20 * 3 + 10 * 3 + 10 * 4
+    assert charges["DynamoDB reads"] == (60, pytest.approx(60 * 0.125e-6))
+    assert charges["SQS requests"][0] == 60
+    total = sum(usd for _, usd in charges.values())
+    assert prices.per_million_steps(prices.bill(work), 100) == pytest.approx(total * 10_000)
+
+
+def test_no_steps_cost_nothing_per_step() -> None:
+    assert prices.per_million_steps([], 0) == 0
+
+
+@pytest.mark.parametrize(
+    ("event", "wakes", "changes"),
+    [
+        ({"Records": [{}, {}]}, 2, True),
+        ({"wakes": []}, 0, True),
+        ({"requestContext": {"http": {"method": "GET"}}}, 0, False),
+        ({"requestContext": {"http": {"method": "POST"}}}, 0, True),
+        (None, 0, True),
+    ],
+)
+def test_an_invocation_keeps_what_the_figures_need_of_its_event(
+    event: Any, wakes: int, changes: bool
+) -> None:
+    raw = InvocationRecord("F", "r", "sqs", event, 0, 5, False, "ok", 5.0, 0.0, 1)
+    reduced = reduce_invocation(raw)
+    assert (reduced.wakes, reduced.changes, reduced.duration_ms) == (wakes, changes, 5.0)
+
+
+def test_items_are_counted_by_kind_and_size() -> None:
+    kinds = [
+        kind_of(key) for key in ("HEAD", "LOG#0000#0000000001", "SNAP#0000#0000000008", "V#000001", "ASK#1")
+    ]
+    assert kinds == ["head", "entry", "snapshot", "definition", "other"]
+    assert (
+        size_of({"pk": {"S": "é"}, "n": {"N": "-1234"}, "d": {"B": b"abc"}, "b": {"BOOL": True}})
+        == 4 + 4 + 4 + 2
+    )

@@ -1,0 +1,174 @@
+"""Each promise of the demo, broken on purpose in the evidence of a good run, is noticed and named."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from io import StringIO
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from baton.demo import report
+from baton.demo.evidence import Evidence
+from baton.demo.figures import compute
+from baton.demo.promises import broken
+from tests.cli.evidence import completed, first, recorded
+
+
+def judged(evidence: Evidence) -> list[str]:
+    return broken(evidence, compute(evidence))
+
+
+def nobody_was_cancelled(evidence: Evidence) -> str:
+    evidence.course.cancelled = ""
+    return "no saga was cancelled"
+
+
+def a_saga_failed(evidence: Evidence) -> str:
+    saga = evidence.sagas[[s["id"] for s in evidence.sagas].index(completed(evidence))]
+    saga |= {"status": "failed", "error": {"code": "tool_error", "message": "Table taken"}}
+    return f"saga {saga['id']} should be completed and is failed"
+
+
+def the_cancelled_saga_completed(evidence: Evidence) -> str:
+    next(saga for saga in evidence.sagas if saga["id"] == evidence.course.cancelled)["status"] = "completed"
+    return "should be cancelled and is completed"
+
+
+def a_table_was_booked_twice(evidence: Evidence) -> str:
+    book = evidence.books[0]
+    effect = book["effects"][0]
+    double = {"kind": effect["kind"], "identity": effect["identity"], "first": 1, "second": 99}
+    book["double_bookings"].append(double)
+    return f"{book['service']} carried out {effect['kind']} twice: reference "
+
+
+def a_service_ignored_its_keys(evidence: Evidence) -> str:
+    evidence.books[1]["idempotency"] = False
+    return "ran without honouring idempotency keys"
+
+
+def a_step_is_in_the_log_twice(evidence: Evidence) -> str:
+    saga = completed(evidence)
+    log = evidence.logs[saga]
+    log[-1]["events"].append(copy.deepcopy(first(log, "step_succeeded")))
+    return f"saga {saga}: search is in the log 2 times"
+
+
+def a_version_is_missing(evidence: Evidence) -> str:
+    saga = completed(evidence)
+    del evidence.logs[saga][3]
+    return f"saga {saga}: its versions have gaps"
+
+
+def a_service_did_what_no_log_knows(evidence: Evidence) -> str:
+    saga = completed(evidence)
+    book = next(book for book in evidence.books if book["service"] == "open-delivery")
+    effect = next(effect for effect in book["effects"] if effect["identity"]["reference"] == saga)
+    book["effects"].append(effect)
+    return f"saga {saga}: the log has order 3 times, open-delivery's books 4 times"
+
+
+def a_log_has_what_no_service_did(evidence: Evidence) -> str:
+    saga = completed(evidence)
+    book = next(book for book in evidence.books if book["service"] == "table-stack")
+    book["effects"] = [
+        effect
+        for effect in book["effects"]
+        if (effect["identity"]["reference"], effect["kind"]) != (saga, "deposit")
+    ]
+    return f"saga {saga}: the log has deposit 1 time, table-stack's books 0 times"
+
+
+def one_invocation_did_it_all(evidence: Evidence) -> str:
+    for entry in evidence.logs[completed(evidence)]:
+        entry["epoch"] = min(entry["epoch"], 1)
+    return "fewer than two invocations"
+
+
+def nobody_could_be_killed(evidence: Evidence) -> str:
+    evidence.course.kills.clear()
+    return "only 0 workers of 2 could be killed"
+
+
+def a_kill_hit_nobody(evidence: Evidence) -> str:
+    object.__setattr__(evidence.course.kills[0], "request_id", "another")
+    return "hit no saga"
+
+
+def it_took_too_long(evidence: Evidence) -> str:
+    evidence.course.ended_ms = evidence.course.asked_to_end_by_ms + 1
+    return "took longer than 100 s"
+
+
+BREAKAGES: list[Callable[[Evidence], str]] = [
+    nobody_was_cancelled,
+    a_saga_failed,
+    the_cancelled_saga_completed,
+    a_table_was_booked_twice,
+    a_service_ignored_its_keys,
+    a_step_is_in_the_log_twice,
+    a_version_is_missing,
+    a_service_did_what_no_log_knows,
+    a_log_has_what_no_service_did,
+    one_invocation_did_it_all,
+    nobody_could_be_killed,
+    a_kill_hit_nobody,
+    it_took_too_long,
+]
+
+
+def test_the_recorded_run_kept_every_promise() -> None:
+    assert judged(recorded()) == []
+
+
+@pytest.mark.parametrize("break_it", BREAKAGES, ids=lambda function: function.__name__)
+def test_a_broken_promise_is_named(break_it: Callable[[Evidence], str]) -> None:
+    evidence = recorded()
+    said = break_it(evidence)
+    assert any(said in text for text in judged(evidence)), judged(evidence)
+
+
+def shown(evidence: Evidence) -> str:
+    out = StringIO()
+    console = Console(file=out, width=120, markup=False, highlight=False)
+    report.show(console, compute(evidence), judged(evidence))
+    return out.getvalue()
+
+
+def test_the_table_shows_every_figure_and_the_verdict() -> None:
+    text = shown(recorded())
+    for name in (
+        "sagas",
+        "steps",
+        "worker invocations",
+        "yields",
+        "kills survived",
+        "double bookings",
+        "log writes per step",
+        "hand-over p50 / p95",
+        "AWS per million steps",
+    ):
+        assert f"  {name} " in text
+    assert "3 completed, 1 cancelled" in text
+    assert "All sagas ended as they should, and nothing was done twice." in text
+
+
+def test_the_table_says_what_is_wrong_instead_of_praising() -> None:
+    evidence = recorded()
+    a_table_was_booked_twice(evidence)
+    text = shown(evidence)
+    assert "not as it should be: " in text
+    assert "All sagas ended" not in text
+
+
+def test_a_run_in_which_nothing_happened_is_shown_and_judged() -> None:
+    evidence = recorded()
+    empty: dict[str, Any] = {"sagas": [], "logs": {}, "books": [], "invocations": []}
+    for name, value in empty.items():
+        object.__setattr__(evidence, name, value)
+    evidence.course.kills.clear()
+    assert "worker invocations" in shown(evidence)
+    assert judged(evidence) != []

@@ -1,0 +1,141 @@
+"""The course of the demo against a made-up system: when it kills, whom it cancels, when it stops."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from io import StringIO
+from typing import Any
+
+from rich.console import Console
+
+from baton.cli.client import Api
+from baton.cli.connection import Connection
+from baton.demo.progress import Progress, summary
+from baton.demo.scenario import Plan, Scenario, evening
+from baton.local.records import ProcessInfo
+from tests.cli.conftest import FakeApi
+
+
+def busy(pid: int, ago_ms: int, request_id: str) -> ProcessInfo:
+    return ProcessInfo(pid, True, request_id, round(time.time() * 1000) - ago_ms, False)
+
+
+class Workers:
+    def __init__(self, *processes: ProcessInfo) -> None:
+        self._processes = list(processes)
+        self.killed: list[int] = []
+
+    def processes(self, function: str) -> Sequence[ProcessInfo]:
+        assert function == "WorkerFunction"
+        return self._processes
+
+    def kill(self, pid: int) -> None:
+        self.killed.append(pid)
+        self._processes = [process for process in self._processes if process.pid != pid]
+
+
+class Screen:
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+    def update(self, sagas: Mapping[str, Mapping[str, Any]]) -> None:
+        assert sagas
+
+
+def saga(number: int, status: str, steps: int, invocations: int = 1) -> tuple[int, dict[str, Any]]:
+    return 200, {"id": f"s{number}", "status": status, "steps": steps, "invocations": invocations}
+
+
+def prepared(api: FakeApi, *answers: list[tuple[int, dict[str, Any]]]) -> None:
+    """One list of answers of `GET /sagas/sN` for each saga."""
+    api.on("POST /sagas", *((201, {"id": f"s{n}", "status": "pending"}) for n in range(len(answers))))
+    for n, states in enumerate(answers):
+        api.on(f"GET /sagas/s{n}", *states)
+        api.on(f"POST /sagas/s{n}/cancel", (202, {}))
+        entries = [{"epoch": 1, "invocation": "the-request.abc", "events": []}]
+        api.on(f"GET /sagas/s{n}/events", (200, {"entries": entries, "next": None}))
+    api.on("GET /books/unanswered", (200, {"effects": []}))
+
+
+def play(api: FakeApi, plan: Plan, workers: Workers) -> tuple[Scenario, Screen]:
+    screen = Screen()
+
+    async def run() -> Scenario:
+        async with Api(Connection(api.url, "t")) as client:
+            scenario = Scenario(plan, client, workers, [api.url], screen, steps=14)
+            await scenario.run()
+            return scenario
+
+    return asyncio.run(run()), screen
+
+
+def test_it_starts_every_saga_cancels_one_under_way_and_ends_with_the_last(api: FakeApi) -> None:
+    young = [saga(0, "running", 1), saga(0, "completed", 14)]
+    old = [saga(1, "running", 5), saga(1, "cancelled", 6)]
+    prepared(api, young, old)
+    scenario, screen = play(api, Plan(sagas=2, kills=0), Workers())
+    assert scenario.course.sagas == ["s0", "s1"]
+    assert scenario.course.cancelled == "s1"
+    assert [asked.json["input"] for asked in api.of("POST", "/sagas")] == [evening(0), evening(1)]
+    assert len(api.of("POST", "/sagas/s1/cancel")) == 1
+    assert screen.said[-1] == "cancelled saga s1 after 5 steps"
+
+
+def test_a_worker_is_killed_when_a_service_has_acted_for_it_unheard(api: FakeApi) -> None:
+    prepared(api, [saga(0, "running", 1), saga(0, "running", 2), saga(0, "completed", 14)])
+    effect = {"kind": "hold", "identity": {"reference": "s0"}}
+    api.on("GET /books/unanswered", (200, {"effects": [effect]}))
+    workers = Workers(busy(7, 1500, "another"), busy(8, 1500, "the-request"))
+    scenario, _ = play(api, Plan(sagas=1, kills=1), workers)
+    (kill,) = scenario.course.kills
+    assert (workers.killed, kill.pid, kill.request_id) == ([8], 8, "the-request")
+    assert "a hold was done and not yet known" in kill.moment
+
+
+def test_workers_that_just_began_or_are_about_to_yield_are_left_alone(api: FakeApi) -> None:
+    prepared(api, [saga(0, "running", 1), saga(0, "completed", 14)])
+    workers = Workers(busy(7, 10, "young"), busy(8, 4900, "old"), ProcessInfo(9, False, "", None, True))
+    scenario, _ = play(api, Plan(sagas=1, kills=1), workers)
+    assert (workers.killed, scenario.course.kills) == ([], [])
+
+
+def test_when_the_time_is_up_it_stops_and_says_what_it_saw(api: FakeApi) -> None:
+    prepared(api, [saga(0, "running", 1)])
+    scenario, _ = play(api, Plan(sagas=1, kills=0, limit_s=0.3), Workers())
+    assert scenario.course.ended_ms >= scenario.course.asked_to_end_by_ms
+
+
+def test_progress_without_a_terminal_is_a_line_now_and_then() -> None:
+    out = StringIO()
+    sagas = {"s1": {"id": "s1", "status": "running", "steps": 3, "invocations": 1}}
+    with Progress(Console(file=out, width=120), 14) as progress:
+        progress.say("something happened")
+        for _ in range(5):
+            progress.update(sagas)
+    assert out.getvalue().splitlines() == ["   0.0 s  something happened"]
+
+
+def test_progress_on_a_terminal_draws_every_saga() -> None:
+    out = StringIO()
+    states = [("running", 3), ("completed", 14), ("cancelled", 5)]
+    sagas = {
+        f"saga-{n}": {"id": f"saga-{n}", "status": status, "steps": steps, "active": [{"node": "hold"}]}
+        for n, (status, steps) in enumerate(states)
+    }
+    with Progress(Console(file=out, width=120, force_terminal=True), 14) as progress:
+        progress.update(sagas)
+    for text in ("saga-0", "hold", " 3/14", "14/14", "cancelled"):
+        assert text in out.getvalue()
+
+
+def test_the_summary_counts_by_status() -> None:
+    sagas = {
+        str(n): {"status": status, "steps": 2, "invocations": 1}
+        for n, status in enumerate(["running", "running", "completed"])
+    }
+    assert summary(sagas) == "3 sagas: 2 running, 1 completed; 6 steps, taken up 3 times"

@@ -1,0 +1,140 @@
+"""`baton show` and `baton events`: what a person sees, what a program gets, and the exit status of --watch."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Baton, FakeApi
+
+SAGA: dict[str, Any] = {
+    "id": "s1",
+    "workflow": "dinner",
+    "graph": "abc",
+    "status": "running",
+    "version": 5,
+    "branch": 0,
+    "created_at": "2026-11-21T22:00:00.000Z",
+    "updated_at": "2026-11-21T22:00:04.500Z",
+    "steps": 3,
+    "active": [{"node": "deposit", "iteration": [], "state": "ready"}, {"node": "pause", "state": "waiting"}],
+    "result": None,
+    "error": None,
+    "reason": None,
+    "invocations": 2,
+    "revivals": 1,
+    "interruptions": 0,
+}
+
+
+def test_a_person_sees_where_the_saga_is(api: FakeApi, baton: Baton) -> None:
+    api.on("GET /sagas/s1", (200, SAGA))
+    shown = baton("show", "s1").stdout
+    for text in (
+        "dinner",
+        "running",
+        "3 steps done, at deposit, pause (waiting)",
+        "2 invocations, 1 revival",
+        "4.5 s",
+    ):
+        assert text in shown
+    assert "error" not in shown
+
+
+def test_a_failure_is_shown_with_its_code_node_and_message(api: FakeApi, baton: Baton) -> None:
+    error = {"code": "tool_error", "message": "Table taken", "node": "hold"}
+    api.on("GET /sagas/s1", (200, SAGA | {"status": "failed", "error": error}))
+    assert "tool_error at hold: Table taken" in baton("show", "s1").stdout
+
+
+def test_a_program_gets_the_document(api: FakeApi, baton: Baton) -> None:
+    api.on("GET /sagas/s1", (200, SAGA))
+    assert json.loads(baton("show", "s1", "--json").stdout) == SAGA
+
+
+def test_an_id_is_sent_as_one_path_segment(api: FakeApi, baton: Baton) -> None:
+    baton("show", "a/../b?c")
+    assert api.asked[0].path == "/sagas/a%2F..%2Fb%3Fc"
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [("completed", 0), ("failed", 1), ("cancelled", 1), ("parked", 1), ("rolled_back", 1)]
+)
+def test_watch_ends_with_the_saga_and_says_how(api: FakeApi, baton: Baton, status: str, code: int) -> None:
+    api.on("GET /sagas/s1", (200, SAGA), (200, SAGA), (200, SAGA | {"status": status, "version": 6}))
+    result = baton("show", "s1", "--watch", "--every", "1ms")
+    assert result.exit_code == code
+    assert result.stdout.count("running ") == 1, "the same state is printed once"
+    assert status in result.stdout
+
+
+def test_watch_for_programs_is_a_line_of_json_for_each_change(api: FakeApi, baton: Baton) -> None:
+    end = SAGA | {"status": "completed", "version": 6}
+    api.on("GET /sagas/s1", (200, SAGA), (200, SAGA), (200, end))
+    lines = baton("show", "s1", "--watch", "--json", "--every", "1ms").stdout.splitlines()
+    assert [json.loads(line) for line in lines] == [SAGA, end]
+
+
+def test_a_period_that_is_no_duration_is_explained(baton: Baton) -> None:
+    result = baton("show", "s1", "--watch", "--every", "soon")
+    assert (result.exit_code, "500ms, 5s" in result.stderr) == (2, True)
+
+
+def entry(version: int, **fields: Any) -> dict[str, Any]:
+    event = {
+        "kind": "step_succeeded",
+        "node": f"n{version}",
+        "iteration": [2],
+        "attempt": 1,
+        "output": {"v": {"n": version}},
+        "started_at": "2026-11-21T22:00:00.000Z",
+        "ended_at": "2026-11-21T22:00:00.340Z",
+        "tool": "table.hold",
+        "tool_version": "1",
+        "schema_hash": "abc",
+    }
+    base = {
+        "version": version,
+        "branch": 0,
+        "at": "2026-11-21T22:00:01.000Z",
+        "epoch": 1,
+        "invocation": "i1.a",
+    }
+    return base | {"cold": False, "traceparent": "", "events": [event]} | fields
+
+
+def test_events_are_read_page_by_page(api: FakeApi, baton: Baton) -> None:
+    pages = [{"entries": [entry(1), entry(2)], "next": 2}, {"entries": [entry(3)], "next": None}]
+    api.on("GET /sagas/s1/events", *((200, page) for page in pages))
+    lines = baton("events", "s1", "--json").stdout.splitlines()
+    assert [json.loads(line)["version"] for line in lines] == [1, 2, 3]
+    assert [asked.query.get("after") for asked in api.asked] == [None, "2"]
+
+
+def test_a_limit_over_several_pages_is_kept(api: FakeApi, baton: Baton) -> None:
+    pages = [{"entries": [entry(1), entry(2)], "next": 2}, {"entries": [entry(3)], "next": 3}]
+    api.on("GET /sagas/s1/events", *((200, page) for page in pages))
+    assert len(baton("events", "s1", "--json", "--limit", "3", "--after", "0").stdout.splitlines()) == 3
+    assert [asked.query for asked in api.asked] == [
+        {"limit": "3", "after": "0"},
+        {"limit": "1", "after": "2"},
+    ]
+
+
+def test_a_person_sees_a_line_per_event_and_who_wrote_it(api: FakeApi, baton: Baton) -> None:
+    cancel = [{"kind": "cancel_requested", "reason": "ill", "by": "ada", "at": "2026-11-21T22:00:02.000Z"}]
+    entries = [
+        entry(1),
+        entry(2),
+        entry(3, epoch=0, invocation="req", events=cancel),
+        entry(4, epoch=2, cold=True),
+    ]
+    api.on("GET /sagas/s1/events", (200, {"entries": entries, "next": None}))
+    shown = baton("events", "s1").stdout
+    assert "22:00:01.000  step_succeeded    n2@2" in shown
+    assert '340 ms  output={"n": 2}  tool=table.hold' in shown
+    assert "reason=ill" in shown
+    rules = [line for line in shown.splitlines() if line.startswith("──")]
+    assert rules == ["── worker i1.a, epoch 1", "── API request req", "── worker i1.a, epoch 2, cold start"]

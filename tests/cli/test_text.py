@@ -1,0 +1,51 @@
+"""The small pieces of text."""
+
+from __future__ import annotations
+
+import pytest
+
+from baton.cli.text import clock, counted, epoch_ms, plain, span
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [
+        (0, "0 ms"),
+        (999, "999 ms"),
+        (1000, "1.0 s"),
+        (65_000, "1 min 5 s"),
+        (7_800_000, "2 h 10 min"),
+        (None, "–"),
+    ],
+)
+def test_a_span_is_said_as_a_person_says_it(ms: int | None, text: str) -> None:
+    assert span(ms) == text
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["2026-11-21T22:00:00.123Z", "2026-11-21T22:00:00.123", "2026-11-21T23:00:00.123+01:00", 1795298400123],
+)
+def test_a_time_of_the_api_is_epoch_milliseconds(value: object) -> None:
+    assert epoch_ms(value) == 1795298400123
+
+
+@pytest.mark.parametrize("value", [None, "", True])
+def test_no_time_is_none(value: object) -> None:
+    assert epoch_ms(value) is None
+
+
+def test_the_clock_is_utc_to_the_millisecond() -> None:
+    assert (clock(1795298400123), clock(None)) == ("22:00:00.123", "")
+
+
+def test_one_and_many() -> None:
+    assert [counted(1, "saga"), counted(2, "saga"), counted(0, "entry", "entries")] == [
+        "1 saga",
+        "2 sagas",
+        "0 entries",
+    ]
+
+
+def test_control_characters_are_replaced_and_lines_stay() -> None:
+    assert plain("a\nb\tc\x1b[2J\x00é–") == "a\nb\tc\N{REPLACEMENT CHARACTER}[2J\N{REPLACEMENT CHARACTER}é–"

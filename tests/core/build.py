@@ -1,0 +1,263 @@
+"""Values for the tests of the core: graphs, outcomes, strategies, and a saga carried on entry by entry.
+
+Nothing here stands in for anything: it only calls the core and keeps what came out. No assertions about
+behaviour, except those invariants that must hold after every single entry.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from baton.core import events as ev
+from baton.core.compile import compile_document
+from baton.core.decide import Decision, advance
+from baton.core.fold import fold, fork_to
+from baton.core.graph import Graph, Node
+from baton.core.outcomes import Outcome
+from baton.core.program import Program
+from baton.core.state import State
+from baton.core.toolspec import ToolSpec
+from baton.errors import InvalidDefinition, Problem
+
+T0 = 1_700_000_000_000
+PROPERTY = settings(derandomize=True, deadline=None, database=None, max_examples=60)
+FEW = settings(PROPERTY, max_examples=25)
+
+
+# ---- graphs ------------------------------------------------------------------------------------------------
+
+
+def task(name: str, *before: str, **more: Any) -> Node:
+    return Node(name=name, kind="task", before=before, tool="t", arguments=more.pop("arguments", {}), **more)
+
+
+def wait(name: str, *before: str, signal: str = "", ms: int | None = None) -> Node:
+    return Node(name=name, kind="wait", before=before, signal=signal, wait_ms=ms)
+
+
+def child(name: str, *before: str, workflow: str = "other", **more: Any) -> Node:
+    return Node(
+        name=name, kind="workflow", before=before, workflow=workflow, arguments=more.pop("arguments", {})
+    )
+
+
+def program(*nodes: Node, output: Any = None) -> Program:
+    """A program of these nodes, which stand in a topological order; `after` follows from `before`."""
+    after = {node.name: tuple(other.name for other in nodes if node.name in other.before) for node in nodes}
+    linked = tuple(msgspec.structs.replace(node, after=after[node.name]) for node in nodes)
+    return Program(Graph(name="w", nodes=linked, output=output))
+
+
+def chain(length: int, **arguments: Any) -> Program:
+    nodes = [task(f"n{i}", *([f"n{i - 1}"] if i else []), arguments=arguments) for i in range(length)]
+    after = [(node.name,) for node in nodes[1:]] + [()]
+    linked = (msgspec.structs.replace(node, after=then) for node, then in zip(nodes, after, strict=True))
+    return Program(Graph(name="w", nodes=tuple(linked)))
+
+
+# ---- documents ---------------------------------------------------------------------------------------------
+
+
+def tool_spec(
+    name: str = "t", result: Mapping[str, Any] | None = None, *, required: Sequence[str] = (), **parameters: Any
+) -> ToolSpec:
+    return ToolSpec(
+        name=name,
+        version="1",
+        effect="pure",
+        parameters={
+            "type": "object",
+            "properties": parameters,
+            "required": list(required),
+            "additionalProperties": False,
+        },
+        result=dict(result or {}),
+        timeout_ms=60_000,
+    )
+
+
+TOOLS = {spec.name: spec for spec in (tool_spec(), tool_spec("table.hold", x={"type": "integer"}))}
+
+
+def problems_of(text: str, tools: Mapping[str, ToolSpec] | None = None) -> tuple[Problem, ...]:
+    """What is wrong with a document; empty when it compiles."""
+    try:
+        compile_document(text, TOOLS if tools is None else tools)
+    except InvalidDefinition as error:
+        return error.problems
+    return ()
+
+
+# ---- a saga ------------------------------------------------------------------------------------------------
+
+
+def done(slot: str, value: Any = None, *, ref: str = "", attempt: int = 1) -> Outcome:
+    output = ev.Value(ref=ref, size=9) if ref else ev.Value(v=value)
+    return Outcome(slot=slot, attempt=attempt, started_at=T0, ended_at=T0 + 5, output=output)
+
+
+def failed(slot: str, code: str = "tool_error") -> Outcome:
+    failure = ev.Failure(code, "it broke", slot)
+    return Outcome(slot=slot, attempt=1, started_at=T0, ended_at=T0 + 5, failure=failure)
+
+
+def interrupted(slot: str) -> Outcome:
+    return Outcome(slot=slot, attempt=1, started_at=T0, ended_at=T0 + 5, budget_ms=4_000)
+
+
+def entry(version: int, *events: ev.Event, branch: int = 0, **more: Any) -> ev.Entry:
+    fields = {"at": T0 + version, "invocation": "i1", **more}
+    return ev.Entry(version=version, branch=branch, events=events, **fields)
+
+
+def started(graph: Program, given: ev.Value | None = None, *, dead: Iterable[str] = (), **more: Any) -> ev.SagaStarted:
+    """Entry 1's event; the entry nodes named in `dead` get a dead token."""
+    fields = {"workflow": "w", "graph": "hash", "tenant": "acme", "user": "ada", "saga": "s1", "at": T0, **more}
+    emits = tuple(
+        ev.Token("", node.name, (), node.name not in set(dead)) for node in graph.graph.nodes if not node.before
+    )
+    return ev.SagaStarted(input=given or ev.Value(), emits=emits, **fields)
+
+
+class Saga:
+    """A program and its log so far; every entry goes through the codec and is folded."""
+
+    def __init__(self, graph: Program, given: Any = None, *, dead: Iterable[str] = (), **more: Any) -> None:
+        self.program = graph
+        self.now = T0
+        self.epoch = 1
+        self.state = State()
+        self.entries: list[ev.Entry] = []
+        self.states = [self.state]
+        self.decision = Decision()
+        value = given if isinstance(given, ev.Value) else ev.Value(v=given)
+        self.put(started(graph, value, dead=dead, **more), epoch=0, invocation="api")
+
+    def put(self, *events: ev.Event, epoch: int | None = None, invocation: str = "") -> State:
+        """Append one entry, as whoever holds the lease unless told otherwise."""
+        number = self.epoch if epoch is None else epoch
+        written = entry(
+            self.state.version + 1,
+            *events,
+            branch=self.state.branch,
+            at=self.now,
+            epoch=number,
+            invocation=invocation or f"i{number}",
+        )
+        read = ev.decode_entry(ev.encode_entry(written))
+        assert read == written
+        last = events[-1]
+        if isinstance(last, ev.Forked):
+            at_cut = self.states[last.cut]
+            self.state = fork_to(self.state, at_cut, read, last)
+        else:
+            self.state = fold(self.state, read)
+        assert all(self.state.tokens.values()), "a slot without a token is no slot"
+        assert self.state.outputs.keys() <= self.program.nodes.keys()
+        assert self.state.waits.keys() | self.state.children.keys() <= self.state.tokens.keys()
+        self.entries.append(read)
+        self.states.append(self.state)
+        return self.state
+
+    def go(
+        self,
+        *outcomes: Outcome,
+        running: Iterable[str] = (),
+        blobs: Mapping[str, Any] | None = None,
+        after_ms: int = 0,
+    ) -> Decision:
+        """Let time pass, settle the outcomes, append what follows; what is to be done then."""
+        self.now += after_ms
+        step = advance(self.program, self.state, outcomes, self.now, list(running), blobs)
+        events = step.events + (step.decision.record if step.decision.cancel else ())
+        if events:
+            self.put(*events)
+        self.decision = step.decision
+        return step.decision
+
+    def signal(self, name: str, payload: Any = None, key: str = "") -> None:
+        self.put(
+            ev.SignalReceived(name=name, key=key or f"k-{name}", payload=ev.Value(v=payload), by="ada", at=self.now),
+            epoch=0,
+            invocation="api",
+        )
+
+    def cancel(self, grace_ms: int = 0) -> None:
+        self.put(
+            ev.CancelRequested(reason="enough", by="ada", at=self.now, grace_ms=grace_ms),
+            epoch=0,
+            invocation="api",
+        )
+
+    def die(self) -> None:
+        """The invocation died; the next one has taken the lease and says so."""
+        dead = self.epoch
+        self.epoch += 1
+        self.put(ev.Revived(dead=f"i{dead}", dead_epoch=dead, dead_until=self.now, at=self.now))
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of the events of the last entry."""
+        return [str(event.__struct_config__.tag) for event in self.entries[-1].events]
+
+
+def ready(decision: Decision) -> list[str]:
+    """The slots of the steps to run."""
+    return [step.slot for step in decision.run]
+
+
+def slots(state: State) -> set[str]:
+    return set(state.tokens)
+
+
+# ---- strategies --------------------------------------------------------------------------------------------
+
+_LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+JSON: st.SearchStrategy[Any] = st.recursive(
+    _LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3), max_leaves=8
+)
+
+
+def of_type(hint: Any) -> st.SearchStrategy[Any]:
+    """Values of a field of an event, by its type: a new kind or field needs no new strategy."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is types.UnionType:
+        return st.one_of(*map(of_type, arguments))
+    if origin is tuple:
+        return st.lists(of_type(arguments[0]), max_size=3).map(tuple)
+    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+        return of_struct(hint)
+    simple: dict[Any, st.SearchStrategy[Any]] = {
+        int: st.integers(0, 2**53),
+        str: st.text(max_size=20),
+        bool: st.booleans(),
+        type(None): st.none(),
+        Any: JSON,
+    }
+    return simple[hint]
+
+
+def of_struct(struct: type[Any]) -> st.SearchStrategy[Any]:
+    hints = typing.get_type_hints(struct)
+    return st.builds(struct, **{name: of_type(hints[name]) for name in struct.__struct_fields__})
+
+
+EVENTS: st.SearchStrategy[Any] = st.one_of(*map(of_struct, typing.get_args(ev.Event)))
+ENTRIES = st.builds(
+    ev.Entry,
+    version=st.integers(1, 2**53),
+    branch=st.integers(0, 9),
+    at=st.integers(0, 2**53),
+    epoch=st.integers(0, 99),
+    invocation=st.text(max_size=20),
+    cold=st.booleans(),
+    traceparent=st.text(max_size=20),
+    events=st.lists(EVENTS, max_size=4).map(tuple),
+)

@@ -1,0 +1,109 @@
+"""An entry comes out of the log as it went in, or is refused with the reason; nothing is guessed.
+
+Unknown kinds and newer formats are one error (a newer version wrote them), broken bytes another.
+"""
+
+from __future__ import annotations
+
+import json
+import typing
+
+import msgspec
+import pytest
+from hypothesis import given
+
+from baton.core import events as ev
+from baton.core.events import FORMAT, KINDS, Entry, decode_entry, encode_entry
+from baton.errors import CorruptLog, UnknownEntry
+from tests.core.build import ENTRIES, FEW, PROPERTY, entry, of_struct
+
+CANCEL = ev.CancelRequested(reason="r", by="ada", at=1, grace_ms=2)
+BYTES = encode_entry(entry(3, CANCEL))
+
+
+def changed(**fields: object) -> bytes:
+    return json.dumps(json.loads(BYTES) | fields).encode()
+
+
+@given(ENTRIES)
+@PROPERTY
+def test_every_entry_comes_back_as_it_was(written: Entry) -> None:
+    assert decode_entry(encode_entry(written)) == written
+
+
+@pytest.mark.parametrize("kind", typing.get_args(ev.Event), ids=lambda kind: kind.__name__)
+def test_each_kind_comes_back_as_it_was(kind: type[msgspec.Struct]) -> None:
+    @given(of_struct(kind))
+    @FEW
+    def check(event: ev.Event) -> None:
+        assert decode_entry(encode_entry(entry(1, event))).events == (event,)
+
+    check()
+
+
+def test_every_kind_has_a_name_of_its_own() -> None:
+    assert len(KINDS) == len(typing.get_args(ev.Event))
+
+
+@given(ENTRIES)
+@PROPERTY
+def test_the_format_is_always_written_and_comes_first(written: Entry) -> None:
+    data = encode_entry(written)
+    assert data.startswith(b'{"format":%d,' % FORMAT)
+    assert json.loads(data)["format"] == FORMAT
+    assert data.count(b'"format":%d,"version"' % FORMAT) == 1
+
+
+def test_an_entry_is_compact() -> None:
+    assert b": " not in BYTES
+    assert b"cold" not in BYTES  # what has its default value is not written
+
+
+def test_an_entry_of_a_newer_format_is_refused_as_such() -> None:
+    with pytest.raises(UnknownEntry, match="format 2; this version knows format 1"):
+        decode_entry(encode_entry(entry(1, CANCEL, format=2)))
+
+
+def test_a_newer_format_is_recognised_even_where_its_shape_is_another() -> None:
+    with pytest.raises(UnknownEntry, match="format 7"):
+        decode_entry(b'{"format":7,"everything":"is different","events":{"not":"a list"}}')
+
+
+def test_an_entry_of_an_older_format_is_refused_as_long_as_nobody_reads_it() -> None:
+    with pytest.raises(UnknownEntry, match="format 0"):
+        decode_entry(changed(format=0))
+
+
+def test_an_unknown_kind_is_refused_by_its_name() -> None:
+    with pytest.raises(UnknownEntry, match="dreamt"):
+        decode_entry(changed(events=[{"kind": "saga_ended", "status": "failed"}, {"kind": "dreamt"}]))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(BYTES[:-1], id="cut off"),
+        pytest.param(b"[]", id="a list"),
+        pytest.param(b'{"format":"2"}', id="a format that is no number"),
+        pytest.param(b"{}", id="an empty object"),
+        pytest.param(changed(version="three"), id="a field of another type"),
+        pytest.param(changed(events=[{"at": 1}]), id="an event without a kind"),
+        pytest.param(changed(events=[{"kind": "resumed"}]), id="an event without a field it must have"),
+        pytest.param(BYTES.replace(b'"ada"', b'"\xff"'), id="text that is not UTF-8"),
+        pytest.param(
+            changed(events=[{"kind": "saga_ended", "status": "failed", "output": {"v": 0}}]).replace(
+                b'"v": 0', b'"v": ' + b"[" * 5_000 + b"]" * 5_000
+            ),
+            id="nested deeper than anyone reads",
+        ),
+    ],
+)
+def test_broken_bytes_are_a_corrupt_log(data: bytes) -> None:
+    with pytest.raises(CorruptLog):
+        decode_entry(data)
+
+
+def test_a_field_that_this_version_does_not_know_is_passed_over() -> None:
+    """Adding an optional field keeps the format, so older readers must live with it."""
+    assert decode_entry(changed(mood="good")) == decode_entry(BYTES)

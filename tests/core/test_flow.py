@@ -1,0 +1,297 @@
+"""How a saga moves through its graph: chains, diamonds, wide joins, failures, and the end.
+
+Waits, children, cancelling and parking have files of their own. Whatever a graph's shape and whatever the
+order, test_random_graphs.py compares with a second interpreter.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from baton.core import events as ev
+from baton.core.decide import Decision, RunStep, advance, decide
+from baton.core.state import State, status_of
+from tests.core.build import T0, Saga, chain, done, failed, program, ready, slots, task
+
+DIAMOND = program(task("a"), task("b", "a"), task("c", "a"), task("d", "b", "c"))
+
+
+def test_nothing_is_to_be_done_before_the_first_entry() -> None:
+    assert decide(DIAMOND, State(), T0) == Decision()
+
+
+def test_a_chain_runs_one_after_the_other() -> None:
+    saga = Saga(chain(3))
+    for node in ("n0", "n1", "n2"):
+        assert ready(saga.go()) == [node]
+        saga.go(done(node))
+    assert status_of(saga.state) == "completed"
+
+
+def test_one_entry_holds_a_result_and_all_that_follows_from_it() -> None:
+    saga = Saga(chain(1))
+    saga.go(done("n0"))
+    assert saga.kinds == ["step_succeeded", "saga_ended"]
+    assert len(saga.entries) == 2
+
+
+def test_a_diamond_waits_for_both_sides_in_either_order() -> None:
+    for first, second in (("b", "c"), ("c", "b")):
+        saga = Saga(DIAMOND)
+        saga.go(done("a"))
+        assert ready(saga.decision) == ["b", "c"]
+        assert ready(saga.go(done(first), running=[second])) == []
+        assert ready(saga.go(done(second))) == ["d"]
+        saga.go(done("d"))
+        assert status_of(saga.state) == "completed"
+
+
+def test_a_join_fires_once_when_both_sides_come_in_one_entry() -> None:
+    saga = Saga(DIAMOND)
+    saga.go(done("a"))
+    assert ready(saga.go(done("b"), done("c"))) == ["d"]
+    assert saga.kinds == ["step_succeeded", "step_succeeded"]
+
+
+def test_a_wide_fan_out_joins_when_the_last_one_is_done() -> None:
+    width = 200
+    middle = [task(f"m{i}", "a") for i in range(width)]
+    saga = Saga(program(task("a"), *middle, task("z", *(node.name for node in middle))))
+    assert len(ready(saga.go(done("a")))) == width
+    names = [node.name for node in middle]
+    for index, name in enumerate(names[:-1]):
+        assert ready(saga.go(done(name), running=names[index + 1 :])) == []
+    assert ready(saga.go(done(names[-1]))) == ["z"]
+    assert saga.state.in_flight == width
+
+
+def test_all_entry_nodes_are_ready_at_once() -> None:
+    assert ready(Saga(program(task("a"), task("b"), task("c", "a", "b"))).go()) == ["a", "b"]
+
+
+def test_a_running_step_is_not_asked_for_again() -> None:
+    saga = Saga(program(task("a"), task("b")))
+    assert ready(saga.go(running=["a"])) == ["b"]
+    assert ready(saga.go(running=["a", "b"])) == []
+
+
+def test_a_step_carries_its_slot_its_node_and_its_arguments() -> None:
+    saga = Saga(program(task("a", arguments={"n": "${input.n}"})), {"n": 3})
+    (step,) = saga.go().run
+    assert step == RunStep(slot="a", node=saga.program.nodes["a"], iteration=(), arguments={"n": 3}, attempt=1)
+
+
+def test_equal_arguments_give_equal_decisions() -> None:
+    saga = Saga(DIAMOND, {"n": 1})
+    assert decide(DIAMOND, saga.state, T0) == decide(DIAMOND, saga.state, T0)
+
+
+# ---- what is recorded ------------------------------------------------------------------------------------------
+
+
+def test_a_success_is_recorded_with_what_ran() -> None:
+    saga = Saga(program(task("a"), task("b", "a", arguments={"x": "${ctx.a.output}"})))
+    saga.go(done("a", 7, attempt=2))
+    assert saga.entries[-1].events == (
+        ev.StepSucceeded(
+            node="a", attempt=2, output=ev.Value(v=7), started_at=T0, ended_at=T0 + 5,
+            tool="t", tool_version="", schema_hash="", emits=(ev.Token("a", "b"),), keep=True,
+        ),
+    )  # fmt: skip
+
+
+def test_an_output_that_nobody_reads_is_not_kept_but_recorded() -> None:
+    saga = Saga(chain(2))
+    saga.go(done("n0", 7))
+    (event,) = saga.entries[-1].events
+    assert isinstance(event, ev.StepSucceeded)
+    assert (event.keep, event.output, saga.state.outputs) == (False, ev.Value(v=7), {})
+
+
+def test_an_output_is_forgotten_with_its_last_reader() -> None:
+    read = {"x": "${ctx.a.output}"}
+    saga = Saga(program(task("a"), task("b", "a", arguments=read), task("c", "b", arguments=read), task("d", "c")))
+    saga.go(done("a", 1))
+    saga.go(done("b"))
+    assert saga.state.outputs == {"a": ev.Value(v=1)}
+    saga.go(done("c"))
+    assert saga.state.outputs == {}
+
+
+def test_a_reader_that_runs_may_have_to_run_again_so_its_arguments_are_held() -> None:
+    saga = Saga(program(task("a"), task("b", "a", arguments={"x": "${ctx.a.output}"})))
+    saga.go(done("a", 1))
+    saga.go(running=["b"])
+    assert saga.state.outputs == {"a": ev.Value(v=1)}
+
+
+# ---- outcomes that come too late ------------------------------------------------------------------------------
+
+
+def test_an_outcome_for_a_settled_slot_is_dropped() -> None:
+    saga = Saga(chain(3))
+    saga.go(done("n0", "first"))
+    step = advance(saga.program, saga.state, [done("n0", "second")], T0)
+    assert step.events == ()
+    assert ready(step.decision) == ["n1"]
+
+
+def test_of_two_outcomes_for_one_slot_the_first_counts() -> None:
+    saga = Saga(program(task("a"), output="${ctx.a.output}"))
+    saga.go(done("a", "first"), done("a", "second"))
+    assert saga.state.ended == ev.SagaEnded(status="completed", output=ev.Value(v="first"))
+
+
+def test_an_outcome_after_the_end_is_dropped() -> None:
+    saga = Saga(program(task("a"), task("b")))
+    saga.go(failed("a"), running=[])
+    assert saga.state.ended is not None
+    step = advance(saga.program, saga.state, [done("b")], T0)
+    assert (step.events, step.decision) == ((), Decision())
+
+
+# ---- failure ---------------------------------------------------------------------------------------------------
+
+
+def test_a_failed_step_stops_its_siblings_from_starting_what_comes_next() -> None:
+    saga = Saga(program(task("a"), task("b"), task("c", "b")))
+    saga.go()
+    assert saga.go(failed("a"), running=["b"]) == Decision()
+    assert saga.state.ended is None
+    saga.go(done("b"))
+    assert status_of(saga.state) == "failed"
+    assert saga.kinds == ["step_succeeded", "saga_ended"]
+
+
+def test_the_saga_ends_with_the_failure_of_its_step_and_names_the_node() -> None:
+    saga = Saga(program(task("a")))
+    saga.go(failed("a", "timeout"))
+    assert saga.kinds == ["step_failed", "saga_ended"]
+    assert saga.state.ended == ev.SagaEnded(status="failed", failure=ev.Failure("timeout", "it broke", "a"))
+
+
+def test_a_sibling_that_fails_too_does_not_change_the_reason() -> None:
+    saga = Saga(program(task("a"), task("b")))
+    saga.go(failed("b", "first"), failed("a", "second"))
+    assert saga.state.ended is not None
+    assert saga.state.ended.failure == ev.Failure("first", "it broke", "b")
+
+
+# ---- skipping ----------------------------------------------------------------------------------------------------
+
+
+def test_a_node_with_only_dead_edges_is_skipped_and_so_is_what_only_it_leads_to() -> None:
+    saga = Saga(program(task("a"), task("b"), task("c", "a"), task("d", "c"), task("e", "c", "b")), dead=["a"])
+    assert ready(saga.go()) == ["b"]
+    assert saga.kinds == ["node_skipped"] * 3
+    assert slots(saga.state) == {"b", "e"}
+    saga.go(done("b"))
+    assert ready(saga.decision) == ["e"]
+
+
+def test_a_saga_of_which_everything_is_skipped_is_complete() -> None:
+    saga = Saga(program(task("a"), task("b", "a"), output="nothing"), dead=["a"])
+    saga.go()
+    assert saga.kinds == ["node_skipped", "node_skipped", "saga_ended"]
+    assert saga.state.ended == ev.SagaEnded(status="completed", output=ev.Value(v="nothing"))
+
+
+def test_reading_the_output_of_a_skipped_node_is_an_unbound_input() -> None:
+    late = task("c", "a", "b", arguments={"x": "${ctx.a.output}"})
+    saga = Saga(program(task("a"), task("b"), late), dead=["a"])
+    saga.go()
+    saga.go(done("b"))
+    assert saga.state.ended is not None
+    assert saga.state.ended.failure == ev.Failure(
+        "input_unbound", "`ctx.a.output`: `a` has no output", "c"
+    )
+
+
+# ---- the end -----------------------------------------------------------------------------------------------------
+
+
+def test_the_output_of_a_saga_is_its_template_filled_in() -> None:
+    output = {"a": "${ctx.a.output.x[0]}", "who": "${saga.user} of ${saga.tenant}", "n": "${input.n}"}
+    saga = Saga(program(task("a"), output=output), {"n": [1]})
+    saga.go(done("a", {"x": [{"deep": True}]}))
+    assert saga.state.ended is not None
+    assert saga.state.ended.output == ev.Value(v={"a": {"deep": True}, "who": "ada of acme", "n": [1]})
+
+
+def test_a_saga_without_an_output_template_ends_with_null() -> None:
+    saga = Saga(program(task("a")))
+    saga.go(done("a", 1))
+    assert saga.state.ended == ev.SagaEnded(status="completed", output=ev.Value())
+
+
+def test_an_output_that_cannot_be_filled_in_fails_the_saga_with_the_reason() -> None:
+    saga = Saga(program(task("a"), output="${ctx.a.output.missing}"))
+    saga.go(done("a", {"there": 1}))
+    assert saga.state.ended == ev.SagaEnded(
+        status="failed",
+        failure=ev.Failure("output_unbound", "`ctx.a.output.missing`: there is no `missing`, only there"),
+    )
+
+
+# ---- input that cannot be bound -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("${input.b}", "`input.b`: there is no `b`, only a"),
+        ("${input.a.b}", "`input.a.b`: `b` of a number cannot be taken"),
+        ("${input[0]}", "`input[0]`: `0` of an object cannot be taken"),
+    ],
+)
+def test_a_step_whose_input_cannot_be_bound_fails_without_running(argument: str, message: str) -> None:
+    saga = Saga(program(task("a", arguments={"x": argument}), task("b")), {"a": 1})
+    decision = saga.go()
+    assert saga.kinds == ["step_failed", "saga_ended"]
+    assert ready(decision) == []
+    assert saga.state.ended is not None
+    assert saga.state.ended.failure == ev.Failure("input_unbound", message, "a")
+
+
+def test_an_unbound_step_is_recorded_as_an_attempt_of_its_tool() -> None:
+    saga = Saga(program(task("a", tool_version="7", schema_hash="abc", arguments={"x": "${input.b}"})), {})
+    saga.go(after_ms=5)
+    event = saga.entries[-1].events[0]
+    assert isinstance(event, ev.StepFailed)
+    assert (event.tool, event.tool_version, event.schema_hash) == ("t", "7", "abc")
+    assert (event.attempt, event.started_at, event.ended_at) == (1, T0 + 5, T0 + 5)
+
+
+# ---- blobs --------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_in_a_blob_is_asked_for_before_anything_is_decided() -> None:
+    reads = {"x": "${ctx.a.output.n}", "y": "${input}"}
+    saga = Saga(program(task("a"), task("b", "a", arguments=reads)), ev.Value(ref="cas://in", size=9))
+    decision = saga.go(done("a", ref="cas://a"))
+    assert decision.needs == {"cas://a", "cas://in"}
+    assert ready(decision) == []
+    assert decision.record == ()
+    only_one = saga.go(blobs={"cas://a": {"n": 5}})
+    assert only_one.needs == {"cas://in"}
+    (step,) = saga.go(blobs={"cas://a": {"n": 5}, "cas://in": [1]}).run
+    assert step.arguments == {"x": 5, "y": [1]}
+
+
+def test_a_blob_that_nobody_reads_is_never_asked_for() -> None:
+    saga = Saga(chain(2), ev.Value(ref="cas://in", size=9))
+    assert saga.go(done("n0", ref="cas://a")).needs == frozenset()
+
+
+def test_one_step_that_needs_a_blob_does_not_hold_up_what_is_ready() -> None:
+    saga = Saga(program(task("a", arguments={"x": "${input}"}), task("b")), ev.Value(ref="cas://in", size=9))
+    decision = saga.go()
+    assert (ready(decision), decision.needs) == (["b"], {"cas://in"})
+
+
+def test_the_end_waits_for_the_blob_that_the_output_names() -> None:
+    saga = Saga(program(task("a"), output="${ctx.a.output.n}"))
+    assert saga.go(done("a", ref="cas://a")).needs == {"cas://a"}
+    assert saga.state.ended is None
+    saga.go(blobs={"cas://a": {"n": 5}})
+    assert saga.state.ended == ev.SagaEnded(status="completed", output=ev.Value(v=5))

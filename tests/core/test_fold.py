@@ -1,0 +1,358 @@
+"""A fold is the only way from a log to a state: in order, each event counted once, trusting its writer.
+
+What each kind of event leaves behind in the state. Forks are in test_fork.py, the counting of tokens in
+test_tokens.py.
+"""
+
+from __future__ import annotations
+
+import typing
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from baton.core import events as ev
+from baton.core import fold as fold_module
+from baton.core.fold import apply, fold
+from baton.core.state import KEYS_REMEMBERED, Child, Signal, State, Wait
+from baton.errors import CorruptLog
+from tests.core.build import EVENTS, FEW, PROPERTY, T0, Saga, child, done, entry, program, slots, task, wait
+
+PAIR = program(task("a"), task("b", "a"))
+
+
+def succeeded(node: str, *emits: ev.Token, iteration: tuple[int, ...] = (), **more: typing.Any) -> ev.StepSucceeded:
+    fields: dict[str, typing.Any] = {
+        "attempt": 1,
+        "output": ev.Value(v=node),
+        "started_at": T0,
+        "ended_at": T0,
+        "tool": "t",
+        "tool_version": "1",
+        "schema_hash": "h",
+        **more,
+    }
+    return ev.StepSucceeded(node=node, iteration=iteration, emits=emits, **fields)
+
+
+def test_every_kind_of_event_has_its_function() -> None:
+    assert set(fold_module._TABLE) == set(typing.get_args(ev.Event))
+
+
+# ---- order -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [1, 3, 0, -1])
+def test_only_the_next_version_can_follow(version: int) -> None:
+    state = Saga(PAIR).state
+    with pytest.raises(CorruptLog, match=f"0/{version} cannot follow 0/1 of s1"):
+        fold(state, entry(version, ev.Resumed(by="x", at=1)))
+
+
+def test_an_entry_of_another_branch_cannot_follow() -> None:
+    state = Saga(PAIR).state
+    with pytest.raises(CorruptLog, match="1/2 cannot follow 0/1"):
+        fold(state, entry(2, ev.Resumed(by="x", at=1), branch=1))
+
+
+def test_a_fork_cannot_be_folded_as_if_it_went_forward() -> None:
+    with pytest.raises(CorruptLog, match="branch 1"):
+        fold(Saga(PAIR).state, entry(2, ev.Forked(cut=1, branch=1, by="x", at=1)))
+
+
+@given(st.lists(EVENTS, max_size=3))
+@PROPERTY
+def test_a_fold_changes_nothing_that_it_was_given(events: list[ev.Event]) -> None:
+    saga = Saga(program(task("a"), wait("w", signal="s"), child("c")))
+    saga.go()
+    before = repr(saga.state)
+    for event in events:
+        if not isinstance(event, ev.Forked):
+            apply(saga.state, event)
+    assert repr(saga.state) == before
+
+
+# ---- the entry around the events ------------------------------------------------------------------------------
+
+
+def test_the_first_entry_names_the_saga() -> None:
+    state = Saga(PAIR, {"n": 1}, parent="T#acme#SAGA#p", slot="c").state
+    assert (state.workflow, state.graph, state.tenant, state.user, state.saga) == ("w", "hash", "acme", "ada", "s1")
+    assert (state.input, state.started_at) == (ev.Value(v={"n": 1}), T0)
+    assert (state.parent, state.parent_slot) == ("T#acme#SAGA#p", "c")
+
+
+def test_the_trace_is_that_of_the_first_entry() -> None:
+    event = Saga(PAIR).entries[0].events[0]
+    state = fold(State(), entry(1, event, traceparent="00-a"))
+    state = fold(state, entry(2, ev.Resumed(by="x", at=1), traceparent="00-b"))
+    assert state.traceparent == "00-a"
+
+
+def test_the_state_knows_when_and_by_whom_it_was_written_last() -> None:
+    state = fold(Saga(PAIR).state, entry(2, ev.Resumed(by="x", at=1), at=77, epoch=4, invocation="i4"))
+    assert (state.version, state.last_at, state.epoch, state.invocation) == (2, 77, 4, "i4")
+
+
+def test_who_writes_without_a_lease_leaves_epoch_and_invocation_alone() -> None:
+    saga = Saga(PAIR)
+    saga.go(done("a"))
+    saga.signal("s")
+    assert (saga.state.epoch, saga.state.invocation, saga.state.invocations) == (1, "i1", 1)
+
+
+def test_invocations_are_counted_and_not_their_entries() -> None:
+    saga = Saga(program(task("a"), task("b", "a"), task("c", "b")))
+    saga.go(done("a"))
+    saga.go(done("b"))
+    assert saga.state.invocations == 1
+    saga.die()
+    assert saga.state.invocations == 2
+
+
+# ---- second delivery ---------------------------------------------------------------------------------------
+
+
+def test_a_second_delivery_of_a_result_is_a_no_op() -> None:
+    saga = Saga(PAIR)
+    event = succeeded("a", ev.Token("a", "b"))
+    once = apply(saga.state, event)
+    assert once.steps == 1
+    assert apply(once, event) is once
+
+
+def test_a_second_delivery_of_a_failure_or_an_interruption_is_a_no_op() -> None:
+    state = apply(Saga(PAIR).state, succeeded("a", ev.Token("a", "b")))
+    common = {"node": "a", "started_at": T0, "ended_at": T0}
+    late = ev.StepFailed(
+        attempt=1, failure=ev.Failure("x", "y"), tool="t", tool_version="1", schema_hash="h", **common
+    )
+    assert apply(state, late) is state
+    assert apply(state, ev.StepInterrupted(budget_ms=1, **common)) is state
+
+
+def test_a_wait_and_a_child_are_opened_once_and_only_where_a_token_waits() -> None:
+    saga = Saga(program(wait("w", signal="s"), child("c")))
+    opened = ev.WaitOpened(node="w", until=5), ev.ChildOpened(node="c", child="k", workflow="o", input=ev.Value())
+    state = apply(apply(saga.state, opened[0]), opened[1])
+    assert state.waits == {"w": Wait(until=5)}
+    assert state.children == {"c": Child(saga="k", workflow="o", input=ev.Value())}
+    for event in opened:
+        assert apply(state, event) is state
+    assert apply(state, ev.WaitOpened(node="elsewhere")) is state
+    elsewhere = ev.ChildOpened(node="elsewhere", child="k", workflow="o", input=ev.Value())
+    assert apply(state, elsewhere) is state
+
+
+def test_a_wait_or_a_child_that_is_closed_stays_closed() -> None:
+    saga = Saga(program(wait("w", signal="s"), child("c")))
+    saga.go()
+    closed = ev.WaitClosed(node="w", by="time", output=ev.Value())
+    state = apply(saga.state, closed)
+    assert (state.waits, slots(state)) == ({}, {"c"})
+    assert apply(state, closed) is state
+    ended = ev.ChildClosed(node="c", child="s1.0.c", output=ev.Value(v=1))
+    state = apply(state, ended)
+    assert (state.children, state.tokens) == ({}, {})
+    assert apply(state, ended) is state
+
+
+def test_a_skipped_node_counts_once() -> None:
+    event = ev.NodeSkipped(node="a", emits=(ev.Token("a", "b", (), False),))
+    state = apply(Saga(PAIR).state, event)
+    assert (state.tokens, state.outputs, state.steps) == ({"b": {"a": False}}, {}, 1)
+    assert apply(state, event) is state
+
+
+# ---- outputs -----------------------------------------------------------------------------------------------
+
+
+def test_an_output_is_kept_only_where_somebody_can_read_it() -> None:
+    state = Saga(PAIR).state
+    assert apply(state, succeeded("a", ev.Token("a", "b"))).outputs == {"a": ev.Value(v="a")}
+    assert apply(state, succeeded("a", ev.Token("a", "b"), keep=False)).outputs == {}
+
+
+@pytest.mark.parametrize("kind", [ev.WaitClosed, ev.ChildClosed])
+def test_what_a_wait_or_a_child_gave_is_kept_only_where_somebody_can_read_it(kind: typing.Any) -> None:
+    saga = Saga(program(wait("w", signal="s"), child("c")))
+    saga.go()
+    more = {"node": "w", "by": "k"} if kind is ev.WaitClosed else {"node": "c", "child": "s1.0.c"}
+    kept = apply(saga.state, kind(output=ev.Value(v=1), **more))
+    dropped = apply(saga.state, kind(output=ev.Value(v=1), keep=False, **more))
+    assert (kept.outputs, dropped.outputs) == ({more["node"]: ev.Value(v=1)}, {})
+
+
+def test_outputs_are_forgotten_in_the_same_step_that_makes_them_useless() -> None:
+    state = apply(Saga(PAIR).state, succeeded("a", ev.Token("a", "b")))
+    assert apply(state, succeeded("b", forget=("a",), keep=False)).outputs == {}
+
+
+# ---- signals -----------------------------------------------------------------------------------------------
+
+
+def test_a_signal_with_a_known_key_is_a_no_op() -> None:
+    saga = Saga(PAIR)
+    saga.signal("yes", 1, "k1")
+    before = saga.state
+    event = ev.SignalReceived(name="no", key="k1", payload=ev.Value(v=2), by="eve", at=T0)
+    assert apply(before, event) is before
+    assert before.signals == (Signal("yes", "k1", ev.Value(v=1)),)
+
+
+def test_a_key_is_remembered_after_its_signal_was_used() -> None:
+    saga = Saga(program(wait("w", signal="yes"), task("b", "w")))
+    saga.signal("yes", 1, "k1")
+    saga.go()
+    assert (saga.state.signals, saga.state.keys) == ((), ("k1",))
+    saga.signal("yes", 2, "k1")
+    assert saga.state.signals == ()
+
+
+def test_only_so_many_keys_are_remembered_and_the_oldest_goes_first() -> None:
+    saga = Saga(PAIR)
+    for number in range(KEYS_REMEMBERED + 3):
+        saga.signal("s", None, f"k{number}")
+    assert len(saga.state.keys) == KEYS_REMEMBERED
+    assert (saga.state.keys[0], saga.state.keys[-1]) == ("k3", f"k{KEYS_REMEMBERED + 2}")
+
+
+def test_the_end_of_a_wait_uses_up_its_own_signal_and_no_other() -> None:
+    saga = Saga(program(wait("w", signal="yes", ms=50), task("b", "w"), wait("x", "b", signal="later")))
+    saga.go()
+    saga.signal("later", 1, "time")  # a key that is also the word for a wait's timeout
+    saga.signal("yes", 2, "k2")
+    saga.signal("yes", 3, "k3")
+    saga.go(after_ms=60)
+    assert [signal.key for signal in saga.state.signals] == ["time", "k3"]
+
+
+def test_a_timeout_leaves_a_signal_alone_whose_key_happens_to_be_time() -> None:
+    saga = Saga(program(wait("w", signal="yes", ms=50), task("b", "w"), wait("x", "b", signal="later")))
+    saga.go()
+    saga.signal("later", 1, "time")
+    saga.go(after_ms=60)
+    assert saga.kinds[0] == "wait_closed"
+    assert [signal.key for signal in saga.state.signals] == ["time"]
+
+
+# ---- children ----------------------------------------------------------------------------------------------
+
+
+def test_the_report_of_a_child_counts_once_and_only_from_that_child() -> None:
+    saga = Saga(program(child("c")))
+    saga.go()
+    other = ev.ChildReported(slot="c", child="another", status="completed")
+    assert apply(saga.state, other) is saga.state
+    nowhere = ev.ChildReported(slot="x", child="s1.0.c", status="completed")
+    assert apply(saga.state, nowhere) is saga.state
+    told = apply(saga.state, ev.ChildReported(slot="c", child="s1.0.c", status="failed", failure=ev.Failure("x", "y")))
+    assert told.children["c"].status == "failed"
+    assert told.children["c"].failure == ev.Failure("x", "y")
+    again = ev.ChildReported(slot="c", child="s1.0.c", status="completed")
+    assert apply(told, again) is told
+
+
+# ---- cancel, parking, the end ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("second_at", "second_grace", "deadline"),
+    [(T0 + 10, 20, T0 + 30), (T0 + 10, 90, T0 + 100), (T0 + 10, 95, T0 + 100), (T0 + 99, 0, T0 + 99)],
+)
+def test_a_second_cancel_can_only_shorten_the_first(second_at: int, second_grace: int, deadline: int) -> None:
+    first = ev.CancelRequested(reason="a", by="x", at=T0, grace_ms=100)
+    second = ev.CancelRequested(reason="b", by="y", at=second_at, grace_ms=second_grace)
+    cancel = apply(apply(Saga(PAIR).state, first), second).cancel
+    assert cancel is not None
+    assert cancel.at + cancel.grace_ms == deadline
+
+
+def test_the_first_failure_is_the_one_that_is_told() -> None:
+    saga = Saga(program(task("a"), task("b")))
+    for node in ("a", "b"):
+        event = ev.StepFailed(
+            node=node, attempt=1, failure=ev.Failure("c", node), started_at=1, ended_at=2,
+            tool="t", tool_version="1", schema_hash="h",
+        )  # fmt: skip
+        saga.put(event)
+    assert saga.state.failure == ev.Failure("c", "a")
+
+
+def test_deaths_are_counted_until_something_is_settled() -> None:
+    saga = Saga(PAIR)
+    saga.die()
+    saga.die()
+    assert (saga.state.tries, saga.state.revivals) == (2, 2)
+    saga.go(done("a"))
+    assert (saga.state.tries, saga.state.revivals) == (0, 2)
+
+
+def test_a_failure_is_progress_too() -> None:
+    saga = Saga(PAIR)
+    saga.die()
+    event = ev.StepFailed(
+        node="a", attempt=1, failure=ev.Failure("c", "m"), started_at=1, ended_at=2,
+        tool="t", tool_version="1", schema_hash="h",
+    )  # fmt: skip
+    assert apply(saga.state, event).tries == 0
+
+
+def test_the_epoch_of_the_last_revival_is_the_careful_one() -> None:
+    saga = Saga(PAIR)
+    saga.epoch = 6
+    saga.die()
+    assert (saga.state.careful, saga.state.epoch) == (7, 7)
+    saga.epoch = 8
+    saga.put(ev.Resumed(by="x", at=1))
+    assert (saga.state.careful, saga.state.epoch) == (7, 8)
+
+
+def test_interruptions_are_counted_by_slot_until_that_slot_is_settled() -> None:
+    saga = Saga(program(task("a"), task("b"), task("c", "a", "b")))
+    cut = {"started_at": 1, "ended_at": 2, "budget_ms": 3}
+    saga.put(ev.StepInterrupted(node="a", **cut), ev.StepInterrupted(node="b", **cut))
+    saga.put(ev.StepInterrupted(node="a", **cut))
+    assert (saga.state.interruptions, saga.state.interrupted) == ({"a": 2, "b": 1}, 3)
+    saga.go(done("a"))
+    assert (saga.state.interruptions, saga.state.interrupted) == ({"b": 1}, 3)
+
+
+def test_a_person_who_resumes_gives_a_parked_saga_a_fresh_start() -> None:
+    saga = Saga(PAIR)
+    for _ in range(3):
+        saga.die()
+    saga.put(ev.StepInterrupted(node="a", started_at=1, ended_at=2, budget_ms=3))
+    saga.go()
+    assert saga.state.parked is not None
+    saga.put(ev.Resumed(by="ada", at=T0), epoch=0)
+    assert (saga.state.parked, saga.state.tries, saga.state.interruptions) == (None, 0, {})
+
+
+def test_the_end_clears_whatever_was_still_open() -> None:
+    saga = Saga(program(task("a"), wait("w", signal="s"), child("c"), task("d", "a", "w", "c")))
+    saga.go(done("a", 1))
+    saga.signal("other")
+    saga.put(ev.SagaEnded(status="failed", failure=ev.Failure("x", "y")))
+    state = saga.state
+    assert (state.tokens, state.outputs, state.waits, state.children) == ({}, {}, {}, {})
+    assert (state.signals, state.interruptions, state.in_flight) == ((), {}, 0)
+    assert state.ended == ev.SagaEnded(status="failed", failure=ev.Failure("x", "y"))
+    assert state.keys == ("k-other",)
+
+
+# ---- rounds of a loop ----------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(0, 5), max_size=3).map(tuple))
+@FEW
+def test_tokens_of_one_round_are_not_those_of_another(iteration: tuple[int, ...]) -> None:
+    emits = (ev.Token("", "a", iteration), ev.Token("", "a", (*iteration, 9)))
+    first = Saga(PAIR).entries[0].events[0]
+    assert isinstance(first, ev.SagaStarted)
+    state = fold(State(), entry(1, ev.SagaStarted(**{f: getattr(first, f) for f in first.__struct_fields__} | {"emits": emits})))
+    assert state.in_flight == 2
+    state = apply(state, succeeded("a", ev.Token("a", "b", iteration), iteration=iteration))
+    assert state.in_flight == 2
+    assert len(state.tokens) == 2

@@ -1,0 +1,240 @@
+"""The workflows of the simulation, one per shape of a saga's life, with the outside services they act on.
+
+Each `Scenario` drives one saga through the API as a patient client would: an answer that did not come is
+asked for again with the same key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from baton import Context, tool
+from baton.errors import EngineFault, NotAllowedNow
+from baton.runtime.service import Service
+from baton.tools.define import Registry
+from tests.kit.faults import Crash
+from tests.kit.world import World
+
+T = TypeVar("T")
+
+
+@dataclass
+class Books:
+    """An outside service that honours idempotency keys: what it was asked, and what it did."""
+
+    asked: list[str] = field(default_factory=list)
+    done: dict[str, Any] = field(default_factory=dict)
+
+    def act(self, key: str, what: Any) -> Any:
+        self.asked.append(key)
+        return self.done.setdefault(key, what)
+
+
+def make_registry(books: Books) -> Registry:
+    """The tools of the corpus, acting on `books`."""
+    registry = Registry()
+
+    @tool("work", registry=registry, timeout="30s")
+    async def work(n: int, context: Context, seconds: float = 0.4) -> dict[str, int]:
+        await asyncio.sleep(seconds)
+        books.act(context.idempotency_key, [context.node, n])
+        return {"n": n + 1}
+
+    @tool("add", registry=registry, effect="pure")
+    async def add(numbers: list[int]) -> dict[str, int]:
+        await asyncio.sleep(0.05)
+        return {"n": sum(numbers)}
+
+    @tool("fill", registry=registry)
+    async def fill(size: int, context: Context) -> dict[str, str]:
+        await asyncio.sleep(0.3)
+        books.act(context.idempotency_key, [context.node, size])
+        return {"text": "x" * size}
+
+    @tool("measure", registry=registry, effect="pure")
+    async def measure(text: str) -> dict[str, int]:
+        return {"n": len(text)}
+
+    @tool("refuse", registry=registry, effect="pure")
+    async def refuse() -> None:
+        await asyncio.sleep(0.1)
+        raise ValueError("no table is free")
+
+    return registry
+
+
+async def patiently(world: World, use: Callable[[Service], Awaitable[T]]) -> T:
+    """Ask until there is an answer: a client that repeats with the same key."""
+    for _ in range(40):
+        try:
+            return await use(world.service())
+        except (Crash, EngineFault):
+            await asyncio.sleep(0.5)
+    raise AssertionError("the API never answered")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A workflow's life. `drive` starts the saga and does all that happens to it; it returns its id.
+
+    `same_steps` False: which steps got done before the end depends on time, by design.
+    """
+
+    name: str
+    drive: Callable[[World], Awaitable[str]]
+    expected: str = "completed"
+    same_steps: bool = True
+
+
+async def start(world: World, document: str, given: Any, name: str) -> str:
+    await patiently(world, lambda service: service.register(document, json_only=False))
+    view, _ = await patiently(world, lambda service: service.start(name, given, "key-1"))
+    return str(view["id"])
+
+
+def chain_of(length: int, seconds: float = 0.4) -> str:
+    lines = ["name: chain", "nodes:"]
+    for i in range(length):
+        source = "${input.n}" if i == 0 else f"${{ctx.s{i - 1}.output.n}}"
+        after = f"after: s{i - 1}, " if i else ""
+        lines.append(f"  s{i}: {{tool: work, {after}with: {{n: '{source}', seconds: {seconds}}}}}")
+    lines.append(f"output: {{n: '${{ctx.s{length - 1}.output.n}}'}}")
+    return "\n".join(lines)
+
+
+def fan_of(width: int, seconds: float = 0.4) -> str:
+    lines = ["name: fan", "nodes:", "  first: {tool: work, with: {n: 0}}"]
+    lines += [
+        f"  b{i}: {{tool: work, after: first, with: {{n: '${{ctx.first.output.n}}', seconds: {seconds + i % 3 / 10}}}}}"
+        for i in range(width)
+    ]
+    numbers = ", ".join(f"'${{ctx.b{i}.output.n}}'" for i in range(width))
+    after = ", ".join(f"b{i}" for i in range(width))
+    lines.append(f"  join: {{tool: add, after: [{after}], with: {{numbers: [{numbers}]}}}}")
+    lines.append("output: '${ctx.join.output}'")
+    return "\n".join(lines)
+
+
+WAITING = """
+name: waiting
+nodes:
+  before: {tool: work, with: {n: 1}}
+  pause: {wait: {for: 90s}, after: before}
+  answer: {wait: {signal: answer, timeout: 2h}, after: before}
+  after: {tool: work, after: [pause, answer], with: {n: '${ctx.before.output.n}'}}
+output: {said: '${ctx.answer.output}', n: '${ctx.after.output.n}'}
+"""
+LONG_WAIT = """
+name: long-wait
+nodes:
+  pause: {wait: {for: 40m}}
+  after: {tool: work, after: pause, with: {n: 1}}
+output: '${ctx.after.output}'
+"""
+BIG = """
+name: big
+nodes:
+  fill: {tool: fill, with: {size: 30000}}
+  measure: {tool: measure, after: fill, with: {text: '${ctx.fill.output.text}'}}
+output: {n: '${ctx.measure.output.n}', text: '${ctx.fill.output.text}'}
+"""
+PARENT = """
+name: parent
+nodes:
+  left: {workflow: chain, with: {n: 10}}
+  right: {workflow: chain, with: {n: 20}}
+  sum: {tool: add, after: [left, right], with: {numbers: ['${ctx.left.output.n}', '${ctx.right.output.n}']}}
+output: '${ctx.sum.output}'
+"""
+FAILING = """
+name: failing
+nodes:
+  slow: {tool: work, with: {n: 1, seconds: 2}}
+  bad: {tool: refuse}
+  never: {tool: work, after: [slow, bad], with: {n: 1}}
+"""
+
+
+async def _chain(world: World) -> str:
+    return await start(world, chain_of(8, 1.1), {"n": 0}, "chain")
+
+
+async def _fan(world: World) -> str:
+    return await start(world, fan_of(6), {}, "fan")
+
+
+async def _waiting(world: World) -> str:
+    saga = await start(world, WAITING, {}, "waiting")
+    await asyncio.sleep(30)
+    await patiently(world, lambda service: service.signal(saga, "answer", {"yes": True}, "sig-1"))
+    return saga
+
+
+async def _early_signal(world: World) -> str:
+    saga = await start(world, WAITING, {}, "waiting")
+    await patiently(world, lambda service: service.signal(saga, "answer", {"yes": True}, "sig-1"))
+    await patiently(world, lambda service: service.signal(saga, "answer", {"yes": True}, "sig-1"))
+    return saga
+
+
+async def _long_wait(world: World) -> str:
+    return await start(world, LONG_WAIT, {}, "long-wait")
+
+
+async def _big(world: World) -> str:
+    return await start(world, BIG, {"note": "y" * 20_000}, "big")
+
+
+async def _parent(world: World) -> str:
+    child = chain_of(2)
+    await patiently(world, lambda service: service.register(child, json_only=False))
+    return await start(world, PARENT, {}, "parent")
+
+
+async def _failing(world: World) -> str:
+    return await start(world, FAILING, {}, "failing")
+
+
+async def _cancelled(world: World) -> str:
+    saga = await start(world, WAITING, {}, "waiting")
+    await asyncio.sleep(10)
+    await _cancel(world, saga, 5_000)
+    return saga
+
+
+async def _cancel(world: World, saga: str, grace_ms: int) -> None:
+    try:
+        await patiently(world, lambda service: service.cancel(saga, "changed my mind", grace_ms))
+    except NotAllowedNow:
+        return
+
+
+async def _forked(world: World) -> str:
+    saga = await start(world, chain_of(3), {"n": 0}, "chain")
+    while world.end(saga) is None:
+        await asyncio.sleep(20)
+    branch = 0
+    while branch == 0:  # a repeated fork would be a second one, so look before asking again
+        try:
+            await world.service().fork(saga, 2, "again from the first step")
+        except (Crash, EngineFault):
+            await asyncio.sleep(0.5)
+        branch = (await patiently(world, lambda service: service.show(saga)))["branch"]
+    return saga
+
+
+CORPUS = (
+    Scenario("chain", _chain),
+    Scenario("fan", _fan),
+    Scenario("waiting", _waiting),
+    Scenario("early-signal", _early_signal),
+    Scenario("long-wait", _long_wait),
+    Scenario("big", _big),
+    Scenario("parent", _parent),
+    Scenario("failing", _failing, "failed", same_steps=False),
+    Scenario("cancelled", _cancelled, "cancelled", same_steps=False),
+    Scenario("forked", _forked),
+)

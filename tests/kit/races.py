@@ -1,0 +1,87 @@
+"""Signals and cancels at every moment of a saga's life, so that conflict, nudge and refusal really happen."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from baton.errors import NotAllowedNow
+from baton.ports import Record, Release, SagaRef, Wake
+from tests.kit.corpus import Books, make_registry, start
+from tests.kit.virtual import run_virtual
+from tests.kit.world import World
+
+RACE = """
+name: race
+nodes:
+  one: {tool: work, with: {n: 1, seconds: 0.05}}
+  answer: {wait: {signal: answer}}
+  two: {tool: work, after: [one, answer], with: {n: 2, seconds: 0.05}}
+output: '${ctx.answer.output}'
+"""
+
+
+@dataclass(frozen=True)
+class Race:
+    """How one race went: the saga's end, how long it took, and what the store refused."""
+
+    status: str
+    seconds: float
+    refused: Counter[str]
+
+
+def race(at_s: float, act: str) -> Race:
+    """Do `act` (signal or cancel) `at_s` after the saga was started."""
+
+    async def main() -> Race:
+        world = World(make_registry(Books()))
+        refused = _watch(world)
+        world.slow["release"] = 0.04  # long enough for a wake to find the lease held in between
+        world.switch_on()
+        saga = await start(world, RACE, {}, "race")
+        started = asyncio.get_running_loop().time()
+        await asyncio.sleep(at_s)
+        service = world.service()
+        if act == "signal":
+            await service.signal(saga, "answer", "yes", "k")
+        else:
+            try:
+                await service.cancel(saga, "changed my mind", 0)
+            except NotAllowedNow:
+                refused["too late"] += 1
+        while world.end(saga) is None and asyncio.get_running_loop().time() < started + 2_000:
+            await asyncio.sleep(0.01)
+        seconds = asyncio.get_running_loop().time() - started - at_s
+        return Race((await service.show(saga))["status"], seconds, refused)
+
+    return run_virtual(main())
+
+
+def _watch(world: World) -> Counter[str]:
+    """Count the refusals of the log's conditional writes."""
+    refused: Counter[str] = Counter()
+    log = world.log
+    append, release, nudge = log.append, log.release, log.nudge
+
+    def counted_append(ref: SagaRef, record: Record, wake: Wake | None = None) -> bool:
+        return _count(refused, "append", append(ref, record, wake))
+
+    def counted_release(ref: SagaRef, owner: str, epoch: int, plan: Release) -> bool:
+        return _count(refused, "release", release(ref, owner, epoch, plan))
+
+    def counted_nudge(ref: SagaRef, owner: str, epoch: int, version: int) -> bool:
+        left = nudge(ref, owner, epoch, version)
+        refused["nudges left"] += left
+        return left
+
+    watched: Any = log
+    watched.append, watched.release, watched.nudge = counted_append, counted_release, counted_nudge
+    counted_append.__name__, counted_release.__name__, counted_nudge.__name__ = "append", "release", "nudge"
+    return refused
+
+
+def _count(refused: Counter[str], what: str, ok: bool) -> bool:
+    refused[what] += not ok
+    return ok

@@ -1,0 +1,143 @@
+"""The HTTP API, the Invoke API and the schedule over real sockets: who may call, what functions see and answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import jwt
+import pytest
+
+from baton.local.run import FunctionError, LocalRun
+from baton.local.tokens import TokenIssuer
+from tests.local.project import received, until, write_project
+
+pytestmark = pytest.mark.e2e
+NOTHING = frozenset({"stream", "queue", "schedule"})
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}"}
+
+
+def test_the_api_knows_its_callers_and_answers_as_api_gateway_does(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with (
+            LocalRun(write_project(tmp_path), variables={"EXTRA": "1"}, switched_off=NOTHING) as run,
+            httpx.AsyncClient(base_url=run.url, trust_env=False) as http,
+        ):
+            await refuses_strangers(run, http)
+            await hands_the_whole_request_on(run, http)
+            await survives_failures(run, http)
+
+    async def refuses_strangers(run: LocalRun, http: httpx.AsyncClient) -> None:
+        assert (await http.get("/health")).status_code == 200
+        impostor = TokenIssuer(run.aws_environment["AWS_ENDPOINT_URL_LAMBDA"])
+        issuer = run._issuer
+        unsigned = jwt.encode({"sub": "u", "exp": time.time() + 60}, key="", algorithm="none")
+        endless = {"iss": issuer.issuer, "aud": issuer.audience, "sub": "u"}
+        kid = {"kid": issuer._key_id}
+        bad = {
+            "none": {},
+            "no token": {"authorization": "Bearer"},
+            "not a token": bearer("x.y.z"),
+            "expired": bearer(run.token("u", "t", ttl_s=-5)),
+            "another key": bearer(impostor.token("u", "t")),
+            "unsigned": bearer(unsigned),
+            "without exp": bearer(jwt.encode(endless, issuer._key, algorithm="RS256", headers=kid)),
+            "for others": bearer(
+                jwt.encode(
+                    {**endless, "aud": "others", "exp": time.time() + 60},
+                    issuer._key,
+                    algorithm="RS256",
+                    headers=kid,
+                )
+            ),
+        }
+        for why, headers in bad.items():
+            answer = await http.get("/sagas", headers=headers)
+            assert (answer.status_code, answer.json()) == (401, {"message": "Unauthorized"}), why
+
+    async def hands_the_whole_request_on(run: LocalRun, http: httpx.AsyncClient) -> None:
+        answer = await http.post(
+            "/sagas/a%20b?x=1", headers=bearer(run.token("user", "tenant")), json={"do": "nothing"}
+        )
+        seen = answer.json()
+        claims = seen["event"]["requestContext"]["authorizer"]["jwt"]["claims"]
+        assert (claims["sub"], claims["tenant"]) == ("user", "tenant")
+        assert seen["event"]["routeKey"] == "$default"
+        assert seen["event"]["rawPath"] == "/sagas/a b"
+        assert json.loads(seen["event"]["body"]) == {"do": "nothing"}
+        assert 0 < seen["remaining"] <= 10_000
+        assert seen["name"] == run.physical["Front"]
+        assert seen["arn"].endswith(f":function:{seen['name']}")
+        assert seen["cwd"] == str(tmp_path / "front")
+        environment = seen["environment"]
+        assert environment["WORKER"] == run.physical["Worker"]
+        assert environment["LAMBDA_TASK_ROOT"] == str(tmp_path / "front")
+        assert environment["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"] == "128"
+        assert environment["EXTRA"] == "1"
+        assert "HOME" not in environment  # nothing of the surrounding shell
+
+    async def survives_failures(run: LocalRun, http: httpx.AsyncClient) -> None:
+        token = bearer(run.token("u", "t"))
+        failed = await http.post("/", headers=token, json={"do": "raise"})
+        assert (failed.status_code, failed.json()) == (500, {"message": "Internal Server Error"})
+        slow = await http.get("/slow", headers=token)
+        assert (slow.status_code, slow.json()) == (503, {"message": "Service Unavailable"})
+        large = await http.post("/", headers=token, content=b"x" * (10 * 1024 * 1024 + 1))
+        assert (large.status_code, large.json()) == (413, {"message": "Request Entity Too Large"})
+
+    asyncio.run(scenario())
+
+
+def test_a_function_invokes_another_one_and_failed_events_are_repeated_as_the_template_says(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        template = write_project(tmp_path)
+        async with LocalRun(template, switched_off=NOTHING, retry_delays_s=(0.05,)) as run:
+            assert await run.invoke("Worker", {"do": "nothing"}) == {"do": "nothing"}
+            with pytest.raises(FunctionError, match="as told"):
+                await run.invoke("Worker", {"do": "raise"})
+            assert await forward(run, "RequestResponse", {"n": 1}) == {
+                "status": 200,
+                "error": None,
+                "payload": '{"n": 1}',
+            }
+            told = await forward(run, "RequestResponse", {"do": "raise"})
+            assert told["error"] == "Unhandled"
+            assert json.loads(told["payload"])["errorType"] == "ValueError"
+            assert (await forward(run, "Event", {"do": "raise"}))["status"] == 202
+            events = await until(
+                lambda: len(found := [r for r in run.invocations if r.trigger == "event"]) == 2 and found
+            )
+            assert events[0].request_id == events[1].request_id
+            assert [record.outcome for record in events] == ["error", "error"]
+            letter = json.loads((await received(run, "Failures"))["Body"])
+            assert letter["requestContext"]["condition"] == "RetriesExhausted"
+            assert letter["requestPayload"] == {"do": "raise"}
+            assert letter["responsePayload"]["errorType"] == "ValueError"
+
+    async def forward(run: LocalRun, kind: str, payload: Any) -> Any:
+        body = json.dumps({"do": "forward", "type": kind, "payload": payload})
+        answer = await run.invoke("Front", {"rawPath": "/", "body": body})
+        return json.loads(answer["body"])
+
+    asyncio.run(scenario())
+
+
+def test_the_schedule_runs_its_state_machine_and_its_period_can_be_shortened(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        off = frozenset({"stream", "queue"})
+        async with LocalRun(write_project(tmp_path), switched_off=off, schedule_period_s=0.2) as run:
+            await until(lambda: len(run.invocations) >= 4)
+            first = [record.event for record in run.invocations[:4]]
+            assert sorted(event["shard"] for event in first) == [0, 0, 1, 1]
+            assert {record.trigger for record in run.invocations} == {"schedule"}
+
+    asyncio.run(scenario())

@@ -1,0 +1,75 @@
+"""How invocations find their processes: warm ones first, no more than the limit, and what an ending is called."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from baton.local.pool import Throttled
+from baton.local.problems import LocalRunError
+from baton.local.run import FunctionError, LocalRun
+from tests.local.project import until, write_project
+
+pytestmark = pytest.mark.e2e
+NOTHING = frozenset({"stream", "queue", "schedule"})
+
+
+def test_processes_are_reused_and_their_number_is_limited(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with LocalRun(write_project(tmp_path), switched_off=NOTHING, process_limit=2) as run:
+            for _ in range(3):
+                await run.invoke("Worker", {})
+            first = run.invocations[0]
+            assert [record.cold for record in run.invocations] == [True, False, False]
+            assert {record.pid for record in run.invocations} == {first.pid}
+            assert first.init_ms > 0
+            await asyncio.gather(*(run.invoke("Worker", {"do": "sleep", "s": 0.1}) for _ in range(5)))
+            assert len({record.pid for record in run.invocations}) == 2
+            assert len(run.processes("Worker")) == 2
+            assert {record.outcome for record in run.invocations} == {"ok"}
+
+    asyncio.run(scenario())
+
+
+def test_a_process_that_ends_itself_or_answers_too_much_is_an_error_of_the_function(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with LocalRun(write_project(tmp_path), switched_off=NOTHING) as run:
+            with pytest.raises(FunctionError, match=r"Runtime\.ExitError.* exit status 4"):
+                await run.invoke("Worker", {"do": "exit"})
+            with pytest.raises(FunctionError, match=r"Function\.ResponseSizeTooLarge"):
+                await run.invoke("Worker", {"answer": 7 * 1024 * 1024})
+            assert [record.outcome for record in run.invocations] == ["error", "error"]
+            assert await run.invoke("Worker", {"n": 1}) == {"n": 1}
+
+    asyncio.run(scenario())
+
+
+def test_reserved_concurrency_refuses_what_is_beyond_it(tmp_path: Path) -> None:
+    template = write_project(tmp_path)
+    source = template.read_text()
+    template.write_text(
+        source.replace("CodeUri: worker/", "CodeUri: worker/\n      ReservedConcurrentExecutions: 1")
+    )
+
+    async def scenario() -> None:
+        async with LocalRun(template, switched_off=NOTHING) as run:
+            slow = asyncio.create_task(run.invoke("Worker", {"do": "sleep", "s": 0.4}))
+            await until(lambda: run.processes("Worker")[0].busy)
+            with pytest.raises(Throttled):
+                await run.invoke("Worker", {})
+            await slow
+
+    asyncio.run(scenario())
+
+
+def test_an_unknown_function_or_process_is_named(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with LocalRun(write_project(tmp_path), switched_off=NOTHING) as run:
+            with pytest.raises(LocalRunError, match=r"no function Wroker \(nearest: Worker\)"):
+                run.processes("Wroker")
+            with pytest.raises(LocalRunError, match="1 is not a process of a function"):
+                run.kill(1)
+
+    asyncio.run(scenario())

@@ -1,0 +1,111 @@
+"""Messages of a queue, worked on in real processes: redelivery, dead letters, deadlines, kill -9, concurrency."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from baton.local.records import InvocationRecord
+from baton.local.run import LocalRun
+from tests.local.project import deliveries, received, send, until, write_project
+
+pytestmark = pytest.mark.e2e
+ONLY_QUEUE = frozenset({"stream", "schedule"})
+
+
+def alive(pid: int) -> bool:
+    """Whether it runs; a zombie that nobody has reaped yet does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_only_the_failed_message_of_a_batch_comes_again_and_poison_ends_in_the_dead_letter_queue(
+    tmp_path: Path,
+) -> None:
+    good, shaky, poison = {"do": "nothing"}, {"do": "fail once"}, {"do": "fail always"}
+
+    async def scenario() -> None:
+        async with LocalRun(write_project(tmp_path), switched_off=ONLY_QUEUE) as run:
+            await send(run, good, shaky, poison)
+            letter = await received(run, "DeadLetters")
+            assert letter["Body"] == '{"do": "fail always"}'
+            assert len(deliveries(run, good)) == 1
+            first, second = deliveries(run, shaky)
+            # Not before the queue's visibility timeout of 1 s.
+            assert second.started - first.started > 900
+            assert len(deliveries(run, poison)) == 2
+            assert {record.outcome for record in run.invocations} == {"ok"}
+
+    asyncio.run(scenario())
+
+
+def test_a_function_over_its_time_is_killed_with_all_it_started_and_its_message_comes_back(
+    tmp_path: Path,
+) -> None:
+    hangs = {"do": "hang once"}
+    template = write_project(tmp_path)
+    template.write_text(template.read_text().replace("VisibilityTimeout: 1", "VisibilityTimeout: 2"))
+
+    async def scenario() -> None:
+        async with LocalRun(template, switched_off=ONLY_QUEUE) as run:
+            await send(run, hangs)
+            await until(lambda: any(process.busy for process in run.processes("Worker")))
+            pid = run.processes("Worker")[0].pid
+            helper = int(await until(lambda: helper_of(pid)))
+            first, second = await until(lambda: len(deliveries(run, hangs)) == 2 and deliveries(run, hangs))
+            assert (first.outcome, first.pid) == ("timeout", pid)
+            assert first.duration_ms > 990
+            assert first.error["errorType"] == "Sandbox.Timedout"
+            assert second.outcome == "ok"
+            assert second.cold
+            assert second.pid != pid
+            assert not alive(pid)
+            assert not alive(helper)
+            log = run.log_file("Worker").read_text()
+            assert f"START RequestId: {first.request_id}" in log
+            assert "Task timed out after 1.00 seconds" in log
+            assert f"REPORT RequestId: {second.request_id}\tDuration:" in log
+
+    asyncio.run(scenario())
+
+
+def helper_of(pid: int) -> str:
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    return children.read_text().strip() if children.exists() else ""
+
+
+def test_a_process_killed_in_the_middle_leaves_its_message_to_another(tmp_path: Path) -> None:
+    slow = {"do": "sleep", "s": 0.5}
+
+    async def scenario() -> None:
+        async with LocalRun(write_project(tmp_path), switched_off=ONLY_QUEUE) as run:
+            await send(run, slow)
+            busy = await until(lambda: [process for process in run.processes("Worker") if process.busy])
+            run.kill(busy[0].pid)
+            first, second = await until(lambda: len(deliveries(run, slow)) == 2 and deliveries(run, slow))
+            assert (first.outcome, first.request_id) == ("killed", busy[0].request_id)
+            assert first.error["errorType"] == "Runtime.ExitError"
+            assert second.outcome == "ok"
+
+    asyncio.run(scenario())
+
+
+def test_no_more_batches_are_worked_on_at_once_than_the_template_says(tmp_path: Path) -> None:
+    template = write_project(tmp_path)
+    template.write_text(template.read_text().replace("BatchSize: 10", "BatchSize: 1"))
+
+    async def scenario() -> list[InvocationRecord]:
+        async with LocalRun(template, switched_off=ONLY_QUEUE) as run:
+            await send(run, *({"do": "sleep", "s": 0.2, "n": number} for number in range(7)))
+            await until(lambda: len(run.invocations) == 7)
+            return run.invocations
+
+    records = asyncio.run(scenario())
+    assert {record.outcome for record in records} == {"ok"}
+    # How many were running when each one started.
+    running = [sum(r.started <= record.started < r.ended for r in records) for record in records]
+    assert max(running) == 2

@@ -1,0 +1,114 @@
+"""What is read from a template: functions, event sources, schedules, routes; and what is refused, and how.
+
+Nothing is started; real processes are in the `_e2e` files beside this one.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from baton.local.http_api import Authorizer
+from baton.local.problems import LocalRunError
+from tests.local.project import declare, write_project
+
+FILTER = re.escape('{"exists":true}')
+
+
+def changed(folder: Path, old: str, new: str) -> Path:
+    template = write_project(folder)
+    source = template.read_text()
+    assert old in source
+    template.write_text(source.replace(old, new))
+    return template
+
+
+def test_functions_get_their_code_layers_limits_and_resolved_environment(tmp_path: Path) -> None:
+    stack, _ = declare(write_project(tmp_path))
+    worker = stack.functions["Worker"]
+    assert worker.name == "baton-Worker"
+    assert worker.code == tmp_path / "worker"
+    assert worker.layers == (tmp_path / "layer",)
+    assert worker.timeout_s == 1
+    assert worker.environment == {"TABLE": "baton-Table"}
+    assert worker.retries == 1
+    assert stack.functions["Relay"].retries == 2
+
+
+def test_event_sources_carry_every_setting_of_the_template(tmp_path: Path) -> None:
+    stack, _ = declare(write_project(tmp_path))
+    (queue,), (stream,) = stack.queues, stack.streams
+    assert (queue.function, queue.url, queue.batch_size) == ("Worker", "http://Queue", 10)
+    assert (queue.partial, queue.concurrency) == (True, 2)
+    assert (stream.function, stream.retries, stream.bisect, stream.partial) == ("Relay", 1, True, True)
+    assert stream.on_failure_url == "http://Failures"
+    assert stream.filters.match({"dynamodb": {"NewImage": {"wake": {"S": "x"}}}})
+    assert not stream.filters.match({"dynamodb": {"NewImage": {}}})
+
+
+def test_a_schedule_and_its_state_machine_are_read_with_substitutions(tmp_path: Path) -> None:
+    stack, _ = declare(write_project(tmp_path))
+    (schedule,), (machine,) = stack.schedules, stack.machines
+    assert schedule.period_s == 60
+    assert schedule.target_arn == machine.arn
+    call = machine.definition["States"]["Each"]["ItemProcessor"]["States"]["Call"]
+    assert call["Resource"] == stack.functions["Worker"].arn
+    assert machine.express
+
+
+def test_routes_of_a_sam_http_api_keep_their_authorizers_and_time_limits(tmp_path: Path) -> None:
+    _, api = declare(write_project(tmp_path))
+    assert api is not None
+    by_key = {route.key: route for route in api.routes}
+    tokens = Authorizer("http://issuer", ("me",), "authorization")
+    assert set(by_key) == {"GET /health", "GET /slow", "$default"}
+    assert by_key["GET /health"].authorizer is None
+    assert by_key["$default"].authorizer == tokens
+    assert by_key["GET /slow"].timeout_s == 0.1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        (
+            "VisibilityTimeout: 1",
+            "VisibilityTimeout: 0",
+            "Queue: VisibilityTimeout 0 is less than the Timeout",
+        ),
+        ("CodeUri: relay/", "CodeUri: rely/", "Relay: .*rely does not exist"),
+        ("python3.13", "nodejs22.x", "Runtime nodejs22.x: only python"),
+        ("rate(1 minute)", "cron(0 5 * * * *)", r"MachineTick: ScheduleExpression 'cron.* only rate"),
+        ("TABLE: !Ref Table", "TABLE: !Ref Tabel", r"no parameter or resource Tabel \(nearest: Table\)"),
+        ('{"exists":true}', '{"exits":true}', r"RelayChanges\.FilterCriteria: .*unknown operator exits"),
+        ("StartingPosition: TRIM_HORIZON", "StartingPosition: NOW", "RelayChanges: StartingPosition must be"),
+        (
+            "MaximumConcurrency: 2",
+            "MaximumConcurrency: 1",
+            "WorkerMessages: MaximumConcurrency must be from 2",
+        ),
+        ("BatchSize: 10", "BatchSize: 11", "WorkerMessages: BatchSize above 10 needs"),
+        (
+            "{WorkerArn: ",
+            "{WorkArn: ",
+            r"Machine: machine.asl.json: DefinitionSubstitutions has no \$\{WorkerArn\}",
+        ),
+        ("[ReportBatchItemFailures]", "[ReportFailures]", "FunctionResponseTypes may only hold"),
+        ("TimeoutInMillis: 100", "PayloadFormatVersion: '1.0'", "payload format 1.0: only 2.0"),
+        (
+            "!GetAtt Failures.Arn",
+            "'arn:aws:sns:us-east-1:000000000000:x'",
+            "is not an SQS queue of this template",
+        ),
+        ("$request.header.Authorization", "$request.querystring.t", "is not valid|only .request.header"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_with_its_place(tmp_path: Path, old: str, new: str, says: str) -> None:
+    with pytest.raises(LocalRunError, match=says):
+        declare(changed(tmp_path, old, new))
+
+
+def test_a_mapping_that_is_not_enabled_is_not_polled(tmp_path: Path) -> None:
+    stack, _ = declare(changed(tmp_path, "BatchSize: 10", "BatchSize: 10\n            Enabled: false"))
+    assert stack.queues == []

@@ -1,0 +1,31 @@
+"""Many faults at once, drawn from seeds: crashes, lost answers, stalls, throttles, and messages lost, twice or late."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kit.corpus import CORPUS, Scenario
+from tests.kit.faults import Chaos, Plan
+from tests.kit.verdict import run
+
+pytestmark = pytest.mark.simulation
+
+SEEDS = 100
+
+
+@pytest.mark.parametrize("scenario", CORPUS, ids=lambda scenario: scenario.name)
+def test_a_dozen_random_faults_change_nothing_but_the_time(scenario: Scenario) -> None:
+    expected = run(scenario, Plan())
+    happened = 0
+    for seed in range(SEEDS):
+        verdict = run(scenario, Chaos(seed=seed))
+        happened += len(verdict.faults)
+        assert verdict.result == expected.result, f"seed {seed}: {verdict.faults}"
+        assert verdict.broken == (), f"seed {seed}: {verdict.faults}"
+    assert happened > SEEDS, "the chaos was too quiet to prove anything"
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    first, second = (run(CORPUS[0], Chaos(seed=7)) for _ in range(2))
+    assert first == second
+    assert first.faults

@@ -1,0 +1,35 @@
+"""A crash, a lost answer, a throttle or a stall at every single write of every shape of saga: same end, nothing lost."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import pytest
+
+from tests.kit.corpus import CORPUS, Scenario
+from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, NO_ANSWER, STALL, THROTTLE, Plan
+from tests.kit.verdict import Verdict, run
+
+pytestmark = pytest.mark.simulation
+
+
+@lru_cache
+def undisturbed(scenario: Scenario) -> Verdict:
+    return run(scenario, Plan())
+
+
+@pytest.mark.parametrize("scenario", CORPUS, ids=lambda scenario: scenario.name)
+def test_an_undisturbed_saga_ends_as_it_should(scenario: Scenario) -> None:
+    verdict = undisturbed(scenario)
+    assert verdict.status == scenario.expected
+    assert verdict.broken == ()
+
+
+@pytest.mark.parametrize("fate", [CRASH_BEFORE, CRASH_AFTER, NO_ANSWER, THROTTLE, STALL])
+@pytest.mark.parametrize("scenario", CORPUS, ids=lambda scenario: scenario.name)
+def test_whatever_happens_at_any_one_write_the_end_is_the_same(scenario: Scenario, fate: str) -> None:
+    expected = undisturbed(scenario)
+    for number, write in enumerate(expected.writes, 1):
+        verdict = run(scenario, Plan({number: fate}))
+        assert verdict.result == expected.result, f"{fate} at write {number}, {write}"
+        assert verdict.broken == (), f"{fate} at write {number}, {write}"

@@ -1,0 +1,36 @@
+"""Signals and cancels race against append, yield and finish: nothing is lost, and nothing waits for the sweep."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.kit.races import race
+
+pytestmark = pytest.mark.simulation
+
+MOMENTS = [step / 1_000 for step in range(160)]
+
+
+def test_a_signal_at_any_moment_is_acted_on_within_seconds() -> None:
+    refused: Counter[str] = Counter()
+    for moment in MOMENTS:
+        result = race(moment, "signal")
+        assert result.status == "completed", f"signal at {moment} s"
+        assert result.seconds < 5, f"signal at {moment} s"
+        refused += result.refused
+    assert refused["append"] > 0, "no append ever conflicted"
+    assert refused["nudges left"] > 0, "no nudge was ever left"
+    assert refused["release"] > 0, "no release was ever refused"
+
+
+def test_a_cancel_at_any_moment_ends_the_saga_or_is_told_that_it_has_ended() -> None:
+    refused: Counter[str] = Counter()
+    for moment in MOMENTS:
+        result = race(moment, "cancel")
+        assert result.status == "cancelled", f"cancel at {moment} s"
+        assert result.seconds < 5, f"cancel at {moment} s"
+        refused += result.refused
+    assert refused["append"] > 0
+    assert refused["nudges left"] > 0
