@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from baton.cli import main
+from baton.cli import client, main
 
 Answer = tuple[int, Any]
 
@@ -87,8 +87,9 @@ Baton = Callable[..., Result]
 
 
 @pytest.fixture
-def baton(api: FakeApi) -> Baton:
-    """`baton("show", "s1")` runs the command against the fake API."""
+def baton(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> Baton:
+    """`baton("show", "s1")` runs the command against the fake API, with hardly a pause before a retry."""
+    monkeypatch.setattr(client, "PAUSE_S", 0.001)
 
     def run(*arguments: str, env: dict[str, str | None] | None = None, stdin: str | None = None) -> Result:
         known: dict[str, str | None] = {"BATON_URL": api.url, "BATON_TOKEN": "secret-token"}

@@ -122,7 +122,9 @@ def test_the_bill_is_the_counts_times_the_prices() -> None:
         invocations=30,
         gb_seconds=50,
     )
-    charges = {charge.what: (charge.amount, charge.usd) for charge in prices.bill(work)}
+    charges: dict[str, tuple[Any, Any]] = {
+        charge.what: (charge.amount, charge.usd) for charge in prices.bill(work)
+    }
     assert charges["DynamoDB writes, log"] == (110, pytest.approx(110 * 0.625e-6))
     assert charges["DynamoDB writes, heads"][0] == 10 * 3 + 20 * 3 + 10 * 3 + 10 * 4
     assert charges["DynamoDB reads"] == (60, pytest.approx(60 * 0.125e-6))

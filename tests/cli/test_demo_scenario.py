@@ -10,12 +10,15 @@ from typing import Any
 
 from rich.console import Console
 
-from baton.cli.client import Api
+from baton.cli.client import Api, Reader
 from baton.cli.connection import Connection
+from baton.demo.books import Books
 from baton.demo.progress import Progress, summary
 from baton.demo.scenario import Plan, Scenario, evening
 from baton.local.records import ProcessInfo
 from tests.cli.conftest import FakeApi
+
+TICK_S = 0.002
 
 
 def busy(pid: int, ago_ms: int, request_id: str) -> ProcessInfo:
@@ -66,8 +69,8 @@ def play(api: FakeApi, plan: Plan, workers: Workers) -> tuple[Scenario, Screen]:
     screen = Screen()
 
     async def run() -> Scenario:
-        async with Api(Connection(api.url, "t")) as client:
-            scenario = Scenario(plan, client, workers, [api.url], screen, steps=14)
+        async with Api(Connection(api.url, "t")) as client, Reader() as reader:
+            scenario = Scenario(plan, client, workers, Books(reader, [api.url]), screen, steps=14)
             await scenario.run()
             return scenario
 
@@ -78,7 +81,7 @@ def test_it_starts_every_saga_cancels_one_under_way_and_ends_with_the_last(api: 
     young = [saga(0, "running", 1), saga(0, "completed", 14)]
     old = [saga(1, "running", 5), saga(1, "cancelled", 6)]
     prepared(api, young, old)
-    scenario, screen = play(api, Plan(sagas=2, kills=0), Workers())
+    scenario, screen = play(api, Plan(sagas=2, kills=0, tick_s=TICK_S), Workers())
     assert scenario.course.sagas == ["s0", "s1"]
     assert scenario.course.cancelled == "s1"
     assert [asked.json["input"] for asked in api.of("POST", "/sagas")] == [evening(0), evening(1)]
@@ -91,7 +94,7 @@ def test_a_worker_is_killed_when_a_service_has_acted_for_it_unheard(api: FakeApi
     effect = {"kind": "hold", "identity": {"reference": "s0"}}
     api.on("GET /books/unanswered", (200, {"effects": [effect]}))
     workers = Workers(busy(7, 1500, "another"), busy(8, 1500, "the-request"))
-    scenario, _ = play(api, Plan(sagas=1, kills=1), workers)
+    scenario, _ = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S), workers)
     (kill,) = scenario.course.kills
     assert (workers.killed, kill.pid, kill.request_id) == ([8], 8, "the-request")
     assert "a hold was done and not yet known" in kill.moment
@@ -100,13 +103,29 @@ def test_a_worker_is_killed_when_a_service_has_acted_for_it_unheard(api: FakeApi
 def test_workers_that_just_began_or_are_about_to_yield_are_left_alone(api: FakeApi) -> None:
     prepared(api, [saga(0, "running", 1), saga(0, "completed", 14)])
     workers = Workers(busy(7, 10, "young"), busy(8, 4900, "old"), ProcessInfo(9, False, "", None, True))
-    scenario, _ = play(api, Plan(sagas=1, kills=1), workers)
+    scenario, _ = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S), workers)
     assert (workers.killed, scenario.course.kills) == ([], [])
+
+
+def test_when_the_worst_moment_cannot_be_caught_any_worker_at_work_will_do(api: FakeApi) -> None:
+    prepared(api, [saga(0, "running", 1)] * 30 + [saga(0, "completed", 14)])
+
+    class Tireless(Workers):
+        """Its one worker is always in the middle of something."""
+
+        def processes(self, function: str) -> Sequence[ProcessInfo]:
+            return [busy(process.pid, 1500, process.request_id) for process in super().processes(function)]
+
+    workers = Tireless(busy(7, 1500, "the-request"))
+    scenario, screen = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S), workers)
+    assert workers.killed == [7]
+    assert scenario.course.kills[0].moment == "in the middle of its work"
+    assert any(text.startswith("kill -9 7: a worker, ") for text in screen.said)
 
 
 def test_when_the_time_is_up_it_stops_and_says_what_it_saw(api: FakeApi) -> None:
     prepared(api, [saga(0, "running", 1)])
-    scenario, _ = play(api, Plan(sagas=1, kills=0, limit_s=0.3), Workers())
+    scenario, _ = play(api, Plan(sagas=1, kills=0, limit_s=0.1, tick_s=TICK_S), Workers())
     assert scenario.course.ended_ms >= scenario.course.asked_to_end_by_ms
 
 

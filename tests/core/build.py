@@ -27,6 +27,7 @@ from baton.core.toolspec import ToolSpec
 from baton.errors import InvalidDefinition, Problem
 
 T0 = 1_700_000_000_000
+TRACE = "00-0af7651916cd43dd8448eb211c80319c"
 PROPERTY = settings(derandomize=True, deadline=None, database=None, max_examples=60)
 FEW = settings(PROPERTY, max_examples=25)
 
@@ -150,6 +151,8 @@ class Saga:
             at=self.now,
             epoch=number,
             invocation=invocation or f"i{number}",
+            cold=number > self.state.epoch,
+            traceparent=f"{TRACE}-{self.state.version:016x}-01",
         )
         read = ev.decode_entry(ev.encode_entry(written))
         assert read == written
@@ -215,6 +218,16 @@ def ready(decision: Decision) -> list[str]:
 
 def slots(state: State) -> set[str]:
     return set(state.tokens)
+
+
+def replay(entries: Iterable[ev.Entry]) -> State:
+    """A whole log folded, through all its forks."""
+    states = [State()]
+    for one in entries:
+        last = one.events[-1]
+        fork = last if isinstance(last, ev.Forked) else None
+        states.append(fork_to(states[-1], states[fork.cut], one, fork) if fork else fold(states[-1], one))
+    return states[-1]
 
 
 # ---- strategies --------------------------------------------------------------------------------------------

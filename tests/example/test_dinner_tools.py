@@ -181,7 +181,7 @@ def test_a_service_that_is_gone_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_slow_service_is_given_up_in_total_time(
     start_service: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TABLE_STACK_URL", start_service("table_stack", "--delay", "hold=3"))
+    monkeypatch.setenv("TABLE_STACK_URL", start_service("table_stack", "--delay", "hold=0.8"))
     monkeypatch.setattr(outside, "TOTAL_S", 0.2)
     with pytest.raises(StepFailure, match=r"table-stack did not answer POST /holds in 0.2 s"):
         perform(hold())

@@ -159,7 +159,7 @@ def test_a_repeat_that_overtakes_its_first_waits_for_it() -> None:
             first = asyncio.create_task(http.post("/holds", json=HOLD, headers=keyed("k")))
             await gate.arrived.wait()
             second = asyncio.create_task(http.post("/holds", json=HOLD, headers=keyed("k")))
-            while len((await books(http))["requests"]) < 2:  # noqa: ASYNC110  # nothing signals an arrival
+            while len((await books(http))["requests"]) < 2:  # nothing signals an arrival
                 await asyncio.sleep(0)
             assert not second.done()
             gate.open.set()

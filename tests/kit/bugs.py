@@ -34,6 +34,7 @@ def _replaced(owner: Any, name: str, new: Any) -> Iterator[None]:
 @contextmanager
 def release_ignores_the_nudge() -> Iterator[None]:
     """Release row: what arrived between the last read and the release is eaten."""
+
     def let_go(self: MemoryLog, ref: SagaRef, owner: str, epoch: int, release: Release) -> bool:
         head = self.read_head(ref)
         if head is not None and head.nudge:
@@ -70,7 +71,9 @@ def a_yield_leaves_the_due_index() -> Iterator[None]:
     """Release row: without `due_at` only the wake can set the saga going again, and wakes get lost."""
     real = Leases._next
 
-    def next_due(self: Leases, state: State, now: int, again: bool, due: int | None) -> tuple[int | None, Wake | None]:
+    def next_due(
+        self: Leases, state: State, now: int, again: bool, due: int | None
+    ) -> tuple[int | None, Wake | None]:
         at, wake = real(self, state, now, again, due)
         return (None, wake) if again else (at, wake)
 
@@ -145,7 +148,9 @@ def consumed_tokens_stay() -> Iterator[None]:
     def consume(state: State, event: Any, output: Any, **more: Any) -> State:
         after = real(state, event, output, **more)
         slot = slot_of(event.node, event.iteration)
-        return msgspec.structs.replace(after, tokens={**after.tokens, slot: state.tokens.get(slot, {"": True})})
+        return msgspec.structs.replace(
+            after, tokens={**after.tokens, slot: state.tokens.get(slot, {"": True})}
+        )
 
     with _replaced(folding, "_consume", consume):
         yield

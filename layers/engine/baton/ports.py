@@ -139,7 +139,8 @@ class Log(Protocol):
     def arm(self, seen: Head, until: int) -> bool:
         """Make sure the head is due by `until` and note that, unless it changed since `seen`.
 
-        Writes `armed = until`; `due_at` becomes `until` only where none was set or a later one was.
+        Raises `armed` to `until`, never lowers it; `due_at` becomes `until` only where none was set or a
+        later one was.
         """
         ...
 

@@ -23,7 +23,7 @@ from baton.runtime.catalog import Catalog
 from baton.runtime.limits import Limits
 from baton.runtime.pace import Pace
 from baton.runtime.parts import Engine
-from baton.runtime.patience import in_thread
+from baton.runtime.patience import Threads
 from baton.runtime.reconcile import Reconciler
 from baton.runtime.relay import Relay
 from baton.runtime.worker import Worker
@@ -47,7 +47,7 @@ def _engine(
         blobs=blobs,
         clock=clock,
         entropy=SystemEntropy(),
-        offload=in_thread,
+        offload=Threads(),
         performer=performer,
         tools=tools,
         catalog=Catalog(DynamoDefinitions(aws.dynamodb, config.table), blobs, clock),

@@ -111,10 +111,11 @@ class DynamoLog:
                 "due_at": None if seen.due_at is None else number(seen.due_at),
             }
         )
-        update = "SET #armed = :until"
+        update = "SET #armed = :armed"
+        values[":armed"] = number(max(seen.armed, until))
         if seen.due_at is None or seen.due_at > until:
             update += ", #due_at = :until"
-        values[":until"] = number(until)
+            values[":until"] = number(until)
         return self._update(seen.ref, update, condition, values) is not None
 
     def _update(

@@ -109,7 +109,7 @@ class MemoryLog:
             if head != seen:
                 return None
             due_at = until if head.due_at is None else min(head.due_at, until)
-            return msgspec.structs.replace(head, armed=until, due_at=due_at)
+            return msgspec.structs.replace(head, armed=max(head.armed, until), due_at=due_at)
 
         return self._update(seen.ref, change) is not None
 

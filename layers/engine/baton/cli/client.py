@@ -20,6 +20,7 @@ from baton.cli.exits import UNREACHABLE, Failed, refused
 
 TOTAL_S = 20.0
 TRIES = 4
+PAUSE_S = 0.25
 PAGE = 500
 _AGAIN = frozenset({429, 500, 502, 503, 504})
 
@@ -31,9 +32,8 @@ class Api:
     breaks, or a server that is busy, is tried again before anybody hears of it.
     """
 
-    def __init__(self, connection: Connection, *, connections: int = 16, pause_s: float = 0.25) -> None:
+    def __init__(self, connection: Connection, *, connections: int = 16) -> None:
         self._connection = connection
-        self._pause_s = pause_s
         self._http = httpx.AsyncClient(
             base_url=connection.url,
             headers={"Authorization": f"Bearer {connection.token}"},
@@ -141,7 +141,7 @@ class Api:
                 if not left:
                     raise
             # Full jitter, so that twenty callers who were refused together do not return together.
-            await asyncio.sleep(self._pause_s * 2 ** (TRIES - 1 - left) * random.random())  # noqa: S311  # not for secrets
+            await asyncio.sleep(PAUSE_S * 2 ** (TRIES - 1 - left) * random.random())  # noqa: S311  # not for secrets
         raise AssertionError("unreachable")
 
     def _unreachable(self, why: str) -> Failed:
@@ -167,12 +167,24 @@ def _document(answer: httpx.Response) -> dict[str, Any]:
     return {"title": answer.reason_phrase or "Error", "detail": answer.text[:300]}
 
 
-async def get_json(url: str) -> Any:
-    """One document of a service that is not Baton, such as the books of the demo's services."""
-    async with httpx.AsyncClient(timeout=TOTAL_S) as http:
+class Reader:
+    """Reads JSON from services that are not Baton, such as the books of the demo; shows no token."""
+
+    def __init__(self) -> None:
+        self._http = httpx.AsyncClient(timeout=TOTAL_S, limits=httpx.Limits(keepalive_expiry=2))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._http.aclose()
+
+    async def get(self, url: str) -> Any:
+        """One document. Raises `Failed`."""
         try:
-            answer = await http.get(url)
+            async with asyncio.timeout(TOTAL_S):
+                answer = await self._http.get(url)
             answer.raise_for_status()
-        except httpx.HTTPError as error:
+        except (TimeoutError, httpx.HTTPError) as error:
             raise Failed(UNREACHABLE, f"{url}: {error}") from error
         return answer.json()

@@ -10,12 +10,13 @@ import asyncio
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from baton.cli.client import Api, get_json
+from baton.cli.client import Api
+from baton.demo.books import Books
 from baton.demo.table import count_items
 from baton.local.records import InvocationRecord
 
@@ -108,24 +109,24 @@ class Evidence:
 async def collect(
     api: Api,
     course: Course,
-    services: Sequence[str],
+    books: Books,
     invocations: Iterable[InvocationRecord],
     aws: Mapping[str, str],
     table: str,
     memory_mb: dict[str, int],
 ) -> Evidence:
     """Read everything once, after the last saga has ended."""
-    sagas, logs, books, items = await asyncio.gather(
+    sagas, logs, books_read, items = await asyncio.gather(
         asyncio.gather(*(api.show(saga) for saga in course.sagas)),
         asyncio.gather(*(_log(api, saga) for saga in course.sagas)),
-        asyncio.gather(*(get_json(f"{url}/books") for url in services)),
+        books.all(),
         asyncio.to_thread(count_items, aws, table),
     )
     return Evidence(
         course=course,
         sagas=list(sagas),
         logs=dict(zip(course.sagas, logs, strict=True)),
-        books=list(books),
+        books=books_read,
         invocations=[reduce_invocation(item) for item in invocations],
         items=Items(*items),
         memory_mb=memory_mb,

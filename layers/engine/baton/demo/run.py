@@ -14,11 +14,12 @@ import click
 from rich.console import Console
 
 from baton.cli.app import documents, load_app
-from baton.cli.client import Api
+from baton.cli.client import Api, Reader
 from baton.cli.connection import TEMPLATE, Connection
 from baton.cli.sagas import register_file
 from baton.core.document import parse_document
 from baton.demo import figures, report
+from baton.demo.books import Books
 from baton.demo.evidence import collect
 from baton.demo.progress import Progress
 from baton.demo.promises import broken
@@ -75,15 +76,17 @@ async def run_demo(options: Options, console: Console) -> bool:
 
 
 async def _with_everything(options: Options, console: Console, local: LocalRun, services: Services) -> bool:
-    async with Api(Connection(local.url, local.token(USER, TENANT)), connections=CONNECTIONS) as api:
+    connection = Connection(local.url, local.token(USER, TENANT))
+    async with Api(connection, connections=CONNECTIONS) as api, Reader() as reader:
+        books = Books(reader, services.urls)
         steps = await _register(api, options.root)
         with Progress(console, steps) as screen:
-            scenario = Scenario(options.plan, api, local, services.urls, screen, steps)
+            scenario = Scenario(options.plan, api, local, books, screen, steps)
             course = await scenario.run()
         evidence = await collect(
             api,
             course,
-            services.urls,
+            books,
             local.invocations,
             local.aws_environment,
             local.physical["SagaTable"],

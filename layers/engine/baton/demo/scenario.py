@@ -12,16 +12,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from baton.cli.client import Api, get_json
+from baton.cli.client import Api
 from baton.cli.text import span
 from baton.core.state import FINISHED
+from baton.demo.books import Books
 from baton.demo.evidence import Course, Kill, request_of
 from baton.local.records import ProcessInfo
 
 CITIES = ("Lisbon", "Porto", "Bergen", "Graz", "Ghent")
-TICK_S = 0.1
 LOOK_EVERY_TICKS = 10
-PATIENCE_TICKS = 60
+PATIENCE_TICKS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,7 @@ class Plan:
     kill_before_s: float = 2.5
     cancel_after_steps: int = 4
     limit_s: float = 100.0
+    tick_s: float = 0.1
 
 
 class Workers(Protocol):
@@ -60,10 +61,10 @@ class Scenario:
     """One run. `course` says afterwards, or while it runs, what was done."""
 
     def __init__(
-        self, plan: Plan, api: Api, workers: Workers, services: Sequence[str], screen: Screen, steps: int
+        self, plan: Plan, api: Api, workers: Workers, books: Books, screen: Screen, steps: int
     ) -> None:
         self._plan = plan
-        self._services = services
+        self._books = books
         self._patience = PATIENCE_TICKS
         self._api = api
         self._workers = workers
@@ -89,7 +90,7 @@ class Scenario:
                     await self._cancel_one()
             self._screen.update(self._latest)
             tick += 1
-            await asyncio.sleep(TICK_S)
+            await asyncio.sleep(self._plan.tick_s)
         course.ended_ms = _now_ms()
         self._screen.update(self._latest)
         return course
@@ -120,7 +121,7 @@ class Scenario:
         prey = self._at_work()
         if not prey:
             return
-        for effect in await self._unanswered():
+        for effect in await self._books.unanswered():
             saga = str(effect["identity"].get("reference"))
             request_id = await self._holder(saga)
             if request_id in prey:
@@ -150,11 +151,6 @@ class Scenario:
             if process.busy and process.busy_since is not None and process.pid not in struck
             and least <= now - process.busy_since <= most
         }  # fmt: skip
-
-    async def _unanswered(self) -> list[dict[str, Any]]:
-        """What the services have done at this moment without having said so."""
-        books = await asyncio.gather(*(get_json(f"{url}/books/unanswered") for url in self._services))
-        return [effect for book in books for effect in book["effects"]]
 
     async def _holder(self, saga: str) -> str:
         """The Lambda request that wrote last into a saga's log."""

@@ -9,11 +9,11 @@ import asyncio
 import contextlib
 import json
 import logging
-import os
 import signal
 import socket
 import threading
 import time
+import uuid
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -104,7 +104,7 @@ class LocalRun:
         self._switched_off = switched_off
         self._api_port, self._process_limit = api_port, process_limit
         self._retry_delays_s = retry_delays_s
-        name = f"run-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+        name = f"run-{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:6]}"
         self.run_dir = (run_dir or self._template_path.parent / ".baton" / name).resolve()
         self.url = self.endpoint = ""
         self.aws_environment, self.physical = {}, {}

@@ -14,6 +14,7 @@ class Limits:
     step_estimate: how long a step is expected to take that was never seen.
     step_timeout: of a step whose tool names none. news_every: how often a waiting holder looks for news.
     inline: a value above this goes to a blob. entry: outcomes above this share no entry.
+    answer: what is left of an invocation, at least, when the engine gives up on a store and says so.
     snapshot_tail: no snapshot before the tail to read has this size.
     """
 
@@ -31,5 +32,6 @@ class Limits:
     result: int = 5_242_880
     entry: int = 196_608
     snapshot_tail: int = 8_192
+    answer: int = 200
     pause_first: int = 20
     pause_longest: int = 2_000

@@ -11,31 +11,37 @@ MARGIN = 1.5
 
 
 class Pace:
-    """Smoothed durations per workflow and node, shared by all sagas of a process."""
+    """Smoothed durations, shared by all sagas of a process: of each node of a workflow, and of each tool.
+
+    A node that was never seen is expected to take as long as its tool does elsewhere.
+    """
 
     def __init__(self, estimate: int) -> None:
         self._estimate = estimate
-        self._smoothed: dict[tuple[str, str], float] = {}
+        self._nodes: dict[tuple[str, str], float] = {}
+        self._tools: dict[str, float] = {}
 
-    def observe(self, workflow: str, node: str, duration: float) -> None:
+    def observe(self, workflow: str, node: str, tool: str, duration: float) -> None:
         """A run of this node took `duration` ms."""
-        before = self._smoothed.get((workflow, node), duration)
-        self._smoothed[workflow, node] = before + WEIGHT * (duration - before)
+        before = self._nodes.get((workflow, node), duration)
+        self._nodes[workflow, node] = before + WEIGHT * (duration - before)
+        before = self._tools.get(tool, duration)
+        self._tools[tool] = before + WEIGHT * (duration - before)
 
     def learn(self, workflow: str, entries: Iterable[Entry]) -> None:
-        """Take in a log's steps. One that was cut off needs at least twice what it had."""
+        """Take in a log's steps."""
         for entry in entries:
             for event in entry.events:
                 if isinstance(event, StepSucceeded):
-                    self.observe(workflow, event.node, event.ended_at - event.started_at)
+                    self.observe(workflow, event.node, event.tool, event.ended_at - event.started_at)
                 elif isinstance(event, StepInterrupted):
                     self.cut_off(workflow, event.node, event.ended_at - event.started_at)
 
     def cut_off(self, workflow: str, node: str, after: float) -> None:
-        """A run of this node was interrupted after `after` ms."""
-        self._smoothed[workflow, node] = max(self._smoothed.get((workflow, node), 0), 2 * after)
+        """A run of this node was interrupted after `after` ms: it needs at least twice what it had."""
+        self._nodes[workflow, node] = max(self._nodes.get((workflow, node), 0), 2 * after)
 
-    def expected(self, workflow: str, node: str, timeout: int) -> float:
+    def expected(self, workflow: str, node: str, tool: str, timeout: int) -> float:
         """Milliseconds the next run should be given, never more than its timeout."""
-        seen = self._smoothed.get((workflow, node))
+        seen = self._nodes.get((workflow, node), self._tools.get(tool))
         return min(self._estimate if seen is None else MARGIN * seen, timeout)

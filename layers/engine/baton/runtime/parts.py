@@ -44,7 +44,8 @@ class Parts:
         self.invocation = invocation
         self.log, self.blobs, self.clock = engine.log, engine.blobs, engine.clock
         self.limits, self.pace = engine.limits, engine.pace
-        self.call = Patience(engine.offload, engine.clock, engine.entropy, engine.limits, invocation.deadline)
+        give_up = invocation.deadline - engine.limits.answer
+        self.call = Patience(engine.offload, engine.clock, engine.entropy, engine.limits, give_up)
         self.catalog = engine.catalog.through(self.call)
         self.leases = Leases(engine.log, engine.clock, engine.limits, self.call, invocation)
         self.steps = Steps(

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import ParamSpec, TypeVar
 
 from baton.errors import StoreUnavailable, Throttled
@@ -43,9 +45,14 @@ class Patience:
                 ceiling = min(ceiling * 2, self._limits.pause_longest)
 
 
-async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """The `Offload` for adapters that wait on a network."""
-    return await asyncio.to_thread(function, *args, **kwargs)
+class Threads:
+    """The `Offload` for adapters that wait on a network. Its threads are its own, so that no tool starves it."""
+
+    def __init__(self, size: int = 32) -> None:
+        self._pool = ThreadPoolExecutor(size, thread_name_prefix="baton-io")
+
+    async def __call__(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, partial(function, *args, **kwargs))
 
 
 async def inline(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:

@@ -180,12 +180,12 @@ class Runner:
 
     def _start_steps(self, run: _Run, decision: Decision) -> bool:
         """Start what fits into the budget. True when something is ready that does not."""
+        self._check_lease(run.lease)
         wants_more = False
         for step in decision.run:
             now = self._p.clock.now()
-            expected = self._p.pace.expected(
-                run.history.state.workflow, step.node.name, self._p.steps.timeout(step)
-            )
+            timeout = self._p.steps.timeout(step)
+            expected = self._p.pace.expected(run.history.state.workflow, step.node.name, step.node.tool, timeout)
             if self._budget.fits(now, expected) or (not run.begun and self._budget.is_fresh(now)):
                 self._start(run, step, now)
             else:
@@ -230,7 +230,8 @@ class Runner:
                 )
                 continue
             outcome = task.result()
-            self._p.pace.observe(run.history.state.workflow, node, outcome.ended_at - outcome.started_at)
+            tool = run.program.nodes[node].tool
+            self._p.pace.observe(run.history.state.workflow, node, tool, outcome.ended_at - outcome.started_at)
             outcomes.append(outcome)
         return outcomes
 

@@ -1,0 +1,109 @@
+"""`baton up` and `baton demo` for real, in a copy of the project: processes, HTTP, kills, the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.e2e
+
+ROOT = Path(__file__).parents[2]
+BATON = [sys.executable, "-c", "from baton.cli import main; main()"]
+INPUT = '{"city": "Lisbon", "party": 4, "at": "2026-12-24T19:30:00Z"}'
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """What a deployment needs of the project, somewhere else: nothing may depend on where it lies."""
+    ignore = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    for name in ("functions", "layers", "statemachine", "examples"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=ignore)
+    shutil.copy(ROOT / "template.yaml", tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    """Nothing of the tests' own surroundings that could lead to another Baton."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("BATON_", "AWS_"))}
+
+
+@pytest.fixture
+def up(project: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [*BATON, "up", "--port", "0"], cwd=project, env=environment, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("baton start"):
+            break
+    yield process
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=30) == 0
+
+
+def run(project: Path, environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*BATON, *arguments],
+        cwd=project,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_up_runs_the_dinner_until_it_is_interrupted(
+    up: subprocess.Popen[str], project: Path, environment: dict[str, str]
+) -> None:
+    started = run(project, environment, "start", "dinner", "--input", INPUT, "--watch", "--json")
+    assert started.returncode == 0, started.stderr
+    saga = json.loads(started.stdout.splitlines()[-1])
+    assert (saga["status"], saga["steps"]) == ("completed", 14)
+    assert saga["result"]["confirmation"].startswith("T-")
+    assert "order_snack" in run(project, environment, "events", saga["id"]).stdout
+    again = run(project, environment, "cancel", saga["id"])
+    assert (again.returncode, "(409)" in again.stderr) == (3, True)
+
+
+def test_nothing_is_left_of_up_after_it_was_interrupted(project: Path, environment: dict[str, str]) -> None:
+    process = subprocess.Popen(
+        [*BATON, "up", "--port", "0"], cwd=project, env=environment, stdout=subprocess.PIPE
+    )
+    local = project / ".baton" / "local.json"
+    until = time.monotonic() + 60
+    while not local.exists() and time.monotonic() < until:
+        time.sleep(0.1)
+    children = _descendants(process.pid)
+    assert len(children) > 3
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert (process.returncode, local.exists()) == (0, False)
+    assert [pid for pid in children if Path("/proc", str(pid)).exists()] == []
+
+
+def test_the_demo_keeps_its_promises(project: Path, environment: dict[str, str]) -> None:
+    ended = run(project, environment, "demo", "--sagas", "6")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "5 completed, 1 cancelled" in ended.stdout
+    assert ended.stdout.count("kill -9") == 2
+
+
+def _descendants(pid: int) -> list[int]:
+    """All processes below one; only Linux tells."""
+    found: list[int] = []
+    tasks = Path("/proc", str(pid), "task")
+    for task in tasks.iterdir() if tasks.exists() else ():
+        for child in (task / "children").read_text().split():
+            found += [int(child), *_descendants(int(child))]
+    return found

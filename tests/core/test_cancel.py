@@ -1,0 +1,93 @@
+"""Cancelling: graceful lets running steps end within their grace, forced does not; nothing new starts."""
+
+from __future__ import annotations
+
+import pytest
+
+from baton.core import events as ev
+from baton.core.decide import Decision
+from baton.core.state import status_of
+from tests.core.build import T0, Saga, chain, done, failed, program, ready, task, wait
+
+
+def test_a_cancel_with_nothing_running_ends_the_saga_at_once() -> None:
+    saga = Saga(chain(2))
+    saga.cancel(grace_ms=30_000)
+    saga.go()
+    assert saga.state.ended == ev.SagaEnded(status="cancelled", failure=ev.Failure("cancelled", "enough"))
+
+
+def test_a_graceful_cancel_lets_running_steps_end_and_starts_nothing_after_them() -> None:
+    saga = Saga(program(task("a"), task("b"), task("c", "a")))
+    saga.go()
+    saga.cancel(grace_ms=1_000)
+    assert saga.go(running=["a", "b"]) == Decision(due=T0 + 1_000)
+    assert saga.go(done("a"), running=["b"], after_ms=500) == Decision(due=T0 + 1_000)
+    assert saga.state.steps == 1
+    saga.go(done("b"), after_ms=100)
+    assert saga.kinds == ["step_succeeded", "saga_ended"]
+    assert status_of(saga.state) == "cancelled"
+
+
+@pytest.mark.parametrize(("after_ms", "abort"), [(999, False), (1_000, True), (5_000, True)])
+def test_when_the_grace_is_over_running_steps_must_stop(after_ms: int, abort: bool) -> None:
+    saga = Saga(chain(1))
+    saga.go()
+    saga.cancel(grace_ms=1_000)
+    decision = saga.go(running=["n0"], after_ms=after_ms)
+    assert decision.abort is abort
+    assert saga.state.ended is None
+
+
+def test_a_forced_cancel_stops_running_steps_at_once() -> None:
+    saga = Saga(chain(1))
+    saga.go()
+    saga.cancel(grace_ms=0)
+    assert saga.go(running=["n0"]) == Decision(abort=True)
+    saga.go()
+    assert status_of(saga.state) == "cancelled"
+
+
+def test_a_second_cancel_shortens_the_grace() -> None:
+    saga = Saga(chain(1))
+    saga.cancel(grace_ms=60_000)
+    assert not saga.go(running=["n0"], after_ms=10).abort
+    saga.cancel(grace_ms=0)
+    assert saga.go(running=["n0"]).abort
+
+
+def test_a_cancelled_saga_is_cancelled_even_if_its_last_step_succeeds() -> None:
+    saga = Saga(chain(1))
+    saga.cancel(grace_ms=1_000)
+    saga.go(done("n0"))
+    assert status_of(saga.state) == "cancelled"
+
+
+def test_a_cancel_goes_before_a_failure() -> None:
+    saga = Saga(program(task("a"), task("b")))
+    saga.cancel(grace_ms=1_000)
+    saga.go(failed("a"), running=["b"])
+    saga.go(failed("b"))
+    assert status_of(saga.state) == "cancelled"
+
+
+def test_a_cancelled_saga_opens_no_wait_and_a_waiting_one_ends() -> None:
+    saga = Saga(program(wait("w", signal="yes"), task("a", "w")))
+    saga.go()
+    saga.signal("yes")
+    saga.cancel()
+    decision = saga.go()
+    assert ready(decision) == []
+    assert saga.kinds == ["saga_ended"]
+
+
+def test_a_parked_saga_can_be_cancelled() -> None:
+    saga = Saga(chain(1))
+    for _ in range(3):
+        saga.die()
+    saga.go()
+    assert status_of(saga.state) == "parked"
+    saga.cancel()
+    assert status_of(saga.state) == "running"
+    saga.go()
+    assert status_of(saga.state) == "cancelled"

@@ -1,0 +1,129 @@
+"""A workflow node is a child saga: recorded before it is started, and done when it has said how it ended."""
+
+from __future__ import annotations
+
+import pytest
+
+from baton.core import events as ev
+from baton.core.state import Child, status_of
+from tests.core.build import Saga, child, done, program, ready, slots, started, task
+
+
+def reported(saga: Saga, status: str = "completed", slot: str = "c", **more: object) -> None:
+    one = saga.state.children[slot]
+    saga.put(ev.ChildReported(slot=slot, child=one.saga, status=status, **more), epoch=0, invocation="relay")  # type: ignore[arg-type]  # the fields of a report
+
+
+def test_a_child_is_recorded_with_its_input_before_it_is_started() -> None:
+    saga = Saga(program(child("c", arguments={"n": "${input.n}"}, workflow="dinner@2")), {"n": 3})
+    decision = saga.go()
+    opened = ev.ChildOpened(node="c", child="s1.0.c", workflow="dinner@2", input=ev.Value(v={"n": 3}))
+    assert saga.entries[-1].events == (opened,)
+    assert decision.children == (("c", Child(saga="s1.0.c", workflow="dinner@2", input=ev.Value(v={"n": 3}))),)
+    assert status_of(saga.state) == "waiting"
+
+
+def test_an_open_child_is_named_until_it_has_reported() -> None:
+    saga = Saga(program(child("c"), task("a", "c")))
+    saga.go()
+    assert [slot for slot, _ in saga.go().children] == ["c"]
+    reported(saga)
+    decision = saga.go()
+    assert (decision.children, ready(decision)) == ((), ["a"])
+
+
+def test_what_a_child_ended_with_is_the_output_of_its_node() -> None:
+    saga = Saga(program(child("c"), task("a", "c", arguments={"x": "${ctx.c.output.n}"})))
+    saga.go()
+    reported(saga, output=ev.Value(v={"n": 4}))
+    (step,) = saga.go().run
+    assert step.arguments == {"x": 4}
+    assert saga.entries[-1].events == (
+        ev.ChildClosed(node="c", child="s1.0.c", output=ev.Value(v={"n": 4}), emits=(ev.Token("c", "a"),)),
+    )
+    assert saga.state.children == {}
+
+
+@pytest.mark.parametrize(
+    ("status", "failure", "message"),
+    [
+        ("failed", ev.Failure("x", "no table"), "the child saga s1.0.c ended failed: no table"),
+        ("cancelled", None, "the child saga s1.0.c ended cancelled: cancelled"),
+    ],
+)
+def test_a_child_that_did_not_complete_fails_its_node(status: str, failure: ev.Failure | None, message: str) -> None:
+    saga = Saga(program(child("c")))
+    saga.go()
+    reported(saga, status, failure=failure)
+    saga.go()
+    assert saga.kinds == ["step_failed", "saga_ended"]
+    assert saga.state.ended is not None
+    assert saga.state.ended.failure == ev.Failure("child_failed", message, "c")
+
+
+def test_children_of_one_entry_are_closed_together() -> None:
+    saga = Saga(program(child("c"), child("d"), task("a", "c", "d")))
+    saga.go()
+    reported(saga, slot="c")
+    reported(saga, slot="d")
+    assert ready(saga.go()) == ["a"]
+    assert saga.kinds == ["child_closed", "child_closed"]
+
+
+def test_two_children_that_end_together_leave_nothing_held_that_only_they_read() -> None:
+    read = {"x": "${ctx.a.output}"}
+    nodes = task("a"), child("c", "a", arguments=read), child("d", "a", arguments=read), task("z", "c", "d")
+    saga = Saga(program(*nodes))
+    saga.go(done("a", 1))
+    reported(saga, slot="c")
+    reported(saga, slot="d")
+    saga.go()
+    assert saga.state.outputs == {}
+
+
+def test_a_childs_name_is_its_parents_with_branch_and_slot_so_nobody_else_has_it() -> None:
+    saga = Saga(program(child("c")))
+    saga.put(ev.Forked(cut=1, branch=1, by="ada", at=1), epoch=0)
+    saga.go()
+    assert saga.state.children["c"].saga == "s1.1.c"
+
+
+def test_a_childs_name_has_only_characters_that_a_path_can_hold() -> None:
+    graph = program(child("c"))
+    first = started(graph)
+    saga = Saga(graph)
+    saga.state = type(saga.state)()
+    saga.put(ev.SagaStarted(**{name: getattr(first, name) for name in first.__struct_fields__ if name != "emits"},
+                            emits=(ev.Token("", "c", (2, 0)),)))  # fmt: skip
+    saga.go()
+    assert saga.state.children["c@2.0"].saga == "s1.0.c-2.0"
+
+
+def test_a_child_whose_input_cannot_be_bound_is_never_opened() -> None:
+    saga = Saga(program(child("c", arguments={"x": "${input.nope}"})), {})
+    saga.go()
+    assert saga.kinds == ["step_failed", "saga_ended"]
+    assert saga.state.ended is not None
+    assert saga.state.ended.failure is not None
+    assert saga.state.ended.failure.code == "input_unbound"
+
+
+def test_a_child_whose_input_is_in_a_blob_is_opened_once_the_blob_was_read() -> None:
+    saga = Saga(program(child("c", arguments={"x": "${input.n}"})), ev.Value(ref="cas://in", size=9))
+    assert saga.go().needs == {"cas://in"}
+    assert slots(saga.state) == {"c"}
+    assert saga.state.children == {}
+    saga.go(blobs={"cas://in": {"n": 1}})
+    assert saga.state.children["c"].input == ev.Value(v={"x": 1})
+
+
+def test_open_children_are_cancelled_before_the_end_is_recorded() -> None:
+    """The runner must do it first: afterwards nobody knows them any more."""
+    saga = Saga(program(child("c"), child("d"), task("a")))
+    saga.go()
+    reported(saga, slot="d")
+    saga.cancel()
+    decision = saga.go()
+    assert [one.saga for one in decision.cancel] == ["s1.0.c"]
+    assert decision.record == (ev.SagaEnded(status="cancelled", failure=ev.Failure("cancelled", "enough")),)
+    assert status_of(saga.state) == "cancelled"

@@ -1,0 +1,198 @@
+"""A step that keeps killing its worker, or needs more than a full budget, ends parked with its reason.
+
+And until then: after a death the steps that were ready run one at a time, another one first each time, so
+that the innocent make progress and the killer is found.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from baton.core import events as ev
+from baton.core.decide import MAX_TRIES, Decision
+from baton.core.state import status_of
+from tests.core.build import Saga, chain, done, interrupted, program, ready, task, wait
+
+
+def test_a_saga_is_parked_after_three_deaths_without_progress() -> None:
+    saga = Saga(chain(2))
+    for _ in range(MAX_TRIES - 1):
+        saga.die()
+        assert ready(saga.go()) == ["n0"]
+    saga.die()
+    assert saga.go() == Decision()
+    assert saga.kinds == ["parked"]
+    assert saga.state.parked is not None
+    assert (saga.state.parked.code, saga.state.parked.node) == ("worker_killed", "n0")
+    assert "steps that were ready: n0" in saga.state.parked.message
+    assert status_of(saga.state) == "parked"
+
+
+def test_progress_between_two_deaths_starts_the_count_anew() -> None:
+    saga = Saga(chain(5))
+    for number in range(4):
+        saga.die()
+        saga.die()
+        assert ready(saga.go()) == [f"n{number}"]
+        saga.go(done(f"n{number}"))
+    assert saga.state.parked is None
+
+
+def test_a_saga_is_parked_after_three_interruptions_of_one_step() -> None:
+    saga = Saga(program(task("a"), task("b")))
+    for _ in range(MAX_TRIES - 1):
+        assert ready(saga.go(interrupted("a"), interrupted("b"))) == ["a", "b"]
+        assert saga.kinds == ["step_interrupted", "step_interrupted"]
+        saga.go(done("b")) if saga.state.interruptions.get("b", 0) == MAX_TRIES - 1 else None
+    assert saga.go(interrupted("a")) == Decision()
+    assert saga.kinds == ["step_interrupted", "parked"]
+    assert saga.state.parked is not None
+    assert (saga.state.parked.code, saga.state.parked.node) == ("over_budget", "a")
+    assert "`a` was cut off 3 times" in saga.state.parked.message
+
+
+def test_an_interruption_says_how_long_the_step_could_have_had() -> None:
+    saga = Saga(chain(1))
+    saga.go(interrupted("n0"))
+    (event,) = saga.entries[-1].events
+    assert isinstance(event, ev.StepInterrupted)
+    assert (event.node, event.budget_ms) == ("n0", 4_000)
+
+
+def test_interruptions_of_different_steps_do_not_add_up() -> None:
+    saga = Saga(program(task("a"), task("b"), task("c")))
+    saga.go(interrupted("a"), interrupted("b"), interrupted("c"))
+    assert ready(saga.go(interrupted("a"), interrupted("b"), interrupted("c"))) == ["a", "b", "c"]
+    assert saga.state.parked is None
+
+
+def test_an_interruption_is_no_attempt() -> None:
+    saga = Saga(chain(1))
+    (step,) = saga.go(interrupted("n0")).run
+    assert step.attempt == 1
+
+
+def test_a_parked_saga_does_nothing_not_even_when_a_wait_is_due() -> None:
+    saga = Saga(program(task("a"), wait("w", ms=5)))
+    saga.go()
+    for _ in range(MAX_TRIES):
+        saga.die()
+    saga.go()
+    assert saga.go(after_ms=1_000) == Decision()
+    assert "w" in saga.state.waits
+
+
+def test_a_result_that_comes_while_the_saga_is_parked_is_recorded() -> None:
+    saga = Saga(program(task("a"), task("b"), task("c", "b")))
+    saga.go()
+    saga.go(interrupted("a"), running=["b"])
+    saga.go(interrupted("a"), running=["b"])
+    saga.go(interrupted("a"), running=["b"])
+    assert saga.state.parked is not None
+    assert saga.go(done("b")) == Decision()
+    assert saga.kinds == ["step_succeeded"]
+
+
+def test_a_resumed_saga_gets_three_tries_again() -> None:
+    saga = Saga(chain(1))
+    for _ in range(MAX_TRIES):
+        saga.die()
+    saga.go()
+    saga.put(ev.Resumed(by="ada", at=saga.now), epoch=0)
+    assert ready(saga.go()) == ["n0"]
+    for _ in range(MAX_TRIES - 1):
+        saga.die()
+    assert ready(saga.go()) == ["n0"]
+    saga.die()
+    saga.go()
+    assert saga.state.parked is not None
+
+
+def test_a_saga_that_kills_its_worker_with_nothing_in_flight_is_parked_too() -> None:
+    """Filling in a huge output can do that."""
+    saga = Saga(program(task("a"), output="${ctx.a.output}"))
+    saga.go(done("a", ref="cas://a"))
+    assert saga.state.tokens == {}
+    for _ in range(MAX_TRIES):
+        saga.die()
+    saga.go()
+    assert saga.state.parked is not None
+    assert (saga.state.parked.node, saga.state.ended) == ("", None)
+    assert "ready: none" in saga.state.parked.message
+
+
+def test_the_reason_stays_short_however_many_steps_were_ready() -> None:
+    saga = Saga(program(*(task(f"n{i}") for i in range(500))))
+    for _ in range(MAX_TRIES):
+        saga.die()
+    saga.go()
+    assert saga.state.parked is not None
+    assert len(saga.state.parked.message) < 300
+
+
+# ---- careful: one at a time -------------------------------------------------------------------------------------
+
+
+def three() -> Saga:
+    saga = Saga(program(task("a"), task("b"), task("c")))
+    assert ready(saga.go()) == ["a", "b", "c"]
+    return saga
+
+
+def test_after_a_death_the_ready_steps_run_one_at_a_time() -> None:
+    saga = three()
+    saga.die()
+    (first,) = ready(saga.go())
+    assert ready(saga.go(running=[first])) == []
+    assert len(ready(saga.go(done(first)))) == 1
+
+
+def test_after_each_death_another_step_goes_first() -> None:
+    saga = three()
+    seen = []
+    for _ in range(2):
+        saga.die()
+        seen += ready(saga.go())
+    assert len(set(seen)) == 2
+
+
+@pytest.mark.parametrize(("width", "killer"), [(width, k) for width in range(1, 6) for k in range(width)])
+def test_the_killer_alone_is_left_in_the_end(width: int, killer: int) -> None:
+    """One step kills every worker that runs it; all others get done, and the saga is parked because of it."""
+    saga = Saga(program(*(task(f"n{i}") for i in range(width))))
+    for _ in range(4 * width):
+        if saga.state.parked is not None:
+            break
+        saga.die()
+        chosen = ready(saga.go())
+        while chosen and chosen != [f"n{killer}"]:
+            chosen = ready(saga.go(done(chosen[0])))
+    assert saga.state.parked is not None
+    assert saga.state.parked.node == f"n{killer}"
+    assert set(saga.state.tokens) == {f"n{killer}"}
+
+
+@pytest.mark.parametrize("progress", [True, False])
+def test_the_next_invocation_runs_them_all_at_once_again(progress: bool) -> None:
+    saga = three()
+    saga.die()
+    if progress:
+        saga.go(done(ready(saga.go())[0]))
+    saga.epoch += 1
+    saga.put(ev.Resumed(by="ada", at=1))
+    assert len(ready(saga.go())) == 3 - progress
+
+
+def test_waits_go_on_while_steps_are_run_one_at_a_time() -> None:
+    saga = Saga(program(task("a"), task("b"), wait("w", ms=5)))
+    saga.die()
+    decision = saga.go()
+    assert saga.kinds == ["wait_opened"]
+    assert len(ready(decision)) == 1
+    assert decision.due == saga.now + 5
+
+
+def test_a_careful_saga_with_nothing_ready_runs_nothing() -> None:
+    saga = Saga(program(wait("w", signal="s")))
+    saga.die()
+    assert ready(saga.go()) == []

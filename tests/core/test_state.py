@@ -1,0 +1,144 @@
+"""Status, names of slots, and snapshots: what a state says about itself, and how it is stored."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from baton.core import events as ev
+from baton.core.state import (
+    FINISHED,
+    SHAPE,
+    WAITING,
+    State,
+    decode_state,
+    encode_state,
+    group_of,
+    node_of,
+    slot_of,
+    status_of,
+)
+from tests.core.build import PROPERTY, Saga, chain, child, done, of_struct, program, task, wait
+
+NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,9}", fullmatch=True)
+
+
+@given(NAMES, st.lists(st.integers(0, 10**6)).map(tuple))
+@PROPERTY
+def test_a_slot_names_its_node_and_its_round(node: str, iteration: tuple[int, ...]) -> None:
+    assert node_of(slot_of(node, iteration)) == (node, iteration)
+
+
+def test_a_slot_outside_of_loops_is_the_nodes_name() -> None:
+    assert (slot_of("book", ()), slot_of("book", (2, 0))) == ("book", "book@2.0")
+
+
+# ---- status ----------------------------------------------------------------------------------------------------
+
+
+def test_a_saga_without_an_entry_is_pending() -> None:
+    assert status_of(State()) == "pending"
+
+
+@pytest.mark.parametrize("status", ["completed", "failed", "cancelled"])
+def test_an_ended_saga_has_the_status_of_its_end(status: str) -> None:
+    saga = Saga(chain(1))
+    saga.put(ev.Parked(code="x", message="y"))
+    saga.put(ev.SagaEnded(status=status))
+    assert status_of(saga.state) == status
+
+
+def test_a_parked_saga_is_parked_until_it_is_cancelled_or_resumed() -> None:
+    saga = Saga(chain(1))
+    saga.put(ev.Parked(code="x", message="y"))
+    assert status_of(saga.state) == "parked"
+    assert status_of(Saga.put(saga, ev.Resumed(by="x", at=1))) == "running"
+
+
+def test_a_saga_waits_when_all_it_has_are_open_waits_and_children() -> None:
+    saga = Saga(program(wait("w", signal="s"), child("c"), task("a")))
+    saga.go()
+    assert status_of(saga.state) == "running"
+    saga.go(done("a"))
+    assert status_of(saga.state) == "waiting"
+
+
+def test_a_join_that_still_misses_an_edge_does_not_make_a_waiting_saga_run() -> None:
+    saga = Saga(program(task("a"), wait("w", signal="s"), task("j", "a", "w"), task("k", "a")))
+    saga.go()
+    saga.go(done("a"))
+    assert status_of(saga.state, saga.program.joins) == "running", "k is ready"
+    saga.go(done("k"))
+    assert status_of(saga.state, saga.program.joins) == "waiting"
+    assert status_of(saga.state) == "running", "without the graph nobody can tell"
+
+
+def test_a_saga_with_nothing_open_runs() -> None:
+    assert status_of(Saga(chain(1)).state) == "running"
+
+
+@pytest.mark.parametrize("status", sorted(FINISHED))
+def test_finished_sagas_are_done(status: str) -> None:
+    assert group_of(status) == "done"
+
+
+@pytest.mark.parametrize("status", sorted(WAITING))
+def test_sagas_that_wait_for_somebody_are_waiting(status: str) -> None:
+    assert group_of(status) == "waiting"
+
+
+@pytest.mark.parametrize("status", ["pending", "running", "compensating"])
+def test_all_others_are_open(status: str) -> None:
+    assert group_of(status) == "open"
+
+
+# ---- snapshots ---------------------------------------------------------------------------------------------------
+
+
+def busy() -> State:
+    """A state with something in every field that a snapshot can lose."""
+    read = {"x": "${ctx.a.output}"}
+    nodes = task("a"), wait("w", signal="s", ms=5), child("c"), task("b", "a", "w", "c", arguments=read)
+    saga = Saga(program(*nodes), {"n": 1}, parent="p", slot="x")
+    saga.go(done("a", {"deep": [1.5, None]}))
+    saga.signal("other", {"p": 1})
+    saga.put(ev.StepInterrupted(node="w", started_at=1, ended_at=2, budget_ms=3))
+    saga.die()
+    saga.put(ev.Parked(code="x", message="y", node="a"))
+    saga.cancel(grace_ms=9)
+    saga.put(ev.Forked(cut=saga.state.version, branch=1, by="x", at=1))
+    saga.cancel(grace_ms=9)
+    return saga.state
+
+
+def test_a_snapshot_holds_everything() -> None:
+    state = busy()
+    empty = {name for name in state.__struct_fields__ if getattr(state, name) == getattr(State(), name)}
+    assert empty == {"failure", "parked", "ended", "tries", "interruptions"}
+    assert decode_state(encode_state(state)) == state
+
+
+@given(of_struct(ev.SagaEnded), of_struct(ev.Parked))
+@PROPERTY
+def test_a_snapshot_comes_back_as_it_was(ended: ev.SagaEnded, parked: ev.Parked) -> None:
+    state = msgspec.structs.replace(busy(), ended=ended, parked=parked, failure=ended.failure)
+    assert decode_state(encode_state(state)) == state
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"{", id="broken"),
+        pytest.param(encode_state(busy()).replace(SHAPE.encode(), b"other"), id="of another shape"),
+        pytest.param(json.dumps({"state": {}}).encode(), id="without a shape"),
+        pytest.param(json.dumps({"shape": SHAPE, "state": {"version": "x"}}).encode(), id="of other types"),
+    ],
+)
+def test_a_snapshot_that_another_version_wrote_is_refused_so_that_the_log_is_read(data: bytes) -> None:
+    """A field that was added since would silently be its default, which is not what the log says."""
+    with pytest.raises(msgspec.DecodeError):
+        decode_state(data)

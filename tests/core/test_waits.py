@@ -1,0 +1,163 @@
+"""A wait ends at its time or with its signal, whichever is first; signals may come before the wait does.
+
+No clock here: `now` is an argument, and a wait's deadline is a number that `decide` compares with it.
+"""
+
+from __future__ import annotations
+
+from baton.core import events as ev
+from baton.core.decide import advance
+from baton.core.state import Wait, status_of
+from tests.core.build import T0, Saga, done, program, ready, slots, task, wait
+
+
+def test_a_wait_is_opened_with_its_deadline_counted_from_now() -> None:
+    saga = Saga(program(wait("w", ms=500)))
+    decision = saga.go(after_ms=30)
+    assert saga.entries[-1].events == (ev.WaitOpened(node="w", until=T0 + 530),)
+    assert decision.due == T0 + 530
+    assert status_of(saga.state) == "waiting"
+
+
+def test_a_wait_for_a_time_ends_at_that_time_and_not_before() -> None:
+    saga = Saga(program(wait("w", ms=500), task("a", "w")))
+    saga.go()
+    assert saga.go(after_ms=499).due == T0 + 500
+    assert len(saga.entries) == 2
+    decision = saga.go(after_ms=1)
+    assert saga.kinds == ["wait_closed"]
+    assert (ready(decision), decision.due) == (["a"], None)
+
+
+def test_a_deadline_is_not_counted_anew_by_whoever_comes_later() -> None:
+    saga = Saga(program(wait("w", ms=500)))
+    saga.go()
+    saga.epoch += 1
+    assert saga.go(after_ms=400).due == T0 + 500
+
+
+def test_of_several_deadlines_the_nearest_is_told() -> None:
+    saga = Saga(program(wait("v", ms=900), wait("w", ms=500), wait("x", ms=700), wait("y", signal="s")))
+    assert saga.go().due == T0 + 500
+    assert saga.go(after_ms=600).due == T0 + 700
+
+
+def test_a_wait_for_a_signal_has_no_deadline_of_its_own() -> None:
+    saga = Saga(program(wait("w", signal="yes")))
+    assert saga.go().due is None
+    assert saga.go(after_ms=10**12).due is None
+    assert saga.state.waits == {"w": Wait(signal="yes")}
+
+
+def test_a_signal_ends_the_wait_and_its_payload_is_the_output() -> None:
+    saga = Saga(program(wait("w", signal="yes"), task("a", "w", arguments={"x": "${ctx.w.output.n}"})))
+    saga.go()
+    saga.signal("yes", {"n": 4}, "k1")
+    (step,) = saga.go().run
+    assert step.arguments == {"x": 4}
+    assert saga.entries[-1].events[0] == ev.WaitClosed(
+        node="w", by="k1", output=ev.Value(v={"n": 4}), emits=(ev.Token("w", "a"),)
+    )
+
+
+def test_a_signal_of_another_name_ends_nothing() -> None:
+    saga = Saga(program(wait("w", signal="yes")))
+    saga.go()
+    saga.signal("no")
+    saga.go()
+    assert saga.state.ended is None
+    assert "w" in saga.state.waits
+
+
+def test_a_signal_that_came_before_the_wait_ends_it_as_soon_as_it_opens() -> None:
+    saga = Saga(program(task("a"), wait("w", "a", signal="yes"), task("b", "w")))
+    saga.signal("yes", 1)
+    assert ready(saga.go(done("a"))) == ["b"]
+    assert saga.kinds == ["step_succeeded", "wait_opened", "wait_closed"]
+
+
+def test_a_signal_in_time_wins_over_a_deadline_that_has_passed() -> None:
+    """Both are in the log when somebody looks: what a person said counts, not who looked when."""
+    saga = Saga(program(wait("w", signal="yes", ms=50), task("b", "w", arguments={"x": "${ctx.w.output}"})))
+    saga.go()
+    saga.signal("yes", "in time")
+    (step,) = saga.go(after_ms=60).run
+    assert step.arguments == {"x": "in time"}
+
+
+def test_a_wait_that_times_out_has_null_as_its_output() -> None:
+    saga = Saga(program(wait("w", signal="yes", ms=50), task("b", "w", arguments={"x": "${ctx.w.output}"})))
+    saga.go()
+    (step,) = saga.go(after_ms=50).run
+    assert step.arguments == {"x": None}
+    event = saga.entries[-1].events[0]
+    assert isinstance(event, ev.WaitClosed)
+    assert event.by == "time"
+
+
+def test_a_signal_after_the_timeout_is_kept_for_a_wait_to_come() -> None:
+    saga = Saga(program(wait("v", signal="yes", ms=50), task("a", "v"), wait("w", "a", signal="yes")))
+    saga.go()
+    saga.go(after_ms=50)
+    saga.signal("yes", 1, "late")
+    saga.go(done("a"))
+    assert saga.state.ended is not None
+    assert saga.kinds == ["step_succeeded", "wait_opened", "wait_closed", "saga_ended"]
+
+
+def test_two_waits_for_one_signal_need_two_signals() -> None:
+    saga = Saga(program(wait("v", signal="yes"), wait("w", signal="yes")))
+    saga.go()
+    saga.signal("yes", 1, "k1")
+    saga.go()
+    assert slots(saga.state) == {"w"}
+    saga.signal("yes", 2, "k2")
+    saga.go()
+    assert status_of(saga.state) == "completed"
+
+
+def test_two_signals_that_came_together_end_two_waits_in_their_order() -> None:
+    output = {"v": "${ctx.v.output}", "w": "${ctx.w.output}"}
+    saga = Saga(program(wait("v", signal="yes"), wait("w", signal="yes"), output=output))
+    saga.signal("yes", 1, "k1")
+    saga.signal("yes", 2, "k2")
+    saga.go()
+    assert saga.state.ended == ev.SagaEnded(status="completed", output=ev.Value(v={"v": 1, "w": 2}))
+
+
+def test_two_waits_that_end_in_one_entry_leave_nothing_held_that_only_they_could_read() -> None:
+    """Each is settled as if the other were in the log already."""
+    saga = Saga(program(wait("v", signal="a"), wait("w", signal="b"), task("z", "v", "w")))
+    saga.go()
+    saga.signal("a", 1)
+    saga.signal("b", 2)
+    saga.go()
+    assert saga.kinds == ["wait_closed", "wait_closed"]
+    assert saga.state.outputs == {}
+
+
+def test_a_step_that_runs_beside_a_wait_makes_the_saga_running() -> None:
+    saga = Saga(program(wait("w", signal="yes"), task("a")))
+    saga.go()
+    assert status_of(saga.state, saga.program.joins) == "running"
+    saga.go(done("a"))
+    assert status_of(saga.state, saga.program.joins) == "waiting"
+
+
+def test_a_payload_in_a_blob_stays_a_reference() -> None:
+    saga = Saga(program(wait("w", signal="yes"), task("b", "w", arguments={"x": "${ctx.w.output}"})))
+    saga.go()
+    payload = ev.Value(ref="cas://p", size=9)
+    saga.put(ev.SignalReceived(name="yes", key="k", payload=payload, by="ada", at=T0), epoch=0)
+    assert saga.go().needs == {"cas://p"}
+    assert saga.state.outputs == {"w": payload}
+
+
+def test_facts_that_need_no_blob_are_held_back_until_the_blob_is_there() -> None:
+    """One decision is one entry: it is made again, whole, once the blob was read."""
+    saga = Saga(program(wait("w", ms=5), task("a", arguments={"x": "${input}"})), ev.Value(ref="cas://in", size=9))
+    step = advance(saga.program, saga.state, [], T0)
+    assert (step.events, step.decision.needs) == ((), {"cas://in"})
+    saga.go(blobs={"cas://in": 1})
+    assert saga.kinds == ["wait_opened"]
+    assert ready(saga.decision) == ["a"]

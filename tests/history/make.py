@@ -1,0 +1,206 @@
+"""Writes golden logs: for each shape a `.jsonl` with one stored entry per line, and the state it folds to.
+
+Run as `.venv/bin/python -m tests.history.make`: it adds the shapes that have no log yet and touches nothing
+else. A log that is here stands for logs in somebody's table, so it is never written again; `--states`
+writes the expected states anew, for a change of the state that is meant, and shows up in the diff.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from baton.core import events as ev
+from baton.core.events import Entry, decode_entry, encode_entry
+from baton.core.state import State
+from tests.core.build import (
+    Saga,
+    chain,
+    child,
+    done,
+    failed,
+    interrupted,
+    program,
+    replay,
+    task,
+    wait,
+)
+
+HERE = Path(__file__).parent
+
+
+def _chain() -> Saga:
+    first = {"city": "${input.city}"}
+    nodes = task("search", arguments=first), task("hold", "search", arguments={"t": "${ctx.search.output.id}"})
+    saga = Saga(program(*nodes, task("confirm", "hold"), output="${ctx.confirm.output}"), {"city": "Wien"})
+    saga.go(done("search", {"id": "t-1", "seats": 4}))
+    saga.go(done("hold", None))
+    saga.go(done("confirm", "C-77"))
+    return saga
+
+
+def _diamond() -> Saga:
+    saga = Saga(program(task("a"), task("b", "a"), task("c", "a"), task("d", "b", "c")), [1, 2.5, None])
+    saga.go(done("a"))
+    saga.go(done("c"), running=["b"])
+    return saga
+
+
+def _skipped() -> Saga:
+    saga = Saga(program(task("a"), task("b"), task("c", "a"), task("d", "b", "c")), dead=["a"])
+    saga.go()
+    saga.go(done("b"))
+    return saga
+
+
+def _waits() -> Saga:
+    nodes = wait("pause", ms=60_000), wait("yes", signal="yes"), wait("maybe", signal="maybe", ms=1_000)
+    saga = Saga(program(*nodes, task("a", "pause", "yes"), wait("later", "a", signal="later"), wait("x", signal="x")))
+    saga.go()
+    saga.signal("later", {"early": True}, "k0")
+    saga.signal("yes", {"by": "ada"}, "k1")
+    saga.signal("yes", {"by": "again"}, "k1")
+    saga.go(after_ms=2_000)
+    saga.go(after_ms=60_000)
+    saga.go(done("a"))
+    return saga
+
+
+def _children() -> Saga:
+    saga = Saga(program(child("c", arguments={"n": "${input}"}), child("d"), task("a", "c"), child("e", "a")), 3)
+    saga.go()
+    reports = (
+        ev.ChildReported(slot="c", child="s1.0.c", status="completed", output=ev.Value(v={"n": 4})),
+        ev.ChildReported(slot="d", child="s1.0.d", status="failed", failure=ev.Failure("x", "no table", "t")),
+    )
+    saga.put(reports[0], epoch=0, invocation="relay")
+    saga.go()
+    saga.go(done("a"))
+    saga.put(reports[1], epoch=0, invocation="relay")
+    return saga
+
+
+def _cancelled() -> Saga:
+    saga = Saga(program(task("a"), task("b", "a")))
+    saga.cancel(grace_ms=30_000)
+    saga.go(running=["a"])
+    saga.cancel(grace_ms=0)
+    saga.go(done("a"))
+    return saga
+
+
+def _failed() -> Saga:
+    saga = Saga(program(task("a"), task("b")))
+    saga.go(failed("a", "timeout"), running=["b"])
+    saga.go(done("b"))
+    return saga
+
+
+def _failing() -> Saga:
+    saga = Saga(program(task("a"), task("b")))
+    saga.go(failed("a", "timeout"), running=["b"])
+    return saga
+
+
+def _revived() -> Saga:
+    saga = Saga(chain(3))
+    saga.go(interrupted("n0"))
+    saga.die()
+    saga.go(done("n0"))
+    saga.die()
+    saga.go(interrupted("n1"))
+    return saga
+
+
+def _parked() -> Saga:
+    saga = Saga(program(task("a"), task("b")))
+    for _ in range(3):
+        saga.die()
+    saga.go()
+    saga.put(ev.Resumed(by="ada", at=saga.now), epoch=0, invocation="api")
+    saga.go(interrupted("b"))
+    saga.go(interrupted("b"))
+    saga.go(interrupted("b"))
+    return saga
+
+
+def _forked() -> Saga:
+    saga = Saga(program(task("a"), wait("w", "a", signal="s"), task("b", "w", arguments={"x": "${ctx.a.output}"})))
+    saga.go(done("a", 1))
+    saga.signal("s", None, "k1")
+    saga.go()
+    saga.go(failed("b"))
+    saga.put(ev.Forked(cut=2, branch=1, by="ada", at=saga.now, reason="once more"), epoch=0, invocation="api")
+    saga.signal("s", None, "k2")
+    saga.go()
+    saga.put(ev.Forked(cut=1, branch=2, by="ada", at=saga.now), epoch=0, invocation="api")
+    saga.go(interrupted("a"))
+    return saga
+
+
+def _blobs() -> Saga:
+    reads = {"x": "${ctx.a.output}", "y": "${input}"}
+    saga = Saga(program(task("a"), task("b", "a", arguments=reads)), ev.Value(ref="cas://sha256/00", size=70_000))
+    saga.go(done("a", ref="cas://sha256/11"))
+    return saga
+
+
+def _rounds() -> Saga:
+    """Tokens of several rounds of a loop, as later versions write them."""
+    saga = Saga(program(task("a"), task("b", "a")))
+    common: dict[str, Any] = {"attempt": 1, "output": ev.Value(v=1), "started_at": 1, "ended_at": 2, "tool": "t"}
+    common |= {"tool_version": "1", "schema_hash": "h"}
+    saga.put(ev.StepSucceeded(node="a", emits=(ev.Token("a", "a", (0,)), ev.Token("a", "b", (), False)), **common))
+    again = ev.Token("a", "a", (1,))
+    saga.put(ev.StepSucceeded(node="a", iteration=(0,), emits=(again, ev.Token("a", "b", (0,))), **common))
+    saga.put(ev.NodeSkipped(node="b", forget=("a",)))
+    return saga
+
+
+SHAPES: dict[str, Callable[[], Saga]] = {
+    "chain": _chain,
+    "diamond": _diamond,
+    "skipped": _skipped,
+    "waits": _waits,
+    "children": _children,
+    "cancelled": _cancelled,
+    "failed": _failed,
+    "failing": _failing,
+    "revived": _revived,
+    "parked": _parked,
+    "forked": _forked,
+    "blobs": _blobs,
+    "rounds": _rounds,
+}
+
+
+def read_log(shape: str) -> list[Entry]:
+    return [decode_entry(line) for line in (HERE / f"{shape}.jsonl").read_bytes().splitlines()]
+
+
+def state_as_text(state: State) -> str:
+    """The state for people and for diffs: what is not its default, one field a line."""
+    return json.dumps(msgspec.to_builtins(state), indent=1, sort_keys=True) + "\n"
+
+
+def make(shapes: Sequence[str], *, states: bool) -> list[str]:
+    """Write what is missing, and with `states` every expected state. Returns the names of the files."""
+    written = []
+    for shape in shapes:
+        log, state = HERE / f"{shape}.jsonl", HERE / f"{shape}.state.json"
+        if not log.exists():
+            log.write_bytes(b"".join(encode_entry(entry) + b"\n" for entry in SHAPES[shape]().entries))
+            written.append(log.name)
+        if states or not state.exists():
+            state.write_text(state_as_text(replay(read_log(shape))), encoding="utf-8")
+            written.append(state.name)
+    return written
+
+
+if __name__ == "__main__":
+    print("written:", ", ".join(make(list(SHAPES), states="--states" in sys.argv[1:])) or "nothing")  # noqa: T201  # a command

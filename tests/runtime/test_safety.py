@@ -1,0 +1,112 @@
+"""Fifty invocations, one execution; a stale invocation that wakes after its lease appends and starts nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+from baton.core.events import StepSucceeded
+from baton.ports import Message, SagaRef
+from baton.runtime.lease import HELD, NOTHING_NEW, NUDGED, Invocation, Lease
+from baton.runtime.parts import Parts
+from baton.runtime.runner import SUPERSEDED, Runner
+from tests.kit.corpus import Books, chain_of, start
+from tests.kit.faults import STALL, Plan
+from tests.kit.world import TENANT, World
+from tests.runtime.conftest import Stage
+
+
+async def invoke(world: World, saga: str, version: int) -> str:
+    """One worker invocation with one wake for one saga; how it ended."""
+    process = world.process("worker")
+    now = process.clock.now()
+    parts = Parts(world.engine(process), Invocation(process.id, now, now + 6_000))
+    return await Runner(parts).run(Message(str(SagaRef(TENANT, saga)), version), alone=True)
+
+
+def test_fifty_concurrent_invocations_on_one_saga_run_it_once(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        saga = await start(world, chain_of(4), {"n": 0}, "chain")
+        endings = Counter(await asyncio.gather(*(invoke(world, saga, 1) for _ in range(50))))
+        assert endings["finished"] == 1
+        assert sum(endings.values()) == 50
+        assert set(endings) <= {"finished", NUDGED, HELD, NOTHING_NEW}
+        assert endings[NUDGED] >= 1
+        steps = Counter(event.node for event in world.events(saga) if isinstance(event, StepSucceeded))
+        assert steps == {"s0": 1, "s1": 1, "s2": 1, "s3": 1}
+        assert len(books.asked) == 4
+
+    stage(story, stream_on=False, reconciler_on=False)
+
+
+def test_fifty_concurrent_starts_with_one_key_make_one_saga(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        await world.service().register(chain_of(2), json_only=False)
+        answers = await asyncio.gather(*(world.service().start("chain", {"n": 0}, "key") for _ in range(50)))
+        assert len({view["id"] for view, _ in answers}) == 1
+        assert sum(is_new for _, is_new in answers) == 1
+        await world.settle()
+        assert len(books.done) == 2
+
+    stage(story)
+
+
+def test_a_stale_invocation_that_wakes_after_its_lease_appends_and_starts_nothing(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        saga = await start(world, chain_of(5), {"n": 0}, "chain")
+        # the tenth write is in the middle of the first invocation's steps; it freezes there for 20 s
+        await world.settle()
+        frozen = next(fault.partition(":")[0] for fault in world.faults)
+        entries = world.entries(saga)
+        own = [entry for entry in entries if entry.invocation == frozen]
+        heir = next(entry for entry in entries if entry.epoch > own[-1].epoch)
+        assert all(entry.version < heir.version for entry in own)
+        asked_before = len(books.asked)
+        await asyncio.sleep(60)
+        assert len(books.asked) == asked_before
+        assert world.entries(saga) == entries
+        steps = Counter(event.node for event in world.events(saga) if isinstance(event, StepSucceeded))
+        assert set(steps.values()) == {1}
+
+    stage(story, plan=Plan({10: STALL}))
+
+
+def test_past_its_own_lease_a_runner_stops_even_if_nobody_took_over(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        saga = await start(world, chain_of(5), {"n": 0}, "chain")
+        process = world.process("worker")
+        now = process.clock.now()
+        parts = Parts(world.engine(process), Invocation(process.id, now, now + 6_000))
+        running = asyncio.create_task(Runner(parts).run(Message(str(SagaRef(TENANT, saga)), 1), alone=True))
+        await asyncio.sleep(1)
+        before = world.entries(saga)
+        process.clock.skew = 60_000  # as if the process had been frozen and thawed a minute later
+        assert await running == SUPERSEDED
+        assert world.entries(saga) == before
+
+    stage(story, stream_on=False, reconciler_on=False)
+
+
+def test_an_older_lease_stops_at_the_first_entry_of_a_newer_one(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        saga = await start(world, chain_of(3), {"n": 0}, "chain")
+        ref = SagaRef(TENANT, saga)
+        first = asyncio.create_task(invoke(world, saga, 1))
+        await asyncio.sleep(0.1)
+        head = world.log.read_head(ref)
+        assert head is not None
+        # Somebody takes the lease while the first still believes in it: a clock far ahead of ours.
+        assert world.log.take(ref, "thief", head.until + 100_000, head.until + 1) is not None
+        process = world.process("worker")
+        parts = Parts(
+            world.engine(process), Invocation("thief", process.clock.now(), process.clock.now() + 6_000)
+        )
+        lease = await parts.leases.acquire(ref, Message(str(ref), 1), alone=True)
+        assert isinstance(lease, Lease)
+        second = asyncio.create_task(Runner(parts).run(Message(str(ref), 1), alone=True))
+        assert await first == SUPERSEDED
+        await second
+        steps = Counter(event.node for event in world.events(saga) if isinstance(event, StepSucceeded))
+        assert set(steps.values()) == {1}
+
+    stage(story, stream_on=False, reconciler_on=False)
