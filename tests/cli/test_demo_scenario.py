@@ -97,7 +97,7 @@ def test_a_worker_is_killed_when_a_service_has_acted_for_it_unheard(api: FakeApi
     scenario, _ = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S), workers)
     (kill,) = scenario.course.kills
     assert (workers.killed, kill.pid, kill.request_id) == ([8], 8, "the-request")
-    assert "a hold was done and not yet known" in kill.moment
+    assert "its hold was done and not yet known" in kill.moment
 
 
 def test_workers_that_just_began_or_are_about_to_yield_are_left_alone(api: FakeApi) -> None:

@@ -27,8 +27,8 @@ def test_they_answer_while_they_are_needed_and_are_gone_afterwards() -> None:
     async def run() -> list[int]:
         async with Services(ROOT) as services, Reader() as reader:
             assert set(services.parameters) == set(MODULES)
-            names = [(await reader.get(f"{url}/health"))["service"] for url in services.urls]
-            assert names == ["table-stack", "open-delivery"]
+            names = [(await reader.get(f"{url}/health"))["service"] for url in services.urls.values()]
+            assert names == list(services.urls) == ["table-stack", "open-delivery"]
             return [service.process.pid for service in services._running]
 
     assert not any(map(alive, asyncio.run(run())))

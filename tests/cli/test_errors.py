@@ -87,6 +87,16 @@ def test_what_a_service_says_cannot_steer_the_terminal(api: FakeApi, baton: Bato
     assert "\x1b" not in baton("show", "s2").output
 
 
+def test_a_proxy_of_the_shell_is_not_asked_about_this_machine(
+    api: FakeApi, baton: Baton, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api.on("GET /sagas/s1", (200, {"id": "s1", "status": "running"}))
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    assert baton("show", "s1").exit_code == 0
+
+
 def test_the_help_lists_every_exit_status(baton: Baton) -> None:
     shown = baton("--help").stdout
     for number, text in enumerate(

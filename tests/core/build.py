@@ -66,9 +66,8 @@ def chain(length: int, **arguments: Any) -> Program:
 # ---- documents ---------------------------------------------------------------------------------------------
 
 
-def tool_spec(
-    name: str = "t", result: Mapping[str, Any] | None = None, *, required: Sequence[str] = (), **parameters: Any
-) -> ToolSpec:
+def tool_spec(name: str = "t", result: Mapping[str, Any] | None = None, **parameters: Any) -> ToolSpec:
+    """A tool that takes exactly these parameters, by their schemas; none is required."""
     return ToolSpec(
         name=name,
         version="1",
@@ -76,7 +75,6 @@ def tool_spec(
         parameters={
             "type": "object",
             "properties": parameters,
-            "required": list(required),
             "additionalProperties": False,
         },
         result=dict(result or {}),
@@ -118,11 +116,23 @@ def entry(version: int, *events: ev.Event, branch: int = 0, **more: Any) -> ev.E
     return ev.Entry(version=version, branch=branch, events=events, **fields)
 
 
-def started(graph: Program, given: ev.Value | None = None, *, dead: Iterable[str] = (), **more: Any) -> ev.SagaStarted:
+def started(
+    graph: Program, given: ev.Value | None = None, *, dead: Iterable[str] = (), **more: Any
+) -> ev.SagaStarted:
     """Entry 1's event; the entry nodes named in `dead` get a dead token."""
-    fields = {"workflow": "w", "graph": "hash", "tenant": "acme", "user": "ada", "saga": "s1", "at": T0, **more}
+    fields = {
+        "workflow": "w",
+        "graph": "hash",
+        "tenant": "acme",
+        "user": "ada",
+        "saga": "s1",
+        "at": T0,
+        **more,
+    }
     emits = tuple(
-        ev.Token("", node.name, (), node.name not in set(dead)) for node in graph.graph.nodes if not node.before
+        ev.Token("", node.name, (), node.name not in set(dead))
+        for node in graph.graph.nodes
+        if not node.before
     )
     return ev.SagaStarted(input=given or ev.Value(), emits=emits, **fields)
 
@@ -187,7 +197,9 @@ class Saga:
 
     def signal(self, name: str, payload: Any = None, key: str = "") -> None:
         self.put(
-            ev.SignalReceived(name=name, key=key or f"k-{name}", payload=ev.Value(v=payload), by="ada", at=self.now),
+            ev.SignalReceived(
+                name=name, key=key or f"k-{name}", payload=ev.Value(v=payload), by="ada", at=self.now
+            ),
             epoch=0,
             invocation="api",
         )
@@ -232,9 +244,13 @@ def replay(entries: Iterable[ev.Entry]) -> State:
 
 # ---- strategies --------------------------------------------------------------------------------------------
 
-_LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+_LEAVES = (
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+)
 JSON: st.SearchStrategy[Any] = st.recursive(
-    _LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3), max_leaves=8
+    _LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
 )
 
 

@@ -64,7 +64,11 @@ def shapes(draw: st.DrawFn, kinds: tuple[str, ...] = KINDS, most: int = 9) -> Sh
         ancestors[name] = set(before).union(*(ancestors[other] for other in before))
         kind = draw(st.sampled_from(kinds))
         known = sorted(ancestors[name])
-        reads = draw(st.lists(st.sampled_from(known), unique=True, max_size=2)) if known and kind != "wait" else []
+        reads = (
+            draw(st.lists(st.sampled_from(known), unique=True, max_size=2))
+            if known and kind != "wait"
+            else []
+        )
         spots.append(Spot(name, kind, tuple(before), tuple(reads)))
     output = draw(st.lists(st.sampled_from(names), unique=True, max_size=2))
     return Shape(tuple(draw(st.permutations(spots))), tuple(output))

@@ -19,7 +19,9 @@ def test_a_child_is_recorded_with_its_input_before_it_is_started() -> None:
     decision = saga.go()
     opened = ev.ChildOpened(node="c", child="s1.0.c", workflow="dinner@2", input=ev.Value(v={"n": 3}))
     assert saga.entries[-1].events == (opened,)
-    assert decision.children == (("c", Child(saga="s1.0.c", workflow="dinner@2", input=ev.Value(v={"n": 3}))),)
+    assert decision.children == (
+        ("c", Child(saga="s1.0.c", workflow="dinner@2", input=ev.Value(v={"n": 3}))),
+    )
     assert status_of(saga.state) == "waiting"
 
 
@@ -51,7 +53,9 @@ def test_what_a_child_ended_with_is_the_output_of_its_node() -> None:
         ("cancelled", None, "the child saga s1.0.c ended cancelled: cancelled"),
     ],
 )
-def test_a_child_that_did_not_complete_fails_its_node(status: str, failure: ev.Failure | None, message: str) -> None:
+def test_a_child_that_did_not_complete_fails_its_node(
+    status: str, failure: ev.Failure | None, message: str
+) -> None:
     saga = Saga(program(child("c")))
     saga.go()
     reported(saga, status, failure=failure)

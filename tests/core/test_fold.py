@@ -22,7 +22,9 @@ from tests.core.build import EVENTS, FEW, PROPERTY, T0, Saga, child, done, entry
 PAIR = program(task("a"), task("b", "a"))
 
 
-def succeeded(node: str, *emits: ev.Token, iteration: tuple[int, ...] = (), **more: typing.Any) -> ev.StepSucceeded:
+def succeeded(
+    node: str, *emits: ev.Token, iteration: tuple[int, ...] = (), **more: typing.Any
+) -> ev.StepSucceeded:
     fields: dict[str, typing.Any] = {
         "attempt": 1,
         "output": ev.Value(v=node),
@@ -78,7 +80,13 @@ def test_a_fold_changes_nothing_that_it_was_given(events: list[ev.Event]) -> Non
 
 def test_the_first_entry_names_the_saga() -> None:
     state = Saga(PAIR, {"n": 1}, parent="T#acme#SAGA#p", slot="c").state
-    assert (state.workflow, state.graph, state.tenant, state.user, state.saga) == ("w", "hash", "acme", "ada", "s1")
+    assert (state.workflow, state.graph, state.tenant, state.user, state.saga) == (
+        "w",
+        "hash",
+        "acme",
+        "ada",
+        "s1",
+    )
     assert (state.input, state.started_at) == (ev.Value(v={"n": 1}), T0)
     assert (state.parent, state.parent_slot) == ("T#acme#SAGA#p", "c")
 
@@ -124,7 +132,7 @@ def test_a_second_delivery_of_a_result_is_a_no_op() -> None:
 
 def test_a_second_delivery_of_a_failure_or_an_interruption_is_a_no_op() -> None:
     state = apply(Saga(PAIR).state, succeeded("a", ev.Token("a", "b")))
-    common = {"node": "a", "started_at": T0, "ended_at": T0}
+    common: dict[str, typing.Any] = {"node": "a", "started_at": T0, "ended_at": T0}
     late = ev.StepFailed(
         attempt=1, failure=ev.Failure("x", "y"), tool="t", tool_version="1", schema_hash="h", **common
     )
@@ -134,7 +142,10 @@ def test_a_second_delivery_of_a_failure_or_an_interruption_is_a_no_op() -> None:
 
 def test_a_wait_and_a_child_are_opened_once_and_only_where_a_token_waits() -> None:
     saga = Saga(program(wait("w", signal="s"), child("c")))
-    opened = ev.WaitOpened(node="w", until=5), ev.ChildOpened(node="c", child="k", workflow="o", input=ev.Value())
+    opened = (
+        ev.WaitOpened(node="w", until=5),
+        ev.ChildOpened(node="c", child="k", workflow="o", input=ev.Value()),
+    )
     state = apply(apply(saga.state, opened[0]), opened[1])
     assert state.waits == {"w": Wait(until=5)}
     assert state.children == {"c": Child(saga="k", workflow="o", input=ev.Value())}
@@ -247,7 +258,9 @@ def test_the_report_of_a_child_counts_once_and_only_from_that_child() -> None:
     assert apply(saga.state, other) is saga.state
     nowhere = ev.ChildReported(slot="x", child="s1.0.c", status="completed")
     assert apply(saga.state, nowhere) is saga.state
-    told = apply(saga.state, ev.ChildReported(slot="c", child="s1.0.c", status="failed", failure=ev.Failure("x", "y")))
+    told = apply(
+        saga.state, ev.ChildReported(slot="c", child="s1.0.c", status="failed", failure=ev.Failure("x", "y"))
+    )
     assert told.children["c"].status == "failed"
     assert told.children["c"].failure == ev.Failure("x", "y")
     again = ev.ChildReported(slot="c", child="s1.0.c", status="completed")
@@ -311,7 +324,7 @@ def test_the_epoch_of_the_last_revival_is_the_careful_one() -> None:
 
 def test_interruptions_are_counted_by_slot_until_that_slot_is_settled() -> None:
     saga = Saga(program(task("a"), task("b"), task("c", "a", "b")))
-    cut = {"started_at": 1, "ended_at": 2, "budget_ms": 3}
+    cut: dict[str, typing.Any] = {"started_at": 1, "ended_at": 2, "budget_ms": 3}
     saga.put(ev.StepInterrupted(node="a", **cut), ev.StepInterrupted(node="b", **cut))
     saga.put(ev.StepInterrupted(node="a", **cut))
     assert (saga.state.interruptions, saga.state.interrupted) == ({"a": 2, "b": 1}, 3)
@@ -327,7 +340,8 @@ def test_a_person_who_resumes_gives_a_parked_saga_a_fresh_start() -> None:
     saga.go()
     assert saga.state.parked is not None
     saga.put(ev.Resumed(by="ada", at=T0), epoch=0)
-    assert (saga.state.parked, saga.state.tries, saga.state.interruptions) == (None, 0, {})
+    state = saga.state
+    assert (state.parked is None, state.tries, state.interruptions) == (True, 0, {})
 
 
 def test_the_end_clears_whatever_was_still_open() -> None:
@@ -351,7 +365,12 @@ def test_tokens_of_one_round_are_not_those_of_another(iteration: tuple[int, ...]
     emits = (ev.Token("", "a", iteration), ev.Token("", "a", (*iteration, 9)))
     first = Saga(PAIR).entries[0].events[0]
     assert isinstance(first, ev.SagaStarted)
-    state = fold(State(), entry(1, ev.SagaStarted(**{f: getattr(first, f) for f in first.__struct_fields__} | {"emits": emits})))
+    state = fold(
+        State(),
+        entry(
+            1, ev.SagaStarted(**{f: getattr(first, f) for f in first.__struct_fields__} | {"emits": emits})
+        ),
+    )
     assert state.in_flight == 2
     state = apply(state, succeeded("a", ev.Token("a", "b", iteration), iteration=iteration))
     assert state.in_flight == 2

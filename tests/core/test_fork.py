@@ -78,9 +78,9 @@ def test_the_lineage_lists_every_segment_that_belongs_to_the_history() -> None:
     saga.go(done("n1"))  # entry 5, in branch 1
     assert lineage_to(saga.state) == (Segment(0, 1, 2), Segment(1, 5, 5))
     fork(saga, cut=5)
-    assert saga.state.lineage == (Segment(0, 1, 2), Segment(1, 5, 5))
+    assert list(saga.state.lineage) == [Segment(0, 1, 2), Segment(1, 5, 5)]
     fork(saga, cut=1)
-    assert saga.state.lineage == (Segment(0, 1, 1),)
+    assert list(saga.state.lineage) == [Segment(0, 1, 1)]
 
 
 def test_a_fork_to_where_the_branch_just_began_adds_no_empty_segment() -> None:

@@ -24,7 +24,7 @@ from baton.core.fold import fold
 from baton.core.outcomes import Outcome
 from baton.core.program import Program
 from baton.core.state import State, decode_state, encode_state, status_of
-from tests.core.build import PROPERTY, Saga, done, failed, interrupted, ready, tool_spec
+from tests.core.build import FEW, PROPERTY, Saga, done, failed, interrupted, ready, tool_spec
 from tests.core.reference import Reference, Shape, shapes
 
 TOOLS = {"t": tool_spec("t", x={})}
@@ -74,7 +74,9 @@ class Run:
                 self.saga.signal(name, value)
             else:
                 child = self.saga.state.children[name].saga
-                report = ev.ChildReported(slot=name, child=child, status="completed", output=ev.Value(v=value))
+                report = ev.ChildReported(
+                    slot=name, child=child, status="completed", output=ev.Value(v=value)
+                )
                 self.saga.put(report, epoch=0, invocation="relay")
         self.look(*outcomes)
 
@@ -148,7 +150,7 @@ def test_a_saga_folds_to_the_same_state_from_any_snapshot(shape: Shape, data: st
 
 
 @given(shapes(), st.data())
-@PROPERTY
+@FEW
 def test_deaths_and_interruptions_change_nothing_in_the_end(shape: Shape, data: st.DataObject) -> None:
     """A dead or ended invocation loses what ran; whoever comes next runs just that again."""
     run = Run(shape)
@@ -177,7 +179,9 @@ def _cut_off(slot: str) -> ev.StepInterrupted:
 
 @given(shapes(kinds=("task", "task", "wait")), st.data())
 @PROPERTY
-def test_after_a_failure_or_a_cancel_nothing_starts_and_what_runs_may_end(shape: Shape, data: st.DataObject) -> None:
+def test_after_a_failure_or_a_cancel_nothing_starts_and_what_runs_may_end(
+    shape: Shape, data: st.DataObject
+) -> None:
     run = Run(shape)
     for _ in range(data.draw(st.integers(0, 3))):
         if not run.reference.is_over:

@@ -61,9 +61,9 @@ def test_it_has_parallel_siblings_and_a_join_of_all_of_them() -> None:
 
 def test_the_inputs_of_the_demo_match_its_schema_and_differ() -> None:
     schema = dinner().input_schema
-    evenings = [evening(n) for n in range(20)]
-    assert [violations(schema, value) for value in evenings] == [()] * 20
-    assert len({(value["city"], value["at"]) for value in evenings}) == 20
+    evenings = [evening(n) for n in range(200)]
+    assert [violations(schema, value) for value in evenings] == [()] * 200
+    assert len({(value["city"], value["at"]) for value in evenings}) == 200
 
 
 def test_every_tool_with_an_effect_is_one_that_the_demo_compares_with_the_books() -> None:

@@ -36,7 +36,10 @@ HERE = Path(__file__).parent
 
 def _chain() -> Saga:
     first = {"city": "${input.city}"}
-    nodes = task("search", arguments=first), task("hold", "search", arguments={"t": "${ctx.search.output.id}"})
+    nodes = (
+        task("search", arguments=first),
+        task("hold", "search", arguments={"t": "${ctx.search.output.id}"}),
+    )
     saga = Saga(program(*nodes, task("confirm", "hold"), output="${ctx.confirm.output}"), {"city": "Wien"})
     saga.go(done("search", {"id": "t-1", "seats": 4}))
     saga.go(done("hold", None))
@@ -60,7 +63,9 @@ def _skipped() -> Saga:
 
 def _waits() -> Saga:
     nodes = wait("pause", ms=60_000), wait("yes", signal="yes"), wait("maybe", signal="maybe", ms=1_000)
-    saga = Saga(program(*nodes, task("a", "pause", "yes"), wait("later", "a", signal="later"), wait("x", signal="x")))
+    saga = Saga(
+        program(*nodes, task("a", "pause", "yes"), wait("later", "a", signal="later"), wait("x", signal="x"))
+    )
     saga.go()
     saga.signal("later", {"early": True}, "k0")
     saga.signal("yes", {"by": "ada"}, "k1")
@@ -72,7 +77,9 @@ def _waits() -> Saga:
 
 
 def _children() -> Saga:
-    saga = Saga(program(child("c", arguments={"n": "${input}"}), child("d"), task("a", "c"), child("e", "a")), 3)
+    saga = Saga(
+        program(child("c", arguments={"n": "${input}"}), child("d"), task("a", "c"), child("e", "a")), 3
+    )
     saga.go()
     reports = (
         ev.ChildReported(slot="c", child="s1.0.c", status="completed", output=ev.Value(v={"n": 4})),
@@ -130,7 +137,9 @@ def _parked() -> Saga:
 
 
 def _forked() -> Saga:
-    saga = Saga(program(task("a"), wait("w", "a", signal="s"), task("b", "w", arguments={"x": "${ctx.a.output}"})))
+    saga = Saga(
+        program(task("a"), wait("w", "a", signal="s"), task("b", "w", arguments={"x": "${ctx.a.output}"}))
+    )
     saga.go(done("a", 1))
     saga.signal("s", None, "k1")
     saga.go()
@@ -145,7 +154,9 @@ def _forked() -> Saga:
 
 def _blobs() -> Saga:
     reads = {"x": "${ctx.a.output}", "y": "${input}"}
-    saga = Saga(program(task("a"), task("b", "a", arguments=reads)), ev.Value(ref="cas://sha256/00", size=70_000))
+    saga = Saga(
+        program(task("a"), task("b", "a", arguments=reads)), ev.Value(ref="cas://sha256/00", size=70_000)
+    )
     saga.go(done("a", ref="cas://sha256/11"))
     return saga
 
@@ -153,9 +164,17 @@ def _blobs() -> Saga:
 def _rounds() -> Saga:
     """Tokens of several rounds of a loop, as later versions write them."""
     saga = Saga(program(task("a"), task("b", "a")))
-    common: dict[str, Any] = {"attempt": 1, "output": ev.Value(v=1), "started_at": 1, "ended_at": 2, "tool": "t"}
+    common: dict[str, Any] = {
+        "attempt": 1,
+        "output": ev.Value(v=1),
+        "started_at": 1,
+        "ended_at": 2,
+        "tool": "t",
+    }
     common |= {"tool_version": "1", "schema_hash": "h"}
-    saga.put(ev.StepSucceeded(node="a", emits=(ev.Token("a", "a", (0,)), ev.Token("a", "b", (), False)), **common))
+    saga.put(
+        ev.StepSucceeded(node="a", emits=(ev.Token("a", "a", (0,)), ev.Token("a", "b", (), False)), **common)
+    )
     again = ev.Token("a", "a", (1,))
     saga.put(ev.StepSucceeded(node="a", iteration=(0,), emits=(again, ev.Token("a", "b", (0,))), **common))
     saga.put(ev.NodeSkipped(node="b", forget=("a",)))

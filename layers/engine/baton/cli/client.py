@@ -39,6 +39,8 @@ class Api:
             headers={"Authorization": f"Bearer {connection.token}"},
             timeout=TOTAL_S,
             limits=httpx.Limits(max_connections=connections, keepalive_expiry=2),
+            # A proxy of the surrounding shell must not be asked about this machine.
+            mounts={"all://127.0.0.1": None, "all://localhost": None},
         )
 
     async def __aenter__(self) -> Self:
@@ -171,7 +173,9 @@ class Reader:
     """Reads JSON from services that are not Baton, such as the books of the demo; shows no token."""
 
     def __init__(self) -> None:
-        self._http = httpx.AsyncClient(timeout=TOTAL_S, limits=httpx.Limits(keepalive_expiry=2))
+        self._http = httpx.AsyncClient(
+            timeout=TOTAL_S, limits=httpx.Limits(keepalive_expiry=2), trust_env=False
+        )
 
     async def __aenter__(self) -> Self:
         return self

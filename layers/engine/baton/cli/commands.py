@@ -17,7 +17,7 @@ from baton.cli.shared import Shared
 class _Group(click.Group):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_paragraph()
-        for line in exits.HELP.replace("\b\n", "").splitlines():
+        for line in exits.HELP.splitlines():
             formatter.write(line + "\n")
 
 

@@ -22,7 +22,6 @@ UNREACHABLE = 5
 HELP = """\
 Exit statuses:
 
-\b
   0  done
   1  the answer is no: a document has problems, a watched saga did not complete,
      the demo's promises did not hold

@@ -94,8 +94,11 @@ async def _up(root: Path, port: int, identity: tuple[str, str], parameters: dict
     module = load_app(app, root)
     async with contextlib.AsyncExitStack() as stack:
         given = {"AppModule": app}
+        outside: dict[str, str] = {}
         if Services.exist(root):
-            given |= (await stack.enter_async_context(Services(root))).parameters
+            services = await stack.enter_async_context(Services(root))
+            given |= services.parameters
+            outside = services.urls
         try:
             local = await stack.enter_async_context(
                 LocalRun(root / TEMPLATE, parameters=given | parameters, api_port=port)
@@ -108,26 +111,26 @@ async def _up(root: Path, port: int, identity: tuple[str, str], parameters: dict
             names = [str((await register_file(api, document))["name"]) for document in documents(module)]
         path = write_local(root, connection)
         stack.callback(remove_local, root)
-        _announce(local, connection, path.relative_to(root), names, given)
+        _announce(local, connection, path.relative_to(root), names, outside)
         await _until_stopped()
         click.echo("Stopping …", err=True)
 
 
 def _announce(
-    local: LocalRun, connection: Connection, path: Path, names: list[str], given: dict[str, str]
+    local: LocalRun, connection: Connection, path: Path, names: list[str], outside: dict[str, str]
 ) -> None:
     workflow = "dinner" if "dinner" in names or not names else names[0]
     body = f'{{"workflow": "{workflow}", "input": {EXAMPLE_INPUT if workflow == "dinner" else "{}"}}}'
     lines = [
         "Baton is running. Ctrl-C stops it.",
-        f"  API        {connection.url}   (AWS endpoint {local.endpoint})",
-        *(f"  {name:<10} {url}/books" for name, url in given.items() if name.endswith("Url")),
-        f"  workflows  {', '.join(names) or 'none yet: put a .yaml file into your app, or `baton register FILE`'}",
-        f"  token      also in {path}, where the baton command finds it",
+        f"  API            {connection.url}   (AWS endpoint {local.endpoint})",
+        *(f"  {name:<14} {url}/books" for name, url in outside.items()),
+        f"  workflows      {', '.join(names) or 'none yet: put a .yaml file into your app, or `baton register FILE`'}",
+        f"  token          also in {path}, where the baton command finds it",
         "",
         f"export TOKEN={connection.token}",
         f"curl -s {connection.url}/sagas -H \"Authorization: Bearer $TOKEN\" -H 'Content-Type: application/json' \\",
-        f"     -H \"Idempotency-Key: $(uuidgen)\" -d '{body}'",
+        f"     -H \"Idempotency-Key: evening-1\" -d '{body}'",
         f'curl -s {connection.url}/sagas/ID -H "Authorization: Bearer $TOKEN"',
         "",
         f"baton start {workflow} --watch" + (f" --input '{EXAMPLE_INPUT}'" if workflow == "dinner" else ""),

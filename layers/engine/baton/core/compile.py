@@ -14,7 +14,7 @@ from typing import Any
 
 from baton.core.definition import WorkflowModel, read_definition
 from baton.core.document import parse_document
-from baton.core.expressions import Path, compile_template, errors_in, escape, paths_in
+from baton.core.expressions import ExpressionError, Path, compile_template, escape, expressions_in
 from baton.core.graph import Graph, Node
 from baton.core.schema import SchemaError, check_schema, violations
 from baton.core.toolspec import ToolSpec, nearest
@@ -148,16 +148,12 @@ def _arguments(source: _Source) -> Iterator[Problem]:
             if key not in properties:
                 if spec.parameters.get("additionalProperties") is False:
                     yield Problem(place, f"`{spec.name}` takes no `{key}`", source.hint(key, properties))
-            elif not _dynamic(value):
+            elif not any(True for _ in expressions_in(value)):
                 inner = {**properties[key], "$defs": spec.parameters.get("$defs", {})}
                 yield from violations(inner, compile_template(value).value, place)
         for key in spec.parameters.get("required", ()):
             if key not in node.with_:
                 yield Problem(f"/nodes/{name}", f"`{spec.name}` needs `{key}`: write it under `with`")
-
-
-def _dynamic(value: Any) -> bool:
-    return any(True for _ in errors_in(value)) or any(True for _ in paths_in(value))
 
 
 def _schemas(source: _Source) -> Iterator[Problem]:
@@ -178,11 +174,11 @@ def _expressions(source: _Source) -> Iterator[Problem]:
 def _expressions_at(
     source: _Source, place: str, value: Any, has_run: Callable[[str], bool]
 ) -> Iterator[Problem]:
-    bad = list(errors_in(value, place))
-    yield from (Problem(pointer, message) for pointer, message in bad)
-    if not bad:
-        for pointer, path in paths_in(value, place):
-            yield from _check_path(source, pointer, path, has_run)
+    for pointer, found in expressions_in(value, place):
+        if isinstance(found, ExpressionError):
+            yield Problem(pointer, str(found))
+        else:
+            yield from _check_path(source, pointer, found, has_run)
 
 
 def _check_path(

@@ -11,7 +11,7 @@ import math
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import yaml
@@ -19,7 +19,7 @@ import yaml
 from baton.core.expressions import escape
 from baton.errors import MalformedDocument, Problem
 
-MAX_VALUES = 200_000
+MAX_VALUES = 100_000
 MAX_DEPTH = 100
 
 # The C parser when PyYAML was built with it. Only its events are used: composing a tree recurses in C
@@ -52,7 +52,7 @@ class Place:
 
     line: int
     column: int
-    items: dict[str, Place] = field(default_factory=dict)
+    items: dict[str, Place] | None = None
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Document:
         """The problem with the position of its path, or of the nearest value around it."""
         place = self.place
         for token in problem.path.split("/")[1:]:
-            if token not in place.items:
+            if place.items is None or token not in place.items:
                 break
             place = place.items[token]
         return Problem(problem.path, problem.message, problem.suggestion, place.line, place.column)
@@ -170,6 +170,7 @@ class _JsonReader(_Reader):
 
     def _object(self, place: Place, depth: int) -> dict[str, Any]:
         result: dict[str, Any] = {}
+        place.items = {}
         self._at += 1
         while self._next() != "}":
             line, column = self._here()
@@ -183,6 +184,7 @@ class _JsonReader(_Reader):
 
     def _array(self, place: Place, depth: int) -> list[Any]:
         result: list[Any] = []
+        place.items = {}
         self._at += 1
         while self._next() != "]":
             value, place.items[str(len(result))] = self._value(depth + 1)
@@ -219,12 +221,12 @@ class _YamlReader(_Reader):
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self._text = text
+        self._text = text.removeprefix("\ufeff")
         parse: Callable[..., Iterator[Any]] = yaml.parse
-        self._events = parse(text, Loader=_YamlLoader)
+        self._events = parse(self._text, Loader=_YamlLoader)
 
     def document(self) -> Document:
-        if found := _UNPRINTABLE.search(self._text.removeprefix("\ufeff")):
+        if found := _UNPRINTABLE.search(self._text):
             before = self._text[: found.start()]
             line, column = before.count("\n") + 1, found.start() - before.rfind("\n")
             raise _malformed(f"the control character {found.group()!a} is not allowed", line, column)
@@ -272,6 +274,7 @@ class _YamlReader(_Reader):
 
     def _mapping(self, place: Place, depth: int) -> dict[str, Any]:
         result: dict[str, Any] = {}
+        place.items = {}
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             line, column = _of(event.start_mark)
             if not isinstance(event, yaml.ScalarEvent) or event.tag is not None:
@@ -282,6 +285,7 @@ class _YamlReader(_Reader):
 
     def _sequence(self, place: Place, depth: int) -> list[Any]:
         result: list[Any] = []
+        place.items = {}
         while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
             value, place.items[str(len(result))] = self._value(event, depth + 1)
             result.append(value)

@@ -126,32 +126,20 @@ def compile_template(value: Any) -> Template:
     return Template(compiled, tuple(_paths(compiled)))
 
 
-def errors_in(value: Any, pointer: str = "") -> Iterator[tuple[str, str]]:
-    """(JSON Pointer, message) of every expression of a JSON value that does not parse."""
+def expressions_in(value: Any, pointer: str = "") -> Iterator[tuple[str, Path | ExpressionError]]:
+    """(JSON Pointer, path) of every expression of a JSON value; the error for a text that does not parse."""
     if isinstance(value, str):
         try:
-            _compile(value)
+            for path in _paths(_compile(value)):
+                yield pointer, path
         except ExpressionError as error:
-            yield pointer, str(error)
+            yield pointer, error
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from errors_in(item, f"{pointer}/{index}")
+            yield from expressions_in(item, f"{pointer}/{index}")
     elif isinstance(value, dict):
         for key, item in value.items():
-            yield from errors_in(item, f"{pointer}/{escape(key)}")
-
-
-def paths_in(value: Any, pointer: str = "") -> Iterator[tuple[str, Path]]:
-    """(JSON Pointer, path) of every expression of a JSON value whose expressions all parse."""
-    if isinstance(value, str):
-        for path in _paths(_compile(value)):
-            yield pointer, path
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from paths_in(item, f"{pointer}/{index}")
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from paths_in(item, f"{pointer}/{escape(key)}")
+            yield from expressions_in(item, f"{pointer}/{escape(key)}")
 
 
 def escape(key: Any) -> str:

@@ -102,5 +102,6 @@ def _event_view(event: Event) -> dict[str, Any]:
                 for token in value
             ]
         else:
-            shown[name] = msgspec.to_builtins(value)
+            plain = msgspec.to_builtins(value)
+            shown[name] = list(plain) if isinstance(plain, tuple) else plain
     return shown

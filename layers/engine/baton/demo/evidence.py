@@ -18,6 +18,7 @@ from typing import Any
 from baton.cli.client import Api
 from baton.demo.books import Books
 from baton.demo.table import count_items
+from baton.local.aws import Aws
 from baton.local.records import InvocationRecord
 
 Json = dict[str, Any]
@@ -111,7 +112,7 @@ async def collect(
     course: Course,
     books: Books,
     invocations: Iterable[InvocationRecord],
-    aws: Mapping[str, str],
+    aws: Aws,
     table: str,
     memory_mb: dict[str, int],
 ) -> Evidence:
@@ -120,7 +121,7 @@ async def collect(
         asyncio.gather(*(api.show(saga) for saga in course.sagas)),
         asyncio.gather(*(_log(api, saga) for saga in course.sagas)),
         books.all(),
-        asyncio.to_thread(count_items, aws, table),
+        aws.call(count_items, aws.dynamodb, table),
     )
     return Evidence(
         course=course,

@@ -25,6 +25,7 @@ from baton.demo.progress import Progress
 from baton.demo.promises import broken
 from baton.demo.scenario import Plan, Scenario
 from baton.demo.services import Services
+from baton.local.aws import Aws
 from baton.local.run import LocalRun
 from baton.local.template import load
 
@@ -33,7 +34,7 @@ WAKE_VISIBILITY_S = 8
 SCHEDULE_PERIOD_S = 5.0
 # Every process starts cold, and on two cores sixteen of them start one after the other: fewer workers
 # with more sagas each are sooner done, and the API gets no more of our requests at once than this.
-WORKERS = 6
+WORKERS = 8
 CONNECTIONS = 4
 TENANT, USER = "demo", "ada"
 
@@ -61,37 +62,41 @@ async def run_demo(options: Options, console: Console) -> bool:
         }
         local = LocalRun(options.root / TEMPLATE, parameters=parameters, schedule_period_s=SCHEDULE_PERIOD_S)
         kept = False
-        async with local:
-            console.print(
-                f"Running at {local.url}: a worker has {WORKER_TIMEOUT_S} s and is killed then; "
-                f"an evening takes longer than that.",
-                style="dim",
-            )
-            kept = await _with_everything(options, console, local, services)
-    if kept:
-        shutil.rmtree(local.run_dir, ignore_errors=True)
-    else:
-        console.print(f"The logs of all functions are in {local.run_dir}.")
+        try:
+            async with local:
+                console.print(
+                    f"Running at {local.url}: a worker has {WORKER_TIMEOUT_S} s and is killed then; "
+                    f"an evening takes longer than that.",
+                    style="dim",
+                )
+                kept = await _with_everything(options, console, local, services)
+        finally:
+            if kept:
+                shutil.rmtree(local.run_dir, ignore_errors=True)
+            else:
+                console.print(f"The logs of all functions are in {local.run_dir}.")
     return kept
 
 
 async def _with_everything(options: Options, console: Console, local: LocalRun, services: Services) -> bool:
     connection = Connection(local.url, local.token(USER, TENANT))
     async with Api(connection, connections=CONNECTIONS) as api, Reader() as reader:
-        books = Books(reader, services.urls)
+        books = Books(reader, list(services.urls.values()))
         steps = await _register(api, options.root)
         with Progress(console, steps) as screen:
             scenario = Scenario(options.plan, api, local, books, screen, steps)
             course = await scenario.run()
+        aws = Aws(local.endpoint)
         evidence = await collect(
             api,
             course,
             books,
             local.invocations,
-            local.aws_environment,
+            aws,
             local.physical["SagaTable"],
             await asyncio.to_thread(_memory, options.root / TEMPLATE),
         )
+        aws.close()
     if options.evidence:
         evidence.save(options.evidence)
         click.echo(f"The evidence is in {options.evidence}.", err=True)

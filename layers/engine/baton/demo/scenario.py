@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 from baton.cli.client import Api
@@ -19,6 +20,7 @@ from baton.demo.books import Books
 from baton.demo.evidence import Course, Kill, request_of
 from baton.local.records import ProcessInfo
 
+FIRST_EVENING = datetime(2026, 12, 1, 19, 30, tzinfo=UTC)
 CITIES = ("Lisbon", "Porto", "Bergen", "Graz", "Ghent")
 LOOK_EVERY_TICKS = 10
 PATIENCE_TICKS = 30
@@ -125,7 +127,7 @@ class Scenario:
             saga = str(effect["identity"].get("reference"))
             request_id = await self._holder(saga)
             if request_id in prey:
-                self._kill(prey[request_id], f"when a {effect['kind']} was done and not yet known")
+                self._kill(prey[request_id], f"when its {effect['kind']} was done and not yet known")
                 return
         self._patience -= 1
         if self._patience <= 0:
@@ -168,12 +170,9 @@ class Scenario:
 
 
 def evening(n: int) -> dict[str, Any]:
-    """The input of the n-th saga: cities and hours differ, so that no two want the same table."""
-    return {
-        "city": CITIES[n % len(CITIES)],
-        "party": 2 + n % 4,
-        "at": f"2026-12-{10 + n // len(CITIES):02d}T19:30:00Z",
-    }
+    """The input of the n-th saga: cities and days differ, so that no two want the same table."""
+    day = FIRST_EVENING + timedelta(days=n // len(CITIES))
+    return {"city": CITIES[n % len(CITIES)], "party": 2 + n % 4, "at": day.isoformat()}
 
 
 def _now_ms() -> int:

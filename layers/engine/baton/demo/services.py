@@ -30,6 +30,7 @@ END_S = 4
 @dataclass(slots=True)
 class _Service:
     parameter: str
+    name: str
     url: str
     process: asyncio.subprocess.Process
 
@@ -52,8 +53,9 @@ class Services:
         return {service.parameter: service.url for service in self._running}
 
     @property
-    def urls(self) -> list[str]:
-        return [service.url for service in self._running]
+    def urls(self) -> dict[str, str]:
+        """Where each service is, by its own name."""
+        return {service.name: service.url for service in self._running}
 
     async def __aenter__(self) -> Self:
         try:
@@ -68,18 +70,19 @@ class Services:
         await self._end()
 
     async def _start(self, parameter: str, module: str) -> _Service:
-        # In a session of its own, so that Ctrl-C reaches only us and the books can still be read; its
+        # In a process group of its own, so that Ctrl-C reaches only us and the books can still be read; its
         # standard input is its lifeline: closed by whatever way we end, it ends too.
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", module, "--port", "0", "--until-eof",
             cwd=self._root, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
-        service = _Service(parameter, "", process)
+        service = _Service(parameter, module, "", process)
         self._running.append(service)
         assert process.stdout is not None
         try:
             line = await asyncio.wait_for(process.stdout.readline(), START_S)
-            service.url = str(json.loads(line)["url"])
+            said = json.loads(line)
+            service.name, service.url = str(said["service"]), str(said["url"])
         except (TimeoutError, ValueError, KeyError) as error:
             raise Failed(NO, f"{module} did not start (it says above why)") from error
         return service

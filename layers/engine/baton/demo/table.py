@@ -1,4 +1,4 @@
-"""Counts what lies in the DynamoDB table, with a client of its own: the one file here that uses boto3.
+"""Counts what lies in the DynamoDB table, behind the back of the functions.
 
 Belongs here: reading items and their sizes. What the numbers mean is computed elsewhere.
 """
@@ -7,28 +7,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import boto3
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
 
 WRITE_UNIT_BYTES = 1024
 _KINDS = {"HEAD": "head", "LOG": "entry", "SNAP": "snapshot", "V": "definition"}
 
 
-def count_items(aws: Mapping[str, str], table: str) -> tuple[dict[str, int], dict[str, int], int]:
+def count_items(client: DynamoDBClient, table: str) -> tuple[dict[str, int], dict[str, int], int]:
     """Items by kind, the write units each kind cost when put once, and the sum of all heads' epochs.
 
     An epoch is raised by each take and by nothing else, so that sum is the number of takes.
     """
-    region = aws.get("AWS_REGION") or aws.get("AWS_DEFAULT_REGION") or "us-east-1"
-    client = boto3.client(
-        "dynamodb",
-        endpoint_url=aws.get("AWS_ENDPOINT_URL"),
-        region_name=region,
-        aws_access_key_id=aws.get("AWS_ACCESS_KEY_ID"),
-        aws_secret_access_key=aws.get("AWS_SECRET_ACCESS_KEY"),
-        aws_session_token=aws.get("AWS_SESSION_TOKEN"),
-    )
     counts: Counter[str] = Counter()
     units: Counter[str] = Counter()
     takes = 0

@@ -52,7 +52,7 @@ class History:
         """Put the next entry and fold it. False when somebody else's is there: catch up and decide again."""
         record = Record(entry.branch, entry.version, encode_entry(entry))
         if await self._call(self._log.append, self.ref, record, wake):
-            await self._fold(record)
+            await self._take_in(entry, len(record.data))
             return True
         there = await self._call(self._log.read_tail, self.ref, entry.branch, entry.version - 1, 1)
         if there and is_own(decode_entry(there[0].data), entry):
@@ -125,13 +125,16 @@ class History:
 
     async def _fold(self, record: Record) -> Entry:
         entry = decode_entry(record.data)
-        self.tail_bytes += len(record.data)
+        await self._take_in(entry, len(record.data))
+        return entry
+
+    async def _take_in(self, entry: Entry, size: int) -> None:
+        self.tail_bytes += size
         fork = entry.events[-1] if entry.events else None
         if isinstance(fork, Forked):
             self.state = fork_to(self.state, await self.state_at(fork.cut), entry, fork)
         else:
             self.state = fold(self.state, entry)
-        return entry
 
 
 def is_own(there: Entry, mine: Entry) -> bool:

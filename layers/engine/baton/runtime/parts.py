@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from msgspec.structs import replace
 
@@ -71,8 +72,13 @@ class Parts:
 
     def traceparent(self, started_with: str) -> str:
         """W3C trace context: the saga's trace, with this invocation as the span."""
-        fields = started_with.split("-")
-        if len(fields) != 4:
-            return ""
-        span = hashlib.sha256(self.invocation.id.encode()).hexdigest()[:16]
-        return f"{fields[0]}-{fields[1]}-{span}-{fields[3]}"
+        return _span_of(self.invocation.id, started_with)
+
+
+@lru_cache(maxsize=256)
+def _span_of(invocation: str, started_with: str) -> str:
+    fields = started_with.split("-")
+    if len(fields) != 4:
+        return ""
+    span = hashlib.sha256(invocation.encode()).hexdigest()[:16]
+    return f"{fields[0]}-{fields[1]}-{span}-{fields[3]}"

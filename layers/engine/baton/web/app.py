@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -13,6 +14,7 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
 from aws_lambda_powertools.event_handler.api_gateway import Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 
+from baton.core.toolspec import nearest
 from baton.errors import EngineFault, UserError
 from baton.runtime.parts import Engine
 from baton.runtime.service import Caller, Service
@@ -26,6 +28,7 @@ from baton.web.requests import (
     StartBody,
     idempotency_key,
     read_body,
+    saga_id,
     text_of,
     whole_number,
 )
@@ -34,6 +37,7 @@ logger = logging.getLogger("baton.api")
 
 ANSWER_RESERVE_MS = 500
 DEFAULT_PAGE = 100
+MAX_PAGE_BYTES = 2_000_000  # a third of what Lambda may answer: quotes in a log can double, and double again
 T = TypeVar("T")
 
 
@@ -45,6 +49,7 @@ class Api:
         self._config = config
         self._loop = asyncio.Runner()
         self._app = APIGatewayHttpResolver()
+        self._routes: list[tuple[str, str]] = []
         self._add_routes()
 
     def handle(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -52,19 +57,23 @@ class Api:
 
     def _add_routes(self) -> None:
         app = self._app
-        app.get("/health")(self._health)
-        app.post("/workflows")(self._register)
-        app.post("/sagas")(self._start)
-        app.get("/sagas/<saga>")(self._show)
-        app.get("/sagas/<saga>/events")(self._events)
-        app.post("/sagas/<saga>/cancel")(self._cancel)
-        app.post("/sagas/<saga>/signals/<name>")(self._signal)
-        app.post("/sagas/<saga>/resume")(self._resume)
-        app.post("/sagas/<saga>/forks")(self._fork)
+        self._add("GET", "/health", self._health)
+        self._add("POST", "/workflows", self._register)
+        self._add("POST", "/sagas", self._start)
+        self._add("GET", "/sagas/<saga>", self._show)
+        self._add("GET", "/sagas/<saga>/events", self._events)
+        self._add("POST", "/sagas/<saga>/cancel", self._cancel)
+        self._add("POST", "/sagas/<saga>/signals/<name>", self._signal)
+        self._add("POST", "/sagas/<saga>/resume", self._resume)
+        self._add("POST", "/sagas/<saga>/forks", self._fork)
         app.exception_handler(UserError)(problems.of_user_error)
         app.exception_handler(EngineFault)(_engine_fault)
         app.exception_handler(Exception)(_defect)
-        app.not_found(_no_route)
+        app.not_found(self._no_route)
+
+    def _add(self, method: str, path: str, handler: Callable[..., Response[str]]) -> None:
+        self._routes.append((method, path))
+        self._app.route(path, method=method)(handler)
 
     def _run(self, use: Callable[[Service], Awaitable[T]], caller: Caller | None = None) -> T:
         deadline = self._engine.clock.now() + self._app.lambda_context.get_remaining_time_in_millis()
@@ -78,7 +87,7 @@ class Api:
 
     def _text(self) -> str:
         event = self._app.current_event
-        return text_of((event.decoded_body or "").encode(), self._config.max_body_bytes)
+        return text_of(event.body or "", bool(event.is_base64_encoded), self._config.max_body_bytes)
 
     def _key(self) -> str:
         headers = self._app.current_event.headers
@@ -105,34 +114,66 @@ class Api:
         return _json(status, view, {"Location": f"/sagas/{view['id']}"})
 
     def _show(self, saga: str) -> Response[str]:
-        return _json(HTTPStatus.OK, self._run(lambda service: service.show(saga)))
+        return _json(HTTPStatus.OK, self._run(lambda service: service.show(saga_id(saga))))
 
     def _events(self, saga: str) -> Response[str]:
         query = self._app.current_event.query_string_parameters or {}
         after = whole_number("after", query.get("after"), 0)
         limit = whole_number("limit", query.get("limit"), DEFAULT_PAGE)
-        return _json(HTTPStatus.OK, self._run(lambda service: service.events(saga, after, limit)))
+        page = self._run(lambda service: service.events(saga_id(saga), after, limit))
+        return _json(HTTPStatus.OK, _cut(page))
 
     def _cancel(self, saga: str) -> Response[str]:
         body = read_body(CancelBody, self._text())
         return _json(
-            HTTPStatus.ACCEPTED, self._run(lambda service: service.cancel(saga, body.reason, body.grace_ms))
+            HTTPStatus.ACCEPTED,
+            self._run(lambda service: service.cancel(saga_id(saga), body.reason, body.grace_ms)),
         )
 
     def _signal(self, saga: str, name: str) -> Response[str]:
         body, key = read_body(SignalBody, self._text()), self._key()
         return _json(
-            HTTPStatus.ACCEPTED, self._run(lambda service: service.signal(saga, name, body.payload, key))
+            HTTPStatus.ACCEPTED,
+            self._run(lambda service: service.signal(saga_id(saga), name, body.payload, key)),
         )
 
     def _resume(self, saga: str) -> Response[str]:
-        return _json(HTTPStatus.ACCEPTED, self._run(lambda service: service.resume(saga)))
+        return _json(HTTPStatus.ACCEPTED, self._run(lambda service: service.resume(saga_id(saga))))
 
     def _fork(self, saga: str) -> Response[str]:
         body = read_body(ForkBody, self._text())
         return _json(
-            HTTPStatus.ACCEPTED, self._run(lambda service: service.fork(saga, body.version, body.reason))
+            HTTPStatus.ACCEPTED,
+            self._run(lambda service: service.fork(saga_id(saga), body.version, body.reason)),
         )
+
+    def _no_route(self, error: NotFoundError) -> Response[str]:
+        """404, or 405 with what is allowed where only the method is wrong."""
+        method, path = self._app.current_event.http_method, self._app.current_event.path
+        allowed = [known for known, pattern in self._routes if _matches(pattern, path)]
+        if allowed and method not in allowed:
+            detail = f"{method} is not allowed here; {', '.join(allowed)} is"
+            refusal = problems.of_status(HTTPStatus.METHOD_NOT_ALLOWED, "method-not-allowed", detail)
+            refusal.headers["Allow"] = ", ".join(allowed)
+            return refusal
+        hint = nearest(path[:200], [pattern for _, pattern in self._routes])
+        detail = f"there is no route `{path[:200]}`. {hint}".strip()
+        return problems.of_status(HTTPStatus.NOT_FOUND, "no-route", detail)
+
+
+def _matches(pattern: str, path: str) -> bool:
+    return re.fullmatch(re.sub("<[a-z]+>", "[^/]+", pattern), path) is not None
+
+
+def _cut(page: dict[str, Any]) -> dict[str, Any]:
+    """As many of a page's entries, at least one, as an answer has room for; `next` continues it."""
+    size = 0
+    entries: list[Any] = page["entries"]
+    for index, entry in enumerate(entries):
+        size += len(json.dumps(entry, ensure_ascii=False).encode())
+        if index and size > MAX_PAGE_BYTES:
+            return {"entries": entries[:index], "next": entries[index - 1]["version"]}
+    return page
 
 
 def _json(status: HTTPStatus, body: Any, headers: dict[str, str | list[str]] | None = None) -> Response[str]:
@@ -157,10 +198,4 @@ def _defect(error: Exception) -> Response[str]:
     logger.error("engine defect", exc_info=error)
     return problems.of_status(
         HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "a defect in Baton; it has been logged"
-    )
-
-
-def _no_route(error: NotFoundError) -> Response[str]:
-    return problems.of_status(
-        HTTPStatus.NOT_FOUND, "no-route", "there is no such route; see the README's list of routes"
     )

@@ -10,7 +10,8 @@ from baton.errors import Unauthenticated
 from baton.runtime.service import Caller
 
 _TRACEPARENT = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
-_SAFE = re.compile(r"[A-Za-z0-9_.:@/+=|-]{1,128}")
+_TENANT = re.compile(r"[A-Za-z0-9_.:@/+=|-]{1,128}")
+_USER = re.compile(r"[A-Za-z0-9_.:@/+=|,-]{1,640}")  # as long as the ARN of a user with the longest path
 
 
 def caller_of(event: Mapping[str, Any], tenant_claim: str) -> Caller:
@@ -25,13 +26,14 @@ def caller_of(event: Mapping[str, Any], tenant_claim: str) -> Caller:
     if jwt:
         claims = jwt.get("claims") or {}
         tenant, user = claims.get(tenant_claim), claims.get("sub")
-        missing = f"the token needs the claims `sub` and `{tenant_claim}`"
+        missing = f"the token needs the claims `sub` and `{tenant_claim}`, both without spaces"
     elif iam:
         tenant, user = iam.get("accountId"), iam.get("userArn")
         missing = "the signature names no account and principal"
     else:
         raise Unauthenticated("send a token: `Authorization: Bearer ...`")
-    if not _is_name(tenant) or not _is_name(user):
+    # Neither empty nor able to be mistaken for another part of a key.
+    if not _is(_TENANT, tenant) or not _is(_USER, user):
         raise Unauthenticated(missing)
     headers = event.get("headers") or {}
     given = str(headers.get("traceparent", ""))
@@ -43,6 +45,5 @@ def caller_of(event: Mapping[str, Any], tenant_claim: str) -> Caller:
     )
 
 
-def _is_name(value: object) -> bool:
-    """Neither empty nor able to be mistaken for another part of a key."""
-    return isinstance(value, str) and bool(_SAFE.fullmatch(value))
+def _is(pattern: re.Pattern[str], value: object) -> bool:
+    return isinstance(value, str) and bool(pattern.fullmatch(value))

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import json
+import base64
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 
+from baton.core.document import parse_document
 from baton.core.durations import parse_duration
 from baton.core.expressions import escape
 from baton.core.toolspec import nearest
-from baton.errors import InvalidInput, MalformedDocument, Problem, TooLarge, UserError
+from baton.errors import InvalidInput, NotFound, Problem, TooLarge, UserError
 
 MAX_KEY = 255
+MAX_SAGA_ID = 1_024  # bytes; the table's keys have room for no more
+MAX_DIGITS = 9
 B = TypeVar("B", bound="_Body")
 
 
 def _grace(value: Any) -> Any:
-    return 0 if value == 0 else parse_duration(value)
+    return 0 if value == 0 and not isinstance(value, bool) else parse_duration(value)
 
 
 class _Body(BaseModel):
@@ -57,42 +60,34 @@ class ForkBody(_Body):
     reason: str = Field("", max_length=500)
 
 
-def text_of(raw: bytes, limit: int) -> str:
+def text_of(body: str, is_base64: bool, limit: int) -> str:
     """The body as text. Raises `TooLarge` or `UserError`."""
-    if len(raw) > limit:
-        raise TooLarge(f"a request body has at most {limit} bytes; this one has {len(raw)}")
     try:
+        raw = base64.b64decode(body, validate=True) if is_base64 else body.encode()
+        if len(raw) > limit:
+            raise TooLarge(f"a request body has at most {limit} bytes; this one has {len(raw)}")
         return raw.decode()
     except UnicodeDecodeError as error:
         raise UserError(f"the body is not UTF-8: byte {error.start}") from error
-
-
-def json_of(text: str) -> Any:
-    """Raises `MalformedDocument` with line and column. NaN and Infinity are not JSON."""
-    try:
-        return json.loads(text, parse_constant=_refuse)
-    except json.JSONDecodeError as error:
-        fault = Problem("", error.msg, line=error.lineno, column=error.colno)
-        raise MalformedDocument(
-            f"line {error.lineno}, column {error.colno}: {error.msg}", (fault,)
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise MalformedDocument(str(error), (Problem("", str(error)),)) from error
-
-
-def _refuse(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
+    except ValueError as error:
+        raise UserError(f"the body cannot be decoded: {error}") from error
 
 
 def read_body(model: type[B], text: str) -> B:
-    """The body as a model. Raises `MalformedDocument` or `InvalidInput` with every problem."""
-    data = json_of(text) if text.strip() else {}
-    if not isinstance(data, dict):
-        raise InvalidInput("the body must be a JSON object", (Problem("", "must be an object"),))
+    """The body as a model. Raises `MalformedDocument` or `InvalidInput` with every problem and its place.
+
+    Read as strictly as a workflow document: what the log could not hold as it is (NaN, 1e999, half a
+    surrogate pair, a key that is there twice) is refused, not changed.
+    """
+    document = parse_document(text if text.strip() else "{}", json_only=True)
+    if not isinstance(document.value, dict):
+        problem = document.locate(Problem("", "must be an object"))
+        raise InvalidInput("the body must be a JSON object", (problem,))
     try:
-        return model.model_validate(data)
+        return model.model_validate(document.value)
     except ValidationError as error:
-        problems = tuple(_problem(model, detail) for detail in error.errors(include_url=False))
+        details = error.errors(include_url=False)
+        problems = tuple(document.locate(_problem(model, detail)) for detail in details)
         raise InvalidInput(f"at {problems[0].path or '/'}: {problems[0].message}", problems) from error
 
 
@@ -116,6 +111,13 @@ def whole_number(name: str, value: str | None, default: int) -> int:
     """A query parameter. Raises `UserError` that names it."""
     if value is None or value == "":
         return default
-    if not value.isascii() or not value.isdigit() or len(value) > 12:
+    if not value.isascii() or not value.isdigit() or len(value) > MAX_DIGITS:
         raise UserError(f"query parameter `{name}` must be a whole number, not `{value[:40]}`")
     return int(value)
+
+
+def saga_id(name: str) -> str:
+    """The id of a saga, from the path. Raises `NotFound` for one that the table could not even look up."""
+    if len(name.encode()) > MAX_SAGA_ID:
+        raise NotFound(f"there is no saga `{name[:40]}...`: no id has more than {MAX_SAGA_ID} bytes")
+    return name

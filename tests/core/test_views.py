@@ -1,0 +1,189 @@
+"""What the outside sees: times as ISO 8601, every field of the log, and what each active node is doing."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from baton.core import events as ev
+from baton.core.views import entry_view, iso, saga_view
+from tests.core.build import (
+    EVENTS,
+    PROPERTY,
+    T0,
+    Saga,
+    chain,
+    child,
+    done,
+    entry,
+    failed,
+    program,
+    task,
+    wait,
+)
+
+AT = "2023-11-14T22:13:20.000Z"
+
+
+def view(saga: Saga) -> dict[str, Any]:
+    return saga_view(saga.state, saga.program)
+
+
+def test_a_time_is_iso_8601_in_utc_with_milliseconds() -> None:
+    assert iso(T0) == AT
+    assert iso(0) == "1970-01-01T00:00:00.000Z"
+    assert iso(1_795_255_200_007) == "2026-11-21T10:00:00.007Z"
+
+
+@given(st.integers(0, 4_102_444_800_000))
+@PROPERTY
+def test_no_millisecond_is_lost(milliseconds: int) -> None:
+    assert round(datetime.fromisoformat(iso(milliseconds)).timestamp() * 1_000) == milliseconds
+
+
+# ---- a saga ---------------------------------------------------------------------------------------------------
+
+
+def test_a_saga_that_has_just_begun() -> None:
+    assert view(Saga(chain(1))) == {
+        "id": "s1", "workflow": "w", "graph": "hash", "status": "running", "reason": None, "user": "ada",
+        "version": 1, "branch": 0, "created_at": AT, "updated_at": AT, "steps": 0,
+        "active": [{"node": "n0", "iteration": [], "state": "ready"}],
+        "cancelling": False, "result": None, "error": None, "invocations": 0, "revivals": 0, "interruptions": 0,
+    }  # fmt: skip
+
+
+def test_each_active_node_says_what_it_is_doing() -> None:
+    nodes = (
+        task("a"),
+        wait("w", signal="go", ms=1_000),
+        wait("v", signal="s"),
+        wait("u", ms=1_000),
+        child("c"),
+    )
+    saga = Saga(program(*nodes, task("b"), task("j", "a", "b")))
+    saga.go()
+    saga.go(done("a"))
+    assert view(saga)["active"] == [
+        {
+            "node": "w",
+            "iteration": [],
+            "state": "waiting",
+            "signal": "go",
+            "until": "2023-11-14T22:13:21.000Z",
+        },
+        {"node": "v", "iteration": [], "state": "waiting", "signal": "s", "until": None},
+        {
+            "node": "u",
+            "iteration": [],
+            "state": "waiting",
+            "signal": None,
+            "until": "2023-11-14T22:13:21.000Z",
+        },
+        {"node": "c", "iteration": [], "state": "child", "saga": "s1.0.c"},
+        {"node": "b", "iteration": [], "state": "ready"},
+        {"node": "j", "iteration": [], "state": "joining"},
+    ]
+
+
+def test_the_status_is_waiting_when_all_else_is_joining() -> None:
+    saga = Saga(program(task("a"), wait("w", signal="go"), task("j", "a", "w")))
+    saga.go()
+    saga.go(done("a"))
+    assert view(saga)["status"] == "waiting"
+
+
+def test_a_round_of_a_loop_is_shown_apart_from_its_node() -> None:
+    saga = Saga(program(task("a"), task("b", "a")))
+    saga.put(
+        ev.StepSucceeded(
+            node="a", emits=(ev.Token("a", "b", (2, 1)),), attempt=1, output=ev.Value(), started_at=1, ended_at=2,
+            tool="t", tool_version="1", schema_hash="h",
+        )
+    )  # fmt: skip
+    assert view(saga)["active"] == [{"node": "b", "iteration": [2, 1], "state": "ready"}]
+
+
+def test_a_finished_saga_shows_its_result_inline_or_as_a_reference() -> None:
+    saga = Saga(program(task("a"), output="${ctx.a.output}"))
+    saga.go(done("a", {"n": 1}))
+    shown = view(saga)
+    assert (shown["status"], shown["result"], shown["active"]) == ("completed", {"v": {"n": 1}}, [])
+    blob = ev.SagaEnded(status="completed", output=ev.Value(ref="cas://x", size=9))
+    other = Saga(chain(1))
+    other.put(blob)
+    assert view(other)["result"] == {"ref": "cas://x", "size": 9}
+
+
+def test_a_failure_is_shown_as_soon_as_it_is_known() -> None:
+    saga = Saga(program(task("a"), task("b")))
+    saga.go(failed("a"), running=["b"])
+    expected = {"code": "tool_error", "message": "it broke", "node": "a"}
+    assert (view(saga)["status"], view(saga)["error"]) == ("running", expected)
+    saga.go(done("b"))
+    assert (view(saga)["status"], view(saga)["error"]) == ("failed", expected)
+
+
+def test_a_saga_that_is_being_cancelled_says_so_until_it_is() -> None:
+    saga = Saga(chain(1))
+    saga.cancel(grace_ms=9)
+    assert view(saga)["cancelling"] is True
+    saga.go()
+    shown = view(saga)
+    assert (shown["cancelling"], shown["status"]) == (False, "cancelled")
+    assert shown["error"] == {"code": "cancelled", "message": "enough", "node": ""}
+
+
+def test_a_parked_saga_has_its_reason_until_it_ends() -> None:
+    saga = Saga(chain(1))
+    saga.put(ev.Parked(code="over_budget", message="too long", node="n0"))
+    assert (view(saga)["status"], view(saga)["reason"]) == ("parked", "over_budget: too long")
+    saga.cancel()
+    saga.go()
+    assert view(saga)["reason"] is None
+
+
+# ---- the log ---------------------------------------------------------------------------------------------------
+
+
+def test_an_entry_is_shown_whole_defaults_included() -> None:
+    event = ev.StepSucceeded(
+        node="a", iteration=(1,), emits=(ev.Token("a", "b", (1,)), ev.Token("a", "c", (), False)), attempt=1,
+        output=ev.Value(v={"n": 1}), started_at=T0, ended_at=T0 + 7, tool="t", tool_version="1", schema_hash="h",
+    )  # fmt: skip
+    assert entry_view(entry(2, event, at=T0, epoch=3, cold=True, traceparent="00-a")) == {
+        "format": 1, "version": 2, "branch": 0, "at": AT, "epoch": 3, "invocation": "i1", "cold": True,
+        "traceparent": "00-a",
+        "events": [{
+            "kind": "step_succeeded", "node": "a", "iteration": [1],
+            "emits": [{"from": "a", "to": "b", "iteration": [1], "alive": True},
+                      {"from": "a", "to": "c", "iteration": [], "alive": False}],
+            "forget": [], "attempt": 1, "output": {"v": {"n": 1}}, "started_at": AT,
+            "ended_at": "2023-11-14T22:13:20.007Z", "tool": "t", "tool_version": "1", "schema_hash": "h",
+            "keep": True,
+        }],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("until", "shown"), [(None, None), (T0, AT)])
+def test_a_time_that_may_be_missing(until: int | None, shown: str | None) -> None:
+    (event,) = entry_view(entry(1, ev.WaitOpened(node="w", until=until)))["events"]
+    assert event["until"] == shown
+
+
+@given(st.lists(EVENTS, max_size=3))
+@PROPERTY
+def test_every_entry_can_be_shown_as_json(events: list[Any]) -> None:
+    shown = [
+        msgspec.structs.replace(event, **{name: T0 for name in ("at", "started_at", "ended_at", "until", "dead_until")
+                                          if getattr(event, name, None) is not None})
+        for event in events
+    ]  # fmt: skip
+    whole = entry_view(entry(1, *shown))
+    assert msgspec.json.decode(msgspec.json.encode(whole)) == whole
+    assert [set(one) for one in whole["events"]] == [{"kind", *event.__struct_fields__} for event in events]

@@ -1,0 +1,73 @@
+"""Sagas under chosen names, put into the table by the engine's own start, and wakes for them.
+
+No assertions here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from baton.ports import SagaRef
+from baton.runtime.lease import Invocation
+from baton.runtime.parts import Engine, Parts
+from baton.runtime.service import Caller, Service
+from baton.runtime.start import Beginning, body_hash
+from tests.handlers.deployment import changed, payload
+
+ADA = SagaRef("acme", "dinner-for-ada")
+GRACE = SagaRef("acme", "dinner-for-grace")
+
+ECHO = """
+name: echo
+nodes:
+  say: {tool: trial.echo, with: {value: "${input}"}}
+output: "${ctx.say.output}"
+"""
+PARTY = """
+name: party
+nodes:
+  guests: {wait: {signal: guests_changed}}
+output: "${ctx.guests.output}"
+"""
+
+
+def begin(engine: Engine, ref: SagaRef, document: str = ECHO, given: Any = None, user: str = "ada") -> None:
+    """Register the workflow, and start a saga with this very id; nothing runs it."""
+
+    async def work() -> None:
+        now = engine.clock.now()
+        caller = Caller(tenant=ref.tenant, user=user, request=f"seed-{ref.id}")
+        registered = await Service(engine, caller, now + 10_000).register(document, json_only=False)
+        parts = Parts(engine, Invocation(caller.request, now, now + 10_000))
+        definition = registered.definition
+        beginning = Beginning(
+            ref=ref,
+            definition=definition,
+            graph=await parts.catalog.graph(ref.tenant, definition.graph),
+            given=given,
+            user=user,
+            invocation=caller.request,
+            traceparent="00-" + "a" * 32 + "-" + "b" * 16 + "-01",
+            body_hash=body_hash([definition.name, given]),
+        )
+        await parts.starter.start(beginning)
+
+    asyncio.run(work())
+
+
+def batch(*bodies: str) -> dict[str, Any]:
+    """An SQS event with these bodies, made from one of the payloads; ids are m0, m1 …"""
+    record = payload("worker", "wakes")["Records"][0]
+    records = [changed(record, messageId=f"m{n}", body=body) for n, body in enumerate(bodies)]
+    return {"Records": records}
+
+
+def wake(ref: SagaRef, version: int = 1) -> str:
+    """The body of a wake."""
+    return f'{{"saga":"{ref}","v":{version}}}'
+
+
+def failures(answer: Any) -> list[str]:
+    """The ids in a partial batch response."""
+    return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]

@@ -1,0 +1,84 @@
+"""The api function against every request in events/api, in a deployment where Ada's dinner is under way."""
+
+from __future__ import annotations
+
+import pytest
+
+from baton.ports import SagaRef
+from tests.handlers.deployment import ROOT, Deployment, payload, payload_names
+from tests.handlers.http import Http
+from tests.handlers.sagas import ADA, PARTY, begin
+
+DINNER = (ROOT / "layers/app/sagas/dinner.yaml").read_text("utf-8")
+IAM_ACCOUNT = "123456789012"
+
+# status, and the problem's code where it is one
+EXPECTED: dict[str, tuple[int, str]] = {
+    "cancel": (202, ""),
+    "events": (200, ""),
+    "health": (200, ""),
+    "register-workflow": (201, ""),
+    "register-workflow-base64": (201, ""),
+    "register-workflow-malformed-yaml": (400, "malformed"),
+    "register-workflow-with-problems": (422, "invalid-definition"),
+    "show": (200, ""),
+    "show-unknown": (404, "not-found"),
+    "signal": (404, "not-found"),  # the party waits for `guests_changed`
+    "start": (201, ""),
+    "start-input-against-schema": (422, "invalid-input"),
+    "start-malformed-json": (400, "malformed"),
+    "start-same-key-other-body": (422, "idempotency-key-reused"),
+    "start-signed-with-iam": (201, ""),
+    "start-unknown-workflow": (404, "not-found"),
+    "start-without-tenant": (401, "unauthenticated"),
+    "unknown-route": (404, "no-route"),
+}
+
+
+@pytest.fixture
+def busy(http: Http) -> Http:
+    """The dinner is known to both tenants, one saga waits, and one was started under a key."""
+    begin(http.engine, ADA, PARTY)
+    http.register(DINNER)
+    http.register(DINNER, tenant=IAM_ACCOUNT)
+    return http
+
+
+def test_every_request_has_an_expected_answer() -> None:
+    assert sorted(EXPECTED) == payload_names("api")
+
+
+@pytest.mark.parametrize("name", payload_names("api"))
+def test_a_request_is_answered_as_expected(name: str, busy: Http) -> None:
+    status, code = EXPECTED[name]
+    if name == "start-same-key-other-body":
+        assert busy.send(payload("api", "start")).status == 201
+    answer = busy.send(payload("api", name))
+    if code:
+        answer.problem(status, code)
+    else:
+        assert answer.status == status, answer
+        assert answer.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize("name", [name for name, (status, _) in EXPECTED.items() if status >= 400])
+def test_a_refused_request_changes_nothing(name: str, busy: Http, deployment: Deployment) -> None:
+    busy.send(payload("api", "start"))
+    before = deployment.items()
+    assert busy.send(payload("api", name)).status >= 400
+    assert deployment.items() == before
+
+
+def test_a_request_signed_with_iam_acts_for_its_account_and_principal(
+    busy: Http, deployment: Deployment
+) -> None:
+    answer = busy.send(payload("api", "start-signed-with-iam"))
+    head = deployment.head(SagaRef(IAM_ACCOUNT, answer.body["id"]))
+    assert head.user == f"arn:aws:iam::{IAM_ACCOUNT}:user/ada"
+
+
+def test_a_body_in_base64_is_read_like_any_other(busy: Http) -> None:
+    encoded = busy.send(payload("api", "register-workflow-base64"))
+    plain = busy.send(payload("api", "register-workflow"))
+    assert (encoded.status, plain.status) == (201, 200)
+    assert plain.body == encoded.body

@@ -1,0 +1,72 @@
+"""Tools that a worker has to survive: slow ones, endless ones, large ones, and one that kills its process.
+
+An app module like any other (see BATON_APP): importing it registers the tools. Their effects go into the
+books of books.py, so that what was done twice is counted by somebody other than the engine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from typing import Any
+
+from baton import Context, StepFailure, tool
+from tests.kit.app.books import Books
+
+
+async def _act(context: Context, seconds: float) -> None:
+    books = Books.of_environment()
+    deed = (context.saga, context.node, context.idempotency_key)
+    books.write("begun", *deed)
+    await asyncio.sleep(seconds)
+    books.do_once(*deed)
+    books.write("ended", *deed)
+
+
+@tool("trial.work")
+async def work(context: Context, n: int = 0, seconds: float = 0) -> int:
+    """Take some time, have an effect, return the number."""
+    await _act(context, seconds)
+    return n
+
+
+@tool("trial.echo", effect="pure")
+async def echo(value: Any) -> Any:
+    """Return what it was given."""
+    return value
+
+
+@tool("trial.kill")
+async def kill(context: Context, after: float = 0) -> None:
+    """Kill the whole process, as running out of memory does."""
+    Books.of_environment().write("begun", context.saga, context.node, context.idempotency_key)
+    await asyncio.sleep(after)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@tool("trial.forever", timeout="10m")
+async def forever(context: Context) -> None:
+    """Need more time than any invocation has."""
+    Books.of_environment().write("begun", context.saga, context.node, context.idempotency_key)
+    await asyncio.sleep(600)
+
+
+@tool("trial.stubborn", timeout="10m")
+def stubborn(context: Context, seconds: float = 60) -> None:
+    """The same in a thread, where nobody can stop it."""
+    Books.of_environment().write("begun", context.saga, context.node, context.idempotency_key)
+    time.sleep(seconds)
+
+
+@tool("trial.large", effect="pure")
+async def large(size: int) -> str:
+    """Return that many characters."""
+    return "x" * size
+
+
+@tool("trial.fail", effect="pure")
+async def fail(code: str, message: str) -> None:
+    """Fail as told."""
+    raise StepFailure(code, message)
