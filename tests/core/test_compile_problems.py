@@ -31,9 +31,7 @@ RESULT = {
 TOOLS = {
     spec.name: spec
     for spec in (
-        tool_spec(
-            "table.search", RESULT, city={"type": "string", "minLength": 2}, limit=INTEGER
-        ),
+        tool_spec("table.search", RESULT, city={"type": "string", "minLength": 2}, limit=INTEGER),
         tool_spec("table.hold", table={"$ref": "#/$defs/Table"}),
         tool_spec("t"),
     )

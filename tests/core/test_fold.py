@@ -1,7 +1,7 @@
 """A fold is the only way from a log to a state: in order, each event counted once, trusting its writer.
 
-What each kind of event leaves behind in the state. Forks are in test_fork.py, the counting of tokens in
-test_tokens.py.
+What each kind of event leaves behind in the state. Forks are in test_fork.py, signals in
+test_waits.py; test_random_graphs.py counts the tokens of whole sagas.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from baton.core import events as ev
 from baton.core import fold as fold_module
 from baton.core.fold import apply, fold
-from baton.core.state import KEYS_REMEMBERED, Child, Signal, State, Wait
+from baton.core.state import Child, State, Wait
 from baton.errors import CorruptLog
 from tests.core.build import EVENTS, FEW, PROPERTY, T0, Saga, child, done, entry, program, slots, task, wait
 
@@ -198,54 +198,6 @@ def test_what_a_wait_or_a_child_gave_is_kept_only_where_somebody_can_read_it(kin
 def test_outputs_are_forgotten_in_the_same_step_that_makes_them_useless() -> None:
     state = apply(Saga(PAIR).state, succeeded("a", ev.Token("a", "b")))
     assert apply(state, succeeded("b", forget=("a",), keep=False)).outputs == {}
-
-
-# ---- signals -----------------------------------------------------------------------------------------------
-
-
-def test_a_signal_with_a_known_key_is_a_no_op() -> None:
-    saga = Saga(PAIR)
-    saga.signal("yes", 1, "k1")
-    before = saga.state
-    event = ev.SignalReceived(name="no", key="k1", payload=ev.Value(v=2), by="eve", at=T0)
-    assert apply(before, event) is before
-    assert before.signals == (Signal("yes", "k1", ev.Value(v=1)),)
-
-
-def test_a_key_is_remembered_after_its_signal_was_used() -> None:
-    saga = Saga(program(wait("w", signal="yes"), task("b", "w")))
-    saga.signal("yes", 1, "k1")
-    saga.go()
-    assert (saga.state.signals, saga.state.keys) == ((), ("k1",))
-    saga.signal("yes", 2, "k1")
-    assert saga.state.signals == ()
-
-
-def test_only_so_many_keys_are_remembered_and_the_oldest_goes_first() -> None:
-    saga = Saga(PAIR)
-    for number in range(KEYS_REMEMBERED + 3):
-        saga.signal("s", None, f"k{number}")
-    assert len(saga.state.keys) == KEYS_REMEMBERED
-    assert (saga.state.keys[0], saga.state.keys[-1]) == ("k3", f"k{KEYS_REMEMBERED + 2}")
-
-
-def test_the_end_of_a_wait_uses_up_its_own_signal_and_no_other() -> None:
-    saga = Saga(program(wait("w", signal="yes", ms=50), task("b", "w"), wait("x", "b", signal="later")))
-    saga.go()
-    saga.signal("later", 1, "time")  # a key that is also the word for a wait's timeout
-    saga.signal("yes", 2, "k2")
-    saga.signal("yes", 3, "k3")
-    saga.go(after_ms=60)
-    assert [signal.key for signal in saga.state.signals] == ["time", "k3"]
-
-
-def test_a_timeout_leaves_a_signal_alone_whose_key_happens_to_be_time() -> None:
-    saga = Saga(program(wait("w", signal="yes", ms=50), task("b", "w"), wait("x", "b", signal="later")))
-    saga.go()
-    saga.signal("later", 1, "time")
-    saga.go(after_ms=60)
-    assert saga.kinds[0] == "wait_closed"
-    assert [signal.key for signal in saga.state.signals] == ["time"]
 
 
 # ---- children ----------------------------------------------------------------------------------------------

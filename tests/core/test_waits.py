@@ -1,5 +1,7 @@
 """A wait ends at its time or with its signal, whichever is first; signals may come before the wait does.
 
+A signal counts once, by its key, and only so many keys are remembered.
+
 No clock here: `now` is an argument, and a wait's deadline is a number that `decide` compares with it.
 """
 
@@ -7,8 +9,9 @@ from __future__ import annotations
 
 from baton.core import events as ev
 from baton.core.decide import advance
-from baton.core.state import Wait, status_of
-from tests.core.build import T0, Saga, done, program, ready, slots, task, wait
+from baton.core.fold import apply
+from baton.core.state import KEYS_REMEMBERED, Signal, Wait, status_of
+from tests.core.build import T0, Saga, chain, done, program, ready, slots, task, wait
 
 
 def test_a_wait_is_opened_with_its_deadline_counted_from_now() -> None:
@@ -164,3 +167,51 @@ def test_facts_that_need_no_blob_are_held_back_until_the_blob_is_there() -> None
     saga.go(blobs={"cas://in": 1})
     assert saga.kinds == ["wait_opened"]
     assert ready(saga.decision) == ["a"]
+
+
+# ---- signals as such -----------------------------------------------------------------------------------------------
+
+
+def test_a_signal_with_a_known_key_is_a_no_op() -> None:
+    saga = Saga(chain(2))
+    saga.signal("yes", 1, "k1")
+    before = saga.state
+    event = ev.SignalReceived(name="no", key="k1", payload=ev.Value(v=2), by="eve", at=T0)
+    assert apply(before, event) is before
+    assert before.signals == (Signal("yes", "k1", ev.Value(v=1)),)
+
+
+def test_a_key_is_remembered_after_its_signal_was_used() -> None:
+    saga = Saga(program(wait("w", signal="yes"), task("b", "w")))
+    saga.signal("yes", 1, "k1")
+    saga.go()
+    assert (saga.state.signals, saga.state.keys) == ((), ("k1",))
+    saga.signal("yes", 2, "k1")
+    assert saga.state.signals == ()
+
+
+def test_only_so_many_keys_are_remembered_and_the_oldest_goes_first() -> None:
+    saga = Saga(chain(2))
+    for number in range(KEYS_REMEMBERED + 3):
+        saga.signal("s", None, f"k{number}")
+    assert len(saga.state.keys) == KEYS_REMEMBERED
+    assert (saga.state.keys[0], saga.state.keys[-1]) == ("k3", f"k{KEYS_REMEMBERED + 2}")
+
+
+def test_the_end_of_a_wait_uses_up_its_own_signal_and_no_other() -> None:
+    saga = Saga(program(wait("w", signal="yes", ms=50), task("b", "w"), wait("x", "b", signal="later")))
+    saga.go()
+    saga.signal("later", 1, "time")  # a key that is also the word for a wait's timeout
+    saga.signal("yes", 2, "k2")
+    saga.signal("yes", 3, "k3")
+    saga.go(after_ms=60)
+    assert [signal.key for signal in saga.state.signals] == ["time", "k3"]
+
+
+def test_a_timeout_leaves_a_signal_alone_whose_key_happens_to_be_time() -> None:
+    saga = Saga(program(wait("w", signal="yes", ms=50), task("b", "w"), wait("x", "b", signal="later")))
+    saga.go()
+    saga.signal("later", 1, "time")
+    saga.go(after_ms=60)
+    assert saga.kinds[0] == "wait_closed"
+    assert [signal.key for signal in saga.state.signals] == ["time"]

@@ -12,6 +12,7 @@ from moto import mock_aws
 
 from tests.handlers.deployment import REGION, Deployment
 from tests.handlers.http import Http
+from tests.handlers.workers import Worker
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -52,3 +53,17 @@ def shared_http(shared_deployment: Deployment) -> Iterator[Http]:
 def http(shared_http: Http, deployment: Deployment) -> Http:
     """Calls of the api function."""
     return shared_http
+
+
+@pytest.fixture(scope="module")
+def shared_worker(shared_deployment: Deployment) -> Iterator[Worker]:
+    with shared_deployment.function("worker") as module:
+        yield Worker(module)
+        module._loop.close()
+
+
+@pytest.fixture
+def worker(shared_worker: Worker, deployment: Deployment) -> Iterator[Worker]:
+    """Calls of the worker function."""
+    with shared_worker.without_lambda():
+        yield shared_worker

@@ -24,8 +24,10 @@ import pytest
 
 from baton.adapters.dynamo_log import DynamoLog
 from baton.core.events import Entry, decode_entry
+from baton.local.declared import StreamSource
 from baton.local.parameters import effective
 from baton.local.resolve import Resolver
+from baton.local.stack import Stack
 from baton.local.template import Template, load
 from baton.ports import Head, SagaRef
 from tests.kit.table import create_table
@@ -87,7 +89,8 @@ class Deployment:
         self.log = DynamoLog(self.dynamodb, self.table, SHARDS)
 
     def _create(self) -> None:
-        create_table(self.dynamodb, self.table)
+        self.stream = create_table(self.dynamodb, self.table)
+        self._resolver.learn("SagaTable", "StreamArn", self.stream)
         where: CreateBucketConfigurationTypeDef = {"LocationConstraint": REGION}
         s3 = boto3.client("s3", region_name=REGION)
         s3.create_bucket(Bucket=self._resolver.name("BlobBucket"), CreateBucketConfiguration=where)
@@ -120,6 +123,20 @@ class Deployment:
             self.dynamodb.delete_item(TableName=self.table, Key={"pk": item["pk"], "sk": item["sk"]})
         for queue in ("WakeQueue", "WakeDeadLetterQueue"):
             self.messages(queue)
+
+    def stream_source(self) -> StreamSource:
+        """How Lambda reads the table's stream for the relay, as the template says."""
+        (source,) = Stack(_template(), self._resolver).streams
+        return source
+
+    def make_due(self, ref: SagaRef, at: int) -> None:
+        """As if its time had come at that moment, in epoch ms."""
+        self.dynamodb.update_item(
+            TableName=self.table,
+            Key={"pk": {"S": str(ref)}, "sk": {"S": "HEAD"}},
+            UpdateExpression="SET due_at = :at",
+            ExpressionAttributeValues={":at": {"N": str(at)}},
+        )
 
     # ---- looking
 
@@ -183,7 +200,9 @@ class Interference:
     def watching(self, operation: str) -> Iterator[list[dict[str, Any]]]:
         """The parameters of every request of that kind, as they are made."""
         seen: list[dict[str, Any]] = []
-        with self._hook(f"provide-client-params.{self._service}.{operation}", lambda params, **_: seen.append(params)):
+        with self._hook(
+            f"provide-client-params.{self._service}.{operation}", lambda params, **_: seen.append(params)
+        ):
             yield seen
 
     @contextmanager
@@ -204,6 +223,22 @@ class Interference:
 
         with self._hook(f"before-call.{self._service}.{operation}", hook):
             yield moments
+
+    @contextmanager
+    def losing(self, operation: str, count: int) -> Iterator[None]:
+        """The first `count` requests are carried out, and instead of their answers there comes a fault."""
+        left = count
+
+        def hook(http_response: Any, parsed: dict[str, Any], **_: Any) -> None:
+            nonlocal left
+            if left:
+                left -= 1
+                http_response.status_code = 500
+                parsed["Error"] = {"Code": "InternalServerError", "Message": "no answer"}
+                parsed["ResponseMetadata"] = {"HTTPStatusCode": 500}
+
+        with self._hook(f"after-call.{self._service}.{operation}", hook):
+            yield
 
     @contextmanager
     def _hook(self, event: str, hook: Callable[..., Any]) -> Iterator[None]:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from baton.core.events import Event
 from baton.ports import SagaRef
+from baton.runtime.history import History
 from baton.runtime.lease import Invocation
 from baton.runtime.parts import Engine, Parts
 from baton.runtime.service import Caller, Service
@@ -52,6 +54,21 @@ def begin(engine: Engine, ref: SagaRef, document: str = ECHO, given: Any = None,
             body_hash=body_hash([definition.name, given]),
         )
         await parts.starter.start(beginning)
+
+    asyncio.run(work())
+
+
+def append(engine: Engine, *events: Event, ref: SagaRef = ADA) -> None:
+    """Put one entry as a worker would; nothing is decided."""
+
+    async def work() -> None:
+        now = engine.clock.now()
+        parts = Parts(engine, Invocation("worker-1", now, now + 10_000))
+        head = await parts.call(parts.log.read_head, ref)
+        assert head is not None
+        history = History(parts.log, parts.call, ref)
+        await history.load(head)
+        assert await history.append(history.next_entry(events, at=now, invocation="worker-1", epoch=1))
 
     asyncio.run(work())
 

@@ -64,27 +64,22 @@ def settle(program: Program, state: State, outcome: Outcome) -> Iterator[ev.Even
         return
     name, iteration = node_of(outcome.slot)
     node = program.nodes[name]
-    if outcome.output is None and outcome.failure is None:
-        yield ev.StepInterrupted(
-            node=name,
-            iteration=iteration,
-            started_at=outcome.started_at,
-            ended_at=outcome.ended_at,
-            budget_ms=outcome.budget_ms,
-        )
-        return
-    common: dict[str, Any] = {
+    place: dict[str, Any] = {
         "node": name,
         "iteration": iteration,
-        "attempt": outcome.attempt,
         "started_at": outcome.started_at,
         "ended_at": outcome.ended_at,
+    }
+    ran: dict[str, Any] = {
+        "attempt": outcome.attempt,
         "tool": node.tool,
         "tool_version": outcome.tool_version,
         "schema_hash": outcome.schema_hash,
     }
     if outcome.failure is not None:
-        yield ev.StepFailed(failure=outcome.failure, **common)
-        return
-    more = settling(_At(program, state), outcome.slot, node, alive=True, output=True)
-    yield ev.StepSucceeded(output=outcome.output or ev.Value(), **common, **more)
+        yield ev.StepFailed(failure=outcome.failure, **place, **ran)
+    elif outcome.output is not None:
+        more = settling(_At(program, state), outcome.slot, node, alive=True, output=True)
+        yield ev.StepSucceeded(output=outcome.output, **place, **ran, **more)
+    else:
+        yield ev.StepInterrupted(budget_ms=outcome.budget_ms, **place)

@@ -48,9 +48,9 @@ class _Run:
 class Runner:
     """Runs sagas for one invocation; `parts` are its collaborators."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, budget: Budget | None = None) -> None:
         self._p = parts
-        self._budget = Budget.of(parts.invocation, parts.limits)
+        self._budget = budget or Budget.of(parts.invocation, parts.limits)
 
     async def run(self, message: Message, *, alone: bool) -> str:
         """Carry the saga as far as it goes. Returns in one word how that ended.

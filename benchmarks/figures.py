@@ -1,0 +1,86 @@
+"""A figure with its target and what peers need for the same, and the table that shows figures."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+Sample = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One line of a bench's table. `target` None: shown, not judged. `at_most` False: more is better."""
+
+    name: str
+    unit: str
+    target: float | None = None
+    at_most: bool = True
+    peer: str = ""
+    digits: int = 3
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A bench: its figures by key, and a function that measures all of them once."""
+
+    name: str
+    title: str
+    figures: Mapping[str, Figure]
+    measure: Callable[[], Sample]
+    runs: int = 5
+
+
+@dataclass
+class Result:
+    """Several samples of one bench."""
+
+    bench: Bench
+    samples: list[Sample] = field(default_factory=list)
+
+    def best(self, key: str) -> float:
+        """The value that the machine's other work disturbed least."""
+        values = [sample[key] for sample in self.samples]
+        return min(values) if self.bench.figures[key].at_most else max(values)
+
+    def median(self, key: str) -> float:
+        return statistics.median(sample[key] for sample in self.samples)
+
+    def meets(self, key: str) -> bool:
+        figure = self.bench.figures[key]
+        if figure.target is None:
+            return True
+        return self.best(key) <= figure.target if figure.at_most else self.best(key) >= figure.target
+
+    @property
+    def misses(self) -> Sequence[str]:
+        return [key for key in self.bench.figures if not self.meets(key)]
+
+    def rows(self) -> list[tuple[str, ...]]:
+        rows = []
+        for key, figure in self.bench.figures.items():
+            sign = "≤" if figure.at_most else "≥"
+            target = "" if figure.target is None else f"{sign} {figure.target:g}"
+            verdict = "" if figure.target is None else ("ok" if self.meets(key) else "MISSED")
+            best, median = (f"{value:,.{figure.digits}f}" for value in (self.best(key), self.median(key)))
+            rows.append((figure.name, best, median, figure.unit, target, verdict, figure.peer))
+        return rows
+
+    def save(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        figures = {
+            key: {
+                "name": figure.name,
+                "unit": figure.unit,
+                "best": self.best(key),
+                "median": self.median(key),
+                "target": figure.target,
+                "met": self.meets(key),
+            }
+            for key, figure in self.bench.figures.items()
+        }
+        data = {"bench": self.bench.name, "runs": len(self.samples), "figures": figures}
+        (folder / f"{self.bench.name}.json").write_text(json.dumps(data, indent=2) + "\n")

@@ -1,0 +1,105 @@
+"""An engine to measure: a chain of steps that do nothing, on memory adapters or on the embedded AWS."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from baton import tool
+from baton.adapters.aws import Aws
+from baton.adapters.clock import SystemClock, SystemEntropy
+from baton.adapters.dynamo_definitions import DynamoDefinitions
+from baton.adapters.dynamo_log import DynamoLog
+from baton.adapters.memory import MemoryBlobs, MemoryDefinitions, MemoryLog
+from baton.adapters.s3_blobs import S3Blobs
+from baton.ports import Blobs, Definitions, Log, Message, Offload, SagaRef
+from baton.runtime.catalog import Catalog
+from baton.runtime.lease import Invocation
+from baton.runtime.limits import Limits
+from baton.runtime.pace import Pace
+from baton.runtime.parts import Engine, Parts
+from baton.runtime.patience import Threads, inline
+from baton.runtime.runner import Runner
+from baton.runtime.service import Caller, Service
+from baton.tools.define import Registry
+from baton.tools.perform import ToolPerformer
+from tests.kit import ministack
+from tests.kit.table import create_table
+
+TENANT, USER = "bench", "bench"
+HOUR_MS = 3_600_000
+
+REGISTRY = Registry()
+
+
+@tool("step", registry=REGISTRY)
+async def step(n: int) -> dict[str, int]:
+    """The cheapest step: all that is measured is the engine."""
+    return {"n": n + 1}
+
+
+def chain_of(length: int) -> str:
+    """A document of `length` steps, each reading the one before."""
+    lines = ["name: chain", "nodes:"]
+    for i in range(length):
+        source = "${input.n}" if i == 0 else f"${{ctx.s{i - 1}.output.n}}"
+        after = f"after: s{i - 1}, " if i else ""
+        lines.append(f"  s{i}: {{tool: step, {after}with: {{n: '{source}'}}}}")
+    return "\n".join(lines)
+
+
+def _engine(log: Log, blobs: Blobs, definitions: Definitions, offload: Offload) -> Engine:
+    clock = SystemClock()
+    return Engine(
+        log=log,
+        blobs=blobs,
+        clock=clock,
+        entropy=SystemEntropy(),
+        offload=offload,
+        performer=ToolPerformer(REGISTRY),
+        tools=REGISTRY.specs(),
+        catalog=Catalog(definitions, blobs, clock),
+        pace=Pace(1),
+        limits=Limits(),
+    )
+
+
+def memory_engine(log: MemoryLog | None = None) -> Engine:
+    return _engine(log or MemoryLog(), MemoryBlobs(), MemoryDefinitions(), inline)
+
+
+@contextmanager
+def aws_engine() -> Iterator[tuple[Engine, Aws]]:
+    """An engine on boto3 and the embedded AWS over loopback HTTP."""
+    with tempfile.TemporaryDirectory() as folder, ministack.running(Path(folder)) as endpoint:
+        aws = Aws(endpoint)
+        create_table(aws.dynamodb, "bench")
+        aws.s3.create_bucket(Bucket="bench", CreateBucketConfiguration={"LocationConstraint": "eu-central-1"})
+        log = DynamoLog(aws.dynamodb, "bench", 4)
+        blobs = S3Blobs(aws.s3, "bench")
+        yield _engine(log, blobs, DynamoDefinitions(aws.dynamodb, "bench"), Threads()), aws
+
+
+async def start(engine: Engine, length: int, sagas: int) -> list[SagaRef]:
+    """Register the chain and start sagas of it; nothing runs yet."""
+    now = engine.clock.now()
+    service = Service(engine, Caller(tenant=TENANT, user=USER, request="bench"), now + HOUR_MS)
+    await service.register(chain_of(length), json_only=False)
+    views = [(await service.start("chain", {"n": 0}, ""))[0] for _ in range(sagas)]
+    return [SagaRef(TENANT, view["id"]) for view in views]
+
+
+def invocation(engine: Engine, name: str, last_ms: int = HOUR_MS) -> Parts:
+    now = engine.clock.now()
+    return Parts(engine, Invocation(name, now, now + last_ms))
+
+
+async def run_all(engine: Engine, refs: list[SagaRef], name: str = "bench") -> None:
+    """Run sagas to their end, concurrently, in one invocation."""
+    runner = Runner(invocation(engine, name))
+    endings = await asyncio.gather(*(runner.run(Message(str(ref), 1), alone=True) for ref in refs))
+    if set(endings) != {"finished"}:
+        raise RuntimeError(f"not all sagas finished: {endings}")

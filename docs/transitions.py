@@ -1,0 +1,199 @@
+"""Which event leads from which status to which: found by letting small sagas live every life they can have.
+
+What belongs here: the small sagas, the moves that each writer of a log can make, and the search. Statuses and
+transitions are the core's own (`status_of`, `apply`, `advance`); nothing is asserted and nothing is printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from baton.core import events as ev
+from baton.core.compile import compile_document
+from baton.core.decide import advance
+from baton.core.fold import apply, fold, fork_to
+from baton.core.outcomes import Outcome
+from baton.core.program import Program
+from baton.core.state import State, status_of
+from baton.core.toolspec import ToolSpec
+
+T0 = 1_790_000_000_000
+SOON, LATER = 10, 3_600_000
+
+TOOL = ToolSpec(name="work", version="1", effect="pure", parameters={}, result={})
+DOCUMENTS = (
+    "{name: chain, nodes: {a: {tool: work}, b: {tool: work, after: a}}}",
+    "{name: siblings, nodes: {a: {tool: work}, b: {tool: work}, c: {tool: work, after: [a, b]}}}",
+    "{name: wait, nodes: {w: {wait: {signal: go, timeout: 1m}}, a: {tool: work, after: w}}}",
+    "{name: child, nodes: {c: {workflow: other}}}",
+    "{name: both, nodes: {a: {tool: work}, w: {wait: {for: 1m}}, c: {workflow: other}}}",
+)
+
+
+@dataclass(frozen=True)
+class Life:
+    """A saga as far as it has come, and the state right after its first entry, to which a fork goes back."""
+
+    state: State
+    first: State
+
+
+Transitions = Mapping[tuple[str, str], frozenset[str]]
+"""(kind of event, status before it) to the statuses after it."""
+
+
+def find_transitions() -> Transitions:
+    """All transitions of all lives of the small sagas. The same in every run."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for document in DOCUMENTS:
+        program = Program(compile_document(document, {TOOL.name: TOOL}))
+        _explore(program, found)
+    return {key: frozenset(after) for key, after in found.items()}
+
+
+def _explore(program: Program, found: dict[tuple[str, str], set[str]]) -> None:
+    lives = [Life(State(), State())]
+    known: set[object] = set()
+    while lives:
+        life = lives.pop()
+        for entry in _moves(program, life.state):
+            for kind, before, after in _statuses(program, life, entry):
+                found.setdefault((kind, before), set()).add(after)
+            state = _next(life, entry)
+            if (shape := _shape(state)) not in known:
+                known.add(shape)
+                lives.append(Life(state, state if entry.version == 1 else life.first))
+
+
+def _next(life: Life, entry: ev.Entry) -> State:
+    fork = entry.events[-1]
+    if isinstance(fork, ev.Forked):
+        return fork_to(life.state, life.first, entry, fork)
+    return fold(life.state, entry)
+
+
+def _statuses(program: Program, life: Life, entry: ev.Entry) -> Iterator[tuple[str, str, str]]:
+    """(kind, status before, status after) for each event of an entry."""
+    state = life.state
+    for event in entry.events:
+        before = status_of(state, program.joins)
+        if isinstance(event, ev.Forked):
+            state = fork_to(life.state, life.first, entry, event)
+        else:
+            state = replace(apply(state, event), version=entry.version)
+        yield str(event.__struct_config__.tag), before, status_of(state, program.joins)
+
+
+def _shape(state: State) -> object:
+    """What two lives must differ in for a different future: no times, no counters of the past."""
+    return (
+        state.branch,
+        sorted((slot, sorted(arrived.items())) for slot, arrived in state.tokens.items()),
+        sorted(state.waits),
+        sorted((slot, child.status) for slot, child in state.children.items()),
+        [signal.key for signal in state.signals],
+        state.keys,
+        state.cancel is None,
+        state.failure is None,
+        state.parked is None,
+        state.ended and state.ended.status,
+        state.tries,
+        sorted(state.interruptions.items()),
+        bool(state.careful) and state.careful == state.epoch,
+    ).__repr__()
+
+
+# ---- who may write what --------------------------------------------------------------------------------------
+
+
+def _moves(program: Program, state: State) -> Iterator[ev.Entry]:
+    """Every entry that some writer could append next."""
+    if state.version == 0:
+        yield from (_entry(state, event) for event in _starts(program))
+        return
+    if state.branch == 0:
+        yield _entry(state, ev.Forked(cut=1, branch=1, by="ann", at=state.last_at + SOON))
+    if state.ended is None:
+        yield from (_entry(state, event) for event in _from_outside(program, state))
+        for events in _by_the_worker(program, state):
+            if events:
+                yield _entry(state, *events, epoch=max(state.epoch, 1))
+        now = state.last_at + SOON
+        death = ev.Revived(dead="i0", dead_epoch=state.epoch, dead_until=now, at=now)
+        yield _entry(state, death, epoch=state.epoch + 1)
+
+
+def _entry(state: State, *events: ev.Event, epoch: int = 0) -> ev.Entry:
+    return ev.Entry(
+        version=state.version + 1,
+        branch=state.branch,
+        at=state.last_at + SOON,
+        epoch=epoch,
+        invocation=f"i{epoch}" if epoch else "api",
+        events=events,
+    )
+
+
+def _starts(program: Program) -> Iterator[ev.Event]:
+    """A start as the api writes it, and one with a dead token, which no compiled graph has yet."""
+    for alive in (True, False):
+        yield ev.SagaStarted(
+            workflow=program.graph.name,
+            graph="",
+            tenant="acme",
+            user="ann",
+            saga="s",
+            input=ev.Value(),
+            at=T0,
+            emits=tuple(ev.Token("", name, (), alive) for name in program.entry),
+        )
+
+
+def _from_outside(program: Program, state: State) -> Iterator[ev.Event]:
+    """What api and relay append to a saga that has not ended."""
+    now = state.last_at + SOON
+    for signal in {node.signal for node in program.graph.nodes if node.signal}:
+        if not state.keys:
+            yield ev.SignalReceived(name=signal, key="k", payload=ev.Value(), by="ann", at=now)
+    if state.cancel is None:
+        yield ev.CancelRequested(reason="", by="ann", at=now, grace_ms=0)
+    if state.parked is not None:
+        yield ev.Resumed(by="ann", at=now)
+    for slot, child in state.children.items():
+        if not child.status:
+            for status in ("completed", "failed"):
+                yield ev.ChildReported(slot=slot, child=child.saga, status=status)
+
+
+def _by_the_worker(program: Program, state: State) -> Iterator[tuple[ev.Event, ...]]:
+    """What a worker appends: after a look at the saga now or later, or with the outcome of a step."""
+    yield _advance(program, state, LATER)
+    yield _advance(program, state, SOON)
+    ready = [
+        slot
+        for slot, arrived in state.tokens.items()
+        if program.nodes[slot].kind == "task" and len(arrived) >= program.joins[slot] and any(arrived.values())
+    ]
+    for slot in ready:
+        others = tuple(other for other in ready if other != slot)
+        for outcome in _outcomes(slot, state.last_at):
+            yield _advance(program, state, SOON, outcome)
+            yield _advance(program, state, SOON, outcome, running=others)
+
+
+def _advance(
+    program: Program, state: State, after: int, *outcomes: Outcome, running: tuple[str, ...] = ()
+) -> tuple[ev.Event, ...]:
+    step = advance(program, state, outcomes, state.last_at + after, running)
+    # Open children are cancelled first; the end that this decision holds is appended right after.
+    return (*step.events, *step.decision.record) if step.decision.cancel else step.events
+
+
+def _outcomes(slot: str, now: int) -> Iterator[Outcome]:
+    times = {"slot": slot, "attempt": 1, "started_at": now, "ended_at": now}
+    yield Outcome(**times, output=ev.Value(v=1))
+    yield Outcome(**times, failure=ev.Failure("tool_error", "it broke", slot))
+    yield Outcome(**times, budget_ms=1_000)

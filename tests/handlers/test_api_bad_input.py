@@ -1,0 +1,224 @@
+"""Whatever is wrong with a request: a clear answer with the place and the nearest right thing, and no change."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.handlers.deployment import Deployment
+from tests.handlers.http import Http
+from tests.handlers.sagas import ADA, ECHO, PARTY, begin
+
+PARAMETERS = {"AppModule": "tests.kit.app.trial", "MaxBodyBytes": "4096"}
+LIMIT = 4096
+SAGA = f"/sagas/{ADA.id}"
+WITH_BODY = ["/sagas", f"{SAGA}/cancel", f"{SAGA}/signals/guests_changed", f"{SAGA}/forks"]
+YAML = {"content-type": "application/yaml"}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_changes(http: Http, deployment: Deployment) -> Iterator[None]:
+    """A workflow, a waiting saga; and after the test, the table as it was."""
+    begin(http.engine, ADA, PARTY)
+    http.register(ECHO)
+    before = deployment.items()
+    yield
+    assert deployment.items() == before
+    assert deployment.messages("WakeQueue") == []
+
+
+def only_error(problem: dict[str, Any]) -> dict[str, Any]:
+    (error,) = problem["errors"]
+    found: dict[str, Any] = error
+    return found
+
+
+@pytest.mark.parametrize("path", WITH_BODY)
+def test_malformed_json_is_answered_with_line_and_column(path: str, http: Http) -> None:
+    problem = http.post(path, '{\n  "workflow": "echo",\n  "input": {"a": 1,}\n}').problem(400, "malformed")
+    assert problem["detail"].startswith("line 3, column ")
+    error = only_error(problem)
+    assert error["line"] == 3
+    assert error["column"] >= 13
+
+
+@pytest.mark.parametrize(
+    ("value", "column", "says"),
+    [
+        ("NaN", 31, "`NaN` is not a JSON value"),
+        ("-Infinity", 31, "`-Infinity` is not a JSON value"),
+        ("1e999", 31, "1e999 is too large"),
+        ('"\\ud83d"', 31, "surrogate"),
+        ("[" * 200 + "]" * 200, None, "nested deeper than 100 levels"),
+        ("[" * 1_900 + "]" * 1_900, None, "nested deeper than 100 levels"),
+        ('{"a": 1, "a": 2}', 40, "`a` is there twice"),
+    ],
+)
+def test_what_the_log_could_not_hold_as_it_is_is_refused(
+    value: str, column: int | None, says: str, http: Http
+) -> None:
+    problem = http.post("/sagas", f'{{"workflow": "echo", "input": {value}}}').problem(400, "malformed")
+    error = only_error(problem)
+    assert says in error["message"]
+    assert error["line"] == 1
+    assert column is None or error["column"] == column
+
+
+@pytest.mark.parametrize("path", WITH_BODY)
+@pytest.mark.parametrize("body", ["[]", "7", '"text"', "null"])
+def test_a_body_that_is_no_object_is_refused(path: str, body: str, http: Http) -> None:
+    problem = http.post(path, body).problem(422, "invalid-input")
+    assert problem["detail"] == "the body must be a JSON object"
+
+
+def test_an_unknown_field_is_answered_with_the_nearest_and_its_place(http: Http) -> None:
+    problem = http.post("/sagas", '{"workflow": "echo",\n "imput": 1}').problem(422, "invalid-input")
+    error = only_error(problem)
+    assert (error["path"], error["suggestion"]) == ("/imput", "did you mean `input`?")
+    assert (error["line"], error["column"]) == (2, 11)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "wrong"),
+    [
+        ("/sagas", {}, ["/workflow"]),
+        ("/sagas", {"workflow": ""}, ["/workflow"]),
+        ("/sagas", {"workflow": 7, "key": "k"}, ["/workflow", "/key"]),
+        (f"{SAGA}/cancel", {"mode": "soft", "grace_s": "soon"}, ["/mode", "/grace_s"]),
+        (f"{SAGA}/cancel", {"grace_s": -1}, ["/grace_s"]),
+        (f"{SAGA}/cancel", {"grace_s": False}, ["/grace_s"]),
+        (f"{SAGA}/cancel", {"reason": "x" * 501}, ["/reason"]),
+        (f"{SAGA}/forks", {}, ["/version"]),
+        (f"{SAGA}/forks", {"version": 0}, ["/version"]),
+        (f"{SAGA}/forks", {"version": 1.5}, ["/version"]),
+    ],
+)
+def test_every_field_that_is_wrong_is_named(path: str, body: Any, wrong: list[str], http: Http) -> None:
+    problem = http.post(path, body).problem(422, "invalid-input")
+    assert [error["path"] for error in problem["errors"]] == wrong
+
+
+def test_a_body_over_the_limit_is_refused_with_the_limit(http: Http) -> None:
+    body = '{"workflow": "echo", "input": "' + "x" * LIMIT + '"}'
+    for path in ("/sagas", "/workflows", f"{SAGA}/signals/guests_changed"):
+        problem = http.post(path, body).problem(413, "too-large")
+        assert f"at most {LIMIT} bytes" in problem["detail"]
+        assert str(len(body)) in problem["detail"]
+
+
+def test_the_limit_is_one_of_bytes_whatever_the_encoding(http: Http) -> None:
+    body = "# " + "é" * (LIMIT // 2 - 1)
+    assert len(body.encode()) == LIMIT
+    assert http.post("/workflows", body, headers=YAML).status == 400  # an empty document: it was read
+    event = http.event("POST", "/workflows", base64.b64encode((body + "é").encode()).decode(), headers=YAML)
+    http.send(event | {"isBase64Encoded": True}).problem(413, "too-large")
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (base64.b64encode(b'{"workflow": "\xff"}').decode(), "not UTF-8: byte 14"),
+        ("%%%", "cannot be decoded"),
+    ],
+)
+def test_a_body_that_is_no_text_is_refused(body: str, says: str, http: Http) -> None:
+    event = http.event("POST", "/sagas", body) | {"isBase64Encoded": True}
+    assert says in http.send(event).problem(400, "bad-request")["detail"]
+
+
+def test_an_idempotency_key_that_is_too_long_is_refused_with_the_limit(http: Http) -> None:
+    answer = http.post("/sagas", {"workflow": "echo"}, key="k" * 256)
+    assert "at most 255 characters" in answer.problem(400, "bad-request")["detail"]
+
+
+def test_malformed_yaml_is_answered_with_line_and_column(http: Http) -> None:
+    answer = http.post("/workflows", "name: x\nnodes:\n  a: {tool: [trial.echo}\n", headers=YAML)
+    error = only_error(answer.problem(400, "malformed"))
+    assert error["line"] == 3
+
+
+def test_yaml_that_was_announced_as_json_is_refused_as_json(http: Http) -> None:
+    problem = http.post("/workflows", ECHO, headers={"content-type": "application/json"})
+    assert only_error(problem.problem(400, "malformed"))["line"] == 2
+
+
+def test_all_problems_of_a_document_come_at_once_each_with_its_place_and_the_nearest(http: Http) -> None:
+    document = """
+name: broken
+nodes:
+  first: {tool: trial.ecko, with: {value: 1}}
+  second: {tool: trial.work, after: frist, with: {m: 1}}
+  third: {tool: trial.echo, with: {value: "${ctx.secnd.output}"}}
+"""
+    problem = http.post("/workflows", document, headers=YAML).problem(422, "invalid-definition")
+    found = {error["path"]: (error["line"], error.get("suggestion", "")) for error in problem["errors"]}
+    assert found == {
+        "/nodes/first/tool": (4, "did you mean `trial.echo`?"),
+        "/nodes/second/after": (5, "did you mean `first`?"),
+        "/nodes/second/with/m": (5, ""),
+        "/nodes/third/with/value": (6, "did you mean `second`?"),
+    }
+    assert problem["detail"].startswith("4 problems; the first: ")
+
+
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [("/saga", "did you mean `/sagas`?"), ("/workflow", "did you mean `/workflows`?"), ("/x", "")],
+)
+def test_an_unknown_route_is_answered_with_the_nearest(path: str, hint: str, http: Http) -> None:
+    problem = http.get(path).problem(404, "no-route")
+    assert problem["detail"] == f"there is no route `{path}`. {hint}".strip()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("GET", "/sagas", "POST"),
+        ("DELETE", SAGA, "GET"),
+        ("GET", f"{SAGA}/cancel", "POST"),
+        ("POST", f"{SAGA}/events", "GET"),
+        ("PUT", "/workflows", "POST"),
+        ("POST", "/health", "GET"),
+    ],
+)
+def test_a_wrong_method_is_answered_with_the_right_one(
+    method: str, path: str, allowed: str, http: Http
+) -> None:
+    answer = http.send(http.event(method, path))
+    assert allowed in answer.problem(405, "method-not-allowed")["detail"]
+    assert answer.headers["allow"] == allowed
+
+
+@pytest.mark.parametrize(
+    "path", ["/sagas/nobody", "/sagas/nobody/events", f"/sagas/{'x' * 3_000}", "/sagas/T%23other"]
+)
+def test_an_unknown_saga_is_not_found(path: str, http: Http) -> None:
+    http.get(path).problem(404, "not-found")
+
+
+@pytest.mark.parametrize("action", ["cancel", "resume", "forks", "signals/guests_changed"])
+def test_nothing_can_be_done_to_an_unknown_saga(action: str, http: Http) -> None:
+    body = {"version": 1} if action == "forks" else {}
+    problem = http.post(f"/sagas/nobody/{action}", body).problem(404, "not-found")
+    assert problem["detail"] == "there is no saga `nobody`"
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ({"after": "-1"}, "`after`"),
+        ({"after": "1,2"}, "`after`"),
+        ({"after": "²"}, "`after`"),
+        ({"after": "9" * 20}, "`after`"),
+        ({"limit": "many"}, "`limit`"),
+        ({"limit": "0"}, "limit is 1 to 1000"),
+        ({"limit": "1001"}, "limit is 1 to 1000"),
+    ],
+)
+def test_a_wrong_page_is_refused_by_the_name_of_the_parameter(
+    query: dict[str, str], says: str, http: Http
+) -> None:
+    assert says in http.get(f"{SAGA}/events", query=query).problem(400, "bad-request")["detail"]

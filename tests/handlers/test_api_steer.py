@@ -1,0 +1,256 @@
+"""Steering sagas over HTTP: cancel, signal, resume, fork; also when somebody else is quicker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from baton.core.events import Event, Parked, Resumed, SagaEnded, SignalReceived, Value
+from baton.ports import SagaRef
+from tests.handlers.deployment import Deployment
+from tests.handlers.http import Http
+from tests.handlers.sagas import ADA, ECHO, PARTY, append, begin
+
+PARAMETERS = {"AppModule": "tests.kit.app.trial"}
+SAGA = f"/sagas/{ADA.id}"
+
+
+def signal(number: int, payload: Any = None) -> SignalReceived:
+    return SignalReceived(name="guests_changed", key=f"k{number}", payload=Value(v=payload), by="ada", at=1)
+
+
+def end(http: Http, status: str = "completed", output: Any = None) -> None:
+    append(http.engine, SagaEnded(status=status, output=Value(v=output)))
+
+
+def kinds(deployment: Deployment, ref: SagaRef = ADA) -> list[Any]:
+    return [event.__struct_config__.tag for entry in deployment.entries(ref) for event in entry.events]
+
+
+def wakes(deployment: Deployment, ref: SagaRef = ADA) -> list[Any]:
+    """The wakes that the entries of a saga carry, in order."""
+    items = deployment.saga_items(ref)
+    return [items[key].get("wake", {}).get("S") for key in sorted(items) if key.startswith("LOG#")]
+
+
+# ---- cancel
+
+
+@pytest.mark.parametrize(
+    ("body", "grace_ms"),
+    [
+        (None, 30_000),
+        ({}, 30_000),
+        ({"grace_s": 5}, 5_000),
+        ({"grace_s": "2m"}, 120_000),
+        ({"grace_s": 0}, 0),
+        ({"mode": "forced"}, 0),
+        ({"mode": "forced", "grace_s": 5}, 0),
+    ],
+)
+def test_a_cancel_is_appended_with_its_grace_and_wakes_the_saga(
+    body: Any, grace_ms: int, http: Http, deployment: Deployment
+) -> None:
+    begin(http.engine, ADA, PARTY)
+    answer = http.post(f"{SAGA}/cancel", body)
+    assert (answer.status, answer.body["version"]) == (202, 2)
+    (request,) = deployment.entries(ADA)[1].events
+    assert getattr(request, "grace_ms", None) == grace_ms
+    assert wakes(deployment)[1] == '{"v":2}'
+
+
+def test_a_second_cancel_is_a_no_op_unless_it_is_more_urgent(http: Http, deployment: Deployment) -> None:
+    begin(http.engine, ADA, PARTY)
+    versions = [
+        http.post(f"{SAGA}/cancel", body).body["version"]
+        for body in ({"grace_s": 60}, {"grace_s": 90}, {"mode": "forced"}, {"mode": "forced"})
+    ]
+    assert versions == [2, 2, 3, 3]
+    assert kinds(deployment) == ["saga_started", "cancel_requested", "cancel_requested"]
+
+
+def test_cancelling_what_was_cancelled_says_so_and_what_has_ended_otherwise_is_refused(
+    http: Http, deployment: Deployment
+) -> None:
+    begin(http.engine, ADA, PARTY)
+    end(http, "cancelled")
+    before = deployment.items()
+    answer = http.post(f"{SAGA}/cancel")
+    assert (answer.status, answer.body["status"]) == (202, "cancelled")
+    other = SagaRef("acme", "another")
+    begin(http.engine, other, PARTY)
+    append(http.engine, SagaEnded(status="failed"), ref=other)
+    problem = http.post(f"/sagas/{other.id}/cancel").problem(409, "not-allowed-now")
+    assert problem["detail"] == "the saga has ended: failed"
+    assert [item for item in deployment.items() if item["pk"]["S"] == str(ADA)] == [
+        item for item in before if item["pk"]["S"] == str(ADA)
+    ]
+
+
+# ---- signals
+
+
+def test_a_signal_is_appended_with_its_payload_and_wakes_the_saga(http: Http, deployment: Deployment) -> None:
+    begin(http.engine, ADA, PARTY)
+    answer = http.post(f"{SAGA}/signals/guests_changed", {"payload": {"party": 5}}, key="k")
+    assert (answer.status, answer.body["version"]) == (202, 2)
+    (event,) = deployment.entries(ADA)[1].events
+    assert isinstance(event, SignalReceived)
+    assert (event.name, event.key, event.payload.v, event.by) == ("guests_changed", "k", {"party": 5}, "ada")
+    assert wakes(deployment)[1] == '{"v":2}'
+
+
+def test_an_unknown_signal_is_answered_with_the_nearest(http: Http, deployment: Deployment) -> None:
+    begin(http.engine, ADA, PARTY)
+    problem = http.post(f"{SAGA}/signals/guest_changed").problem(404, "not-found")
+    assert (
+        problem["detail"]
+        == "workflow `party` waits for no signal `guest_changed`. did you mean `guests_changed`?"
+    )
+    assert len(deployment.entries(ADA)) == 1
+
+
+def test_a_workflow_that_waits_for_no_signal_says_so(http: Http) -> None:
+    begin(http.engine, ADA, ECHO)
+    problem = http.post(f"{SAGA}/signals/go").problem(404, "not-found")
+    assert problem["detail"].endswith("it waits for none")
+
+
+def test_a_repeated_signal_is_a_no_op_whatever_else_came_in_between(
+    http: Http, deployment: Deployment
+) -> None:
+    begin(http.engine, ADA, PARTY)
+    path = f"{SAGA}/signals/guests_changed"
+    versions = [http.post(path, key=key).body["version"] for key in ("a", "b", "a", "b")]
+    assert versions == [2, 3, 3, 3]
+    assert kinds(deployment) == ["saga_started", "signal_received", "signal_received"]
+
+
+def test_signals_without_a_key_are_two_signals(http: Http, deployment: Deployment) -> None:
+    begin(http.engine, ADA, PARTY)
+    for _ in range(2):
+        assert http.post(f"{SAGA}/signals/guests_changed").status == 202
+    assert kinds(deployment).count("signal_received") == 2
+
+
+def test_an_ended_saga_takes_no_signal(http: Http, deployment: Deployment) -> None:
+    begin(http.engine, ADA, PARTY)
+    end(http)
+    problem = http.post(f"{SAGA}/signals/guests_changed").problem(409, "not-allowed-now")
+    assert problem["detail"] == "the saga has ended: completed"
+    assert kinds(deployment) == ["saga_started", "saga_ended"]
+
+
+def test_a_large_payload_is_kept_outside_the_entry(http: Http, deployment: Deployment) -> None:
+    begin(http.engine, ADA, PARTY)
+    http.post(f"{SAGA}/signals/guests_changed", {"payload": "x" * 50_000})
+    (event,) = deployment.entries(ADA)[1].events
+    assert isinstance(event, SignalReceived)
+    assert event.payload.ref.startswith("cas://sha256/")
+
+
+# ---- resume
+
+
+def test_only_a_parked_saga_can_be_resumed(http: Http, deployment: Deployment) -> None:
+    begin(http.engine, ADA, ECHO)
+    problem = http.post(f"{SAGA}/resume").problem(409, "not-allowed-now")
+    assert problem["detail"] == "only a parked saga can be resumed; this one is running"
+    append(http.engine, Parked(code="worker_killed", message="three died"))
+    assert http.post(f"{SAGA}/resume").status == 202
+    assert kinds(deployment) == ["saga_started", "parked", "resumed"]
+    assert wakes(deployment)[2] == '{"v":3}'
+    http.post(f"{SAGA}/resume").problem(409, "not-allowed-now")
+
+
+def test_an_ended_saga_cannot_be_resumed(http: Http) -> None:
+    begin(http.engine, ADA, ECHO)
+    end(http)
+    http.post(f"{SAGA}/resume").problem(409, "not-allowed-now")
+
+
+# ---- forks
+
+
+def test_a_fork_of_an_ended_saga_makes_it_due_before_it_is_appended(
+    http: Http, deployment: Deployment
+) -> None:
+    begin(http.engine, ADA, PARTY)
+    end(http)
+    took_out = "REMOVE due_at"  # what the worker's release of a finished saga does
+    deployment.dynamodb.update_item(
+        TableName=deployment.table,
+        Key={"pk": {"S": str(ADA)}, "sk": {"S": "HEAD"}},
+        UpdateExpression=took_out,
+    )
+    answer = http.post(f"{SAGA}/forks", {"version": 1, "reason": "once more"})
+    assert (answer.status, answer.body) == (202, {"id": ADA.id, "status": "running", "version": 3})
+    head = deployment.head(ADA)
+    assert head.armed > 0
+    assert head.due_at == head.armed
+    assert wakes(deployment)[2] == '{"v":3}'
+    assert kinds(deployment) == ["saga_started", "saga_ended", "forked"]
+    shown = http.get(SAGA).body
+    assert (shown["status"], shown["branch"]) == ("running", 1)
+
+
+@pytest.mark.parametrize("version", [3, 10**12])
+def test_a_fork_from_a_version_that_is_not_there_is_refused(
+    version: int, http: Http, deployment: Deployment
+) -> None:
+    begin(http.engine, ADA, PARTY)
+    end(http)
+    before = deployment.items()
+    problem = http.post(f"{SAGA}/forks", {"version": version}).problem(400, "bad-request")
+    assert problem["detail"] == f"version {version} is not in the log; its last is 2"
+    assert deployment.items() == before
+
+
+# ---- somebody else is quicker
+
+
+@contextmanager
+def right_before_the_next_puts(http: Http, *events: Event) -> Iterator[None]:
+    """Somebody else puts an entry with one of these events before each of the next puts."""
+    pending = list(events)
+    hooks = http.engine.log._client.meta.events
+
+    def before_put(**_: Any) -> None:
+        hooks.unregister("before-call.dynamodb.PutItem", before_put)  # for the rival's own put
+        if pending:
+            append(http.engine, pending.pop(0))
+            hooks.register_first("before-call.dynamodb.PutItem", before_put)
+
+    hooks.register_first("before-call.dynamodb.PutItem", before_put)
+    yield
+    hooks.unregister("before-call.dynamodb.PutItem", before_put)
+
+
+@pytest.mark.parametrize("action", ["cancel", "signals/guests_changed", "forks"])
+def test_a_lost_put_reads_the_winner_and_tries_again(action: str, http: Http, deployment: Deployment) -> None:
+    begin(http.engine, ADA, PARTY)
+    with right_before_the_next_puts(http, signal(1), signal(2)):
+        answer = http.post(f"{SAGA}/{action}", {"version": 1} if action == "forks" else {}, key="mine")
+    assert (answer.status, answer.body["version"]) == (202, 4)
+    assert [entry.version for entry in deployment.entries(ADA)] == [1, 2, 3, 4]
+    assert kinds(deployment)[1:3] == ["signal_received", "signal_received"]
+
+
+def test_a_signal_that_loses_to_the_end_is_refused(http: Http, deployment: Deployment) -> None:
+    begin(http.engine, ADA, PARTY)
+    with right_before_the_next_puts(http, SagaEnded(status="completed")):
+        answer = http.post(f"{SAGA}/signals/guests_changed")
+    answer.problem(409, "not-allowed-now")
+    assert kinds(deployment) == ["saga_started", "saga_ended"]
+
+
+def test_a_resume_that_loses_to_another_resume_is_refused(http: Http, deployment: Deployment) -> None:
+    begin(http.engine, ADA, ECHO)
+    append(http.engine, Parked(code="worker_killed", message="three died"))
+    with right_before_the_next_puts(http, Resumed(by="grace", at=1)):
+        answer = http.post(f"{SAGA}/resume")
+    answer.problem(409, "not-allowed-now")
+    assert kinds(deployment).count("resumed") == 1

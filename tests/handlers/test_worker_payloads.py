@@ -1,0 +1,177 @@
+"""The worker function against every payload in events/worker: it runs what it can, and sets poison aside."""
+
+from __future__ import annotations
+
+import pytest
+
+from baton.core.events import SagaEnded
+from baton.ports import SagaRef
+from tests.handlers.deployment import Deployment, Interference, payload, payload_names, throttled
+from tests.handlers.sagas import ADA, ECHO, GRACE, batch, begin, wake
+from tests.handlers.workers import Worker
+
+PARAMETERS = {"AppModule": "tests.kit.app.trial"}
+NOBODY = SagaRef("acme", "nobody")
+CHAIN = """
+name: chain
+nodes:
+  one: {tool: trial.echo, with: {value: 1}}
+  two: {tool: trial.echo, after: one, with: {value: "${ctx.one.output}"}}
+output: "${ctx.two.output}"
+"""
+FAILING = """
+name: failing
+nodes:
+  bad: {tool: trial.fail, with: {code: no_table, message: the house is full}}
+"""
+LARGE = """
+name: large
+nodes:
+  big: {tool: trial.large, with: {size: 5242880}}
+"""
+
+
+def ending(deployment: Deployment, ref: SagaRef) -> SagaEnded | None:
+    last = deployment.entries(ref)[-1].events[-1]
+    return last if isinstance(last, SagaEnded) else None
+
+
+@pytest.fixture
+def both(worker: Worker, deployment: Deployment) -> Worker:
+    """Ada's saga, started and not yet run; and Grace's, whose first wake was lost, so that it is due."""
+    begin(worker.engine, ADA, CHAIN)
+    begin(worker.engine, GRACE, ECHO, "hello")
+    deployment.make_due(GRACE, worker.engine.clock.now())
+    return worker
+
+
+def test_every_payload_has_a_test_of_its_own() -> None:
+    assert payload_names("worker") == ["direct", "poison", "same-saga-twice", "wakes"]
+
+
+@pytest.mark.parametrize("name", ["wakes", "direct"])
+def test_a_batch_of_wakes_runs_each_saga_to_its_end(name: str, both: Worker, deployment: Deployment) -> None:
+    assert both.send(payload("worker", name)) == []
+    for ref, output in ((ADA, 1), (GRACE, "hello")):
+        end = ending(deployment, ref)
+        assert end is not None
+        assert (end.status, end.output.v) == ("completed", output)
+        head = deployment.head(ref)
+        assert (head.owner, head.due_at, head.status, head.group) == ("", None, "completed", "done")
+
+
+def test_two_wakes_of_one_saga_in_a_batch_run_it_once(both: Worker, deployment: Deployment) -> None:
+    assert both.send(payload("worker", "same-saga-twice")) == []
+    assert deployment.head(ADA).epoch == 1
+    nodes = [getattr(e, "node", "") for entry in deployment.entries(ADA) for e in entry.events]
+    assert (nodes.count("one"), nodes.count("two")) == (1, 1)
+
+
+def test_poison_goes_to_the_dead_letters_with_its_reason_and_harms_nobody(
+    both: Worker, deployment: Deployment
+) -> None:
+    event = payload("worker", "poison")
+    assert both.send(event) == []
+    end = ending(deployment, ADA)
+    assert end is not None
+    assert end.status == "completed"
+    letters = dict(deployment.dead_letters())
+    poison = [record["body"] for record in event["Records"][1:]]
+    assert sorted(letters) == sorted(poison)
+    assert all(reason.startswith("not a wake: ") for reason in letters.values())
+    assert "not the key of a saga: 'not a saga'" in letters['{"saga":"not a saga"}']
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "null",
+        "[]",
+        '{"saga":7}',
+        '{"saga":"T#acme#WF#dinner"}',
+        '{"saga":"T##SAGA#x"}',
+        '{"saga":"T#acme#SAGA#"}',
+        '{"saga":"T#acme#SAGA#x","v":-1}',
+        '{"saga":"T#acme#SAGA#x","v":"seven"}',
+        "\ud83d",
+        "x" * 100_000,
+    ],
+    ids=lambda body: ascii(body[:30]),
+)
+def test_a_message_that_no_delivery_makes_readable_is_set_aside_at_once(
+    body: str, both: Worker, deployment: Deployment
+) -> None:
+    assert both.send(batch(body, wake(ADA))) == []
+    assert ending(deployment, ADA) is not None
+    ((_, reason),) = deployment.dead_letters()
+    assert reason.startswith("not a wake: ")
+    assert len(reason) <= 1_000
+
+
+def test_poison_that_cannot_be_set_aside_now_is_delivered_again(both: Worker, deployment: Deployment) -> None:
+    with Interference(both.dead_letters).answering("SendMessage", lambda _: throttled()):
+        assert both.send(batch("hello", wake(ADA)), milliseconds=1_500) == ["m0"]
+    assert ending(deployment, ADA) is not None
+    assert deployment.dead_letters() == []
+
+
+def test_a_wake_for_a_saga_that_is_not_there_is_dropped(worker: Worker, deployment: Deployment) -> None:
+    assert worker.wake(NOBODY) == []
+    assert deployment.items() == []
+
+
+def test_a_wake_that_knows_no_version_runs_only_what_is_due(worker: Worker, deployment: Deployment) -> None:
+    begin(worker.engine, ADA, CHAIN)
+    before = deployment.items()
+    assert worker.send({"wakes": [{"saga": str(ADA)}]}) == []
+    assert deployment.items() == before
+    deployment.make_due(ADA, worker.engine.clock.now())
+    assert worker.send({"wakes": [{"saga": str(ADA)}]}) == []
+    assert ending(deployment, ADA) is not None
+
+
+def test_a_wake_with_nothing_new_writes_nothing(both: Worker, deployment: Deployment) -> None:
+    both.wake(ADA)
+    before = deployment.items()
+    assert both.wake(ADA) == []
+    assert deployment.items() == before
+
+
+def test_a_saga_whose_step_fails_ends_failed_with_the_steps_reason(
+    worker: Worker, deployment: Deployment
+) -> None:
+    begin(worker.engine, ADA, FAILING)
+    assert worker.wake(ADA) == []
+    end = ending(deployment, ADA)
+    assert end is not None
+    assert end.failure is not None
+    assert (end.status, end.failure.code, end.failure.node) == ("failed", "no_table", "bad")
+    assert end.failure.message == "the house is full"
+
+
+def test_a_result_that_is_too_large_fails_its_step_and_names_the_limit(
+    worker: Worker, deployment: Deployment
+) -> None:
+    begin(worker.engine, ADA, LARGE)
+    assert worker.wake(ADA) == []
+    end = ending(deployment, ADA)
+    assert end is not None
+    assert end.failure is not None
+    assert (end.status, end.failure.code, end.failure.node) == ("failed", "result_too_large", "big")
+    assert "5242880 bytes" in end.failure.message
+
+
+def test_an_entry_says_by_whom_and_whether_the_process_was_new(both: Worker, deployment: Deployment) -> None:
+    both.module._cold[0] = True
+    both.wake(ADA)
+    both.wake(GRACE)
+    first, second = deployment.entries(ADA)[1:], deployment.entries(GRACE)[1:]
+    assert {entry.cold for entry in first} == {True}
+    assert {entry.cold for entry in second} == {False}
+    assert all(entry.epoch == 1 and entry.invocation.startswith("request-") for entry in first + second)
+    assert first[0].invocation != second[0].invocation
+    step = first[0].events[0]
+    assert (getattr(step, "tool", ""), getattr(step, "tool_version", "")) == ("trial.echo", "1")
+    assert len(getattr(step, "schema_hash", "")) == 12
+    assert first[0].traceparent.startswith("00-" + "a" * 32)

@@ -1,0 +1,109 @@
+"""A log that this version cannot read: refused loudly, and the saga left as it was for one that can."""
+
+from __future__ import annotations
+
+import json
+import logging
+import zlib
+from typing import Any
+
+import pytest
+
+from tests.handlers.deployment import Deployment, Interference, Item, throttled
+from tests.handlers.sagas import ADA, ECHO, GRACE, PARTY, begin
+from tests.handlers.workers import Worker
+
+PARAMETERS = {"AppModule": "tests.kit.app.trial"}
+ENTRY = {"format": 1, "version": 2, "at": 1_767_225_600_000, "invocation": "newer", "events": []}
+UNKNOWN_KIND = ENTRY | {"events": [{"kind": "budget_reserved", "dollars": 1}]}
+NEWER_FORMAT = ENTRY | {"format": 2, "events": [{"kind": "step_succeeded", "node": "say"}]}
+# What taking and giving back a lease may change: who holds it, how often it was taken, when it is due.
+OF_THE_LEASE = {"epoch", "due_at", "owner", "until", "nudge", "wake"}
+
+UNREADABLE = {
+    "an unknown kind": (UNKNOWN_KIND, "UnknownEntry: ", "budget_reserved"),
+    "a newer format": (NEWER_FORMAT, "UnknownEntry: ", "format 2"),
+    "no JSON": (b"{", "CorruptLog: ", "does not decode"),
+    "no text": (b"\x00\x01\x02", "CorruptLog: ", "neither JSON nor zlib"),
+    "a gap": (ENTRY | {"version": 7}, "CorruptLog: ", "cannot follow"),
+    "fields missing": ({"format": 1, "version": 2}, "CorruptLog: ", "does not decode"),
+}
+
+
+def put(deployment: Deployment, data: Any) -> None:
+    """An entry 2 that this version did not write, as the table would hold it."""
+    stored = data if isinstance(data, bytes) else json.dumps(data).encode()
+    item: Item = {"pk": {"S": str(ADA)}, "sk": {"S": "LOG#0000#0000000002"}, "d": {"B": stored}}
+    deployment.dynamodb.put_item(TableName=deployment.table, Item=item)
+
+
+def without_lease(items: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    head = {name: value for name, value in items["HEAD"].items() if name not in OF_THE_LEASE}
+    return items | {"HEAD": head}
+
+
+@pytest.mark.parametrize("what", UNREADABLE)
+def test_a_saga_that_cannot_be_read_is_left_as_it_was_and_said_aloud(
+    what: str, worker: Worker, deployment: Deployment, caplog: pytest.LogCaptureFixture
+) -> None:
+    data, kind, says = UNREADABLE[what]
+    begin(worker.engine, ADA, PARTY)
+    begin(worker.engine, GRACE, ECHO)
+    put(deployment, data)
+    before = deployment.saga_items(ADA)
+    with caplog.at_level(logging.ERROR, logger="baton"):
+        assert worker.wake(ADA, GRACE) == []
+    assert without_lease(deployment.saga_items(ADA)) == without_lease(before)
+    head = deployment.head(ADA)
+    assert (head.owner, head.until, head.nudge) == ("", 0, 0)
+    assert head.due_at is not None  # somebody looks again
+    assert head.due_at > worker.engine.clock.now() + 60_000  # but not every minute
+    ((body, reason),) = deployment.dead_letters()
+    assert json.loads(body)["saga"] == str(ADA)
+    assert reason.startswith(kind)
+    assert says in reason
+    assert any(getattr(record, "saga", "") == str(ADA) for record in caplog.records)
+    assert deployment.head(GRACE).status == "completed"
+
+
+def test_a_compressed_entry_of_a_newer_format_is_refused_just_as_well(
+    worker: Worker, deployment: Deployment
+) -> None:
+    begin(worker.engine, ADA, PARTY)
+    put(deployment, zlib.compress(json.dumps(NEWER_FORMAT).encode()))
+    assert worker.wake(ADA) == []
+    ((_, reason),) = deployment.dead_letters()
+    assert "format 2" in reason
+
+
+def test_once_the_right_version_is_deployed_the_saga_goes_on(worker: Worker, deployment: Deployment) -> None:
+    """Here the other way round: what could not be read is taken away again."""
+    begin(worker.engine, ADA, ECHO, "hello")
+    put(deployment, NEWER_FORMAT)
+    worker.wake(ADA)
+    key = {"pk": {"S": str(ADA)}, "sk": {"S": "LOG#0000#0000000002"}}
+    deployment.dynamodb.delete_item(TableName=deployment.table, Key=key)
+    assert worker.wake(ADA) == []
+    assert deployment.head(ADA).status == "completed"
+
+
+def test_a_graph_that_is_gone_is_a_log_that_cannot_be_read(worker: Worker, deployment: Deployment) -> None:
+    begin(worker.engine, ADA, ECHO)
+    key = {"pk": {"S": str(ADA)}, "sk": {"S": "LOG#0000#0000000001"}}
+    entry = json.loads(deployment.saga_items(ADA)["LOG#0000#0000000001"]["d"]["B"])
+    entry["events"][0]["graph"] = "0" * 64
+    item: Item = {**key, "d": {"B": json.dumps(entry).encode()}}
+    deployment.dynamodb.put_item(TableName=deployment.table, Item=item)
+    before = deployment.saga_items(ADA)
+    assert worker.wake(ADA) == []
+    assert without_lease(deployment.saga_items(ADA)) == without_lease(before)
+    ((_, reason),) = deployment.dead_letters()
+    assert "is not there" in reason
+
+
+def test_if_it_cannot_be_said_aloud_the_message_comes_again(worker: Worker, deployment: Deployment) -> None:
+    begin(worker.engine, ADA, PARTY)
+    put(deployment, NEWER_FORMAT)
+    with Interference(worker.dead_letters).answering("SendMessage", lambda _: throttled()):
+        assert worker.wake(ADA, milliseconds=1_500) == ["m0"]
+    assert deployment.dead_letters() == []

@@ -1,0 +1,316 @@
+"""@tool makes a tool of a function: schemas from its hints, and a clear refusal of what cannot be one."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from types import ModuleType
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import BaseModel, Field
+
+import baton
+from baton import Context, StepFailure
+from baton.core.toolspec import ToolSpec
+from baton.ports import StepContext
+from baton.tools.define import REGISTRY, Registry, Tool, ToolError, load_app, tool
+
+
+@pytest.fixture
+def registry() -> Registry:
+    return Registry()
+
+
+class Table(BaseModel):
+    id: str
+    seats: int
+
+
+@dataclass
+class Hold:
+    id: str
+    until: datetime
+
+
+def declared(registry: Registry, function: Callable[..., Any], name: str = "t", **more: Any) -> Tool:
+    tool(name, registry=registry, **more)(function)
+    return registry[name]
+
+
+def refusal(function: Callable[..., Any], name: str = "t", **more: Any) -> str:
+    with pytest.raises(ToolError) as caught:
+        declared(Registry(), function, name, **more)
+    return str(caught.value)
+
+
+def good(city: str) -> str:
+    """Find a table.
+
+    In that city.
+    """
+    return city
+
+
+# ---- what is made of a function ------------------------------------------------------------------------------
+
+
+def test_the_function_stays_what_it_was(registry: Registry) -> None:
+    assert tool("t", registry=registry)(good) is good
+    assert good("Wien") == "Wien"
+
+
+def test_a_tool_is_specified_by_its_function_and_its_decorator(registry: Registry) -> None:
+    made = declared(registry, good, "table.search", version="3", effect="pure", timeout="90s")
+    assert made.spec == ToolSpec(
+        name="table.search",
+        version="3",
+        effect="pure",
+        parameters={
+            "title": "table.search parameters",
+            "type": "object",
+            "properties": {"city": {"title": "City", "type": "string"}},
+            "required": ["city"],
+            "additionalProperties": False,
+        },
+        result={"type": "string"},
+        timeout_ms=90_000,
+        description="Find a table.\n\nIn that city.",
+    )
+    assert (made.is_async, made.context) == (False, "")
+
+
+def test_a_tool_is_idempotent_version_1_and_takes_a_minute_unless_it_says_otherwise(
+    registry: Registry,
+) -> None:
+    spec = declared(registry, good).spec
+    assert (spec.effect, spec.version, spec.timeout_ms) == ("idempotent", "1", 60_000)
+    assert declared(registry, good, timeout=0.5).spec.timeout_ms == 500
+
+
+def test_defaults_and_annotations_are_part_of_the_schema(registry: Registry) -> None:
+    def search(
+        city: Annotated[str, Field(min_length=2)],
+        *,
+        kind: Literal["bar", "cafe"] = "bar",
+        at: datetime | None = None,
+    ) -> None: ...
+
+    spec = declared(registry, search).spec
+    assert spec.parameters["required"] == ["city"]
+    assert spec.parameters["properties"]["city"]["minLength"] == 2
+    assert spec.parameters["properties"]["kind"] == {
+        "default": "bar", "enum": ["bar", "cafe"], "title": "Kind", "type": "string",
+    }  # fmt: skip
+    assert spec.result == {"type": "null"}
+    assert spec.description == ""
+
+
+def test_models_and_dataclasses_are_schemas_too(registry: Registry) -> None:
+    def hold(table: Table) -> list[Hold]:
+        raise NotImplementedError
+
+    spec = declared(registry, hold).spec
+    assert spec.parameters["properties"]["table"] == {"$ref": "#/$defs/Table"}
+    assert spec.parameters["$defs"]["Table"]["required"] == ["id", "seats"]
+    assert spec.result["items"] == {"$ref": "#/$defs/Hold"}
+
+
+def test_another_hint_is_another_schema_hash(registry: Registry) -> None:
+    def one(n: int) -> int:
+        return n
+
+    def other(n: int) -> float:
+        return n
+
+    assert (
+        declared(registry, one, "one").spec.schema_hash != declared(registry, other, "other").spec.schema_hash
+    )
+
+
+def test_a_coroutine_function_is_known_as_one(registry: Registry) -> None:
+    async def slow() -> None: ...
+
+    assert declared(registry, slow).is_async
+
+
+# ---- the context ----------------------------------------------------------------------------------------------
+
+
+def test_the_parameter_with_the_context_is_no_parameter_of_the_tool(registry: Registry) -> None:
+    def search(city: str, context: Context) -> None: ...
+
+    made = declared(registry, search)
+    assert made.context == "context"
+    assert list(made.spec.parameters["properties"]) == ["city"]
+
+
+def test_the_names_that_an_author_needs_are_at_the_front_door() -> None:
+    assert baton.Context is StepContext
+    assert baton.tool is tool
+    assert issubclass(StepFailure, Exception)
+    assert set(baton.__all__) == {"Context", "StepFailure", "tool"}
+    with pytest.raises(AttributeError, match="nonsense"):
+        _ = baton.nonsense
+
+
+def test_two_parameters_cannot_both_get_the_context() -> None:
+    def search(one: Context, other: Context) -> None: ...
+
+    assert refusal(search) == "tool `t`: `one` and `other` both ask for the context"
+
+
+# ---- refusals ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["", "Table", "table.", ".hold", "table hold", "table-hold", "1st", "table.Hold", "t\n"]
+)
+def test_a_name_is_lower_case_with_dots(name: str) -> None:
+    assert (
+        refusal(good, name)
+        == f"`{name}` is not a tool name; write lower case, with dots, such as `table.hold`"
+    )
+
+
+def test_an_effect_is_one_of_those_that_there_are() -> None:
+    assert refusal(good, effect="idempotnt") == (
+        "tool `t`: effect `idempotnt` is not one of pure, idempotent. did you mean `idempotent`?"
+    )
+
+
+@pytest.mark.parametrize("timeout", ["soon", "0s", -1, True, None, float("inf"), float("nan")])
+def test_a_timeout_is_a_duration(timeout: Any) -> None:
+    assert refusal(good, timeout=timeout).startswith("tool `t`: timeout: ")
+
+
+def test_every_parameter_has_a_hint() -> None:
+    def search(city) -> None:  # type: ignore[no-untyped-def]  # that is what is refused
+        ...
+
+    assert refusal(search) == "tool `t`: parameter `city` has no type hint"
+
+
+def test_the_result_has_a_hint() -> None:
+    def search(city: str):  # type: ignore[no-untyped-def]  # that is what is refused
+        ...
+
+    assert refusal(search) == "tool `t` has no return type hint (write `-> None` if it returns nothing)"
+
+
+def _args(*cities: str) -> None: ...
+
+
+def _kwargs(**cities: str) -> None: ...
+
+
+def _positional(city: str, /) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "name"), [(_args, "cities"), (_kwargs, "cities"), (_positional, "city")]
+)
+def test_parameters_are_ordinary_named_ones(function: Callable[..., Any], name: str) -> None:
+    assert refusal(function) == f"tool `t`: parameter `{name}` must be an ordinary named one"
+
+
+@pytest.mark.parametrize("hint", ["Nowhere", "list[", "1 + 'a'"])
+def test_a_hint_that_cannot_be_resolved_is_told(hint: str) -> None:
+    def search(city: Any) -> None: ...
+
+    search.__annotations__["city"] = hint
+    assert refusal(search).startswith("tool `t`: a type hint cannot be resolved: ")
+
+
+@pytest.mark.parametrize("hint", [Callable, Iterator[int], Context | None, 5])
+def test_a_hint_that_json_knows_nothing_of_is_told(hint: Any) -> None:
+    def search(city: Any) -> None: ...
+
+    search.__annotations__["city"] = hint
+    assert refusal(search).startswith("tool `t`: no JSON schema for its hints: ")
+
+
+def test_a_result_that_json_knows_nothing_of_is_told() -> None:
+    def search() -> Callable[[], int]:
+        raise NotImplementedError
+
+    assert refusal(search).startswith("tool `t`: no JSON schema for its hints: ")
+
+
+def _private(_city: str) -> None: ...
+
+
+def _config(model_config: str) -> None: ...
+
+
+@pytest.mark.parametrize(("function", "name"), [(_private, "_city"), (_config, "model_config")])
+def test_a_name_that_would_get_lost_is_refused(function: Callable[..., Any], name: str) -> None:
+    assert refusal(function) == f"tool `t`: `{name}` cannot be the name of a parameter"
+
+
+def test_a_parameter_may_have_a_name_that_pydantic_uses_itself(registry: Registry) -> None:
+    def send(json: str, copy: bool, schema: int, model_name: str) -> None: ...
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made = declared(registry, send)
+    assert list(made.spec.parameters["properties"]) == ["json", "copy", "schema", "model_name"]
+
+
+# ---- the registry --------------------------------------------------------------------------------------------------
+
+
+def test_a_registry_is_a_mapping_of_names_to_tools(registry: Registry) -> None:
+    declared(registry, good, "b")
+    declared(registry, good, "a")
+    assert (list(registry), len(registry), "a" in registry, registry.get("c")) == (["b", "a"], 2, True, None)
+    assert registry.specs() == {"b": registry["b"].spec, "a": registry["a"].spec}
+
+
+def test_one_name_is_one_function(registry: Registry) -> None:
+    def other(city: str) -> str:
+        return city
+
+    declared(registry, good)
+    with pytest.raises(ToolError) as caught:
+        declared(registry, other)
+    assert str(caught.value) == (
+        f"tool `t` is declared by {__name__}.good and by {__name__}.test_one_name_is_one_function.<locals>.other"
+    )
+    assert registry["t"].function is good
+
+
+def test_a_module_that_is_imported_again_declares_its_tools_again(registry: Registry) -> None:
+    first = declared(registry, good)
+    assert declared(registry, good) is not first
+    assert len(registry) == 1
+
+
+# ---- the app ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def app(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A module that is there to be imported, as `layers/app` has one."""
+    name = "an_app_of_this_test"
+    monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    tool("this_test.tool")(good)
+    yield name
+    REGISTRY._tools.pop("this_test.tool")
+
+
+def test_importing_the_app_gives_the_tools_of_the_process(app: str) -> None:
+    assert load_app(app) is REGISTRY
+    assert "this_test.tool" in REGISTRY
+
+
+def test_an_app_that_is_not_there_is_told_with_what_to_set() -> None:
+    with pytest.raises(ToolError) as caught:
+        load_app("no_such_app")
+    assert str(caught.value) == (
+        "the app module `no_such_app` cannot be imported: No module named 'no_such_app'; "
+        "set BATON_APP to the package in layers/app"
+    )
