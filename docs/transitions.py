@@ -6,6 +6,7 @@ transitions are the core's own (`status_of`, `apply`, `advance`); nothing is ass
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 
 from baton.core import events as ev
 from baton.core.compile import compile_document
-from baton.core.decide import advance
+from baton.core.decide import MAX_TRIES, advance
 from baton.core.fold import apply, fold, fork_to
 from baton.core.outcomes import Outcome
 from baton.core.program import Program
@@ -35,10 +36,10 @@ DOCUMENTS = (
 
 @dataclass(frozen=True)
 class Life:
-    """A saga as far as it has come, and the state right after its first entry, to which a fork goes back."""
+    """A saga as far as it has come, and states of its past to which a fork may go back: one of each status."""
 
     state: State
-    first: State
+    past: Mapping[str, State]
 
 
 Transitions = Mapping[tuple[str, str], frozenset[str]]
@@ -55,24 +56,29 @@ def find_transitions() -> Transitions:
 
 
 def _explore(program: Program, found: dict[tuple[str, str], set[str]]) -> None:
-    lives = [Life(State(), State())]
-    known: set[object] = set()
+    lives = [Life(State(), {})]
+    known: set[str] = set()
     while lives:
         life = lives.pop()
-        for entry in _moves(program, life.state):
+        for entry in _moves(program, life):
             for kind, before, after in _statuses(program, life, entry):
                 found.setdefault((kind, before), set()).add(after)
             state = _next(life, entry)
             if (shape := _shape(state)) not in known:
                 known.add(shape)
-                lives.append(Life(state, state if entry.version == 1 else life.first))
+                past = {} if state.ended else {status_of(state, program.joins): state}
+                lives.append(Life(state, {**past, **life.past}))
 
 
 def _next(life: Life, entry: ev.Entry) -> State:
     fork = entry.events[-1]
     if isinstance(fork, ev.Forked):
-        return fork_to(life.state, life.first, entry, fork)
+        return fork_to(life.state, _at(life, fork.cut), entry, fork)
     return fold(life.state, entry)
+
+
+def _at(life: Life, version: int) -> State:
+    return next(state for state in life.past.values() if state.version == version)
 
 
 def _statuses(program: Program, life: Life, entry: ev.Entry) -> Iterator[tuple[str, str, str]]:
@@ -81,15 +87,15 @@ def _statuses(program: Program, life: Life, entry: ev.Entry) -> Iterator[tuple[s
     for event in entry.events:
         before = status_of(state, program.joins)
         if isinstance(event, ev.Forked):
-            state = fork_to(life.state, life.first, entry, event)
+            state = fork_to(life.state, _at(life, event.cut), entry, event)
         else:
             state = replace(apply(state, event), version=entry.version)
         yield str(event.__struct_config__.tag), before, status_of(state, program.joins)
 
 
-def _shape(state: State) -> object:
+def _shape(state: State) -> str:
     """What two lives must differ in for a different future: no times, no counters of the past."""
-    return (
+    shape = (
         state.branch,
         sorted((slot, sorted(arrived.items())) for slot, arrived in state.tokens.items()),
         sorted(state.waits),
@@ -100,22 +106,25 @@ def _shape(state: State) -> object:
         state.failure is None,
         state.parked is None,
         state.ended and state.ended.status,
-        state.tries,
-        sorted(state.interruptions.items()),
+        min(state.tries, MAX_TRIES),
+        sorted((slot, min(count, MAX_TRIES)) for slot, count in state.interruptions.items()),
         bool(state.careful) and state.careful == state.epoch,
-    ).__repr__()
+    )
+    return repr(shape)
 
 
 # ---- who may write what --------------------------------------------------------------------------------------
 
 
-def _moves(program: Program, state: State) -> Iterator[ev.Entry]:
-    """Every entry that some writer could append next."""
+def _moves(program: Program, life: Life) -> Iterator[ev.Entry]:
+    """Every entry that some writer could append next; one fork is enough."""
+    state = life.state
     if state.version == 0:
         yield from (_entry(state, event) for event in _starts(program))
         return
     if state.branch == 0:
-        yield _entry(state, ev.Forked(cut=1, branch=1, by="ann", at=state.last_at + SOON))
+        for cut in life.past.values():
+            yield _entry(state, ev.Forked(cut=cut.version, branch=1, by="ann", at=state.last_at + SOON))
     if state.ended is None:
         yield from (_entry(state, event) for event in _from_outside(program, state))
         for events in _by_the_worker(program, state):
@@ -175,7 +184,9 @@ def _by_the_worker(program: Program, state: State) -> Iterator[tuple[ev.Event, .
     ready = [
         slot
         for slot, arrived in state.tokens.items()
-        if program.nodes[slot].kind == "task" and len(arrived) >= program.joins[slot] and any(arrived.values())
+        if program.nodes[slot].kind == "task"
+        and len(arrived) >= program.joins[slot]
+        and any(arrived.values())
     ]
     for slot in ready:
         others = tuple(other for other in ready if other != slot)
@@ -193,7 +204,7 @@ def _advance(
 
 
 def _outcomes(slot: str, now: int) -> Iterator[Outcome]:
-    times = {"slot": slot, "attempt": 1, "started_at": now, "ended_at": now}
-    yield Outcome(**times, output=ev.Value(v=1))
-    yield Outcome(**times, failure=ev.Failure("tool_error", "it broke", slot))
-    yield Outcome(**times, budget_ms=1_000)
+    interrupted = Outcome(slot=slot, attempt=1, started_at=now, ended_at=now, budget_ms=1_000)
+    yield interrupted
+    yield dataclasses.replace(interrupted, output=ev.Value(v=1))
+    yield dataclasses.replace(interrupted, failure=ev.Failure("tool_error", "it broke", slot))

@@ -60,7 +60,9 @@ def shapes(draw: st.DrawFn, kinds: tuple[str, ...] = KINDS, most: int = 9) -> Sh
     spots = []
     for index, name in enumerate(names):
         earlier = names[:index]
-        before = draw(st.lists(st.sampled_from(earlier), unique=True, max_size=4)) if earlier else []
+        # Mostly near ones, so that long ways through the graph are as common as wide ones.
+        near = earlier[-draw(st.sampled_from((1, 1, 2, 9))) :]
+        before = draw(st.lists(st.sampled_from(near), unique=True, max_size=4)) if near else []
         ancestors[name] = set(before).union(*(ancestors[other] for other in before))
         kind = draw(st.sampled_from(kinds))
         known = sorted(ancestors[name])

@@ -106,6 +106,10 @@ def test_each_part_of_a_key_counts(changed: dict[str, Any]) -> None:
     assert key({"a": 1}, **changed) != key({"a": 1})
 
 
+def test_of_two_keys_that_differ_in_spaces_only_the_same_one_counts_in_any_order() -> None:
+    assert key({" a": 1, "a": 2}) == key({"a": 2, " a": 1})
+
+
 def test_the_parts_of_a_key_do_not_run_into_each_other() -> None:
     assert key(1, tenant="ab", user="c") != key(1, tenant="a", user="bc")
     assert key(1, occurrence=(1, 2)) != key(1, occurrence=(12,))

@@ -119,8 +119,10 @@ class Deployment:
 
     def empty(self) -> None:
         """As it was at first: no items, no messages."""
-        for item in self.items():
-            self.dynamodb.delete_item(TableName=self.table, Key={"pk": item["pk"], "sk": item["sk"]})
+        keys = [{"pk": item["pk"], "sk": item["sk"]} for item in self.items()]
+        for start in range(0, len(keys), 25):  # the most that one request takes
+            requests: list[Any] = [{"DeleteRequest": {"Key": key}} for key in keys[start : start + 25]]
+            self.dynamodb.batch_write_item(RequestItems={self.table: requests})
         for queue in ("WakeQueue", "WakeDeadLetterQueue"):
             self.messages(queue)
 

@@ -162,7 +162,7 @@ BUGS: Mapping[str, tuple[Callable[[], Any], str]] = {
         (release_ignores_the_nudge, "race"),
         (an_expired_lease_is_never_taken, "chain"),
         (a_yield_leaves_the_due_index, "chain"),
-        (a_stale_invocation_appends, "waiting"),
+        (a_stale_invocation_appends, "chain"),
         (an_orphan_head_is_not_rolled_forward, "parent"),
         (a_fork_does_not_arm, "forked"),
         (an_append_overwrites, "chain"),

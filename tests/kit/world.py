@@ -137,7 +137,7 @@ class World:
     queue_on: bool = True
     reconciler_on: bool = True
     seed: int = 0
-    stall_s: float = 20
+    stall_s: float = 10  # longer than a lease, shorter than what its heir has to do
     batch: int = 3
 
     def __post_init__(self) -> None:

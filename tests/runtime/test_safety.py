@@ -54,7 +54,7 @@ def test_fifty_concurrent_starts_with_one_key_make_one_saga(stage: Stage) -> Non
 def test_a_stale_invocation_that_wakes_after_its_lease_appends_and_starts_nothing(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         saga = await start(world, chain_of(5), {"n": 0}, "chain")
-        # the tenth write is in the middle of the first invocation's steps; it freezes there for 20 s
+        # the tenth write is in the middle of the first invocation's steps; it freezes there for longer than its lease
         await world.settle()
         frozen = next(fault.partition(":")[0] for fault in world.faults)
         entries = world.entries(saga)

@@ -13,6 +13,7 @@ from baton import settings
 from baton.adapters.aws import Aws
 from baton.adapters.clock import SystemClock, SystemEntropy
 from baton.adapters.dynamo_definitions import DynamoDefinitions
+from baton.adapters.dynamo_items import image_wake
 from baton.adapters.dynamo_log import DynamoLog
 from baton.adapters.lambda_invoker import LambdaInvoker
 from baton.adapters.s3_blobs import S3Blobs
@@ -27,6 +28,8 @@ from baton.runtime.patience import Threads
 from baton.runtime.reconcile import Reconciler
 from baton.runtime.relay import Relay
 from baton.runtime.worker import Worker
+
+__all__ = ["image_wake", "make_api", "make_reconciler", "make_relay", "make_worker"]
 
 
 class _NoTools:

@@ -31,7 +31,7 @@ def compile_document(text: str, tools: Tools, *, json_only: bool = False) -> Gra
     model, problems = read_definition(document.value)
     if model is not None:
         source = _Source(model, tools)
-        problems = tuple(problem for check in _CHECKS for problem in check(source))
+        problems += tuple(problem for check in _CHECKS for problem in check(source))
     if problems or model is None:
         located = tuple(sorted(map(document.locate, problems), key=lambda p: (p.line, p.column)))
         count = "1 problem" if len(located) == 1 else f"{len(located)} problems"
@@ -68,7 +68,7 @@ def _build(model: WorkflowModel, tools: Tools) -> Graph:
             after[before].append(name)
     used = {node.tool for node in model.nodes.values() if node.tool is not None}
     hashes = {name: tools[name].schema_hash for name in used}
-    nodes = tuple(_node(source, name, sorted(after[name]), hashes) for name in order)
+    nodes = tuple(_node(source, name, after[name], hashes) for name in order)
     return Graph(name=model.name, nodes=nodes, output=model.output, input_schema=model.input)
 
 
@@ -135,6 +135,12 @@ def _tools_exist(source: _Source) -> Iterator[Problem]:
         if node.tool is not None and node.tool not in tools:
             known = source.hint(node.tool, tools) or f"known tools: {', '.join(sorted(tools)[:10]) or 'none'}"
             yield Problem(f"/nodes/{name}/tool", f"there is no tool `{node.tool}`", known)
+
+
+def _children(source: _Source) -> Iterator[Problem]:
+    for name, node in source.model.nodes.items():
+        if node.workflow is not None and node.workflow.partition("@")[0] == source.model.name:
+            yield Problem(f"/nodes/{name}/workflow", "a workflow that always starts itself never ends")
 
 
 def _arguments(source: _Source) -> Iterator[Problem]:
@@ -239,4 +245,4 @@ def _ancestry(source: _Source) -> Callable[[str, str], bool]:
 
 
 Check = Callable[[_Source], Iterator[Problem]]
-_CHECKS: tuple[Check, ...] = (_edges, _tools_exist, _arguments, _schemas, _expressions)
+_CHECKS: tuple[Check, ...] = (_edges, _tools_exist, _children, _arguments, _schemas, _expressions)

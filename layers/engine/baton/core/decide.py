@@ -10,20 +10,26 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from baton.core import events as ev
 from baton.core.expressions import ExpressionError, Path, Template
 from baton.core.fold import apply
 from baton.core.graph import Node
 from baton.core.outcomes import Outcome, settle, settling
 from baton.core.program import Program
-from baton.core.state import Child, State, node_of, status_of
+from baton.core.state import Child, State, node_of
 
 MAX_TRIES = 3
+ROOM = 196_608  # bytes; DynamoDB takes items of 400 KB
+LARGE = 12_288
+
+_encode = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
 class RunStep:
-    """Run a tool. `timeout_ms` 0: the engine's default."""
+    """Run a tool once."""
 
     slot: str
     node: Node
@@ -38,7 +44,7 @@ class Decision:
 
     record: facts to append before anything else happens.
     run: steps that are ready and not running. children: (slot, child) that must exist, or be asked.
-    abort: running steps must stop. cancel: child sagas to cancel before recording.
+    abort: running steps must stop. cancel: (slot, child) to cancel before recording.
     due: when time alone changes the decision (None: never). needs: blobs without which no more can be
     said; decide again with them.
     """
@@ -46,7 +52,7 @@ class Decision:
     record: tuple[ev.Event, ...] = ()
     run: tuple[RunStep, ...] = ()
     children: tuple[tuple[str, Child], ...] = ()
-    cancel: tuple[Child, ...] = ()
+    cancel: tuple[tuple[str, Child], ...] = ()
     abort: bool = False
     due: int | None = None
     needs: frozenset[str] = frozenset()
@@ -117,6 +123,10 @@ def decide(
         return Decision()
     if state.cancel is not None or state.failure is not None:
         return _stop(state, now, running)
+    if state.left:
+        # Whatever else is to be done, children of a branch that was left must not act on.
+        gone = ev.ChildrenAbandoned(children=tuple(child.saga for child in state.left))
+        return Decision(record=(gone,), cancel=tuple(("", child) for child in state.left))
     if state.parked is not None:
         return Decision()
     if parked := _hopeless(state):
@@ -142,10 +152,16 @@ def decide(
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """Events to append (none: nothing to write), and the decision that holds once they are."""
+    """Events to append (none: nothing to write), and the decision that holds once they are.
+
+    `taken` outcomes are in them. `more`: there was no room for all that follows at once; append these
+    and advance again, `decision` is then only a part.
+    """
 
     events: tuple[ev.Event, ...]
     decision: Decision
+    taken: int
+    more: bool
 
 
 def advance(
@@ -155,23 +171,42 @@ def advance(
     now: int,
     running: Collection[str] = (),
     blobs: Mapping[str, Any] | None = None,
+    room: int = ROOM,
 ) -> Advance:
     """Turn outcomes into events, with all that follows from them at once, so that one append holds it.
 
-    An outcome whose slot is not waiting any more (it was settled or forked away) is dropped.
+    `room` is the size in bytes that the events may have together; at least one is always taken. An
+    outcome whose slot is not waiting any more (it was settled or forked away) is dropped; one for which
+    there is no room counts as running still.
     """
     events: list[ev.Event] = []
+    taken = 0
     for outcome in outcomes:
-        for event in settle(program, state, outcome):
+        found = list(settle(program, state, outcome))
+        room -= sum(map(_size, found))
+        if room < 0 and events:
+            break
+        taken += 1
+        for event in found:
             events.append(event)
             state = apply(state, event)
+    busy = {*running, *(outcome.slot for outcome in outcomes[taken:])}
     while True:
-        decision = decide(program, state, now, running, blobs)
+        decision = decide(program, state, now, busy, blobs)
         if not decision.record or decision.needs or decision.cancel:
-            return Advance(tuple(events), decision)
+            return Advance(tuple(events), decision, taken, more=taken < len(outcomes))
         for event in decision.record:
+            room -= _size(event)
+            if room < 0 and events:
+                return Advance(tuple(events), decision, taken, more=True)
             events.append(event)
             state = apply(state, event)
+
+
+def _size(event: ev.Event) -> int:
+    """Bytes of an event in an entry. What is large by itself will be a blob's reference there."""
+    size = len(_encode(event))
+    return size if size <= LARGE else LARGE // 10
 
 
 def _stop(state: State, now: int, running: Collection[str]) -> Decision:
@@ -186,7 +221,7 @@ def _stop(state: State, now: int, running: Collection[str]) -> Decision:
         end = ev.SagaEnded(status="cancelled", failure=failure)
     else:
         end = ev.SagaEnded(status="failed", failure=state.failure)
-    orphans = tuple(child for child in state.children.values() if not child.status)
+    orphans = tuple((slot, child) for slot, child in state.children.items() if not child.status)
     return Decision(record=(end,), cancel=orphans)
 
 
@@ -197,7 +232,10 @@ def _hopeless(state: State) -> ev.Parked | None:
         return ev.Parked(code="worker_killed", message=text, node=next(iter(state.tokens), ""))
     for slot, count in state.interruptions.items():
         if count >= MAX_TRIES:
-            text = f"`{slot}` was cut off {count} times by the end of its invocation: it needs more than a full budget"
+            text = (
+                f"`{slot}` was cut off {count} times by the end of its invocation, with no progress in between: "
+                "it needs more than a full budget"
+            )
             return ev.Parked(code="over_budget", message=text, node=node_of(slot)[0])
     return None
 
@@ -319,4 +357,4 @@ _LOOK: dict[str, Callable[[_Draft, str, Node, tuple[int, ...]], None]] = {
     "workflow": _workflow,
 }
 
-__all__ = ["Advance", "Decision", "RunStep", "advance", "decide", "status_of"]
+__all__ = ["Advance", "Decision", "RunStep", "advance", "decide"]

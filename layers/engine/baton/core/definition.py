@@ -5,6 +5,7 @@ What a document means, and whether it makes sense, is compile.py's.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from pydantic import (
@@ -104,13 +105,43 @@ class WorkflowModel(_Model):
 
 
 def read_definition(value: Any) -> tuple[WorkflowModel | None, tuple[Problem, ...]]:
-    """The model of a parsed document, or everything that keeps it from being one."""
+    """The model of a parsed document, and everything that is wrong with its shape.
+
+    With problems, the model is of what could be made out of the rest, so that this can be checked too;
+    None when there is too little of it.
+    """
     if not isinstance(value, dict):
         return None, (Problem("", "a workflow document is an object with `name` and `nodes`"),)
     try:
         return WorkflowModel.model_validate(value), ()
     except ValidationError as error:
-        return None, tuple(_problem(detail) for detail in error.errors(include_url=False))
+        details = error.errors(include_url=False)
+        return _salvage(value, details), tuple(_problem(detail) for detail in details)
+
+
+def _salvage(value: dict[str, Any], details: Sequence[Any]) -> WorkflowModel | None:
+    """The document with a harmless node in the place of each broken one."""
+    nodes = value.get("nodes")
+    if not isinstance(nodes, dict):
+        return None
+    broken = {
+        detail["loc"][1] for detail in details if detail["loc"][0] == "nodes" and len(detail["loc"]) > 1
+    }
+    kept = {name: _stand_in(node) if name in broken else node for name, node in nodes.items()}
+    rest = {key: value[key] for key in ("input", "output") if key in value}
+    if not isinstance(rest.get("input", {}), dict):
+        del rest["input"]
+    try:
+        return WorkflowModel.model_validate({"name": "unnamed", "nodes": kept, **rest})
+    except ValidationError:
+        return None
+
+
+def _stand_in(node: Any) -> dict[str, Any]:
+    after = node.get("after", []) if isinstance(node, dict) else []
+    names = [after] if isinstance(after, str) else after
+    is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    return {"wait": {"for": 1}, "after": names if is_list else []}
 
 
 def _problem(detail: Any) -> Problem:

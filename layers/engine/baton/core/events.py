@@ -60,7 +60,10 @@ class _Consumes(_Event, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class SagaStarted(_Event, frozen=True, tag="saga_started", omit_defaults=True, kw_only=True):
-    """Entry 1. `parent` is the key of the saga that waits for this one; `slot` its place there."""
+    """Entry 1. `parent` is the key of the saga that waits for this one; `slot` its place there.
+
+    `depth` counts the sagas above it.
+    """
 
     workflow: str
     graph: str
@@ -72,6 +75,7 @@ class SagaStarted(_Event, frozen=True, tag="saga_started", omit_defaults=True, k
     emits: tuple[Token, ...]
     parent: str = ""
     slot: str = ""
+    depth: int = 0
 
 
 class StepSucceeded(_Consumes, frozen=True, tag="step_succeeded", omit_defaults=True, kw_only=True):
@@ -102,7 +106,10 @@ class StepFailed(_Event, frozen=True, tag="step_failed", omit_defaults=True, kw_
 
 
 class StepInterrupted(_Event, frozen=True, tag="step_interrupted", omit_defaults=True, kw_only=True):
-    """Cut off by the invocation's end, not by its own timeout: it runs again and loses no attempt."""
+    """Cut off by the invocation's end, not by its own timeout: it runs again and loses no attempt.
+
+    `budget_ms` is what it could have had at most, from its start to the cut.
+    """
 
     node: str
     iteration: tuple[int, ...] = ()
@@ -160,6 +167,12 @@ class ChildClosed(_Consumes, frozen=True, tag="child_closed", omit_defaults=True
     keep: bool = True
 
 
+class ChildrenAbandoned(_Event, frozen=True, tag="children_abandoned", omit_defaults=True, kw_only=True):
+    """Children that a fork left behind were asked to stop."""
+
+    children: tuple[str, ...]
+
+
 class SignalReceived(_Event, frozen=True, tag="signal_received", omit_defaults=True, kw_only=True):
     """Somebody outside said something. A repeated `key` is a no-op."""
 
@@ -204,13 +217,17 @@ class Resumed(_Event, frozen=True, tag="resumed", omit_defaults=True, kw_only=Tr
 
 
 class Forked(_Event, frozen=True, tag="forked", omit_defaults=True, kw_only=True):
-    """The last entry of a branch: the saga goes on in branch `branch` from its state at version `cut`."""
+    """The last entry of a branch: the saga goes on in branch `branch` from its state at version `cut`.
+
+    A repeated `key` makes no second fork.
+    """
 
     cut: int
     branch: int
     by: str
     at: int
     reason: str = ""
+    key: str = ""
 
 
 class SagaEnded(_Event, frozen=True, tag="saga_ended", omit_defaults=True, kw_only=True):
@@ -232,6 +249,7 @@ Event = (
     | ChildOpened
     | ChildReported
     | ChildClosed
+    | ChildrenAbandoned
     | SignalReceived
     | CancelRequested
     | Revived

@@ -7,14 +7,18 @@ known changes nothing.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Any, cast
 
+import msgspec
 from msgspec.structs import replace
 
 from baton.core import events as ev
 from baton.core.state import KEYS_REMEMBERED, Child, Segment, Signal, State, Wait, slot_of
 from baton.errors import CorruptLog
+
+FORK_KEY = "fork/"
 
 
 def fold(state: State, entry: ev.Entry) -> State:
@@ -51,12 +55,25 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
 
     `before` is the state before the fork's entry, `at_cut` the one at version `fork.cut` of the same
     history. Versions never go down: the new branch starts behind the fork's entry. Counters of what
-    really happened are kept; the fork gives tries, cancels and parking a fresh start.
+    really happened are kept; the fork gives tries, cancels and parking a fresh start, and forgets the
+    signals behind the cut. A child that is open on both sides goes on; any other open one is left
+    behind, to be cancelled, and opened anew where the cut needs it.
     """
     if entry.version != before.version + 1 or entry.branch != before.branch:
         raise CorruptLog(
             f"fork {entry.branch}/{entry.version} cannot follow {before.branch}/{before.version}"
         )
+    is_ending = bool(before.ended or before.cancel or before.failure)
+    kept = {
+        slot: child
+        for slot, child in at_cut.children.items()
+        if child.status or (not is_ending and _is_open(before.children.get(slot), child))
+    }
+    running = [child for child in before.children.values() if not child.status]
+    staying = {child.saga for child in kept.values()}
+    forks = {key: value for key, value in before.keys.items() if key.startswith(FORK_KEY)}
+    if fork.key:
+        forks[FORK_KEY + fork.key] = str(fork.cut)
     return replace(
         at_cut,
         version=entry.version,
@@ -69,7 +86,9 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
         invocations=before.invocations,
         revivals=before.revivals,
         interrupted=before.interrupted,
-        keys=before.keys,
+        keys={**at_cut.keys, **forks},
+        children=kept,
+        left=(*before.left, *(child for child in running if child.saga not in staying)),
         cancel=None,
         failure=None,
         parked=None,
@@ -77,6 +96,10 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
         tries=0,
         interruptions={},
     )
+
+
+def _is_open(known: Child | None, child: Child) -> bool:
+    return known is not None and known.saga == child.saga and not known.status
 
 
 def lineage_to(state: State) -> tuple[Segment, ...]:
@@ -104,18 +127,25 @@ def _consume(state: State, event: ev._Consumes, output: ev.Value | None, **more:
         outputs = {**outputs, event.node: output}
     if event.forget:
         outputs = {key: value for key, value in outputs.items() if key not in event.forget}
-    interruptions = state.interruptions
-    if slot in interruptions:
-        interruptions = {key: value for key, value in interruptions.items() if key != slot}
     return replace(
         state,
         tokens=tokens,
         outputs=outputs,
-        interruptions=interruptions,
+        interruptions={},  # any progress: the saga as a whole is not stuck
         tries=0,
         steps=state.steps + 1,
         **more,
     )
+
+
+def signal_key(name: str, key: str) -> str:
+    """What a signal is remembered by."""
+    return f"{name}/{key}"
+
+
+def fingerprint(payload: ev.Value) -> str:
+    """Tells a repeated signal from another one that came under the same key."""
+    return hashlib.sha256(msgspec.json.encode(payload, order="deterministic")).hexdigest()[:12]
 
 
 def _started(state: State, e: ev.SagaStarted) -> State:
@@ -130,6 +160,7 @@ def _started(state: State, e: ev.SagaStarted) -> State:
         saga=e.saga,
         parent=e.parent,
         parent_slot=e.slot,
+        depth=e.depth,
         input=e.input,
         started_at=e.at,
         tokens=tokens,
@@ -197,10 +228,14 @@ def _child_closed(state: State, e: ev.ChildClosed) -> State:
 
 
 def _signal(state: State, e: ev.SignalReceived) -> State:
-    if e.key in state.keys:
+    key = signal_key(e.name, e.key)
+    if key in state.keys:
         return state
     signal = Signal(name=e.name, key=e.key, payload=e.payload)
-    return replace(state, signals=(*state.signals, signal), keys=(*state.keys, e.key)[-KEYS_REMEMBERED:])
+    keys = {**state.keys, key: fingerprint(e.payload)}
+    if len(keys) > KEYS_REMEMBERED:
+        keys.pop(next(iter(keys)))
+    return replace(state, signals=(*state.signals, signal), keys=keys)
 
 
 def _cancel(state: State, e: ev.CancelRequested) -> State:
@@ -212,8 +247,16 @@ def _cancel(state: State, e: ev.CancelRequested) -> State:
 
 
 def _revived(state: State, e: ev.Revived) -> State:
-    """Whatever the dead invocation settled has set `tries` to zero, so they count deaths without progress."""
-    return replace(state, tries=state.tries + 1, revivals=state.revivals + 1)
+    """Deaths in a row: only the death of the last revival itself follows on from it.
+
+    Whatever an invocation settled before it died has set `tries` to zero.
+    """
+    tries = state.tries + 1 if e.dead_epoch == state.careful else 1
+    return replace(state, tries=tries, revivals=state.revivals + 1)
+
+
+def _abandoned(state: State, e: ev.ChildrenAbandoned) -> State:
+    return replace(state, left=tuple(child for child in state.left if child.saga not in e.children))
 
 
 def _parked(state: State, e: ev.Parked) -> State:
@@ -245,6 +288,7 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.ChildOpened: _child_opened,
         ev.ChildReported: _child_reported,
         ev.ChildClosed: _child_closed,
+        ev.ChildrenAbandoned: _abandoned,
         ev.SignalReceived: _signal,
         ev.CancelRequested: _cancel,
         ev.Revived: _revived,

@@ -10,8 +10,13 @@ from typing import Any
 
 import msgspec
 
+from baton.errors import UnknownEntry
 
-class Node(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+FORMAT = 1
+KINDS = frozenset({"task", "wait", "workflow"})
+
+
+class Node(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
     """One node. `arguments` is the document's `with`; `timeout_ms` 0 means the engine's default.
 
     `kind` is task, wait or workflow. `wait_ms` None: no time limit on the wait.
@@ -32,9 +37,10 @@ class Node(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     workflow: str = ""
 
 
-class Graph(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class Graph(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
     """A workflow, compiled. `nodes` are in a topological order; `output` is a template or None."""
 
+    format: int = FORMAT
     name: str
     nodes: tuple[Node, ...]
     output: Any = None
@@ -51,7 +57,15 @@ def encode_graph(graph: Graph) -> bytes:
 
 
 def decode_graph(data: bytes) -> Graph:
-    return _decode(data)
+    """Raises `UnknownEntry` for a graph that a newer version compiled."""
+    try:
+        graph = _decode(data)
+    except msgspec.DecodeError as error:
+        raise UnknownEntry(f"a graph that this version cannot read: {error}") from error
+    strange = {node.kind for node in graph.nodes} - KINDS
+    if graph.format != FORMAT or strange:
+        raise UnknownEntry(f"a graph of format {graph.format} with nodes of unknown kinds {sorted(strange)}")
+    return graph
 
 
 def hash_of(data: bytes) -> str:

@@ -17,7 +17,7 @@ class Outcome:
     """The end of one attempt of the step at `slot`: exactly one of output, failure or interruption.
 
     `tool_version` and `schema_hash` are those of the code that ran. `budget_ms` is set for an
-    interruption: how long the step could have had at most.
+    interruption: the time from the step's start to the cut.
     """
 
     slot: str
@@ -60,9 +60,12 @@ def settling(place: _Place, slot: str, node: Node, *, alive: bool, output: bool 
 
 def settle(program: Program, state: State, outcome: Outcome) -> Iterator[ev.Event]:
     """The event for an outcome; none when its slot is not waiting any more, or the saga has ended."""
-    if outcome.slot not in state.tokens or state.ended is not None:
-        return
     name, iteration = node_of(outcome.slot)
+    if (
+        len(state.tokens.get(outcome.slot, ())) < max(program.joins.get(name, 1), 1)
+        or state.ended is not None
+    ):
+        return
     node = program.nodes[name]
     place: dict[str, Any] = {
         "node": name,

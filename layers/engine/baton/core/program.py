@@ -6,10 +6,8 @@ tokens in flight and not the nodes of the graph.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from baton.core.expressions import Template, compile_template
-from baton.core.graph import Graph, Node, decode_graph
+from baton.core.graph import Graph, Node
 from baton.core.state import node_of
 
 
@@ -58,13 +56,3 @@ class Program:
     def is_needed(self, node: str, ahead: int) -> bool:
         """Whether the output of `node` can still be read."""
         return node in self._for_output or bool(self._readers[node] & ahead)
-
-
-@lru_cache(maxsize=256)
-def _program(data: bytes) -> Program:
-    return Program(decode_graph(data))
-
-
-def load_program(data: bytes) -> Program:
-    """The program of an encoded graph, built once per process."""
-    return _program(data)

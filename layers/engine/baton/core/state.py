@@ -63,8 +63,9 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     `tokens` maps a slot to what has arrived there: sender to alive. `lineage` lists the closed segments
     of earlier branches; the open one is (`branch`, `branch_first`..`version`). `tries` counts revivals
-    without any progress; `careful` is the epoch of the last revival; `interruptions` counts those of each
-    slot that is not settled yet.
+    in a row without any progress; `careful` is the epoch of the last revival; `interruptions` counts
+    those of each slot since the last progress. `keys` remembers signals and forks by their keys; `left` are
+    children that a fork left behind and nobody has cancelled yet.
     """
 
     version: int = 0
@@ -78,6 +79,7 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     saga: str = ""
     parent: str = ""
     parent_slot: str = ""
+    depth: int = 0
     input: Value = Value()
     traceparent: str = ""
     started_at: int = 0
@@ -89,7 +91,8 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     waits: dict[str, Wait] = {}
     children: dict[str, Child] = {}
     signals: tuple[Signal, ...] = ()
-    keys: tuple[str, ...] = ()
+    keys: dict[str, str] = {}
+    left: tuple[Child, ...] = ()
     cancel: CancelRequested | None = None
     failure: Failure | None = None
     parked: Parked | None = None

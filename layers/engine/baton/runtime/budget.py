@@ -30,7 +30,3 @@ class Budget:
     def fits(self, now: int, expected: float) -> bool:
         """Whether a step of `expected` ms would be done before the reserve."""
         return now + expected <= self.deadline - self.reserve
-
-    def is_fresh(self, now: int) -> bool:
-        """Whether waiting for another invocation would hardly give more time than there is now."""
-        return now - self.started <= (self.deadline - self.started) // 4

@@ -15,7 +15,7 @@ from baton.ports import Blobs, Clock, Definition, Definitions
 from baton.runtime.patience import Patience
 
 MAX_DOCUMENT = 1_048_576
-PROGRAMS_KEPT = 256
+PROGRAMS_KEPT = 64
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Catalog:
     async def find(self, tenant: str, reference: str) -> Definition:
         """The definition of `name` (newest) or `name@version`. Raises `NotFound` with the nearest name."""
         name, found, version = reference.partition("@")
-        number = int(version) if version.isdigit() else None
+        number = int(version) if version.isascii() and version.isdigit() and len(version) < 10 else None
         if not found or number is not None:
             definition = await self._io(self._definitions.get, tenant, name, number)
             if definition is not None:
@@ -100,7 +100,9 @@ class Catalog:
         """The program of a graph. Raises `CorruptLog` when its blob is gone."""
         key = (tenant, graph_hash)
         program = self._programs.get(key)
-        if program is None:
+        if program is not None:
+            self._programs.move_to_end(key)
+        else:
             data = await self._io(self._blobs.get, tenant, f"cas://sha256/{graph_hash}")
             program = self._programs[key] = Program(decode_graph(data))
             if len(self._programs) > PROGRAMS_KEPT:

@@ -5,17 +5,19 @@ The fast path, where the relay tells the parent of a child's end, is relay.py's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
 from baton.core.events import CancelRequested, ChildReported, Failure, Value
 from baton.core.state import Child, State
-from baton.errors import UserError
-from baton.ports import Blobs, Clock, Log, SagaRef, Wake
+from baton.errors import TooLarge, UserError
+from baton.ports import Blobs, Clock, Head, Log, SagaRef, Wake
 from baton.runtime.catalog import Catalog
 from baton.runtime.history import History
+from baton.runtime.limits import Limits
 from baton.runtime.patience import Patience
 from baton.runtime.start import Beginning, Starter, body_hash
 
@@ -31,6 +33,7 @@ class Children:
         starter: Starter,
         call: Patience,
         clock: Clock,
+        limits: Limits,
         invocation: str,
     ) -> None:
         self._log = log
@@ -39,18 +42,30 @@ class Children:
         self._starter = starter
         self._call = call
         self._clock = clock
+        self._limits = limits
         self._invocation = invocation
 
     async def tend(
-        self, parent: SagaRef, state: State, children: Sequence[tuple[str, Child]]
-    ) -> list[ChildReported]:
-        """Make sure each child exists; the ends of those that have ended."""
-        reports = []
-        for slot, child in children:
-            report = await self._tend_one(parent, state, slot, child)
-            if report is not None:
-                reports.append(report)
-        return reports
+        self,
+        parent: SagaRef,
+        state: State,
+        children: Sequence[tuple[str, Child]],
+        has_time: Callable[[], bool],
+    ) -> tuple[list[str], list[ChildReported]]:
+        """Make sure each child exists: the slots that were looked at, and the ends of those that have ended."""
+        tended: list[str] = []
+        reports: list[ChildReported] = []
+        width = self._limits.children_at_once
+        for start in range(0, len(children), width):
+            if not has_time():
+                break
+            window = children[start : start + width]
+            found = await asyncio.gather(
+                *(self._tend_one(parent, state, slot, child) for slot, child in window)
+            )
+            tended += [slot for slot, _ in window]
+            reports += [report for report in found if report is not None]
+        return tended, reports
 
     async def _tend_one(self, parent: SagaRef, state: State, slot: str, child: Child) -> ChildReported | None:
         ref = SagaRef(parent.tenant, child.saga)
@@ -67,6 +82,8 @@ class Children:
         return report_of(history.state, slot)
 
     async def _start(self, parent: SagaRef, ref: SagaRef, state: State, slot: str, child: Child) -> None:
+        if state.depth >= self._limits.depth:
+            raise TooLarge(f"sagas start sagas at most {self._limits.depth} levels deep")
         definition = await self._catalog.find(parent.tenant, child.workflow)
         given: Any = child.input.v
         if child.input.ref:
@@ -83,27 +100,51 @@ class Children:
                 body_hash=body_hash([child.workflow, given]),
                 parent=str(parent),
                 slot=slot,
+                depth=state.depth + 1,
             )
         )
 
-    async def cancel(self, parent: SagaRef, children: Sequence[Child]) -> None:
-        """Ask open children to stop; one that is not there or has ended needs nothing."""
-        for child in children:
+    async def cancel(self, parent: SagaRef, state: State, children: Sequence[tuple[str, Child]]) -> None:
+        """Ask open children to stop.
+
+        One that does not exist yet is started first: a frozen invocation may still be about to start it,
+        and then finds it there and cancelled.
+        """
+        for slot, child in children:
             ref = SagaRef(parent.tenant, child.saga)
             head = await self._call(self._log.read_head, ref)
             if head is None:
-                continue
-            history = History(self._log, self._call, ref)
-            await history.load(head)
-            if history.state.version == 0:
-                await self._starter.put_entry_one(head)
+                try:
+                    await self._start(parent, ref, state, slot, child)
+                except UserError:
+                    continue  # it can never start
+                head = await self._call(self._log.read_head, ref)
+            if head is not None:
+                await self._cancel(parent, ref, head)
+
+    async def _cancel(self, parent: SagaRef, ref: SagaRef, head: Head) -> None:
+        history = History(self._log, self._call, ref)
+        await history.load(head)
+        if history.state.version == 0:
+            await self._starter.put_entry_one(head)
+            await history.catch_up()
+        while history.state.ended is None and history.state.cancel is None:
+            now = self._clock.now()
+            request = CancelRequested(reason="its parent ended", by=str(parent), at=now, grace_ms=0)
+            entry = history.next_entry((request,), at=now, invocation=self._invocation)
+            if not await history.append(entry, Wake(v=entry.version)):
                 await history.catch_up()
-            while history.state.ended is None and history.state.cancel is None:
-                now = self._clock.now()
-                request = CancelRequested(reason="its parent ended", by=str(parent), at=now, grace_ms=0)
-                entry = history.next_entry((request,), at=now, invocation=self._invocation)
-                if not await history.append(entry, Wake(v=entry.version)):
-                    await history.catch_up()
+
+
+def cut(reports: Sequence[ChildReported], room: int) -> list[ChildReported]:
+    """As many reports as one entry has room for; at least one."""
+    part: list[ChildReported] = []
+    for report in reports:
+        room -= len(msgspec.json.encode(report))
+        if part and room < 0:
+            break
+        part.append(report)
+    return part
 
 
 def report_of(child: State, slot: str) -> ChildReported | None:

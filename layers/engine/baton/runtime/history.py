@@ -5,6 +5,7 @@ Reads a snapshot and the tail behind it, never more, so a resume costs the same 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 import msgspec
@@ -12,10 +13,12 @@ import msgspec
 from baton.core.events import Entry, Event, Forked, SagaEnded, decode_entry, encode_entry
 from baton.core.fold import fold, fork_to
 from baton.core.state import State, decode_state, encode_state
-from baton.errors import CorruptLog
+from baton.errors import CorruptLog, EngineFault
 from baton.ports import Head, Log, Record, SagaRef, Wake
 from baton.runtime.limits import Limits
 from baton.runtime.patience import Patience
+
+logger = logging.getLogger("baton.history")
 
 
 class History:
@@ -31,6 +34,8 @@ class History:
         self.state = State()
         self.snapshot = 0
         self.tail_bytes = 0
+        self._past: dict[int, State] = {}
+        self._keeps_past = False
 
     async def load(self, head: Head) -> Sequence[Entry]:
         """Fold everything there is. Returns the entries that were read (not those before a snapshot)."""
@@ -83,14 +88,21 @@ class History:
         )
 
     async def save_snapshot(self, limits: Limits) -> None:
-        """Write a snapshot if the tail has outgrown it, so that all of them cost no more than the log."""
+        """Write a snapshot if the tail has outgrown it, so that all of them cost no more than the log.
+
+        A snapshot only saves reading: one that cannot be written must not stand in anybody's way.
+        """
         if self.tail_bytes < limits.snapshot_tail or self.state.ended is not None:
             return
         data = encode_state(self.state)
         if len(data) > self.tail_bytes:
             return
         record = Record(self.state.branch, self.state.version, data)
-        await self._call(self._log.put_snapshot, self.ref, record)
+        try:
+            await self._call(self._log.put_snapshot, self.ref, record)
+        except (EngineFault, ValueError):
+            logger.warning("no snapshot", exc_info=True, extra={"saga": str(self.ref), "bytes": len(data)})
+            return
         self.snapshot = self.state.version
         self.tail_bytes = 0
 
@@ -99,7 +111,10 @@ class History:
 
         Versions are never used twice, so reading from the start in their order passes through it.
         """
+        if version in self._past:
+            return self._past[version]
         past = History(self._log, self._call, self.ref)
+        past._past, past._keeps_past = self._past, True  # what one of them works out, all of them know
         while past.state.version < version:
             branch = past.state.branch
             records = await self._call(
@@ -114,13 +129,13 @@ class History:
         return past.state
 
     async def _from_snapshot(self, branch: int, at_most: int) -> None:
-        record = await self._call(self._log.read_snapshot, self.ref, branch, at_most)
-        if record is None:
-            return
         try:
+            record = await self._call(self._log.read_snapshot, self.ref, branch, at_most)
+            if record is None:
+                return
             self.state = decode_state(record.data)
-        except msgspec.DecodeError:
-            return  # written by another version; the log has it all
+        except (msgspec.DecodeError, CorruptLog):
+            return  # damaged, or written by another version; the log has it all
         self.snapshot = record.version
 
     async def _fold(self, record: Record) -> Entry:
@@ -135,6 +150,8 @@ class History:
             self.state = fork_to(self.state, await self.state_at(fork.cut), entry, fork)
         else:
             self.state = fold(self.state, entry)
+        if self._keeps_past:
+            self._past[self.state.version] = self.state
 
 
 def is_own(there: Entry, mine: Entry) -> bool:

@@ -5,9 +5,11 @@ What is done while the lease is held is the runner's.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from baton.core.state import State, group_of, status_of
+from baton.errors import EngineFault
 from baton.ports import Clock, Head, Log, Message, Release, SagaRef, Wake
 from baton.runtime.history import History
 from baton.runtime.limits import Limits
@@ -16,22 +18,21 @@ from baton.runtime.patience import Patience
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A lease that was taken. `before` is the head as it was until then; `armed` as it was read last."""
+    """A lease that was taken. `before` is the head as it was until then; `armed` as it was read last.
+
+    `dead` is the head with the lease of an invocation that ended without giving it back, if there was one.
+    """
 
     ref: SagaRef
     owner: str
     until: int
     before: Head
     armed: int
+    dead: Head | None
 
     @property
     def epoch(self) -> int:
         return self.before.epoch + 1
-
-    @property
-    def died(self) -> bool:
-        """Whether the previous holder's invocation ended without giving the lease back."""
-        return bool(self.before.owner) and self.before.owner != self.owner
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,24 +79,32 @@ class Leases:
                 if await self._call(self._log.nudge, ref, head.owner, head.epoch, message.v):
                     return NUDGED
                 continue
-            if not head.owner and message.v <= head.folded and (head.due_at is None or head.due_at > now):
+            # A yield is due at its writer's `now`; clocks differ by less than the grace of a lease.
+            soon = now + self._limits.lease_grace
+            if not head.owner and message.v <= head.folded and (head.due_at is None or head.due_at > soon):
                 return NOTHING_NEW
             if head.owner and head.owner != owner and not alone:
                 return EXPIRED
             before = await self._call(self._log.take, ref, owner, until, now)
             if before is not None:
-                return Lease(ref, owner, until, before, before.armed)
+                # A take that is repeated because its answer was lost finds itself; the head tells then.
+                last = head if before.owner == owner else before
+                dead = last if last.owner not in ("", owner) else None
+                return Lease(ref, owner, until, before, before.armed, dead)
 
-    async def release(self, lease: Lease, history: History, *, again: bool, due: int | None = None) -> bool:
+    async def release(
+        self, lease: Lease, history: History, joins: Mapping[str, int], *, again: bool, due: int | None = None
+    ) -> bool:
         """Give it back. `again`: the saga has more to do at once, so a wake goes with it. False if refused."""
         await history.save_snapshot(self._limits)
-        plan = self.plan(lease, history, again=again, due=due)
+        plan = self._plan(lease, history, joins, again=again, due=due)
         return await self._call(self._log.release, lease.ref, lease.owner, lease.epoch, plan)
 
-    def plan(self, lease: Lease, history: History, *, again: bool, due: int | None) -> Release:
-        """What the head will say once the lease is free."""
+    def _plan(
+        self, lease: Lease, history: History, joins: Mapping[str, int], *, again: bool, due: int | None
+    ) -> Release:
         state, now = history.state, self._clock.now()
-        status = status_of(state)
+        status = status_of(state, joins)
         group = group_of(status)
         next_due, wake = self._next(state, now, again, due)
         armed = lease.armed
@@ -114,20 +123,35 @@ class Leases:
             clear_start=state.version > 0,
         )
 
-    def untouched(self, lease: Lease) -> Release:
-        """A release that leaves everything as it was before, for a log that this version cannot read."""
-        head = lease.before
-        return Release(
-            folded=head.folded,
-            status=head.status,
-            group=head.group,
-            group_at=None,
-            branch=head.branch,
-            snapshot=head.snapshot,
-            due_at=self._clock.now() + self._limits.sweep_longest // 24,
-            armed=lease.armed,
-            clear_start=False,
-        )
+    async def give_up(self, lease: Lease, pause: int) -> None:
+        """Free the lease and leave all else as it was, to be tried again in `pause` ms; best effort.
+
+        A death would be counted against the saga's steps, and what failed here was the engine.
+        """
+        try:
+            await self._give_up(lease, pause)
+        except EngineFault:
+            return  # the lease runs out by itself
+
+    async def _give_up(self, lease: Lease, pause: int) -> None:
+        for _ in range(3):
+            head = await self._call(self._log.read_head, lease.ref)
+            if head is None or head.owner != lease.owner or head.epoch != lease.epoch:
+                return
+            due = self._clock.now() + pause
+            plan = Release(
+                folded=max(head.folded, head.nudge),  # being due covers what the nudge told of
+                status=head.status,
+                group=head.group,
+                group_at=None,
+                branch=head.branch,
+                snapshot=head.snapshot,
+                due_at=min(due, head.armed) if head.armed > self._clock.now() else due,
+                armed=head.armed,
+                clear_start=False,
+            )
+            if await self._call(self._log.release, lease.ref, lease.owner, lease.epoch, plan):
+                return
 
     def _next(self, state: State, now: int, again: bool, due: int | None) -> tuple[int | None, Wake | None]:
         if again:

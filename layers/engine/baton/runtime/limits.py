@@ -13,9 +13,12 @@ class Limits:
     yield_reserve: what is held back for the hand-over; two thirds of it before steps are cut off.
     step_estimate: how long a step is expected to take that was never seen.
     step_timeout: of a step whose tool names none. news_every: how often a waiting holder looks for news.
-    inline: a value above this goes to a blob. entry: outcomes above this share no entry.
+    inline: a value above this goes to a blob. entry: what the events of one entry may have together.
     answer: what is left of an invocation, at least, when the engine gives up on a store and says so.
     snapshot_tail: no snapshot before the tail to read has this size.
+    fault_pause: before a saga is tried again that a fault of the engine kept from going on.
+    concurrent_steps: of one saga in one invocation. children_at_once: port calls for children side by side.
+    depth: of sagas that start sagas. signals_kept: that nobody has waited for yet.
     """
 
     lease_grace: int = 1_000
@@ -33,5 +36,10 @@ class Limits:
     entry: int = 196_608
     snapshot_tail: int = 8_192
     answer: int = 200
+    fault_pause: int = 60_000
+    concurrent_steps: int = 100
+    children_at_once: int = 8
+    depth: int = 8
+    signals_kept: int = 100
     pause_first: int = 20
     pause_longest: int = 2_000

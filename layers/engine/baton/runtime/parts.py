@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from baton.core.events import ChildOpened, Event, Failure, SagaEnded
+from baton.core.events import ChildOpened, Event, Failure, SagaEnded, StepFailed
 from baton.core.toolspec import ToolSpec
 from baton.ports import Blobs, Clock, Entropy, Log, Offload, Performer
 from baton.runtime.catalog import Catalog
@@ -54,7 +54,14 @@ class Parts:
         )
         self.starter = Starter(engine.log, engine.blobs, engine.clock, engine.limits, self.call)
         self.children = Children(
-            engine.log, engine.blobs, self.catalog, self.starter, self.call, engine.clock, invocation.id
+            engine.log,
+            engine.blobs,
+            self.catalog,
+            self.starter,
+            self.call,
+            engine.clock,
+            engine.limits,
+            invocation.id,
         )
 
     async def slim(self, tenant: str, event: Event) -> Event:
@@ -67,8 +74,25 @@ class Parts:
             return replace(event, output=value)
         if isinstance(event, ChildOpened):
             value = await self.steps.value(tenant, event.input.v)
-            return event if value is None else replace(event, input=value)
+            if value is None:
+                return self._too_large(event)
+            return replace(event, input=value)
         return event
+
+    def _too_large(self, event: ChildOpened) -> StepFailed:
+        now = self.clock.now()
+        text = f"the input of `{event.workflow}` is larger than {self.limits.result} bytes"
+        return StepFailed(
+            node=event.node,
+            iteration=event.iteration,
+            attempt=1,
+            failure=Failure("input_too_large", text, event.node),
+            started_at=now,
+            ended_at=now,
+            tool="",
+            tool_version="",
+            schema_hash="",
+        )
 
     def traceparent(self, started_with: str) -> str:
         """W3C trace context: the saga's trace, with this invocation as the span."""

@@ -52,7 +52,9 @@ class Threads:
         self._pool = ThreadPoolExecutor(size, thread_name_prefix="baton-io")
 
     async def __call__(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, partial(function, *args, **kwargs))
+        return await asyncio.get_running_loop().run_in_executor(
+            self._pool, partial(function, *args, **kwargs)
+        )
 
 
 async def inline(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:

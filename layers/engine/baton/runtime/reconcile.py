@@ -45,11 +45,11 @@ class Reconciler:
         now = self._clock.now()
         due = self._log.due(shard, now + self._period, limit)
         overdue = [Message(str(ref)) for ref, at in due if at <= now]
-        for start in range(0, len(overdue), PER_INVOCATION):
-            self._invoker.invoke(overdue[start : start + PER_INVOCATION])
         soon = [(Message(str(ref)), -((now - at) // 1_000)) for ref, at in due if at > now]
         if soon:
             self._queue.send(soon)
+        for start in range(0, len(overdue), PER_INVOCATION):
+            self._invoker.invoke(overdue[start : start + PER_INVOCATION])
         sweep = Sweep(woken=len(overdue), timed=len(soon), more=len(due) >= limit)
         logger.info(
             "swept", extra={"shard": shard, "woken": sweep.woken, "timed": sweep.timed, "more": sweep.more}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from baton.core.events import ChildReported
 from baton.errors import CorruptLog, EngineFault, UnknownEntry
 from baton.ports import Message, Queue, SagaRef, Wake
-from baton.runtime.children import report_of
+from baton.runtime.children import cut, report_of
 from baton.runtime.history import History
 from baton.runtime.limits import Limits
 from baton.runtime.parts import Engine
@@ -94,10 +94,10 @@ class Relay:
             news = [report for report in reports if _is_news(history, report)]
             if not news:
                 return
-            entry = history.next_entry(news, at=clock.now(), invocation=request)
-            if await history.append(entry, Wake(v=entry.version)):
-                return
-            await history.catch_up()
+            part = cut(news, self._engine.limits.entry)
+            entry = history.next_entry(part, at=clock.now(), invocation=request)
+            if not await history.append(entry, Wake(v=entry.version)):
+                await history.catch_up()
 
     async def _report(self, item: StreamItem, call: Patience) -> ChildReported | None:
         head = await call(self._engine.log.read_head, item.ref)

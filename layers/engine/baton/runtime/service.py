@@ -7,18 +7,20 @@ wake, so that the table's stream sets the saga going.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 
 from baton.core.events import CancelRequested, Event, Forked, Resumed, SignalReceived, Value, decode_entry
+from baton.core.fold import FORK_KEY, fingerprint, signal_key
 from baton.core.program import Program
 from baton.core.state import State, status_of
 from baton.core.toolspec import nearest
 from baton.core.views import entry_view, saga_view
-from baton.errors import NotAllowedNow, NotFound, StoreUnavailable, TooLarge, UserError
+from baton.errors import KeyReused, NotAllowedNow, NotFound, TooLarge, UserError
 from baton.ports import Head, SagaRef, Wake
 from baton.runtime.catalog import Registered
 from baton.runtime.history import History
@@ -27,6 +29,7 @@ from baton.runtime.parts import Engine, Parts
 from baton.runtime.start import Beginning, body_hash
 
 MAX_PAGE = 1_000
+_ID = re.compile(r"[A-Za-z0-9._-]{1,400}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +53,8 @@ class Service:
     """The use cases of the API, for one caller until one deadline (epoch ms)."""
 
     def __init__(self, engine: Engine, caller: Caller, deadline: int) -> None:
+        # Unique even where a request id is repeated: entries are recognised as one's own by it.
+        caller = replace(caller, request=f"{caller.request}.{engine.entropy.token(24)}")
         self._engine = engine
         self._caller = caller
         now = engine.clock.now()
@@ -65,16 +70,23 @@ class Service:
     async def start(self, workflow: str, given: Any, key: str) -> tuple[dict[str, Any], bool]:
         """Start a saga; (its view, whether it is new). The same key and body give the same saga."""
         caller = self._caller
+        ref = SagaRef(caller.tenant, self._new_id(key))
+        hashed = body_hash([workflow, given])
+        head = await self._parts.call(self._engine.log.read_head, ref) if key else None
+        if head is not None and head.start_hash == hashed:
+            # Whatever became of the workflow's name and schema since, this saga has been started.
+            state = (await self._open(ref.id)).history.state
+            return self._accepted(state) | {"workflow": state.workflow}, False
         definition = await self._parts.catalog.find(caller.tenant, workflow)
         beginning = Beginning(
-            ref=SagaRef(caller.tenant, self._new_id(key)),
+            ref=ref,
             definition=definition,
             graph=await self._parts.catalog.graph(caller.tenant, definition.graph),
             given=given,
             user=caller.user,
             invocation=caller.request,
             traceparent=caller.traceparent or self._new_trace(),
-            body_hash=body_hash([workflow, given]),
+            body_hash=hashed,
         )
         is_new = await self._parts.starter.start(beginning)
         view = {"id": beginning.ref.id, "status": "pending", "workflow": definition.name, "version": 1}
@@ -151,10 +163,16 @@ class Service:
         if value is None:
             raise TooLarge(f"a payload has at most {self._engine.limits.result} bytes")
         unique = key or self._engine.entropy.token(96)
+        remembered = signal_key(name, unique)
 
         def make(state: State, now: int) -> Event | None:
-            if unique in state.keys:
+            known = state.keys.get(remembered)
+            if known is not None:
+                if known != fingerprint(value):
+                    raise KeyReused(f"signal `{name}` came with another payload under this key")
                 return None
+            if len(state.signals) >= self._engine.limits.signals_kept:
+                raise NotAllowedNow(f"{len(state.signals)} signals wait to be taken; no more are kept")
             return SignalReceived(name=name, key=unique, payload=value, by=self._caller.user, at=now)
 
         return await self._append(opened, make)
@@ -169,22 +187,30 @@ class Service:
 
         return await self._append(await self._open(saga), make)
 
-    async def fork(self, saga: str, cut: int, reason: str) -> dict[str, Any]:
+    async def fork(self, saga: str, cut: int, reason: str, key: str = "") -> dict[str, Any]:
         """Go on, in a new branch, from the state at version `cut`; also for a saga that has ended.
 
-        The head is armed first: an ended saga is in no index, and the wake of the entry may be lost.
+        The head is armed first: an ended saga is in no index, and the wake of the entry may be lost. A
+        repeated key makes no second fork.
         """
         opened = await self._open(saga)
         history = opened.history
-        if not 1 <= cut <= history.state.version:
+        remembered = FORK_KEY + key
+        if not 1 <= cut <= history.state.version and remembered not in history.state.keys:
             raise UserError(f"version {cut} is not in the log; its last is {history.state.version}")
-        armed = await self._arm(opened.head)
+        if (await history.state_at(cut)).ended is not None:
+            raise UserError(f"version {cut} is the end of its branch; the last to go on from is {cut - 1}")
+        armed = 0
         while True:
-            now = self._engine.clock.now()
+            state, now = history.state, self._engine.clock.now()
+            if key and remembered in state.keys:
+                if state.keys[remembered] != str(cut):
+                    raise KeyReused(f"this key forked at version {state.keys[remembered]}")
+                return self._accepted(state)
             if now >= armed:
                 armed = await self._arm(opened.head)
             fork = Forked(
-                cut=cut, branch=history.state.branch + 1, by=self._caller.user, at=now, reason=reason
+                cut=cut, branch=state.branch + 1, by=self._caller.user, at=now, reason=reason, key=key
             )
             entry = history.next_entry((fork,), at=now, invocation=self._caller.request)
             if await history.append(entry, Wake(v=entry.version)):
@@ -219,6 +245,8 @@ class Service:
         return {"id": state.saga, "status": status_of(state), "version": state.version}
 
     async def _open(self, saga: str) -> _Open:
+        if not _ID.fullmatch(saga):
+            raise NotFound(f"there is no saga `{saga[:80]}`")
         ref = SagaRef(self._caller.tenant, saga)
         head = await self._parts.call(self._engine.log.read_head, ref)
         if head is None:
@@ -235,6 +263,3 @@ class Service:
         """Answers whether the table does. Raises `StoreUnavailable` otherwise."""
         await self._parts.call(self._engine.log.read_head, SagaRef("-", "-"))
         return {"status": "ok"}
-
-
-__all__ = ["Caller", "Service", "StoreUnavailable"]

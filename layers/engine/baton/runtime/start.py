@@ -31,6 +31,7 @@ class Beginning:
     body_hash: str
     parent: str = ""
     slot: str = ""
+    depth: int = 0
 
 
 def body_hash(body: Any) -> str:
@@ -86,6 +87,7 @@ class Starter:
             emits=tuple(Token("", node.name) for node in graph.nodes if not node.before),
             parent=beginning.parent,
             slot=beginning.slot,
+            depth=beginning.depth,
         )
         entry = Entry(
             version=1,

@@ -68,12 +68,25 @@ class Worker:
             ids.setdefault(message.saga, []).append(delivery.id)
         runner = Runner(parts)
         alone = len(wakes) == 1
-        results = await asyncio.gather(
-            *(self._run(parts, runner, wake, alone=alone) for wake in wakes.values())
-        )
-        for saga, ok in zip(wakes, results, strict=True):
-            failed += [] if ok else ids[saga]
+        tasks = {
+            saga: asyncio.create_task(self._run(parts, runner, wake, alone=alone))
+            for saga, wake in wakes.items()
+        }
+        if tasks:
+            await self._until_the_end(list(tasks.values()), invocation)
+        for saga, task in tasks.items():
+            failed += ids[saga] if task.cancelled() or not task.done() or not task.result() else []
         return failed
+
+    async def _until_the_end(self, tasks: list[asyncio.Task[bool]], invocation: Invocation) -> None:
+        """Wait for all, but not into the deadline: one store call that hangs must not cost the others."""
+        limits, clock = self._engine.limits, self._engine.clock
+        left = invocation.deadline - limits.answer // 2 - clock.now()
+        _, late = await asyncio.wait(tasks, timeout=max(left, 0) / 1_000)
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.wait(late, timeout=limits.answer / 4_000)
 
     async def _run(self, parts: Parts, runner: Runner, message: Message, *, alone: bool) -> bool:
         """One saga; False when its message must come again. Never raises, so that others are unharmed."""

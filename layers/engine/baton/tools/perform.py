@@ -7,10 +7,11 @@ return in time is abandoned: its result is dropped.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import json
+import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from contextlib import suppress
 from typing import Any
 
 from pydantic import ValidationError
@@ -19,15 +20,12 @@ from baton.core.toolspec import nearest
 from baton.ports import StepContext, StepFailure
 from baton.tools.define import Registry, Tool
 
-MAX_THREADS = 64
-
 
 class ToolPerformer:
     """The `Performer` for the tools of a registry."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._threads: ThreadPoolExecutor | None = None
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
         """The tool's result as plain JSON types. Raises `StepFailure`; cancellation passes through."""
@@ -48,10 +46,38 @@ class ToolPerformer:
     async def _call(self, tool: Tool, call: Mapping[str, Any]) -> Any:
         if tool.is_async:
             return await tool.function(**call)
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="tool")
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, partial(_call_plain, tool.function, call))
+        return await _in_thread(tool.function, call)
+
+
+async def _in_thread(function: Callable[..., Any], call: Mapping[str, Any]) -> Any:
+    """The result of a plain function, from a thread of its own.
+
+    No pool: one that never returns would keep a place in it, and waiting for a place would count as the
+    step's own time. How many run at once is bounded by the runner.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Any] = loop.create_future()
+
+    def settle(value: Any, error: BaseException | None) -> None:
+        if done.done():
+            return  # nobody waits any more: abandoned
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(value)
+
+    def work() -> None:
+        value, failed = None, None
+        try:
+            value = _call_plain(function, call)
+        except BaseException as error:  # noqa: BLE001  # carried over to whoever awaits
+            failed = error
+        with suppress(RuntimeError):  # the loop may be closed by the time an abandoned one returns
+            loop.call_soon_threadsafe(settle, value, failed)
+
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(work,), name="tool", daemon=True).start()
+    return await done
 
 
 def _call_plain(function: Callable[..., Any], call: Mapping[str, Any]) -> Any:

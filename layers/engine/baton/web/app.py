@@ -15,7 +15,7 @@ from aws_lambda_powertools.event_handler.api_gateway import Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 
 from baton.core.toolspec import nearest
-from baton.errors import EngineFault, UserError
+from baton.errors import CorruptLog, EngineFault, UnknownEntry, UserError
 from baton.runtime.parts import Engine
 from baton.runtime.service import Caller, Service
 from baton.settings import ApiSettings
@@ -141,10 +141,10 @@ class Api:
         return _json(HTTPStatus.ACCEPTED, self._run(lambda service: service.resume(saga_id(saga))))
 
     def _fork(self, saga: str) -> Response[str]:
-        body = read_body(ForkBody, self._text())
+        body, key = read_body(ForkBody, self._text()), self._key()
         return _json(
             HTTPStatus.ACCEPTED,
-            self._run(lambda service: service.fork(saga_id(saga), body.version, body.reason)),
+            self._run(lambda service: service.fork(saga_id(saga), body.version, body.reason, key)),
         )
 
     def _no_route(self, error: NotFoundError) -> Response[str]:
@@ -187,6 +187,9 @@ def _json(status: HTTPStatus, body: Any, headers: dict[str, str | list[str]] | N
 
 def _engine_fault(error: EngineFault) -> Response[str]:
     logger.error("engine fault", extra={"fault": repr(error)})
+    if isinstance(error, UnknownEntry | CorruptLog):
+        detail = f"this saga's log cannot be read by the version that runs here: {error}"
+        return problems.of_status(HTTPStatus.INTERNAL_SERVER_ERROR, "unreadable-log", detail)
     return problems.of_status(
         HTTPStatus.SERVICE_UNAVAILABLE,
         "unavailable",

@@ -1,0 +1,232 @@
+"""Writes the parts of the pages that are derived from the code: `python -m docs.generate`, at the project's root.
+
+What belongs here: one function per part, and the markers between which it stands. What does not: prose (the
+pages themselves) and the search for transitions (transitions.py). tests/docs fails when a page is stale.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+import yaml
+
+from baton.adapters.dynamo_items import ATTRIBUTES
+from baton.adapters.rules import MAX_DELAY_S, MAX_ITEM_BYTES
+from baton.core import events as ev
+from baton.core.compile import compile_document
+from baton.core.decide import MAX_TRIES, advance
+from baton.core.definition import MAX_NODES
+from baton.core.durations import LONGEST_MS
+from baton.core.fold import fold
+from baton.core.outcomes import Outcome
+from baton.core.program import Program
+from baton.core.state import FINISHED, KEYS_REMEMBERED, WAITING, State, group_of
+from baton.core.toolspec import ToolSpec
+from baton.runtime.catalog import MAX_DOCUMENT
+from baton.runtime.limits import Limits
+from baton.runtime.service import MAX_PAGE
+from baton.tools.define import tool
+from baton.web.app import DEFAULT_PAGE
+from baton.web.requests import MAX_KEY
+from docs.transitions import find_transitions
+from tests.architecture.law import ALLOWED
+
+ROOT = Path(__file__).parents[1]
+PAGES = (ROOT / "README.md", ROOT / "docs/architecture.md")
+COMMAND = "python -m docs.generate"
+
+STATUSES = {
+    "pending": "started, and its first entry not written yet",
+    "running": "something is ready, runs, or is about to end",
+    "waiting": "every token waits: for a time, a signal or a child",
+    "parked": "a person has to decide; the reason says about what",
+    "completed": "no token is in flight; the output is the saga's result",
+    "failed": "a step failed and nothing runs any more",
+    "cancelled": "somebody asked for it and nothing runs any more",
+    "suspended": "waits for the answer to a question",
+    "paused": "held back by a person",
+    "reflecting": "a tool's schema changed under a running saga",
+    "rolled_back": "failed, and everything was undone",
+    "rollback_failed": "failed, and something could not be undone",
+}
+
+
+def _table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    cells = [list(header), *map(list, rows)]
+    lines = ["| " + " | ".join(row) + " |" for row in cells]
+    return "\n".join([lines[0], "|" + "---|" * len(cells[0]), *lines[1:]])
+
+
+def _prose(text: str | None) -> str:
+    return " ".join(inspect.cleandoc(text or "").split())
+
+
+# ---- the core's log ------------------------------------------------------------------------------------------
+
+
+def events() -> str:
+    """Every kind of event: its tag, its docstring, its fields."""
+    return _table(("kind", "what it says", "fields (`?`: may be absent)"), map(_event, get_args(ev.Event)))
+
+
+def _event(kind: type[msgspec.Struct]) -> tuple[str, str, str]:
+    fields = [
+        f"`{field.name}{'' if field.required else '?'}`"
+        for field in sorted(msgspec.structs.fields(kind), key=lambda field: not field.required)
+    ]
+    return f"`{kind.__struct_config__.tag}`", _prose(kind.__doc__), " ".join(fields)
+
+
+def statuses() -> str:
+    """Every status, and whether anything leads there yet."""
+    names = FINISHED | WAITING | {before for _, before in find_transitions()}
+    if names != STATUSES.keys():
+        raise LookupError(f"say in docs/generate.py what these mean: {sorted(names ^ STATUSES.keys())}")
+    reached = {status for after in find_transitions().values() for status in after} | {"pending"}
+    rows = [
+        (f"`{name}`", group_of(name), meaning if name in reached else f"*reserved:* {meaning}")
+        for name, meaning in STATUSES.items()
+    ]
+    return _table(("status", "group in the status index", "meaning"), rows)
+
+
+def transitions() -> str:
+    """Kinds of event against statuses: what an event makes of a status."""
+    found = find_transitions()
+    columns = [name for name in STATUSES if any(before == name for _, before in found)]
+    rows = []
+    for kind in (str(kind.__struct_config__.tag) for kind in get_args(ev.Event)):
+        after = [(name, found.get((kind, name), frozenset())) for name in columns]
+        rows.append([f"`{kind}`", *(_cell(name, becomes) for name, becomes in after)])
+    return _table(("event", *columns), rows)
+
+
+def _cell(before: str, after: frozenset[str]) -> str:
+    named = [name for name in STATUSES if name in after]
+    return ", ".join("stays" if name == before else f"**{name}**" for name in named)
+
+
+def entry() -> str:
+    """An entry as it is stored, made by the core itself."""
+    spec = ToolSpec(name="table.hold", version="1", effect="idempotent", parameters={}, result={})
+    document = "{name: evening, nodes: {hold: {tool: table.hold}, answer: {wait: {signal: ok, timeout: 2h}, after: hold}}}"
+    program = Program(compile_document(document, {spec.name: spec}))
+    at = 1_790_000_000_000
+    start = ev.SagaStarted(
+        workflow="evening", graph="", tenant="acme", user="ann", saga="s1", input=ev.Value(), at=at,
+        emits=tuple(ev.Token("", name) for name in program.entry),
+    )  # fmt: skip
+    state = fold(State(), ev.Entry(version=1, at=at, invocation="request-1", events=(start,)))
+    outcome = Outcome(
+        slot="hold", attempt=1, started_at=at + 180, ended_at=at + 610, tool_version=spec.version,
+        schema_hash=spec.schema_hash, output=ev.Value(v={"id": "h-17", "deposit_cents": 2000}),
+    )  # fmt: skip
+    stored = ev.Entry(
+        version=2, at=at + 612, epoch=1, invocation="8f4e2c60.5a91c3", cold=True,
+        traceparent="00-3b88375130e9b65ce33e48e0e5837d98-86e2732fd8db79e3-01",
+        events=advance(program, state, (outcome,), at + 612).events,
+    )  # fmt: skip
+    return f"```json\n{json.dumps(json.loads(ev.encode_entry(stored)), indent=2)}\n```"
+
+
+# ---- rooms, items, limits ------------------------------------------------------------------------------------
+
+
+def rooms() -> str:
+    """The import law, from the test that holds it."""
+    named = {name or "`baton` itself": needs for name, needs in ALLOWED.items()}
+    rows = [(name, ", ".join(sorted(needs)) or "nothing") for name, needs in named.items()]
+    return _table(("room", "may import, besides itself"), rows)
+
+
+def attributes() -> str:
+    """Every attribute of the table's items."""
+    return _table(("attribute", "holds"), ((f"`{name}`", meaning) for name, meaning in ATTRIBUTES.items()))
+
+
+class _Template(yaml.SafeLoader):
+    """Plain YAML; `!Ref` and its like are of no interest here."""
+
+
+_Template.add_multi_constructor("!", lambda loader, suffix, node: None)
+
+
+def _parameters() -> Mapping[str, Any]:
+    # A subclass of SafeLoader: it builds no objects.
+    text = (ROOT / "template.yaml").read_text("utf-8")
+    parameters: Mapping[str, Any] = yaml.load(text, _Template)["Parameters"]  # noqa: S506
+    return parameters
+
+
+def _time(ms: float) -> str:
+    for unit, size in (("days", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000)):
+        if ms >= size:
+            return f"{ms / size:g} {unit}"
+    return f"{ms:g} ms"
+
+
+def limits() -> str:
+    """What is limited, to what, and where that is changed."""
+    have, default = Limits(), inspect.signature(tool).parameters["timeout"].default
+    rows = [
+        ("attempt of a step", f"{default}", "`@tool(timeout=…)`, or `timeout` of the node"),
+        ("deaths or cut-offs of one step before its saga is parked", f"{MAX_TRIES}", "code"),
+        ("nodes of a workflow", f"{MAX_NODES:,}", "code"),
+        ("workflow document", f"{MAX_DOCUMENT:,} bytes", "code, and `MaxBodyBytes`"),
+        ("input, result or payload", f"{have.result:,} bytes", "code, and `MaxBodyBytes`"),
+        ("value kept in its entry; a larger one goes to S3", f"{have.inline:,} bytes", "code"),
+        ("item of the table", f"{MAX_ITEM_BYTES:,} bytes", "DynamoDB's own"),
+        ("duration in a document", f"1 ms to {_time(LONGEST_MS)}", "code"),
+        ("timer sent as a delayed message; a longer one is the reconciler's", _time(MAX_DELAY_S * 1_000), "SQS's own"),
+        ("sweep over a saga where nothing happens",
+         f"after {_time(have.sweep_shortest)}, doubling up to {_time(have.sweep_longest)}", "code"),
+        ("`Idempotency-Key`", f"{MAX_KEY} characters", "code"),
+        ("keys of signals that a saga remembers", f"{KEYS_REMEMBERED}", "code"),
+        ("entries of one page", f"{DEFAULT_PAGE}, at most {MAX_PAGE:,}", "`?limit=`"),
+    ]  # fmt: skip
+    for name, spec in _parameters().items():
+        if spec["Type"] == "Number":
+            rows.append((_prose(spec["Description"]).rstrip("."), _bounds(spec), f"parameter `{name}`"))
+    return _table(("what", "default", "changed in"), rows)
+
+
+def _bounds(spec: Mapping[str, Any]) -> str:
+    allowed = spec.get("AllowedValues") or [spec["MinValue"], spec["MaxValue"]]
+    return f"{spec['Default']:,} ({min(allowed):,} to {max(allowed):,})"
+
+
+# ---- pages ---------------------------------------------------------------------------------------------------
+
+PARTS: Mapping[str, Callable[[], str]] = {
+    part.__name__: part for part in (events, statuses, transitions, entry, rooms, attributes, limits)
+}
+
+
+def render(page: str) -> str:
+    """The page with every generated part made anew. Raises `ValueError` for a part whose end is missing."""
+    for name, make in PARTS.items():
+        begin, end = f"<!-- generated: {name} -->", f"<!-- end: {name} -->"
+        if begin in page:
+            before, _, rest = page.partition(begin)
+            _, found, after = rest.partition(end)
+            if not found:
+                raise ValueError(f"`{begin}` has no `{end}`")
+            page = f"{before}{begin}\n{make()}\n{end}{after}"
+    return page
+
+
+def main() -> None:
+    """Write every page whose generated parts have changed."""
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        if (fresh := render(text)) != text:
+            page.write_text(fresh, "utf-8")
+
+
+if __name__ == "__main__":
+    main()
