@@ -78,8 +78,15 @@ def measure() -> Sample:
     return sample
 
 
-_PEER = {"cpu": "AWS durable SDK grows from 1.3 to 6.1 ms", "entries": "AWS durable SDK re-reads 120,801 at 1,000"}
-_UNITS = {"cpu": ("CPU per step", "ms", 3), "entries": ("entries read per resume", "", 1), "bytes": ("bytes read per resume", "B", 0)}
+_PEER = {
+    "cpu": "AWS durable SDK grows from 1.3 to 6.1 ms",
+    "entries": "AWS durable SDK re-reads 120,801 at 1,000",
+}
+_UNITS = {
+    "cpu": ("CPU per step", "ms", 3),
+    "entries": ("entries read per resume", "", 1),
+    "bytes": ("bytes read per resume", "B", 0),
+}
 
 BENCH = Bench(
     "growth",
@@ -91,7 +98,9 @@ BENCH = Bench(
             for length in LENGTHS
         },
         **{
-            f"{what} ratio": Figure(f"{name}: 3,000 steps against 50", "×", 1.5, peer=_PEER.get(what, ""), digits=2)
+            f"{what} ratio": Figure(
+                f"{name}: 3,000 steps against 50", "×", 1.5, peer=_PEER.get(what, ""), digits=2
+            )
             for what, (name, _, _) in _UNITS.items()
         },
     },

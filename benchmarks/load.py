@@ -36,7 +36,12 @@ BENCH = Bench(
     "20 sagas × 50 steps, one process",
     {
         "memory": Figure(
-            "memory adapters", "steps/s", 6_000, at_most=False, peer="AWS fork in memory 3,191, Restate on disk 880", digits=0
+            "memory adapters",
+            "steps/s",
+            6_000,
+            at_most=False,
+            peer="AWS fork in memory 3,191, Restate on disk 880",
+            digits=0,
         ),
         "aws": Figure("embedded AWS", "steps/s", at_most=False, digits=0),
         "own": Figure("of that time, this process (the rest waits for the embedded AWS)", "%", digits=0),

@@ -34,7 +34,10 @@ BENCH = Bench(
     "engine CPU per step",
     {
         "memory": Figure(
-            "without AWS", "ms", 0.15, peer="AWS durable SDK 0.32-0.56, LangGraph SQLite 1.4, DBOS SQLite 1.9, Restate 2.1"
+            "without AWS",
+            "ms",
+            0.15,
+            peer="AWS durable SDK 0.32-0.56, LangGraph SQLite 1.4, DBOS SQLite 1.9, Restate 2.1",
         ),
         "boto3": Figure("with boto3 over loopback HTTP", "ms", 1.5, peer="AWS durable SDK 3.5"),
     },

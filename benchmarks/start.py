@@ -12,7 +12,17 @@ from benchmarks.figures import Bench, Figure, Sample
 
 ROOT = Path(__file__).parents[1]
 FUNCTIONS = ("worker", "api", "relay", "reconciler")
-LIBRARIES = ("boto3", "botocore", "pydantic", "msgspec", "aws_lambda_powertools", "httpx", "jsonschema_rs", "yaml", "asyncio")
+LIBRARIES = (
+    "boto3",
+    "botocore",
+    "pydantic",
+    "msgspec",
+    "aws_lambda_powertools",
+    "httpx",
+    "jsonschema_rs",
+    "yaml",
+    "asyncio",
+)
 ENVIRONMENT = {
     "BATON_TABLE": "t",
     "BATON_BUCKET": "b",

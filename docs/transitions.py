@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from msgspec.structs import replace
 
@@ -30,6 +31,7 @@ DOCUMENTS = (
     "{name: siblings, nodes: {a: {tool: work}, b: {tool: work}, c: {tool: work, after: [a, b]}}}",
     "{name: wait, nodes: {w: {wait: {signal: go, timeout: 1m}}, a: {tool: work, after: w}}}",
     "{name: child, nodes: {c: {workflow: other}}}",
+    "{name: late, nodes: {w: {wait: {signal: go}}, c: {workflow: other, after: w}}}",
     "{name: both, nodes: {a: {tool: work}, w: {wait: {for: 1m}}, c: {workflow: other}}}",
 )
 
@@ -46,6 +48,7 @@ Transitions = Mapping[tuple[str, str], frozenset[str]]
 """(kind of event, status before it) to the statuses after it."""
 
 
+@cache
 def find_transitions() -> Transitions:
     """All transitions of all lives of the small sagas. The same in every run."""
     found: dict[tuple[str, str], set[str]] = {}
@@ -109,6 +112,7 @@ def _shape(state: State) -> str:
         min(state.tries, MAX_TRIES),
         sorted((slot, min(count, MAX_TRIES)) for slot, count in state.interruptions.items()),
         bool(state.careful) and state.careful == state.epoch,
+        bool(state.left),
     )
     return repr(shape)
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from baton.core import events as ev
 from baton.core.compile import compile_document
-from baton.core.decide import Decision, advance
+from baton.core.decide import ROOM, Decision, advance
 from baton.core.fold import fold, fork_to
 from baton.core.graph import Graph, Node
 from baton.core.outcomes import Outcome
@@ -185,15 +185,22 @@ class Saga:
         running: Iterable[str] = (),
         blobs: Mapping[str, Any] | None = None,
         after_ms: int = 0,
+        room: int = ROOM,
     ) -> Decision:
-        """Let time pass, settle the outcomes, append what follows; what is to be done then."""
+        """Let time pass, settle the outcomes, append what follows; what is to be done then.
+
+        With less `room` in an entry it takes several.
+        """
         self.now += after_ms
-        step = advance(self.program, self.state, outcomes, self.now, list(running), blobs)
-        events = step.events + (step.decision.record if step.decision.cancel else ())
-        if events:
-            self.put(*events)
-        self.decision = step.decision
-        return step.decision
+        while True:
+            step = advance(self.program, self.state, outcomes, self.now, list(running), blobs, room)
+            events = step.events + (step.decision.record if step.decision.cancel else ())
+            if events:
+                self.put(*events)
+            if not step.more:
+                self.decision = step.decision
+                return step.decision
+            outcomes = outcomes[step.taken :]
 
     def signal(self, name: str, payload: Any = None, key: str = "") -> None:
         self.put(

@@ -128,6 +128,6 @@ def test_open_children_are_cancelled_before_the_end_is_recorded() -> None:
     reported(saga, slot="d")
     saga.cancel()
     decision = saga.go()
-    assert [one.saga for one in decision.cancel] == ["s1.0.c"]
+    assert [(slot, one.saga) for slot, one in decision.cancel] == [("c", "s1.0.c")]
     assert decision.record == (ev.SagaEnded(status="cancelled", failure=ev.Failure("cancelled", "enough")),)
     assert status_of(saga.state) == "cancelled"

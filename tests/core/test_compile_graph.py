@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from baton.core.compile import compile_document
 from baton.core.graph import Graph, Node, decode_graph, encode_graph, hash_of
+from baton.errors import UnknownEntry
 from tests.core.build import PROPERTY, TOOLS, child, program, task, tool_spec, wait
 from tests.core.reference import Shape, shapes
 
@@ -140,6 +141,21 @@ def test_another_schema_of_a_tool_changes_the_hash() -> None:
     one = compile_document(text, {"t": tool_spec("t", {"type": "string"})})
     other = compile_document(text, {"t": tool_spec("t", {"type": "integer"})})
     assert encode_graph(one) != encode_graph(other)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b'{"name":"w","nodes":[{"name":"a","kind":"dream"}]}', id="a kind of node"),
+        pytest.param(b'{"name":"w","nodes":[{"name":"a","kind":"task","mood":1}]}', id="a field of a node"),
+        pytest.param(b'{"name":"w","nodes":[],"mood":1}', id="a field"),
+        pytest.param(b'{"format":2,"name":"w","nodes":[]}', id="a format"),
+        pytest.param(b'{"name":"w"', id="bytes"),
+    ],
+)
+def test_a_graph_that_a_newer_version_compiled_is_refused_and_not_run_in_part(data: bytes) -> None:
+    with pytest.raises(UnknownEntry):
+        decode_graph(data)
 
 
 def test_the_hash_of_a_graph_is_that_of_its_bytes_and_has_not_changed() -> None:

@@ -147,6 +147,8 @@ MEANING: list[tuple[str, str, str, str, str]] = [
      "/nodes/a/with/table", '"id" is a required property', ""),
     ("a node that waits for itself", "name: w\nnodes: {a: {tool: t, after: a}}", "/nodes/a/after",
      "these nodes wait for each other and can never start: a", ""),
+    ("a workflow that starts itself", "name: w\nnodes: {a: {workflow: w@3}}", "/nodes/a/workflow",
+     "a workflow that always starts itself never ends", ""),
     ("a circle, and what stands behind it",
      "name: w\nnodes: {z: {tool: t}, b: {tool: t, after: [c, z]}, c: {tool: t, after: b}, d: {tool: t, after: c}}",
      "/nodes/b/after", "these nodes wait for each other and can never start: b, c, d", ""),

@@ -6,12 +6,13 @@ order, test_random_graphs.py compares with a second interpreter.
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from baton.core import events as ev
 from baton.core.decide import Decision, RunStep, advance, decide
 from baton.core.state import State, status_of
-from tests.core.build import T0, Saga, chain, done, failed, program, ready, slots, task
+from tests.core.build import T0, Saga, chain, done, failed, program, ready, slots, task, wait
 
 DIAMOND = program(task("a"), task("b", "a"), task("c", "a"), task("d", "b", "c"))
 
@@ -152,6 +153,68 @@ def test_an_outcome_after_the_end_is_dropped() -> None:
     assert saga.state.ended is not None
     step = advance(saga.program, saga.state, [done("b")], T0)
     assert (step.events, step.decision) == ((), Decision())
+
+
+def test_an_outcome_for_a_join_that_still_misses_an_edge_is_dropped() -> None:
+    """A fork may have taken the saga back to where only one side was done."""
+    saga = Saga(DIAMOND)
+    saga.go(done("a"))
+    saga.go(done("b"), running=["c"])
+    step = advance(saga.program, saga.state, [done("d"), done("nowhere")], T0, ["c"])
+    assert step.events == ()
+
+
+# ---- room in an entry ---------------------------------------------------------------------------------------------
+
+TEN = program(*(task(f"n{i}") for i in range(10)))
+
+
+def size(*events: ev.Event) -> int:
+    return sum(len(msgspec.json.encode(event)) for event in events)
+
+
+def test_outcomes_for_which_there_is_no_room_are_left_for_the_next_entry() -> None:
+    saga = Saga(TEN)
+    outcomes = [done(f"n{i}", "x" * 1_000) for i in range(10)]
+    step = advance(TEN, saga.state, outcomes, T0, room=3_700)
+    assert (step.taken, step.more, len(step.events)) == (3, True, 3)
+    assert size(*step.events) <= 3_700
+    assert step.decision.run == (), "what is not taken counts as running"
+    state = saga.put(*step.events)
+    rest = advance(TEN, state, outcomes[step.taken :], T0)
+    assert (rest.taken, rest.more, len(rest.events)) == (7, False, 8)
+
+
+def test_one_outcome_is_always_taken_however_large_it_is() -> None:
+    step = advance(TEN, Saga(TEN).state, [done("n0", "x" * 9_000), done("n1")], T0, room=10)
+    assert (step.taken, step.more) == (1, True)
+
+
+def test_what_will_be_a_blob_counts_as_its_reference() -> None:
+    outcomes = [done(f"n{i}", "x" * 100_000) for i in range(10)]
+    assert advance(TEN, Saga(TEN).state, outcomes, T0, room=20_000).taken == 10
+
+
+def test_an_outcome_that_is_dropped_takes_no_room() -> None:
+    saga = Saga(TEN)
+    saga.go(done("n0"), running=[f"n{i}" for i in range(1, 10)])
+    step = advance(TEN, saga.state, [done("n0", "x" * 9_000), done("n1")], T0, room=10)
+    assert (step.taken, len(step.events)) == (2, 1)
+
+
+def test_facts_for_which_there_is_no_room_follow_in_the_next_entries() -> None:
+    many = program(*(wait(f"w{i}", signal="s") for i in range(50)))
+    saga = Saga(many)
+    entries = 0
+    while True:
+        step = advance(many, saga.state, [], T0, room=500)
+        assert size(*step.events) <= 500
+        if not step.events:
+            break
+        entries += 1
+        assert step.more is (len(saga.state.waits) + len(step.events) < 50)
+        saga.put(*step.events)
+    assert (entries >= 5, len(saga.state.waits), step.more) == (True, 50, False)
 
 
 # ---- failure ---------------------------------------------------------------------------------------------------

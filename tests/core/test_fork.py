@@ -9,15 +9,28 @@ import pytest
 from msgspec.structs import replace
 
 from baton.core import events as ev
-from baton.core.fold import fork_to, lineage_to
+from baton.core.fold import FORK_KEY, fork_to, lineage_to
 from baton.core.state import Segment, State, status_of
 from baton.errors import CorruptLog
-from tests.core.build import T0, Saga, chain, done, entry, failed, interrupted, program, ready, task, wait
+from tests.core.build import (
+    T0,
+    Saga,
+    chain,
+    child,
+    done,
+    entry,
+    failed,
+    interrupted,
+    program,
+    ready,
+    task,
+    wait,
+)
 
 
-def fork(saga: Saga, cut: int) -> None:
+def fork(saga: Saga, cut: int, key: str = "") -> None:
     branch = saga.state.branch + 1
-    saga.put(ev.Forked(cut=cut, branch=branch, by="ada", at=saga.now), epoch=0, invocation="api")
+    saga.put(ev.Forked(cut=cut, branch=branch, by="ada", at=saga.now, key=key), epoch=0, invocation="api")
 
 
 def test_the_new_branch_begins_with_the_state_at_the_cut_and_goes_on_counting_versions() -> None:
@@ -57,16 +70,135 @@ def test_a_fork_starts_afresh_after_failure_cancel_and_parking() -> None:
 
 def test_a_fork_keeps_what_really_happened() -> None:
     saga = Saga(chain(3))
-    saga.signal("s", None, "k1")
     saga.go(interrupted("n0"))
     saga.die()
     saga.go(done("n0"))
     fork(saga, cut=1)
     state = saga.state
     assert (state.epoch, state.invocation, state.invocations) == (2, "i2", 2)
-    assert (state.revivals, state.interrupted) == (1, 1)
-    assert state.keys == ("k1",), "a signal that was used must not be used again by its second delivery"
-    assert (state.signals, state.steps) == ((), 0)
+    assert (state.revivals, state.interrupted, state.steps) == (1, 1, 0)
+
+
+def test_a_fork_forgets_the_signals_behind_the_cut_so_that_they_can_be_sent_again() -> None:
+    saga = Saga(program(wait("w", signal="s"), task("a", "w")))
+    saga.signal("early", None, "k0")
+    saga.go()
+    saga.signal("s", "first", "k1")
+    saga.go()
+    fork(saga, cut=3)
+    assert list(saga.state.keys) == ["early/k0"]
+    saga.signal("s", "second", "k1")
+    saga.go()
+    assert saga.kinds == ["wait_closed"]
+
+
+# ---- repeated forks ------------------------------------------------------------------------------------------------
+
+
+def test_the_key_of_a_fork_is_remembered_in_every_branch_with_its_cut() -> None:
+    saga = Saga(chain(2))
+    fork(saga, cut=1, key="k1")
+    fork(saga, cut=1, key="k2")
+    fork(saga, cut=2)
+    assert saga.state.keys == {f"{FORK_KEY}k1": "1", f"{FORK_KEY}k2": "1"}
+
+
+def test_the_key_of_a_fork_is_not_that_of_a_signal_which_happens_to_be_called_fork() -> None:
+    saga = Saga(chain(2))
+    fork(saga, cut=1, key="k")
+    saga.signal("fork", None, "k")
+    assert len(saga.state.signals) == 1
+    fork(saga, cut=1)
+    assert list(saga.state.keys) == [f"{FORK_KEY}k"]
+
+
+# ---- children ------------------------------------------------------------------------------------------------------
+
+PARENT = program(task("a"), child("c", "a"), child("d"), task("z", "c", "d"))
+
+
+def test_a_child_that_is_open_on_both_sides_goes_on() -> None:
+    saga = Saga(PARENT)
+    saga.go()  # 2: d is opened
+    saga.go(done("a"))
+    fork(saga, cut=2)
+    assert {slot: one.saga for slot, one in saga.state.children.items()} == {"d": "s1.0.d"}
+    assert [one.saga for one in saga.state.left] == ["s1.0.c"]
+
+
+def test_a_child_that_was_opened_behind_the_cut_is_cancelled_before_anything_else() -> None:
+    saga = Saga(PARENT)
+    saga.go()
+    saga.go(done("a"))
+    fork(saga, cut=2)
+    decision = saga.go()
+    assert [(slot, one.saga) for slot, one in decision.cancel] == [("", "s1.0.c")]
+    assert (ready(decision), saga.kinds, saga.state.left) == ([], ["children_abandoned"], ())
+    assert ready(saga.go()) == ["a"]
+    saga.go(done("a"))
+    assert saga.state.children["c"].saga == "s1.1.c", "another one than that which was cancelled"
+
+
+def test_children_that_were_left_are_remembered_over_further_forks() -> None:
+    saga = Saga(PARENT)
+    saga.go()
+    saga.go(done("a"))
+    fork(saga, cut=2)
+    fork(saga, cut=1)
+    assert [one.saga for one in saga.state.left] == ["s1.0.c", "s1.0.d"]
+    saga.go()
+    assert saga.state.left == ()
+
+
+def test_a_child_that_had_reported_at_the_cut_has_reported() -> None:
+    saga = Saga(PARENT)
+    saga.go()
+    saga.put(ev.ChildReported(slot="d", child="s1.0.d", status="completed", output=ev.Value(v=1)), epoch=0)
+    saga.go()
+    fork(saga, cut=3)
+    saga.go()
+    assert saga.kinds == ["child_closed"]
+
+
+def test_a_child_that_ended_behind_the_cut_is_started_anew() -> None:
+    saga = Saga(PARENT)
+    saga.go()
+    saga.put(ev.ChildReported(slot="d", child="s1.0.d", status="completed", output=ev.Value(v=1)), epoch=0)
+    fork(saga, cut=2)
+    assert (saga.state.children, saga.state.left) == ({}, ())
+    saga.go()
+    assert saga.state.children["d"].saga == "s1.1.d"
+
+
+@pytest.mark.parametrize("ending", ["cancelling", "failing", "cancelled"])
+def test_children_of_a_saga_that_was_ending_do_not_go_on(ending: str) -> None:
+    """Their parent has asked them to stop, or is about to."""
+    saga = Saga(PARENT)
+    saga.go()
+    if ending == "failing":
+        saga.go(failed("a"), running=["a"])
+    else:
+        saga.cancel()
+    if ending == "cancelled":
+        saga.go()
+        assert status_of(saga.state) == "cancelled"
+    fork(saga, cut=2)
+    assert saga.state.children == {}
+    assert [one.saga for one in saga.state.left] == ([] if ending == "cancelled" else ["s1.0.d"])
+
+
+def test_children_that_were_left_are_cancelled_even_if_the_saga_ends_first() -> None:
+    saga = Saga(PARENT)
+    saga.go()
+    saga.go(done("a"))
+    fork(saga, cut=2)
+    saga.cancel()
+    decision = saga.go()
+    assert [(slot, one.saga) for slot, one in decision.cancel] == [("d", "s1.0.d"), ("", "s1.0.c")]
+    assert (status_of(saga.state), saga.state.left) == ("cancelled", ())
+
+
+# ---- lineage -------------------------------------------------------------------------------------------------------
 
 
 def test_the_lineage_lists_every_segment_that_belongs_to_the_history() -> None:

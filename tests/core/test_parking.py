@@ -38,17 +38,26 @@ def test_progress_between_two_deaths_starts_the_count_anew() -> None:
     assert saga.state.parked is None
 
 
-def test_a_saga_is_parked_after_three_interruptions_of_one_step() -> None:
+def test_a_saga_is_parked_after_three_interruptions_of_one_step_without_progress() -> None:
     saga = Saga(program(task("a"), task("b")))
     for _ in range(MAX_TRIES - 1):
         assert ready(saga.go(interrupted("a"), interrupted("b"))) == ["a", "b"]
         assert saga.kinds == ["step_interrupted", "step_interrupted"]
-        saga.go(done("b")) if saga.state.interruptions.get("b", 0) == MAX_TRIES - 1 else None
-    assert saga.go(interrupted("a")) == Decision()
+    assert saga.go(interrupted("a"), running=["b"]) == Decision()
     assert saga.kinds == ["step_interrupted", "parked"]
     assert saga.state.parked is not None
     assert (saga.state.parked.code, saga.state.parked.node) == ("over_budget", "a")
     assert "`a` was cut off 3 times" in saga.state.parked.message
+
+
+def test_progress_between_two_interruptions_starts_the_count_anew() -> None:
+    """A step beside it may have used the budget up."""
+    saga = Saga(program(task("a"), *(task(f"b{i}", *([f"b{i - 1}"] if i else [])) for i in range(9))))
+    for number in range(8):
+        saga.go(interrupted("a"))
+        saga.go(interrupted("a"))
+        assert ready(saga.go(done(f"b{number}"))) == ["a", f"b{number + 1}"]
+    assert saga.state.parked is None
 
 
 def test_an_interruption_says_how_long_the_step_could_have_had() -> None:

@@ -14,12 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.core import events as ev
 from baton.core.compile import compile_document
-from baton.core.decide import RunStep
+from baton.core.decide import ROOM, RunStep
 from baton.core.fold import fold
 from baton.core.outcomes import Outcome
 from baton.core.program import Program
@@ -36,6 +37,7 @@ class Run:
     """A saga and the interpreter, side by side."""
 
     shape: Shape
+    room: int = ROOM
     saga: Saga = field(init=False)
     reference: Reference = field(init=False)
     started: dict[str, Any] = field(default_factory=dict)
@@ -52,7 +54,7 @@ class Run:
     def look(self, *outcomes: Outcome) -> None:
         """Let the engine go on, and start what it wants started."""
         settled = {outcome.slot for outcome in outcomes}
-        self.saga.go(*outcomes, running=self.running - settled)
+        self.saga.go(*outcomes, running=self.running - settled, room=self.room)
         for step in self.saga.decision.run:
             self.start(step)
 
@@ -114,6 +116,21 @@ def test_any_graph_settled_in_any_order_runs_as_the_reference_does(shape: Shape,
     assert run.saga.state.steps == len(shape.spots)
     assert run.saga.kinds[-1] == "saga_ended"
     assert run.saga.kinds[0] in ("step_succeeded", "wait_closed", "child_closed")
+
+
+@given(shapes(), st.data(), st.integers(1, 600))
+@FEW
+def test_with_little_room_in_an_entry_it_takes_more_of_them_and_nothing_else_changes(
+    shape: Shape, data: st.DataObject, room: int
+) -> None:
+    run = Run(shape, room)
+    run.carry_on(data)
+    assert set(run.started) == {spot.name for spot in shape.spots if spot.kind == "task"}
+    assert run.saga.state.steps == len(shape.spots)
+    for entry in run.saga.entries[1:]:
+        assert (
+            len(entry.events) == 1 or sum(len(msgspec.json.encode(event)) for event in entry.events) <= room
+        )
 
 
 @given(shapes(), st.data())

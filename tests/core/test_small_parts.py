@@ -9,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.core.durations import parse_duration
-from baton.core.graph import encode_graph
 from baton.core.keys import canonical, idempotency_key
-from baton.core.program import Program, load_program
 from baton.core.schema import SchemaError, check_schema, violations
 from baton.core.toolspec import nearest
 from baton.errors import Problem
@@ -246,13 +244,6 @@ def test_an_output_is_needed_as_long_as_a_reader_can_still_run() -> None:
 
 def test_a_wait_has_no_arguments() -> None:
     assert set(PROGRAM.arguments) == {"a", "b", "c", "d"}
-
-
-def test_the_program_of_a_stored_graph_is_built_once() -> None:
-    data = encode_graph(PROGRAM.graph)
-    assert load_program(data) is load_program(bytes(bytearray(data)))
-    assert load_program(data).graph == PROGRAM.graph
-    assert isinstance(load_program(data), Program)
 
 
 @given(st.integers(1, 60))

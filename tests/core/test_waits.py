@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from baton.core import events as ev
 from baton.core.decide import advance
-from baton.core.fold import apply
+from baton.core.fold import apply, fingerprint, signal_key
 from baton.core.state import KEYS_REMEMBERED, Signal, Wait, status_of
 from tests.core.build import T0, Saga, chain, done, program, ready, slots, task, wait
 
@@ -172,20 +172,32 @@ def test_facts_that_need_no_blob_are_held_back_until_the_blob_is_there() -> None
 # ---- signals as such -----------------------------------------------------------------------------------------------
 
 
+def received(name: str, key: str, payload: object = None) -> ev.SignalReceived:
+    return ev.SignalReceived(name=name, key=key, payload=ev.Value(v=payload), by="eve", at=T0)
+
+
 def test_a_signal_with_a_known_key_is_a_no_op() -> None:
     saga = Saga(chain(2))
     saga.signal("yes", 1, "k1")
     before = saga.state
-    event = ev.SignalReceived(name="no", key="k1", payload=ev.Value(v=2), by="eve", at=T0)
-    assert apply(before, event) is before
+    assert apply(before, received("yes", "k1", 2)) is before
     assert before.signals == (Signal("yes", "k1", ev.Value(v=1)),)
 
 
-def test_a_key_is_remembered_after_its_signal_was_used() -> None:
-    saga = Saga(program(wait("w", signal="yes"), task("b", "w")))
+def test_two_signals_of_different_names_may_have_one_key() -> None:
+    saga = Saga(chain(2))
     saga.signal("yes", 1, "k1")
+    saga.signal("no", 2, "k1")
+    assert [signal.name for signal in saga.state.signals] == ["yes", "no"]
+
+
+def test_a_key_is_remembered_after_its_signal_was_used_with_what_it_came_with() -> None:
+    saga = Saga(program(wait("w", signal="yes"), task("b", "w")))
+    saga.signal("yes", {"a": 1, "b": 2}, "k1")
     saga.go()
-    assert (saga.state.signals, saga.state.keys) == ((), ("k1",))
+    assert saga.state.signals == ()
+    assert saga.state.keys == {signal_key("yes", "k1"): fingerprint(ev.Value(v={"b": 2, "a": 1}))}
+    assert fingerprint(ev.Value(v={"a": 1, "b": 3})) not in saga.state.keys.values()
     saga.signal("yes", 2, "k1")
     assert saga.state.signals == ()
 
@@ -194,8 +206,9 @@ def test_only_so_many_keys_are_remembered_and_the_oldest_goes_first() -> None:
     saga = Saga(chain(2))
     for number in range(KEYS_REMEMBERED + 3):
         saga.signal("s", None, f"k{number}")
-    assert len(saga.state.keys) == KEYS_REMEMBERED
-    assert (saga.state.keys[0], saga.state.keys[-1]) == ("k3", f"k{KEYS_REMEMBERED + 2}")
+    keys = list(saga.state.keys)
+    assert len(keys) == KEYS_REMEMBERED
+    assert (keys[0], keys[-1]) == ("s/k3", f"s/k{KEYS_REMEMBERED + 2}")
 
 
 def test_the_end_of_a_wait_uses_up_its_own_signal_and_no_other() -> None:

@@ -7,6 +7,7 @@ and waiting; what must hold is in the tests.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import threading
 import time
@@ -66,6 +67,7 @@ class Deployment:
             self._stop()
             raise
         self._http = httpx.Client(base_url=self.run.url, trust_env=False, timeout=20)
+        self._dynamodb = self.client("dynamodb")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -153,18 +155,28 @@ class Deployment:
             aws_secret_access_key=settings["AWS_SECRET_ACCESS_KEY"],
         )
 
+    def head(self, saga: str) -> Json | None:
+        """The head's item as the table has it."""
+        answer = self._dynamodb.get_item(
+            TableName=self.run.physical["SagaTable"],
+            Key={"pk": {"S": key_of(saga)}, "sk": {"S": "HEAD"}},
+            ConsistentRead=True,
+        )
+        item: Json | None = answer.get("Item")
+        return item
+
     def make_due(self, *sagas: str) -> None:
-        """As if the time at which a lost wake is noticed had come: a minute after a saga's start."""
-        dynamodb = self.client("dynamodb")
+        """As if the time had come at which lost wakes are noticed; those that are held or have ended are left."""
         for saga in sagas:
-            dynamodb.update_item(
-                TableName=self.run.physical["SagaTable"],
-                Key={"pk": {"S": key_of(saga)}, "sk": {"S": "HEAD"}},
-                UpdateExpression="SET due_at = :now",
-                ConditionExpression="attribute_not_exists(#owner)",
-                ExpressionAttributeNames={"#owner": "owner"},
-                ExpressionAttributeValues={":now": {"N": str(time.time_ns() // 1_000_000)}},
-            )
+            with contextlib.suppress(self._dynamodb.exceptions.ConditionalCheckFailedException):
+                self._dynamodb.update_item(
+                    TableName=self.run.physical["SagaTable"],
+                    Key={"pk": {"S": key_of(saga)}, "sk": {"S": "HEAD"}},
+                    UpdateExpression="SET due_at = :now",
+                    ConditionExpression="attribute_not_exists(#owner) AND attribute_exists(due_at)",
+                    ExpressionAttributeNames={"#owner": "owner"},
+                    ExpressionAttributeValues={":now": {"N": str(time.time_ns() // 1_000_000)}},
+                )
 
 
 def key_of(saga: str, tenant: str = TENANT) -> str:

@@ -152,6 +152,17 @@ def _forked() -> Saga:
     return saga
 
 
+def _left() -> Saga:
+    """Forks that leave a child behind: one that is cancelled, and one that is still to be."""
+    saga = Saga(program(task("a"), child("c", "a"), child("d"), task("z", "c", "d")), depth=1)
+    saga.go()
+    saga.go(done("a"))
+    saga.put(ev.Forked(cut=2, branch=1, by="ada", at=saga.now, key="k1"), epoch=0, invocation="api")
+    saga.go()
+    saga.put(ev.Forked(cut=1, branch=2, by="ada", at=saga.now, key="k2"), epoch=0, invocation="api")
+    return saga
+
+
 def _blobs() -> Saga:
     reads = {"x": "${ctx.a.output}", "y": "${input}"}
     saga = Saga(
@@ -193,6 +204,7 @@ SHAPES: dict[str, Callable[[], Saga]] = {
     "revived": _revived,
     "parked": _parked,
     "forked": _forked,
+    "left": _left,
     "blobs": _blobs,
     "rounds": _rounds,
 }

@@ -12,7 +12,8 @@ WRITES = frozenset(
 FINE = "fine"
 CRASH_BEFORE, CRASH_AFTER = "crash before", "crash after"
 THROTTLE, NO_ANSWER = "throttle", "no answer"
-STALL = "stall"
+STALL = "stall"  # frozen for longer than its lease; its clock goes on
+FREEZE = "freeze"  # the same, with a clock that stood still meanwhile
 
 
 class Crash(BaseException):
@@ -53,10 +54,12 @@ class Chaos(Plan):
         if fate != FINE or self.budget <= 0 or self._random.random() >= self.rate:
             return fate
         self.budget -= 1
-        kinds = [CRASH_BEFORE, CRASH_AFTER, THROTTLE, NO_ANSWER] + [STALL] * worker
+        kinds = [CRASH_BEFORE, CRASH_AFTER, THROTTLE, NO_ANSWER] + [STALL, FREEZE] * worker
         fate = self._random.choice(kinds)
         if call not in WRITES and fate in (CRASH_AFTER, NO_ANSWER):
             fate = CRASH_BEFORE
+        if call not in WRITES and fate == FREEZE:
+            fate = STALL  # no engine can know that its clock stood still between a read and a step
         return fate
 
     def message_fate(self) -> str:

@@ -95,6 +95,7 @@ def _broken(world: World, saga: str, books: Books) -> list[str]:
     epochs = [entry.epoch for entry in entries if entry.epoch]
     if epochs != sorted(epochs):
         broken.append("an older lease appended behind a newer one")
+    broken += _stale_starts(world, saga)
     for head in world.log.heads():
         if head.owner:
             broken.append(f"{head.ref} is still held")
@@ -106,3 +107,14 @@ def _broken(world: World, saga: str, books: Books) -> list[str]:
     if len(settled_actions) < len(books.done):
         broken.append("one action was carried out under two idempotency keys")
     return broken
+
+
+def _stale_starts(world: World, saga: str) -> list[str]:
+    """Steps that an invocation started although a newer one had already written that it took over."""
+    entries = world.entries(saga)
+    return [
+        f"{process} started a step under an old lease"
+        for at, process, of in world.starts
+        if of == saga
+        and any(entry.epoch > world.epoch_of(process, saga) and entry.at < at for entry in entries)
+    ]

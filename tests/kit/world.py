@@ -19,7 +19,7 @@ from baton.adapters.memory import MemoryBlobs, MemoryDeadLetters, MemoryDefiniti
 from baton.core.events import Entry, Event, SagaEnded, decode_entry
 from baton.core.toolspec import ToolSpec
 from baton.errors import EngineFault, StoreUnavailable, Throttled
-from baton.ports import Message, SagaRef, StepContext, Wake
+from baton.ports import Head, Message, SagaRef, StepContext, Wake
 from baton.runtime.catalog import Catalog
 from baton.runtime.lease import Invocation
 from baton.runtime.limits import Limits
@@ -31,7 +31,7 @@ from baton.runtime.service import Caller, Service
 from baton.runtime.worker import Delivery, Worker
 from baton.tools.define import Registry
 from baton.tools.perform import ToolPerformer
-from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FINE, NO_ANSWER, STALL, THROTTLE, Crash, Plan
+from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FINE, FREEZE, NO_ANSWER, STALL, THROTTLE, Crash, Plan
 from tests.kit.virtual import SeededEntropy, VirtualClock
 
 P = ParamSpec("P")
@@ -69,11 +69,14 @@ class Process:
             self.die()
         if fate == THROTTLE:
             raise Throttled("slow down")
-        if fate == STALL:
+        if fate in (STALL, FREEZE):
             self.is_frozen = True
             await asyncio.sleep(self.world.stall_s)
+            self.clock.skew -= round(self.world.stall_s * 1_000) * (fate == FREEZE)
             self.check()
         result = function(*args, **kwargs)
+        if function.__name__ == "take" and isinstance(result, Head):
+            self.world.epochs[self.id, str(result.ref)] = result.epoch + 1
         if fate == CRASH_AFTER:
             self.die()
         if fate == NO_ANSWER:
@@ -93,10 +96,26 @@ class _Performer:
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
         self._process.check()
-        self._process.world.running[context.saga, context.node] = self._process
+        world = self._process.world
+        world.running[context.saga, context.node] = self._process
+        world.starts.append((VirtualClock().now(), self._process.id, context.saga))
         result = await self._inner.perform(tool, arguments, context)
         self._process.check()
         return result
+
+
+class _Worker(Worker):
+    """The real worker; while its process is frozen, its own timers stand still too."""
+
+    process: Process
+
+    async def _until_the_end(self, tasks: list[asyncio.Task[bool]], invocation: Invocation) -> None:
+        left = invocation.deadline - self.process.clock.now()
+        await asyncio.wait(tasks, timeout=left / 1_000 - 0.1)
+        if self.process.is_frozen:
+            await asyncio.wait(tasks)
+        else:
+            await super()._until_the_end(tasks, invocation)
 
 
 class _Queue:
@@ -137,7 +156,7 @@ class World:
     queue_on: bool = True
     reconciler_on: bool = True
     seed: int = 0
-    stall_s: float = 10  # longer than a lease, shorter than what its heir has to do
+    stall_s: float = 16  # thaws while its heir is at work
     batch: int = 3
 
     def __post_init__(self) -> None:
@@ -148,6 +167,8 @@ class World:
         self.slow: dict[str, float] = {}
         self.faults: list[str] = []
         self.invocations: list[str] = []
+        self.epochs: dict[tuple[str, str], int] = {}
+        self.starts: list[tuple[int, str, str]] = []
         self.running: dict[tuple[str, str], Process] = {}
         self.endings: list[BaseException] = []
         self._numbers = itertools.count(1)
@@ -194,7 +215,8 @@ class World:
         """One invocation of the worker. Returns the messages to deliver again: all of them if it died."""
         process = self.process("worker")
         self.invocations.append(process.id)
-        worker = Worker(self.engine(process), self.dead_letters, _Invoker(self))
+        worker = _Worker(self.engine(process), self.dead_letters, _Invoker(self))
+        worker.process = process
         now = process.clock.now()
         invocation = Invocation(process.id, now, now + round(self.timeout_s * 1_000), cold=True)
         deliveries = [
@@ -303,6 +325,10 @@ class World:
         ref = SagaRef(tenant, saga)
         records = [record for branch in range(20) for record in self.log.read_tail(ref, branch, 0)]
         return sorted((decode_entry(record.data) for record in records), key=lambda entry: entry.version)
+
+    def epoch_of(self, process: str, saga: str, tenant: str = TENANT) -> int:
+        """The newest lease that this process took on this saga."""
+        return self.epochs[process, str(SagaRef(tenant, saga))]
 
     def events(self, saga: str) -> list[Event]:
         return [event for entry in self.entries(saga) for event in entry.events]

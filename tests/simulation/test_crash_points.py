@@ -7,7 +7,7 @@ from functools import lru_cache
 import pytest
 
 from tests.kit.corpus import CORPUS, Scenario
-from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, NO_ANSWER, STALL, THROTTLE, Plan
+from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, NO_ANSWER, STALL, THROTTLE, Plan
 from tests.kit.verdict import Verdict, run
 
 pytestmark = pytest.mark.simulation
@@ -25,7 +25,7 @@ def test_an_undisturbed_saga_ends_as_it_should(scenario: Scenario) -> None:
     assert verdict.broken == ()
 
 
-@pytest.mark.parametrize("fate", [CRASH_BEFORE, CRASH_AFTER, NO_ANSWER, THROTTLE, STALL])
+@pytest.mark.parametrize("fate", [CRASH_BEFORE, CRASH_AFTER, NO_ANSWER, THROTTLE, STALL, FREEZE])
 @pytest.mark.parametrize("scenario", CORPUS, ids=lambda scenario: scenario.name)
 def test_whatever_happens_at_any_one_write_the_end_is_the_same(scenario: Scenario, fate: str) -> None:
     expected = undisturbed(scenario)

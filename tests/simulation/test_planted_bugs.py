@@ -8,7 +8,7 @@ import pytest
 
 from tests.kit.bugs import BUGS
 from tests.kit.corpus import CORPUS
-from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, STALL, Chaos, Plan
+from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, STALL, Chaos, Plan
 from tests.kit.races import race
 from tests.kit.verdict import run
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.simulation
 def plans(writes: int) -> Iterator[Plan]:
     yield Plan()
     for number in range(1, writes + 1):
-        for fate in (CRASH_BEFORE, CRASH_AFTER, STALL):
+        for fate in (CRASH_BEFORE, CRASH_AFTER, STALL, FREEZE):
             yield Plan({number: fate})
     for seed in range(60):
         yield Chaos(seed=seed)

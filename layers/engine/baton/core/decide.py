@@ -221,8 +221,9 @@ def _stop(state: State, now: int, running: Collection[str]) -> Decision:
         end = ev.SagaEnded(status="cancelled", failure=failure)
     else:
         end = ev.SagaEnded(status="failed", failure=state.failure)
-    orphans = tuple((slot, child) for slot, child in state.children.items() if not child.status)
-    return Decision(record=(end,), cancel=orphans)
+    orphans = [(slot, child) for slot, child in state.children.items() if not child.status]
+    orphans += [("", child) for child in state.left]
+    return Decision(record=(end,), cancel=tuple(orphans))
 
 
 def _hopeless(state: State) -> ev.Parked | None:

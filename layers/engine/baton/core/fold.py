@@ -18,7 +18,7 @@ from baton.core import events as ev
 from baton.core.state import KEYS_REMEMBERED, Child, Segment, Signal, State, Wait, slot_of
 from baton.errors import CorruptLog
 
-FORK_KEY = "fork/"
+FORK_KEY = "/fork/"  # begins as no signal's key can: those begin with the signal's name
 
 
 def fold(state: State, entry: ev.Entry) -> State:
@@ -272,7 +272,9 @@ def _forked(state: State, e: ev.Forked) -> State:
 
 
 def _ended(state: State, e: ev.SagaEnded) -> State:
-    return replace(state, ended=e, tokens={}, outputs={}, waits={}, children={}, signals=(), interruptions={})
+    return replace(
+        state, ended=e, tokens={}, outputs={}, waits={}, children={}, left=(), signals=(), interruptions={}
+    )
 
 
 _TABLE: dict[type, Callable[[State, Any], State]] = cast(

@@ -81,6 +81,8 @@ class Runner:
         if history.state.version == 0:
             await self._p.starter.put_entry_one(lease.before)
             entries = await history.catch_up()
+        if history.state.epoch > lease.epoch:
+            raise _Superseded
         program = await self._p.catalog.program(lease.ref.tenant, history.state.graph)
         self._p.pace.learn(history.state.graph, entries)
         if lease.dead is not None:

@@ -1,0 +1,79 @@
+"""The table of costs on the architecture page is what the requests that are really sent would be billed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from moto import mock_aws
+
+from baton.adapters.aws import Aws
+from baton.adapters.dynamo_log import DynamoLog
+from baton.ports import Wake
+from tests.contract.stores import SHARDS, a_head, a_release, an_entry
+from tests.contract.test_write_units import SAGA, TABLE, Meter, spent
+from tests.docs.pages import ROOT
+from tests.kit.table import create_table
+
+
+@pytest.fixture
+def log_and_meter(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[DynamoLog, Meter]]:
+    for name in ("AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    with mock_aws():
+        aws = Aws()
+        create_table(aws.dynamodb, TABLE)
+        yield DynamoLog(aws.dynamodb, TABLE, SHARDS), Meter(aws)
+
+
+def on_the_page() -> dict[str, int]:
+    """Write units by the first words of a row: `release to wait, again` and the like."""
+    text = (ROOT / "docs/architecture.md").read_text("utf-8")
+    section = text.partition("## What it costs")[2].partition("\n## ")[0]
+    return {what: int(units) for what, units in re.findall(r"^\| ([^|]+) \| (\d+) \|", section, re.MULTILINE)}
+
+
+def test_every_row_costs_what_the_page_says(log_and_meter: tuple[DynamoLog, Meter]) -> None:
+    log, meter = log_and_meter
+    cost: dict[str, int] = {}
+
+    log.create_head(a_head(SAGA))
+    log.append(SAGA, an_entry(1), Wake(v=1))
+    cost["start"] = spent(meter)
+    log.take(SAGA, "i1", 90_000, 50_000)
+    cost["take"] = spent(meter)
+    log.append(SAGA, an_entry(2))
+    cost["step, signal, cancel, resume, child report, revival"] = spent(meter)
+    assert not log.append(SAGA, an_entry(2))
+    cost["a refused write"] = spent(meter)
+    log.release(SAGA, "i1", 1, a_release(folded=2, due_at=88_000, wake=Wake(v=2)))
+    cost["yield"] = spent(meter)
+
+    log.take(SAGA, "i2", 190_000, 150_000)
+    spent(meter)
+    log.nudge(SAGA, "i2", 2, 3)
+    cost["nudge"] = spent(meter)
+    waiting = a_release(folded=3, status="waiting", group="waiting", group_at=160_000, due_at=400_000)
+    log.release(SAGA, "i2", 2, waiting)
+    cost["release to wait"] = spent(meter)
+    log.take(SAGA, "i3", 290_000, 250_000)
+    spent(meter)
+    again = a_release(folded=3, status="waiting", group="waiting", group_at=None, due_at=500_000)
+    log.release(SAGA, "i3", 3, again)
+    cost["release to wait, again"] = spent(meter)
+
+    log.take(SAGA, "i4", 390_000, 350_000)
+    spent(meter)
+    ended = a_release(folded=4, status="completed", group="done", group_at=360_000, due_at=None)
+    log.release(SAGA, "i4", 4, ended)
+    cost["finish"] = spent(meter)
+    head = log.read_head(SAGA)
+    assert head is not None
+    log.arm(head, 460_000)
+    cost["arm a finished saga"] = spent(meter)
+
+    assert on_the_page() == cost

@@ -1,0 +1,49 @@
+"""What the pages derive from the code is what the code says now."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from baton.core import events as ev
+from docs import generate
+from docs.transitions import find_transitions
+from tests.docs.pages import Page
+
+
+@pytest.mark.parametrize("page", [Page(path) for path in generate.PAGES], ids=lambda page: page.name)
+def test_a_page_is_fresh(page: Page) -> None:
+    assert generate.render(page.text) == page.text, f"{page.name} is stale: {generate.COMMAND}"
+
+
+def test_every_part_is_on_a_page() -> None:
+    text = "".join(path.read_text("utf-8") for path in generate.PAGES)
+    assert [name for name in generate.PARTS if f"<!-- generated: {name} -->" not in text] == []
+
+
+def test_a_part_that_has_no_end_is_an_error_and_not_a_lost_page() -> None:
+    with pytest.raises(ValueError, match="rooms"):
+        generate.render("before <!-- generated: rooms --> after")
+
+
+def test_what_stands_between_the_markers_is_replaced_and_nothing_else() -> None:
+    page = "before <!-- generated: rooms --> old <!-- end: rooms --> after"
+    made = generate.render(page)
+    assert made.startswith("before <!-- generated: rooms -->\n| room |")
+    assert made.endswith("\n<!-- end: rooms --> after")
+    assert generate.render(made) == made
+
+
+def test_the_search_finds_every_kind_of_event() -> None:
+    kinds = {str(kind.__struct_config__.tag) for kind in get_args(ev.Event)}
+    assert {kind for kind, _ in find_transitions()} == kinds
+
+
+def test_the_search_finds_the_same_every_time() -> None:
+    assert find_transitions.__wrapped__() == find_transitions()
+
+
+def test_only_a_fork_leads_out_of_an_end() -> None:
+    ends = {"completed", "failed", "cancelled"}
+    assert {kind for kind, before in find_transitions() if before in ends} == {"forked"}

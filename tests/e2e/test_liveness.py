@@ -1,0 +1,205 @@
+"""Stream and queue are off, as if they lost everything: the reconciler alone finishes every saga, only later.
+
+And what kills its worker, or needs more than any worker has, is parked, while its neighbours finish.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from baton.local.run import FunctionError
+from tests.e2e.deployment import FINAL, Deployment, chain, key_of, steps_in_log, until
+
+pytestmark = pytest.mark.e2e
+
+STEPS = 6
+STEP_S = 0.5  # so that all of them take longer than one worker has
+MINUTE_MS = 60_000
+SWEEP_MS = 5 * MINUTE_MS
+CHILD = chain("errand", 2, 0.1)
+MIXED = """
+name: mixed
+nodes:
+  first: {tool: trial.work, with: {n: 1, seconds: 0.2}}
+  pause: {wait: {for: 1s}, after: first}
+  errand: {workflow: errand, after: pause}
+  answer: {wait: {signal: answer}, after: errand}
+  last: {tool: trial.work, after: answer, with: {n: 2}}
+output: "${ctx.answer.output}"
+"""
+KILLER = """
+name: killer
+nodes:
+  fine: {tool: trial.work, with: {n: 1}}
+  deadly: {tool: trial.kill, after: fine, with: {after: 0.5}}
+"""
+ENDLESS = """
+name: endless
+nodes:
+  slow: {tool: trial.forever}
+"""
+STUBBORN = """
+name: stubborn
+nodes:
+  slow: {tool: trial.stubborn}
+"""
+
+
+@dataclass(frozen=True)
+class Cast:
+    """The sagas of this module, by what they are here for."""
+
+    deployment: Deployment
+    chains: list[str]
+    mixed: str
+    killer: str
+    neighbours: list[str]
+    endless: str
+    stubborn: str
+    first_killed: Future[Any]
+
+
+@pytest.fixture(scope="module")
+def cast(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cast]:
+    """All of them are started at once, so that they take their time together."""
+    parameters = {"WorkerTimeout": "3", "WakeVisibility": "5", "LeaseGraceMs": "200"}
+    folder = tmp_path_factory.mktemp("reconciler-alone")
+    off = frozenset({"stream", "queue"})
+    with Deployment(folder, parameters, switched_off=off, schedule_period_s=1) as deployment:
+        for document in (chain("long", STEPS, STEP_S), CHILD, MIXED, KILLER, ENDLESS, STUBBORN):
+            deployment.register(document)
+        deployment.register(chain("neighbour", 3, 0.4))
+        killer = deployment.start("killer")
+        neighbours = [deployment.start("neighbour") for _ in range(3)]
+        batch = {"wakes": [{"saga": key_of(saga), "v": 1} for saga in [killer, *neighbours]]}
+        first_killed = deployment.submit(deployment.run.invoke("WorkerFunction", batch))
+        cast = Cast(
+            deployment,
+            chains=[deployment.start("long") for _ in range(5)],
+            mixed=deployment.start("mixed"),
+            killer=killer,
+            neighbours=neighbours,
+            endless=deployment.start("endless"),
+            stubborn=deployment.start("stubborn"),
+            first_killed=first_killed,
+        )
+        # Their wakes are lost; a minute after its start a saga is due. That minute is over now.
+        deployment.make_due(*cast.chains, cast.mixed, cast.endless, cast.stubborn)
+        yield cast
+
+
+def test_every_saga_that_yields_several_times_is_finished_by_the_reconciler_alone(cast: Cast) -> None:
+    for saga in cast.chains:
+        shown = cast.deployment.wait_for(saga)
+        assert shown["status"] == "completed", shown
+        assert shown["invocations"] >= 2
+        events = cast.deployment.events(saga)
+        assert steps_in_log(events) == [f"s{n}" for n in range(STEPS)]
+        assert cast.deployment.books.effects(saga) == Counter(f"s{n}" for n in range(STEPS))
+
+
+def test_a_saga_that_is_not_finished_is_always_due_soon(cast: Cast) -> None:
+    """Waits for a time, for a child, for a signal: with nothing else at work, the due index is its life line."""
+    deployment, saga = cast.deployment, cast.mixed
+    child = f"{saga}.0.errand"
+    signalled = False
+    give_up = time.monotonic() + 40
+    while deployment.show(saga)["status"] not in FINAL:
+        assert time.monotonic() < give_up, deployment.show(saga)
+        for each in (saga, child):
+            due_in_ms = due_in(deployment, each)
+            assert due_in_ms is None or due_in_ms <= SWEEP_MS + MINUTE_MS
+        waiting = [a for a in deployment.show(saga)["active"] if a["state"] == "waiting" and a["signal"]]
+        if waiting and not signalled:
+            answer = deployment.request("POST", f"/sagas/{saga}/signals/answer", json={"payload": "yes"})
+            assert answer.status_code == 202
+            signalled = True
+        deployment.make_due(saga, child)  # let the time pass
+    shown = deployment.show(saga)
+    assert (shown["status"], shown["result"]) == ("completed", "yes")
+    assert steps_in_log(deployment.events(saga)) == ["first", "last"]
+    assert steps_in_log(deployment.events(child)) == ["s0", "s1"]
+
+
+def due_in(deployment: Deployment, saga: str) -> int | None:
+    """Milliseconds until a saga is due; None for one that has ended or is not there."""
+    head = deployment.head(saga)
+    if head is None or head["st"]["S"] in FINAL:
+        return None
+    return int(head["due_at"]["N"]) - time.time_ns() // 1_000_000
+
+
+def test_a_step_that_always_kills_its_worker_is_parked_after_three_tries(cast: Cast) -> None:
+    shown = cast.deployment.wait_for(cast.killer, "parked", *FINAL)
+    assert shown["status"] == "parked"
+    assert shown["reason"].startswith("worker_killed: 3 invocations in a row died without any progress")
+    assert "deadly" in shown["reason"]
+    assert cast.deployment.books.begun(cast.killer) == {"fine": 1, "deadly": 3}
+    deaths = [e["dead"] for e in cast.deployment.events(cast.killer, "revived")]
+    assert len(set(deaths)) == 3
+    killed = [record for record in cast.deployment.run.invocations if record.outcome == "killed"]
+    assert [len(record.event["wakes"]) for record in killed] == [4, 1, 1]  # alone, once it had killed
+    assert {record.request_id for record in killed} == {dead.partition(".")[0] for dead in deaths}
+
+
+def test_the_sagas_that_shared_a_batch_with_a_killer_finish(cast: Cast) -> None:
+    with pytest.raises(FunctionError, match="signal: kill"):
+        cast.first_killed.result(10)
+    for saga in cast.neighbours:
+        shown = cast.deployment.wait_for(saga)
+        assert shown["status"] == "completed", shown
+        assert shown["revivals"] == 1
+        assert steps_in_log(cast.deployment.events(saga)) == ["s0", "s1", "s2"]
+        assert cast.deployment.books.effects(saga) == {"s0": 1, "s1": 1, "s2": 1}
+        assert cast.deployment.books.begun(saga).total() <= 4  # one step was cut off
+
+
+@pytest.mark.parametrize("kind", ["endless", "stubborn"])
+def test_a_step_that_needs_more_than_a_full_budget_is_parked_after_three_tries(kind: str, cast: Cast) -> None:
+    saga = getattr(cast, kind)
+    shown = cast.deployment.wait_for(saga, "parked", *FINAL)
+    assert shown["status"] == "parked"
+    assert shown["reason"].startswith("over_budget: `slow` was cut off 3 times")
+    assert (shown["interruptions"], shown["revivals"]) == (3, 0)
+    cuts = cast.deployment.events(saga, "step_interrupted")
+    assert all(cut["budget_ms"] >= 2_000 for cut in cuts)
+    assert cast.deployment.books.begun(saga) == {"slow": 3}
+
+
+def test_a_parked_saga_is_left_alone_until_a_person_decides(cast: Cast) -> None:
+    deployment, saga = cast.deployment, cast.endless
+    deployment.wait_for(saga, "parked")
+    until(lambda: "owner" not in (deployment.head(saga) or {}), 10, "the release")
+    log, takes = deployment.log(saga), taken(deployment, saga)
+    deployment.make_due(saga)
+    until(lambda: taken(deployment, saga) > takes, 10, "another look")
+    assert deployment.log(saga) == log
+    answer = deployment.request("POST", f"/sagas/{saga}/cancel", json={"mode": "forced"})
+    assert answer.status_code == 202
+    until(lambda: "owner" not in (deployment.head(saga) or {}), 10, "the release")
+    deployment.make_due(saga)
+    assert deployment.wait_for(saga)["status"] == "cancelled"
+    kinds = [event["kind"] for entry in deployment.log(saga)[len(log) :] for event in entry["events"]]
+    assert kinds == ["cancel_requested", "saga_ended"]
+
+
+def taken(deployment: Deployment, saga: str) -> int:
+    """How often a worker has taken the saga."""
+    head = deployment.head(saga)
+    return int(head["epoch"]["N"]) if head is not None else 0
+
+
+def test_no_worker_was_woken_by_stream_or_queue(cast: Cast) -> None:
+    for saga in (*cast.chains, *cast.neighbours):
+        cast.deployment.wait_for(saga)
+    triggers = Counter((record.function, record.trigger) for record in cast.deployment.run.invocations)
+    assert {trigger for function, trigger in triggers if function == "WorkerFunction"} == {"event", "invoke"}
+    assert ("RelayFunction", "stream") not in triggers
+    assert triggers["WorkerFunction", "invoke"] == 1

@@ -1,0 +1,239 @@
+"""The whole deployment at work: callers, hand-overs, signals, cancels, and a worker that is killed."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from datetime import datetime
+from typing import Any
+
+import httpx
+import pytest
+
+from baton.local.tokens import TokenIssuer
+from tests.e2e.conftest import GRACE_MS, VISIBILITY_S, WORKER_TIMEOUT_S
+from tests.e2e.deployment import Deployment, chain, steps_in_log, until
+
+pytestmark = pytest.mark.e2e
+LONG = chain("long", 8, 0.5)
+ASKING = """
+name: asking
+nodes:
+  before: {tool: trial.work, with: {n: 1}}
+  answer: {wait: {signal: answer}, after: before}
+  behind: {tool: trial.echo, after: answer, with: {value: "${ctx.answer.output}"}}
+output: "${ctx.behind.output}"
+"""
+
+
+# ---- callers
+
+
+def strangers(deployment: Deployment) -> dict[str, str]:
+    """Tokens that must not be accepted."""
+    good = deployment.run.token("ada", "acme")
+    header, payload, signature = good.split(".")
+    issuer = deployment.run.aws_environment["AWS_ENDPOINT_URL_LAMBDA"]
+    other_payload = deployment.run.token("ada", "evil").split(".")[1]
+    return {
+        "none": "",
+        "no token": "nonsense",
+        "of another issuer's key": TokenIssuer(issuer).token("ada", "acme"),
+        "with another payload": f"{header}.{other_payload}.{signature}",
+        "without a signature": f"{header}.{payload}.",
+        "expired": deployment.run.token("ada", "acme", ttl_s=-1),
+    }
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/sagas"),
+        ("GET", "/sagas/x"),
+        ("POST", "/sagas/x/cancel"),
+        ("POST", "/workflows"),
+        ("GET", "/x"),
+    ],
+)
+def test_nobody_is_let_in_without_a_good_token(method: str, path: str, everything: Deployment) -> None:
+    before = len([r for r in everything.run.invocations if r.function == "ApiFunction"])
+    for why, token in strangers(everything).items():
+        answer = everything.request(method, path, token=token, json={"workflow": "long"})
+        assert answer.status_code == 401, why
+    # They were refused before any function of ours ran.
+    assert len([r for r in everything.run.invocations if r.function == "ApiFunction"]) == before
+
+
+def test_a_good_token_of_another_tenant_finds_nothing(everything: Deployment) -> None:
+    everything.register(ASKING)
+    saga = everything.start("asking")
+    stranger = everything.run.token("eve", "evil")
+    answers = [
+        everything.request("GET", f"/sagas/{saga}", token=stranger),
+        everything.request("GET", f"/sagas/{saga}/events", token=stranger),
+        everything.request("POST", f"/sagas/{saga}/signals/answer", token=stranger, json={}),
+        everything.request("POST", f"/sagas/{saga}/cancel", token=stranger),
+        everything.request("POST", "/sagas", token=stranger, json={"workflow": "asking"}),
+    ]
+    assert [answer.status_code for answer in answers] == [404] * 5
+    assert all(a.headers["content-type"] == "application/problem+json" for a in answers)
+    everything.wait_for(saga, "waiting")
+    assert everything.events(saga, "signal_received") == []
+
+
+def test_health_is_anonymous(everything: Deployment) -> None:
+    answer = everything.request("GET", "/health", token="")
+    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+
+
+# ---- signals
+
+
+def test_a_signal_sets_a_waiting_saga_going_at_once(everything: Deployment) -> None:
+    everything.register(ASKING)
+    saga = everything.start("asking")
+    everything.wait_for(saga, "waiting")
+    began = time.monotonic()
+    for _ in range(2):  # the second is the repetition of an impatient caller
+        answer = everything.request(
+            "POST",
+            f"/sagas/{saga}/signals/answer",
+            json={"payload": {"party": 5}},
+            headers={"idempotency-key": "k"},
+        )
+        assert answer.status_code in (202, 409)
+    shown = everything.wait_for(saga)
+    assert (
+        time.monotonic() - began < 10
+    )  # the reconciler would come after twenty seconds, the sweep after minutes
+    assert (shown["status"], shown["result"]) == ("completed", {"party": 5})
+    (received,) = everything.events(saga, "signal_received")
+    assert (received["key"], received["by"]) == ("k", "ada")
+
+
+# ---- cancels
+
+
+def cancel(deployment: Deployment, saga: str, body: dict[str, Any]) -> httpx.Response:
+    answer = deployment.request("POST", f"/sagas/{saga}/cancel", json=body)
+    assert answer.status_code == 202, answer.text
+    return answer
+
+
+def test_a_graceful_cancel_lets_the_running_step_finish_and_starts_no_other(everything: Deployment) -> None:
+    everything.register(chain("graceful", 3, 1.5))
+    saga = everything.start("graceful")
+    until(lambda: everything.books.begun(saga)["s0"], 20, "the first step")
+    cancel(everything, saga, {"reason": "the guests are ill", "grace_s": 20})
+    shown = everything.wait_for(saga)
+    assert shown["status"] == "cancelled"
+    assert shown["error"]["message"] == "the guests are ill"
+    assert everything.books.begun(saga) == {"s0": 1}
+    assert [deed.kind for deed in everything.books.deeds(saga)] == ["begun", "ended"]
+    assert steps_in_log(everything.events(saga)) == ["s0"]
+    assert everything.head(saga) is not None
+    until(lambda: "due_at" not in (everything.head(saga) or {}), 10, "leaving the due index")
+
+
+def test_a_forced_cancel_stops_the_running_step(everything: Deployment) -> None:
+    everything.register(
+        "name: forced\nnodes:\n  slow: {tool: trial.forever}\n  next: {tool: trial.work, after: slow}\n"
+    )
+    saga = everything.start("forced")
+    until(lambda: everything.books.begun(saga)["slow"], 20, "the step")
+    cancel(everything, saga, {"mode": "forced"})
+    shown = everything.wait_for(saga, limit_s=WORKER_TIMEOUT_S + 10)
+    assert shown["status"] == "cancelled"
+    assert everything.books.begun(saga)["next"] == 0
+    assert "ended" not in [deed.kind for deed in everything.books.deeds(saga)]
+    assert steps_in_log(everything.events(saga)) == []
+
+
+def test_a_waiting_saga_is_cancelled_at_once(everything: Deployment) -> None:
+    everything.register(ASKING)
+    saga = everything.start("asking")
+    everything.wait_for(saga, "waiting")
+    cancel(everything, saga, {})
+    assert everything.wait_for(saga)["status"] == "cancelled"
+    again = cancel(everything, saga, {})
+    assert again.json()["status"] == "cancelled"
+    late = everything.request("POST", f"/sagas/{saga}/signals/answer", json={})
+    assert late.status_code == 409
+
+
+# ---- kill -9
+
+
+def holder(deployment: Deployment, saga: str) -> int:
+    """The process that holds the saga and has done a step of it; 0 while there is none."""
+    entries = [entry for entry in deployment.log(saga) if entry["epoch"]]
+    request = entries[-1]["invocation"].partition(".")[0] if entries else "-"
+    busy = deployment.run.processes("WorkerFunction")
+    return next((process.pid for process in busy if process.request_id == request), 0)
+
+
+def test_a_killed_workers_saga_is_revived_by_its_message_and_nothing_is_done_twice(
+    everything: Deployment,
+) -> None:
+    everything.register(LONG)
+    saga = everything.start("long")
+    pid = until(lambda: holder(everything, saga), 20, "a worker at work")
+    everything.run.kill(pid)
+    shown = everything.wait_for(saga)
+    assert shown["status"] == "completed", shown
+    assert shown["revivals"] == 1
+    (killed,) = [
+        record for record in everything.run.invocations if record.pid == pid and record.outcome == "killed"
+    ]
+    (death,) = everything.events(saga, "revived")
+    assert death["dead"].startswith(killed.request_id)
+    nodes = [f"s{n}" for n in range(8)]
+    assert steps_in_log(everything.events(saga)) == nodes
+    assert everything.books.effects(saga) == Counter(nodes)
+    again = everything.books.begun(saga) - Counter(nodes)
+    assert again.total() == 1  # the step that was under way, under the same idempotency key
+    # The message came back when the dead lease was over, without waiting for the reconciler.
+    lease_ms = WORKER_TIMEOUT_S * 1_000 + GRACE_MS
+    revived = next(entry for entry in everything.log(saga) if entry["events"][0]["kind"] == "revived")
+    waited = milliseconds(revived["at"]) - killed.started
+    assert lease_ms <= waited <= VISIBILITY_S * 1_000 + 4_000
+
+
+def milliseconds(moment: str) -> int:
+    return round(datetime.fromisoformat(moment).timestamp() * 1_000)
+
+
+def test_a_saga_longer_than_its_worker_is_handed_over_by_stream_and_queue(everything: Deployment) -> None:
+    everything.register(LONG)
+    saga = everything.start("long")
+    shown = everything.wait_for(saga)
+    assert shown["status"] == "completed", shown
+    assert shown["invocations"] >= 2
+    assert shown["revivals"] == 0
+    ends = [milliseconds(e["ended_at"]) for e in everything.events(saga, "step_succeeded")]
+    begins = [milliseconds(e["started_at"]) for e in everything.events(saga, "step_succeeded")]
+    gaps = [begin - end for begin, end in zip(begins[1:], ends[:-1], strict=True)]
+    assert max(gaps) < 10_000  # the slow schedule had no part in it
+
+
+# ---- poison on the real queue
+
+
+def test_poison_on_the_queue_ends_in_the_dead_letters_and_the_sagas_go_on(everything: Deployment) -> None:
+    everything.register(chain("short", 2, 0.1))
+    sqs = everything.client("sqs")
+    sqs.send_message(QueueUrl=everything.run.physical["WakeQueue"], MessageBody="hello")
+    saga = everything.start("short")
+    assert everything.wait_for(saga)["status"] == "completed"
+    letters: list[Any] = []
+
+    def arrived() -> list[Any]:
+        answer = sqs.receive_message(
+            QueueUrl=everything.run.physical["WakeDeadLetterQueue"], MessageAttributeNames=["All"]
+        )
+        letters.extend(answer.get("Messages", []))
+        return letters
+
+    (letter,) = until(arrived, 20, "the dead letter")
+    assert letter["Body"] == "hello"
+    assert letter["MessageAttributes"]["reason"]["StringValue"].startswith("not a wake: ")

@@ -1,0 +1,165 @@
+"""Fifty at once on one saga, on a real DynamoDB wire protocol with real concurrency: only one gets through."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+
+from baton.core.events import CancelRequested, Revived, SagaEnded, SignalReceived, StepSucceeded
+from baton.errors import KeyReused
+from baton.ports import SagaRef
+from tests.e2e.deployment import chain
+from tests.e2e.store import Store
+
+pytestmark = pytest.mark.e2e
+MANY = 50
+# What a wake ends with that has nothing to do.
+STOPPED = {"held", "nudged", "nothing-new"}
+
+
+def steps(store: Store, ref: SagaRef) -> list[str]:
+    return [event.node for event in store.events(ref) if isinstance(event, StepSucceeded)]
+
+
+def ended(store: Store, ref: SagaRef) -> bool:
+    return isinstance(store.events(ref)[-1], SagaEnded)
+
+
+async def at_once(store: Store, ref: SagaRef, version: int, milliseconds: int, name: str) -> None:
+    """Many invocations of the worker for one saga, each under a name of its own."""
+    work = (store.invoke(ref, version, f"{name}-{n}", milliseconds) for n in range(MANY))
+    assert await asyncio.gather(*work) == [[]] * MANY
+
+
+def test_of_fifty_invocations_one_runs_the_saga_and_the_others_stop_or_leave_a_nudge(store: Store) -> None:
+    async def story() -> SagaRef:
+        ref = await store.begin(chain("fifty", 4, 0.1))
+        await at_once(store, ref, 1, 10_000, "fresh")
+        return ref
+
+    with store.endings() as endings:
+        ref = store.run(story())
+    counted = Counter(endings)
+    assert counted.pop("finished") == 1
+    assert counted.total() == MANY - 1
+    assert set(counted) <= STOPPED
+    assert counted["nudged"] == 1  # one told the holder of version 1; the others knew no more than that
+    assert steps(store, ref) == ["s0", "s1", "s2", "s3"]
+    assert store.head(ref).epoch == 1
+    assert len({entry.invocation for entry in store.entries(ref)[1:]}) == 1
+    assert store.books.begun(ref.id) == Counter(steps(store, ref))
+    assert ended(store, ref)
+
+
+def test_of_fifty_invocations_that_find_a_dead_one_a_single_one_revives_the_saga(store: Store) -> None:
+    async def story() -> SagaRef:
+        ref = await store.begin(chain("revived", 3, 0.1))
+        now = store.engine.clock.now()
+        assert store.engine.log.take(ref, "dead", now - 1, now - 5_000) is not None
+        await at_once(store, ref, 1, 10_000, "reviver")
+        return ref
+
+    with store.endings() as endings:
+        ref = store.run(story())
+    assert Counter(endings)["finished"] == 1
+    deaths = [event for event in store.events(ref) if isinstance(event, Revived)]
+    assert [death.dead for death in deaths] == ["dead"]
+    assert store.head(ref).epoch == 2
+    assert steps(store, ref) == ["s0", "s1", "s2"]
+    assert store.books.begun(ref.id) == Counter(steps(store, ref))
+
+
+def test_fifty_invocations_at_every_hand_over_do_each_step_once(store: Store) -> None:
+    async def story() -> tuple[SagaRef, int]:
+        ref = await store.begin(chain("handed-over", 6, 0.25))
+        rounds = 0
+        while not ended(store, ref):
+            rounds += 1
+            assert rounds < 10
+            await at_once(store, ref, store.entries(ref)[-1].version, 1_200, f"round-{rounds}")
+        return ref, rounds
+
+    with store.endings() as endings:
+        ref, rounds = store.run(story())
+    counted = Counter(endings)
+    assert rounds >= 2
+    assert counted["finished"] == 1
+    # A yield frees the lease at once, so another of the same fifty may go on: never two at a time.
+    assert counted["yielded"] >= rounds - 1
+    assert steps(store, ref) == [f"s{n}" for n in range(6)]
+    versions = [entry.version for entry in store.entries(ref)]
+    assert versions == list(range(1, len(versions) + 1))
+    epochs = [entry.epoch for entry in store.entries(ref)]
+    assert epochs == sorted(epochs)
+    assert set(store.books.effects(ref.id).values()) == {1}
+
+
+def test_signals_that_race_with_a_running_saga_are_all_in_the_log_once(store: Store) -> None:
+    document = chain("raced", 8, 0.05, first="{wait: {signal: go}}")
+    keys = [f"key-{n}" for n in range(20)]
+
+    async def signal(ref: SagaRef, key: str) -> None:
+        for _ in range(2):  # everyone repeats
+            await store.service().signal(ref.id, "go", key, key)
+
+    async def story() -> SagaRef:
+        ref = await store.begin(document)
+        await store.service().signal(ref.id, "go", "first", "first")
+        work = [store.invoke(ref, 2, f"raced-{n}", 10_000) for n in range(10)]
+        await asyncio.gather(*work, *(signal(ref, key) for key in keys))
+        return ref
+
+    ref = store.run(story())
+    found = [event.key for event in store.events(ref) if isinstance(event, SignalReceived)]
+    assert sorted(found) == sorted(["first", *keys])
+    assert steps(store, ref) == [f"s{n}" for n in range(8)]
+    assert [entry.version for entry in store.entries(ref)] == list(range(1, len(store.entries(ref)) + 1))
+    assert ended(store, ref)
+    assert store.head(ref).folded == store.entries(ref)[-1].version
+
+
+def test_of_fifty_cancels_of_a_running_saga_one_is_enough(store: Store) -> None:
+    async def story() -> SagaRef:
+        ref = await store.begin(chain("cancelled", 20, 0.1))
+        running = asyncio.create_task(store.invoke(ref, 1, "cancelled-1", 10_000))
+        while not steps(store, ref):
+            await asyncio.sleep(0.01)
+        answers = await asyncio.gather(
+            *(store.service().cancel(ref.id, "enough", 5_000) for _ in range(MANY)), return_exceptions=True
+        )
+        refused = [answer for answer in answers if not isinstance(answer, dict)]
+        # Whoever came when all was over may be told so; nobody is told anything else.
+        assert {str(error) for error in refused} <= {"the saga has ended: cancelled"}
+        await running
+        return ref
+
+    ref = store.run(story())
+    last = store.events(ref)[-1]
+    assert isinstance(last, SagaEnded)
+    assert last.status == "cancelled"
+    asked = [event for event in store.events(ref) if isinstance(event, CancelRequested)]
+    assert asked
+    assert all(a.at + a.grace_ms > b.at + b.grace_ms for a, b in pairwise(asked))
+    assert len(steps(store, ref)) < 20
+
+
+@pytest.mark.parametrize("bodies", [1, 2])
+def test_of_fifty_starts_with_one_key_comes_one_saga(bodies: int, store: Store) -> None:
+    key = f"one-key-{bodies}"
+
+    async def story() -> list[tuple[dict[str, object], bool] | BaseException]:
+        await store.service().register(chain("started", 1, 0), json_only=False)
+        work = (store.service().start("started", n % bodies, key) for n in range(MANY))
+        return list(await asyncio.gather(*work, return_exceptions=True))
+
+    answers = store.run(story())
+    accepted = [answer for answer in answers if isinstance(answer, tuple)]
+    refused = [answer for answer in answers if not isinstance(answer, tuple)]
+    (saga,) = {str(view["id"]) for view, _ in accepted}
+    assert sum(is_new for _, is_new in accepted) == 1
+    assert len(accepted) == MANY // bodies
+    assert all(isinstance(error, KeyReused) for error in refused)
+    assert [entry.version for entry in store.entries(SagaRef("acme", saga))] == [1]

@@ -1,0 +1,174 @@
+"""An invocation that wakes after its lease: it appends nothing and starts nothing, whatever its clock says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from baton.core.events import Revived, SagaEnded, StepSucceeded
+from baton.ports import SagaRef, StepContext
+from tests.e2e.deployment import chain, until
+from tests.e2e.store import ROOT, ShiftedClock, Store
+
+pytestmark = pytest.mark.e2e
+BUDGET_MS = 1_500
+
+
+@contextmanager
+def worker_process(store: Store, ref: SagaRef) -> Iterator[subprocess.Popen[str]]:
+    """The real handler in a process of its own, at work on a saga."""
+    path = os.pathsep.join([str(ROOT), str(ROOT / "layers/engine")])
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.kit.app.invoke", str(BUDGET_MS), str(ref)],
+        env={**store.environment, "PATH": os.defpath, "PYTHONPATH": path},
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline() == "ready\n"
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def nodes_done(store: Store, ref: SagaRef) -> list[str]:
+    return [event.node for event in store.events(ref) if isinstance(event, StepSucceeded)]
+
+
+def test_a_worker_process_that_was_frozen_beyond_its_lease_thaws_and_does_nothing(store: Store) -> None:
+    ref = store.run(store.begin(chain("frozen", 3, 0.4)))
+    with worker_process(store, ref) as process:
+        until(lambda: store.books.begun(ref.id)["s0"], 10, "the first step")
+        process.send_signal(signal.SIGSTOP)
+        until(lambda: store.engine.clock.now() > store.head(ref).until, 10, "the end of the lease")
+        store.run(store.invoke(ref, 1, "reviver", 10_000))
+        assert nodes_done(store, ref) == ["s0", "s1", "s2"]
+        assert isinstance(store.events(ref)[-1], SagaEnded)
+        log, head, begun = store.entries(ref), store.head(ref), len(store.books.deeds(ref.id, "begun"))
+
+        process.send_signal(signal.SIGCONT)
+        answer, _ = process.communicate(timeout=10)
+        assert json.loads(answer) == {"batchItemFailures": []}
+    assert store.entries(ref) == log
+    assert store.head(ref) == head
+    assert len(store.books.deeds(ref.id, "begun")) == begun
+    (death,) = [event for event in store.events(ref) if isinstance(event, Revived)]
+    assert death.dead.startswith("frozen.")
+    assert store.books.begun(ref.id) == {"s0": 2, "s1": 1, "s2": 1}
+    assert set(store.books.effects(ref.id).values()) == {1}
+
+
+class Held:
+    """A performer whose first step takes until somebody lets it go; all others are done at once."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.let_go = asyncio.Event()
+
+    async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
+        self.begun.append(context.node)
+        if len(self.begun) == 1:
+            await self.let_go.wait()
+        return arguments["n"]
+
+
+@pytest.mark.parametrize("when", ["in time, as its slow clock says", "too late, as its clock says"])
+def test_a_stale_invocation_is_stopped_by_the_log_if_not_by_its_clock(when: str, store: Store) -> None:
+    """Its clock stands still, so that it believes in its lease; or it jumps, as after a thaw."""
+
+    async def story() -> tuple[SagaRef, Held, Held]:
+        ref = await store.begin(chain("stale", 3, 0))
+        slow, quick = Held(), Held()
+        quick.let_go.set()
+        clock = ShiftedClock()
+        stale = asyncio.create_task(
+            store.invoke(ref, 1, "stale", 5_000, store.worker(clock=clock, performer=slow))
+        )
+        while not slow.begun:
+            await asyncio.sleep(0.01)
+        clock.stop()
+        later = ShiftedClock(60_000)
+        await store.invoke(ref, 1, "reviver", 5_000, store.worker(clock=later, performer=quick))
+        before = store.entries(ref)
+        if when.startswith("too late"):
+            clock.shift = 60_000
+        slow.let_go.set()
+        assert await stale == []
+        assert store.entries(ref) == before
+        return ref, slow, quick
+
+    with store.endings() as endings:
+        ref, slow, quick = store.run(story())
+    assert endings == ["finished", "superseded"]
+    assert slow.begun == ["s0"]
+    assert quick.begun == ["s0", "s1", "s2"]
+    assert nodes_done(store, ref) == ["s0", "s1", "s2"]
+    assert {entry.invocation for entry in store.entries(ref)[1:]} == {"reviver"}
+
+
+def test_past_its_lease_an_invocation_stops_though_nobody_took_over(store: Store) -> None:
+    async def story() -> tuple[SagaRef, Held]:
+        ref = await store.begin(chain("lonely", 2, 0))
+        slow, clock = Held(), ShiftedClock()
+        stale = asyncio.create_task(
+            store.invoke(ref, 1, "lonely", 5_000, store.worker(clock=clock, performer=slow))
+        )
+        while not slow.begun:
+            await asyncio.sleep(0.01)
+        clock.shift = 60_000
+        slow.let_go.set()
+        assert await stale == []
+        return ref, slow
+
+    with store.endings() as endings:
+        ref, slow = store.run(story())
+    assert endings == ["superseded"]
+    assert slow.begun == ["s0"]
+    assert [entry.version for entry in store.entries(ref)] == [1]
+    assert store.head(ref).owner == "lonely"  # it runs out by itself
+
+
+def test_an_invocation_that_was_superseded_leaves_the_lease_of_its_successor_alone(store: Store) -> None:
+    """The successor is still at work when the stale one wakes."""
+
+    async def story() -> tuple[SagaRef, Held, Held]:
+        ref = await store.begin(chain("both", 2, 0))
+        slow, successor = Held(), Held()
+        clock = ShiftedClock()
+        stale = asyncio.create_task(
+            store.invoke(ref, 1, "stale-2", 5_000, store.worker(clock=clock, performer=slow))
+        )
+        while not slow.begun:
+            await asyncio.sleep(0.01)
+        clock.stop()
+        later = ShiftedClock(60_000)
+        work = asyncio.create_task(
+            store.invoke(ref, 1, "successor", 5_000, store.worker(clock=later, performer=successor))
+        )
+        while not successor.begun:
+            await asyncio.sleep(0.01)
+        slow.let_go.set()
+        await stale
+        assert store.head(ref).owner == "successor"
+        successor.let_go.set()
+        await work
+        return ref, slow, successor
+
+    with store.endings() as endings:
+        ref, slow, successor = store.run(story())
+    assert endings == ["superseded", "finished"]
+    assert (slow.begun, successor.begun) == (["s0"], ["s0", "s1"])
+    assert nodes_done(store, ref) == ["s0", "s1"]
