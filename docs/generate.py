@@ -21,7 +21,7 @@ from baton.core import events as ev
 from baton.core.compile import compile_document
 from baton.core.decide import MAX_TRIES, advance
 from baton.core.definition import MAX_NODES
-from baton.core.durations import LONGEST_MS
+from baton.core.durations import LONGEST_MS, parse_duration
 from baton.core.fold import fold
 from baton.core.outcomes import Outcome
 from baton.core.program import Program
@@ -165,7 +165,7 @@ def _parameters() -> Mapping[str, Any]:
 
 def _time(ms: float) -> str:
     for unit, size in (("days", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000)):
-        if ms >= size:
+        if ms > size:
             return f"{ms / size:g} {unit}"
     return f"{ms:g} ms"
 
@@ -174,8 +174,10 @@ def limits() -> str:
     """What is limited, to what, and where that is changed."""
     have, default = Limits(), inspect.signature(tool).parameters["timeout"].default
     rows = [
-        ("attempt of a step", f"{default}", "`@tool(timeout=…)`, or `timeout` of the node"),
+        ("attempt of a step", _time(parse_duration(default)), "`@tool(timeout=…)`, or `timeout` of the node"),
         ("deaths or cut-offs of one step before its saga is parked", f"{MAX_TRIES}", "code"),
+        ("steps of one saga that run at the same time", f"{have.concurrent_steps}", "code"),
+        ("sagas that start sagas that start sagas …", f"{have.depth} deep", "code"),
         ("nodes of a workflow", f"{MAX_NODES:,}", "code"),
         ("workflow document", f"{MAX_DOCUMENT:,} bytes", "code, and `MaxBodyBytes`"),
         ("input, result or payload", f"{have.result:,} bytes", "code, and `MaxBodyBytes`"),
@@ -186,7 +188,8 @@ def limits() -> str:
         ("sweep over a saga where nothing happens",
          f"after {_time(have.sweep_shortest)}, doubling up to {_time(have.sweep_longest)}", "code"),
         ("`Idempotency-Key`", f"{MAX_KEY} characters", "code"),
-        ("keys of signals that a saga remembers", f"{KEYS_REMEMBERED}", "code"),
+        ("signals that no wait has taken yet", f"{have.signals_kept}", "code"),
+        ("keys of signals and forks that a saga remembers", f"{KEYS_REMEMBERED}", "code"),
         ("entries of one page", f"{DEFAULT_PAGE}, at most {MAX_PAGE:,}", "`?limit=`"),
     ]  # fmt: skip
     for name, spec in _parameters().items():

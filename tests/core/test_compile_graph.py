@@ -151,6 +151,7 @@ def test_another_schema_of_a_tool_changes_the_hash() -> None:
         pytest.param(b'{"name":"w","nodes":[],"mood":1}', id="a field"),
         pytest.param(b'{"format":2,"name":"w","nodes":[]}', id="a format"),
         pytest.param(b'{"name":"w"', id="bytes"),
+        pytest.param(b'{"name":"\xff","nodes":[]}', id="text"),
     ],
 )
 def test_a_graph_that_a_newer_version_compiled_is_refused_and_not_run_in_part(data: bytes) -> None:

@@ -60,7 +60,7 @@ def decode_graph(data: bytes) -> Graph:
     """Raises `UnknownEntry` for a graph that a newer version compiled."""
     try:
         graph = _decode(data)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UnknownEntry(f"a graph that this version cannot read: {error}") from error
     strange = {node.kind for node in graph.nodes} - KINDS
     if graph.format != FORMAT or strange:

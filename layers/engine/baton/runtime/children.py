@@ -136,6 +136,12 @@ class Children:
                 await history.catch_up()
 
 
+def is_news(parent: State, report: ChildReported) -> bool:
+    """Whether the parent still waits to hear this."""
+    child = parent.children.get(report.slot)
+    return child is not None and child.saga == report.child and not child.status
+
+
 def cut(reports: Sequence[ChildReported], room: int) -> list[ChildReported]:
     """As many reports as one entry has room for; at least one."""
     part: list[ChildReported] = []

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from baton.core.events import ChildReported
 from baton.errors import CorruptLog, EngineFault, UnknownEntry
 from baton.ports import Message, Queue, SagaRef, Wake
-from baton.runtime.children import cut, report_of
+from baton.runtime.children import cut, is_news, report_of
 from baton.runtime.history import History
 from baton.runtime.limits import Limits
 from baton.runtime.parts import Engine
@@ -91,7 +91,7 @@ class Relay:
         history = History(log, call, parent)
         await history.load(head)
         while True:
-            news = [report for report in reports if _is_news(history, report)]
+            news = [report for report in reports if is_news(history.state, report)]
             if not news:
                 return
             part = cut(news, self._engine.limits.entry)
@@ -106,11 +106,6 @@ class Relay:
         history = History(self._engine.log, call, item.ref)
         await history.load(head)
         return report_of(history.state, item.wake.slot)
-
-
-def _is_news(history: History, report: ChildReported) -> bool:
-    child = history.state.children.get(report.slot)
-    return child is not None and child.saga == report.child and not child.status
 
 
 def delay_of(wake: Wake, now: int, limits: Limits) -> int | None:

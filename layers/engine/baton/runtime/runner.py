@@ -19,7 +19,7 @@ from baton.core.program import Program
 from baton.errors import CorruptLog
 from baton.ports import Message, SagaRef
 from baton.runtime.budget import Budget
-from baton.runtime.children import cut
+from baton.runtime.children import cut, is_news
 from baton.runtime.history import History, wake_of_end
 from baton.runtime.inflight import InFlight
 from baton.runtime.lease import Lease
@@ -209,11 +209,9 @@ class Runner:
         tended, reports = await self._p.children.tend(run.lease.ref, run.history.state, children, has_time)
         run.asked.update(tended)
         told = bool(reports)
-        while reports:
+        while reports := [report for report in reports if is_news(run.history.state, report)]:
             part = cut(reports, self._p.limits.entry)
-            if await self._append(run.lease, run.history, part):
-                reports = reports[len(part) :]
-            elif await self._catch_up(run):
+            if not await self._append(run.lease, run.history, part) and await self._catch_up(run):
                 break
         return told
 

@@ -75,8 +75,8 @@ class Service:
         head = await self._parts.call(self._engine.log.read_head, ref) if key else None
         if head is not None and head.start_hash == hashed:
             # Whatever became of the workflow's name and schema since, this saga has been started.
-            state = (await self._open(ref.id)).history.state
-            return self._accepted(state) | {"workflow": state.workflow}, False
+            opened = await self._open(ref.id)
+            return self._accepted(opened) | {"workflow": opened.history.state.workflow}, False
         definition = await self._parts.catalog.find(caller.tenant, workflow)
         beginning = Beginning(
             ref=ref,
@@ -91,7 +91,7 @@ class Service:
         is_new = await self._parts.starter.start(beginning)
         view = {"id": beginning.ref.id, "status": "pending", "workflow": definition.name, "version": 1}
         if not is_new:
-            view["status"] = status_of((await self._open(beginning.ref.id)).history.state)
+            view |= self._accepted(await self._open(beginning.ref.id))
         return view, is_new
 
     def _new_id(self, key: str) -> str:
@@ -206,7 +206,7 @@ class Service:
             if key and remembered in state.keys:
                 if state.keys[remembered] != str(cut):
                     raise KeyReused(f"this key forked at version {state.keys[remembered]}")
-                return self._accepted(state)
+                return self._accepted(opened)
             if now >= armed:
                 armed = await self._arm(opened.head)
             fork = Forked(
@@ -214,7 +214,7 @@ class Service:
             )
             entry = history.next_entry((fork,), at=now, invocation=self._caller.request)
             if await history.append(entry, Wake(v=entry.version)):
-                return self._accepted(history.state)
+                return self._accepted(opened)
             await history.catch_up()
 
     async def _arm(self, head: Head) -> int:
@@ -235,14 +235,16 @@ class Service:
             now = self._engine.clock.now()
             event = make(history.state, now)
             if event is None:
-                return self._accepted(history.state)
+                return self._accepted(opened)
             entry = history.next_entry((event,), at=now, invocation=self._caller.request)
             if await history.append(entry, Wake(v=entry.version)):
-                return self._accepted(history.state)
+                return self._accepted(opened)
             await history.catch_up()
 
-    def _accepted(self, state: State) -> dict[str, Any]:
-        return {"id": state.saga, "status": status_of(state), "version": state.version}
+    def _accepted(self, opened: _Open) -> dict[str, Any]:
+        state = opened.history.state
+        status = status_of(state, opened.program.joins)
+        return {"id": state.saga, "status": status, "version": state.version}
 
     async def _open(self, saga: str) -> _Open:
         if not _ID.fullmatch(saga):
