@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-import sagas  # registers the tools
+import sagas.dinner  # registers the tools
 from baton.ports import StepContext, StepFailure
 from baton.tools.define import REGISTRY
 from baton.tools.perform import ToolPerformer

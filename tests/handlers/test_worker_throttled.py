@@ -90,18 +90,40 @@ class _Refused:
         self.status_code = status_code
 
 
-def test_after_the_lease_has_run_out_the_repeated_message_goes_on(
+def kinds(deployment: Deployment) -> list[object]:
+    return [e.__struct_config__.tag for entry in deployment.entries(ADA) for e in entry.events]
+
+
+def test_a_saga_that_was_given_up_is_free_and_no_death_is_counted_against_it(
     table: Interference, worker: Worker, deployment: Deployment
 ) -> None:
     with table.answering("PutItem", lambda _: throttled()):
         assert worker.wake(ADA, milliseconds=700) == ["m0"]
+    head = deployment.head(ADA)
+    assert head.owner == ""
+    assert head.due_at is not None  # should the message be lost, too
+    assert worker.wake(ADA) == []
+    assert deployment.head(ADA).status == "completed"
+    assert kinds(deployment) == ["saga_started", "step_succeeded", "saga_ended"]
+
+
+def test_if_not_even_the_lease_can_be_given_back_it_runs_out_and_the_message_goes_on(
+    table: Interference, worker: Worker, deployment: Deployment
+) -> None:
+    with (
+        table.answering("PutItem", lambda _: throttled()),
+        table.answering("UpdateItem", lambda n: None if n == 1 else throttled()),
+    ):
+        assert worker.wake(ADA, milliseconds=700) == ["m0"]
     until = deployment.head(ADA).until
+    assert until > worker.engine.clock.now()
+    assert worker.wake(ADA) == []  # too early: held
+    assert kinds(deployment) == ["saga_started"]
     while worker.engine.clock.now() <= until:  # what the queue's visibility waits for
         time.sleep(0.02)
     assert worker.wake(ADA) == []
     assert deployment.head(ADA).status == "completed"
-    kinds = [e.__struct_config__.tag for entry in deployment.entries(ADA) for e in entry.events]
-    assert kinds == ["saga_started", "revived", "step_succeeded", "saga_ended"]
+    assert kinds(deployment) == ["saga_started", "revived", "step_succeeded", "saga_ended"]
 
 
 def test_an_answer_that_was_lost_is_no_second_step(

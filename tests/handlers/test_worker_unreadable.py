@@ -18,6 +18,7 @@ ENTRY = {"format": 1, "version": 2, "at": 1_767_225_600_000, "invocation": "newe
 UNKNOWN_KIND = ENTRY | {"events": [{"kind": "budget_reserved", "dollars": 1}]}
 NEWER_FORMAT = ENTRY | {"format": 2, "events": [{"kind": "step_succeeded", "node": "say"}]}
 # What taking and giving back a lease may change: who holds it, how often it was taken, when it is due.
+HALF_AN_HOUR = 1_800_000
 OF_THE_LEASE = {"epoch", "due_at", "owner", "until", "nudge", "wake"}
 
 UNREADABLE = {
@@ -57,13 +58,24 @@ def test_a_saga_that_cannot_be_read_is_left_as_it_was_and_said_aloud(
     head = deployment.head(ADA)
     assert (head.owner, head.until, head.nudge) == ("", 0, 0)
     assert head.due_at is not None  # somebody looks again
-    assert head.due_at > worker.engine.clock.now() + 60_000  # but not every minute
     ((body, reason),) = deployment.dead_letters()
     assert json.loads(body)["saga"] == str(ADA)
     assert reason.startswith(kind)
     assert says in reason
     assert any(getattr(record, "saga", "") == str(ADA) for record in caplog.records)
     assert deployment.head(GRACE).status == "completed"
+
+
+def test_a_saga_that_cannot_be_read_is_not_tried_again_every_minute(
+    worker: Worker, deployment: Deployment
+) -> None:
+    """Each try is one more dead letter."""
+    begin(worker.engine, ADA, PARTY)
+    put(deployment, NEWER_FORMAT)
+    worker.wake(ADA)
+    due_at = deployment.head(ADA).due_at
+    assert due_at is not None
+    assert due_at > worker.engine.clock.now() + HALF_AN_HOUR
 
 
 def test_a_compressed_entry_of_a_newer_format_is_refused_just_as_well(

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, Literal
 
@@ -305,6 +306,19 @@ def app(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_importing_the_app_gives_the_tools_of_the_process(app: str) -> None:
     assert load_app(app) is REGISTRY
     assert "this_test.tool" in REGISTRY
+
+
+def test_every_module_of_an_app_package_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "a_package_of_this_test"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "some.py").write_text(
+        "from baton import tool\n@tool('this_test.some')\ndef some() -> None: ...\n"
+    )
+    (package / "_not.py").write_text("raise RuntimeError('private')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert "this_test.some" in load_app(package.name)
+    REGISTRY._tools.pop("this_test.some")
 
 
 def test_an_app_that_is_not_there_is_told_with_what_to_set() -> None:

@@ -14,6 +14,7 @@ from types import ModuleType
 import click
 
 from baton.cli.exits import USAGE, Failed
+from baton.tools.define import import_tools
 
 LAYER = Path("layers/app")
 
@@ -32,7 +33,9 @@ def load_app(name: str, root: Path | None = None) -> ModuleType:
         if Path(directory).is_dir() and directory not in sys.path:
             sys.path.insert(0, directory)
     try:
-        return importlib.import_module(name)
+        module = importlib.import_module(name)
+        import_tools(name)
+        return module
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
             raise Failed(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import pkgutil
 import re
 import typing
 import warnings
@@ -156,10 +157,21 @@ def _make(function: Callable[..., Any], name: str, version: str, effect: str, ti
     return Tool(spec, function, parameters, result, context, inspect.iscoroutinefunction(function))
 
 
+def import_tools(module: str) -> None:
+    """Import the app and, if it is a package, every module in it: that declares their tools.
+
+    Modules whose names begin with `_` are left alone. Raises whatever an import raises.
+    """
+    app = importlib.import_module(module)
+    for inner in pkgutil.iter_modules(getattr(app, "__path__", ()), f"{module}."):
+        if not inner.name.rpartition(".")[2].startswith("_"):
+            importlib.import_module(inner.name)
+
+
 def load_app(module: str) -> Registry:
-    """Import the app module, whose import declares its tools. Raises `ToolError` that names the module."""
+    """The tools of the app. Raises `ToolError` that names the module that is missing."""
     try:
-        importlib.import_module(module)
+        import_tools(module)
     except ModuleNotFoundError as error:
         raise ToolError(
             f"the app module `{module}` cannot be imported: {error}; set BATON_APP to the package in layers/app"
