@@ -43,6 +43,20 @@ def test_signal_sends_its_payload_under_a_key(api: FakeApi, baton: Baton) -> Non
     assert (api.asked[0].json, api.asked[0].headers["idempotency-key"]) == ({"payload": {"table": 4}}, "k")
 
 
+def test_resume_asks_for_another_try(api: FakeApi, baton: Baton) -> None:
+    api.on("POST /sagas/s1/resume", ACCEPTED)
+    result = baton("resume", "s1")
+    assert (result.exit_code, result.stdout) == (0, "s1  tries again\n")
+
+
+def test_fork_sends_its_version_under_a_key(api: FakeApi, baton: Baton) -> None:
+    api.on("POST /sagas/s1/forks", ACCEPTED)
+    result = baton("fork", "s1", "4", "--reason", "better", "--key", "k")
+    assert (result.exit_code, result.stdout) == (0, "s1  goes on from version 4\n")
+    assert api.asked[0].json == {"version": 4, "reason": "better"}
+    assert api.asked[0].headers["idempotency-key"] == "k"
+
+
 def test_register_sends_documents_as_they_are(api: FakeApi, baton: Baton, tmp_path: Path) -> None:
     api.on("POST /workflows", (201, {"name": "dinner", "version": 3, "graph": "abc"}))
     for name in ("dinner.yaml", "dinner.json"):

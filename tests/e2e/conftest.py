@@ -9,13 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.deployment import Deployment
+from tests.e2e.deployment import GRACE_MS, VISIBILITY_S, WORKER_TIMEOUT_S, Deployment
 from tests.e2e.store import Store
 from tests.kit import ministack
-
-WORKER_TIMEOUT_S = 4
-VISIBILITY_S = 6
-GRACE_MS = 500
 
 
 @pytest.fixture(scope="session")

@@ -27,6 +27,8 @@ T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
 TENANT, USER = "acme", "ada"
 FINAL = {"completed", "failed", "cancelled"}
+# Times of the deployment in which everything is switched on.
+WORKER_TIMEOUT_S, VISIBILITY_S, GRACE_MS = 4, 6, 500
 TRIAL = "tests.kit.app.trial"
 # The worker finds the trial tools in the repository instead of the app layer; the engine is the layer's.
 VARIABLES = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "layers/engine")])}

@@ -11,8 +11,15 @@ import httpx
 import pytest
 
 from baton.local.tokens import TokenIssuer
-from tests.e2e.conftest import GRACE_MS, VISIBILITY_S, WORKER_TIMEOUT_S
-from tests.e2e.deployment import Deployment, chain, steps_in_log, until
+from tests.e2e.deployment import (
+    GRACE_MS,
+    VISIBILITY_S,
+    WORKER_TIMEOUT_S,
+    Deployment,
+    chain,
+    steps_in_log,
+    until,
+)
 
 pytestmark = pytest.mark.e2e
 LONG = chain("long", 8, 0.5)

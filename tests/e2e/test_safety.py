@@ -28,16 +28,18 @@ def ended(store: Store, ref: SagaRef) -> bool:
     return isinstance(store.events(ref)[-1], SagaEnded)
 
 
-async def at_once(store: Store, ref: SagaRef, version: int, milliseconds: int, name: str) -> None:
-    """Many invocations of the worker for one saga, each under a name of its own."""
+async def at_once(
+    store: Store, ref: SagaRef, version: int, name: str, milliseconds: int = 10_000
+) -> list[list[str]]:
+    """Many invocations of the worker for one saga, each under a name of its own; what must come again."""
     work = (store.invoke(ref, version, f"{name}-{n}", milliseconds) for n in range(MANY))
-    assert await asyncio.gather(*work) == [[]] * MANY
+    return await asyncio.gather(*work)
 
 
 def test_of_fifty_invocations_one_runs_the_saga_and_the_others_stop_or_leave_a_nudge(store: Store) -> None:
     async def story() -> SagaRef:
         ref = await store.begin(chain("fifty", 4, 0.1))
-        await at_once(store, ref, 1, 10_000, "fresh")
+        assert await at_once(store, ref, 1, "fresh") == [[]] * MANY
         return ref
 
     with store.endings() as endings:
@@ -59,7 +61,7 @@ def test_of_fifty_invocations_that_find_a_dead_one_a_single_one_revives_the_saga
         ref = await store.begin(chain("revived", 3, 0.1))
         now = store.engine.clock.now()
         assert store.engine.log.take(ref, "dead", now - 1, now - 5_000) is not None
-        await at_once(store, ref, 1, 10_000, "reviver")
+        assert await at_once(store, ref, 1, "reviver") == [[]] * MANY
         return ref
 
     with store.endings() as endings:
@@ -73,28 +75,29 @@ def test_of_fifty_invocations_that_find_a_dead_one_a_single_one_revives_the_saga
 
 
 def test_fifty_invocations_at_every_hand_over_do_each_step_once(store: Store) -> None:
-    async def story() -> tuple[SagaRef, int]:
-        ref = await store.begin(chain("handed-over", 6, 0.25))
+    nodes = [f"s{n}" for n in range(8)]
+
+    async def story() -> SagaRef:
+        ref = await store.begin(chain("handed-over", len(nodes), 0.3))
         rounds = 0
         while not ended(store, ref):
             rounds += 1
-            assert rounds < 10
-            await at_once(store, ref, store.entries(ref)[-1].version, 1_200, f"round-{rounds}")
-        return ref, rounds
+            assert rounds < 20
+            # Too short for all steps; who finds no time to ask the table says so, and comes again.
+            again = await at_once(store, ref, store.entries(ref)[-1].version, f"round-{rounds}", 1_800)
+            assert all(ids in ([], ["m"]) for ids in again)
+        return ref
 
     with store.endings() as endings:
-        ref, rounds = store.run(story())
-    counted = Counter(endings)
-    assert rounds >= 2
-    assert counted["finished"] == 1
-    # A yield frees the lease at once, so another of the same fifty may go on: never two at a time.
-    assert counted["yielded"] >= rounds - 1
-    assert steps(store, ref) == [f"s{n}" for n in range(6)]
+        ref = store.run(story())
+    assert endings.count("finished") == 1
+    assert store.head(ref).epoch >= 2
+    assert steps(store, ref) == nodes
     versions = [entry.version for entry in store.entries(ref)]
     assert versions == list(range(1, len(versions) + 1))
     epochs = [entry.epoch for entry in store.entries(ref)]
     assert epochs == sorted(epochs)
-    assert set(store.books.effects(ref.id).values()) == {1}
+    assert store.books.effects(ref.id) == Counter(nodes)
 
 
 def test_signals_that_race_with_a_running_saga_are_all_in_the_log_once(store: Store) -> None:

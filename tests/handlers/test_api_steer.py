@@ -136,6 +136,23 @@ def test_signals_without_a_key_are_two_signals(http: Http, deployment: Deploymen
     assert kinds(deployment).count("signal_received") == 2
 
 
+def test_a_key_that_comes_again_with_another_payload_is_refused(http: Http, deployment: Deployment) -> None:
+    begin(http.engine, ADA, PARTY)
+    path = f"{SAGA}/signals/guests_changed"
+    assert http.post(path, {"payload": 4}, key="k").status == 202
+    http.post(path, {"payload": 5}, key="k").problem(422, "idempotency-key-reused")
+    assert kinds(deployment) == ["saga_started", "signal_received"]
+
+
+def test_signals_that_nobody_takes_are_kept_up_to_a_limit_that_is_named(http: Http) -> None:
+    begin(http.engine, ADA, PARTY)
+    limit = http.engine.limits.signals_kept
+    append(http.engine, *(signal(number) for number in range(limit)))
+    problem = http.post(f"{SAGA}/signals/guests_changed").problem(409, "not-allowed-now")
+    assert str(limit) in problem["detail"]
+    assert http.post(f"{SAGA}/cancel").status == 202  # that is always possible
+
+
 def test_an_ended_saga_takes_no_signal(http: Http, deployment: Deployment) -> None:
     begin(http.engine, ADA, PARTY)
     end(http)
@@ -207,6 +224,23 @@ def test_a_fork_from_a_version_that_is_not_there_is_refused(
     problem = http.post(f"{SAGA}/forks", {"version": version}).problem(400, "bad-request")
     assert problem["detail"] == f"version {version} is not in the log; its last is 2"
     assert deployment.items() == before
+
+
+def test_the_end_of_a_branch_is_nothing_to_go_on_from(http: Http, deployment: Deployment) -> None:
+    begin(http.engine, ADA, PARTY)
+    end(http)
+    problem = http.post(f"{SAGA}/forks", {"version": 2}).problem(400, "bad-request")
+    assert "the last to go on from is 1" in problem["detail"]
+    assert kinds(deployment) == ["saga_started", "saga_ended"]
+
+
+def test_a_repeated_fork_is_one_fork(http: Http, deployment: Deployment) -> None:
+    begin(http.engine, ADA, PARTY)
+    append(http.engine, signal(1))
+    answers = [http.post(f"{SAGA}/forks", {"version": 1}, key="k") for _ in range(2)]
+    assert [(answer.status, answer.body["version"]) for answer in answers] == [(202, 3)] * 2
+    http.post(f"{SAGA}/forks", {"version": 2}, key="k").problem(422, "idempotency-key-reused")
+    assert kinds(deployment).count("forked") == 1
 
 
 # ---- somebody else is quicker

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from itertools import pairwise
 
 import pytest
 
-from tests.handlers.deployment import Deployment, Interference, throttled
+from tests.handlers.deployment import Deployment, Interference, Item, throttled
 from tests.handlers.http import Http
 from tests.handlers.sagas import ADA, ECHO, PARTY, begin
 
@@ -65,6 +66,21 @@ def test_a_write_whose_answer_was_lost_is_recognised_as_ones_own(
     assert (cancelled.status, cancelled.body["version"]) == (202, 2)
     logs = [item["sk"]["S"] for item in deployment.items() if saga in item["pk"]["S"]]
     assert sorted(logs) == ["HEAD", "LOG#0000#0000000001", "LOG#0000#0000000002"]
+
+
+@pytest.mark.parametrize("path", ["", "/events", "/cancel", "/resume", "/forks", "/signals/guests_changed"])
+def test_a_saga_that_this_version_cannot_read_is_refused_by_name_and_left_alone(
+    path: str, http: Http, table: Interference, deployment: Deployment
+) -> None:
+    newer = json.dumps({"format": 2, "version": 2, "events": []}).encode()
+    item: Item = {"pk": {"S": str(ADA)}, "sk": {"S": "LOG#0000#0000000002"}, "d": {"B": newer}}
+    deployment.dynamodb.put_item(TableName=deployment.table, Item=item)
+    before = deployment.items()
+    reading = path in ("", "/events")
+    body = {"version": 1} if path == "/forks" else {}
+    answer = http.get(SAGA + path) if reading else http.post(SAGA + path, body)
+    assert "format 2" in answer.problem(500, "unreadable-log")["detail"]
+    assert deployment.items() == before
 
 
 def test_a_defect_is_logged_and_tells_the_caller_nothing_of_the_inside(

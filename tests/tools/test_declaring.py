@@ -84,11 +84,11 @@ def test_a_tool_is_specified_by_its_function_and_its_decorator(registry: Registr
     assert (made.is_async, made.context) == (False, "")
 
 
-def test_a_tool_is_idempotent_version_1_and_takes_a_minute_unless_it_says_otherwise(
+def test_a_tool_is_idempotent_version_1_and_takes_half_a_minute_unless_it_says_otherwise(
     registry: Registry,
 ) -> None:
     spec = declared(registry, good).spec
-    assert (spec.effect, spec.version, spec.timeout_ms) == ("idempotent", "1", 60_000)
+    assert (spec.effect, spec.version, spec.timeout_ms) == ("idempotent", "1", 30_000)
     assert declared(registry, good, timeout=0.5).spec.timeout_ms == 500
 
 

@@ -88,6 +88,17 @@ class Api:
         path = f"/sagas/{quote(saga, safe='')}/signals/{quote(name, safe='')}"
         return await self._call("POST", path, body={"payload": payload}, key=key or new_key())
 
+    async def resume(self, saga: str) -> dict[str, Any]:
+        """`POST /sagas/{id}/resume`, of a parked saga."""
+        return await self._call("POST", f"/sagas/{quote(saga, safe='')}/resume", body={})
+
+    async def fork(self, saga: str, version: int, reason: str, key: str | None = None) -> dict[str, Any]:
+        """`POST /sagas/{id}/forks`."""
+        body = {"version": version, "reason": reason}
+        return await self._call(
+            "POST", f"/sagas/{quote(saga, safe='')}/forks", body=body, key=key or new_key()
+        )
+
     async def register(self, text: str, *, json: bool = False) -> dict[str, Any]:
         """`POST /workflows` with a document as it was written; registering it again changes nothing."""
         kind = "application/json" if json else "application/yaml"

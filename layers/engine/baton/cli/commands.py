@@ -10,7 +10,7 @@ import click
 from baton.cli import exits
 from baton.cli.check import check
 from baton.cli.local import demo, up
-from baton.cli.sagas import cancel, events, register, show, signal, start
+from baton.cli.sagas import cancel, events, fork, register, resume, show, signal, start
 from baton.cli.shared import Shared
 
 
@@ -34,5 +34,5 @@ def main(context: click.Context, url: str | None, token: str | None) -> None:
     context.obj = Shared(url, token)
 
 
-for _command in (start, show, events, cancel, signal, register, check, up, demo):
+for _command in (start, show, events, cancel, signal, resume, fork, register, check, up, demo):
     main.add_command(_command)

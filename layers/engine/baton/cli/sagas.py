@@ -1,4 +1,5 @@
-"""The commands that speak about sagas over the API: start, show, events, cancel, signal, register.
+"""The commands that speak about sagas over the API: start, show, events, cancel, signal,
+resume, fork, register.
 
 Belongs here: one function per command, from arguments to exit status. Layout is in render, HTTP in
 client.
@@ -173,6 +174,35 @@ def signal(shared: Shared, saga: str, name: str, payload: str | None, key: str |
         print_json(answer)
     else:
         click.echo(f"{saga}  was sent {name}")
+
+
+@click.command()
+@click.argument("saga")
+@json_option
+@click.pass_obj
+def resume(shared: Shared, saga: str, as_json: bool) -> None:
+    """Let a parked saga try again."""
+    answer = shared.call(lambda api: api.resume(saga))
+    if as_json:
+        print_json(answer)
+    else:
+        click.echo(f"{saga}  tries again")
+
+
+@click.command()
+@click.argument("saga")
+@click.argument("version", type=click.IntRange(min=1))
+@click.option("--reason", default="", help="Why; it is written into the log.")
+@key_option
+@json_option
+@click.pass_obj
+def fork(shared: Shared, saga: str, version: int, reason: str, key: str | None, as_json: bool) -> None:
+    """Go on from the state at VERSION of a saga's log, in a new branch; what was is kept."""
+    answer = shared.call(lambda api: api.fork(saga, version, reason, key))
+    if as_json:
+        print_json(answer)
+    else:
+        click.echo(f"{saga}  goes on from version {version}")
 
 
 @click.command()

@@ -17,6 +17,7 @@ class Limits:
     answer: what is left of an invocation, at least, when the engine gives up on a store and says so.
     snapshot_tail: no snapshot before the tail to read has this size.
     fault_pause: before a saga is tried again that a fault of the engine kept from going on.
+    unreadable_pause: the same, of a saga whose log this version cannot read.
     concurrent_steps: of one saga in one invocation. children_at_once: port calls for children side by side.
     depth: of sagas that start sagas. signals_kept: that nobody has waited for yet.
     """
@@ -37,6 +38,7 @@ class Limits:
     snapshot_tail: int = 8_192
     answer: int = 200
     fault_pause: int = 60_000
+    unreadable_pause: int = 3_600_000
     concurrent_steps: int = 100
     children_at_once: int = 8
     depth: int = 8

@@ -16,7 +16,7 @@ from baton.core import events as ev
 from baton.core.decide import Advance, Decision, advance
 from baton.core.outcomes import Outcome
 from baton.core.program import Program
-from baton.errors import CorruptLog
+from baton.errors import CorruptLog, UnknownEntry
 from baton.ports import Message, SagaRef
 from baton.runtime.budget import Budget
 from baton.runtime.children import cut, is_news
@@ -69,9 +69,12 @@ class Runner:
             return await self._carry(_Run(lease, history, program, steps))
         except _Superseded:
             return SUPERSEDED
-        except Exception:
+        except Exception as error:
             await steps.stop()
-            await self._p.leases.give_up(lease, self._p.limits.fault_pause)
+            limits = self._p.limits
+            is_unreadable = isinstance(error, UnknownEntry | CorruptLog)
+            pause = limits.unreadable_pause if is_unreadable else limits.fault_pause
+            await self._p.leases.give_up(lease, pause)
             raise
         finally:
             await steps.stop()

@@ -196,10 +196,8 @@ class Service:
         opened = await self._open(saga)
         history = opened.history
         remembered = FORK_KEY + key
-        if not 1 <= cut <= history.state.version and remembered not in history.state.keys:
-            raise UserError(f"version {cut} is not in the log; its last is {history.state.version}")
-        if (await history.state_at(cut)).ended is not None:
-            raise UserError(f"version {cut} is the end of its branch; the last to go on from is {cut - 1}")
+        if not (key and remembered in history.state.keys):
+            await self._check_cut(history, cut)
         armed = 0
         while True:
             state, now = history.state, self._engine.clock.now()
@@ -216,6 +214,13 @@ class Service:
             if await history.append(entry, Wake(v=entry.version)):
                 return self._accepted(opened)
             await history.catch_up()
+
+    async def _check_cut(self, history: History, cut: int) -> None:
+        last = history.state.version
+        if not 1 <= cut <= last:
+            raise UserError(f"version {cut} is not in the log; its last is {last}")
+        if (await history.state_at(cut)).ended is not None:
+            raise UserError(f"version {cut} is the end of its branch; the last to go on from is {cut - 1}")
 
     async def _arm(self, head: Head) -> int:
         seen: Head | None = head

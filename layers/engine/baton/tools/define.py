@@ -86,7 +86,7 @@ def tool(
     *,
     version: str = "1",
     effect: str = "idempotent",
-    timeout: str | float = "60s",
+    timeout: str | float = "30s",
     registry: Registry | None = None,
 ) -> Callable[[F], F]:
     """Declare a function as a tool; the function itself stays as it was.

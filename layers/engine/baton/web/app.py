@@ -28,7 +28,6 @@ from baton.web.requests import (
     StartBody,
     idempotency_key,
     read_body,
-    saga_id,
     text_of,
     whole_number,
 )
@@ -114,37 +113,37 @@ class Api:
         return _json(status, view, {"Location": f"/sagas/{view['id']}"})
 
     def _show(self, saga: str) -> Response[str]:
-        return _json(HTTPStatus.OK, self._run(lambda service: service.show(saga_id(saga))))
+        return _json(HTTPStatus.OK, self._run(lambda service: service.show(saga)))
 
     def _events(self, saga: str) -> Response[str]:
         query = self._app.current_event.query_string_parameters or {}
         after = whole_number("after", query.get("after"), 0)
         limit = whole_number("limit", query.get("limit"), DEFAULT_PAGE)
-        page = self._run(lambda service: service.events(saga_id(saga), after, limit))
+        page = self._run(lambda service: service.events(saga, after, limit))
         return _json(HTTPStatus.OK, _cut(page))
 
     def _cancel(self, saga: str) -> Response[str]:
         body = read_body(CancelBody, self._text())
         return _json(
             HTTPStatus.ACCEPTED,
-            self._run(lambda service: service.cancel(saga_id(saga), body.reason, body.grace_ms)),
+            self._run(lambda service: service.cancel(saga, body.reason, body.grace_ms)),
         )
 
     def _signal(self, saga: str, name: str) -> Response[str]:
         body, key = read_body(SignalBody, self._text()), self._key()
         return _json(
             HTTPStatus.ACCEPTED,
-            self._run(lambda service: service.signal(saga_id(saga), name, body.payload, key)),
+            self._run(lambda service: service.signal(saga, name, body.payload, key)),
         )
 
     def _resume(self, saga: str) -> Response[str]:
-        return _json(HTTPStatus.ACCEPTED, self._run(lambda service: service.resume(saga_id(saga))))
+        return _json(HTTPStatus.ACCEPTED, self._run(lambda service: service.resume(saga)))
 
     def _fork(self, saga: str) -> Response[str]:
         body, key = read_body(ForkBody, self._text()), self._key()
         return _json(
             HTTPStatus.ACCEPTED,
-            self._run(lambda service: service.fork(saga_id(saga), body.version, body.reason, key)),
+            self._run(lambda service: service.fork(saga, body.version, body.reason, key)),
         )
 
     def _no_route(self, error: NotFoundError) -> Response[str]:

@@ -12,10 +12,9 @@ from baton.core.document import parse_document
 from baton.core.durations import parse_duration
 from baton.core.expressions import escape
 from baton.core.toolspec import nearest
-from baton.errors import InvalidInput, NotFound, Problem, TooLarge, UserError
+from baton.errors import InvalidInput, Problem, TooLarge, UserError
 
 MAX_KEY = 255
-MAX_SAGA_ID = 1_024  # bytes; the table's keys have room for no more
 MAX_DIGITS = 9
 B = TypeVar("B", bound="_Body")
 
@@ -114,10 +113,3 @@ def whole_number(name: str, value: str | None, default: int) -> int:
     if not value.isascii() or not value.isdigit() or len(value) > MAX_DIGITS:
         raise UserError(f"query parameter `{name}` must be a whole number, not `{value[:40]}`")
     return int(value)
-
-
-def saga_id(name: str) -> str:
-    """The id of a saga, from the path. Raises `NotFound` for one that the table could not even look up."""
-    if len(name.encode()) > MAX_SAGA_ID:
-        raise NotFound(f"there is no saga `{name[:40]}...`: no id has more than {MAX_SAGA_ID} bytes")
-    return name
