@@ -75,7 +75,7 @@ deploy: install-dev  ## template, permissions, layers
 	@$(call pytest,deploy,-n $(JOBS) tests/deploy)
 
 e2e: install-dev  ## the whole deployment in processes of its own
-	@$(call pytest,e2e,-m e2e tests)
+	@$(call pytest,e2e,-n $(JOBS) --dist loadfile -m e2e tests)
 
 format: install-dev  ## let ruff mend what it can
 	@$(BIN)/ruff check --quiet --fix . ; $(BIN)/ruff format .
