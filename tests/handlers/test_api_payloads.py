@@ -23,7 +23,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "register-workflow-with-problems": (422, "invalid-definition"),
     "show": (200, ""),
     "show-unknown": (404, "not-found"),
-    "signal": (404, "not-found"),  # the party waits for `guests_changed`
+    "signal": (202, ""),
     "start": (201, ""),
     "start-input-against-schema": (422, "invalid-input"),
     "start-malformed-json": (400, "malformed"),

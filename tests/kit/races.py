@@ -21,6 +21,15 @@ nodes:
   two: {tool: work, after: [one, answer], with: {n: 2, seconds: 0.05}}
 output: '${ctx.answer.output}'
 """
+YIELDING = """
+name: race
+nodes:
+  one: {tool: work, with: {n: 1, seconds: 4.4}}
+  two: {tool: work, after: one, with: {n: 2, seconds: 1.0}}
+  answer: {wait: {signal: answer}}
+  three: {tool: work, after: [two, answer], with: {n: 3, seconds: 0.05}}
+output: '${ctx.answer.output}'
+"""
 
 
 @dataclass(frozen=True)
@@ -32,7 +41,7 @@ class Race:
     refused: Counter[str]
 
 
-def race(at_s: float, act: str) -> Race:
+def race(at_s: float, act: str, document: str = RACE) -> Race:
     """Do `act` (signal or cancel) `at_s` after the saga was started."""
 
     async def main() -> Race:
@@ -40,7 +49,7 @@ def race(at_s: float, act: str) -> Race:
         refused = _watch(world)
         world.slow["release"] = 0.04  # long enough for a wake to find the lease held in between
         world.switch_on()
-        saga = await start(world, RACE, {}, "race")
+        saga = await start(world, document, {}, "race")
         started = asyncio.get_running_loop().time()
         await asyncio.sleep(at_s)
         service = world.service()

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tests.kit.races import race
+from tests.kit.races import YIELDING, race
 
 pytestmark = pytest.mark.simulation
 
@@ -33,4 +33,17 @@ def test_a_cancel_at_any_moment_ends_the_saga_or_is_told_that_it_has_ended() -> 
         assert result.seconds < 5, f"cancel at {moment} s"
         refused += result.refused
     assert refused["append"] > 0
+    assert refused["nudges left"] > 0
+
+
+@pytest.mark.parametrize("act", ["signal", "cancel"])
+def test_around_a_yield_nothing_is_lost_either(act: str) -> None:
+    refused: Counter[str] = Counter()
+    for step in range(80):
+        moment = 4.36 + step / 1_000
+        result = race(moment, act, YIELDING)
+        assert result.status == ("completed" if act == "signal" else "cancelled"), f"{act} at {moment} s"
+        assert result.seconds < 10, f"{act} at {moment} s"
+        refused += result.refused
+    assert refused["release"] > 0, "no yield was ever refused"
     assert refused["nudges left"] > 0

@@ -29,6 +29,7 @@ from baton.runtime.parts import Engine, Parts
 from baton.runtime.start import Beginning, body_hash
 
 MAX_PAGE = 1_000
+MAX_SHOWN = 2_097_152  # bytes of a result; Lambda answers with 6 MB at most, and JSON in JSON grows
 _ID = re.compile(r"[A-Za-z0-9._-]{1,400}")
 
 
@@ -116,6 +117,8 @@ class Service:
         value = state.ended.output if state.ended else Value()
         if not value.ref:
             return value.v
+        if value.size > MAX_SHOWN:
+            return {"ref": value.ref, "size": value.size}
         data = await self._parts.call(self._engine.blobs.get, self._caller.tenant, value.ref)
         return msgspec.json.decode(data)
 
@@ -145,10 +148,13 @@ class Service:
             return cancel
 
         opened = await self._open(saga)
-        ended = opened.history.state.ended
-        if ended is not None and ended.status == "cancelled":
-            return {"id": saga, "status": "cancelled"}
-        return await self._append(opened, make)
+        try:
+            return await self._append(opened, make)
+        except NotAllowedNow:
+            ended = opened.history.state.ended
+            if ended is not None and ended.status == "cancelled":
+                return self._accepted(opened)
+            raise
 
     async def signal(self, saga: str, name: str, payload: Any, key: str) -> dict[str, Any]:
         """Send a signal; one with a key that is known already changes nothing."""

@@ -53,30 +53,32 @@ class Worker:
     async def handle(self, deliveries: Sequence[Delivery], invocation: Invocation) -> list[str]:
         """Run everything these deliveries ask for. Returns the ids that must be delivered again."""
         parts = Parts(self._engine, invocation)
-        failed: list[str] = []
+        runner = Runner(parts)
         wakes: dict[str, Message] = {}
         ids: dict[str, list[str]] = {}
+        work: list[tuple[list[str], asyncio.Task[bool]]] = []
         for delivery in deliveries:
             try:
                 message = read_message(delivery.body)
             except PoisonMessage as error:
-                failed += await self._bury(parts, [delivery.id], delivery.body, str(error))
+                burial = self._bury(parts, delivery.body, str(error))
+                work.append(([delivery.id], asyncio.create_task(burial)))
                 continue
             known = wakes.get(message.saga)
             if known is None or known.v < message.v:
                 wakes[message.saga] = message
             ids.setdefault(message.saga, []).append(delivery.id)
-        runner = Runner(parts)
-        alone = len(wakes) == 1
-        tasks = {
-            saga: asyncio.create_task(self._run(parts, runner, wake, alone=alone))
-            for saga, wake in wakes.items()
-        }
-        if tasks:
-            await self._until_the_end(list(tasks.values()), invocation)
-        for saga, task in tasks.items():
-            failed += ids[saga] if task.cancelled() or not task.done() or not task.result() else []
-        return failed
+        for saga, wake in wakes.items():
+            run = self._run(parts, runner, wake, alone=len(wakes) == 1)
+            work.append((ids[saga], asyncio.create_task(run)))
+        if work:
+            await self._until_the_end([task for _, task in work], invocation)
+        return [
+            identifier
+            for identifiers, task in work
+            if task.cancelled() or not task.done() or not task.result()
+            for identifier in identifiers
+        ]
 
     async def _until_the_end(self, tasks: list[asyncio.Task[bool]], invocation: Invocation) -> None:
         """Wait for all, but not into the deadline: one store call that hangs must not cost the others."""
@@ -97,7 +99,7 @@ class Worker:
         except (UnknownEntry, CorruptLog) as error:
             logger.exception("saga left as it was", extra={"saga": message.saga})
             body = msgspec.json.encode(message).decode()
-            return not await self._bury(parts, [message.saga], body, f"{type(error).__name__}: {error}")
+            return await self._bury(parts, body, f"{type(error).__name__}: {error}")
         except EngineFault as error:
             logger.warning(
                 "engine fault, to be delivered again", extra={"saga": message.saga, "fault": repr(error)}
@@ -109,14 +111,14 @@ class Worker:
         logger.info("saga %s", ending, extra={"saga": message.saga, "ending": ending})
         return True
 
-    async def _bury(self, parts: Parts, ids: list[str], body: str, reason: str) -> list[str]:
-        """Send to the dead letters with its reason. Returns `ids` if that failed."""
+    async def _bury(self, parts: Parts, body: str, reason: str) -> bool:
+        """Send to the dead letters with its reason. False if that failed."""
         logger.error("dead letter", extra={"reason": reason, "body": body[:500]})
         try:
             await parts.call(self._dead_letters.send, body, reason)
         except EngineFault:
-            return ids
-        return []
+            return False
+        return True
 
 
 def answer(failed: Sequence[str]) -> Mapping[str, object]:
