@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
+from boto3.dynamodb.types import TypeDeserializer
 
 from baton.adapters.aws import Aws
 from baton.adapters.dynamo_definitions import DynamoDefinitions
@@ -83,6 +84,10 @@ class Stores(Protocol):
 
     def overwrite_blob(self, tenant: str, ref: str, data: bytes) -> None: ...
 
+    def rows(self, tenant: str) -> dict[tuple[str, str], Any]:
+        """A tenant's own rows: (key, sort) to attributes."""
+        ...
+
 
 class StillClock:
     """A clock that stands."""
@@ -114,6 +119,9 @@ class MemoryStores:
 
     def overwrite_blob(self, tenant: str, ref: str, data: bytes) -> None:
         self.blobs.stored[tenant, ref] = data
+
+    def rows(self, tenant: str) -> dict[tuple[str, str], Any]:
+        return {(key, sort): row for (of, key, sort), row in self.log.rows.items() if of == tenant}
 
 
 class AwsStores:
@@ -198,6 +206,16 @@ class AwsStores:
     def overwrite_blob(self, tenant: str, ref: str, data: bytes) -> None:
         digest = ref.removeprefix("cas://sha256/")
         self._aws.s3.put_object(Bucket=self._bucket, Key=f"T/{tenant}/sha256/{digest}", Body=data)
+
+    def rows(self, tenant: str) -> dict[tuple[str, str], Any]:
+        prefix = f"T#{tenant}#ROW#"
+        found = {}
+        for item in self._aws.dynamodb.scan(TableName=self._table)["Items"]:
+            plain = {name: TypeDeserializer().deserialize(value) for name, value in item.items()}
+            pk, sk = plain.pop("pk"), plain.pop("sk")
+            if pk.startswith(prefix):
+                found[pk.removeprefix(prefix), sk] = plain
+        return found
 
 
 def a_head(ref: SagaRef = SAGA, **changes: Any) -> Head:

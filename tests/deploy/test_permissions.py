@@ -76,6 +76,7 @@ ACTION_OF = {
     "send_message_batch": "sqs:SendMessage",
     "delete_message_batch": "sqs:DeleteMessage",
     "invoke": "lambda:InvokeFunction",
+    "transact_write_items": "dynamodb:PutItem",  # a transaction of puts needs no more than its puts
 }
 SERVICE_OF = {"dynamodb": r"item|items|query|scan", "s3": r"object|objects_v2", "sqs": r"message|queue_\w+"}
 

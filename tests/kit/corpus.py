@@ -54,6 +54,12 @@ def make_registry(books: Books) -> Registry:
         books.act(context.idempotency_key, [context.node, size])
         return {"text": "x" * size}
 
+    @tool("seat", registry=registry)
+    async def seat(guest: str, context: Context) -> str:
+        await asyncio.sleep(0.2)
+        context.put_row("guests", guest, {"seated_by": context.node, "times": 1})
+        return guest
+
     @tool("measure", registry=registry, effect="pure")
     async def measure(text: str) -> dict[str, int]:
         return {"n": len(text)}
@@ -149,6 +155,13 @@ nodes:
   sum: {tool: add, after: [left, right], with: {numbers: ['${ctx.left.output.n}', '${ctx.right.output.n}']}}
 output: '${ctx.sum.output}'
 """
+ROWS = """
+name: rows
+nodes:
+  one: {tool: seat, with: {guest: ada}}
+  two: {tool: seat, after: one, with: {guest: '${ctx.one.output}-and-bob'}}
+  three: {tool: seat, after: one, with: {guest: cyd}}
+"""
 FAILING = """
 name: failing
 nodes:
@@ -194,6 +207,10 @@ async def _parent(world: World) -> str:
     return await start(world, PARENT, {}, "parent")
 
 
+async def _rows(world: World) -> str:
+    return await start(world, ROWS, {}, "rows")
+
+
 async def _failing(world: World) -> str:
     return await start(world, FAILING, {}, "failing")
 
@@ -234,6 +251,7 @@ CORPUS = (
     Scenario("long-wait", _long_wait),
     Scenario("big", _big),
     Scenario("parent", _parent),
+    Scenario("rows", _rows),
     Scenario("failing", _failing, "failed", same_steps=False),
     Scenario("cancelled", _cancelled, "cancelled", same_steps=False),
     Scenario("forked", _forked),

@@ -6,7 +6,19 @@ import random
 from dataclasses import dataclass, field
 
 WRITES = frozenset(
-    {"create_head", "append", "take", "nudge", "release", "arm", "put_snapshot", "put", "send", "invoke"}
+    {
+        "create_head",
+        "append",
+        "append_with_rows",
+        "take",
+        "nudge",
+        "release",
+        "arm",
+        "put_snapshot",
+        "put",
+        "send",
+        "invoke",
+    }
 )
 
 FINE = "fine"

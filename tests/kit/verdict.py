@@ -96,6 +96,10 @@ def _broken(world: World, saga: str, books: Books) -> list[str]:
     if epochs != sorted(epochs):
         broken.append("an older lease appended behind a newer one")
     broken += _stale_starts(world, saga)
+    seated = {slot for slot, _ in _settled(world, saga) if world.tool_of(saga, slot) == "seat"}
+    written = {str(attributes["seated_by"]) for attributes in world.log.rows.values()}
+    if seated != written:
+        broken.append(f"rows were written by {sorted(written)}, but the log says {sorted(seated)}")
     for head in world.log.heads():
         if head.owner:
             broken.append(f"{head.ref} is still held")

@@ -16,7 +16,7 @@ from typing import Any, ParamSpec, TypeVar
 import msgspec
 
 from baton.adapters.memory import MemoryBlobs, MemoryDeadLetters, MemoryDefinitions, MemoryLog
-from baton.core.events import Entry, Event, SagaEnded, decode_entry
+from baton.core.events import Entry, Event, SagaEnded, StepSucceeded, decode_entry
 from baton.core.toolspec import ToolSpec
 from baton.errors import EngineFault, StoreUnavailable, Throttled
 from baton.ports import Head, Message, SagaRef, StepContext, Wake
@@ -325,6 +325,11 @@ class World:
         ref = SagaRef(tenant, saga)
         records = [record for branch in range(20) for record in self.log.read_tail(ref, branch, 0)]
         return sorted((decode_entry(record.data) for record in records), key=lambda entry: entry.version)
+
+    def tool_of(self, saga: str, node: str) -> str:
+        """The tool that the log names for a node; empty when it did not succeed."""
+        tools = {event.node: event.tool for event in self.events(saga) if isinstance(event, StepSucceeded)}
+        return tools.get(node, "")
 
     def epoch_of(self, process: str, saga: str, tenant: str = TENANT) -> int:
         """The newest lease that this process took on this saga."""

@@ -12,6 +12,8 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 import msgspec
 
+from baton.core.rows import MAX_PER_STEP, Row, check_row
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -148,6 +150,15 @@ class Log(Protocol):
         """Put an entry. False when that branch has that version already."""
         ...
 
+    def append_with_rows(
+        self, ref: SagaRef, record: Record, rows: Sequence[Row], wake: Wake | None = None
+    ) -> bool:
+        """Put an entry and its tenant's rows in one transaction: all of them, or none and False.
+
+        A row replaces the one with the same key and sort. Of two rows with the same the last counts.
+        """
+        ...
+
     def read_tail(self, ref: SagaRef, branch: int, after: int, limit: int | None = None) -> Sequence[Record]:
         """Entries of a branch with versions above `after`, in order, strongly consistent.
 
@@ -277,6 +288,17 @@ class StepContext(msgspec.Struct, frozen=True, kw_only=True):
     idempotency_key: str = ""
     deadline_ms: int = 0
     traceparent: str = ""
+    rows: list[Row] = []
+
+    def put_row(self, key: str, sort: str, attributes: dict[str, Any]) -> None:
+        """Write a row of this tenant's into the saga table together with this step's entry: both or neither.
+
+        It costs a transaction (twice the write units of entry and rows). Raises `ValueError` for what
+        cannot be a row.
+        """
+        if len(self.rows) >= MAX_PER_STEP:
+            raise ValueError(f"a step writes at most {MAX_PER_STEP} rows")
+        self.rows.append(check_row(Row(key, sort, attributes)))
 
 
 class Performer(Protocol):

@@ -39,6 +39,7 @@ _THROTTLED = frozenset(
         "TransactionConflictException",
     }
 )
+_CANCELLED_FOR_NOW = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
 _TOO_MANY_REQUESTS = 429
 _SERVER_FAULT = 500
 
@@ -75,6 +76,12 @@ def translated() -> Iterator[None]:
         status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         if code == "ConditionalCheckFailedException":
             raise ConditionFailed(response.get("Item", {})) from error
+        if code == "TransactionCanceledException":
+            reasons = {reason.get("Code", "") for reason in response.get("CancellationReasons", ())}
+            if "ConditionalCheckFailed" in reasons:
+                raise ConditionFailed({}) from error
+            if reasons & _CANCELLED_FOR_NOW:
+                raise Throttled(str(error)) from error
         if code == "NoSuchKey":
             raise Missing(str(error)) from error
         if code in _THROTTLED or status == _TOO_MANY_REQUESTS:

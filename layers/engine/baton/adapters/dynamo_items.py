@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 
 from baton.adapters.rules import pack, shard_of, unpack
+from baton.core.rows import Row
 from baton.errors import CorruptLog, PoisonMessage
 from baton.ports import Definition, Head, Record, SagaRef, Wake
 
@@ -100,6 +101,27 @@ def number(value: int) -> UniversalAttributeValueTypeDef:
 
 def key(pk: str, sk: str) -> Item:
     return {"pk": text(pk), "sk": text(sk)}
+
+
+def row_item(tenant: str, row: Row) -> Item:
+    """A tool's own row: its attributes as DynamoDB's own types, so that others can query them."""
+    attributes = {name: attribute(value) for name, value in row.attributes.items()}
+    return {**attributes, **key(f"T#{tenant}#ROW#{row.key}", row.sort)}
+
+
+def attribute(value: Any) -> UniversalAttributeValueTypeDef:
+    """A JSON value as an attribute."""
+    if value is None:
+        return {"NULL": True}
+    if isinstance(value, bool):
+        return {"BOOL": value}
+    if isinstance(value, (int, float)):
+        return {"N": str(value)}
+    if isinstance(value, str):
+        return {"S": value}
+    if isinstance(value, dict):
+        return {"M": {str(name): attribute(item) for name, item in value.items()}}
+    return {"L": [attribute(item) for item in value]}
 
 
 def names_in(*expressions: str) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """The log on DynamoDB: every request that touches a head, an entry or a snapshot.
 
-A write is one conditional write of one item; the conditions are the protocol. What items look like is in
+A write is one conditional write of one item, but for an entry that comes with a tool's own rows; the
+conditions are the protocol. What items look like is in
 `dynamo_items`, when a call is made is the runtime's business.
 """
 
@@ -13,6 +14,7 @@ from baton.adapters import dynamo_items as items
 from baton.adapters.aws import ConditionFailed, translated
 from baton.adapters.dynamo_items import names_in, number, text
 from baton.adapters.dynamo_requests import IS_NEW, put_new, query
+from baton.core.rows import Row
 from baton.ports import Head, Record, Release, SagaRef, Wake
 
 if TYPE_CHECKING:
@@ -142,6 +144,25 @@ class DynamoLog:
     def append(self, ref: SagaRef, record: Record, wake: Wake | None = None) -> bool:
         sk = items.entry_sk(record.branch, record.version)
         return put_new(self._client, self._table, items.record_item(ref, sk, record.data, wake))
+
+    def append_with_rows(
+        self, ref: SagaRef, record: Record, rows: Sequence[Row], wake: Wake | None = None
+    ) -> bool:
+        sk = items.entry_sk(record.branch, record.version)
+        entry = items.record_item(ref, sk, record.data, wake)
+        last = {(row.key, row.sort): row for row in rows}  # a transaction may name an item only once
+        puts = [
+            {"Put": {"TableName": self._table, "Item": items.row_item(ref.tenant, row)}}
+            for row in last.values()
+        ]
+        first = {"Put": {"TableName": self._table, "Item": entry, "ConditionExpression": IS_NEW}}
+        request: Any = [first, *puts]
+        try:
+            with translated():
+                self._client.transact_write_items(TransactItems=request)
+        except ConditionFailed:
+            return False
+        return True
 
     def read_tail(self, ref: SagaRef, branch: int, after: int, limit: int | None = None) -> Sequence[Record]:
         first, last = items.entry_sk(branch, after + 1), items.entry_sk(branch, items.MAX_VERSION)

@@ -11,10 +11,12 @@ import hashlib
 import threading
 from bisect import bisect_right, insort
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
 from baton.adapters.rules import check_delay, pack, shard_of
+from baton.core.rows import Row
 from baton.errors import CorruptLog
 from baton.ports import Clock, Definition, Head, Message, Record, Release, SagaRef, Wake
 
@@ -42,6 +44,7 @@ class MemoryLog:
         self._index: dict[SagaRef, int] = {}
         self._seen_index: dict[SagaRef, int] = {} if lag else self._index
         self._stream: list[tuple[SagaRef, Wake]] = []
+        self.rows: dict[tuple[str, str, str], dict[str, Any]] = {}
         self._on_wake = on_wake
 
     # -- heads
@@ -141,6 +144,15 @@ class MemoryLog:
             self._emit(ref, wake)
         self._deliver()
         return True
+
+    def append_with_rows(
+        self, ref: SagaRef, record: Record, rows: Sequence[Row], wake: Wake | None = None
+    ) -> bool:
+        done = self.append(ref, record, wake)
+        if done:
+            with self._lock:
+                self.rows.update({(ref.tenant, row.key, row.sort): row.attributes for row in rows})
+        return done
 
     def read_tail(self, ref: SagaRef, branch: int, after: int, limit: int | None = None) -> Sequence[Record]:
         with self._lock:

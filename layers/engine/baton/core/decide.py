@@ -18,6 +18,7 @@ from baton.core.fold import apply
 from baton.core.graph import Node
 from baton.core.outcomes import Outcome, settle, settling
 from baton.core.program import Program
+from baton.core.rows import MAX_PER_ENTRY, Row
 from baton.core.state import Child, State, node_of
 
 MAX_TRIES = 3
@@ -154,7 +155,7 @@ def decide(
 class Advance:
     """Events to append (none: nothing to write), and the decision that holds once they are.
 
-    `taken` outcomes are in them. `more`: there was no room for all that follows at once; append these
+    `taken` outcomes are in them, and `rows` must be written with them or not at all. `more`: there was no room for all that follows at once; append these
     and advance again, `decision` is then only a part.
     """
 
@@ -162,6 +163,7 @@ class Advance:
     decision: Decision
     taken: int
     more: bool
+    rows: tuple[Row, ...] = ()
 
 
 def advance(
@@ -180,13 +182,15 @@ def advance(
     there is no room counts as running still.
     """
     events: list[ev.Event] = []
+    rows: tuple[Row, ...] = ()
     taken = 0
     for outcome in outcomes:
         found = list(settle(program, state, outcome))
         room -= sum(map(_size, found))
-        if room < 0 and events:
+        if events and (room < 0 or len(rows) + len(outcome.rows) > MAX_PER_ENTRY):
             break
         taken += 1
+        rows += outcome.rows if found else ()
         for event in found:
             events.append(event)
             state = apply(state, event)
@@ -194,11 +198,11 @@ def advance(
     while True:
         decision = decide(program, state, now, busy, blobs)
         if not decision.record or decision.needs or decision.cancel:
-            return Advance(tuple(events), decision, taken, more=taken < len(outcomes))
+            return Advance(tuple(events), decision, taken, taken < len(outcomes), rows)
         for event in decision.record:
             room -= _size(event)
             if room < 0 and events:
-                return Advance(tuple(events), decision, taken, more=True)
+                return Advance(tuple(events), decision, taken, True, rows)
             events.append(event)
             state = apply(state, event)
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from baton.core import events as ev
 from baton.core.graph import Node
 from baton.core.program import Program
+from baton.core.rows import Row
 from baton.core.state import State, node_of, slot_of
 
 
@@ -17,7 +18,7 @@ class Outcome:
     """The end of one attempt of the step at `slot`: exactly one of output, failure or interruption.
 
     `tool_version` and `schema_hash` are those of the code that ran. `budget_ms` is set for an
-    interruption: the time from the step's start to the cut.
+    interruption: the time from the step's start to the cut. `rows` go into the transaction of its entry.
     """
 
     slot: str
@@ -29,6 +30,7 @@ class Outcome:
     output: ev.Value | None = None
     failure: ev.Failure | None = None
     budget_ms: int = 0
+    rows: tuple[Row, ...] = ()
 
 
 class _Place(Protocol):

@@ -12,6 +12,7 @@ import msgspec
 
 from baton.core.events import Entry, Event, Forked, SagaEnded, decode_entry, encode_entry
 from baton.core.fold import fold, fork_to
+from baton.core.rows import Row
 from baton.core.state import State, decode_state, encode_state
 from baton.errors import CorruptLog, EngineFault
 from baton.ports import Head, Log, Record, SagaRef, Wake
@@ -53,10 +54,17 @@ class History:
             if self.state.branch == branch:
                 return news
 
-    async def append(self, entry: Entry, wake: Wake | None = None) -> bool:
-        """Put the next entry and fold it. False when somebody else's is there: catch up and decide again."""
+    async def append(self, entry: Entry, wake: Wake | None = None, rows: Sequence[Row] = ()) -> bool:
+        """Put the next entry and fold it. False when somebody else's is there: catch up and decide again.
+
+        With `rows` it is a transaction.
+        """
         record = Record(entry.branch, entry.version, encode_entry(entry))
-        if await self._call(self._log.append, self.ref, record, wake):
+        if rows:
+            done = await self._call(self._log.append_with_rows, self.ref, record, rows, wake)
+        else:
+            done = await self._call(self._log.append, self.ref, record, wake)
+        if done:
             await self._take_in(entry, len(record.data))
             return True
         there = await self._call(self._log.read_tail, self.ref, entry.branch, entry.version - 1, 1)

@@ -16,6 +16,7 @@ from baton.core import events as ev
 from baton.core.decide import Advance, Decision, advance
 from baton.core.outcomes import Outcome
 from baton.core.program import Program
+from baton.core.rows import Row
 from baton.errors import CorruptLog, UnknownEntry
 from baton.ports import Message, SagaRef
 from baton.runtime.budget import Budget
@@ -141,7 +142,7 @@ class Runner:
             if not events and not step.more:
                 return step.decision
             slim = [await self._p.slim(run.lease.ref.tenant, event) for event in events]
-            if not slim or await self._append(run.lease, run.history, slim):
+            if not slim or await self._append(run.lease, run.history, slim, step.rows):
                 pending = pending[step.taken :]
                 as_decided = [type(event) for event in slim] == [type(event) for event in events]
                 if as_decided and not (step.more or step.decision.cancel):
@@ -163,7 +164,9 @@ class Runner:
                 data = await self._p.call(self._p.blobs.get, run.lease.ref.tenant, ref)
                 run.blobs[ref] = msgspec.json.decode(data)
 
-    async def _append(self, lease: Lease, history: History, events: Sequence[ev.Event]) -> bool:
+    async def _append(
+        self, lease: Lease, history: History, events: Sequence[ev.Event], rows: Sequence[Row] = ()
+    ) -> bool:
         entry = history.next_entry(
             events,
             at=self._p.clock.now(),
@@ -173,7 +176,7 @@ class Runner:
             trace=self._p.traceparent(history.state.traceparent),
         )
         self._check_lease(lease)
-        return await history.append(entry, wake_of_end(history.state, entry))
+        return await history.append(entry, wake_of_end(history.state, entry), rows)
 
     async def _news(self, lease: Lease, history: History) -> bool:
         """Read what others appended. True when it was a fork; `_Superseded` when it was a newer holder."""

@@ -87,6 +87,7 @@ class Steps:
             schema_hash=spec.schema_hash if spec else "",
             output=output,
             failure=failure,
+            rows=tuple(context.rows) if output is not None else (),
         )
 
     async def value(self, tenant: str, result: Any) -> Value | None:
