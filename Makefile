@@ -24,7 +24,7 @@ TIERS := lint types unit simulation contract handlers deploy e2e
 OWN_TIER := simulation contract handlers deploy e2e
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test core build format clean install install-dev $(TIERS)
+.PHONY: help demo up test core build bench format clean install install-dev $(TIERS)
 .NOTPARALLEL:
 
 help:  ## this list
@@ -79,6 +79,11 @@ e2e: install-dev  ## the whole deployment in processes of its own
 
 format: install-dev  ## let ruff mend what it can
 	@$(BIN)/ruff check --quiet --fix . ; $(BIN)/ruff format .
+
+# ---- measure it ------------------------------------------------------------------------------------------------
+
+bench: install-dev  ## measure: all benches, or make bench BENCH=overhead; CHECK=1 fails on a missed target
+	@$(BIN)/python -m benchmarks $(BENCH) $(if $(CHECK),--check)
 
 # ---- build it --------------------------------------------------------------------------------------------------
 

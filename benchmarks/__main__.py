@@ -12,7 +12,7 @@ from rich.table import Table
 
 from benchmarks.figures import Bench, Result
 
-NAMES = ("cost", "overhead", "growth", "tail", "start", "load")
+NAMES = ("overhead", "growth", "tail", "start", "load")
 FOLDER = Path("build/bench")
 
 
