@@ -27,9 +27,8 @@ from baton.core.outcomes import Outcome
 from baton.core.program import Program
 from baton.core.state import FINISHED, KEYS_REMEMBERED, WAITING, State, group_of
 from baton.core.toolspec import ToolSpec
-from baton.runtime.catalog import MAX_DOCUMENT
 from baton.runtime.limits import Limits
-from baton.runtime.service import MAX_PAGE
+from baton.runtime.service import MAX_DOCUMENT, MAX_PAGE
 from baton.tools.define import tool
 from baton.web.app import DEFAULT_PAGE
 from baton.web.requests import MAX_KEY

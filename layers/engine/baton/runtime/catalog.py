@@ -1,20 +1,17 @@
-"""Workflow definitions: check, register, find, and load their programs, each once per process."""
+"""Workflow definitions: register, find, and load their programs, each once per process."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from baton.core.compile import compile_document
 from baton.core.graph import Graph, decode_graph, encode_graph, hash_of
 from baton.core.program import Program
-from baton.core.toolspec import ToolSpec, nearest
-from baton.errors import NotFound, TooLarge
+from baton.core.toolspec import nearest
+from baton.errors import NotFound
 from baton.ports import Blobs, Clock, Definition, Definitions
 from baton.runtime.patience import Patience
 
-MAX_DOCUMENT = 1_048_576
 PROGRAMS_KEPT = 64
 
 
@@ -52,13 +49,8 @@ class Catalog:
             raise RuntimeError("use `through` first")
         return self._call
 
-    async def register(
-        self, tenant: str, by: str, text: str, tools: Mapping[str, ToolSpec], *, json_only: bool = False
-    ) -> Registered:
-        """Compile and store as the next version. Raises `MalformedDocument` or `InvalidDefinition`."""
-        if len(text.encode()) > MAX_DOCUMENT:
-            raise TooLarge(f"a workflow document has at most {MAX_DOCUMENT} bytes")
-        graph = compile_document(text, tools, json_only=json_only)
+    async def register(self, tenant: str, by: str, text: str, graph: Graph) -> Registered:
+        """Store a document and its graph as the next version, unless the newest is the same."""
         data = encode_graph(graph)
         ref = await self._io(self._blobs.put, tenant, data)
         document = await self._io(self._blobs.put, tenant, text.encode())

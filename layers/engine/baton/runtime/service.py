@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from baton.core.compile import compile_document
 from baton.core.events import CancelRequested, Event, Forked, Resumed, SignalReceived, Value, decode_entry
 from baton.core.fold import FORK_KEY, fingerprint, signal_key
 from baton.core.program import Program
@@ -29,6 +30,7 @@ from baton.runtime.parts import Engine, Parts
 from baton.runtime.start import Beginning, body_hash
 
 MAX_PAGE = 1_000
+MAX_DOCUMENT = 1_048_576
 MAX_SHOWN = 2_097_152  # bytes of a result; Lambda answers with 6 MB at most, and JSON in JSON grows
 _ID = re.compile(r"[A-Za-z0-9._-]{1,400}")
 
@@ -63,10 +65,10 @@ class Service:
 
     async def register(self, text: str, *, json_only: bool) -> Registered:
         """Register a workflow document. Raises `MalformedDocument`, `InvalidDefinition`, `TooLarge`."""
-        caller = self._caller
-        return await self._parts.catalog.register(
-            caller.tenant, caller.user, text, self._engine.tools, json_only=json_only
-        )
+        if len(text.encode()) > MAX_DOCUMENT:
+            raise TooLarge(f"a workflow document has at most {MAX_DOCUMENT} bytes")
+        graph = compile_document(text, self._engine.tools, json_only=json_only)
+        return await self._parts.catalog.register(self._caller.tenant, self._caller.user, text, graph)
 
     async def start(self, workflow: str, given: Any, key: str) -> tuple[dict[str, Any], bool]:
         """Start a saga; (its view, whether it is new). The same key and body give the same saga."""
