@@ -60,7 +60,7 @@ class Result:
         return [key for key in self.bench.figures if not self.meets(key)]
 
     def rows(self) -> list[tuple[str, ...]]:
-        rows = []
+        rows: list[tuple[str, ...]] = []
         for key, figure in self.bench.figures.items():
             sign = "≤" if figure.at_most else "≥"
             target = "" if figure.target is None else f"{sign} {figure.target:g}"

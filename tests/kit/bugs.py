@@ -1,4 +1,4 @@
-"""Planted engine bugs: each is one plausible mistake in one protocol row, made by replacing one function.
+"""Planted engine bugs: each is one plausible mistake in the protocol or the fold, made by replacing one function.
 
 The simulation must turn red under every one of them; a bug that it does not see is a hole in the tests.
 """

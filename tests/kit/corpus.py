@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from baton import Context, tool
 from baton.errors import EngineFault, NotAllowedNow
+from baton.runtime.limits import Limits
 from baton.runtime.service import Service
 from baton.tools.define import Registry
 from tests.kit.faults import Crash
@@ -64,6 +66,16 @@ def make_registry(books: Books) -> Registry:
     async def measure(text: str) -> dict[str, int]:
         return {"n": len(text)}
 
+    @tool("die", registry=registry)
+    async def die() -> None:
+        """Takes its process down with it."""
+        await asyncio.sleep(0.1)
+        raise Crash
+
+    @tool("hang", registry=registry, timeout="10m")
+    async def hang() -> None:
+        await asyncio.sleep(3_600)
+
     @tool("refuse", registry=registry, effect="pure")
     async def refuse() -> None:
         await asyncio.sleep(0.1)
@@ -93,6 +105,7 @@ class Scenario:
     drive: Callable[[World], Awaitable[str]]
     expected: str = "completed"
     same_steps: bool = True
+    limits: Limits = field(default_factory=Limits)
 
 
 async def start(world: World, document: str, given: Any, name: str) -> str:
@@ -207,6 +220,63 @@ async def _parent(world: World) -> str:
     return await start(world, PARENT, {}, "parent")
 
 
+async def _signal_then_end(world: World) -> str:
+    document = "name: w\nnodes: {go: {wait: {signal: go}}}"
+    saga = await start(world, document, {}, "w")
+    for _ in range(2):
+        await patiently(world, lambda service: service.signal(saga, "go", 1, "k"))
+        await asyncio.sleep(5)
+    return saga
+
+
+async def _killer(world: World) -> str:
+    return await start(world, "name: w\nnodes: {a: {tool: die}}", {}, "w")
+
+
+async def _overlong(world: World) -> str:
+    return await start(world, "name: w\nnodes: {a: {tool: hang}}", {}, "w")
+
+
+async def _resumed(world: World) -> str:
+    saga = await _killer(world)
+    while (await patiently(world, lambda service: service.show(saga)))["status"] != "parked":
+        await asyncio.sleep(30)
+    await patiently(world, lambda service: _ask_unless_done(service.resume(saga)))
+    await asyncio.sleep(400)
+    return saga
+
+
+async def _ask_unless_done(asked: Awaitable[T]) -> None:
+    """A repeated request whose first answer was lost is told that it cannot be done any more."""
+    with suppress(NotAllowedNow):
+        await asked
+
+
+async def _parent_cancelled(world: World) -> str:
+    await patiently(
+        world, lambda service: service.register("name: slow\nnodes: {a: {wait: {for: 1h}}}", json_only=False)
+    )
+    saga = await start(world, "name: parent\nnodes: {child: {workflow: slow}}", {}, "parent")
+    await asyncio.sleep(20)
+    await _cancel(world, saga, 0)
+    return saga
+
+
+async def _parent_forked(world: World) -> str:
+    await patiently(
+        world, lambda service: service.register("name: slow\nnodes: {a: {wait: {for: 10m}}}", json_only=False)
+    )
+    document = "name: parent\nnodes:\n  go: {wait: {signal: go}}\n  child: {workflow: slow, after: go}\n"
+    saga = await start(world, document, {}, "parent")
+    await asyncio.sleep(20)
+    await patiently(world, lambda service: service.signal(saga, "go", None, "k"))
+    await asyncio.sleep(20)
+    await patiently(world, lambda service: service.fork(saga, 2, "before the child", "f"))
+    await asyncio.sleep(20)
+    await patiently(world, lambda service: service.signal(saga, "go", None, "k2"))
+    return saga
+
+
 async def _rows(world: World) -> str:
     return await start(world, ROWS, {}, "rows")
 
@@ -252,6 +322,13 @@ CORPUS = (
     Scenario("big", _big),
     Scenario("parent", _parent),
     Scenario("rows", _rows),
+    Scenario("snapshots", _chain, limits=Limits(snapshot_tail=300)),
+    Scenario("signal-then-end", _signal_then_end),
+    Scenario("killer", _killer, "parked"),
+    Scenario("resumed", _resumed, "parked"),
+    Scenario("overlong", _overlong, "parked"),
+    Scenario("parent-cancelled", _parent_cancelled, "cancelled"),
+    Scenario("parent-forked", _parent_forked),
     Scenario("failing", _failing, "failed", same_steps=False),
     Scenario("cancelled", _cancelled, "cancelled", same_steps=False),
     Scenario("forked", _forked),

@@ -28,6 +28,7 @@ class Verdict:
     writes: tuple[str, ...]
     broken: tuple[str, ...]
     faults: tuple[str, ...]
+    kinds: frozenset[str]
 
     @property
     def result(self) -> tuple[str, Any, tuple[str, ...]]:
@@ -40,13 +41,15 @@ def run(scenario: Scenario, plan: Plan, setup: Callable[[World], None] | None = 
 
     async def main() -> Verdict:
         books = Books()
-        world = World(make_registry(books), plan)
+        world = World(make_registry(books), plan, scenario.limits)
         if setup is not None:
             setup(world)
         world.switch_on()
         saga = await scenario.drive(world)
         await world.settle()
-        while parked := [head for head in world.log.heads() if head.status == "parked"]:
+        while scenario.expected != "parked" and (
+            parked := [head for head in world.log.heads() if head.status == "parked"]
+        ):
             for head in parked:  # three deaths in a row: that is what a person is for
                 with suppress(NotAllowedNow):
                     await world.service_without_faults().resume(head.ref.id)
@@ -60,6 +63,7 @@ def run(scenario: Scenario, plan: Plan, setup: Callable[[World], None] | None = 
             writes=tuple(plan.writes),
             broken=tuple(_broken(world, saga, books)),
             faults=tuple(world.faults),
+            kinds=frozenset(_kinds(world)),
         )
 
     return run_virtual(main())
@@ -68,6 +72,13 @@ def run(scenario: Scenario, plan: Plan, setup: Callable[[World], None] | None = 
 def _done(world: World, saga: str) -> tuple[str, ...]:
     """The steps of the current history, by name; how often is checked elsewhere."""
     return tuple(sorted({slot for slot, _ in _settled(world, saga)}))
+
+
+def _kinds(world: World) -> set[str]:
+    """The kinds of event in all logs."""
+    return {
+        str(event.__struct_config__.tag) for head in world.log.heads() for event in world.events(head.ref.id)
+    }
 
 
 def _settled(world: World, saga: str) -> list[tuple[str, int]]:
@@ -84,6 +95,8 @@ def _broken(world: World, saga: str, books: Books) -> list[str]:
     entries = world.entries(saga)
     if [entry.version for entry in entries] != list(range(1, len(entries) + 1)):
         broken.append("the versions of the log are not 1, 2, 3 ...")
+    if not all(entry.traceparent for entry in entries):
+        broken.append("an entry belongs to no trace")
     twice = [slot for slot, count in Counter(_settled(world, saga)).items() if count > 1]
     if twice:
         broken.append(f"settled twice in one branch: {twice}")

@@ -42,10 +42,6 @@ def _add_misbehaving_tools(world: World) -> None:
         world.running[context.saga, context.node].is_dead = True
         raise Crash
 
-    @tool("hang", registry=registry, timeout="10m")
-    async def hang() -> None:
-        await asyncio.sleep(3_600)
-
     @tool("stubborn", registry=registry, timeout="10m")
     async def stubborn() -> None:
         """Ignores being cancelled, for a minute."""

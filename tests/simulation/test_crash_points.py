@@ -6,8 +6,9 @@ from functools import lru_cache
 
 import pytest
 
+from baton.core.events import KINDS
 from tests.kit.corpus import CORPUS, Scenario
-from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, NO_ANSWER, STALL, THROTTLE, Plan
+from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, NO_ANSWER, STALL, THROTTLE, WRITES, Plan
 from tests.kit.verdict import Verdict, run
 
 pytestmark = pytest.mark.simulation
@@ -16,6 +17,14 @@ pytestmark = pytest.mark.simulation
 @lru_cache
 def undisturbed(scenario: Scenario) -> Verdict:
     return run(scenario, Plan())
+
+
+def test_the_corpus_has_every_kind_of_event_and_every_write() -> None:
+    verdicts = [undisturbed(scenario) for scenario in CORPUS]
+    # Nothing can be skipped before there are branches.
+    assert set().union(*(verdict.kinds for verdict in verdicts)) == KINDS - {"node_skipped"}
+    # A nudge needs a race (test_races.py), an invocation of its own a batch (runtime/test_killers.py).
+    assert {write for verdict in verdicts for write in verdict.writes} >= WRITES - {"nudge", "invoke"}
 
 
 @pytest.mark.parametrize("scenario", CORPUS, ids=lambda scenario: scenario.name)

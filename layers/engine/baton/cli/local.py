@@ -70,7 +70,7 @@ def up(port: int, tenant: str, user: str, pairs: tuple[str, ...], app: str) -> N
 def demo(sagas: int, evidence: Path | None) -> None:
     """Run real sagas, kill workers under them, show figures.
 
-    Takes about a minute.
+    Takes about half a minute.
 
     Exit status 0 only if every saga ended as it should and nothing was done twice.
     """

@@ -131,7 +131,9 @@ class Children:
         while history.state.ended is None and history.state.cancel is None:
             now = self._clock.now()
             request = CancelRequested(reason="its parent ended", by=str(parent), at=now, grace_ms=0)
-            entry = history.next_entry((request,), at=now, invocation=self._invocation)
+            entry = history.next_entry(
+                (request,), at=now, invocation=self._invocation, trace=history.state.traceparent
+            )
             if not await history.append(entry, Wake(v=entry.version)):
                 await history.catch_up()
 

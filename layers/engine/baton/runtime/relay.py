@@ -95,7 +95,9 @@ class Relay:
             if not news:
                 return
             part = cut(news, self._engine.limits.entry)
-            entry = history.next_entry(part, at=clock.now(), invocation=request)
+            entry = history.next_entry(
+                part, at=clock.now(), invocation=request, trace=history.state.traceparent
+            )
             if not await history.append(entry, Wake(v=entry.version)):
                 await history.catch_up()
 

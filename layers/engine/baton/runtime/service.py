@@ -15,7 +15,16 @@ from typing import Any
 import msgspec
 
 from baton.core.compile import compile_document
-from baton.core.events import CancelRequested, Event, Forked, Resumed, SignalReceived, Value, decode_entry
+from baton.core.events import (
+    CancelRequested,
+    Entry,
+    Event,
+    Forked,
+    Resumed,
+    SignalReceived,
+    Value,
+    decode_entry,
+)
 from baton.core.fold import FORK_KEY, fingerprint, signal_key
 from baton.core.program import Program
 from baton.core.state import State, status_of
@@ -173,17 +182,18 @@ class Service:
         unique = key or self._engine.entropy.token(96)
         remembered = signal_key(name, unique)
 
-        def make(state: State, now: int) -> Event | None:
+        def is_known(state: State) -> bool:
             known = state.keys.get(remembered)
-            if known is not None:
-                if known != fingerprint(value):
-                    raise KeyReused(f"signal `{name}` came with another payload under this key")
-                return None
+            if known is not None and known != fingerprint(value):
+                raise KeyReused(f"signal `{name}` came with another payload under this key")
+            return known is not None
+
+        def make(state: State, now: int) -> Event | None:
             if len(state.signals) >= self._engine.limits.signals_kept:
                 raise NotAllowedNow(f"{len(state.signals)} signals wait to be taken; no more are kept")
             return SignalReceived(name=name, key=unique, payload=value, by=self._caller.user, at=now)
 
-        return await self._append(opened, make)
+        return await self._append(opened, make, is_known)
 
     async def resume(self, saga: str) -> dict[str, Any]:
         """Let a parked saga try again, with its tries counted anew."""
@@ -218,7 +228,7 @@ class Service:
             fork = Forked(
                 cut=cut, branch=state.branch + 1, by=self._caller.user, at=now, reason=reason, key=key
             )
-            entry = history.next_entry((fork,), at=now, invocation=self._caller.request)
+            entry = self._entry(history, fork, now)
             if await history.append(entry, Wake(v=entry.version)):
                 return self._accepted(opened)
             await history.catch_up()
@@ -239,20 +249,35 @@ class Service:
             seen = await self._parts.call(self._engine.log.read_head, head.ref)
         raise NotFound(f"there is no saga `{head.ref.id}`")
 
-    async def _append(self, opened: _Open, make: Callable[[State, int], Event | None]) -> dict[str, Any]:
-        """Fold, not ended, put with a wake; on conflict read and decide again. None from `make`: a no-op."""
+    async def _append(
+        self,
+        opened: _Open,
+        make: Callable[[State, int], Event | None],
+        is_known: Callable[[State], bool] = lambda _: False,
+    ) -> dict[str, Any]:
+        """Fold, not ended, put with a wake; on conflict read and decide again. None from `make`: a no-op.
+
+        What `is_known` has been done already: a repetition is answered so, even by a saga that has ended.
+        """
         history = opened.history
         while True:
+            if is_known(history.state):
+                return self._accepted(opened)
             if history.state.ended is not None:
                 raise NotAllowedNow(f"the saga has ended: {status_of(history.state)}")
             now = self._engine.clock.now()
             event = make(history.state, now)
             if event is None:
                 return self._accepted(opened)
-            entry = history.next_entry((event,), at=now, invocation=self._caller.request)
+            entry = self._entry(history, event, now)
             if await history.append(entry, Wake(v=entry.version)):
                 return self._accepted(opened)
             await history.catch_up()
+
+    def _entry(self, history: History, event: Event, now: int) -> Entry:
+        """What this caller appends, in its own trace if it has one, else in the saga's."""
+        trace = self._caller.traceparent or self._parts.traceparent(history.state.traceparent)
+        return history.next_entry((event,), at=now, invocation=self._caller.request, trace=trace)
 
     def _accepted(self, opened: _Open) -> dict[str, Any]:
         state = opened.history.state
