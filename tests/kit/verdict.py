@@ -113,6 +113,16 @@ def _broken(world: World, saga: str, books: Books) -> list[str]:
     written = {str(attributes["seated_by"]) for attributes in world.log.rows.values()}
     if seated != written:
         broken.append(f"rows were written by {sorted(written)}, but the log says {sorted(seated)}")
+    broken += _unfinished(world)
+    settled_actions = {tuple(value) for value in map(tuple, (map(str, what) for what in books.done.values()))}
+    if len(settled_actions) < len(books.done):
+        broken.append("one action was carried out under two idempotency keys")
+    return broken
+
+
+def _unfinished(world: World) -> list[str]:
+    """Heads that are not as a finished or parked saga leaves them."""
+    broken = []
     for head in world.log.heads():
         if head.owner:
             broken.append(f"{head.ref} is still held")
@@ -120,9 +130,6 @@ def _broken(world: World, saga: str, books: Books) -> list[str]:
             broken.append(f"{head.ref} never came to its end: {head.status}")
         if head.start:
             broken.append(f"{head.ref} still carries its start")
-    settled_actions = {tuple(value) for value in map(tuple, (map(str, what) for what in books.done.values()))}
-    if len(settled_actions) < len(books.done):
-        broken.append("one action was carried out under two idempotency keys")
     return broken
 
 
