@@ -10,7 +10,7 @@ from tests.kit.verdict import run
 
 pytestmark = pytest.mark.simulation
 
-SEEDS = 100
+SEEDS = 60
 
 
 @pytest.mark.parametrize("scenario", CORPUS, ids=lambda scenario: scenario.name)
