@@ -10,7 +10,7 @@ from tests.kit.verdict import run
 
 pytestmark = pytest.mark.simulation
 
-SEEDS = 60
+SEEDS = 100
 
 
 @pytest.mark.parametrize("scenario", CORPUS, ids=lambda scenario: scenario.name)
