@@ -82,9 +82,11 @@ def test_it_starts_every_saga_cancels_one_under_way_and_ends_with_the_last(api: 
     old = [saga(1, "running", 5), saga(1, "cancelled", 6)]
     prepared(api, young, old)
     scenario, screen = play(api, Plan(sagas=2, kills=0, tick_s=TICK_S), Workers())
-    assert scenario.course.sagas == ["s0", "s1"]
+    # They are started concurrently, so whose answer comes first is not said.
+    assert sorted(scenario.course.sagas) == ["s0", "s1"]
     assert scenario.course.cancelled == "s1"
-    assert [asked.json["input"] for asked in api.of("POST", "/sagas")] == [evening(0), evening(1)]
+    given = [asked.json["input"] for asked in api.of("POST", "/sagas")]
+    assert sorted(given, key=str) == sorted([evening(0), evening(1)], key=str)
     assert len(api.of("POST", "/sagas/s1/cancel")) == 1
     assert screen.said[-1] == "cancelled saga s1 after 5 steps"
 
