@@ -47,3 +47,18 @@ def test_a_name_that_begins_like_another_is_another(stores: Stores) -> None:
     stores.definitions.put(a_definition("dinner", 7))
     stores.definitions.put(a_definition("dinner-late", 1))
     assert stores.definitions.get("acme", "dinner") == a_definition("dinner", 7)
+
+
+def test_names_come_in_pages(stores: Stores) -> None:
+    for name in ("brunch", "dinner", "lunch", "supper"):
+        stores.definitions.put(a_definition(name))
+    assert stores.definitions.names("acme", limit=2) == ["brunch", "dinner"]
+    assert stores.definitions.names("acme", "dinner", 5) == ["lunch", "supper"]
+    assert stores.definitions.names("acme", "eve", 1) == ["lunch"], "a page goes on after a name that is gone"
+
+
+def test_versions_are_the_newest_first_and_no_more_than_asked_for(stores: Stores) -> None:
+    for version in range(1, 13):
+        stores.definitions.put(a_definition(version=version))
+    assert [found.version for found in stores.definitions.versions("acme", "dinner", 3)] == [12, 11, 10]
+    assert stores.definitions.versions("acme", "lunch", 3) == []

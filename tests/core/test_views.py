@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.core import events as ev
-from baton.core.views import entry_view, iso, saga_view
+from baton.core.graph import Graph
+from baton.core.views import entry_view, graph_view, iso, saga_view, tool_view
 from tests.core.build import (
     EVENTS,
     PROPERTY,
@@ -24,6 +25,7 @@ from tests.core.build import (
     failed,
     program,
     task,
+    tool_spec,
     wait,
 )
 
@@ -187,3 +189,45 @@ def test_every_entry_can_be_shown_as_json(events: list[Any]) -> None:
     whole = entry_view(entry(1, *shown))
     assert msgspec.json.decode(msgspec.json.encode(whole)) == whole
     assert [set(one) for one in whole["events"]] == [{"kind", *event.__struct_fields__} for event in events]
+
+
+# ---- workflows and tools ---------------------------------------------------------------------------------------------
+
+
+def test_a_graph_is_shown_with_its_nodes_in_order_and_its_edges() -> None:
+    graph = Graph(
+        name="w",
+        input_schema={"type": "object"},
+        nodes=(
+            task("a", timeout_ms=5_000, tool_version="2", effect="pure"),
+            wait("b", "a", signal="go"),
+            wait("c", "a", ms=1_000),
+            child("d", "b", "c"),
+        ),
+    )
+    shown = graph_view(graph)
+    assert shown["input"] == {"type": "object"}
+    assert shown["edges"] == [
+        {"from": "a", "to": "b"}, {"from": "a", "to": "c"}, {"from": "b", "to": "d"}, {"from": "c", "to": "d"},
+    ]  # fmt: skip
+    assert shown["nodes"] == [
+        {
+            "name": "a",
+            "kind": "task",
+            "tool": "t",
+            "tool_version": "2",
+            "effect": "pure",
+            "timeout_ms": 5_000,
+        },
+        {"name": "b", "kind": "wait", "wait_ms": None, "signal": "go"},
+        {"name": "c", "kind": "wait", "wait_ms": 1_000, "signal": None},
+        {"name": "d", "kind": "workflow", "workflow": "other"},
+    ]
+
+
+def test_a_tool_is_shown_with_its_schemas_and_their_hash() -> None:
+    spec = msgspec.structs.replace(tool_spec("t", n={"type": "integer"}), timeout_ms=0)
+    shown = tool_view(spec)
+    assert (shown["name"], shown["timeout_ms"], shown["schema_hash"]) == ("t", None, spec.schema_hash)
+    assert (shown["input"], shown["output"]) == (spec.parameters, spec.result)
+    assert tool_view(msgspec.structs.replace(spec, timeout_ms=7))["timeout_ms"] == 7

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from baton import Context, tool
+from baton.core.limits import Limits
 from baton.errors import EngineFault, NotAllowedNow
-from baton.runtime.limits import Limits
 from baton.runtime.service import Service
 from baton.tools.define import Registry
 from tests.kit.faults import Crash
@@ -86,9 +86,18 @@ def make_registry(books: Books) -> Registry:
 
 async def patiently(world: World, use: Callable[[Service], Awaitable[T]]) -> T:
     """Ask until there is an answer: a client that repeats with the same key."""
+    return await _until_answered(lambda: use(world.service()))
+
+
+async def shown(world: World, saga: str) -> dict[str, Any]:
+    """Look until there is an answer."""
+    return await _until_answered(lambda: world.queries().show(saga))
+
+
+async def _until_answered(ask: Callable[[], Awaitable[T]]) -> T:
     for _ in range(40):
         try:
-            return await use(world.service())
+            return await ask()
         except (Crash, EngineFault):
             await asyncio.sleep(0.5)
     raise AssertionError("the API never answered")
@@ -239,7 +248,7 @@ async def _overlong(world: World) -> str:
 
 async def _resumed(world: World) -> str:
     saga = await _killer(world)
-    while (await patiently(world, lambda service: service.show(saga)))["status"] != "parked":
+    while (await shown(world, saga))["status"] != "parked":
         await asyncio.sleep(30)
     await patiently(world, lambda service: _ask_unless_done(service.resume(saga)))
     await asyncio.sleep(400)
@@ -309,7 +318,7 @@ async def _forked(world: World) -> str:
             await world.service().fork(saga, 2, "again from the first step")
         except (Crash, EngineFault):
             await asyncio.sleep(0.5)
-        branch = (await patiently(world, lambda service: service.show(saga)))["branch"]
+        branch = (await shown(world, saga))["branch"]
     return saga
 
 
@@ -322,7 +331,7 @@ CORPUS = (
     Scenario("big", _big),
     Scenario("parent", _parent),
     Scenario("rows", _rows),
-    Scenario("snapshots", _chain, limits=Limits(snapshot_tail=300)),
+    Scenario("snapshots", _chain, limits=Limits(snapshot_tail_bytes=300)),
     Scenario("signal-then-end", _signal_then_end),
     Scenario("killer", _killer, "parked"),
     Scenario("resumed", _resumed, "parked"),

@@ -63,7 +63,7 @@ def race(at_s: float, act: str, document: str = RACE) -> Race:
         while world.end(saga) is None and asyncio.get_running_loop().time() < started + 2_000:
             await asyncio.sleep(0.01)
         seconds = asyncio.get_running_loop().time() - started - at_s
-        return Race((await service.show(saga))["status"], seconds, refused)
+        return Race((await world.queries().show(saga))["status"], seconds, refused)
 
     return run_virtual(main())
 

@@ -55,7 +55,7 @@ def run(scenario: Scenario, plan: Plan, setup: Callable[[World], None] | None = 
                     await world.service_without_faults().resume(head.ref.id)
             await asyncio.sleep(400)  # longer than the sweep
             await world.settle()
-        view = await world.service_without_faults().show(saga)
+        view = await world.queries_without_faults().show(saga)
         return Verdict(
             status=view["status"],
             output=view["result"],

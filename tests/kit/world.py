@@ -17,17 +17,19 @@ import msgspec
 
 from baton.adapters.memory import MemoryBlobs, MemoryDeadLetters, MemoryDefinitions, MemoryLog
 from baton.core.events import Entry, Event, SagaEnded, StepSucceeded, decode_entry
+from baton.core.limits import Limits
 from baton.core.toolspec import ToolSpec
 from baton.errors import EngineFault, StoreUnavailable, Throttled
 from baton.ports import Head, Message, SagaRef, StepContext, Wake
 from baton.runtime.catalog import Catalog
 from baton.runtime.lease import Invocation
-from baton.runtime.limits import Limits
 from baton.runtime.pace import Pace
 from baton.runtime.parts import Engine
+from baton.runtime.queries import Queries
 from baton.runtime.reconcile import Reconciler
 from baton.runtime.relay import Relay, StreamItem
-from baton.runtime.service import Caller, Service
+from baton.runtime.request import Caller
+from baton.runtime.service import Service
 from baton.runtime.worker import Delivery, Worker
 from baton.tools.define import Registry
 from baton.tools.perform import ToolPerformer
@@ -188,7 +190,7 @@ class World:
             performer=_Performer(process, self.registry),
             tools=self.tools,
             catalog=Catalog(self.definitions, self.blobs, process.clock),
-            pace=Pace(self.limits.step_estimate),
+            pace=Pace(self.limits.step_estimate_ms),
             limits=self.limits,
         )
 
@@ -196,20 +198,27 @@ class World:
         return Process(self, role, f"{role}-{next(self._numbers)}")
 
     def service(self, process: Process | None = None, user: str = USER, tenant: str = TENANT) -> Service:
-        """The API for one request, by default in a process of its own."""
-        process = process or self.process("api")
-        caller = Caller(
-            tenant=tenant,
-            user=user,
-            request=process.id,
-            traceparent="00-" + "a" * 32 + "-" + "b" * 16 + "-01",
-        )
-        return Service(self.engine(process), caller, process.clock.now() + 28_000)
+        """What one request may do, by default in a process of its own."""
+        return Service(*self._request(process or self.process("api"), user, tenant))
+
+    def queries(self, tenant: str = TENANT) -> Queries:
+        """What one request may look at, in a process of its own."""
+        return Queries(*self._request(self.process("api"), USER, tenant))
+
+    def _request(self, process: Process, user: str, tenant: str) -> tuple[Engine, Caller, int]:
+        trace = "00-" + "a" * 32 + "-" + "b" * 16 + "-01"
+        caller = Caller(tenant=tenant, user=user, request=process.id, traceparent=trace)
+        return self.engine(process), caller, process.clock.now() + 28_000
 
     def service_without_faults(self) -> Service:
-        """For looking on once everything is over."""
+        """For a person's help once everything is over."""
         self.plan = Plan()
         return self.service()
+
+    def queries_without_faults(self) -> Queries:
+        """For looking on once everything is over."""
+        self.plan = Plan()
+        return self.queries()
 
     async def work(self, messages: Sequence[Message]) -> list[Message]:
         """One invocation of the worker. Returns the messages to deliver again: all of them if it died."""
@@ -253,7 +262,7 @@ class World:
             return
         batch, self._visible = self._visible[: self.batch], self._visible[self.batch :]
         failed = await self.work([message for message, _ in batch])
-        visibility = 1 + self.limits.lease_grace / 1_000 + self.timeout_s
+        visibility = 1 + self.limits.lease_grace_ms / 1_000 + self.timeout_s
         for message, receives in batch:
             if message not in failed:
                 continue

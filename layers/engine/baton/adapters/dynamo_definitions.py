@@ -17,9 +17,10 @@ from baton.ports import Definition
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from baton.adapters.dynamo_items import StoredItem
+    from baton.adapters.dynamo_items import Item, StoredItem
 
 _ALL_OF = "#pk = :pk"
+_ABOVE = "#pk = :pk AND #sk > :after"
 
 
 class DynamoDefinitions:
@@ -36,33 +37,39 @@ class DynamoDefinitions:
         return put_new(self._client, self._table, items.definition_item(definition))
 
     def get(self, tenant: str, name: str, version: int | None = None) -> Definition | None:
-        pk = items.definition_pk(tenant, name)
         if version is None:
-            found = next(self._all_of(pk, 1, newest_first=True), None)
-        else:
-            with translated():
-                answer = self._client.get_item(
-                    TableName=self._table,
-                    Key=items.key(pk, items.definition_sk(version)),
-                    ConsistentRead=True,
-                )
-            found = answer.get("Item")
+            return next(iter(self.versions(tenant, name, 1)), None)
+        with translated():
+            answer = self._client.get_item(
+                TableName=self._table,
+                Key=items.key(items.definition_pk(tenant, name), items.definition_sk(version)),
+                ConsistentRead=True,
+            )
+        found = answer.get("Item")
         return None if found is None else items.definition_of(found, tenant, name)
 
-    def names(self, tenant: str) -> Sequence[str]:
-        return [item["sk"]["S"] for item in self._all_of(items.names_pk(tenant))]
+    def versions(self, tenant: str, name: str, limit: int) -> Sequence[Definition]:
+        found = self._query(_ALL_OF, {":pk": text(items.definition_pk(tenant, name))}, limit, newest=True)
+        return [items.definition_of(item, tenant, name) for item in found]
 
-    def _all_of(
-        self, pk: str, limit: int | None = None, *, newest_first: bool = False
+    def names(self, tenant: str, after: str = "", limit: int | None = None) -> Sequence[str]:
+        values = {":pk": text(items.names_pk(tenant))}
+        if after:
+            values[":after"] = text(after)
+        found = self._query(_ABOVE if after else _ALL_OF, values, limit)
+        return [item["sk"]["S"] for item in found]
+
+    def _query(
+        self, condition: str, values: Item, limit: int | None, *, newest: bool = False
     ) -> Iterator[StoredItem]:
         return query(
             self._client,
             self._table,
             {
-                "KeyConditionExpression": _ALL_OF,
-                "ExpressionAttributeNames": names_in(_ALL_OF),
-                "ExpressionAttributeValues": {":pk": text(pk)},
-                "ScanIndexForward": not newest_first,
+                "KeyConditionExpression": condition,
+                "ExpressionAttributeNames": names_in(condition),
+                "ExpressionAttributeValues": values,
+                "ScanIndexForward": not newest,
                 "ConsistentRead": True,
             },
             limit,

@@ -15,7 +15,7 @@ import msgspec
 from baton.adapters.rules import pack, shard_of, unpack
 from baton.core.rows import Row
 from baton.errors import CorruptLog, PoisonMessage
-from baton.ports import Definition, Head, Record, SagaRef, Wake
+from baton.ports import Definition, Head, Listed, Record, SagaRef, Wake
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef, UniversalAttributeValueTypeDef
@@ -56,6 +56,9 @@ ATTRIBUTES: Mapping[str, str] = {
     # definition
     "doc": "reference of the document's blob",
     "by": "who registered it",
+    # requests of a tenant in a window of time
+    "spent": "how many there were",
+    "ttl": "when DynamoDB may delete the item, in epoch seconds; absent: never",
 }
 
 
@@ -83,12 +86,24 @@ def names_pk(tenant: str) -> str:
     return f"T#{tenant}#WF"
 
 
+def rate_pk(tenant: str) -> str:
+    return f"T#{tenant}#RATE"
+
+
+def rate_sk(window: int) -> str:
+    return f"{window:014d}"
+
+
 def due_shard(shard: int) -> str:
     return f"DUE#{shard:02d}"
 
 
-def status_key(ref: SagaRef, group: str, shards: int) -> str:
-    return f"T#{ref.tenant}#{group}#{shard_of(ref.id, shards):02d}"
+def status_key(tenant: str, group: str, shard: int) -> str:
+    return f"T#{tenant}#{group}#{shard:02d}"
+
+
+def status_key_of(ref: SagaRef, group: str, shards: int) -> str:
+    return status_key(ref.tenant, group, shard_of(ref.id, shards))
 
 
 def text(value: str) -> UniversalAttributeValueTypeDef:
@@ -172,7 +187,7 @@ def head_item(head: Head, shards: int) -> Item:
         "created": number(head.created),
         "start_hash": text(head.start_hash),
         "st": text(head.status),
-        "st_key": text(status_key(head.ref, head.group, shards)),
+        "st_key": text(status_key_of(head.ref, head.group, shards)),
         "st_at": number(head.created),
         "br": number(head.branch),
         "folded": number(head.folded),
@@ -223,6 +238,21 @@ def _count(item: StoredItem, name: str) -> int:
     return int(item[name]["N"]) if name in item else 0
 
 
+def listed_of(item: StoredItem) -> Listed:
+    """A row of the status index. Raises `CorruptLog`."""
+    try:
+        return Listed(
+            id=SagaRef.parse(item["pk"]["S"]).id,
+            workflow=item["wf"]["S"],
+            status=item["st"]["S"],
+            user=item["user"]["S"],
+            created=int(item["created"]["N"]),
+            changed=int(item["st_at"]["N"]),
+        )
+    except (KeyError, ValueError) as error:
+        raise CorruptLog(f"head {item.get('pk')} cannot be listed: {error!r}") from error
+
+
 def record_item(ref: SagaRef, sk: str, data: bytes, wake: Wake | None = None) -> Item:
     """An entry or a snapshot. Raises `ItemTooLarge`."""
     item = key(str(ref), sk)
@@ -235,7 +265,8 @@ def record_of(item: StoredItem) -> Record:
     """Raises `CorruptLog`."""
     try:
         _, branch, version = item["sk"]["S"].split("#")
-        return Record(branch=int(branch), version=int(version), data=unpack(item["d"]["B"]))
+        data = unpack(item["d"]["B"])
+        return Record(branch=int(branch), version=int(version), data=data, size=item_size(item))
     except (KeyError, ValueError, CorruptLog) as error:
         raise CorruptLog(f"entry {item.get('pk')} {item.get('sk')} cannot be read: {error!r}") from error
 

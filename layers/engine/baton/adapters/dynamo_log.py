@@ -15,7 +15,8 @@ from baton.adapters.aws import ConditionFailed, translated
 from baton.adapters.dynamo_items import names_in, number, text
 from baton.adapters.dynamo_requests import IS_NEW, put_new, query
 from baton.core.rows import Row
-from baton.ports import Head, Record, Release, SagaRef, Wake
+from baton.errors import RowsRefused
+from baton.ports import Head, Listed, Place, Record, Release, SagaRef, Wake
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -31,6 +32,7 @@ _NUDGE = "SET #nudge = :version"
 _MAY_RELEASE = "#owner = :owner AND #epoch = :epoch AND (attribute_not_exists(#nudge) OR #nudge <= :folded)"
 
 _DUE = "#due_shard = :shard AND #due_at <= :until"
+_LISTED = "#st_key = :key AND #st_at >= :since"
 _BETWEEN = "#pk = :pk AND #sk BETWEEN :first AND :last"
 
 
@@ -41,6 +43,10 @@ class DynamoLog:
         self._client = client
         self._table = table
         self._shards = shards
+
+    @property
+    def shards(self) -> int:
+        return self._shards
 
     # -- heads
 
@@ -94,7 +100,7 @@ class DynamoLog:
         if release.clear_start:
             changes["start"] = None
         if release.group_at is not None:
-            changes["st_key"] = text(items.status_key(ref, release.group, self._shards))
+            changes["st_key"] = text(items.status_key_of(ref, release.group, self._shards))
             changes["st_at"] = number(release.group_at)
         update, values = _changing(changes)
         same_armed, seen = _unchanged({"armed": number(release.armed) if release.armed else None})
@@ -158,7 +164,7 @@ class DynamoLog:
         first = {"Put": {"TableName": self._table, "Item": entry, "ConditionExpression": IS_NEW}}
         request: Any = [first, *puts]
         try:
-            with translated():
+            with translated(invalid=RowsRefused):
                 self._client.transact_write_items(TransactItems=request)
         except ConditionFailed:
             return False
@@ -216,6 +222,47 @@ class DynamoLog:
             limit,
         )
         return [(SagaRef.parse(item["pk"]["S"]), int(item["due_at"]["N"])) for item in found]
+
+    # -- the status index
+
+    def listed(
+        self,
+        tenant: str,
+        group: str,
+        shard: int,
+        *,
+        limit: int,
+        since: int = 0,
+        workflow: str = "",
+        status: str = "",
+        after: Place | None = None,
+    ) -> tuple[Sequence[Listed], Place | None]:
+        key = text(items.status_key(tenant, group, shard))
+        wanted = {name: text(value) for name, value in (("wf", workflow), ("st", status)) if value}
+        request: dict[str, Any] = {
+            "IndexName": items.STATUS_INDEX,
+            "KeyConditionExpression": _LISTED,
+            "ExpressionAttributeNames": names_in(_LISTED, *(f"#{name}" for name in wanted)),
+            "ExpressionAttributeValues": {":key": key, ":since": number(since)}
+            | {f":{name}": value for name, value in wanted.items()},
+            "ScanIndexForward": False,
+            "Limit": limit,
+        }
+        if wanted:
+            request["FilterExpression"] = " AND ".join(f"#{name} = :{name}" for name in wanted)
+        if after is not None:
+            # A position, not an item: it may have moved on since.
+            pk = str(SagaRef(tenant, after[1]))
+            request["ExclusiveStartKey"] = {
+                **items.key(pk, items.HEAD),
+                "st_key": key,
+                "st_at": number(after[0]),
+            }
+        with translated():
+            page = self._client.query(TableName=self._table, **request)
+        last = page.get("LastEvaluatedKey")
+        place = None if last is None else (int(last["st_at"]["N"]), SagaRef.parse(last["pk"]["S"]).id)
+        return [items.listed_of(item) for item in page["Items"]], place
 
 
 def _changing(changes: Mapping[str, Any]) -> tuple[str, Item]:

@@ -142,6 +142,14 @@ def group_of(status: str) -> str:
     return "waiting" if status in WAITING else "open"
 
 
+LISTS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "open": (("open", "waiting"), ""),
+    "done": (("done",), ""),
+    **{status: ((group_of(status),), status) for status in ("running", *sorted(WAITING), *sorted(FINISHED))},
+}
+"""What a list of sagas can be asked for, as groups of the status index and, within them, one status."""
+
+
 class _Snapshot(msgspec.Struct, frozen=True):
     """`shape` names the fields that the writer knew: one that was added or dropped since would be
     read as its default, which is not what the log says.

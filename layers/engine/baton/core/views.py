@@ -8,8 +8,10 @@ from typing import Any
 import msgspec
 
 from baton.core.events import Entry, Event
+from baton.core.graph import Graph, Node
 from baton.core.program import Program
 from baton.core.state import State, node_of, status_of
+from baton.core.toolspec import ToolSpec
 
 _TIMES = frozenset({"at", "started_at", "ended_at", "until", "dead_until"})
 
@@ -73,6 +75,42 @@ def _error(state: State) -> dict[str, str] | None:
     if failure is None:
         return None
     return {"code": failure.code, "message": failure.message, "node": failure.node}
+
+
+def graph_view(graph: Graph) -> dict[str, Any]:
+    """A workflow's shape: what it takes, its nodes in an order in which they can run, and its edges."""
+    return {
+        "input": graph.input_schema,
+        "nodes": [_node_view(node) for node in graph.nodes],
+        "edges": [{"from": before, "to": node.name} for node in graph.nodes for before in node.before],
+    }
+
+
+def _node_view(node: Node) -> dict[str, Any]:
+    shown: dict[str, Any] = {"name": node.name, "kind": node.kind}
+    if node.tool:
+        shown |= {"tool": node.tool, "tool_version": node.tool_version, "effect": node.effect}
+    if node.timeout_ms:
+        shown["timeout_ms"] = node.timeout_ms
+    if node.kind == "wait":
+        shown |= {"wait_ms": node.wait_ms, "signal": node.signal or None}
+    if node.workflow:
+        shown["workflow"] = node.workflow
+    return shown
+
+
+def tool_view(spec: ToolSpec) -> dict[str, Any]:
+    """A tool as `GET /tools` shows it; `timeout_ms` None: the engine's default."""
+    return {
+        "name": spec.name,
+        "version": spec.version,
+        "description": spec.description,
+        "effect": spec.effect,
+        "timeout_ms": spec.timeout_ms or None,
+        "input": spec.parameters,
+        "output": spec.result,
+        "schema_hash": spec.schema_hash,
+    }
 
 
 def entry_view(entry: Entry) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from baton.core.limits import Limits
 from baton.runtime.lease import Invocation
-from baton.runtime.limits import Limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Budget:
     def of(cls, invocation: Invocation, limits: Limits) -> Budget:
         """The reserve is never more than a third of the whole, so that short budgets still do something."""
         whole = invocation.deadline - invocation.started
-        return cls(invocation.started, invocation.deadline, min(limits.yield_reserve, whole // 3))
+        return cls(invocation.started, invocation.deadline, min(limits.yield_reserve_ms, whole // 3))
 
     @property
     def cut_off(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass
 
@@ -84,6 +85,23 @@ class Catalog:
         names = await self._io(self._definitions.names, tenant)
         hint = nearest(name, names) or ("register it first: POST /workflows" if not names else "")
         raise NotFound(f"there is no workflow `{name}`. {hint}".strip())
+
+    async def page(self, tenant: str, after: str, limit: int) -> tuple[list[Definition], str]:
+        """The newest definition of each of `limit` names above `after`, and the last name if there are more."""
+        names = await self._io(self._definitions.names, tenant, after, limit + 1)
+        found = await asyncio.gather(
+            *(self._io(self._definitions.get, tenant, name) for name in names[:limit])
+        )
+        # A crash while a name was first registered can leave it without a version.
+        last = names[limit - 1] if len(names) > limit else ""
+        return [definition for definition in found if definition is not None], last
+
+    async def versions(self, tenant: str, name: str, limit: int) -> list[Definition]:
+        return list(await self._io(self._definitions.versions, tenant, name, limit))
+
+    async def document(self, definition: Definition) -> str:
+        """The text that was registered. Raises `CorruptLog` when its blob is gone."""
+        return (await self._io(self._blobs.get, definition.tenant, definition.document)).decode()
 
     async def graph(self, tenant: str, graph_hash: str) -> Graph:
         return (await self.program(tenant, graph_hash)).graph

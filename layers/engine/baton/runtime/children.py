@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 
 from baton.core.events import CancelRequested, ChildReported, Failure, Value
+from baton.core.limits import Limits
 from baton.core.state import Child, State
 from baton.errors import TooLarge, UserError
 from baton.ports import Blobs, Clock, Head, Log, SagaRef, Wake
 from baton.runtime.catalog import Catalog
 from baton.runtime.history import History
-from baton.runtime.limits import Limits
 from baton.runtime.patience import Patience
 from baton.runtime.start import Beginning, Starter, body_hash
 
@@ -82,8 +82,8 @@ class Children:
         return report_of(history.state, slot)
 
     async def _start(self, parent: SagaRef, ref: SagaRef, state: State, slot: str, child: Child) -> None:
-        if state.depth >= self._limits.depth:
-            raise TooLarge(f"sagas start sagas at most {self._limits.depth} levels deep")
+        if state.depth >= self._limits.nesting_depth:
+            raise TooLarge(f"sagas start sagas at most {self._limits.nesting_depth} levels deep")
         definition = await self._catalog.find(parent.tenant, child.workflow)
         given: Any = child.input.v
         if child.input.ref:

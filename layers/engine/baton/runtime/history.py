@@ -12,11 +12,11 @@ import msgspec
 
 from baton.core.events import Entry, Event, Forked, SagaEnded, decode_entry, encode_entry
 from baton.core.fold import fold, fork_to
+from baton.core.limits import Limits
 from baton.core.rows import Row
 from baton.core.state import State, decode_state, encode_state
 from baton.errors import CorruptLog, EngineFault
 from baton.ports import Head, Log, Record, SagaRef, Wake
-from baton.runtime.limits import Limits
 from baton.runtime.patience import Patience
 
 logger = logging.getLogger("baton.history")
@@ -100,7 +100,7 @@ class History:
 
         A snapshot only saves reading: one that cannot be written must not stand in anybody's way.
         """
-        if self.tail_bytes < limits.snapshot_tail or self.state.ended is not None:
+        if self.tail_bytes < limits.snapshot_tail_bytes or self.state.ended is not None:
             return
         data = encode_state(self.state)
         if len(data) > self.tail_bytes:

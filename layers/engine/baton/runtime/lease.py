@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from baton.core.limits import Limits
 from baton.core.state import State, group_of, status_of
 from baton.errors import EngineFault
 from baton.ports import Clock, Head, Log, Message, Release, SagaRef, Wake
 from baton.runtime.history import History
-from baton.runtime.limits import Limits
 from baton.runtime.patience import Patience
 
 
@@ -67,7 +67,7 @@ class Leases:
         its last invocation must not take others along.
         """
         owner = self._invocation.id
-        until = self._invocation.deadline + self._limits.lease_grace
+        until = self._invocation.deadline + self._limits.lease_grace_ms
         while True:
             head = await self._call(self._log.read_head, ref)
             now = self._clock.now()
@@ -80,7 +80,7 @@ class Leases:
                     return NUDGED
                 continue
             # A yield is due at its writer's `now`; clocks differ by less than the grace of a lease.
-            soon = now + self._limits.lease_grace
+            soon = now + self._limits.lease_grace_ms
             if not head.owner and message.v <= head.folded and (head.due_at is None or head.due_at > soon):
                 return NOTHING_NEW
             if head.owner and head.owner != owner and not alone:
@@ -159,9 +159,9 @@ class Leases:
         if state.ended is not None:
             return None, None
         idle = now - state.last_at
-        sweep = now + max(self._limits.sweep_shortest, min(idle, self._limits.sweep_longest))
+        sweep = now + max(self._limits.sweep_shortest_ms, min(idle, self._limits.sweep_longest_ms))
         if due is None or due > sweep:
             return sweep, None
-        if due - now <= self._limits.timer_by_message:
+        if due - now <= self._limits.timer_by_message_ms:
             return due, Wake(v=state.version, at=max(due, now + 1))
         return due, None

@@ -10,12 +10,12 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from baton.core.events import ChildOpened, Event, Failure, SagaEnded, StepFailed
+from baton.core.limits import Limits
 from baton.core.toolspec import ToolSpec
 from baton.ports import Blobs, Clock, Entropy, Log, Offload, Performer
 from baton.runtime.catalog import Catalog
 from baton.runtime.children import Children
 from baton.runtime.lease import Invocation, Leases
-from baton.runtime.limits import Limits
 from baton.runtime.pace import Pace
 from baton.runtime.patience import Patience
 from baton.runtime.start import Starter
@@ -45,7 +45,7 @@ class Parts:
         self.invocation = invocation
         self.log, self.blobs, self.clock = engine.log, engine.blobs, engine.clock
         self.limits, self.pace = engine.limits, engine.pace
-        give_up = invocation.deadline - engine.limits.answer
+        give_up = invocation.deadline - engine.limits.answer_ms
         self.call = Patience(engine.offload, engine.clock, engine.entropy, engine.limits, give_up)
         self.catalog = engine.catalog.through(self.call)
         self.leases = Leases(engine.log, engine.clock, engine.limits, self.call, invocation)
@@ -69,7 +69,9 @@ class Parts:
         if isinstance(event, SagaEnded) and event.output.v is not None:
             value = await self.steps.value(tenant, event.output.v)
             if value is None:
-                failure = Failure("output_too_large", f"the output is larger than {self.limits.result} bytes")
+                failure = Failure(
+                    "output_too_large", f"the output is larger than {self.limits.result_bytes} bytes"
+                )
                 return SagaEnded(status="failed", failure=failure)
             return replace(event, output=value)
         if isinstance(event, ChildOpened):
@@ -81,7 +83,7 @@ class Parts:
 
     def _too_large(self, event: ChildOpened) -> StepFailed:
         now = self.clock.now()
-        text = f"the input of `{event.workflow}` is larger than {self.limits.result} bytes"
+        text = f"the input of `{event.workflow}` is larger than {self.limits.result_bytes} bytes"
         return StepFailed(
             node=event.node,
             iteration=event.iteration,

@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import ParamSpec, TypeVar
 
+from baton.core.limits import Limits
 from baton.errors import StoreUnavailable, Throttled
 from baton.ports import Clock, Entropy, Offload
-from baton.runtime.limits import Limits
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -33,7 +33,7 @@ class Patience:
 
     async def __call__(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """The call's result. A repeated call may have happened before: callers recognise their own writes."""
-        ceiling = self._limits.pause_first
+        ceiling = self._limits.store_pause_first_ms
         while True:
             try:
                 return await self._offload(function, *args, **kwargs)
@@ -42,7 +42,7 @@ class Patience:
                 if self._clock.now() + pause >= self.deadline:
                     raise
                 await asyncio.sleep(pause / 1_000)
-                ceiling = min(ceiling * 2, self._limits.pause_longest)
+                ceiling = min(ceiling * 2, self._limits.store_pause_longest_ms)
 
 
 class Threads:

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from baton.core.events import ChildReported
+from baton.core.limits import Limits
 from baton.errors import CorruptLog, EngineFault, UnknownEntry
 from baton.ports import Message, Queue, SagaRef, Wake
 from baton.runtime.children import cut, is_news, report_of
 from baton.runtime.history import History
-from baton.runtime.limits import Limits
 from baton.runtime.parts import Engine
 from baton.runtime.patience import Patience
 
@@ -94,7 +94,7 @@ class Relay:
             news = [report for report in reports if is_news(history.state, report)]
             if not news:
                 return
-            part = cut(news, self._engine.limits.entry)
+            part = cut(news, self._engine.limits.entry_bytes)
             entry = history.next_entry(
                 part, at=clock.now(), invocation=request, trace=history.state.traceparent
             )
@@ -114,6 +114,6 @@ def delay_of(wake: Wake, now: int, limits: Limits) -> int | None:
     """Whole seconds until `wake.at`, rounded up; None when it is further away than a message can wait."""
     if wake.at <= now:
         return 0
-    if wake.at - now > limits.timer_by_message:
+    if wake.at - now > limits.timer_by_message_ms:
         return None
     return -((now - wake.at) // 1_000)

@@ -14,10 +14,10 @@ import msgspec
 
 from baton.core import events as ev
 from baton.core.decide import Advance, Decision, advance
-from baton.core.outcomes import Outcome
+from baton.core.outcomes import Outcome, refused
 from baton.core.program import Program
 from baton.core.rows import Row
-from baton.errors import CorruptLog, UnknownEntry
+from baton.errors import CorruptLog, RowsRefused, UnknownEntry
 from baton.ports import Message, SagaRef
 from baton.runtime.budget import Budget
 from baton.runtime.children import cut, is_news
@@ -74,7 +74,7 @@ class Runner:
             await steps.stop()
             limits = self._p.limits
             is_unreadable = isinstance(error, UnknownEntry | CorruptLog)
-            pause = limits.unreadable_pause if is_unreadable else limits.fault_pause
+            pause = limits.unreadable_pause_ms if is_unreadable else limits.fault_pause_ms
             await self._p.leases.give_up(lease, pause)
             raise
         finally:
@@ -131,10 +131,10 @@ class Runner:
 
     async def _record(self, run: _Run, outcomes: Sequence[Outcome]) -> Decision:
         """Append what the outcomes mean; the decision that holds afterwards."""
-        pending = list(outcomes)
+        pending, together = list(outcomes), True
         while True:
             self._check_lease(run.lease)
-            step = await self._advance(run, pending)
+            step = await self._advance(run, pending, together)
             events = step.events
             if step.decision.cancel:
                 await self._p.children.cancel(run.lease.ref, run.history.state, step.decision.cancel)
@@ -142,7 +142,17 @@ class Runner:
             if not events and not step.more:
                 return step.decision
             slim = [await self._p.slim(run.lease.ref.tenant, event) for event in events]
-            if not slim or await self._append(run.lease, run.history, slim, step.rows):
+            try:
+                appended = not slim or await self._append(run.lease, run.history, slim, step.rows)
+            except RowsRefused as error:
+                if not together:
+                    pending = [
+                        *(refused(o, str(error)) for o in pending[: step.taken]),
+                        *pending[step.taken :],
+                    ]
+                together = False  # so that no step pays for another one's rows
+                continue
+            if appended:
                 pending = pending[step.taken :]
                 as_decided = [type(event) for event in slim] == [type(event) for event in events]
                 if as_decided and not (step.more or step.decision.cancel):
@@ -150,13 +160,22 @@ class Runner:
             elif await self._catch_up(run):
                 pending = []
 
-    async def _advance(self, run: _Run, outcomes: Sequence[Outcome]) -> Advance:
+    async def _advance(self, run: _Run, outcomes: Sequence[Outcome], together: bool) -> Advance:
         if len(run.blobs) > BLOBS_KEPT:
             run.blobs.clear()
         while True:
             now, state = self._p.clock.now(), run.history.state
+            limits = self._p.limits
             step = advance(
-                run.program, state, outcomes, now, run.steps.slots, run.blobs, self._p.limits.entry
+                run.program,
+                state,
+                outcomes,
+                now,
+                run.steps.slots,
+                run.blobs,
+                limits.entry_bytes,
+                limits.max_deaths,
+                together=together,
             )
             if not step.decision.needs:
                 return step
@@ -197,7 +216,7 @@ class Runner:
     async def _wait(self, run: _Run, decision: Decision) -> list[Outcome]:
         """Outcomes of the steps that are done, when one is, or time has brought something else."""
         now, cut_off = self._p.clock.now(), self._budget.cut_off
-        await run.steps.wait(min(cut_off, now + self._p.limits.news_every, decision.due or cut_off))
+        await run.steps.wait(min(cut_off, now + self._p.limits.news_every_ms, decision.due or cut_off))
         self._check_lease(run.lease)
         outcomes = run.steps.collect(run.history.state)
         if self._p.clock.now() >= cut_off and run.steps.slots:
@@ -216,7 +235,7 @@ class Runner:
         run.asked.update(tended)
         told = bool(reports)
         while reports := [report for report in reports if is_news(run.history.state, report)]:
-            part = cut(reports, self._p.limits.entry)
+            part = cut(reports, self._p.limits.entry_bytes)
             if not await self._append(run.lease, run.history, part) and await self._catch_up(run):
                 break
         return told

@@ -1,15 +1,13 @@
-"""What a caller can ask for: start, show, events, cancel, signal, resume, fork, register.
+"""What a caller can do: register, start, cancel, signal, resume, fork. What it can look at is in `queries`.
 
-One `Service` per request. A caller sees only its own tenant's sagas. Everything appended here carries a
-wake, so that the table's stream sets the saga going.
+One `Service` per request. Everything appended here carries a wake, so that the table's stream sets the
+saga going.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -22,55 +20,29 @@ from baton.core.events import (
     Forked,
     Resumed,
     SignalReceived,
-    Value,
-    decode_entry,
 )
 from baton.core.fold import FORK_KEY, fingerprint, signal_key
-from baton.core.program import Program
 from baton.core.state import State, status_of
 from baton.core.toolspec import nearest
-from baton.core.views import entry_view, saga_view
 from baton.errors import KeyReused, NotAllowedNow, NotFound, TooLarge, UserError
 from baton.ports import Head, SagaRef, Wake
 from baton.runtime.catalog import Registered
 from baton.runtime.history import History
-from baton.runtime.lease import Invocation
-from baton.runtime.parts import Engine, Parts
+from baton.runtime.parts import Engine
+from baton.runtime.request import Caller, Opened, Request
 from baton.runtime.start import Beginning, body_hash
 
-MAX_PAGE = 1_000
 MAX_DOCUMENT = 1_048_576
-MAX_SHOWN = 2_097_152  # bytes of a result; Lambda answers with 6 MB at most, and JSON in JSON grows
-_ID = re.compile(r"[A-Za-z0-9._-]{1,400}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caller:
-    """Who asks: taken from the verified identity, never from the request's own words."""
-
-    tenant: str
-    user: str
-    request: str
-    traceparent: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Open:
-    head: Head
-    history: History
-    program: Program
 
 
 class Service:
     """The use cases of the API, for one caller until one deadline (epoch ms)."""
 
     def __init__(self, engine: Engine, caller: Caller, deadline: int) -> None:
-        # Unique even where a request id is repeated: entries are recognised as one's own by it.
-        caller = replace(caller, request=f"{caller.request}.{engine.entropy.token(24)}")
+        self._request = Request(engine, caller, deadline)
         self._engine = engine
-        self._caller = caller
-        now = engine.clock.now()
-        self._parts = Parts(engine, Invocation(caller.request, now, deadline))
+        self._caller = self._request.caller
+        self._parts = self._request.parts
 
     async def register(self, text: str, *, json_only: bool) -> Registered:
         """Register a workflow document. Raises `MalformedDocument`, `InvalidDefinition`, `TooLarge`."""
@@ -87,7 +59,7 @@ class Service:
         head = await self._parts.call(self._engine.log.read_head, ref) if key else None
         if head is not None and head.start_hash == hashed:
             # Whatever became of the workflow's name and schema since, this saga has been started.
-            opened = await self._open(ref.id)
+            opened = await self._request.open(ref.id)
             return self._accepted(opened) | {"workflow": opened.history.state.workflow}, False
         definition = await self._parts.catalog.find(caller.tenant, workflow)
         beginning = Beginning(
@@ -103,7 +75,7 @@ class Service:
         is_new = await self._parts.starter.start(beginning)
         view = {"id": beginning.ref.id, "status": "pending", "workflow": definition.name, "version": 1}
         if not is_new:
-            view |= self._accepted(await self._open(beginning.ref.id))
+            view |= self._accepted(await self._request.open(beginning.ref.id))
         return view, is_new
 
     def _new_id(self, key: str) -> str:
@@ -115,39 +87,6 @@ class Service:
     def _new_trace(self) -> str:
         return f"00-{self._engine.entropy.token(128)}-{self._engine.entropy.token(64)}-01"
 
-    async def show(self, saga: str) -> dict[str, Any]:
-        """The saga's view, folded from its log. Raises `NotFound`."""
-        opened = await self._open(saga)
-        view = saga_view(opened.history.state, opened.program)
-        result = view["result"]
-        if result is not None:
-            view["result"] = await self._content(opened.history.state)
-        return view
-
-    async def _content(self, state: State) -> Any:
-        value = state.ended.output if state.ended else Value()
-        if not value.ref:
-            return value.v
-        if value.size > MAX_SHOWN:
-            return {"ref": value.ref, "size": value.size}
-        data = await self._parts.call(self._engine.blobs.get, self._caller.tenant, value.ref)
-        return msgspec.json.decode(data)
-
-    async def events(self, saga: str, after: int, limit: int) -> dict[str, Any]:
-        """A page of the log, in the order of versions, over all branches. `next` continues it."""
-        if not 1 <= limit <= MAX_PAGE or after < 0:
-            raise UserError(f"limit is 1 to {MAX_PAGE}, after is 0 or more")
-        opened = await self._open(saga)
-        entries: list[dict[str, Any]] = []
-        for branch in range(opened.history.state.branch + 1):
-            records = await self._parts.call(
-                self._engine.log.read_tail, opened.head.ref, branch, after, limit + 1 - len(entries)
-            )
-            entries += [entry_view(decode_entry(record.data)) for record in records]
-            if len(entries) > limit:
-                return {"entries": entries[:limit], "next": entries[limit - 1]["version"]}
-        return {"entries": entries, "next": None}
-
     async def cancel(self, saga: str, reason: str, grace_ms: int) -> dict[str, Any]:
         """Cancel: running steps get `grace_ms`, then are stopped. A no-op on a saga that has ended cancelled."""
 
@@ -158,7 +97,7 @@ class Service:
                 return None
             return cancel
 
-        opened = await self._open(saga)
+        opened = await self._request.open(saga)
         try:
             return await self._append(opened, make)
         except NotAllowedNow:
@@ -169,7 +108,7 @@ class Service:
 
     async def signal(self, saga: str, name: str, payload: Any, key: str) -> dict[str, Any]:
         """Send a signal; one with a key that is known already changes nothing."""
-        opened = await self._open(saga)
+        opened = await self._request.open(saga)
         expected = {node.signal for node in opened.program.graph.nodes if node.signal}
         if name not in expected:
             hint = nearest(name, expected) or ("it waits for none" if not expected else "")
@@ -178,7 +117,7 @@ class Service:
             )
         value = await self._parts.steps.value(self._caller.tenant, payload)
         if value is None:
-            raise TooLarge(f"a payload has at most {self._engine.limits.result} bytes")
+            raise TooLarge(f"a payload has at most {self._engine.limits.result_bytes} bytes")
         unique = key or self._engine.entropy.token(96)
         remembered = signal_key(name, unique)
 
@@ -203,7 +142,7 @@ class Service:
                 raise NotAllowedNow(f"only a parked saga can be resumed; this one is {status_of(state)}")
             return Resumed(by=self._caller.user, at=now)
 
-        return await self._append(await self._open(saga), make)
+        return await self._append(await self._request.open(saga), make)
 
     async def fork(self, saga: str, cut: int, reason: str, key: str = "") -> dict[str, Any]:
         """Go on, in a new branch, from the state at version `cut`; also for a saga that has ended.
@@ -211,7 +150,7 @@ class Service:
         The head is armed first: an ended saga is in no index, and the wake of the entry may be lost. A
         repeated key makes no second fork.
         """
-        opened = await self._open(saga)
+        opened = await self._request.open(saga)
         history = opened.history
         remembered = FORK_KEY + key
         if not (key and remembered in history.state.keys):
@@ -243,7 +182,7 @@ class Service:
     async def _arm(self, head: Head) -> int:
         seen: Head | None = head
         while seen is not None:
-            until = self._engine.clock.now() + self._engine.limits.fork_deadline
+            until = self._engine.clock.now() + self._engine.limits.fork_deadline_ms
             if await self._parts.call(self._engine.log.arm, seen, until):
                 return until
             seen = await self._parts.call(self._engine.log.read_head, head.ref)
@@ -251,7 +190,7 @@ class Service:
 
     async def _append(
         self,
-        opened: _Open,
+        opened: Opened,
         make: Callable[[State, int], Event | None],
         is_known: Callable[[State], bool] = lambda _: False,
     ) -> dict[str, Any]:
@@ -279,25 +218,10 @@ class Service:
         trace = self._caller.traceparent or self._parts.traceparent(history.state.traceparent)
         return history.next_entry((event,), at=now, invocation=self._caller.request, trace=trace)
 
-    def _accepted(self, opened: _Open) -> dict[str, Any]:
+    def _accepted(self, opened: Opened) -> dict[str, Any]:
         state = opened.history.state
         status = status_of(state, opened.program.joins)
         return {"id": state.saga, "status": status, "version": state.version}
-
-    async def _open(self, saga: str) -> _Open:
-        if not _ID.fullmatch(saga):
-            raise NotFound(f"there is no saga `{saga[:80]}`")
-        ref = SagaRef(self._caller.tenant, saga)
-        head = await self._parts.call(self._engine.log.read_head, ref)
-        if head is None:
-            raise NotFound(f"there is no saga `{saga}`")
-        history = History(self._engine.log, self._parts.call, ref)
-        await history.load(head)
-        if history.state.version == 0:
-            await self._parts.starter.put_entry_one(head)
-            await history.catch_up()
-        program = await self._parts.catalog.program(ref.tenant, history.state.graph)
-        return _Open(head, history, program)
 
     async def health(self) -> dict[str, str]:
         """Answers whether the table does. Raises `StoreUnavailable` otherwise."""

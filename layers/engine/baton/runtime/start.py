@@ -10,10 +10,10 @@ import msgspec
 
 from baton.core.events import Entry, SagaStarted, Token, Value, encode_entry
 from baton.core.graph import Graph
+from baton.core.limits import Limits
 from baton.core.schema import violations
 from baton.errors import CorruptLog, InvalidInput, KeyReused, TooLarge
 from baton.ports import Blobs, Clock, Definition, Head, Log, Record, SagaRef, Wake
-from baton.runtime.limits import Limits
 from baton.runtime.patience import Patience
 
 
@@ -104,15 +104,15 @@ class Starter:
             created=now,
             start_hash=beginning.body_hash,
             start=encode_entry(entry),
-            due_at=now + self._limits.start_due,
+            due_at=now + self._limits.start_due_ms,
         )
 
     async def _value(self, tenant: str, given: Any) -> Value:
         data = msgspec.json.encode(given)
-        if len(data) > self._limits.result:
+        if len(data) > self._limits.result_bytes:
             raise TooLarge(
-                f"a saga's input has at most {self._limits.result} bytes; this one has {len(data)}"
+                f"a saga's input has at most {self._limits.result_bytes} bytes; this one has {len(data)}"
             )
-        if len(data) <= self._limits.inline:
+        if len(data) <= self._limits.inline_bytes:
             return Value(v=given)
         return Value(ref=await self._call(self._blobs.put, tenant, data), size=len(data))

@@ -11,11 +11,11 @@ import msgspec
 from baton.core.decide import RunStep
 from baton.core.events import Failure, Value
 from baton.core.keys import idempotency_key
+from baton.core.limits import Limits
 from baton.core.outcomes import Outcome
 from baton.core.state import State
 from baton.core.toolspec import ToolSpec
 from baton.ports import Blobs, Clock, Performer, StepContext, StepFailure
-from baton.runtime.limits import Limits
 from baton.runtime.patience import Patience
 
 _encode = msgspec.json.Encoder().encode
@@ -42,7 +42,7 @@ class Steps:
 
     def timeout(self, step: RunStep) -> int:
         """Milliseconds that one attempt of this step may take."""
-        return step.node.timeout_ms or self._limits.step_timeout
+        return step.node.timeout_ms or self._limits.step_timeout_ms
 
     async def run(self, state: State, step: RunStep, traceparent: str) -> Outcome:
         """The outcome of one attempt. Cancelling it interrupts the tool; engine faults pass through."""
@@ -73,7 +73,7 @@ class Steps:
         else:
             output = await self.value(state.tenant, result)
             if output is None:
-                limit = self._limits.result
+                limit = self._limits.result_bytes
                 failure = Failure(
                     "result_too_large", f"the result is larger than {limit} bytes", step.node.name
                 )
@@ -93,8 +93,8 @@ class Steps:
     async def value(self, tenant: str, result: Any) -> Value | None:
         """A JSON value inline or as a blob, whichever is cheaper; None when it is over the limit."""
         data = _encode(result)
-        if len(data) > self._limits.result:
+        if len(data) > self._limits.result_bytes:
             return None
-        if len(data) <= self._limits.inline:
+        if len(data) <= self._limits.inline_bytes:
             return Value(v=result)
         return Value(ref=await self._call(self._blobs.put, tenant, data), size=len(data))

@@ -1,21 +1,16 @@
-"""What the engine needs from the outside, as Protocols; one group of calls per technology.
+"""What is stored of a saga, and the port to it: heads, entries, snapshots, and the two indexes.
 
-No behaviour here. Everything is synchronous: the runner moves calls off its event loop through
-`Offload`. All times are UTC epoch milliseconds. Any call may raise `Throttled` (nothing happened, try
-again after a pause) or `StoreUnavailable` (it may have happened).
+All times are UTC epoch milliseconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, ParamSpec, Protocol, TypeVar
+from collections.abc import Sequence
+from typing import Protocol, TypeAlias
 
 import msgspec
 
-from baton.core.rows import MAX_PER_STEP, Row, check_row
-
-P = ParamSpec("P")
-T = TypeVar("T")
+from baton.core.rows import Row
 
 
 class SagaRef(msgspec.Struct, frozen=True):
@@ -34,6 +29,9 @@ class SagaRef(msgspec.Struct, frozen=True):
         if not found or not head.startswith("T#") or not saga or not head[2:]:
             raise ValueError(f"not the key of a saga: {key[:80]!r}")
         return cls(tenant=head[2:], id=saga)
+
+
+Place: TypeAlias = tuple[int, str]  # of a saga in a list: when it changed, and its id
 
 
 class Wake(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -64,7 +62,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     created: int
     start_hash: str
     start: bytes = b""
-    status: str = "pending"
+    status: str = "running"  # from the start: what changes it moves a row of the status index
     group: str = "open"
     branch: int = 0
     folded: int = 0
@@ -79,11 +77,15 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Record(msgspec.Struct, frozen=True):
-    """An entry as stored: opaque bytes under a branch and a version."""
+    """An entry or a snapshot: opaque bytes under a branch and a version.
+
+    `size`, where it was read: bytes of the whole item that it is stored in, by DynamoDB's rule.
+    """
 
     branch: int
     version: int
     data: bytes
+    size: int = 0
 
 
 class Release(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,8 +108,28 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
     clear_start: bool = True
 
 
+class Listed(msgspec.Struct, frozen=True, kw_only=True):
+    """A saga as lists show it: what the last release left on the head. `changed`: when its group last did."""
+
+    id: str
+    workflow: str
+    status: str
+    user: str
+    created: int
+    changed: int
+
+    @property
+    def place(self) -> Place:
+        return self.changed, self.id
+
+
 class Log(Protocol):
     """Heads, entries and snapshots of sagas."""
+
+    @property
+    def shards(self) -> int:
+        """How many partitions each index is spread over."""
+        ...
 
     def create_head(self, head: Head) -> Head | None:
         """Put a new head. None when it was created, else the head that is there (strongly read)."""
@@ -155,7 +177,8 @@ class Log(Protocol):
     ) -> bool:
         """Put an entry and its tenant's rows in one transaction: all of them, or none and False.
 
-        A row replaces the one with the same key and sort. Of two rows with the same the last counts.
+        A row replaces the one with the same key and sort. Of two rows with the same the last counts. Raises
+        `RowsRefused` when no repetition would make them valid.
         """
         ...
 
@@ -178,139 +201,22 @@ class Log(Protocol):
         """Sagas with `due_at <= until` in a shard, soonest first. Eventually consistent."""
         ...
 
+    def listed(
+        self,
+        tenant: str,
+        group: str,
+        shard: int,
+        *,
+        limit: int,
+        since: int = 0,
+        workflow: str = "",
+        status: str = "",
+        after: Place | None = None,
+    ) -> tuple[Sequence[Listed], Place | None]:
+        """A tenant's sagas of a group in a shard, the latest change first, and where to go on (None: at its end).
 
-class Definition(msgspec.Struct, frozen=True, kw_only=True):
-    """One version of a workflow: its graph's hash and the blobs of document and graph."""
-
-    tenant: str
-    name: str
-    version: int
-    graph: str
-    document: str
-    created: int
-    by: str
-
-
-class Definitions(Protocol):
-    """Registered workflow documents, by name and version."""
-
-    def put(self, definition: Definition) -> bool:
-        """False when that version exists."""
-        ...
-
-    def get(self, tenant: str, name: str, version: int | None = None) -> Definition | None:
-        """That version, or the newest; strongly consistent."""
-        ...
-
-    def names(self, tenant: str) -> Sequence[str]:
-        """All names of a tenant, sorted."""
-        ...
-
-
-class Blobs(Protocol):
-    """Content-addressed bytes, per tenant. A reference is `cas://sha256/<hex>`."""
-
-    def put(self, tenant: str, data: bytes) -> str:
-        """Store and return the reference; storing the same bytes again is a no-op."""
-        ...
-
-    def get(self, tenant: str, ref: str) -> bytes:
-        """Raises `CorruptLog` when it is not there or its content does not match its name."""
-        ...
-
-
-class Message(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The body of a wake on the queue and of a direct invocation: a saga's key, the known version."""
-
-    saga: str
-    v: int = 0
-
-
-class Queue(Protocol):
-    """The queue of wakes."""
-
-    def send(self, messages: Sequence[tuple[Message, int]]) -> Sequence[int]:
-        """Send (message, delay in whole seconds, 0-900). Returns the positions that were not accepted."""
-        ...
-
-
-class DeadLetters(Protocol):
-    """The queue of what nobody could handle."""
-
-    def send(self, body: str, reason: str) -> None: ...
-
-    def count(self) -> int:
-        """Approximate number of messages in it."""
-        ...
-
-
-class Invoker(Protocol):
-    """Starts worker invocations directly, without any queue."""
-
-    def invoke(self, messages: Sequence[Message]) -> None:
-        """One asynchronous invocation for these wakes."""
-        ...
-
-
-class Clock(Protocol):
-    def now(self) -> int:
-        """UTC epoch milliseconds."""
-        ...
-
-
-class Entropy(Protocol):
-    """All randomness: names, and the jitter of pauses."""
-
-    def token(self, bits: int) -> str:
-        """Lower-case hexadecimal of that many random bits (a multiple of 8)."""
-        ...
-
-    def uniform(self) -> float:
-        """A number in [0, 1)."""
-        ...
-
-
-class Offload(Protocol):
-    """Runs a synchronous port call without blocking the event loop."""
-
-    def __call__(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]: ...
-
-
-class StepContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tool may know about the step it is run for."""
-
-    saga: str
-    tenant: str
-    user: str
-    node: str
-    iteration: tuple[int, ...] = ()
-    attempt: int = 1
-    idempotency_key: str = ""
-    deadline_ms: int = 0
-    traceparent: str = ""
-    rows: list[Row] = []
-
-    def put_row(self, key: str, sort: str, attributes: dict[str, Any]) -> None:
-        """Write a row of this tenant's into the saga table together with this step's entry: both or neither.
-
-        It costs a transaction (twice the write units of entry and rows). Raises `ValueError` for what
-        cannot be a row.
+        It looks at `limit` of them at most, so with `workflow` or `status` it may find fewer, or none, and
+        still have more to look at. Those with equal `changed` come in an order of the store's own, always
+        the same. Eventually consistent.
         """
-        if len(self.rows) >= MAX_PER_STEP:
-            raise ValueError(f"a step writes at most {MAX_PER_STEP} rows")
-        self.rows.append(check_row(Row(key, sort, attributes)))
-
-
-class Performer(Protocol):
-    """Runs one tool. Raises `StepFailure` for a failure of the step; cancellable at any await."""
-
-    async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any: ...
-
-
-class StepFailure(Exception):
-    """What a performer raises: a failure that goes into the log, not an engine fault."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
+        ...

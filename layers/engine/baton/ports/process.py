@@ -1,0 +1,77 @@
+"""What a process needs of its machine, and the tools it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+import msgspec
+
+from baton.core.rows import MAX_PER_STEP, Row, check_row
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Clock(Protocol):
+    def now(self) -> int:
+        """UTC epoch milliseconds."""
+        ...
+
+
+class Entropy(Protocol):
+    """All randomness: names, and the jitter of pauses."""
+
+    def token(self, bits: int) -> str:
+        """Lower-case hexadecimal of that many random bits (a multiple of 8)."""
+        ...
+
+    def uniform(self) -> float:
+        """A number in [0, 1)."""
+        ...
+
+
+class Offload(Protocol):
+    """Runs a synchronous port call without blocking the event loop."""
+
+    def __call__(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]: ...
+
+
+class StepContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tool may know about the step it is run for."""
+
+    saga: str
+    tenant: str
+    user: str
+    node: str
+    iteration: tuple[int, ...] = ()
+    attempt: int = 1
+    idempotency_key: str = ""
+    deadline_ms: int = 0
+    traceparent: str = ""
+    rows: list[Row] = []
+
+    def put_row(self, key: str, sort: str, attributes: dict[str, Any]) -> None:
+        """Write a row of this tenant's into the saga table together with this step's entry: both or neither.
+
+        It costs a transaction (twice the write units of entry and rows). Raises `ValueError` for what
+        cannot be a row.
+        """
+        if len(self.rows) >= MAX_PER_STEP:
+            raise ValueError(f"a step writes at most {MAX_PER_STEP} rows")
+        self.rows.append(check_row(Row(key, sort, attributes)))
+
+
+class Performer(Protocol):
+    """Runs one tool. Raises `StepFailure` for a failure of the step; cancellable at any await."""
+
+    async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any: ...
+
+
+class StepFailure(Exception):
+    """What a performer raises: a failure that goes into the log, not an engine fault."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message

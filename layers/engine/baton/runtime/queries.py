@@ -1,0 +1,162 @@
+"""What a caller can look at: sagas, their events and cost, workflows, tools, kinds of nodes. Nothing is changed.
+
+One `Queries` per request.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from baton.core.docschema import document_schema, node_types
+from baton.core.events import Value, decode_entry
+from baton.core.state import State
+from baton.core.usage import Deployment
+from baton.core.views import entry_view, graph_view, iso, saga_view, tool_view
+from baton.errors import UserError
+from baton.ports import Definition, Listed
+from baton.runtime.cost import cost_of
+from baton.runtime.cursors import foreign_cursor, read_cursor, write_cursor
+from baton.runtime.listing import Listing
+from baton.runtime.parts import Engine
+from baton.runtime.request import Caller, Request
+
+MAX_EVENTS = 1_000
+MAX_LIST = 100
+MAX_VERSIONS = 100
+MAX_SHOWN = 2_097_152  # bytes of a result; Lambda answers with 6 MB at most, and JSON in JSON grows
+
+
+class Queries:
+    """The reading use cases of the API, for one caller until one deadline (epoch ms)."""
+
+    def __init__(self, engine: Engine, caller: Caller, deadline: int) -> None:
+        self._request = Request(engine, caller, deadline)
+        self._engine = engine
+        self._tenant = caller.tenant
+        self._parts = self._request.parts
+
+    # ---- sagas
+
+    async def show(self, saga: str) -> dict[str, Any]:
+        """The saga's view, folded from its log. Raises `NotFound`."""
+        opened = await self._request.open(saga)
+        view = saga_view(opened.history.state, opened.program)
+        if view["result"] is not None:
+            view["result"] = await self._content(opened.history.state)
+        return view
+
+    async def _content(self, state: State) -> Any:
+        value = state.ended.output if state.ended else Value()
+        if not value.ref:
+            return value.v
+        if value.size > MAX_SHOWN:
+            return {"ref": value.ref, "size": value.size}
+        data = await self._parts.call(self._engine.blobs.get, self._tenant, value.ref)
+        return msgspec.json.decode(data)
+
+    async def cost(self, saga: str) -> dict[str, Any]:
+        """What a saga has cost so far, estimated from its whole log. Raises `NotFound`."""
+        opened = await self._request.open(saga)
+        return await cost_of(
+            self._engine.log,
+            self._parts.call,
+            opened.head,
+            opened.history.state,
+            opened.program,
+            Deployment.of(self._engine.limits),
+        )
+
+    async def events(self, saga: str, after: int, limit: int) -> dict[str, Any]:
+        """A page of the log, in the order of versions, over all branches. `next` continues it."""
+        if not 1 <= limit <= MAX_EVENTS or after < 0:
+            raise UserError(f"limit is 1 to {MAX_EVENTS}, after is 0 or more")
+        opened = await self._request.open(saga)
+        entries: list[dict[str, Any]] = []
+        for branch in range(opened.history.state.branch + 1):
+            records = await self._parts.call(
+                self._engine.log.read_tail, opened.head.ref, branch, after, limit + 1 - len(entries)
+            )
+            entries += [entry_view(decode_entry(record.data)) for record in records]
+            if len(entries) > limit:
+                return {"entries": entries[:limit], "next": entries[limit - 1]["version"]}
+        return {"entries": entries, "next": None}
+
+    async def sagas(
+        self, *, status: str = "", workflow: str = "", since: int = 0, limit: int = 50, cursor: str = ""
+    ) -> dict[str, Any]:
+        """A page of the tenant's sagas, the latest change of status first. `next` continues it.
+
+        `status` is that of the last release, so it may be behind for a moment; `show` never is. `since`:
+        status last changed at or after this (epoch ms).
+        """
+        _check_limit(limit)
+        listing = Listing(tenant=self._tenant, status=status, workflow=workflow, since=since)
+        found, after = await listing.page(self._engine.log, self._parts.call, limit, cursor)
+        return {"sagas": [_row(row) for row in found], "next": after}
+
+    # ---- workflows
+
+    async def workflows(self, limit: int = 50, cursor: str = "") -> dict[str, Any]:
+        """A page of the tenant's workflows by name, each with its newest version. `next` continues it."""
+        _check_limit(limit)
+        found, last = await self._parts.catalog.page(self._tenant, _name(cursor), limit)
+        after = write_cursor(last.encode()) if last else None
+        return {"workflows": [_version(definition) for definition in found], "next": after}
+
+    async def workflow(self, name: str, version: str = "") -> dict[str, Any]:
+        """One version of a workflow with its document and shape. Without `version` the newest, and which others
+        there are (the newest 100). Raises `NotFound` with the nearest name."""
+        catalog = self._parts.catalog
+        definition = await catalog.find(self._tenant, f"{name}@{version}" if version else name)
+        graph = await catalog.graph(self._tenant, definition.graph)
+        view = {**_version(definition), "document": await catalog.document(definition), **graph_view(graph)}
+        if not version:
+            versions = await catalog.versions(self._tenant, definition.name, MAX_VERSIONS)
+            view["versions"] = [_version(one) for one in versions]
+        return view
+
+    # ---- what workflows are made of
+
+    async def tools(self) -> dict[str, Any]:
+        """The tools of the app layer that this engine was started with, by name."""
+        tools = self._engine.tools
+        return {"tools": [tool_view(tools[name]) for name in sorted(tools)]}
+
+    async def node_types(self) -> dict[str, Any]:
+        """The kinds of nodes, each with the schema of its fields and an example, and the whole document's schema."""
+        return {"node_types": node_types(), "schema": document_schema()}
+
+
+def _check_limit(limit: int) -> None:
+    if not 1 <= limit <= MAX_LIST:
+        raise UserError(f"limit is 1 to {MAX_LIST}")
+
+
+def _row(row: Listed) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "workflow": row.workflow,
+        "status": row.status,
+        "user": row.user,
+        "created_at": iso(row.created),
+        "changed_at": iso(row.changed),
+    }
+
+
+def _version(definition: Definition) -> dict[str, Any]:
+    return {
+        "name": definition.name,
+        "version": definition.version,
+        "graph": definition.graph,
+        "created_at": iso(definition.created),
+        "by": definition.by,
+    }
+
+
+def _name(cursor: str) -> str:
+    try:
+        return read_cursor(cursor).decode()
+    except UnicodeDecodeError as error:
+        raise foreign_cursor() from error

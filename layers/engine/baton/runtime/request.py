@@ -1,0 +1,63 @@
+"""One request: who asks, until when, and the saga that is asked about.
+
+What can be asked for is in `service` (what changes something) and `queries` (what only looks).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from baton.core.program import Program
+from baton.errors import NotFound
+from baton.ports import Head, SagaRef
+from baton.runtime.history import History
+from baton.runtime.lease import Invocation
+from baton.runtime.parts import Engine, Parts
+
+_ID = re.compile(r"[A-Za-z0-9._-]{1,400}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who asks: taken from the verified identity, never from the request's own words."""
+
+    tenant: str
+    user: str
+    request: str
+    traceparent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A saga of the caller's tenant, with its log folded."""
+
+    head: Head
+    history: History
+    program: Program
+
+
+class Request:
+    """A caller with what it may use, until `deadline` (epoch ms). A caller sees its own tenant's sagas only."""
+
+    def __init__(self, engine: Engine, caller: Caller, deadline: int) -> None:
+        # Unique even where a request id is repeated: entries are recognised as one's own by it.
+        self.caller = replace(caller, request=f"{caller.request}.{engine.entropy.token(24)}")
+        self.engine = engine
+        self.parts = Parts(engine, Invocation(self.caller.request, engine.clock.now(), deadline))
+
+    async def open(self, saga: str) -> Opened:
+        """Load a saga. Raises `NotFound`."""
+        if not _ID.fullmatch(saga):
+            raise NotFound(f"there is no saga `{saga[:80]}`")
+        ref = SagaRef(self.caller.tenant, saga)
+        head = await self.parts.call(self.engine.log.read_head, ref)
+        if head is None:
+            raise NotFound(f"there is no saga `{saga}`")
+        history = History(self.engine.log, self.parts.call, ref)
+        await history.load(head)
+        if history.state.version == 0:
+            await self.parts.starter.put_entry_one(head)
+            await history.catch_up()
+        program = await self.parts.catalog.program(ref.tenant, history.state.graph)
+        return Opened(head, history, program)
