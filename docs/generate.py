@@ -10,33 +10,38 @@ import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import msgspec
-import yaml
 
 from baton.adapters.dynamo_items import ATTRIBUTES
 from baton.adapters.rules import MAX_DELAY_S, MAX_ITEM_BYTES
 from baton.core import events as ev
 from baton.core.compile import compile_document
-from baton.core.decide import MAX_TRIES, advance
+from baton.core.decide import advance
 from baton.core.definition import MAX_NODES
-from baton.core.durations import LONGEST_MS, parse_duration
+from baton.core.durations import LONGEST_MS
 from baton.core.fold import fold
+from baton.core.limits import Limits
 from baton.core.outcomes import Outcome
 from baton.core.program import Program
 from baton.core.state import FINISHED, KEYS_REMEMBERED, WAITING, State, group_of
 from baton.core.toolspec import ToolSpec
-from baton.runtime.limits import Limits
-from baton.runtime.service import MAX_DOCUMENT, MAX_PAGE
-from baton.tools.define import tool
-from baton.web.app import DEFAULT_PAGE
+from baton.runtime.queries import MAX_EVENTS, MAX_LIST
+from baton.runtime.service import MAX_DOCUMENT
 from baton.web.requests import MAX_KEY
+from docs.document_tables import document_fields, node_fields, schema_text
+from docs.settings_table import parameters, settings
 from docs.transitions import find_transitions
 from tests.architecture.law import ALLOWED
 
 ROOT = Path(__file__).parents[1]
-PAGES = (ROOT / "README.md", ROOT / "docs/architecture.md")
+PAGES = tuple(
+    ROOT / page
+    for page in ("README.md", "docs/architecture.md", "docs/configuration.md", "docs/documents.md")
+)
+# Whole files that are derived from the code.
+FILES: Mapping[Path, Callable[[], str]] = {ROOT / "docs/workflow.schema.json": schema_text}
 COMMAND = "python -m docs.generate"
 
 STATUSES = {
@@ -148,20 +153,6 @@ def attributes() -> str:
     return _table(("attribute", "holds"), ((f"`{name}`", meaning) for name, meaning in ATTRIBUTES.items()))
 
 
-class _Template(yaml.SafeLoader):
-    """Plain YAML; `!Ref` and its like are of no interest here."""
-
-
-_Template.add_multi_constructor("!", lambda loader, suffix, node: None)
-
-
-def _parameters() -> Mapping[str, Any]:
-    # A subclass of SafeLoader: it builds no objects.
-    text = (ROOT / "template.yaml").read_text("utf-8")
-    parameters: Mapping[str, Any] = yaml.load(text, _Template)["Parameters"]  # noqa: S506
-    return parameters
-
-
 def _time(ms: float) -> str:
     for unit, size in (("days", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000)):
         if ms > size:
@@ -170,42 +161,42 @@ def _time(ms: float) -> str:
 
 
 def limits() -> str:
-    """What is limited, to what, and where that is changed."""
-    have, default = Limits(), inspect.signature(tool).parameters["timeout"].default
+    """What is limited and cannot be set."""
+    have = Limits()
     rows = [
-        ("attempt of a step", _time(parse_duration(default)), "`@tool(timeout=…)`, or `timeout` of the node"),
-        ("deaths or cut-offs of one step before its saga is parked", f"{MAX_TRIES}", "code"),
-        ("steps of one saga that run at the same time", f"{have.concurrent_steps}", "code"),
-        ("sagas that start sagas that start sagas …", f"{have.depth} deep", "code"),
         ("nodes of a workflow", f"{MAX_NODES:,}", "code"),
         ("workflow document", f"{MAX_DOCUMENT:,} bytes", "code, and `MaxBodyBytes`"),
-        ("input, result or payload", f"{have.result:,} bytes", "code, and `MaxBodyBytes`"),
-        ("value kept in its entry; a larger one goes to S3", f"{have.inline:,} bytes", "code"),
-        ("item of the table", f"{MAX_ITEM_BYTES:,} bytes", "DynamoDB's own"),
+        ("item of the table", f"{MAX_ITEM_BYTES:,} bytes", "DynamoDB"),
+        ("events of one entry together", f"{have.entry_bytes:,} bytes", "code"),
         ("duration in a document", f"1 ms to {_time(LONGEST_MS)}", "code"),
-        ("timer sent as a delayed message; a longer one is the reconciler's", _time(MAX_DELAY_S * 1_000), "SQS's own"),
-        ("sweep over a saga where nothing happens",
-         f"after {_time(have.sweep_shortest)}, doubling up to {_time(have.sweep_longest)}", "code"),
+        ("timer sent as a delayed message; a longer one is the reconciler's", _time(MAX_DELAY_S * 1_000), "SQS"),
+        ("a saga that was started and not taken is looked at after", _time(have.start_due_ms), "code"),
+        ("time that a fork has from arming the saga to its entry", _time(have.fork_deadline_ms), "code"),
         ("`Idempotency-Key`", f"{MAX_KEY} characters", "code"),
-        ("signals that no wait has taken yet", f"{have.signals_kept}", "code"),
         ("keys of signals and forks that a saga remembers", f"{KEYS_REMEMBERED}", "code"),
-        ("entries of one page", f"{DEFAULT_PAGE}, at most {MAX_PAGE:,}", "`?limit=`"),
+        ("entries of one page of events", f"at most {MAX_EVENTS:,}", "`?limit=`"),
+        ("rows of one page of a list", f"at most {MAX_LIST}", "`?limit=`"),
     ]  # fmt: skip
-    for name, spec in _parameters().items():
-        if spec["Type"] == "Number":
-            rows.append((_prose(spec["Description"]).rstrip("."), _bounds(spec), f"parameter `{name}`"))
-    return _table(("what", "default", "changed in"), rows)
-
-
-def _bounds(spec: Mapping[str, Any]) -> str:
-    allowed = spec.get("AllowedValues") or [spec["MinValue"], spec["MaxValue"]]
-    return f"{spec['Default']:,} ({min(allowed):,} to {max(allowed):,})"
+    return _table(("what", "limit", "set by"), rows)
 
 
 # ---- pages ---------------------------------------------------------------------------------------------------
 
 PARTS: Mapping[str, Callable[[], str]] = {
-    part.__name__: part for part in (events, statuses, transitions, entry, rooms, attributes, limits)
+    part.__name__: part
+    for part in (
+        events,
+        statuses,
+        transitions,
+        entry,
+        rooms,
+        attributes,
+        settings,
+        parameters,
+        limits,
+        document_fields,
+        node_fields,
+    )
 }
 
 
@@ -223,11 +214,13 @@ def render(page: str) -> str:
 
 
 def main() -> None:
-    """Write every page whose generated parts have changed."""
+    """Write every page whose generated parts have changed, and every file."""
     for page in PAGES:
         text = page.read_text("utf-8")
         if (fresh := render(text)) != text:
             page.write_text(fresh, "utf-8")
+    for path, make in FILES.items():
+        path.write_text(make(), "utf-8")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from baton.core import events as ev
 from baton.core.compile import compile_document
-from baton.core.decide import MAX_TRIES, advance
+from baton.core.decide import MAX_DEATHS, advance
 from baton.core.fold import apply, fold, fork_to
 from baton.core.outcomes import Outcome
 from baton.core.program import Program
@@ -109,8 +109,8 @@ def _shape(state: State) -> str:
         state.failure is None,
         state.parked is None,
         state.ended and state.ended.status,
-        min(state.tries, MAX_TRIES),
-        sorted((slot, min(count, MAX_TRIES)) for slot, count in state.interruptions.items()),
+        min(state.tries, MAX_DEATHS),
+        sorted((slot, min(count, MAX_DEATHS)) for slot, count in state.interruptions.items()),
         bool(state.careful) and state.careful == state.epoch,
         bool(state.left),
     )

@@ -22,15 +22,20 @@ ALLOWED: dict[str, frozenset[str]] = {
     "errors": frozenset(),
     "core": frozenset({"errors"}),
     "ports": _INNER,
-    "settings": frozenset({"errors"}),
+    "settings": _INNER,
     "runtime": _PORTS,
     "adapters": _PORTS,
     "tools": _PORTS,
     "web": _PORTS | {"runtime", "settings"},
     "wiring": _PORTS | {"runtime", "adapters", "tools", "web", "settings"},
     "local": _EDGE,
-    "cli": _EDGE | {"runtime", "tools", "web", "local"},
-    "": _PORTS | {"tools"},
+    "cli": _EDGE | {"runtime", "tools", "web", "local", "scaffold", "builder"},
+    "shipping": frozenset({"errors", ""}),
+    # A deployment in memory for the tests of an application: with the wiring, the only room that joins both sides.
+    "testing": _PORTS | {"runtime", "adapters", "tools", "builder"},
+    "scaffold": frozenset({"errors"}),
+    "builder": _INNER | {"tools"},
+    "": _PORTS | {"tools", "builder"},
     "functions": _EDGE | {"runtime", "web"},
 }
 

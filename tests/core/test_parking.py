@@ -9,14 +9,14 @@ from __future__ import annotations
 import pytest
 
 from baton.core import events as ev
-from baton.core.decide import MAX_TRIES, Decision
+from baton.core.decide import MAX_DEATHS, Decision
 from baton.core.state import status_of
 from tests.core.build import Saga, chain, done, interrupted, program, ready, task, wait
 
 
 def test_a_saga_is_parked_after_three_deaths_without_progress() -> None:
     saga = Saga(chain(2))
-    for _ in range(MAX_TRIES - 1):
+    for _ in range(MAX_DEATHS - 1):
         saga.die()
         assert ready(saga.go()) == ["n0"]
     saga.die()
@@ -40,7 +40,7 @@ def test_progress_between_two_deaths_starts_the_count_anew() -> None:
 
 def test_a_saga_is_parked_after_three_interruptions_of_one_step_without_progress() -> None:
     saga = Saga(program(task("a"), task("b")))
-    for _ in range(MAX_TRIES - 1):
+    for _ in range(MAX_DEATHS - 1):
         assert ready(saga.go(interrupted("a"), interrupted("b"))) == ["a", "b"]
         assert saga.kinds == ["step_interrupted", "step_interrupted"]
     assert saga.go(interrupted("a"), running=["b"]) == Decision()
@@ -84,7 +84,7 @@ def test_an_interruption_is_no_attempt() -> None:
 def test_a_parked_saga_does_nothing_not_even_when_a_wait_is_due() -> None:
     saga = Saga(program(task("a"), wait("w", ms=5)))
     saga.go()
-    for _ in range(MAX_TRIES):
+    for _ in range(MAX_DEATHS):
         saga.die()
     saga.go()
     assert saga.go(after_ms=1_000) == Decision()
@@ -104,12 +104,12 @@ def test_a_result_that_comes_while_the_saga_is_parked_is_recorded() -> None:
 
 def test_a_resumed_saga_gets_three_tries_again() -> None:
     saga = Saga(chain(1))
-    for _ in range(MAX_TRIES):
+    for _ in range(MAX_DEATHS):
         saga.die()
     saga.go()
     saga.put(ev.Resumed(by="ada", at=saga.now), epoch=0)
     assert ready(saga.go()) == ["n0"]
-    for _ in range(MAX_TRIES - 1):
+    for _ in range(MAX_DEATHS - 1):
         saga.die()
     assert ready(saga.go()) == ["n0"]
     saga.die()
@@ -122,7 +122,7 @@ def test_a_saga_that_kills_its_worker_with_nothing_in_flight_is_parked_too() -> 
     saga = Saga(program(task("a"), output="${ctx.a.output}"))
     saga.go(done("a", ref="cas://a"))
     assert saga.state.tokens == {}
-    for _ in range(MAX_TRIES):
+    for _ in range(MAX_DEATHS):
         saga.die()
     saga.go()
     assert saga.state.parked is not None
@@ -132,7 +132,7 @@ def test_a_saga_that_kills_its_worker_with_nothing_in_flight_is_parked_too() -> 
 
 def test_the_reason_stays_short_however_many_steps_were_ready() -> None:
     saga = Saga(program(*(task(f"n{i}") for i in range(500))))
-    for _ in range(MAX_TRIES):
+    for _ in range(MAX_DEATHS):
         saga.die()
     saga.go()
     assert saga.state.parked is not None

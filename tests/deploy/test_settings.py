@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from baton import settings
+from baton.settings import FUNCTIONS as MODELS
 from tests.deploy.stack import FUNCTIONS, stack
 from tests.deploy.test_functions import OF_THE_APP
 
-MODELS: dict[str, type[settings.Settings]] = {
-    "api": settings.ApiSettings,
-    "worker": settings.WorkerSettings,
-    "relay": settings.RelaySettings,
-    "reconciler": settings.ReconcilerSettings,
-}
 # Read by aws-lambda-powertools and by the sagas, not by the engine.
 NOT_THE_ENGINES = OF_THE_APP | {"POWERTOOLS_SERVICE_NAME"}
 
@@ -24,7 +21,7 @@ def of_the_engine(function: str) -> dict[str, str]:
 
 def fields(function: str) -> dict[str, str]:
     """Variable -> field of the function's settings."""
-    return {settings.PREFIX + name.upper(): name for name in MODELS[function].model_fields}
+    return {settings.variable_of(field.name): field.name for field in dataclasses.fields(MODELS[function])}
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -41,10 +38,9 @@ def test_a_function_starts_with_what_the_template_gives_it(function: str) -> Non
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_default_of_the_settings_is_the_templates(function: str) -> None:
-    for variable, name in fields(function).items():
-        field = MODELS[function].model_fields[name]
-        if not field.is_required():
-            assert str(field.default) == of_the_engine(function)[variable], name
+    for field in dataclasses.fields(MODELS[function]):
+        if not settings.is_required(field):
+            assert str(field.default) == of_the_engine(function)[settings.variable_of(field.name)], field.name
 
 
 def extremes() -> list[tuple[str, str]]:

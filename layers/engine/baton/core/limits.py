@@ -1,0 +1,175 @@
+"""Every number that the engine works with, in one place: what it is for, its default, and its bounds.
+
+Belongs here: the numbers. Those of the sections can be set when the engine is deployed (settings.py says by
+whom); those of `Limits` itself are part of the protocols, and the same everywhere. Does not belong here:
+what the storage of an adapter or a format allows, which stands where it is checked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+
+@dataclass(frozen=True, kw_only=True)
+class Execution:
+    """How an invocation uses its time."""
+
+    step_timeout_ms: Annotated[
+        int,
+        Meta(ge=1, le=900_000, description="Time of one attempt of a step whose tool and node name none."),
+    ] = 30_000
+    step_estimate_ms: Annotated[
+        int, Meta(ge=1, le=900_000, description="Expected time of a step that was never seen before.")
+    ] = 1_500
+    yield_reserve_ms: Annotated[
+        int,
+        Meta(ge=100, le=60_000, description="Time held back at the end of an invocation for the hand-over."),
+    ] = 1_000
+    lease_grace_ms: Annotated[
+        int,
+        Meta(ge=100, le=60_000, description="From an invocation's hard deadline to the end of its leases."),
+    ] = 1_000
+    concurrent_steps: Annotated[
+        int,
+        Meta(ge=1, le=1_000, description="Steps of one saga that run at the same time in one invocation."),
+    ] = 100
+    max_deaths: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=10,
+            description="Invocations of a saga that may die in a row without any progress, and cut-offs of one "
+            "step, before the saga is parked for a person to look at.",
+        ),
+    ] = 3
+    nesting_depth: Annotated[
+        int, Meta(ge=1, le=32, description="How deep sagas may start sagas that start sagas.")
+    ] = 8
+    news_every_ms: Annotated[
+        int,
+        Meta(
+            ge=100,
+            le=60_000,
+            description="How often an invocation with running steps looks for news, such as a cancel.",
+        ),
+    ] = 5_000
+    snapshot_tail_bytes: Annotated[
+        int,
+        Meta(
+            ge=1_024, le=1_048_576, description="Log that may pile up before the next snapshot is considered."
+        ),
+    ] = 8_192
+
+
+@dataclass(frozen=True, kw_only=True)
+class Liveness:
+    """How often an unfinished saga is looked at where nothing happens to it."""
+
+    sweep_shortest_ms: Annotated[
+        int,
+        Meta(
+            ge=60_000,
+            le=86_400_000,
+            description="First look at a saga that waits; the time doubles from look to look.",
+        ),
+    ] = 300_000
+    sweep_longest_ms: Annotated[
+        int, Meta(ge=300_000, le=604_800_000, description="Longest time between two looks.")
+    ] = 86_400_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Values:
+    """How large what steps say may be."""
+
+    inline_bytes: Annotated[
+        int,
+        Meta(
+            ge=256,
+            le=8_192,
+            description="A value up to this size stays in its entry; a larger one goes to the bucket.",
+        ),
+    ] = 8_192
+    result_bytes: Annotated[
+        int, Meta(ge=1_024, le=52_428_800, description="Largest input, output or payload.")
+    ] = 5_242_880
+
+
+@dataclass(frozen=True, kw_only=True)
+class Signals:
+    """What a saga keeps of what it was told."""
+
+    signals_kept: Annotated[
+        int,
+        Meta(
+            ge=1, le=1_000, description="Signals of a saga that no wait has taken yet; one more is refused."
+        ),
+    ] = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stores:
+    """How a store that asks for a pause, or does not answer, is tried again."""
+
+    store_pause_first_ms: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=2_000,
+            description="First pause before a call to a store is repeated; it doubles, with jitter.",
+        ),
+    ] = 20
+    store_pause_longest_ms: Annotated[
+        int,
+        Meta(ge=20, le=60_000, description="Longest such pause. The end of the invocation ends them all."),
+    ] = 2_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimates:
+    """What the cost of a saga is estimated by, besides its log."""
+
+    worker_memory_mb: Annotated[
+        int, Meta(ge=128, le=10_240, description="Memory of the worker, by which AWS bills a saga's time.")
+    ] = 1_024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits(Execution, Liveness, Values, Signals, Stores, Estimates):
+    """The sections, and what is the same everywhere. Times in ms, sizes in bytes.
+
+    start_due: a saga that was started is looked at by then. fork_deadline: so long a caller has for a fork.
+    timer_by_message: SQS delays no message for longer. entry: what the events of one entry may have
+    together. answer: what is left of an invocation, at least, when it gives up on a store and says so.
+    fault_pause: before a saga is tried again that a fault of the engine kept from going on.
+    unreadable_pause: the same, of a saga whose log this version cannot read. children_at_once: port calls
+    for children side by side.
+    """
+
+    start_due_ms: int = 60_000
+    fork_deadline_ms: int = 60_000
+    timer_by_message_ms: int = 900_000
+    entry_bytes: int = 196_608
+    answer_ms: int = 200
+    fault_pause_ms: int = 60_000
+    unreadable_pause_ms: int = 3_600_000
+    children_at_once: int = 8
+
+    def __post_init__(self) -> None:
+        for first, longest in (
+            ("sweep_shortest_ms", "sweep_longest_ms"),
+            ("store_pause_first_ms", "store_pause_longest_ms"),
+        ):
+            if getattr(self, first) > getattr(self, longest):
+                raise ValueError(f"{first} must not be above {longest}")
+
+    @classmethod
+    def of(cls, config: object) -> Limits:
+        """With what a configuration sets of them; the rest as it is. Raises `ValueError` for what cannot go together."""
+        given: dict[str, Any] = {
+            field.name: getattr(config, field.name) for field in fields(cls) if hasattr(config, field.name)
+        }
+        return cls(**given)

@@ -1,0 +1,47 @@
+"""The engine's numbers: a configuration sets some, and some cannot go together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import get_args, get_type_hints
+
+import msgspec
+import pytest
+
+from baton.core.limits import Limits
+
+
+@dataclass(frozen=True)
+class Config:
+    max_deaths: int = 7
+    concurrent_steps: int = 2
+    something_else: str = "x"
+
+
+def test_a_configuration_sets_what_it_names_and_leaves_the_rest() -> None:
+    assert Limits.of(Config()) == Limits(max_deaths=7, concurrent_steps=2)
+    assert Limits.of(object()) == Limits()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            {"sweep_shortest_ms": 2, "sweep_longest_ms": 1},
+            "sweep_shortest_ms must not be above sweep_longest_ms",
+        ),
+        ({"store_pause_longest_ms": 1}, "store_pause_first_ms must not be above store_pause_longest_ms"),
+    ],
+)
+def test_what_cannot_go_together_is_refused(given: dict[str, int], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Limits(**given)
+
+
+def test_every_default_is_inside_its_own_bounds() -> None:
+    hints = get_type_hints(Limits, include_extras=True)
+    for field in fields(Limits):
+        assert msgspec.convert(field.default, hints[field.name]) == field.default
+        if get_args(hints[field.name]):
+            with pytest.raises(msgspec.ValidationError):
+                msgspec.convert(0, hints[field.name])

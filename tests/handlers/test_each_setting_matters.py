@@ -1,0 +1,261 @@
+"""Every setting of every function that is not a limit: with another value the function does something else.
+
+What a limit changes is in tests/settings; that the template's values arrive, in tests/deploy.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import boto3
+import pytest
+
+from baton.core.limits import Limits
+from baton.ports import SagaRef
+from baton.settings import FUNCTIONS, SettingsError, variable_of
+from baton.tools.define import ToolError
+from tests.handlers.deployment import REGION, Deployment, payload
+from tests.handlers.http import Http
+from tests.handlers.sagas import ADA, ECHO
+from tests.handlers.test_reconciler import Reconciler, due, saga_in
+from tests.handlers.test_relay import Relay
+from tests.handlers.workers import Worker
+from tests.kit.table import create_table
+
+PARAMETERS = {"AppModule": "tests.kit.app.trial"}
+OTHER = "another-one"
+_numbers = itertools.count(1)
+
+
+def with_api(deployment: Deployment, use: Callable[[Http], Any], **settings: str) -> Any:
+    """What `use` finds with the api function under these settings."""
+    changed = {variable_of(name): value for name, value in settings.items()}
+    with deployment.function("api", **changed) as module:
+        try:
+            return use(Http(module))
+        finally:
+            module._api._loop.close()
+
+
+def queue(deployment: Deployment) -> str:
+    """A new one."""
+    return deployment.sqs.create_queue(QueueName=f"{OTHER}-{next(_numbers)}")["QueueUrl"]
+
+
+def bodies(deployment: Deployment, url: str) -> list[str]:
+    answer = deployment.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)
+    return [message["Body"] for message in answer.get("Messages", [])]
+
+
+# ---- every function's ----------------------------------------------------------------------------------------
+
+
+def test_table(deployment: Deployment) -> None:
+    create_table(deployment.dynamodb, OTHER)
+    saga = with_api(deployment, lambda http: (http.register(ECHO), http.start("echo"))[1], table=OTHER)
+    assert not deployment.items()
+    there = deployment.dynamodb.scan(TableName=OTHER)["Items"]
+    assert str(SagaRef("acme", saga)) in {item["pk"]["S"] for item in there}
+    deployment.dynamodb.delete_table(TableName=OTHER)
+
+
+def test_bucket(deployment: Deployment) -> None:
+    s3 = boto3.client("s3", region_name=REGION)
+    s3.create_bucket(Bucket=OTHER, CreateBucketConfiguration={"LocationConstraint": REGION})
+    with_api(deployment, lambda http: http.register(ECHO), bucket=OTHER)
+    assert s3.list_objects_v2(Bucket=OTHER)["KeyCount"] == 2, "the document and its graph"
+
+
+@pytest.mark.parametrize(("shards", "used"), [("1", {"DUE#00"}), ("8", {f"DUE#{n:02d}" for n in range(8)})])
+def test_shards(shards: str, used: set[str], deployment: Deployment) -> None:
+    def start_many(http: Http) -> None:
+        http.register(ECHO)
+        for _ in range(60):
+            http.start("echo")
+
+    with_api(deployment, start_many, shards=shards)
+    assert {item["due_shard"]["S"] for item in deployment.items() if "due_shard" in item} == used
+
+
+@pytest.mark.parametrize("level", ["DEBUG", "ERROR"])
+def test_log_level(level: str, deployment: Deployment) -> None:
+    with_api(deployment, lambda http: http.get("/health"), log_level=level)
+    assert logging.getLogger("baton").getEffectiveLevel() == getattr(logging, level)
+
+
+@pytest.mark.parametrize("function", ["api", "worker"])
+def test_app(function: str, deployment: Deployment) -> None:
+    with (
+        pytest.raises(ToolError, match=r"the app module `no\.such` cannot be imported"),
+        deployment.function(function, BATON_APP="no.such"),
+    ):
+        pass
+
+
+# ---- the api's -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("claim", "tenant"), [("tenant", "acme"), ("org", "umbrella")])
+def test_tenant_claim(claim: str, tenant: str, deployment: Deployment) -> None:
+    def start(http: Http) -> str:
+        event = http.event("POST", "/workflows", ECHO, headers={"content-type": "application/yaml"})
+        event["requestContext"]["authorizer"]["jwt"]["claims"]["org"] = "umbrella"
+        assert http.send(event).status == 201
+        return next(str(item["pk"]["S"]) for item in deployment.items() if item["sk"]["S"] == "echo")
+
+    assert with_api(deployment, start, tenant_claim=claim) == f"T#{tenant}#WF"
+
+
+@pytest.mark.parametrize(("claim", "status"), [("roles", 403), ("permissions", 404)])
+def test_roles_claim(claim: str, status: int, deployment: Deployment) -> None:
+    def start(http: Http) -> int:
+        event = http.event("POST", "/sagas", {"workflow": "echo"}, roles="[read]")
+        event["requestContext"]["authorizer"]["jwt"]["claims"]["permissions"] = "[run]"
+        return http.send(event).status
+
+    assert with_api(deployment, start, roles_claim=claim) == status
+
+
+@pytest.mark.parametrize(("roles", "status"), [("none", 403), ("read", 403), ("read run", 404)])
+def test_default_roles(roles: str, status: int, deployment: Deployment) -> None:
+    def start(http: Http) -> int:
+        return http.post("/sagas", {"workflow": "echo"}, roles=None).status
+
+    assert with_api(deployment, start, default_roles=roles) == status
+
+
+@pytest.mark.parametrize(("limit", "refused"), [("1", True), ("0", False)])
+def test_tenant_rate_limit(limit: str, refused: bool, deployment: Deployment) -> None:
+    def ask(http: Http) -> set[int]:
+        return {http.get("/tools").status for _ in range(21)}
+
+    assert (429 in with_api(deployment, ask, tenant_rate_limit=limit)) is refused
+
+
+@pytest.mark.parametrize(("most", "status"), [("1024", 413), ("4096", 404)])
+def test_max_body_bytes(most: str, status: int, deployment: Deployment) -> None:
+    def start(http: Http) -> int:
+        return http.post("/sagas", {"workflow": "echo", "input": "x" * 2_000}).status
+
+    assert with_api(deployment, start, max_body_bytes=most) == status
+
+
+# ---- the others' ---------------------------------------------------------------------------------------------
+
+
+def test_dead_letter_url_of_the_worker(deployment: Deployment) -> None:
+    url = queue(deployment)
+    with deployment.function("worker", BATON_DEAD_LETTER_URL=url) as module:
+        worker = Worker(module)
+        with worker.without_lambda():
+            worker.send(payload("worker", "poison"))
+        module._loop.close()
+    assert "hello" in bodies(deployment, url)
+    assert not deployment.dead_letters()
+
+
+@pytest.mark.parametrize(("is_set", "count"), [(False, 0), (True, 1)])
+def test_dead_letter_url_of_the_reconciler(is_set: bool, count: int, deployment: Deployment) -> None:
+    other = queue(deployment)
+    deployment.sqs.send_message(QueueUrl=other, MessageBody="dead")
+    changed = {"BATON_DEAD_LETTER_URL": other} if is_set else {}
+    with deployment.function("reconciler", **changed) as module:
+        assert Reconciler(module).send({"task": "dead-letters"}) == {"dead_letters": count}
+
+
+def test_worker_of_the_reconciler(deployment: Deployment) -> None:
+    with deployment.function("reconciler", BATON_WORKER=OTHER) as module:
+        reconciler = Reconciler(module)
+        due(deployment, saga_in(0), reconciler.now - 1)
+        reconciler.send({"shard": 0})
+    assert [request["FunctionName"] for request in reconciler.invoked] == [OTHER]
+
+
+def test_worker_of_the_worker(deployment: Deployment) -> None:
+    with deployment.function("worker", BATON_WORKER=OTHER) as module:
+        assert module._worker._invoker._function == OTHER
+        module._loop.close()
+
+
+def test_queue_url_of_the_relay(deployment: Deployment) -> None:
+    url = queue(deployment)
+    with deployment.function("relay", BATON_QUEUE_URL=url) as module:
+        Relay(module).send(payload("relay", "entry"))
+        module._loop.close()
+    assert ADA.id in str(bodies(deployment, url))
+    assert not deployment.messages("WakeQueue")
+
+
+def test_queue_url_of_the_reconciler(deployment: Deployment) -> None:
+    url = queue(deployment)
+    with deployment.function("reconciler", BATON_QUEUE_URL=url) as module:
+        reconciler = Reconciler(module)
+        due(deployment, saga_in(0), reconciler.now + 30_000)
+        reconciler.send({"shard": 0})
+    found = deployment.sqs.get_queue_attributes(
+        QueueUrl=url, AttributeNames=["ApproximateNumberOfMessagesDelayed"]
+    )
+    assert found["Attributes"]["ApproximateNumberOfMessagesDelayed"] == "1"
+
+
+@pytest.mark.parametrize(("period", "timed"), [("60", 0), ("600", 1)])
+def test_reconcile_period_s(period: str, timed: int, deployment: Deployment) -> None:
+    with deployment.function("reconciler", BATON_RECONCILE_PERIOD_S=period) as module:
+        reconciler = Reconciler(module)
+        due(deployment, saga_in(0), reconciler.now + 400_000)
+        assert reconciler.send({"shard": 0})["timed"] == timed
+
+
+# ---- all of them ---------------------------------------------------------------------------------------------
+
+
+def engine_of(module: Any) -> Any:
+    return module._api._engine if hasattr(module, "_api") else module._engine
+
+
+@pytest.mark.parametrize("function", ["api", "worker", "relay"])
+def test_a_limit_that_is_set_reaches_the_engine(function: str, deployment: Deployment) -> None:
+    limits = {field.name for field in dataclasses.fields(Limits)}
+    of_this_function = {field.name for field in dataclasses.fields(FUNCTIONS[function])} & limits
+    assert of_this_function
+    values = {
+        name: getattr(Limits(), name) + (-1 if name == "inline_bytes" else 1) for name in of_this_function
+    }
+    changed = {variable_of(name): str(value) for name, value in values.items()}
+    with deployment.function(function, **changed) as module:
+        found = engine_of(module).limits
+        assert {name: getattr(found, name) for name in of_this_function} == values
+
+
+def test_every_setting_is_a_limit_or_has_a_test_here() -> None:
+    limits = {field.name for field in dataclasses.fields(Limits)}
+    tested = {name for name, value in globals().items() if name.startswith("test_") and callable(value)}
+    for function, model in FUNCTIONS.items():
+        for name in {field.name for field in dataclasses.fields(model)} - limits:
+            assert {f"test_{name}", f"test_{name}_of_the_{function}"} & tested, f"{function}: {name}"
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"BATON_SHARDS": "0"}, "BATON_SHARDS: Expected `int` >= 1"),
+        ({"BATON_SHARDS": "many"}, "BATON_SHARDS: Expected `int`"),
+        ({"BATON_TABLE": ""}, "BATON_TABLE: is missing"),
+        ({"BATON_LOG_LEVEL": "LOUD"}, "BATON_LOG_LEVEL: Expected `str` matching regex"),
+        ({"BATON_SHARDS": "0", "BATON_BUCKET": ""}, "BATON_BUCKET: is missing; BATON_SHARDS: Expected"),
+        (
+            {"BATON_STORE_PAUSE_FIRST_MS": "90", "BATON_STORE_PAUSE_LONGEST_MS": "80"},
+            "store_pause_first_ms must not be above store_pause_longest_ms",
+        ),
+    ],
+)
+def test_a_wrong_setting_stops_the_function_and_is_named(
+    changed: Mapping[str, str], said: str, deployment: Deployment
+) -> None:
+    with pytest.raises(SettingsError) as refusal, deployment.function("relay", **changed):
+        pass
+    assert said in str(refusal.value)

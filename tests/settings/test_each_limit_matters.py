@@ -1,0 +1,233 @@
+"""Every limit that can be set: with two values of it the same saga does two different things.
+
+One measure for each field of the sections in core/limits.py; a field without one is a failing test.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import pytest
+
+from baton import Context, tool
+from baton.core.events import Parked, Revived, StepFailed
+from baton.core.limits import Estimates, Execution, Limits, Liveness, Signals, Stores, Values
+from baton.errors import NotAllowedNow
+from baton.tools.define import Registry
+from tests.kit.corpus import Books, chain_of, fan_of, make_registry
+from tests.kit.faults import THROTTLE, Crash, Plan
+from tests.kit.virtual import run_virtual
+from tests.kit.world import World
+
+SECTIONS = (Execution, Liveness, Values, Signals, Stores, Estimates)
+
+
+@dataclass(frozen=True)
+class Case:
+    """`measure` in a world with `few` and in one with `many` of something gives these."""
+
+    measure: Callable[[World], Awaitable[Any]]
+    few: int
+    many: int
+    expected: tuple[Any, Any]
+    world: dict[str, Any] | None = None
+
+
+def add_tools(registry: Registry, world: list[World]) -> None:
+    @tool("nap", registry=registry)
+    async def nap(seconds: float) -> None:
+        """Has no timeout of its own."""
+        await asyncio.sleep(seconds)
+
+    @tool("kill", registry=registry)
+    async def kill(context: Context) -> None:
+        world[0].running[context.saga, context.node].is_dead = True
+        raise Crash
+
+
+def observe(case: Case, setting: str, value: int) -> Any:
+    async def main() -> Any:
+        registry, worlds = make_registry(Books()), list[World]()
+        add_tools(registry, worlds)
+        world = World(registry, limits=Limits(**{setting: value}), **(case.world or {}))
+        worlds.append(world)
+        world.switch_on()
+        return await case.measure(world)
+
+    return run_virtual(main())
+
+
+async def finished(world: World, document: str, given: Any = None) -> str:
+    """The id of a saga of the document, once nothing happens any more."""
+    registered = await world.service().register(document, json_only=False)
+    view, _ = await world.service().start(registered.definition.name, given or {}, "")
+    await world.settle()
+    return str(view["id"])
+
+
+async def status(world: World, document: str, given: Any = None) -> str:
+    return str((await world.queries().show(await finished(world, document, given)))["status"])
+
+
+# ---- execution -----------------------------------------------------------------------------------------------
+
+
+async def a_nap_of_three_seconds(world: World) -> str:
+    return await status(world, "name: w\nnodes: {a: {tool: nap, with: {seconds: 3}}}")
+
+
+async def invocations_for_two_new_tools(world: World) -> int:
+    document = """
+        name: w
+        nodes:
+          a: {tool: work, with: {n: 1}}
+          b: {tool: measure, with: {text: x}, after: a}
+    """
+    return int((await world.queries().show(await finished(world, document)))["invocations"])
+
+
+async def invocations_for_ten_steps(world: World) -> int:
+    return int(
+        (await world.queries().show(await finished(world, chain_of(10, 0.4), {"n": 0})))["invocations"]
+    )
+
+
+async def life_of_a_dead_invocation(world: World) -> int:
+    saga = await finished(world, "name: w\nnodes: {a: {tool: kill}}")
+    death = next(event for event in world.events(saga) if isinstance(event, Revived))
+    begun = next(entry.at for entry in world.entries(saga) if entry.version == 1)
+    return round((death.dead_until - begun) / 1_000)
+
+
+async def entries_of_ten_siblings(world: World) -> int:
+    return len(world.entries(await finished(world, fan_of(10), {})))
+
+
+async def deaths_before_a_person_is_asked(world: World) -> int:
+    saga = await finished(world, "name: w\nnodes: {a: {tool: kill}}")
+    assert any(isinstance(event, Parked) for event in world.events(saga))
+    return sum(isinstance(event, Revived) for event in world.events(saga))
+
+
+async def end_of_a_saga_with_a_grandchild(world: World) -> str:
+    await world.service().register(chain_of(1), json_only=False)
+    inner = "name: inner\nnodes: {a: {workflow: chain, with: {n: 1}}}"
+    await world.service().register(inner, json_only=False)
+    return await status(world, "name: outer\nnodes: {a: {workflow: inner, with: {}}}")
+
+
+async def seconds_until_a_cancel_is_heard(world: World) -> int:
+    await world.service().register("name: w\nnodes: {a: {tool: nap, with: {seconds: 25}}}", json_only=False)
+    saga = (await world.service().start("w", {}, ""))[0]["id"]
+    await asyncio.sleep(2)
+    await world.service().cancel(saga, "changed my mind", 0)
+    await world.settle()
+    asked, *_, ended = [entry.at for entry in world.entries(saga)][1:]
+    return round((ended - asked) / 1_000)
+
+
+async def snapshots_of_twenty_invocations(world: World) -> bool:
+    saga = await finished(world, chain_of(40, 2.0), {"n": 0})
+    (head,) = (head for head in world.log.heads() if head.ref.id == saga)
+    return head.snapshot > 0
+
+
+# ---- liveness --------------------------------------------------------------------------------------------------
+
+
+async def minutes_until_it_is_looked_at(world: World) -> int:
+    await world.service().register("name: w\nnodes: {a: {wait: {signal: go}}}", json_only=False)
+    await world.service().start("w", {}, "")
+    await asyncio.sleep(5)
+    (head,) = world.log.heads()
+    return round(((head.due_at or 0) - head.created) / 60_000)
+
+
+async def is_looked_at_hourly_after_a_week(world: World) -> bool:
+    """Of a saga that nobody talks to."""
+    await world.service().register("name: w\nnodes: {a: {wait: {signal: go}}}", json_only=False)
+    await world.service().start("w", {}, "")
+    await asyncio.sleep(7 * 86_400)
+    (head,) = world.log.heads()
+    return (head.due_at or 0) - head.created - 7 * 86_400_000 <= 3_600_000
+
+
+# ---- values, signals, stores -----------------------------------------------------------------------------------
+
+
+async def blobs_of_two_values_of_three_kilobytes(world: World) -> int:
+    document = "name: w\nnodes: {a: {tool: fill, with: {size: 3000}}}\noutput: '${ctx.a.output.text}'"
+    await world.service().register(document, json_only=False)
+    known = len(world.blobs.stored)
+    await finished(world, document)
+    return len(world.blobs.stored) - known
+
+
+async def fate_of_a_result_of_three_kilobytes(world: World) -> str | None:
+    saga = await finished(world, "name: w\nnodes: {a: {tool: fill, with: {size: 3000}}}")
+    failures = [event.failure.code for event in world.events(saga) if isinstance(event, StepFailed)]
+    return failures[0] if failures else None
+
+
+async def signals_until_one_is_refused(world: World) -> int:
+    document = "name: w\nnodes: {a: {wait: {for: 1h}}, b: {wait: {signal: go}, after: a}}"
+    await world.service().register(document, json_only=False)
+    saga = (await world.service().start("w", {}, ""))[0]["id"]
+    for sent in range(20):
+        try:
+            await world.service().signal(saga, "go", sent, f"k{sent}")
+        except NotAllowedNow:
+            return sent
+    return 20
+
+
+async def seconds_of_a_throttled_request(world: World) -> int:
+    """How long a request takes whose first six writes are refused; a read is not."""
+    await world.service().register("name: w\nnodes: {a: {wait: {signal: go}}}", json_only=False)
+    world.plan = Plan(dict.fromkeys(range(1, 7), THROTTLE))
+    before = asyncio.get_running_loop().time()
+    await world.service().start("w", {}, "")
+    return round(asyncio.get_running_loop().time() - before)
+
+
+async def gb_seconds_of_four_steps_of_a_second(world: World) -> int:
+    """As the cost of the saga shows them, rounded."""
+    saga = await finished(world, chain_of(4, 1.0), {"n": 0})
+    charges = (await world.queries().cost(saga))["aws"]
+    return sum(round(line["quantity"]) for line in charges if line["unit"] == "GB-seconds")
+
+
+CASES: dict[str, Case] = {
+    "step_timeout_ms": Case(a_nap_of_three_seconds, 2_000, 30_000, ("failed", "completed")),
+    "step_estimate_ms": Case(invocations_for_two_new_tools, 1_500, 4_800, (1, 2)),
+    "yield_reserve_ms": Case(invocations_for_ten_steps, 1_000, 4_500, (1, 2)),
+    "lease_grace_ms": Case(life_of_a_dead_invocation, 1_000, 21_000, (7, 27)),
+    "concurrent_steps": Case(entries_of_ten_siblings, 1, 100, (13, 6)),
+    "max_deaths": Case(deaths_before_a_person_is_asked, 1, 3, (1, 3)),
+    "nesting_depth": Case(end_of_a_saga_with_a_grandchild, 1, 8, ("failed", "completed")),
+    "news_every_ms": Case(seconds_until_a_cancel_is_heard, 1_000, 15_000, (0, 13), {"timeout_s": 60}),
+    "snapshot_tail_bytes": Case(snapshots_of_twenty_invocations, 1_024, 1_048_576, (True, False)),
+    "sweep_shortest_ms": Case(minutes_until_it_is_looked_at, 300_000, 1_800_000, (5, 30)),
+    "sweep_longest_ms": Case(is_looked_at_hourly_after_a_week, 3_600_000, 86_400_000, (True, False)),
+    "inline_bytes": Case(blobs_of_two_values_of_three_kilobytes, 1_024, 8_192, (2, 0)),
+    "result_bytes": Case(fate_of_a_result_of_three_kilobytes, 1_024, 8_192, ("result_too_large", None)),
+    "signals_kept": Case(signals_until_one_is_refused, 2, 10, (2, 10)),
+    "store_pause_first_ms": Case(seconds_of_a_throttled_request, 20, 2_000, (1, 8)),
+    "store_pause_longest_ms": Case(seconds_of_a_throttled_request, 20, 2_000, (0, 1)),
+    "worker_memory_mb": Case(gb_seconds_of_four_steps_of_a_second, 512, 2_048, (2, 10)),
+}
+
+
+def test_every_limit_that_can_be_set_is_measured_here() -> None:
+    can_be_set = Counter(field.name for section in SECTIONS for field in fields(section))
+    assert can_be_set == Counter(CASES.keys())
+
+
+@pytest.mark.parametrize("setting", CASES)
+def test_changing_a_limit_changes_what_happens(setting: str) -> None:
+    case = CASES[setting]
+    assert (observe(case, setting, case.few), observe(case, setting, case.many)) == case.expected
