@@ -26,6 +26,14 @@ nodes:
     tool: delivery.order
     after: qoute
 """
+KINDS = """\
+name: kinds
+nodes:
+  pause: {wait: {for: 2500ms}}
+  either: {wait: {signal: ok, timeout: 1h}, after: pause}
+  call: {wait: {signal: called}, after: either}
+  child: {workflow: other@2, after: call}
+"""
 
 
 @pytest.fixture
@@ -49,8 +57,29 @@ def write(directory: Path, name: str, text: str) -> str:
 def test_a_good_document_is_ok(baton: Baton, api: FakeApi, tmp_path: Path) -> None:
     file = write(tmp_path, "small.yaml", GOOD)
     result = baton("check", file)
-    assert (result.exit_code, result.stdout) == (0, f"{file}: ok, small with 1 node\n")
+    drawn = "\n  ●  quote  delivery.quote\n\n"
+    assert (result.exit_code, result.stdout) == (0, f"{file}: ok, small with 1 node in 1 layer\n{drawn}")
     assert api.asked == []
+
+
+def test_the_drawing_can_be_left_out(baton: Baton, tmp_path: Path) -> None:
+    file = write(tmp_path, "small.yaml", GOOD)
+    assert baton("check", "--quiet", file).stdout == f"{file}: ok, small with 1 node in 1 layer\n"
+
+
+def test_the_graph_can_be_had_for_a_page(baton: Baton, tmp_path: Path) -> None:
+    result = baton("check", "--mermaid", write(tmp_path, "small.yaml", GOOD))
+    assert result.stdout == 'flowchart TD\n  n0["quote<br/>delivery.quote"]\n'
+
+
+def test_every_kind_of_node_says_what_it_does(baton: Baton, tmp_path: Path) -> None:
+    file = write(tmp_path, "kinds.yaml", KINDS)
+    assert baton("check", file).stdout.splitlines()[2:-1] == [
+        "  ○  pause   wait 2.5 s",
+        "  ○  either  wait for ok, at most 1 h 0 min",
+        "  ○  call    wait for called",
+        "  ◆  child   workflow other@2",
+    ]
 
 
 def test_all_problems_are_listed_with_place_path_and_suggestion(baton: Baton, tmp_path: Path) -> None:
@@ -61,7 +90,7 @@ def test_all_problems_are_listed_with_place_path_and_suggestion(baton: Baton, tm
     assert lines[0].startswith(f"{file}:4:11  /nodes/quote/tool  there is no tool `delivery.qoute`")
     assert "did you mean `delivery.quote`?" in lines[0]
     assert {line.split()[1] for line in lines} >= {"/nodes/order", "/nodes/order/after"}
-    assert result.stderr.endswith(" problems in 1 file\n")
+    assert result.stderr.endswith(" problems in 1 document\n")
 
 
 def test_text_that_is_no_document_has_line_and_column(baton: Baton, tmp_path: Path) -> None:
@@ -75,13 +104,17 @@ def test_several_files_are_checked_in_one_go(baton: Baton, tmp_path: Path) -> No
     good, bad = write(tmp_path, "good.yaml", GOOD), write(tmp_path, "bad.yaml", BAD)
     result = baton("check", good, bad)
     assert (result.exit_code, f"{good}: ok" in result.stdout) == (1, True)
-    assert "in 2 files" in result.stderr
+    assert "in 2 documents" in result.stderr
 
 
 def test_programs_get_every_problem(baton: Baton, tmp_path: Path) -> None:
     result = baton("check", "--json", write(tmp_path, "good.yaml", GOOD), write(tmp_path, "bad.yaml", BAD))
     good, bad = json.loads(result.stdout)
-    assert (result.exit_code, good["problems"], good["nodes"]) == (1, [], 1)
+    assert (result.exit_code, good["problems"], good["edges"]) == (1, [], [])
+    assert [(node["name"], node["kind"], node["tool"]) for node in good["nodes"]] == [
+        ("quote", "task", "delivery.quote")
+    ]
+    assert (bad["nodes"], bad["edges"]) == ([], [])
     assert bad["problems"][0]["path"] == "/nodes/quote/tool"
     assert (bad["problems"][0]["line"], bad["problems"][0]["column"]) == (4, 11)
 

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from baton.cli.connection import Connection, find_connection, project_root, remove_local, write_local
+from baton.cli.connection import (
+    Connection,
+    Owner,
+    find_connection,
+    owner_of,
+    project_root,
+    remove_local,
+    write_local,
+)
 from baton.cli.exits import Failed
 from tests.cli.conftest import Baton, FakeApi
 
@@ -99,3 +111,65 @@ def test_commands_use_the_file(api: FakeApi, baton: Baton, project: Path) -> Non
     write_local(project, Connection(api.url, "from-the-file"))
     assert baton("show", "s1", env={"BATON_URL": None, "BATON_TOKEN": None}).exit_code == 0
     assert api.asked[0].headers["authorization"] == "Bearer from-the-file"
+
+
+# ---- another run of the same directory
+
+
+@pytest.fixture
+def neighbour(project: Path) -> Iterator[Owner]:
+    """Another process that listens, and whose file lies in the project."""
+    program = (
+        "import socket, sys; s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(); "
+        "print(s.getsockname()[1], flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        owner = Owner(process.pid, f"http://127.0.0.1:{process.stdout.readline().strip()}")
+        write_local(project, HERE).write_text(json.dumps({"url": owner.url, "token": "t", "pid": owner.pid}))
+        yield owner
+        process.kill()
+
+
+def test_another_live_run_owns_the_file(project: Path, neighbour: Owner) -> None:
+    assert owner_of(project) == neighbour
+
+
+def test_up_refuses_the_directory_of_another_run_and_says_how_to_run_beside_it(
+    baton: Baton, project: Path, neighbour: Owner
+) -> None:
+    before = (project / ".baton" / "local.json").read_text()
+    for port in ((), ("--port", str(neighbour.port))):
+        result = baton("up", *port)
+        assert result.exit_code == 1
+        assert f"{neighbour.url}, process {neighbour.pid}" in result.stderr
+        assert "up --port 0" in result.stderr
+    assert (project / ".baton" / "local.json").read_text() == before
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"pid": "x", "url": "u"}', '{"pid": 1e400, "url": "u"}'])
+def test_a_file_that_says_nothing_has_no_owner(project: Path, text: str) -> None:
+    write_local(project, HERE).write_text(text)
+    assert owner_of(project) is None
+
+
+def test_a_run_that_was_killed_owns_nothing(project: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    write_local(project, HERE).write_text(json.dumps({"url": HERE.url, "token": "t", "pid": ended.pid}))
+    assert owner_of(project) is None
+
+
+def test_a_number_that_another_process_has_now_owns_nothing(project: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    write_local(project, HERE).write_text(json.dumps({"url": url, "token": "t", "pid": os.getppid()}))
+    assert owner_of(project) is None
+
+
+def test_ones_own_file_is_nobody_elses(project: Path) -> None:
+    write_local(project, HERE)
+    assert owner_of(project) is None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from baton.demo import prices
+from baton.core.costs import per_million_steps
+from baton.demo import report
+from baton.demo.bill import Work, bill
 from baton.demo.evidence import Invocation, reduce_invocation
 from baton.demo.figures import compute, handovers_of, legs_of, quantile
 from baton.demo.table import kind_of, size_of
@@ -111,7 +114,7 @@ def test_only_what_changes_something_is_on_the_bill() -> None:
 
 
 def test_the_bill_is_the_counts_times_the_prices() -> None:
-    work = prices.Work(
+    work = Work(
         steps=100,
         log_units=110,
         starts=10,
@@ -123,18 +126,18 @@ def test_the_bill_is_the_counts_times_the_prices() -> None:
         gb_seconds=50,
     )
     charges: dict[str, tuple[Any, Any]] = {
-        charge.what: (charge.amount, charge.usd) for charge in prices.bill(work)
+        charge.what: (charge.quantity, charge.usd) for charge in bill(work)
     }
     assert charges["DynamoDB writes, log"] == (110, pytest.approx(110 * 0.625e-6))
     assert charges["DynamoDB writes, heads"][0] == 10 * 3 + 20 * 3 + 10 * 3 + 10 * 4
     assert charges["DynamoDB reads"] == (60, pytest.approx(60 * 0.125e-6))
     assert charges["SQS requests"][0] == 60
     total = sum(usd for _, usd in charges.values())
-    assert prices.per_million_steps(prices.bill(work), 100) == pytest.approx(total * 10_000)
+    assert per_million_steps(bill(work), 100) == pytest.approx(total * 10_000)
 
 
 def test_no_steps_cost_nothing_per_step() -> None:
-    assert prices.per_million_steps([], 0) == 0
+    assert per_million_steps([], 0) == 0
 
 
 @pytest.mark.parametrize(
@@ -164,3 +167,12 @@ def test_items_are_counted_by_kind_and_size() -> None:
         size_of({"pk": {"S": "é"}, "n": {"N": "-1234"}, "d": {"B": b"abc"}, "b": {"BOOL": True}})
         == 4 + 4 + 4 + 2
     )
+
+
+def test_programs_get_every_figure_as_json() -> None:
+    document = json.loads(json.dumps(report.document(compute(recorded()), ["one thing"])))
+    assert (document["kept"], document["problems"]) == (False, ["one thing"])
+    figures = document["figures"]
+    assert len(figures["survivals"]) == 2
+    assert {charge["unit"] for charge in figures["charges"]}
+    assert sum(figures["statuses"].values()) == 4

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.cli.client import TRIES
+from baton.cli.transport import TRIES
 from tests.cli.conftest import Baton, FakeApi
 
 

@@ -44,7 +44,7 @@ def up(project: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[
     )
     assert process.stdout is not None
     for line in process.stdout:
-        if line.startswith("baton start"):
+        if "baton start dinner --watch" in line:
             break
     yield process
     process.send_signal(signal.SIGINT)
@@ -89,6 +89,7 @@ def test_nothing_is_left_of_up_after_it_was_interrupted(project: Path, environme
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=30)
     assert (process.returncode, local.exists()) == (0, False)
+    assert list((project / ".baton").iterdir()) == [], "the logs of a run that ended well are gone"
     assert [pid for pid in children if Path("/proc", str(pid)).exists()] == []
 
 

@@ -1,9 +1,8 @@
-"""`baton cancel`, `signal` and `register`: what they send and say."""
+"""`baton cancel`, `signal`, `resume` and `fork`: what they send and say."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -55,46 +54,3 @@ def test_fork_sends_its_version_under_a_key(api: FakeApi, baton: Baton) -> None:
     assert (result.exit_code, result.stdout) == (0, "s1  goes on from version 4\n")
     assert api.asked[0].json == {"version": 4, "reason": "better"}
     assert api.asked[0].headers["idempotency-key"] == "k"
-
-
-def test_register_sends_documents_as_they_are(api: FakeApi, baton: Baton, tmp_path: Path) -> None:
-    api.on("POST /workflows", (201, {"name": "dinner", "version": 3, "graph": "abc"}))
-    for name in ("dinner.yaml", "dinner.json"):
-        (tmp_path / name).write_text("# a comment stays\n")
-    result = baton("register", str(tmp_path / "dinner.yaml"), str(tmp_path / "dinner.json"))
-    assert result.stdout.count("dinner is version 3") == 2
-    assert [asked.text for asked in api.asked] == ["# a comment stays\n"] * 2
-    assert [asked.headers["content-type"] for asked in api.asked] == ["application/yaml", "application/json"]
-
-
-def test_register_names_the_file_with_problems_and_lists_them_all(
-    api: FakeApi, baton: Baton, tmp_path: Path
-) -> None:
-    errors = [
-        {
-            "path": "/nodes/hold/tool",
-            "message": "there is no tool `hodl`",
-            "suggestion": "did you mean `hold`?",
-            "line": 4,
-            "column": 11,
-        },
-        {"path": "/output", "message": "is not used", "line": 9, "column": 1},
-    ]
-    api.on(
-        "POST /workflows",
-        (422, {"title": "The workflow document has problems", "detail": "2 problems", "errors": errors}),
-    )
-    file = tmp_path / "bad.yaml"
-    file.write_text("name: bad\n")
-    result = baton("register", str(file))
-    assert result.exit_code == 3
-    assert result.stderr.splitlines() == [
-        f"baton: {file}: The workflow document has problems (422): 2 problems",
-        "  line 4, column 11  /nodes/hold/tool  there is no tool `hodl`  (did you mean `hold`?)",
-        "  line 9, column 1  /output  is not used",
-    ]
-
-
-def test_register_of_a_file_that_is_not_there_says_so(baton: Baton) -> None:
-    result = baton("register", "no-such.yaml")
-    assert (result.exit_code, "no-such.yaml" in result.stderr) == (2, True)

@@ -37,6 +37,11 @@ def test_every_baton_command_that_is_named_exists_with_its_options(page: Page) -
 def _problem(words: list[str]) -> str:
     """What is wrong with the words after `baton`; empty if nothing is."""
     given: click.Command = main
+    flags = {
+        name for parameter in main.params if getattr(parameter, "is_flag", False) for name in parameter.opts
+    }
+    while len(words) > 1 and words[0] in flags:
+        words = words[1:]
     if not words[0].startswith("-"):
         if words[0] not in main.commands:
             return f"there is no command {words[0]}"
@@ -50,6 +55,8 @@ def test_what_does_not_exist_would_be_seen() -> None:
     assert {"demo", "test", "up"} <= targets()
     assert "nonsense" not in targets()
     assert _problem(["show", "ID", "--watch"]) == ""
+    assert _problem(["--aws", "list", "--status", "parked"]) == ""
+    assert _problem(["--aws", "lsit"]) == "there is no command lsit"
     assert _problem(["shwo"]) == "there is no command shwo"
     assert _problem(["show", "--wtach"]) == "no such option: ['--wtach']"
 

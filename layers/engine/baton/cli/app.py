@@ -14,7 +14,6 @@ from types import ModuleType
 import click
 
 from baton.cli.exits import USAGE, Failed
-from baton.tools.define import import_tools
 
 LAYER = Path("layers/app")
 
@@ -28,6 +27,8 @@ app_option = click.option(
 
 def load_app(name: str, root: Path | None = None) -> ModuleType:
     """Import the application, with `layers/app` of the project on the path. Raises Failed."""
+    from baton.tools.define import import_tools  # pydantic is for those who need tools
+
     base = root or Path.cwd()
     for directory in (str(base), str(base / LAYER)):
         if Path(directory).is_dir() and directory not in sys.path:

@@ -1,76 +1,103 @@
-"""`baton check`: compile workflow documents on this machine and say everything that is wrong.
+"""`baton check`: compile workflow documents on this machine, draw them, and say everything that is wrong.
 
-Belongs here: files in, problems out. What a problem is, the compiler knows. `compile_locally` is the
-only place that knows how the compiler is called.
+Belongs here: files in, drawings and problems out. What a problem is, the compiler knows. `compile_locally`
+is the only place that knows how the compiler is called.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import click
 
 from baton.cli.app import app_option, load_app
 from baton.cli.exits import NO, line_of
-from baton.cli.shared import json_option, print_json
+from baton.cli.graph import draw, layers, mermaid
+from baton.cli.shapes import boxes
+from baton.cli.shared import console, is_unicode, json_option, print_json
+from baton.cli.sources import Source, read_source
 from baton.cli.text import counted, plain
-from baton.cli.values import read_text
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the compiler said about one file; `nodes` is 0 when there are problems."""
+    """What the compiler said about one file: its problems, or its graph as `GET /workflows/{name}` shows it."""
 
     file: str
-    problems: tuple[Mapping[str, Any], ...]
+    problems: tuple[Mapping[str, Any], ...] = ()
     name: str = ""
-    nodes: int = 0
+    graph: Mapping[str, Any] = field(default_factory=dict)
+
+    def document(self) -> dict[str, Any]:
+        """The report for programs."""
+        shape = {key: self.graph.get(key, []) for key in ("nodes", "edges")}
+        return {"file": self.file, "name": self.name, "problems": list(self.problems), **shape}
+
+    def lines(self) -> list[str]:
+        """Each problem as one line with file, position, path and suggestion."""
+        return [plain(line_of(problem, self.file)) for problem in self.problems]
 
 
-@click.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
+@click.command(short_help="Find all problems of documents, draw their graphs.")
+@click.argument("documents", nargs=-1, required=True, metavar="FILE|MODULE:ATTRIBUTE...")
+@click.option("-q", "--quiet", is_flag=True, help="Do not draw the graphs.")
+@click.option("--mermaid", "as_mermaid", is_flag=True, help="Print the graphs as Mermaid flowcharts.")
 @app_option
 @json_option
-def check(files: tuple[Path, ...], app: str, as_json: bool) -> None:
-    """Find all problems of workflow documents, without any API."""
-    reports = [_check(file, app) for file in files]
+def check(documents: tuple[str, ...], quiet: bool, as_mermaid: bool, app: str, as_json: bool) -> None:
+    """Find all problems of workflow documents and draw their graphs, without any API.
+
+    A document is a file, or a workflow built in Python: `sagas.dinner:evening`. With --json: a list with
+    the problems, nodes and edges of each.
+    """
+    reports = [compile_locally(read_source(document, app), app) for document in documents]
     if as_json:
-        print_json(
-            [{"file": r.file, "name": r.name, "nodes": r.nodes, "problems": r.problems} for r in reports]
-        )
+        print_json([report.document() for report in reports])
     else:
         for report in reports:
-            _print(report)
+            _print(report, quiet=quiet, as_mermaid=as_mermaid)
     found = sum(len(report.problems) for report in reports)
     if found:
         if not as_json:
-            click.echo(f"{counted(found, 'problem')} in {counted(len(reports), 'file')}", err=True)
+            click.echo(f"{counted(found, 'problem')} in {counted(len(reports), 'document')}", err=True)
         raise click.exceptions.Exit(NO)
 
 
-def _check(file: Path, app: str) -> Report:
-    return compile_locally(read_text(file), str(file), app)
-
-
-def compile_locally(text: str, filename: str, app: str) -> Report:
+def compile_locally(source: Source, app: str) -> Report:
     """Compile one document against the tools of the application, as `POST /workflows` would."""
     load_app(app)
     from baton.core.compile import compile_document
+    from baton.core.views import graph_view
     from baton.errors import InvalidDefinition, MalformedDocument
     from baton.tools.define import REGISTRY
 
     try:
-        graph = compile_document(text, REGISTRY.specs(), json_only=filename.endswith(".json"))
+        graph = compile_document(source.text, REGISTRY.specs(), json_only=source.is_json)
     except (InvalidDefinition, MalformedDocument) as error:
-        return Report(filename, tuple(asdict(problem) for problem in error.problems))
-    return Report(filename, (), graph.name, len(graph.nodes))
+        return Report(source.name, tuple(asdict(problem) for problem in error.problems))
+    return Report(source.name, name=graph.name, graph=graph_view(graph))
 
 
-def _print(report: Report) -> None:
-    if not report.problems:
-        click.echo(f"{report.file}: ok, {report.name} with {counted(report.nodes, 'node')}")
-    for problem in report.problems:
-        click.echo(plain(line_of(problem, report.file)))
+def drawing(workflow: Mapping[str, Any]) -> list[str]:
+    """The graph of a workflow as lines that fit this terminal."""
+    return draw(boxes(workflow), console().width, plain=not is_unicode())
+
+
+def _print(report: Report, *, quiet: bool, as_mermaid: bool) -> None:
+    for line in report.lines():
+        click.echo(line)
+    if report.problems:
+        return
+    shape = boxes(report.graph)
+    if as_mermaid:
+        click.echo(mermaid(shape))
+        return
+    deep = max(layers(shape).values())
+    click.echo(
+        f"{report.file}: ok, {report.name} with {counted(len(shape), 'node')} in {counted(deep, 'layer')}"
+    )
+    if not quiet:
+        for line in ("", *drawing(report.graph), ""):
+            click.echo(f"  {line}".rstrip())

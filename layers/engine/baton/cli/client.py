@@ -1,13 +1,11 @@
-"""The HTTP API as Python calls, for the commands and the demo: the one file here that speaks HTTP.
+"""The routes of the HTTP API as Python calls, for the commands and the demo.
 
-Belongs here: paths, headers, repeating what may be repeated, problem documents to errors. Does not
-belong here: what a command prints.
+Belongs here: paths, bodies, pages. How a request travels is transport.py's; what a command prints, its own.
 """
 
 from __future__ import annotations
 
 import asyncio
-import random
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Self
@@ -16,47 +14,41 @@ from urllib.parse import quote
 import httpx
 
 from baton.cli.connection import Connection
-from baton.cli.exits import UNREACHABLE, Failed, refused
+from baton.cli.exits import UNREACHABLE, Failed
+from baton.cli.transport import TOTAL_S, Transport
 
-TOTAL_S = 20.0
-TRIES = 4
-PAUSE_S = 0.25
-PAGE = 500
-_AGAIN = frozenset({429, 500, 502, 503, 504})
+EVENTS = 500
+PAGE = 100
+_CREATED = 201
 
 
 class Api:
-    """One API for one caller. Every call raises `Failed`, which says how the command ends.
-
-    Each call may be repeated: reads by nature, writes by their `Idempotency-Key`. So a connection that
-    breaks, or a server that is busy, is tried again before anybody hears of it.
-    """
+    """One API for one caller. Every call raises `Failed`, which says how the command ends."""
 
     def __init__(self, connection: Connection, *, connections: int = 16) -> None:
-        self._connection = connection
-        self._http = httpx.AsyncClient(
-            base_url=connection.url,
-            headers={"Authorization": f"Bearer {connection.token}"},
-            timeout=TOTAL_S,
-            limits=httpx.Limits(max_connections=connections, keepalive_expiry=2),
-            # A proxy of the surrounding shell must not be asked about this machine.
-            mounts={"all://127.0.0.1": None, "all://localhost": None},
-        )
+        self._transport = Transport(connection, connections)
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._http.aclose()
+        await self._transport.close()
+
+    # ---- sagas
 
     async def start(self, workflow: str, given: Any, key: str | None = None) -> dict[str, Any]:
         """`POST /sagas`."""
         body = {"workflow": workflow, "input": given}
-        return await self._call("POST", "/sagas", body=body, key=key or new_key())
+        return await self._send("/sagas", body, key=key or new_key())
 
     async def show(self, saga: str) -> dict[str, Any]:
         """`GET /sagas/{id}`."""
-        return await self._call("GET", f"/sagas/{quote(saga, safe='')}")
+        return await self._get(_saga(saga))
+
+    async def show_changed(self, saga: str, etag: str) -> tuple[dict[str, Any] | None, str]:
+        """`GET /sagas/{id}` if it is another than that of `etag` (else None), with the ETag to ask with next."""
+        answer = await self._transport.ask("GET", _saga(saga), etag=etag)
+        return answer.document, answer.etag
 
     async def events(
         self, saga: str, after: int | None = None, limit: int | None = None
@@ -64,10 +56,10 @@ class Api:
         """The entries of a saga in order, at most `limit` of them, page by page."""
         left = limit
         while left is None or left > 0:
-            query = {"limit": str(min(PAGE, left or PAGE))}
+            query = {"limit": str(min(EVENTS, left or EVENTS))}
             if after is not None:
                 query["after"] = str(after)
-            page = await self._call("GET", f"/sagas/{quote(saga, safe='')}/events", query=query)
+            page = await self._get(_saga(saga, "events"), query)
             for entry in page["entries"]:
                 yield entry
             if left is not None:
@@ -76,108 +68,105 @@ class Api:
             if after is None:
                 return
 
+    async def events_changed(
+        self, saga: str, after: int, etag: str
+    ) -> tuple[list[dict[str, Any]], str, bool]:
+        """One page after a version: its entries, its ETag, and whether there is more. Unchanged: no entries."""
+        query = {"limit": str(EVENTS), "after": str(after)}
+        answer = await self._transport.ask("GET", _saga(saga, "events"), query=query, etag=etag)
+        page = answer.document or {"entries": []}
+        return page["entries"], answer.etag, page.get("next") is not None
+
+    async def sagas(
+        self, filters: Mapping[str, str], limit: int | None, cursor: str | None
+    ) -> AsyncIterator[tuple[list[dict[str, Any]], str | None]]:
+        """`GET /sagas` page by page, at most `limit` sagas, each page with the cursor of what comes after."""
+        async for page in self._pages("/sagas", "sagas", filters, limit, cursor):
+            yield page
+
+    async def cost(self, saga: str) -> dict[str, Any]:
+        """`GET /sagas/{id}/cost`."""
+        return await self._get(_saga(saga, "cost"))
+
     async def cancel(self, saga: str, reason: str, mode: str, grace_s: float | None = None) -> dict[str, Any]:
         """`POST /sagas/{id}/cancel`; repeating it changes nothing."""
         body: dict[str, Any] = {"reason": reason, "mode": mode}
         if grace_s is not None:
             body["grace_s"] = grace_s
-        return await self._call("POST", f"/sagas/{quote(saga, safe='')}/cancel", body=body, key=new_key())
+        return await self._send(_saga(saga, "cancel"), body, key=new_key())
 
     async def signal(self, saga: str, name: str, payload: Any, key: str | None = None) -> dict[str, Any]:
         """`POST /sagas/{id}/signals/{name}`."""
-        path = f"/sagas/{quote(saga, safe='')}/signals/{quote(name, safe='')}"
-        return await self._call("POST", path, body={"payload": payload}, key=key or new_key())
+        return await self._send(_saga(saga, "signals", name), {"payload": payload}, key=key or new_key())
 
     async def resume(self, saga: str) -> dict[str, Any]:
         """`POST /sagas/{id}/resume`, of a parked saga."""
-        return await self._call("POST", f"/sagas/{quote(saga, safe='')}/resume", body={})
+        return await self._send(_saga(saga, "resume"), {})
 
     async def fork(self, saga: str, version: int, reason: str, key: str | None = None) -> dict[str, Any]:
         """`POST /sagas/{id}/forks`."""
         body = {"version": version, "reason": reason}
-        return await self._call(
-            "POST", f"/sagas/{quote(saga, safe='')}/forks", body=body, key=key or new_key()
-        )
+        return await self._send(_saga(saga, "forks"), body, key=key or new_key())
+
+    # ---- workflows, and what they are made of
 
     async def register(self, text: str, *, json: bool = False) -> dict[str, Any]:
-        """`POST /workflows` with a document as it was written; registering it again changes nothing."""
+        """`POST /workflows` with a document as it was written; registering it again changes nothing.
+
+        The answer, and in `new` whether this made a new version.
+        """
         kind = "application/json" if json else "application/yaml"
-        return await self._call("POST", "/workflows", text=text, content_type=kind)
+        answer = await self._transport.ask("POST", "/workflows", text=text, content_type=kind)
+        return {**(answer.document or {}), "new": answer.status == _CREATED}
+
+    async def workflows(
+        self, limit: int | None, cursor: str | None
+    ) -> AsyncIterator[tuple[list[dict[str, Any]], str | None]]:
+        """`GET /workflows` page by page, as `sagas`."""
+        async for page in self._pages("/workflows", "workflows", {}, limit, cursor):
+            yield page
+
+    async def workflow(self, name: str, version: str = "") -> dict[str, Any]:
+        """`GET /workflows/{name}`, or one of its versions."""
+        return await self._get(_path("workflows", name, *([version] if version else [])))
+
+    async def tools(self) -> dict[str, Any]:
+        """`GET /tools`."""
+        return await self._get("/tools")
+
+    async def node_types(self) -> dict[str, Any]:
+        """`GET /node-types`."""
+        return await self._get("/node-types")
 
     async def health(self) -> dict[str, Any]:
         """`GET /health`."""
-        return await self._call("GET", "/health")
+        return await self._get("/health")
 
-    async def _call(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: Mapping[str, Any] | None = None,
-        text: str | None = None,
-        content_type: str = "application/json",
-        query: Mapping[str, str] | None = None,
-        key: str | None = None,
-    ) -> dict[str, Any]:
-        headers = {"Idempotency-Key": key} if key else {}
-        if text is not None:
-            headers["Content-Type"] = content_type
-        try:
-            async with asyncio.timeout(TOTAL_S):
-                answer = await self._send(method, path, body, text, query, headers)
-        except TimeoutError as error:
-            raise self._unreachable(f"no answer in {TOTAL_S:.0f} s") from error
-        except httpx.TransportError as error:
-            raise self._unreachable(str(error) or type(error).__name__) from error
-        document = _document(answer)
-        if answer.is_success:
-            return document
-        raise refused(answer.status_code, document)
+    # ---- how
 
-    async def _send(
-        self,
-        method: str,
-        path: str,
-        body: Mapping[str, Any] | None,
-        text: str | None,
-        query: Mapping[str, str] | None,
-        headers: Mapping[str, str],
-    ) -> httpx.Response:
-        for left in reversed(range(TRIES)):
-            try:
-                answer = await self._http.request(
-                    method, path, json=body, content=text, params=query, headers=headers
-                )
-                if answer.status_code not in _AGAIN or not left:
-                    return answer
-            except httpx.TransportError:
-                if not left:
-                    raise
-            # Full jitter, so that twenty callers who were refused together do not return together.
-            await asyncio.sleep(PAUSE_S * 2 ** (TRIES - 1 - left) * random.random())  # noqa: S311  # not for secrets
-        raise AssertionError("unreachable")
+    async def _get(self, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
+        return (await self._transport.ask("GET", path, query=query)).document or {}
 
-    def _unreachable(self, why: str) -> Failed:
-        return Failed(UNREACHABLE, f"{self._connection.url} could not be reached: {why}")
+    async def _send(self, path: str, body: Mapping[str, Any], key: str | None = None) -> dict[str, Any]:
+        return (await self._transport.ask("POST", path, body=body, key=key)).document or {}
 
-
-def new_key() -> str:
-    """An idempotency key that nobody has used."""
-    return str(uuid.uuid4())
-
-
-def _document(answer: httpx.Response) -> dict[str, Any]:
-    try:
-        document = answer.json()
-    except ValueError:
-        document = None
-    if isinstance(document, dict):
-        return document
-    if answer.is_success:
-        raise Failed(
-            UNREACHABLE, f"{answer.request.url} did not answer with a JSON object: is this a Baton API?"
-        )
-    return {"title": answer.reason_phrase or "Error", "detail": answer.text[:300]}
+    async def _pages(
+        self, path: str, name: str, filters: Mapping[str, str], limit: int | None, cursor: str | None
+    ) -> AsyncIterator[tuple[list[dict[str, Any]], str | None]]:
+        left = limit
+        while left is None or left > 0:
+            query = {**filters, "limit": str(min(PAGE, left or PAGE))}
+            if cursor:
+                query["cursor"] = cursor
+            page = await self._get(path, query)
+            before, cursor = cursor, page.get("next")
+            yield page[name], cursor
+            if left is not None:
+                left -= len(page[name])
+            if not cursor:
+                return
+            if cursor == before:
+                raise Failed(UNREACHABLE, f"{path} answers every page with the same cursor")
 
 
 class Reader:
@@ -203,3 +192,16 @@ class Reader:
         except (TimeoutError, httpx.HTTPError) as error:
             raise Failed(UNREACHABLE, f"{url}: {error}") from error
         return answer.json()
+
+
+def new_key() -> str:
+    """An idempotency key that nobody has used."""
+    return str(uuid.uuid4())
+
+
+def _path(*segments: str) -> str:
+    return "".join("/" + quote(segment, safe="") for segment in segments)
+
+
+def _saga(saga: str, *more: str) -> str:
+    return _path("sagas", saga, *more)

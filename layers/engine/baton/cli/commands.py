@@ -1,38 +1,97 @@
-"""The group of all commands and what they share: the address, the token, `--json`.
+"""The group of all commands and what they share: the address, who is asking, how commands end.
 
-Belongs here: putting the commands together. Each family of commands has a file of its own.
+Belongs here: putting the commands together. Each family of commands has a file of its own, whose imports are
+light: `baton --help` and completion import all of them.
 """
 
 from __future__ import annotations
 
+import difflib
+import os
+from typing import Any
+
 import click
 
 from baton.cli import exits
+from baton.cli.catalog import node_types, tools
 from baton.cli.check import check
+from baton.cli.completion import completion
 from baton.cli.local import demo, up
-from baton.cli.sagas import cancel, events, fork, register, resume, show, signal, start
+from baton.cli.new import new
+from baton.cli.sagas import cost, events, list_sagas, show, start
 from baton.cli.shared import Shared
+from baton.cli.steering import cancel, fork, resume, signal
+from baton.cli.workflows import deploy_workflow, workflows
+
+SECTIONS: dict[str, tuple[click.Command, ...]] = {
+    "On this machine": (new, up, demo, check),
+    "Workflows": (deploy_workflow, workflows, tools, node_types),
+    "Sagas": (start, list_sagas, show, events, cost, cancel, signal, resume, fork),
+    "Shell": (completion,),
+}
 
 
 class _Group(click.Group):
+    """Commands in sections, a hint for one that does not exist, and the exit statuses at the end."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            known = [name for name, command in self.commands.items() if not command.hidden]
+            close = [name for name in known if name.startswith(args[0])]
+            close = close or difflib.get_close_matches(args[0], known, n=1, cutoff=0.5)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            ctx.fail(f"No such command {args[0]!r}.{hint}")
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise exits.Interrupted from None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, section in SECTIONS.items():
+            with formatter.section(title):
+                limit = formatter.width - 22
+                formatter.write_dl(
+                    [(command.name or "", command.get_short_help_str(limit)) for command in section]
+                )
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        formatter.write_paragraph()
-        for line in exits.HELP.splitlines():
-            formatter.write(line + "\n")
+        with formatter.section("Exit statuses"):
+            formatter.write_dl([(str(code), meaning) for code, meaning in exits.MEANINGS.items()])
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option("--url", envvar="BATON_URL", help="Address of the API.  [env: BATON_URL]")
 @click.option("--token", envvar="BATON_TOKEN", help="Token to show there.  [env: BATON_TOKEN]")
+@click.option(
+    "--aws",
+    is_flag=True,
+    help="Sign requests with your AWS credentials instead; so they are for an address of API Gateway when no "
+    "token is known.  [env: BATON_AUTH=aws or token]",
+)
 @click.version_option(package_name="baton")
 @click.pass_context
-def main(context: click.Context, url: str | None, token: str | None) -> None:
+def main(context: click.Context, url: str | None, token: str | None, aws: bool) -> None:
     """Start, watch and steer sagas; check workflow documents; run everything on this machine.
 
     Without --url and --token the commands speak to what `baton up` started in this directory.
     """
-    context.obj = Shared(url, token)
+    context.obj = Shared(url, token, "aws" if aws else os.environ.get("BATON_AUTH") or None)
 
 
-for _command in (start, show, events, cancel, signal, resume, fork, register, check, up, demo):
-    main.add_command(_command)
+for _section in SECTIONS.values():
+    for _command in _section:
+        main.add_command(_command)
+
+
+def _former_name() -> click.Command:
+    """What `deploy-workflow` was called before; it goes on working and is not shown."""
+    now = deploy_workflow
+    return click.Command("register", hidden=True, params=now.params, callback=now.callback, help=now.help)
+
+
+main.add_command(_former_name())

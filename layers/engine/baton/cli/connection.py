@@ -1,45 +1,94 @@
-"""Which Baton the commands speak to: the environment, or the file that `baton up` leaves.
+"""Which Baton the commands speak to, and as whom: options, environment, or the file that `baton up` leaves.
 
-Belongs here: finding, writing and removing an address with its token. No HTTP.
+Belongs here: finding, writing and removing an address with its token. No HTTP, no AWS.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import socket
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from baton.cli.exits import DENIED, USAGE, Failed
+from baton.cli.program import typed
 
 LOCAL_FILE = Path(".baton/local.json")
 TEMPLATE = "template.yaml"
+WAYS = ("token", "aws")
+# The default address of an API of API Gateway; the region is part of it.
+_EXECUTE_API = re.compile(r"\.execute-api\.([a-z0-9-]+)\.(?:vpce\.)?amazonaws\.com(?:\.cn)?$")
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """The address of an API, and the token to show there (kept out of any printed form)."""
+    """The address of an API, and the token to show there (kept out of any printed form).
+
+    `aws`: no token is shown, requests are signed with the user's AWS credentials, for `region` or, where
+    that is empty, for the region of the environment.
+    """
 
     url: str
-    token: str = field(repr=False)
+    token: str = field(default="", repr=False)
+    aws: bool = False
+    region: str = ""
 
 
-def find_connection(url: str | None, token: str | None) -> Connection:
-    """What the command line or the environment says; where it is silent, what `baton up` left."""
-    local = {} if url and token else _local()
-    # A token belongs to its address: that of the local run is not shown to another one.
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A `baton up` that is running and has left its address in this directory."""
+
+    pid: int
+    url: str
+
+    @property
+    def port(self) -> int | None:
+        return urlsplit(self.url).port
+
+
+def find_connection(url: str | None, token: str | None, auth: str | None = None) -> Connection:
+    """What the command line or the environment says; where it is silent, what `baton up` left.
+
+    `auth`: `token` or `aws`; None takes a token where one is known, and the user's AWS credentials for an
+    address of API Gateway otherwise. Raises `Failed`.
+    """
+    if auth and auth not in WAYS:
+        raise Failed(USAGE, f"BATON_AUTH is {auth!r}; it can be {' or '.join(WAYS)}")
+    local = {} if url and (token or auth == "aws") else _local()
     if not url:
+        # A token belongs to its address: that of the local run is not shown to another one.
         url, token = local.get("url"), token or local.get("token")
     elif not token and local.get("url") == url:
         token = local.get("token")
-    if not url or not token:
-        missing = "address" if not url else "token"
+    if not url:
         raise Failed(
             DENIED,
-            f"no {missing} of an API is known",
-            "Start one here with `baton up`, or set BATON_URL and BATON_TOKEN.",
+            "no address of an API is known",
+            f"Start one here with `{typed('up')}`, or set BATON_URL and BATON_TOKEN.",
         )
-    return Connection(url.rstrip("/"), token)
+    if not urlsplit(url).hostname or urlsplit(url).scheme not in ("http", "https"):
+        raise Failed(USAGE, f"{url!r} is not an address; write for example https://HOST")
+    region = region_of(url)
+    url = url.rstrip("/")
+    if auth == "aws" or (not token and not auth and region):
+        # AWS_DEFAULT_REGION and the profile's region are botocore's to find; AWS_REGION it does not know.
+        return Connection(url, aws=True, region=region or os.environ.get("AWS_REGION", ""))
+    if not token:
+        raise Failed(
+            DENIED,
+            f"no token for {url} is known",
+            "Set BATON_TOKEN, or sign requests with your AWS credentials: --aws.",
+        )
+    return Connection(url, token)
+
+
+def region_of(url: str) -> str:
+    """The region in an address of API Gateway; empty for any other address."""
+    found = _EXECUTE_API.search(urlsplit(url).hostname or "")
+    return found[1] if found else ""
 
 
 def write_local(root: Path, connection: Connection) -> Path:
@@ -63,6 +112,20 @@ def remove_local(root: Path) -> None:
         return
 
 
+def owner_of(root: Path) -> Owner | None:
+    """The other run that the file of this directory belongs to, if it is still there and answers.
+
+    A run that was killed leaves its file, and its number may have gone to another process since: so both
+    are asked, the process and the port.
+    """
+    try:
+        found = json.loads((root / LOCAL_FILE).read_text())
+        owner = Owner(int(found["pid"]), str(found["url"]))
+    except (OSError, ValueError, TypeError, KeyError, OverflowError):
+        return None
+    return owner if owner.pid != os.getpid() and _alive(owner.pid) and _listens(owner) else None
+
+
 def project_root() -> Path:
     """The directory of the template: this one or the nearest above it. Raises Failed."""
     here = Path.cwd()
@@ -70,6 +133,24 @@ def project_root() -> Path:
         if (directory / TEMPLATE).is_file():
             return directory
     raise Failed(USAGE, f"there is no {TEMPLATE} in {here} or above it", "Run this inside a Baton project.")
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True
+
+
+def _listens(owner: Owner) -> bool:
+    try:
+        socket.create_connection((urlsplit(owner.url).hostname or "", owner.port or 80), timeout=1).close()
+    except (OSError, ValueError, OverflowError):
+        return False
+    return True
 
 
 def _local() -> dict[str, str]:

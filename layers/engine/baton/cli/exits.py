@@ -6,6 +6,7 @@ Belongs here: the statuses, their meaning, how an error is printed. No command, 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import IO, Any
 
 import click
@@ -18,27 +19,50 @@ USAGE = 2
 REFUSED = 3
 DENIED = 4
 UNREACHABLE = 5
+INTERRUPTED = 130
 
-HELP = """\
-Exit statuses:
+MEANINGS = {
+    OK: "done",
+    NO: "the answer is no: a document has problems, a watched saga did not complete, the demo's promises did not hold, the local run could not start",
+    USAGE: "the command line is wrong, or a file cannot be read",
+    REFUSED: "the API refused the request (not found, input does not match, conflict)",
+    DENIED: "no address, token or AWS credentials are known, or the API did not accept them, or they lack the role",
+    UNREACHABLE: "the API could not be reached, was too busy for too long, or failed",
+    INTERRUPTED: "interrupted by Ctrl-C",
+}
 
-  0  done
-  1  the answer is no: a document has problems, a watched saga did not complete,
-     the demo's promises did not hold
-  2  the command line is wrong, or a file cannot be read
-  3  the API refused the request (not found, input does not match, conflict)
-  4  no address or token is known, or the API did not accept the token
-  5  the API could not be reached or failed
-"""
+_SHOWN = "The token comes from --token, BATON_TOKEN or .baton/local.json (written by `baton up`)."
+_SIGNED = (
+    "The request was signed with your AWS credentials (`aws sts get-caller-identity` shows whose they are); "
+    "a deployment with AuthMode=jwt wants a token instead: --token or BATON_TOKEN."
+)
 
 
 class Failed(click.ClickException):
-    """Ends the command with `exit_code` after `message`, and `more` lines below it, on stderr."""
+    """Ends the command with `exit_code` after `message`, and `more` lines below it, on stderr.
+
+    `problem` is the document of the API that says so, if one does.
+    """
+
+    problem: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, exit_code: int, message: str, *more: str) -> None:
         super().__init__(plain(message))
         self.exit_code = exit_code
         self.more = tuple(map(plain, more))
+
+    def about(self, what: str) -> Failed:
+        """The same failure, of one thing among several."""
+        failure = Failed(self.exit_code, f"{what}: {self.message}", *self.more)
+        failure.problem = self.problem
+        return failure
+
+    def problems(self) -> list[Mapping[str, Any]]:
+        """Each single fault that the API named; where it named none, what it said."""
+        errors: list[Mapping[str, Any]] = [
+            error for error in self.problem.get("errors") or () if isinstance(error, Mapping)
+        ]
+        return errors or [{"path": "", "message": self.message}]
 
     def show(self, file: IO[Any] | None = None) -> None:
         stream = click.get_text_stream("stderr") if file is None else file
@@ -47,9 +71,28 @@ class Failed(click.ClickException):
             click.echo(f"  {line}", file=stream)
 
 
-def refused(status: int, problem: Mapping[str, Any]) -> Failed:
-    """The failure that an RFC 9457 problem document stands for, each of its errors on its own line."""
-    title = str(problem.get("title") or "The API refused the request")
+class Busy(Failed):
+    """The API asks for a pause of `pause_s` seconds before it is asked again."""
+
+    def __init__(self, pause_s: float, message: str, *more: str) -> None:
+        super().__init__(UNREACHABLE, message, *more)
+        self.pause_s = pause_s
+
+
+class Interrupted(Failed):
+    """Ctrl-C, with a word on what goes on without this command."""
+
+    def __init__(self, message: str = "interrupted") -> None:
+        super().__init__(INTERRUPTED, message)
+
+
+def refused(status: int, problem: Mapping[str, Any], *, aws: bool = False) -> Failed:
+    """The failure that an RFC 9457 problem document stands for, each of its errors on its own line.
+
+    `aws`: the request was signed, so that a refused identity is explained by what it was.
+    """
+    # API Gateway's own refusals have a `message` and nothing else.
+    title = str(problem.get("title") or problem.get("message") or "The API refused the request")
     detail = str(problem.get("detail") or "")
     message = f"{title} ({status})" + (f": {detail}" if detail and detail != title else "")
     errors = problem.get("errors")
@@ -57,11 +100,12 @@ def refused(status: int, problem: Mapping[str, Any]) -> Failed:
         [line_of(error) for error in errors if isinstance(error, Mapping)] if isinstance(errors, list) else []
     )
     if status in (401, 403):
-        lines.append(
-            "The token comes from --token, BATON_TOKEN or .baton/local.json (written by `baton up`)."
-        )
-        return Failed(DENIED, message, *lines)
-    return Failed(UNREACHABLE if status >= 500 else REFUSED, message, *lines)
+        code, lines = DENIED, [*lines, _SIGNED if aws else _SHOWN]
+    else:
+        code = UNREACHABLE if status >= 500 or status == 429 else REFUSED
+    failure = Failed(code, message, *lines)
+    failure.problem = problem
+    return failure
 
 
 def line_of(error: Mapping[str, Any], file: str = "") -> str:

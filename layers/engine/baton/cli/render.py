@@ -1,12 +1,12 @@
-"""Answers of the API as something a person reads: a saga, its events.
+"""A saga and its events as something a person reads.
 
-Belongs here: laying out. Pure: documents in, rich renderables and text out.
+Belongs here: laying out. Pure: documents in, rich renderables and text out. Lists are in tables.py.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rich.table import Table
@@ -14,7 +14,7 @@ from rich.text import Text
 
 from baton.cli.text import clock, counted, epoch_ms, plain, span
 
-_COLOURS = {
+COLOURS = {
     "completed": "green",
     "failed": "red",
     "cancelled": "yellow",
@@ -51,7 +51,7 @@ def saga_table(saga: Mapping[str, Any]) -> Table:
     status = str(saga.get("status", ""))
     table.add_row("saga", plain(str(saga.get("id", ""))))
     table.add_row("workflow", plain(str(saga.get("workflow", ""))))
-    table.add_row("status", Text(status, style=_COLOURS.get(status, "")))
+    table.add_row("status", Text(status, style=COLOURS.get(status, "")))
     table.add_row("steps", _steps(saga))
     table.add_row("runs", _runs(saga))
     created, updated = epoch_ms(saga.get("created_at")), epoch_ms(saga.get("updated_at"))
@@ -71,14 +71,18 @@ def saga_line(saga: Mapping[str, Any]) -> str:
     return plain(f"{saga.get('status'):<9}  {_runs(saga)}  {_steps(saga)}")
 
 
-def event_lines(entries: Iterable[Mapping[str, Any]]) -> Iterable[Text]:
+class EventLines:
     """The log, a line per event; a rule where another invocation goes on."""
-    invocation: str | None = None
-    for entry in entries:
+
+    def __init__(self) -> None:
+        self._invocation: str | None = None
+
+    def of(self, entry: Mapping[str, Any]) -> Iterator[Text]:
+        """The lines of the next entry."""
         now = str(entry.get("invocation") or "")
-        if now != invocation:
+        if now != self._invocation:
             yield Text(plain(f"── {_writer(entry)}"), style="dim")
-            invocation = now
+            self._invocation = now
         for event in entry.get("events", ()):
             yield _event_line(entry, event)
 

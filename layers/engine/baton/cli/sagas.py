@@ -1,54 +1,37 @@
-"""The commands that speak about sagas over the API: start, show, events, cancel, signal,
-resume, fork, register.
+"""The commands that start sagas and look at them: start, show, events, list, cost.
 
-Belongs here: one function per command, from arguments to exit status. Layout is in render, HTTP in
-client.
+Belongs here: arguments to calls, answers to output. How an answer looks is render.py's, how long one stays
+with a saga watching.py's.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.live import Live
 
-from baton.cli.client import Api
-from baton.cli.exits import NO, Failed
-from baton.cli.render import event_lines, saga_line, saga_table
-from baton.cli.shared import Shared, console, json_option, key_option, print_json
-from baton.cli.values import read_pairs, read_text, read_value
-from baton.core.durations import parse_duration
-from baton.core.state import FINISHED
+from baton.cli.completion import saga_argument, workflow_argument
+from baton.cli.durations import Duration, Moment
+from baton.cli.exits import Interrupted
+from baton.cli.program import typed
+from baton.cli.shared import Shared, console, gathered, json_option, key_option, print_json
+from baton.cli.values import read_pairs, read_value
 
+if TYPE_CHECKING:
+    from baton.cli.client import Api
 
-class _Duration(click.ParamType):
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        try:
-            return parse_duration(value if isinstance(value, float) else _bare(value)) / 1000
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-def _bare(text: str) -> str | float:
-    """A number without a unit is seconds."""
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
+LISTED = 50
 
 every_option = click.option(
-    "--every", type=_Duration(), default="1s", show_default=True, help="How often --watch looks."
+    "--every",
+    type=Duration(),
+    help="How often to look. Default: after 1s, and up to 15s while nothing changes.",
 )
 
 
-@click.command()
-@click.argument("workflow")
+@click.command(short_help="Start a saga of a registered workflow.")
+@workflow_argument
 @click.option(
     "--input", "given", metavar="JSON", help="The input: JSON, @FILE (JSON or YAML), or - for standard input."
 )
@@ -66,11 +49,11 @@ def start(
     given: str | None,
     pairs: tuple[str, ...],
     watch: bool,
-    every: float,
+    every: float | None,
     key: str | None,
     as_json: bool,
 ) -> None:
-    """Start a saga of a registered workflow."""
+    """Start a saga of a registered workflow, NAME or NAME@VERSION."""
     value = read_value(given, "--input")
     if pairs:
         if value is not None and not isinstance(value, dict):
@@ -78,182 +61,161 @@ def start(
         value = (value or {}) | read_pairs(pairs, "--set")
     value = {} if value is None else value
 
-    async def run(api: Api) -> None:
+    async def run(api: Api) -> str:
         saga = await api.start(workflow, value, key)
         if as_json and not watch:
             print_json(saga)
         elif not as_json:
             click.echo(f"{saga['id']}  {workflow}, {saga['status']}")
-        if watch:
-            await _watch(api, str(saga["id"]), every, as_json)
-        elif not as_json:
-            click.echo(f"Follow it with: baton show {saga['id']} --watch", err=True)
+            if not watch:
+                click.echo("Follow it with: " + typed(f"show {saga['id']} --watch"), err=True)
+        return str(saga["id"])
 
-    shared.call(run)
+    saga = shared.call(run)
+    if watch:
+        _watch(shared, saga, every, as_json)
 
 
 @click.command()
-@click.argument("saga")
+@saga_argument
 @click.option(
     "--watch", is_flag=True, help="Stay until the saga ends or needs a person; status 1 unless it completed."
 )
 @every_option
 @json_option
 @click.pass_obj
-def show(shared: Shared, saga: str, watch: bool, every: float, as_json: bool) -> None:
+def show(shared: Shared, saga: str, watch: bool, every: float | None, as_json: bool) -> None:
     """Show where a saga is. With --json --watch: a line of JSON for each change."""
+    if watch:
+        _watch(shared, saga, every, as_json)
+        return
+    found = shared.call(lambda api: api.show(saga))
+    if as_json:
+        print_json(found)
+    else:
+        from baton.cli.render import saga_table
 
-    async def run(api: Api) -> None:
-        if watch:
-            await _watch(api, saga, every, as_json)
-            return
-        found = await api.show(saga)
-        if as_json:
-            print_json(found)
-        else:
-            console().print(saga_table(found))
-
-    shared.call(run)
+        console().print(saga_table(found))
 
 
 @click.command()
-@click.argument("saga")
+@saga_argument
 @click.option("--after", type=click.IntRange(min=0), help="Only entries with a version above this.")
 @click.option("--limit", type=click.IntRange(min=1), help="At most this many entries. Default: all.")
+@click.option(
+    "--follow",
+    is_flag=True,
+    help="Stay for new entries until the saga ends or needs a person; status 1 unless it completed.",
+)
+@every_option
 @json_option
 @click.pass_obj
-def events(shared: Shared, saga: str, after: int | None, limit: int | None, as_json: bool) -> None:
+def events(
+    shared: Shared,
+    saga: str,
+    after: int | None,
+    limit: int | None,
+    follow: bool,
+    every: float | None,
+    as_json: bool,
+) -> None:
     """Show the log of a saga. With --json: one entry per line."""
+    if follow and limit:
+        raise click.UsageError("--follow has no end for --limit to set: give one of them")
+    from baton.cli.render import EventLines
 
-    async def run(api: Api) -> None:
-        entries = []
-        async for entry in api.events(saga, after, limit):
-            if as_json:
-                print_json(entry, line=True)
-            entries.append(entry)
-        if not as_json:
-            for line in event_lines(entries):
+    lines = EventLines()
+
+    def print_entry(entry: Mapping[str, Any]) -> None:
+        if as_json:
+            print_json(entry, line=True)
+        else:
+            for line in lines.of(entry):
                 console().print(line)
 
-    shared.call(run)
-
-
-@click.command()
-@click.argument("saga")
-@click.option("--reason", default="", help="Why; it is written into the log.")
-@click.option(
-    "--forced", is_flag=True, help="Interrupt running steps at once instead of letting them finish."
-)
-@click.option("--grace", type=_Duration(), help="How long running steps may go on, e.g. 10s.")
-@json_option
-@click.pass_obj
-def cancel(shared: Shared, saga: str, reason: str, forced: bool, grace: float | None, as_json: bool) -> None:
-    """Cancel a saga: nothing new starts, running steps may finish."""
-    if forced and grace:
-        raise click.UsageError("--forced leaves no time for --grace: give one of them")
-    mode = "forced" if forced else "graceful"
-    answer = shared.call(lambda api: api.cancel(saga, reason, mode, grace))
-    if as_json:
-        print_json(answer)
-    else:
-        click.echo(f"{saga}  asked to cancel ({mode})")
-
-
-@click.command()
-@click.argument("saga")
-@click.argument("name")
-@click.option("--payload", metavar="JSON", help="What to say: JSON, @FILE, or - for standard input.")
-@key_option
-@json_option
-@click.pass_obj
-def signal(shared: Shared, saga: str, name: str, payload: str | None, key: str | None, as_json: bool) -> None:
-    """Send a signal to a saga that waits for it, or soon will."""
-    value = read_value(payload, "--payload")
-    answer = shared.call(lambda api: api.signal(saga, name, value, key))
-    if as_json:
-        print_json(answer)
-    else:
-        click.echo(f"{saga}  was sent {name}")
-
-
-@click.command()
-@click.argument("saga")
-@json_option
-@click.pass_obj
-def resume(shared: Shared, saga: str, as_json: bool) -> None:
-    """Let a parked saga try again."""
-    answer = shared.call(lambda api: api.resume(saga))
-    if as_json:
-        print_json(answer)
-    else:
-        click.echo(f"{saga}  tries again")
-
-
-@click.command()
-@click.argument("saga")
-@click.argument("version", type=click.IntRange(min=1))
-@click.option("--reason", default="", help="Why; it is written into the log.")
-@key_option
-@json_option
-@click.pass_obj
-def fork(shared: Shared, saga: str, version: int, reason: str, key: str | None, as_json: bool) -> None:
-    """Go on from the state at VERSION of a saga's log, in a new branch; what was is kept."""
-    answer = shared.call(lambda api: api.fork(saga, version, reason, key))
-    if as_json:
-        print_json(answer)
-    else:
-        click.echo(f"{saga}  goes on from version {version}")
-
-
-@click.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
-@json_option
-@click.pass_obj
-def register(shared: Shared, files: tuple[Path, ...], as_json: bool) -> None:
-    """Compile workflow documents at the API and make them known there."""
-
     async def run(api: Api) -> None:
-        for file in files:
-            answer = await register_file(api, file)
-            if as_json:
-                print_json(answer, line=True)
-            else:
-                click.echo(f"{file}: {answer.get('name')} is version {answer.get('version')}")
+        if follow:
+            from baton.cli import watching
 
-    shared.call(run)
+            await watching.follow(api, saga, after or 0, every, print_entry)
+            return
+        async for entry in api.events(saga, after, limit):
+            print_entry(entry)
 
-
-async def register_file(api: Api, file: Path) -> dict[str, Any]:
-    """Register one document; the failure names the file."""
-    text = read_text(file)
     try:
-        return await api.register(text, json=file.suffix == ".json")
-    except Failed as error:
-        raise Failed(error.exit_code, f"{file}: {error.message}", *error.more) from error
+        shared.call(run)
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted; the saga itself goes on") from None
 
 
-async def _watch(api: Api, saga: str, every: float, as_json: bool) -> None:
-    out = console()
-    # Without a screen there is nothing to redraw: a line for each change then.
-    live = Live(console=out, auto_refresh=False) if out.is_terminal and not as_json else None
-    last: tuple[object, ...] = ()
-    with live or contextlib.nullcontext():
-        while True:
-            found = await api.show(saga)
-            seen = (found.get("version"), found.get("status"), found.get("invocations"))
-            if live:
-                live.update(saga_table(found), refresh=True)
-            elif seen != last and as_json:
-                print_json(found, line=True)
-            elif seen != last:
-                out.print(saga_line(found))
-            last = seen
-            if found["status"] in FINISHED or found["status"] == "parked":
-                break
-            await asyncio.sleep(every)
-    if live is None and not as_json:
-        out.print(saga_table(found))
-    if found["status"] != "completed":
-        raise Failed(
-            NO, f"the saga ended {found['status']}" if found["status"] != "parked" else "the saga is parked"
-        )
+@click.command("list")
+@click.option(
+    "--status",
+    metavar="STATUS",
+    help="Only these: running, waiting, parked, completed, failed, cancelled, or a group: open, done.",
+)
+@click.option("--workflow", metavar="NAME", help="Only sagas of this workflow.")
+@click.option(
+    "--since", type=Moment(), help="Only those whose status has changed since: 2h, 3d, or a time in ISO 8601."
+)
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=LISTED, show_default=True, help="At most this many sagas."
+)
+@click.option("--all", "everything", is_flag=True, help="All of them, however many.")
+@click.option(
+    "--cursor", metavar="CURSOR", help="Go on where an earlier list stopped: `next` of its --json answer."
+)
+@json_option
+@click.pass_obj
+def list_sagas(
+    shared: Shared,
+    status: str | None,
+    workflow: str | None,
+    since: str | None,
+    limit: int,
+    everything: bool,
+    cursor: str | None,
+    as_json: bool,
+) -> None:
+    """List sagas, the latest change of status first. With --json: {"sagas": […], "next": CURSOR or null}."""
+    filters = {"status": status, "workflow": workflow, "since": since}
+    given = {name: value for name, value in filters.items() if value}
+
+    most = None if everything else limit
+    found, after = shared.call(lambda api: gathered(api.sagas(given, most, cursor), "saga"))
+    if as_json:
+        print_json({"sagas": found, "next": after})
+        return
+    from baton.cli.tables import saga_rows
+
+    for line in saga_rows(found):
+        console().print(line)
+    if not found:
+        click.echo("no such sagas" if given else "no sagas yet", err=True)
+    if after:
+        click.echo("There are more: --limit N or --all.", err=True)
+
+
+@click.command(short_help="Show what a saga has cost, estimated.")
+@saga_argument
+@json_option
+@click.pass_obj
+def cost(shared: Shared, saga: str, as_json: bool) -> None:
+    """Show what a saga has cost so far, estimated from its log."""
+    found = shared.call(lambda api: api.cost(saga))
+    if as_json:
+        print_json(found)
+        return
+    from baton.cli.tables import cost_lines
+
+    for line in cost_lines(found):
+        console().print(line)
+
+
+def _watch(shared: Shared, saga: str, every: float | None, as_json: bool) -> None:
+    from baton.cli import watching
+
+    try:
+        shared.call(lambda api: watching.watch(api, saga, every, as_json=as_json))
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted; the saga itself goes on") from None

@@ -1,22 +1,28 @@
 """What the commands hand to each other: how to reach the API, and how to show an answer.
 
-Belongs here: running one asynchronous call from a command, `--json`, the console. No command.
+Belongs here: running one asynchronous call from a command, `--json`, the console, progress. No command. rich
+and httpx are imported when something is shown or asked, so that `baton --help` need not wait for them.
 """
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import json
+import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from rich.console import Console
 
-from baton.cli.client import Api
 from baton.cli.connection import find_connection
+from baton.cli.text import counted
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from baton.cli.client import Api
 
 WIDTH = 110
 T = TypeVar("T")
@@ -33,10 +39,15 @@ class Shared:
 
     url: str | None
     token: str | None
+    auth: str | None = None
 
     def call(self, use: Callable[[Api], Awaitable[T]]) -> T:
         """Open the API, use it, close it. Raises `Failed`."""
-        connection = find_connection(self.url, self.token)
+        import asyncio
+
+        from baton.cli.client import Api
+
+        connection = find_connection(self.url, self.token, self.auth)
 
         async def run() -> T:
             async with Api(connection) as api:
@@ -45,12 +56,60 @@ class Shared:
         return asyncio.run(run())
 
 
-def console() -> Console:
-    """Standard output as it is now (looked up late, so that it can be redirected); never marked up."""
-    width = None if sys.stdout.isatty() else WIDTH
-    return Console(markup=False, highlight=False, emoji=False, soft_wrap=True, width=width)
+def console(*, stderr: bool = False) -> Console:
+    """Standard output as it is now (looked up late, so that it can be redirected); never marked up.
+
+    No colour and no other style with NO_COLOR, and none where it is no terminal.
+    """
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(
+        stderr=stderr,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        soft_wrap=True,
+        width=None if stream.isatty() else WIDTH,
+        color_system=None if os.environ.get("NO_COLOR") or not stream.isatty() else "auto",
+    )
 
 
 def print_json(value: Any, *, line: bool = False) -> None:
     """One JSON document; with `line` on one line, for streams of them."""
     click.echo(json.dumps(value, ensure_ascii=False, indent=None if line else 2))
+
+
+@contextlib.contextmanager
+def progress() -> Iterator[Callable[[str], None]]:
+    """A line on standard error that says how far something has come; nothing where nobody sees it."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.status import Status
+
+    with Status("", console=console(stderr=True)) as status:
+        yield status.update
+
+
+async def gathered(
+    pages: AsyncIterator[tuple[list[dict[str, Any]], str | None]], one: str
+) -> tuple[list[dict[str, Any]], str | None]:
+    """All items of the pages of a list, and the cursor after the last; says how many it has. `one`: of what."""
+    found: list[dict[str, Any]] = []
+    after: str | None = None
+    with progress() as say:
+        async for page, cursor in pages:
+            found += page
+            after = cursor
+            say(counted(len(found), one))
+    return found, after
+
+
+def is_unicode() -> bool:
+    """Whether standard output can show box-drawing characters."""
+    try:
+        "│●←…".encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

@@ -12,8 +12,9 @@ from itertools import pairwise
 from typing import Any
 
 from baton.cli.text import epoch_ms
+from baton.core.costs import Charge, per_million_steps
+from baton.demo.bill import Work, bill
 from baton.demo.evidence import Course, Evidence, Kill, request_of, tally
-from baton.demo.prices import Charge, Work, bill, per_million_steps
 
 WORKER = "WorkerFunction"
 SETTLED = frozenset({"step_succeeded", "step_failed"})

@@ -6,14 +6,16 @@ Belongs here: layout and wording. Every number comes from figures, every judgeme
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+import msgspec
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from baton.cli.text import counted, span
-from baton.demo import prices
+from baton.core import prices
 from baton.demo.figures import Figures, Survival, quantile
 
 
@@ -30,6 +32,11 @@ def show(console: Console, figures: Figures, broken: Sequence[str]) -> None:
         console.print(Text(f"not as it should be: {text}", style="red"))
     if not broken:
         console.print(Text("All sagas ended as they should, and nothing was done twice.", style="green"))
+
+
+def document(figures: Figures, broken: Sequence[str]) -> dict[str, Any]:
+    """The same for programs, as JSON."""
+    return {"kept": not broken, "problems": list(broken), "figures": msgspec.to_builtins(figures)}
 
 
 def rows(figures: Figures) -> Iterator[tuple[str, str, str]]:

@@ -16,7 +16,9 @@ from rich.console import Console
 from baton.cli.app import documents, load_app
 from baton.cli.client import Api, Reader
 from baton.cli.connection import TEMPLATE, Connection
-from baton.cli.sagas import register_file
+from baton.cli.shared import print_json
+from baton.cli.sources import read_file
+from baton.cli.workflows import register
 from baton.core.document import parse_document
 from baton.demo import figures, report
 from baton.demo.books import Books
@@ -46,6 +48,7 @@ class Options:
     root: Path
     plan: Plan
     evidence: Path | None = None
+    as_json: bool = False
 
 
 async def run_demo(options: Options, console: Console) -> bool:
@@ -59,6 +62,7 @@ async def run_demo(options: Options, console: Console) -> bool:
             "WorkerTimeout": str(WORKER_TIMEOUT_S),
             "WakeVisibility": str(WAKE_VISIBILITY_S),
             "WorkerConcurrency": str(WORKERS),
+            "TenantRateLimit": "0",  # all of it is one tenant, which looks at every saga every second
         }
         local = LocalRun(options.root / TEMPLATE, parameters=parameters, schedule_period_s=SCHEDULE_PERIOD_S)
         kept = False
@@ -102,15 +106,19 @@ async def _with_everything(options: Options, console: Console, local: LocalRun, 
         click.echo(f"The evidence is in {options.evidence}.", err=True)
     found = figures.compute(evidence)
     problems = broken(evidence, found)
-    report.show(console, found, problems)
+    if options.as_json:
+        print_json(report.document(found, problems))
+    else:
+        report.show(console, found, problems)
     return not problems
 
 
 async def _register(api: Api, root: Path) -> int:
     """Make the dinner known; the number of its nodes."""
     (document,) = [path for path in documents(load_app("sagas", root)) if path.stem == "dinner"]
-    await register_file(api, document)
-    return len(parse_document(document.read_text(encoding="utf-8")).value["nodes"])
+    source = read_file(document)
+    await register(api, source)
+    return len(parse_document(source.text).value["nodes"])
 
 
 def _memory(template: Path) -> dict[str, int]:

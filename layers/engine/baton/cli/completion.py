@@ -1,0 +1,89 @@
+"""Completion in a shell: the script for it, and what can stand in an argument.
+
+Belongs here: `baton completion`, and asking the API for names while somebody is typing. That takes a second at
+most, and whatever goes wrong there is silent: nothing may be printed into a line that is being typed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem, get_completion_class
+
+from baton.cli.connection import find_connection
+from baton.cli.text import plain
+
+SHELLS = ("bash", "zsh", "fish")
+_VARIABLE = "_BATON_COMPLETE"
+_OFFERED = 50
+
+
+@click.command(short_help="Print the completion script of a shell.")
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(shell: str) -> None:
+    """Print the script that completes commands, options, sagas, workflows and tools in a shell.
+
+    bash: eval "$(baton completion bash)" in ~/.bashrc. zsh: the same with zsh, in ~/.zshrc. fish: baton
+    completion fish > ~/.config/fish/completions/baton.fish
+    """
+    found = get_completion_class(shell)
+    assert found is not None, "click knows these shells"
+    root = click.get_current_context().find_root().command
+    click.echo(found(root, {}, "baton", _VARIABLE).source())
+
+
+def _complete(
+    path: str, offered: Callable[[Any], list[CompletionItem]]
+) -> Callable[..., list[CompletionItem]]:
+    """What `offered` makes of the answer at `path`, cut down to what begins as what was typed."""
+
+    def complete(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        answer = _ask(context, path)
+        if answer is None:
+            return []
+        try:
+            return [item for item in offered(answer) if str(item.value).startswith(incomplete)]
+        except (KeyError, TypeError, AttributeError):
+            return []  # another kind of service answers there
+
+    return complete
+
+
+def _ask(context: click.Context, path: str) -> Any:
+    from baton.cli.transport import glance
+
+    said = context.find_root().params
+    auth = "aws" if said.get("aws") else os.environ.get("BATON_AUTH")
+    try:
+        connection = find_connection(said.get("url"), said.get("token"), auth)
+    except click.ClickException:
+        return None
+    return glance(connection, path)
+
+
+def _item(value: str, about: str) -> CompletionItem:
+    return CompletionItem(plain(value), help=plain(about.strip().partition("\n")[0]))
+
+
+complete_sagas = _complete(
+    f"/sagas?limit={_OFFERED}",
+    lambda answer: [_item(saga["id"], f"{saga['workflow']}, {saga['status']}") for saga in answer["sagas"]],
+)
+complete_workflows = _complete(
+    "/workflows?limit=100",
+    lambda answer: [_item(found["name"], f"version {found['version']}") for found in answer["workflows"]],
+)
+complete_tools = _complete(
+    "/tools",
+    lambda answer: [_item(tool["name"], tool.get("description") or "") for tool in answer["tools"]],
+)
+complete_kinds = _complete(
+    "/node-types",
+    lambda answer: [_item(node["kind"], node["description"]) for node in answer["node_types"]],
+)
+
+saga_argument = click.argument("saga", shell_complete=complete_sagas)
+workflow_argument = click.argument("workflow", shell_complete=complete_workflows)

@@ -1,0 +1,281 @@
+"""A workflow's graph as lines of text, or as a Mermaid flowchart. Pure: boxes in, text out.
+
+Belongs here: how a graph of any shape is laid out. Where boxes come from is shapes.py's.
+
+The drawing runs downwards. A lane (a column of `│`) leads to exactly one node: edges to the same node share
+a lane from where they meet, so a lane never stands for an edge that is not there. A line that crosses a
+lane is interrupted by it (`─│─`); only corners and tees (`├ ╮ ┴ …`) connect. Where a line could be read in
+both directions, an arrow leads into the lane (`│◂`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+WIDTH = 110
+# So many nodes with the same neighbours hang on one lane instead of having one each.
+BUNDLE = 5
+# Room that is kept for names and what they do; the rest of the width is for lanes.
+_LABELS = 50
+_FEWEST_LANES = 6
+_NAME = 32
+_JOINED = 4
+
+_UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
+_LINES = {
+    0: " ",
+    _UP | _DOWN: "│",
+    _LEFT | _RIGHT: "─",
+    _DOWN | _RIGHT: "╭",
+    _DOWN | _LEFT: "╮",
+    _UP | _RIGHT: "╰",
+    _UP | _LEFT: "╯",
+    _UP | _DOWN | _RIGHT: "├",
+    _UP | _DOWN | _LEFT: "┤",
+    _DOWN | _LEFT | _RIGHT: "┬",
+    _UP | _LEFT | _RIGHT: "┴",
+    _UP | _DOWN | _LEFT | _RIGHT: "┼",
+}
+_MARKS = {"task": "●", "wait": "○", "workflow": "◆"}
+_PLAIN = str.maketrans("│─●○◆◂▸←…╭╮╰╯├┤┬┴┼", "|-*o#<><.+++++++++")
+_MERMAID = {"task": ('["', '"]'), "wait": ('(["', '"])'), "workflow": ('[["', '"]]')}
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """One node: its kind (task, wait, workflow), what it does in a few words, and what it comes after."""
+
+    name: str
+    kind: str
+    what: str
+    before: tuple[str, ...] = ()
+
+
+class _TooWide(Exception):
+    """More lanes than there is room for."""
+
+
+def draw(boxes: Sequence[Box], width: int = WIDTH, *, plain: bool = False) -> list[str]:
+    """The graph as lines of at most `width` characters where names allow it; `plain` keeps to ASCII.
+
+    `boxes` are in a topological order. A graph that needs more lanes than fit is given as layers, each
+    node with those it comes after.
+    """
+    try:
+        rows = _Lanes(boxes, max(_FEWEST_LANES, (width - _LABELS) // 2)).rows()
+    except _TooWide:
+        rows = list(_as_layers(boxes))
+    lines = _labelled(rows, width)
+    return [line.translate(_PLAIN) for line in lines] if plain else lines
+
+
+def layers(boxes: Iterable[Box]) -> dict[str, int]:
+    """For each node, counted from 1: the longest way to it from a node that comes after nothing."""
+    found: dict[str, int] = {}
+    for box in boxes:
+        found[box.name] = 1 + max((found[name] for name in box.before), default=0)
+    return found
+
+
+def mermaid(boxes: Sequence[Box]) -> str:
+    """The graph in the language of Mermaid. Nodes get ids of their own: `end` is a word of that language."""
+    ids = {box.name: f"n{index}" for index, box in enumerate(boxes)}
+    lines = ["flowchart TD"]
+    for box in boxes:
+        opening, closing = _MERMAID.get(box.kind, _MERMAID["task"])
+        text = "<br/>".join(part for part in (box.name, box.what) if part).replace('"', "#quot;")
+        lines.append(f"  {ids[box.name]}{opening}{text}{closing}")
+    lines += [f"  {ids[before]} --> {ids[box.name]}" for box in boxes for before in box.before]
+    return "\n".join(lines)
+
+
+# ---- lanes -------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Unit:
+    """What is drawn in one place: a node, or nodes with the same neighbours."""
+
+    boxes: list[Box]
+    layer: int
+    before: list[_Unit] = field(default_factory=list)
+    after: list[_Unit] = field(default_factory=list)
+    open: int = 0
+    """How many of `before` are not drawn yet."""
+
+
+Row = tuple[str, Box | None]
+
+
+class _Lanes:
+    """Draws from top to bottom; `lanes` says for each column which unit it leads to."""
+
+    def __init__(self, boxes: Sequence[Box], most: int) -> None:
+        self._units = _units(boxes)
+        self._most = most
+        self._lanes: list[_Unit | None] = []
+        self._rows: list[Row] = []
+
+    def rows(self) -> list[Row]:
+        """Raises `_TooWide`."""
+        sources = [unit for unit in self._units if not unit.before]
+        sources.reverse()
+        for _ in self._units:
+            column = self._ready()
+            if column is None:
+                self._draw(self._free(0), sources.pop())
+            else:
+                unit = self._lanes[column]
+                assert unit is not None, "a ready lane leads somewhere"
+                self._draw(column, unit)
+        return self._rows
+
+    def _ready(self) -> int | None:
+        """The leftmost lane whose unit can be drawn: so a chain is finished before the next one begins."""
+        return next((c for c, unit in enumerate(self._lanes) if unit is not None and not unit.open), None)
+
+    def _free(self, from_: int) -> int:
+        for column in range(from_, len(self._lanes)):
+            if self._lanes[column] is None:
+                return column
+        self._lanes.append(None)
+        if len(self._lanes) > self._most:
+            raise _TooWide
+        return len(self._lanes) - 1
+
+    def _draw(self, column: int, unit: _Unit) -> None:
+        if not unit.before and self._rows and self._rows[-1][0][2 * column :][:1].strip():
+            # What stands below something follows it; so what follows nothing keeps a distance.
+            self._rows.append((self._line({}), None))
+        # The column is taken while its node is drawn, whether or not a lane has led here.
+        self._lanes[column] = unit
+        if len(unit.boxes) == 1:
+            box = unit.boxes[0]
+            self._rows.append((self._line({column: _MARKS.get(box.kind, "●")}), box))
+        else:
+            self._bundle(column, unit)
+        self._go_on(column, unit)
+        for follower in unit.after:
+            follower.open -= 1
+
+    def _bundle(self, column: int, unit: _Unit) -> None:
+        end = max(c for c, other in enumerate(self._lanes) if other is not None) + 1
+        last = len(unit.boxes) - 1
+        for index, box in enumerate(unit.boxes):
+            up = _UP if unit.before or index else 0
+            down = _DOWN if unit.after or index < last else 0
+            glyphs = {column: _LINES[up | down | _RIGHT], end: _MARKS.get(box.kind, "●")}
+            self._rows.append((self._line(glyphs, (column, end)), box))
+
+    def _go_on(self, column: int, unit: _Unit) -> None:
+        """Lead the lane on to what follows, with a row of connections where it forks or joins."""
+        there = {id(other): c for c, other in enumerate(self._lanes) if other is not None and c != column}
+        # What comes late keeps the lane, so that it runs straight and its siblings come back to it.
+        followers = sorted(unit.after, key=lambda follower: -follower.layer)
+        new = [follower for follower in followers if id(follower) not in there]
+        self._lanes[column] = new[0] if new else None
+        joined = [there[id(follower)] for follower in followers if id(follower) in there]
+        # With one way out there is one way to read the line.
+        arrows = joined if joined and (new or len(joined) > 1) else []
+        ends = dict.fromkeys(joined, _UP | _DOWN)
+        for follower in new[1:]:
+            fresh = self._free(column + 1)
+            self._lanes[fresh] = follower
+            ends[fresh] = _DOWN
+        if ends:
+            ends[column] = _UP | (_DOWN if new else 0)
+            low, high = min(ends), max(ends)
+            glyphs = {
+                c: "│"
+                if c in arrows
+                else _LINES[sides | (_LEFT if c > low else 0) | (_RIGHT if c < high else 0)]
+                for c, sides in ends.items()
+            }
+            line = list(self._line(glyphs, (low, high)))
+            for c in arrows:
+                line[2 * c + (1 if c < column else -1)] = "◂" if c < column else "▸"
+            self._rows.append(("".join(line), None))
+        while self._lanes and self._lanes[-1] is None:
+            self._lanes.pop()
+
+    def _line(self, glyphs: dict[int, str], span: tuple[int, int] = (0, 0)) -> str:
+        """One row: `glyphs` by column, a horizontal line over `span`, and the lanes that only pass."""
+        low, high = span
+        text = []
+        for column in range(max(len(self._lanes), max(glyphs, default=0) + 1)):
+            passes = column < len(self._lanes) and self._lanes[column] is not None
+            across = "─" if low < column < high else " "
+            text.append(glyphs.get(column) or ("│" if passes else across))
+            text.append("─" if low <= column < high else " ")
+        return "".join(text).rstrip()
+
+
+def _units(boxes: Sequence[Box]) -> list[_Unit]:
+    """The boxes as units that know their neighbours, in the order of the boxes."""
+    after: dict[str, list[str]] = {box.name: [] for box in boxes}
+    for box in boxes:
+        for name in box.before:
+            after[name].append(box.name)
+    alike: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Box]] = {}
+    for box in boxes:
+        alike.setdefault((box.before, tuple(after[box.name])), []).append(box)
+    layer = layers(boxes)
+    unit_of: dict[str, _Unit] = {}
+    units: list[_Unit] = []
+    for box in boxes:
+        group = alike[box.before, tuple(after[box.name])]
+        if len(group) < BUNDLE:
+            group = [box]
+        if group[0] is box:
+            units.append(_Unit(group, layer[box.name]))
+        unit_of[box.name] = units[-1] if group[0] is box else unit_of[group[0].name]
+    for unit in units:
+        befores = {id(unit_of[name]): unit_of[name] for name in unit.boxes[0].before}
+        unit.before = list(befores.values())
+        unit.open = len(unit.before)
+        for before in unit.before:
+            before.after.append(unit)
+    return units
+
+
+# ---- layers and labels -----------------------------------------------------------------------------------------
+
+
+def _as_layers(boxes: Sequence[Box]) -> Iterator[Row]:
+    layer = layers(boxes)
+    shown = 0
+    # Sorting is stable: within a layer the boxes keep their order.
+    for box in sorted(boxes, key=lambda box: layer[box.name]):
+        if layer[box.name] != shown:
+            shown = layer[box.name]
+            yield f"layer {shown}", None
+        yield f"  {_MARKS.get(box.kind, '●')}", box
+
+
+def _labelled(rows: Sequence[Row], width: int) -> list[str]:
+    gutter = max((len(text) for text, box in rows if box), default=0) + 2
+    names = min(_NAME, max((len(box.name) for _, box in rows if box), default=0))
+    whats = min(_NAME, max((len(box.what) for _, box in rows if box), default=0))
+    # Where every edge is a lane only joins are said again; in layers there are no lanes.
+    says: Callable[[Box], bool] = (
+        (lambda box: bool(box.before)) if rows and rows[0][1] is None else (lambda box: len(box.before) > 1)
+    )
+    lines = []
+    for text, box in rows:
+        if box is None:
+            lines.append(text)
+            continue
+        line = f"{text:<{gutter}}{box.name:<{names}}  {box.what:<{whats}}"
+        line += f"  ← {_listed(box.before)}" if says(box) else ""
+        # A name is never cut: somebody will look for it.
+        most = max(width, gutter + len(box.name) + 1)
+        line = line.rstrip()
+        lines.append(line if len(line) <= most else line[: most - 1] + "…")
+    return lines
+
+
+def _listed(names: Sequence[str]) -> str:
+    if len(names) <= _JOINED:
+        return ", ".join(names)
+    return f"{', '.join(names[: _JOINED - 1])} and {len(names) - _JOINED + 1} more"

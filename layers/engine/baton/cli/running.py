@@ -1,0 +1,174 @@
+"""What `baton up` does: start the local run, say how to reach it, stop it again.
+
+Belongs here: the order of these, and the words. What runs is baton.local.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from baton.cli.app import load_app
+from baton.cli.client import Api
+from baton.cli.connection import (
+    LOCAL_FILE,
+    TEMPLATE,
+    Connection,
+    Owner,
+    owner_of,
+    remove_local,
+    write_local,
+)
+from baton.cli.exits import NO, Failed
+from baton.cli.program import typed
+from baton.cli.shared import print_json
+from baton.cli.sources import Source, sources_of
+from baton.cli.workflows import register
+from baton.demo.services import Services
+from baton.local.problems import LocalRunError
+from baton.local.run import LocalRun
+
+EXAMPLE_INPUT = '{"city": "Lisbon", "party": 4, "at": "2026-12-24T19:30:00Z"}'
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the command line said."""
+
+    root: Path
+    port: int
+    aws_port: int
+    tenant: str
+    user: str
+    parameters: dict[str, str]
+    app: str
+    keep_logs: bool
+    as_json: bool
+
+
+async def run_until_stopped(wanted: Wanted) -> None:
+    """Start, announce, wait for the end, stop. Raises `Failed`."""
+    root = wanted.root
+    module = load_app(wanted.app, root)
+    async with contextlib.AsyncExitStack() as stack:
+        given = {"AppModule": wanted.app}
+        outside: dict[str, str] = {}
+        if Services.exist(root):
+            services = await stack.enter_async_context(Services(root))
+            given |= services.parameters
+            outside = services.urls
+        local = LocalRun(
+            root / TEMPLATE,
+            parameters=given | wanted.parameters,
+            api_port=wanted.port,
+            aws_port=wanted.aws_port,
+        )
+        if not wanted.keep_logs:
+            stack.push(_removal_of(local.run_dir))
+        try:
+            await stack.enter_async_context(local)
+        except LocalRunError as error:
+            hints = [*_logs_hints(local.run_dir), *_port_hints(str(error), wanted.port)]
+            raise Failed(NO, str(error), *hints) from error
+        connection = Connection(local.url, local.token(wanted.user, wanted.tenant))
+        async with Api(connection) as api:
+            names = await _register_all(api, sources_of(module))
+        # Somebody may have been quicker while everything started.
+        owner = owner_of(root)
+        if owner is None:
+            write_local(root, connection)
+            stack.callback(remove_local, root)
+        if wanted.as_json:
+            print_json(
+                {
+                    "url": local.url,
+                    "endpoint": local.endpoint,
+                    "file": None if owner else str(root / LOCAL_FILE),
+                    "workflows": names,
+                    "services": outside,
+                    "logs": str(local.run_dir / "logs"),
+                }
+            )
+        else:
+            _announce(local, connection, owner, names, outside)
+        await _until_stopped()
+        click.echo("Stopping …", err=True)
+
+
+async def _register_all(api: Api, sources: list[Source]) -> list[str]:
+    """Register the application's documents; their names. Raises Failed, also for a name that is there twice."""
+    found: dict[str, str] = {}
+    for source in sources:
+        name = str((await register(api, source))["name"])
+        if name in found:
+            raise Failed(NO, f"the workflow `{name}` is there twice: {found[name]} and {source.name}")
+        found[name] = source.name
+    return list(found)
+
+
+def _removal_of(run_dir: Path) -> Callable[[type[BaseException] | None, object, object], None]:
+    """Removes the logs of a run that ended because somebody wanted it to; those of a failure are needed."""
+
+    def remove(kind: type[BaseException] | None, _error: object, _trace: object) -> None:
+        if kind is None or not issubclass(kind, Exception):
+            shutil.rmtree(run_dir, ignore_errors=True)
+
+    return remove
+
+
+def _logs_hints(run_dir: Path) -> tuple[str, ...]:
+    """Where to read why it did not start; a directory in which nothing was written is removed."""
+    if any(file.stat().st_size for file in run_dir.rglob("*.log")):
+        return (f"The logs are in {run_dir / 'logs'}.",)
+    shutil.rmtree(run_dir, ignore_errors=True)
+    return ()
+
+
+def _port_hints(why: str, port: int) -> tuple[str, ...]:
+    """What to do about a port that somebody else listens on."""
+    return (f"To take any free port: {typed('up --port 0')}",) if port and str(port) in why else ()
+
+
+def _announce(
+    local: LocalRun, connection: Connection, owner: Owner | None, names: list[str], outside: dict[str, str]
+) -> None:
+    workflow = "dinner" if "dinner" in names or not names else names[0]
+    body = f'{{"workflow": "{workflow}", "input": {EXAMPLE_INPUT if workflow == "dinner" else "{}"}}}'
+    none_yet = f"none yet: put a .yaml file into your app, or `{typed('deploy-workflow FILE')}`"
+    where = f"also in {LOCAL_FILE}, where the baton command finds it"
+    if owner:
+        where = f"see below: {LOCAL_FILE} belongs to {owner.url}, process {owner.pid}, where commands go by themselves"
+    lines = [
+        "Baton is running. Ctrl-C stops it.",
+        f"  API            {connection.url}   (AWS endpoint {local.endpoint})",
+        *(f"  {name:<14} {url}/books" for name, url in outside.items()),
+        f"  workflows      {', '.join(names) or none_yet}",
+        f"  token          {where}",
+        f"  logs           {local.run_dir / 'logs'}",
+        "",
+        f"export TOKEN={connection.token}",
+        *([f'export BATON_URL={connection.url} BATON_TOKEN="$TOKEN"'] if owner else []),
+        f"curl -s {connection.url}/sagas -H \"Authorization: Bearer $TOKEN\" -H 'Content-Type: application/json' \\",
+        f"     -H \"Idempotency-Key: evening-1\" -d '{body}'",
+        f'curl -s {connection.url}/sagas/ID -H "Authorization: Bearer $TOKEN"',
+        "",
+        typed(f"start {workflow} --watch") + (f" --input '{EXAMPLE_INPUT}'" if workflow == "dinner" else ""),
+    ]
+    for line in lines:
+        click.echo(line)
+
+
+async def _until_stopped() -> None:
+    """Wait for Ctrl-C or a polite end; the processes that were started are ended by who started them."""
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    await stopped.wait()

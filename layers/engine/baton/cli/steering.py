@@ -1,0 +1,80 @@
+"""The commands that change the course of a saga: cancel, signal, resume, fork.
+
+Belongs here: arguments to calls, answers to output.
+"""
+
+from __future__ import annotations
+
+import click
+
+from baton.cli.completion import saga_argument
+from baton.cli.durations import Duration
+from baton.cli.shared import Shared, json_option, key_option, print_json
+from baton.cli.values import read_value
+
+
+@click.command(short_help="Cancel a saga.")
+@saga_argument
+@click.option("--reason", default="", help="Why; it is written into the log.")
+@click.option(
+    "--forced", is_flag=True, help="Interrupt running steps at once instead of letting them finish."
+)
+@click.option("--grace", type=Duration(), help="How long running steps may go on, e.g. 10s.")
+@json_option
+@click.pass_obj
+def cancel(shared: Shared, saga: str, reason: str, forced: bool, grace: float | None, as_json: bool) -> None:
+    """Cancel a saga: nothing new starts, running steps may finish."""
+    if forced and grace:
+        raise click.UsageError("--forced leaves no time for --grace: give one of them")
+    mode = "forced" if forced else "graceful"
+    answer = shared.call(lambda api: api.cancel(saga, reason, mode, grace))
+    if as_json:
+        print_json(answer)
+    else:
+        click.echo(f"{saga}  asked to cancel ({mode})")
+
+
+@click.command()
+@saga_argument
+@click.argument("name")
+@click.option("--payload", metavar="JSON", help="What to say: JSON, @FILE, or - for standard input.")
+@key_option
+@json_option
+@click.pass_obj
+def signal(shared: Shared, saga: str, name: str, payload: str | None, key: str | None, as_json: bool) -> None:
+    """Send a signal to a saga that waits for it, or soon will."""
+    value = read_value(payload, "--payload")
+    answer = shared.call(lambda api: api.signal(saga, name, value, key))
+    if as_json:
+        print_json(answer)
+    else:
+        click.echo(f"{saga}  was sent {name}")
+
+
+@click.command()
+@saga_argument
+@json_option
+@click.pass_obj
+def resume(shared: Shared, saga: str, as_json: bool) -> None:
+    """Let a parked saga try again."""
+    answer = shared.call(lambda api: api.resume(saga))
+    if as_json:
+        print_json(answer)
+    else:
+        click.echo(f"{saga}  tries again")
+
+
+@click.command(short_help="Go on from an earlier state, in a new branch.")
+@saga_argument
+@click.argument("version", type=click.IntRange(min=1))
+@click.option("--reason", default="", help="Why; it is written into the log.")
+@key_option
+@json_option
+@click.pass_obj
+def fork(shared: Shared, saga: str, version: int, reason: str, key: str | None, as_json: bool) -> None:
+    """Go on from the state at VERSION of a saga's log, in a new branch; what was is kept."""
+    answer = shared.call(lambda api: api.fork(saga, version, reason, key))
+    if as_json:
+        print_json(answer)
+    else:
+        click.echo(f"{saga}  goes on from version {version}")

@@ -1,0 +1,173 @@
+"""Lists and facts as something a person reads: sagas, costs, workflows, tools.
+
+Belongs here: laying out. Pure: documents in, rich text out. A row is one line, however wide: what a list is
+asked for is mostly an id to copy, or lines to search in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from baton.cli.render import COLOURS
+from baton.cli.text import counted, epoch_ms, plain, span
+
+_GAP = "  "
+
+
+def rows(
+    header: Sequence[str], cells: Iterable[Sequence[str]], *, right: frozenset[int] = frozenset()
+) -> Iterator[Text]:
+    """Aligned columns below their header, `right` ones to the right; a status has its colour. Nothing if empty."""
+    lines = [[plain(cell) for cell in row] for row in cells]
+    if not lines:
+        return
+    widths = [max(len(row[index]) for row in (list(header), *lines)) for index in range(len(header))]
+    yield Text(_row(header, widths, right), style="dim")
+    for line in lines:
+        text = Text(_row(line, widths, right))
+        if "status" in header and (colour := COLOURS.get(line[header.index("status")])):
+            text.highlight_words([line[header.index("status")]], colour)
+        yield text
+
+
+def saga_rows(sagas: Iterable[Mapping[str, Any]]) -> Iterator[Text]:
+    """The rows of `GET /sagas`."""
+    return rows(
+        ("id", "workflow", "status", "started (UTC)", "changed (UTC)"),
+        [
+            (
+                str(saga["id"]),
+                str(saga["workflow"]),
+                str(saga["status"]),
+                _moment(saga.get("created_at")),
+                _moment(saga.get("changed_at")),
+            )
+            for saga in sagas
+        ],
+    )
+
+
+def version_rows(versions: Iterable[Mapping[str, Any]]) -> Iterator[Text]:
+    """Workflows, or versions of one."""
+    return rows(
+        ("workflow", "registered (UTC)", "by", "graph"),
+        [
+            (
+                f"{found['name']}@{found['version']}",
+                _moment(found.get("created_at")),
+                str(found.get("by") or ""),
+                str(found["graph"])[:12],
+            )
+            for found in versions
+        ],
+    )
+
+
+def workflow_table(workflow: Mapping[str, Any]) -> Table:
+    """One version of a workflow, one fact a line."""
+    return _facts(
+        workflow=f"{workflow['name']}@{workflow['version']}",
+        graph=str(workflow["graph"]),
+        registered=f"{_moment(workflow.get('created_at'))} UTC by {workflow.get('by') or 'nobody known'}",
+        input=_properties(workflow.get("input")),
+    )
+
+
+def tool_rows(tools: Iterable[Mapping[str, Any]]) -> Iterator[Text]:
+    """The rows of `GET /tools`."""
+    return rows(
+        ("tool", "version", "effect", "timeout", "description"),
+        [
+            (
+                str(tool["name"]),
+                str(tool["version"]),
+                str(tool["effect"]),
+                _timeout(tool),
+                str(tool.get("description") or "").strip().partition("\n")[0],
+            )
+            for tool in tools
+        ],
+    )
+
+
+def tool_table(tool: Mapping[str, Any]) -> Table:
+    """One tool without its schemas, one fact a line."""
+    return _facts(
+        tool=f"{tool['name']}, version {tool['version']}",
+        description=" ".join(str(tool.get("description") or "").split()),
+        effect=str(tool["effect"]),
+        timeout=_timeout(tool),
+        schemas=str(tool.get("schema_hash") or ""),
+    )
+
+
+def cost_lines(cost: Mapping[str, Any]) -> Iterator[Text]:
+    """`GET /sagas/{id}/cost`: what was used, what it costs, and by which prices."""
+    # What was not used is part of the document, but nothing to read.
+    charges = [one for one in (*cost.get("aws", ()), *cost.get("models", ())) if one["quantity"]]
+    cells = [
+        (str(one["what"]), _number(one["quantity"]), str(one["unit"]), usd(one["usd"])) for one in charges
+    ]
+    total = cost["usd"]
+    yield from rows(
+        ("what", "quantity", "unit", "USD"),
+        [*cells, ("total", "", "", usd(total["total"]))],
+        right=frozenset({1, 3}),
+    )
+    yield Text(
+        f"{counted(cost['steps'], 'step')} in {counted(cost['invocations'], 'invocation')}, {cost['status']}; "
+        f"estimated with the prices of {cost['priced']['region']}, {cost['priced']['date']}",
+        style="dim",
+    )
+    if cost.get("usd_per_million_steps") is not None:
+        yield Text(f"a million steps like these: {usd(cost['usd_per_million_steps'])}", style="dim")
+
+
+def usd(amount: float) -> str:
+    """Dollars: two decimals from one cent on, below that as many as the amount needs."""
+    if amount == 0 or abs(amount) >= 0.01:
+        return f"${amount:,.2f}"
+    return f"${amount:.10f}".rstrip("0")
+
+
+def _row(cells: Sequence[str], widths: Sequence[int], right: frozenset[int]) -> str:
+    return _GAP.join(
+        f"{cell:>{width}}" if index in right else f"{cell:<{width}}"
+        for index, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    ).rstrip()
+
+
+def _facts(**facts: str) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in facts.items():
+        if value:
+            table.add_row(name, plain(value))
+    return table
+
+
+def _moment(value: object) -> str:
+    ms = epoch_ms(value)
+    return "" if ms is None else datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _timeout(tool: Mapping[str, Any]) -> str:
+    return span(tool["timeout_ms"]) if tool.get("timeout_ms") else "default"
+
+
+def _properties(schema: Any) -> str:
+    """What an input needs, in brackets what it may leave out."""
+    if not isinstance(schema, Mapping) or not isinstance(schema.get("properties"), Mapping):
+        return ""
+    required = schema.get("required") or ()
+    return ", ".join(name if name in required else f"[{name}]" for name in schema["properties"])
+
+
+def _number(value: float) -> str:
+    return f"{value:,.6f}".rstrip("0").rstrip(".")

@@ -1,0 +1,219 @@
+"""HTTP to one API: who is asking, repeating what may be repeated, problem documents to errors.
+
+Belongs here: everything between a path and a JSON document. Which paths there are is client.py's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from time import time
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import httpx
+
+from baton.cli.connection import Connection
+from baton.cli.exits import DENIED, UNREACHABLE, Busy, Failed, refused
+from baton.errors import Unauthenticated
+
+TOTAL_S = 20.0
+TRIES = 4
+PAUSE_S = 0.25
+GLANCE_S = 1.0
+pause: Callable[[float], Any] = asyncio.sleep
+_AGAIN = frozenset({429, 500, 502, 503, 504})
+_BUSY = 429
+_UNCHANGED = 304
+# A proxy of the surrounding shell must not be asked about this machine.
+_DIRECT = {"all://127.0.0.1": None, "all://localhost": None, "all://[::1]": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A success: its document, or None where it is the one that the caller knows by its ETag."""
+
+    status: int
+    document: dict[str, Any] | None
+    etag: str
+
+
+class Transport:
+    """One API for one caller. Every call raises `Failed`, which says how the command ends.
+
+    Each call may be repeated: reads by nature, writes by their `Idempotency-Key`. So a connection that
+    breaks, or a server that is busy, is tried again before anybody hears of it.
+    """
+
+    def __init__(self, connection: Connection, connections: int) -> None:
+        self._connection = connection
+        self._http = httpx.AsyncClient(
+            base_url=connection.url,
+            auth=_auth(connection),
+            timeout=TOTAL_S,
+            limits=httpx.Limits(max_connections=connections, keepalive_expiry=2),
+            mounts=_DIRECT,
+        )
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Mapping[str, Any] | None = None,
+        text: str | None = None,
+        content_type: str = "application/json",
+        query: Mapping[str, str] | None = None,
+        key: str | None = None,
+        etag: str = "",
+    ) -> Answer:
+        """One request, at most `TOTAL_S` with its repetitions. `etag`: what the caller has already."""
+        headers = {"Idempotency-Key": key} if key else {}
+        if text is not None:
+            headers["Content-Type"] = content_type
+        if etag:
+            headers["If-None-Match"] = etag
+        # Spaces as %20: a signature is made over that spelling.
+        url = f"{path}?{urlencode(query, quote_via=quote, safe='')}" if query else path
+        request = self._http.build_request(method, url, json=body, content=text, headers=headers)
+        try:
+            async with asyncio.timeout(TOTAL_S) as limit:
+                answer = await self._send(request, limit.when() or 0.0)
+        except TimeoutError as error:
+            raise self._unreachable(f"no answer in {TOTAL_S:.0f} s") from error
+        except httpx.TransportError as error:
+            raise self._unreachable(str(error) or type(error).__name__) from error
+        except Unauthenticated as error:
+            raise Failed(DENIED, error.detail, *_credentials_hints()) from error
+        if answer.status_code == _UNCHANGED and etag:
+            return Answer(_UNCHANGED, None, etag)
+        document = _document(answer)
+        if answer.is_success:
+            return Answer(answer.status_code, document, answer.headers.get("ETag", ""))
+        failure = refused(answer.status_code, document, aws=self._connection.aws)
+        if answer.status_code == _BUSY:
+            raise Busy(_asked_pause(answer) or PAUSE_S, failure.message, *failure.more)
+        raise failure
+
+    async def _send(self, request: httpx.Request, until: float) -> httpx.Response:
+        for left in reversed(range(TRIES)):
+            # Full jitter, so that twenty callers who were refused together do not return together.
+            wait = PAUSE_S * 2 ** (TRIES - 1 - left) * random.random()  # noqa: S311  # not for secrets
+            try:
+                answer = await self._http.send(request)
+                wait = max(wait, _asked_pause(answer))
+                too_long = asyncio.get_running_loop().time() + wait > until
+                if answer.status_code not in _AGAIN or not left or too_long:
+                    return answer
+            except httpx.TransportError:
+                if not left:
+                    raise
+            await pause(wait)
+        raise AssertionError("unreachable")
+
+    def _unreachable(self, why: str) -> Failed:
+        return Failed(UNREACHABLE, f"{self._connection.url} could not be reached: {why}")
+
+
+def glance(connection: Connection, path: str) -> Any:
+    """What a path answers, if it does within `GLANCE_S`; else None, and never an error.
+
+    In a thread of its own that nobody waits for afterwards: a name that does not resolve, or credentials
+    that are asked for somewhere, must not hold up who is typing.
+    """
+    found: list[Any] = []
+
+    def look() -> None:
+        try:
+            with httpx.Client(auth=_auth(connection), timeout=GLANCE_S, mounts=_DIRECT) as http:
+                answer = http.get(connection.url + path)
+                found.append(answer.json() if answer.is_success else None)
+        except Exception:  # noqa: BLE001  # whatever it is, there is nothing to offer
+            found.append(None)
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    thread.join(GLANCE_S)
+    return found[0] if found else None
+
+
+class _Token(httpx.Auth):
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def auth_flow(self, request: httpx.Request) -> Any:
+        request.headers["Authorization"] = f"Bearer {self._token}"
+        yield request
+
+
+class _Signed(httpx.Auth):
+    """Signs each request, and each repetition anew: a signature is good for five minutes."""
+
+    requires_request_body = True
+
+    def __init__(self, region: str) -> None:
+        self._region = region
+        self._signer: Callable[[str, str, Mapping[str, str], bytes], dict[str, str]] | None = None
+
+    def auth_flow(self, request: httpx.Request) -> Any:
+        self._sign(request)
+        yield request
+
+    async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
+        await request.aread()
+        # Credentials may have to be fetched or renewed.
+        await asyncio.to_thread(self._sign, request)
+        yield request
+
+    def _sign(self, request: httpx.Request) -> None:
+        if self._signer is None:
+            from baton.wiring import make_signer  # botocore is only for those who sign
+
+            self._signer = make_signer(self._region)
+        given = self._signer(request.method, str(request.url), dict(request.headers), request.content)
+        request.headers.update(given)
+
+
+def _auth(connection: Connection) -> httpx.Auth:
+    return _Signed(connection.region) if connection.aws else _Token(connection.token)
+
+
+def _credentials_hints() -> tuple[str, ...]:
+    return (
+        "Requests are signed with the credentials that the AWS tools use: AWS_PROFILE, `aws sso login`, or",
+        "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. To show a token instead: --token or BATON_TOKEN.",
+    )
+
+
+def _asked_pause(answer: httpx.Response) -> float:
+    """Seconds that `Retry-After` asks for, as a number or as a date; 0 where it asks for nothing."""
+    asked = answer.headers.get("Retry-After", "").strip()
+    if not asked:
+        return 0.0
+    if asked.isdecimal():
+        return float(asked)
+    try:
+        return max(0.0, parsedate_to_datetime(asked).timestamp() - time())
+    except ValueError:
+        return 0.0
+
+
+def _document(answer: httpx.Response) -> dict[str, Any]:
+    try:
+        document = answer.json()
+    except ValueError:
+        document = None
+    if isinstance(document, dict):
+        return document
+    if answer.is_success:
+        raise Failed(
+            UNREACHABLE, f"{answer.request.url} did not answer with a JSON object: is this a Baton API?"
+        )
+    return {"title": answer.reason_phrase or "Error", "detail": answer.text[:300]}

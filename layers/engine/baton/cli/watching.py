@@ -1,0 +1,136 @@
+"""Staying with a saga until it ends or needs a person: `show --watch` and `events --follow`.
+
+Belongs here: when to ask again, and when it is over. How a saga or an event looks is render.py's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rich.live import Live
+
+from baton.cli import transport
+from baton.cli.client import Api
+from baton.cli.exits import NO, Busy, Failed
+from baton.cli.program import typed
+from baton.cli.render import saga_line, saga_table
+from baton.cli.shared import console, print_json
+from baton.core.state import FINISHED
+
+SOONEST_S = 1.0
+LATEST_S = 15.0
+_SLOWER = 1.5
+PARKED = "parked"
+# What takes a parked saga up again.
+_TAKES_UP = frozenset({"resumed", "forked", "step_failed", "cancel_requested"})
+
+
+class Pace:
+    """Pauses between two questions: fixed if given, else from one second up to fifteen while nothing changes.
+
+    A saga may wait for days, and nobody wants to be the reason that its API is busy.
+    """
+
+    def __init__(self, every_s: float | None) -> None:
+        self._every = every_s
+        self._next = SOONEST_S
+
+    def changed(self) -> None:
+        """Something happened, so more of it may soon."""
+        self._next = SOONEST_S
+
+    async def wait(self, at_least_s: float = 0.0) -> None:
+        """Until it is time to ask again."""
+        now = self._next if self._every is None else self._every
+        self._next = min(LATEST_S, self._next * _SLOWER)
+        await transport.pause(max(now, at_least_s))
+
+
+async def watch(api: Api, saga: str, every_s: float | None, *, as_json: bool) -> None:
+    """Show a saga whenever it changes. Raises `Failed` unless it completed."""
+    out = console()
+    # Without a screen there is nothing to redraw: a line for each change then.
+    live = Live(console=out, auto_refresh=False) if out.is_terminal and not as_json else None
+    pace = Pace(every_s)
+    found: Mapping[str, Any] = {}
+    etag = ""
+    last: tuple[object, ...] = ()
+    with live or contextlib.nullcontext():
+        while True:
+            try:
+                changed, etag = await api.show_changed(saga, etag)
+            except Busy as busy:
+                await pace.wait(busy.pause_s)
+                continue
+            found = found if changed is None else changed
+            seen = (found.get("version"), found.get("status"), found.get("invocations"))
+            if seen != last:
+                pace.changed()
+                if live:
+                    live.update(saga_table(found), refresh=True)
+                elif as_json:
+                    print_json(found, line=True)
+                else:
+                    out.print(saga_line(found))
+            last = seen
+            if _is_over(found["status"]):
+                break
+            await pace.wait()
+    if live is None and not as_json:
+        out.print(saga_table(found))
+    _judge(found["status"])
+
+
+async def follow(
+    api: Api, saga: str, after: int, every_s: float | None, show: Callable[[Mapping[str, Any]], None]
+) -> None:
+    """Give every entry after a version to `show`, as it is written. Raises `Failed` unless the saga completed."""
+    pace = Pace(every_s)
+    status = etag = ""
+    asked = False
+    while not _is_over(status):
+        try:
+            entries, etag, more = await api.events_changed(saga, after, etag)
+            for entry in entries:
+                show(entry)
+                status = _status_after(entry, status)
+            if entries:
+                pace.changed()
+                # Another version is another page, with another ETag.
+                after, etag = int(entries[-1]["version"]), ""
+            elif not asked:
+                # It may have ended before the first entry that was asked for.
+                asked, status = True, str((await api.show(saga))["status"])
+        except Busy as busy:
+            await pace.wait(busy.pause_s)
+            continue
+        if not more and not _is_over(status):
+            await pace.wait()
+    _judge(status)
+
+
+def _status_after(entry: Mapping[str, Any], status: str) -> str:
+    """The status if this entry ends the saga or parks it; empty if it goes on."""
+    for event in entry["events"]:
+        if event["kind"] == "saga_ended":
+            status = str(event["status"])
+        elif event["kind"] == PARKED:
+            status = PARKED
+        elif event["kind"] in _TAKES_UP:
+            status = ""
+    return status
+
+
+def _is_over(status: str) -> bool:
+    return status in FINISHED or status == PARKED
+
+
+def _judge(status: str) -> None:
+    if status == PARKED:
+        raise Failed(
+            NO, "the saga is parked: a person has to decide", "Let it try again: " + typed("resume SAGA")
+        )
+    if status != "completed":
+        raise Failed(NO, f"the saga ended {status}")

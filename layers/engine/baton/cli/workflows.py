@@ -1,0 +1,161 @@
+"""The commands about registered workflows: deploy-workflow, workflows.
+
+Belongs here: files to the API, and what it knows back. What is wrong with a document, check.py says.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from baton.cli.app import app_option, load_app
+from baton.cli.check import compile_locally, drawing
+from baton.cli.completion import complete_workflows
+from baton.cli.exits import NO, REFUSED, Failed
+from baton.cli.shared import Shared, console, gathered, json_option, print_json, progress
+from baton.cli.sources import Source, read_source
+from baton.cli.text import counted, plain
+
+if TYPE_CHECKING:
+    from baton.cli.client import Api
+
+LISTED = 50
+
+
+@click.command("deploy-workflow", short_help="Check workflow documents and register them.")
+@click.argument("documents", nargs=-1, required=True, metavar="FILE|MODULE:ATTRIBUTE...")
+@click.option("--no-check", is_flag=True, help="Let only the API check, with the tools that it has.")
+@app_option
+@json_option
+@click.pass_obj
+def deploy_workflow(
+    shared: Shared, documents: tuple[str, ...], no_check: bool, app: str, as_json: bool
+) -> None:
+    """Check workflow documents and make them known to the API. With --json: a line for each.
+
+    A document is a file, or a workflow built in Python: `sagas.dinner:evening`. One that the API knows
+    already changes nothing. If one has problems here, none is sent.
+    """
+    sources = [read_source(document, app) for document in documents]
+    if not no_check:
+        _check(sources, app, as_json)
+
+    async def run(api: Api) -> int:
+        refusals = 0
+        with progress() as say:
+            for number, source in enumerate(sources, 1):
+                say(f"{source.name} ({number} of {len(sources)})")
+                refusals += not await _deploy(api, source, as_json)
+        return refusals
+
+    if refusals := shared.call(run):
+        if not as_json:
+            click.echo(f"{counted(refusals, 'document')} of {len(sources)} refused", err=True)
+        raise click.exceptions.Exit(REFUSED)
+
+
+@click.command(short_help="List registered workflows, or draw one.")
+@click.argument("workflow", required=False, metavar="[NAME[@VERSION]]", shell_complete=complete_workflows)
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=LISTED, show_default=True, help="At most this many."
+)
+@click.option("--all", "everything", is_flag=True, help="All of them, however many.")
+@click.option("--document", is_flag=True, help="Print the document as it was registered, and nothing else.")
+@json_option
+@click.pass_obj
+def workflows(
+    shared: Shared, workflow: str | None, limit: int, everything: bool, document: bool, as_json: bool
+) -> None:
+    """List registered workflows, or show one: its versions, and a drawing of its graph."""
+    if not workflow:
+        if document:
+            raise click.UsageError("--document needs the NAME of a workflow")
+        _list(shared, None if everything else limit, as_json)
+        return
+    name, _, version = workflow.partition("@")
+    found = shared.call(lambda api: api.workflow(name, version))
+    if document:
+        click.echo(found["document"], nl=not found["document"].endswith("\n"))
+    elif as_json:
+        print_json(found)
+    else:
+        from baton.cli.tables import version_rows, workflow_table
+
+        console().print(workflow_table(found))
+        if len(found.get("versions", ())) > 1:
+            click.echo()
+            for line in version_rows(found["versions"]):
+                console().print(line)
+        click.echo()
+        for text in drawing(found):
+            click.echo(f"  {text}")
+
+
+def _list(shared: Shared, limit: int | None, as_json: bool) -> None:
+    found, after = shared.call(lambda api: gathered(api.workflows(limit, None), "workflow"))
+    if as_json:
+        print_json({"workflows": found, "next": after})
+        return
+    from baton.cli.tables import version_rows
+
+    for line in version_rows(found):
+        console().print(line)
+    if not found:
+        click.echo("no workflows yet", err=True)
+    if after:
+        click.echo("There are more: --limit N or --all.", err=True)
+
+
+def _check(sources: list[Source], app: str, as_json: bool) -> None:
+    """Compile all documents here where their tools can be loaded. Ends the command if there are problems."""
+    try:
+        load_app(app)
+    except Failed as why:
+        click.echo(f"Not checked here, only by the API: {why.message}", err=True)
+        return
+    reports = [compile_locally(source, app) for source in sources]
+    found = sum(len(report.problems) for report in reports)
+    if not found:
+        return
+    for report in reports:
+        if as_json and report.problems:
+            print_json({"file": report.file, "problems": list(report.problems)}, line=True)
+        elif not as_json:
+            for line in report.lines():
+                click.echo(line, err=True)
+    if not as_json:
+        click.echo(
+            f"{counted(found, 'problem')} in {counted(len(sources), 'document')}: nothing was deployed. "
+            "If the API has other tools than this directory: --no-check",
+            err=True,
+        )
+    raise click.exceptions.Exit(NO)
+
+
+async def _deploy(api: Api, source: Source, as_json: bool) -> bool:
+    """Whether the API took one document. What it refuses is shown, so that the next one gets its turn."""
+    try:
+        answer = await register(api, source)
+    except Failed as error:
+        if error.exit_code != REFUSED:
+            raise
+        if as_json:
+            print_json({"file": source.name, "problems": error.problems()}, line=True)
+        else:
+            error.show()
+        return False
+    if as_json:
+        print_json({"file": source.name, **answer}, line=True)
+    else:
+        news = "new" if answer["new"] else "known already"
+        click.echo(plain(f"{source.name}: {answer.get('name')}@{answer.get('version')}, {news}"))
+    return True
+
+
+async def register(api: Api, source: Source) -> dict[str, Any]:
+    """Register one document; the failure names it."""
+    try:
+        return await api.register(source.text, json=source.is_json)
+    except Failed as error:
+        raise error.about(source.name) from error

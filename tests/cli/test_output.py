@@ -1,0 +1,110 @@
+"""What every command has in common: JSON for programs, no colour where it is not wanted, hints, exit statuses."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from baton.cli import exits, main
+from tests.cli.conftest import Baton, FakeApi
+
+BATON = [sys.executable, "-c", "from baton.cli import main; main(prog_name='baton')"]
+# A script for a shell is what it prints, whoever reads it.
+NOT_FOR_PROGRAMS = {"completion"}
+
+
+@pytest.mark.parametrize("name", sorted(set(main.commands) - NOT_FOR_PROGRAMS))
+def test_every_command_has_an_answer_for_programs(name: str) -> None:
+    assert "--json" in {option for parameter in main.commands[name].params for option in parameter.opts}
+
+
+@pytest.mark.parametrize("name", sorted(main.commands))
+def test_every_command_and_option_explains_itself(baton: Baton, name: str) -> None:
+    result = baton(name, "--help")
+    assert result.exit_code == 0
+    assert main.commands[name].help
+    mute = [
+        p.name
+        for p in main.commands[name].params
+        if p.param_type_name == "option" and not getattr(p, "help", "")
+    ]
+    assert mute == []
+
+
+def test_every_command_that_is_not_hidden_is_in_the_help(baton: Baton) -> None:
+    shown = baton("--help").stdout
+    for name, command in main.commands.items():
+        assert (f"\n  {name} " in shown) is not command.hidden
+
+
+def test_the_help_fits_a_terminal(baton: Baton) -> None:
+    assert max(map(len, baton("--help").stdout.splitlines())) <= 80
+    assert "..." not in baton("--help").stdout.partition("Exit statuses")[0].partition("ARGS]...")[2]
+
+
+def test_the_help_lists_every_exit_status(baton: Baton) -> None:
+    shown = baton("--help").stdout.partition("Exit statuses:\n")[2]
+    listed = [int(line[:5]) for line in shown.splitlines() if line[:5].strip()]
+    assert listed == [
+        exits.OK,
+        exits.NO,
+        exits.USAGE,
+        exits.REFUSED,
+        exits.DENIED,
+        exits.UNREACHABLE,
+        exits.INTERRUPTED,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("strat", "start"), ("deploy", "deploy-workflow"), ("node-type", "node-types")]
+)
+def test_a_mistyped_command_has_a_neighbour(baton: Baton, typed: str, meant: str) -> None:
+    result = baton(typed, "--watch")
+    assert result.exit_code == 2
+    assert f"No such command '{typed}'. Did you mean '{meant}'?" in result.stderr
+
+
+def test_a_command_like_no_other_has_none(baton: Baton) -> None:
+    result = baton("xyzzy")
+    assert (result.exit_code, "Did you mean" in result.stderr) == (2, False)
+
+
+def test_a_hidden_command_is_no_hint(baton: Baton) -> None:
+    assert "'register'" not in baton("registr").stderr
+
+
+@pytest.mark.parametrize(
+    ("environment", "coloured"), [({"TERM": "xterm"}, True), ({"TERM": "xterm", "NO_COLOR": "1"}, False)]
+)
+def test_a_terminal_gets_colours_unless_it_wants_none(
+    api: FakeApi, environment: dict[str, str], coloured: bool
+) -> None:
+    api.on(
+        "GET /sagas", (200, {"sagas": [{"id": "s1", "workflow": "w", "status": "completed"}], "next": None})
+    )
+    known = {"PATH": os.environ["PATH"], "BATON_URL": api.url, "BATON_TOKEN": "t"}
+    reader, terminal = os.openpty()
+    subprocess.run([*BATON, "list"], stdout=terminal, env=known | environment, check=True, timeout=60)
+    os.close(terminal)
+    shown = os.read(reader, 10_000).decode()
+    os.close(reader)
+    assert "completed" in shown
+    assert ("\x1b" in shown) is coloured
+
+
+def test_no_terminal_gets_no_colours(api: FakeApi, baton: Baton) -> None:
+    api.on(
+        "GET /sagas", (200, {"sagas": [{"id": "s1", "workflow": "w", "status": "completed"}], "next": None})
+    )
+    assert "\x1b" not in baton("list", env={"TERM": "xterm", "FORCE_COLOR": "1"}).stdout
+
+
+def test_every_failure_leaves_standard_output_to_answers(api: FakeApi, baton: Baton) -> None:
+    api.on("GET /tools", (404, {"title": "No such thing"}))
+    for arguments in (("tools", "--json"), ("list", "--json"), ("cost", "s1", "--json")):
+        result = baton(*arguments)
+        assert (result.exit_code, result.stdout) == (3, "")
