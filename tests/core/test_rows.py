@@ -2,32 +2,127 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from decimal import Decimal
+from enum import Enum, StrEnum
+from typing import Any
+
 import pytest
 
 from baton.core.decide import advance
 from baton.core.events import Value
-from baton.core.outcomes import Outcome
-from baton.core.rows import MAX_BYTES, MAX_PER_ENTRY, Row, check_row
+from baton.core.outcomes import Outcome, refused
+from baton.core.rows import (
+    MAX_BYTES,
+    MAX_BYTES_PER_ENTRY,
+    MAX_KEY_BYTES,
+    MAX_LEVELS,
+    MAX_PER_ENTRY,
+    MAX_PER_STEP,
+    Row,
+    check_row,
+    size_of,
+)
 from tests.core.build import T0, Saga, program, task
 
 
-def test_a_row_is_what_it_was() -> None:
-    row = Row("guests", "ada", {"seat": 4})
-    assert check_row(row) is row
+def nested(containers: int) -> Any:
+    value: Any = 1
+    for number in range(containers):
+        value = [value] if number % 2 else {"in": value}
+    return value
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"seat": 4, "vip": True, "tags": ["a", None, ""], "near": {"x": -1.5}},
+        {"a": 10**38 - 1, "b": -(10**38 - 1)},
+        {"a": 1e-130, "b": -9.99e125, "c": 0.0, "d": 1e16},
+        {"deepest": nested(MAX_LEVELS - 1)},
+        {"ttl": 1_790_000_000},
+        {},
+    ],
+)
+def test_a_row_is_what_it_was(attributes: dict[str, Any]) -> None:
+    row = Row("g" * MAX_KEY_BYTES, "s" * MAX_KEY_BYTES, attributes)
+    assert check_row(row) == row
+
+
+class Seat(int, Enum):
+    WINDOW = 4
+
+
+class Mood(StrEnum):
+    GOOD = "good"
+
+
+def test_a_tuple_is_written_as_a_list_and_a_member_of_an_enumeration_as_what_it_is() -> None:
+    row = check_row(Row("k", "s", {"a": (1, (2.5,)), "b": Seat.WINDOW, "c": Mood.GOOD}))
+    assert row.attributes == {"a": [1, [2.5]], "b": 4, "c": "good"}
+    assert [type(value) for value in row.attributes.values()] == [list, int, str]
+
+
+def test_what_a_tool_changes_after_a_row_was_checked_is_not_in_it() -> None:
+    attributes: dict[str, Any] = {"seats": [1, {"for": "ada"}]}
+    row = check_row(Row("k", "s", attributes))
+    attributes["seats"][1]["for"] = object()
+    attributes["pk"] = "mine"
+    assert row.attributes == {"seats": [1, {"for": "ada"}]}
+
+
+CYCLE: list[Any] = []
+CYCLE.append(CYCLE)
 
 
 @pytest.mark.parametrize(
     ("row", "what"),
     [
-        (Row("", "a", {}), "1 to 500"),
-        (Row("k", "s" * 501, {}), "1 to 500"),
-        (Row("k", "s", {"pk": 1}), "pk"),
-        (Row("k", "s", {"a": "x" * MAX_BYTES}), "bytes"),
+        (Row("", "a", {}), "a row's key has 1 to 1024 bytes of UTF-8; this one has 0"),
+        (Row("k", "", {}), "a row's sort has 1 to 1024 bytes"),
+        (Row("ü" * 513, "s", {}), "a row's key .* this one has 1026"),
+        (Row("k", "\U0001f372" * 257, {}), "a row's sort .* this one has 1028"),
+        (Row("k", "half \ud800", {}), "sort: half a character"),
+        (Row(7, "s", {}), "a row's key is text, and not int"),  # type: ignore[arg-type]  # tools are not type-checked
+        (Row("k", "s", {"a": "x" * MAX_BYTES}), f"at most {MAX_BYTES} bytes; this one has 100001"),
+        (Row("k", "s", {"a": ["half \ud800"]}), "a/0: half a character"),
+        (Row("k", "s", {"": 1}), "there is a name that is empty"),
+        (Row("k", "s", {"a": {"": 1}}), "a: there is a name that is empty"),
+        (Row("k", "s", {"a": {7: 1}}), "a: names are text, and 7 is not"),
+        (Row("k", "s", ["a"]), "attributes are an object, and not list"),  # type: ignore[arg-type]  # the same
+        (Row("k", "s", {"a": datetime(2026, 1, 1, tzinfo=UTC)}), "a: JSON has no datetime"),
+        (Row("k", "s", {"a": [Decimal("1.5")]}), "a/0: JSON has no Decimal"),
+        (Row("k", "s", {"a": {"b": {1, 2}}}), "a/b: JSON has no set"),
+        (Row("k", "s", {"a": b"x"}), "a: JSON has no bytes"),
+        (Row("k", "s", {"a": 10**38}), "a: a number has at most 38 digits"),
+        (Row("k", "s", {"a": -(10**5000)}), "a: a number has at most 38 digits"),
+        (Row("k", "s", {"a": float("nan")}), "a: .*nan is outside"),
+        (Row("k", "s", {"a": float("-inf")}), "a: .*-inf is outside"),
+        (Row("k", "s", {"a": 1e126}), "a: .*1e\\+126 is outside"),
+        (Row("k", "s", {"a": 9.9e-131}), "a: .*9.9e-131 is outside"),
+        (Row("k", "s", {"a": nested(MAX_LEVELS)}), "nested at most 32 levels deep"),
+        (Row("k", "s", {"a": CYCLE}), "nested at most 32 levels deep"),
     ],
 )
 def test_what_cannot_be_a_row_is_refused_with_its_reason(row: Row, what: str) -> None:
-    with pytest.raises(ValueError, match=what):
+    with pytest.raises(ValueError, match=what) as caught:
         check_row(row)
+    assert type(caught.value) is ValueError
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("name", ["pk", "sk", "wake", "due_at", "due_shard", "st_at", "st_key"])
+def test_names_that_the_engine_looks_for_in_its_table_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=f"attributes cannot be called {name}"):
+        check_row(Row("k", "s", {name: "1"}))
+    assert check_row(Row("k", "s", {"inner": {name: 1}})), "deeper inside nobody looks"
+
+
+def test_the_size_of_a_row_is_never_less_than_that_of_its_item() -> None:
+    row = Row("ü", "s", {"name": [True, None, 12, -1.5, "ü", {"a": {}}]})
+    keys = len("pk") + len(b"\xc3\xbc") + len("sk") + 1
+    by_rule = len("name") + 3 + 6 + 1 + 1 + 2 + 3 + 2 + (3 + 1 + 1 + 3)
+    assert size_of(row) >= keys + by_rule
 
 
 def outcome(slot: str, *rows: Row) -> Outcome:
@@ -46,3 +141,37 @@ def test_rows_that_no_transaction_has_room_for_wait_with_their_outcome() -> None
     many = tuple(Row("k", str(number), {}) for number in range(MAX_PER_ENTRY))
     step = advance(saga.program, saga.state, [outcome("a", *many), outcome("b", *many[:1])], T0)
     assert (step.taken, step.more, step.rows) == (1, True, many)
+
+
+def test_rows_that_are_too_large_together_wait_with_their_outcome() -> None:
+    saga = Saga(program(task("a"), task("b"), task("c")))
+    large = tuple(Row("k", str(number), {"a": "x" * 95_000}) for number in range(18))
+    outcomes = [outcome("a", *large), outcome("b", *large), outcome("c", *large)]
+    step = advance(saga.program, saga.state, outcomes, T0)
+    assert (step.taken, step.more, len(step.rows)) == (2, True, 36)
+    assert sum(map(size_of, step.rows)) <= MAX_BYTES_PER_ENTRY
+
+
+def test_the_largest_step_fits_into_an_entry_of_its_own() -> None:
+    largest = size_of(check_row(Row("k" * MAX_KEY_BYTES, "s" * MAX_KEY_BYTES, {"a": "x" * (MAX_BYTES - 4)})))
+    assert MAX_PER_STEP * largest <= MAX_BYTES_PER_ENTRY
+    assert MAX_PER_STEP <= MAX_PER_ENTRY
+
+
+def test_rows_of_several_steps_can_be_kept_apart() -> None:
+    saga = Saga(program(task("a"), task("b"), task("c")))
+    outcomes = [outcome("a"), outcome("b", Row("k", "b", {})), outcome("c", Row("k", "c", {}))]
+    first = advance(saga.program, saga.state, outcomes, T0, together=False)
+    assert (first.taken, first.rows) == (1, ())
+    second = advance(saga.program, saga.state, outcomes[1:], T0, ["a"], together=False)
+    assert (second.taken, [row.sort for row in second.rows]) == (1, ["b"])
+
+
+def test_a_step_whose_rows_the_table_refuses_has_failed_and_any_other_stays_as_it_was() -> None:
+    plain = outcome("b")
+    assert refused(plain, "why") is plain
+    bad = refused(outcome("a", Row("k", "s", {})), "too odd")
+    assert (bad.output, bad.rows) == (None, ())
+    assert bad.failure is not None
+    assert (bad.failure.code, bad.failure.node) == ("rows_refused", "a")
+    assert bad.failure.message == "the table refuses the rows of this step: too odd"

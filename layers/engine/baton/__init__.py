@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from baton.core.version import VERSION as __version__
+
 if TYPE_CHECKING:
+    from baton.builder import Workflow
     from baton.ports import StepContext as Context
     from baton.ports import StepFailure
     from baton.tools.define import tool
 
-__all__ = ["Context", "StepFailure", "tool"]
-__version__ = "0.1.0"
+__all__ = ["Context", "StepFailure", "Workflow", "__version__", "tool"]
 
 
 def __getattr__(name: str) -> Any:
@@ -30,4 +32,8 @@ def __getattr__(name: str) -> Any:
         from baton.ports import StepFailure
 
         return StepFailure
+    if name == "Workflow":
+        from baton.builder import Workflow
+
+        return Workflow
     raise AttributeError(name)

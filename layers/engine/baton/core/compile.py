@@ -6,7 +6,7 @@ shape is right. Nothing here runs a workflow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from heapq import heapify, heappop, heappush
@@ -33,12 +33,16 @@ def compile_document(text: str, tools: Tools, *, json_only: bool = False) -> Gra
         source = _Source(model, tools)
         problems += tuple(problem for check in _CHECKS for problem in check(source))
     if problems or model is None:
-        located = tuple(sorted(map(document.locate, problems), key=lambda p: (p.line, p.column)))
-        count = "1 problem" if len(located) == 1 else f"{len(located)} problems"
-        raise InvalidDefinition(
-            f"{count}; the first: {located[0].message} (at {located[0].path or '/'})", located
-        )
+        raise refusal_of(sorted(map(document.locate, problems), key=lambda p: (p.line, p.column)))
     return _build(model, tools)
+
+
+def refusal_of(problems: Sequence[Problem]) -> InvalidDefinition:
+    """The error that lists these problems, at least one, and tells the first."""
+    count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+    return InvalidDefinition(
+        f"{count}; the first: {problems[0].message} (at {problems[0].path or '/'})", tuple(problems)
+    )
 
 
 @dataclass

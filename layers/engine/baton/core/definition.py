@@ -1,6 +1,7 @@
 """The shape of a workflow document, as pydantic models, and its problems with their paths.
 
-What a document means, and whether it makes sense, is compile.py's.
+What a document means, and whether it makes sense, is compile.py's. The descriptions and examples of the fields go
+into the published JSON Schema, which docschema.py makes of these models.
 """
 
 from __future__ import annotations
@@ -15,21 +16,24 @@ from pydantic import (
     Field,
     StringConstraints,
     ValidationError,
+    WithJsonSchema,
     model_validator,
 )
 from pydantic.types import JsonValue
 
 from baton.core.durations import parse_duration
 from baton.core.expressions import escape
+from baton.core.nodetypes import NODE_TYPES
 from baton.core.toolspec import nearest
 from baton.errors import Problem
 
 NODE_NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,63}$"
 WORKFLOW_NAME = r"^[a-z][a-z0-9-]{0,63}$"
 WORKFLOW_REFERENCE = r"^[a-z][a-z0-9-]{0,63}(@[0-9]{1,9})?$"
-KINDS = ("tool", "wait", "workflow")
+KINDS = tuple(kind.key for kind in NODE_TYPES)
 KINDS_TO_COME = ("agent", "human", "map")
 MAX_NODES = 10_000
+DEFINED = "x-defined"
 # What pydantic says in the words of Python.
 _PLAIN_WORDS = {
     "dict_type": "must be an object",
@@ -45,11 +49,26 @@ def _one_or_many(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
-Duration = Annotated[int, BeforeValidator(parse_duration)]
+def _given(value: Any) -> Any:
+    """What may be left out may not be there without a value: in YAML that is a line begun and forgotten."""
+    if value is None:
+        raise ValueError("there is no value here; write one, or leave the field out")
+    return value
+
+
+def _defined(name: str) -> WithJsonSchema:
+    """Stands in the models' JSON Schema for what docschema.py defines by this name."""
+    return WithJsonSchema({DEFINED: name})
+
+
+Duration = Annotated[int, BeforeValidator(parse_duration), _defined("duration")]
 WorkflowName = Annotated[str, StringConstraints(pattern=WORKFLOW_NAME)]
 WorkflowReference = Annotated[str, StringConstraints(pattern=WORKFLOW_REFERENCE)]
 NodeName = Annotated[str, StringConstraints(pattern=NODE_NAME)]
-Names = Annotated[list[str], BeforeValidator(_one_or_many)]
+Names = Annotated[list[str], BeforeValidator(_one_or_many), _defined("after")]
+Value = Annotated[JsonValue, _defined("value")]
+# For fields that are None when they are left out: null in a document is not a way of leaving them out.
+_Given = BeforeValidator(_given)
 
 
 class _Model(BaseModel):
@@ -57,11 +76,31 @@ class _Model(BaseModel):
 
 
 class WaitModel(_Model):
-    """`for`: a time; `signal`: until a signal of that name comes, at most `timeout`."""
+    """What is waited for: a time (`for`), or a signal (`signal`) and at most a time (`timeout`)."""
 
-    for_: Duration | None = Field(default=None, alias="for")
-    signal: NodeName | None = None
-    timeout: Duration | None = None
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [
+                {"title": "a time", "required": ["for"], "properties": {"signal": False, "timeout": False}},
+                {"title": "a signal", "required": ["signal"], "properties": {"for": False}},
+            ]
+        }
+    )
+
+    for_: Annotated[Duration | None, _Given] = Field(
+        default=None, alias="for", description="How long to wait.", examples=["10m"]
+    )
+    signal: Annotated[NodeName | None, _Given] = Field(
+        default=None,
+        description="Wait until a signal of this name comes. One that came before is taken at once.",
+        examples=["approved"],
+    )
+    timeout: Annotated[Duration | None, _Given] = Field(
+        default=None,
+        description="The longest time to wait for the signal; the output is null when it has passed. Without it the "
+        "wait has no end.",
+        examples=["2d"],
+    )
 
     @model_validator(mode="after")
     def _one_way(self) -> WaitModel:
@@ -75,33 +114,81 @@ class WaitModel(_Model):
 class NodeModel(_Model):
     """One node: exactly one kind, what it gets (`with`), and what it comes after."""
 
-    tool: str | None = None
-    wait: WaitModel | None = None
-    workflow: WorkflowReference | None = None
-    with_: dict[str, JsonValue] = Field(default_factory=dict, alias="with")
-    after: Names = Field(default_factory=list)
-    timeout: Duration | None = None
-    description: str = ""
+    tool: Annotated[str | None, _Given] = Field(
+        default=None, description="Name of the tool to run.", examples=["table.hold"]
+    )
+    wait: Annotated[WaitModel | None, _Given] = Field(default=None)
+    workflow: Annotated[WorkflowReference | None, _Given] = Field(
+        default=None,
+        description="Name of the workflow to start, `NAME` for the version that is the newest when the node is "
+        "reached, or `NAME@VERSION`. Not this workflow itself.",
+        examples=["delivery", "delivery@2"],
+    )
+    with_: dict[str, Value] = Field(
+        default_factory=dict,
+        alias="with",
+        description="What the node gets: the arguments of a tool, or the input of a child workflow. Without it, an "
+        "empty object.",
+        examples=[{"city": "${input.city}", "party": 4}],
+        json_schema_extra={"default": {}},
+    )
+    after: Names = Field(
+        default_factory=list,
+        description="The node, or nodes, that must have ended before this one starts. Without it the node starts with "
+        "the saga.",
+    )
+    timeout: Annotated[Duration | None, _Given] = Field(
+        default=None,
+        description="The longest time for one attempt, in place of the tool's own.",
+        examples=["10s"],
+    )
+    description: str = Field(default="", description="What the node is for. Changes nothing of how it runs.")
 
     @model_validator(mode="after")
     def _one_kind(self) -> NodeModel:
-        chosen = [kind for kind in KINDS if getattr(self, kind) is not None]
+        chosen = [kind for kind in NODE_TYPES if getattr(self, kind.key) is not None]
         if len(chosen) != 1:
-            found = " and ".join(chosen) or "none"
+            found = " and ".join(kind.key for kind in chosen) or "none"
             raise ValueError(f"a node has exactly one of {', '.join(KINDS)}; found {found}")
-        if self.wait is not None and (self.with_ or self.timeout):
-            raise ValueError("a wait takes neither `with` nor `timeout` of the node; use wait.timeout")
+        (kind,) = chosen
+        if {name.rstrip("_") for name in self.model_fields_set} - {kind.key, *kind.fields}:
+            raise ValueError(kind.refusal)
         return self
 
 
 class WorkflowModel(_Model):
-    """A workflow document."""
+    """A workflow document: a graph of nodes, each started when those that it comes after have ended."""
 
-    name: WorkflowName
-    description: str = ""
-    input: dict[str, JsonValue] | None = None
-    nodes: dict[NodeName, NodeModel] = Field(min_length=1, max_length=MAX_NODES)
-    output: JsonValue = None
+    schema_: str = Field(
+        default="",
+        alias="$schema",
+        description="Where an editor finds this schema. Means nothing to the engine.",
+        examples=["docs/workflow.schema.json"],
+    )
+    name: WorkflowName = Field(
+        description="Name of the workflow. Registering another document with this name makes a new version of it.",
+        examples=["dinner"],
+    )
+    description: str = Field(
+        default="", description="What the workflow is for. Changes nothing of how it runs."
+    )
+    input: Annotated[dict[str, JsonValue] | None, _Given] = Field(
+        default=None,
+        description="JSON Schema of a saga's input. Without it any input is accepted. References lead only into this "
+        "schema itself.",
+        examples=[{"type": "object", "required": ["city"], "properties": {"city": {"type": "string"}}}],
+    )
+    nodes: dict[NodeName, NodeModel] = Field(
+        min_length=1,
+        max_length=MAX_NODES,
+        description="The nodes by name.",
+        examples=[{"hold": {"tool": "table.hold"}}],
+    )
+    output: Value = Field(
+        default=None,
+        description="The saga's result, once every node has ended. Without it the result is null.",
+        examples=["${ctx.hold.output}", {"code": "${ctx.hold.output.code}"}],
+    )
 
 
 def read_definition(value: Any) -> tuple[WorkflowModel | None, tuple[Problem, ...]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ MAX_DEPTH = 100
 # without a limit, so that a deep document would kill the process.
 _YamlLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?P<fraction>(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)")
+NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?P<fraction>(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)")
 _NOT_A_NUMBER = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 _JSON_WORDS = {"true": True, "false": False, "null": None}
 _YAML_WORDS: dict[str, bool | None] = {
@@ -127,14 +128,14 @@ class _Reader:
 
     def _number(self, word: str, line: int, column: int) -> int | float | None:
         """None for what is not a number."""
-        match = _NUMBER.fullmatch(word)
+        match = NUMBER.fullmatch(word)
         if not match:
             return None
         try:
             value = float(word) if match["fraction"] else int(word)
         except ValueError:  # more digits than Python converts
             value = math.inf
-        if not math.isfinite(value):
+        if not -sys.float_info.max <= value <= sys.float_info.max:  # isfinite() fails on large integers
             raise _malformed(f"the number {word[:40]} is too large", line, column)
         return value
 

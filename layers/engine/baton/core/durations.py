@@ -6,17 +6,21 @@ import re
 from typing import Any
 
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_PATTERN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
+# Read by Python's `re` and, in the JSON Schema of documents, by others: nothing in it that they see differently.
+PATTERN = r"^ *([0-9]+(?:\.[0-9]+)?) *(ms|s|m|h|d) *$"
+_PATTERN = re.compile(PATTERN)
 LONGEST_MS = 366 * _UNITS["d"]
+SHORTEST_S, LONGEST_S = 0.001, LONGEST_MS // 1_000
 
 
 def parse_duration(value: Any) -> int:
     """Milliseconds, rounded. Raises `ValueError` that says what would be right, whatever the value is."""
     milliseconds: float
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        milliseconds = value * 1_000
+        # What is out of bounds in seconds must not get into them by being multiplied.
+        milliseconds = value * 1_000 if SHORTEST_S <= value <= LONGEST_S else 0
     else:
-        match = _PATTERN.fullmatch(value.strip()) if isinstance(value, str) else None
+        match = _PATTERN.fullmatch(value) if isinstance(value, str) else None
         if not match:
             raise ValueError(
                 f"`{str(value)[:40]}` is not a duration; write for example 500ms, 5s, 10m, 1h or 2d"

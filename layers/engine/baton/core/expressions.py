@@ -16,6 +16,7 @@ ROOTS = ("input", "ctx", "saga")
 SAGA_FIELDS = ("id", "user", "tenant", "workflow")
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+SPACE = " \t\r\n"
 _STEP = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)|\[([0-9]{1,9})\]|\[\"([^\"\\]*)\"\]|\['([^'\\]*)'\]")
 
 
@@ -48,7 +49,7 @@ Lookup = Callable[[Path], Any]
 
 def parse(text: str) -> Path:
     """Parse what stands between `${` and `}`. Raises `ExpressionError`."""
-    source = text.strip()
+    source = text.strip(SPACE)
     first = _NAME.match(source)
     if not first or first.group() not in ROOTS:
         raise ExpressionError(f"`{source}` must begin with one of {', '.join(ROOTS)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from baton.core import events as ev
@@ -31,6 +31,15 @@ class Outcome:
     failure: ev.Failure | None = None
     budget_ms: int = 0
     rows: tuple[Row, ...] = ()
+
+
+def refused(outcome: Outcome, why: str) -> Outcome:
+    """What becomes of an outcome whose rows the table will not take; one without rows stays as it is."""
+    if not outcome.rows:
+        return outcome
+    name, _ = node_of(outcome.slot)
+    failure = ev.Failure("rows_refused", f"the table refuses the rows of this step: {why}"[:2_000], name)
+    return replace(outcome, output=None, failure=failure, rows=())
 
 
 class _Place(Protocol):

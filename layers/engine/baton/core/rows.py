@@ -1,6 +1,7 @@
 """Business rows that a tool keeps in the saga table: written in one transaction with its step's entry.
 
-Only what a row is, and what it may not be. Who writes it is the log adapter's business.
+Only what a row is, and what it may not be: a row that the table refuses would keep its whole entry from being
+written. Who writes it is the log adapter's business.
 """
 
 from __future__ import annotations
@@ -10,9 +11,18 @@ from typing import Any
 import msgspec
 
 MAX_PER_STEP = 25
-MAX_PER_ENTRY = 90  # DynamoDB takes 100 items in a transaction, and the entry is one
-MAX_KEY = 500
 MAX_BYTES = 100_000
+# The following are limits of DynamoDB's, from "Constraints" of its developer guide. A transaction has 100
+# items and 4 MB at most, the entry among them; there is always room for the rows of one step.
+MAX_PER_ENTRY = 90
+MAX_BYTES_PER_ENTRY = 3_500_000
+MAX_KEY_BYTES = 1_024  # of a sort key; twice as many of a partition key, but that names the tenant too
+MAX_DIGITS = 38
+SMALLEST, LARGEST = 1e-130, 9.99e125
+MAX_LEVELS = 32  # an attribute's own value is on the first
+# Keys of the table and its indexes, and what its stream is filtered by: a row that had them would be taken for
+# something else, or be refused for their types.
+RESERVED = frozenset({"pk", "sk", "wake", "due_shard", "due_at", "st_key", "st_at"})
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -24,13 +34,105 @@ class Row(msgspec.Struct, frozen=True):
 
 
 def check_row(row: Row) -> Row:
-    """The row. Raises `ValueError` that says what would be right."""
-    if not 0 < len(row.key) <= MAX_KEY or not 0 < len(row.sort) <= MAX_KEY:
-        raise ValueError(f"a row's key and sort have 1 to {MAX_KEY} characters")
-    taken = {"pk", "sk"} & row.attributes.keys()
+    """A copy of the row that nobody else holds. Raises `ValueError` that says what would be right."""
+    for name, value in (("key", row.key), ("sort", row.sort)):
+        _check_key(name, value)
+    if not isinstance(row.attributes, dict):
+        raise ValueError(f"a row's attributes are an object, and not {type(row.attributes).__name__}")
+    taken = RESERVED & row.attributes.keys()
     if taken:
         raise ValueError(f"a row's attributes cannot be called {', '.join(sorted(taken))}")
-    size = len(msgspec.json.encode(row.attributes))
+    copy = Row(row.key, row.sort, {})
+    for name, value in row.attributes.items():
+        copy.attributes[_name(name, "")] = _plain(value, name, 1)
+    size = sum(_size(name) + _size(value) for name, value in copy.attributes.items())
     if size > MAX_BYTES:
         raise ValueError(f"a row has at most {MAX_BYTES} bytes; this one has {size}")
-    return row
+    return copy
+
+
+def size_of(row: Row) -> int:
+    """Bytes of the row as an item of the table: by DynamoDB's rule, or a little more, without the tenant."""
+    return len("pksk") + _size(row.key) + _size(row.sort) + _size(row.attributes)
+
+
+def fit_together(rows: tuple[Row, ...], more: tuple[Row, ...]) -> bool:
+    """Whether one transaction can take both, whatever the entry's own size."""
+    both = rows + more
+    return len(both) <= MAX_PER_ENTRY and sum(map(size_of, both)) <= MAX_BYTES_PER_ENTRY
+
+
+def _check_key(name: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise ValueError(f"a row's {name} is text, and not {type(value).__name__}")
+    size = len(_text(value, name).encode())
+    if not 0 < size <= MAX_KEY_BYTES:
+        raise ValueError(f"a row's {name} has 1 to {MAX_KEY_BYTES} bytes of UTF-8; this one has {size}")
+
+
+def _plain(value: Any, at: str, level: int) -> Any:
+    """The value, copied. `at` is its place in the row, in words of the row's author."""
+    if level > MAX_LEVELS or (level == MAX_LEVELS and isinstance(value, (dict, list, tuple))):
+        raise ValueError(f"a row's attributes are nested at most {MAX_LEVELS} levels deep")
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return _text(value, at)
+    if isinstance(value, int):
+        return _integer(value, at)
+    if isinstance(value, float):
+        return _float(value, at)
+    if isinstance(value, dict):
+        return {_name(name, at): _plain(item, f"{at}/{name}", level + 1) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item, f"{at}/{number}", level + 1) for number, item in enumerate(value)]
+    raise ValueError(f"{_short(at)}: JSON has no {type(value).__name__}; write it as text or as numbers")
+
+
+def _name(name: Any, at: str) -> str:
+    where = f"{_short(at)}: " if at else ""
+    if not isinstance(name, str):
+        raise ValueError(f"{where}names are text, and {_short(repr(name))} is not")
+    if not name:
+        raise ValueError(f"{where}there is a name that is empty; it has 1 character at least")
+    return _text(name, at or "a name")
+
+
+# An enumeration's member is stored as what it is a member of: hence the exact types below.
+
+
+def _text(value: str, at: str) -> str:
+    try:
+        return value.encode().decode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{_short(at)}: half a character (a surrogate) cannot be stored") from None
+
+
+def _integer(value: int, at: str) -> int:
+    if abs(value) >= 10**MAX_DIGITS:
+        raise ValueError(f"{_short(at)}: a number has at most {MAX_DIGITS} digits; write it as text")
+    return int(value)
+
+
+def _float(value: float, at: str) -> float:
+    if value and not SMALLEST <= abs(value) <= LARGEST:
+        text = f"a number is 0 or of {SMALLEST} to {LARGEST}, and {value} is outside; write it as text"
+        raise ValueError(f"{_short(at)}: {text}")
+    return float(value)
+
+
+def _size(value: Any) -> int:
+    if isinstance(value, str):
+        return len(value.encode())
+    if isinstance(value, dict):
+        return 3 + sum(1 + _size(name) + _size(item) for name, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return 3 + sum(1 + _size(item) for item in value)
+    if value is None or isinstance(value, bool):
+        return 1
+    return len(str(value)) // 2 + 2  # two digits to a byte, and a byte for each of exponent and sign
+
+
+def _short(text: str) -> str:
+    """Text for a message: what UTF-8 can hold of it, and no more than one reads."""
+    return text[:100].encode(errors="replace").decode()

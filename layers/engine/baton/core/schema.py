@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-import jsonschema_rs
 import msgspec
 
 from baton.core.expressions import escape
@@ -22,6 +21,8 @@ def _refuse(uri: str) -> Any:
 
 @lru_cache(maxsize=512)
 def _validator(encoded: bytes) -> Any:
+    import jsonschema_rs  # twelve megabytes, which most cold starts do not need
+
     schema = msgspec.json.decode(encoded)
     try:
         return jsonschema_rs.validator_for(schema, validate_formats=True, retriever=_refuse)

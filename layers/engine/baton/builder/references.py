@@ -1,0 +1,147 @@
+"""Nodes as Python holds them, and references to values that are known only when a saga runs.
+
+Belongs here: how `hold.output.tables[0].id` becomes `${ctx.hold.output.tables[0].id}`. Does not belong here: whether
+there is such a thing, which the compiler says.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from baton.errors import InvalidDefinition, Problem
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LARGEST_INDEX = 999_999_999
+
+
+class Origin:
+    """The workflow that references belong to. `formatted` are those that were put into longer texts."""
+
+    __slots__ = ("formatted", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.formatted: set[str] = set()
+
+
+class Reference:
+    """A value that only a running saga knows: the saga's input, or what a node gives, or a part of either.
+
+    `.name` and `["any name"]` lead to a field, `[0]` to an item. As a value of `with_` or of the output it keeps its
+    type; in an f-string it becomes text. It can be neither compared nor counted nor taken for true or false, because
+    there is nothing yet to look at.
+    """
+
+    __slots__ = ("_origin", "_text")
+
+    def __init__(self, origin: Origin, text: str) -> None:
+        self._origin = origin
+        self._text = text
+
+    def __getattr__(self, name: str) -> Reference:
+        if name.startswith("_"):
+            # Python itself asks for such names: copying, pickling, showing.
+            raise AttributeError(f'write ["{name}"] for a field whose name begins with `_`')
+        return self[name]
+
+    def __getitem__(self, key: str | int) -> Reference:
+        """Raises `InvalidDefinition` for a key that cannot stand in an expression."""
+        return Reference(self._origin, self._text + _step(self._text, key))
+
+    def __str__(self) -> str:
+        return f"${{{self._text}}}"
+
+    def __repr__(self) -> str:
+        return f"<reference {self}>"
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            raise _refused(
+                f"`{self._text}:{spec}`: its value is not known yet, so it cannot be formatted",
+                "let a tool format it",
+            )
+        self._origin.formatted.add(str(self))
+        return str(self)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Reference):
+            return self._origin is other._origin and self._text == other._text
+        return self._unknown("compared")
+
+    def __hash__(self) -> int:
+        return hash((id(self._origin), self._text))
+
+    def __bool__(self) -> bool:
+        return self._unknown("taken for true or false")
+
+    def __iter__(self) -> NoReturn:
+        self._unknown("iterated over")
+
+    def __len__(self) -> int:
+        return self._unknown("counted")
+
+    def _unknown(self, what: str) -> NoReturn:
+        raise TypeError(f"{self} is known only when the saga runs; it cannot be {what} here")
+
+
+def origin_of(reference: Reference) -> Origin:
+    """The workflow that a reference belongs to: all public names are fields of the value."""
+    return reference._origin  # noqa: SLF001  # the one way in for this room
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of a workflow that is being built; others name it in `after` and use its `output`."""
+
+    name: str
+    origin: Origin
+
+    @property
+    def output(self) -> Reference:
+        """What the node gives: a tool's result, a signal's payload, a child's result."""
+        return Reference(self.origin, f"ctx{_step('ctx', self.name)}.output")
+
+
+@dataclass(frozen=True)
+class SagaFields:
+    """What every saga knows of itself."""
+
+    origin: Origin
+
+    @property
+    def id(self) -> Reference:
+        return Reference(self.origin, "saga.id")
+
+    @property
+    def user(self) -> Reference:
+        return Reference(self.origin, "saga.user")
+
+    @property
+    def tenant(self) -> Reference:
+        return Reference(self.origin, "saga.tenant")
+
+    @property
+    def workflow(self) -> Reference:
+        """The name of the workflow."""
+        return Reference(self.origin, "saga.workflow")
+
+
+def _step(text: str, key: Any) -> str:
+    if isinstance(key, int) and not isinstance(key, bool) and 0 <= key <= _LARGEST_INDEX:
+        return f"[{key}]"
+    if isinstance(key, str):
+        if _NAME.fullmatch(key):
+            return f".{key}"
+        for quote in ('"', "'"):
+            if not {quote, "\\", "}"} & set(key):
+                return f"[{quote}{key}{quote}]"
+    raise _refused(
+        f"`{text}[{key!r}]` cannot be written as an expression",
+        'write .name, [0] or ["name"], the name without } and \\',
+    )
+
+
+def _refused(message: str, suggestion: str) -> InvalidDefinition:
+    return InvalidDefinition(message, (Problem("", message, suggestion),))

@@ -1,0 +1,110 @@
+"""Workflows of an application are found where they stand: as names of its modules."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from baton.builder.found import documents, load_workflow
+from baton.core.document import parse_document
+from baton.errors import InvalidDefinition, NotFound
+
+EVENING = """
+from baton import Workflow
+
+evening = Workflow("evening")
+evening.wait("pause", "5s")
+same_again = evening
+"""
+BAR = """
+from {app}.evening import evening
+from baton import Workflow
+
+bar = Workflow("bar")
+bar.workflow("child", evening)
+"""
+Make = Callable[[dict[str, str]], ModuleType]
+
+
+@pytest.fixture
+def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
+    """A package with these modules, imported."""
+    monkeypatch.syspath_prepend(tmp_path)
+    made: list[str] = []
+
+    def make(modules: dict[str, str]) -> ModuleType:
+        name = f"app_{tmp_path.name.replace('-', '_')}"
+        made.append(name)
+        (tmp_path / name).mkdir()
+        for module, source in {"__init__": "", **modules}.items():
+            (tmp_path / name / f"{module}.py").write_text(source.replace("{app}", name))
+        importlib.invalidate_caches()
+        return importlib.import_module(name)
+
+    yield make
+    for name in [name for name in sys.modules if name.partition(".")[0] in made]:
+        del sys.modules[name]
+
+
+def test_all_workflows_of_all_modules_are_found_by_name(make: Make) -> None:
+    found = documents(make({"evening": EVENING, "bar": BAR, "empty": "x = 1", "_left": "alone = 1 / 0"}))
+    assert list(found) == ["bar", "evening"]
+    assert parse_document(found["bar"]).value["nodes"] == {"child": {"workflow": "evening"}}
+
+
+def test_an_application_may_be_one_module(make: Make) -> None:
+    app = make({"__init__": EVENING})
+    assert list(documents(app)) == ["evening"]
+
+
+def test_two_workflows_with_one_name_are_refused(make: Make) -> None:
+    app = make({"evening": EVENING, "late": EVENING})
+    name = app.__name__
+    with pytest.raises(InvalidDefinition, match="the workflow `evening` is there twice") as caught:
+        documents(app)
+    assert f"{name}.evening:evening and {name}.late:evening" in str(caught.value)
+
+
+def test_a_workflow_with_mistakes_is_named(make: Make) -> None:
+    app = make({"evening": EVENING + "evening.output({1})\n"})
+    with pytest.raises(
+        InvalidDefinition, match=rf"{app.__name__}.evening:evening: 1 problem; .* a set"
+    ) as caught:
+        documents(app)
+    assert [problem.path for problem in caught.value.problems] == ["/output"]
+
+
+def test_one_is_loaded_by_its_address(make: Make) -> None:
+    name = make({"evening": EVENING}).__name__
+    assert load_workflow(f"{name}.evening:evening").name == "evening"
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("{app}.evening:evning", "`{app}.evening` has no workflow `evning`. did you mean `evening`?"),
+        ("{app}:x", "`{app}` has no workflow `x`. there are: none"),
+        ("{app}.nothing:x", "there is no module `{app}.nothing`"),
+        ("nowhere.at.all:x", "there is no module `nowhere.at.all`"),
+        ("{app}.evening", "`{app}.evening` names no workflow; write MODULE:ATTRIBUTE"),
+        (":evening", "there is no module ``"),
+    ],
+)
+def test_an_address_that_leads_nowhere_says_what_would_be_right(
+    make: Make, address: str, message: str
+) -> None:
+    name = make({"evening": EVENING}).__name__
+    with pytest.raises(NotFound) as caught:
+        load_workflow(address.replace("{app}", name))
+    assert caught.value.detail == message.replace("{app}", name)
+
+
+def test_a_module_that_lacks_something_else_is_no_missing_module(make: Make) -> None:
+    name = make({"evening": "import not_there_at_all"}).__name__
+    with pytest.raises(ModuleNotFoundError, match="not_there_at_all"):
+        load_workflow(f"{name}.evening:x")

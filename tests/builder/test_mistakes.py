@@ -1,0 +1,228 @@
+"""Every mistake of a builder's user is told with its place and what would be right, and all of them at once."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from baton import Workflow
+from baton.builder import Reference
+from baton.builder.values import DEEPEST
+from baton.core import document
+from baton.errors import InvalidDefinition, Problem
+from baton.tools import define
+from baton.tools.define import Registry, tool
+from tests.core.build import tool_spec
+from tests.core.documents import TOOLS
+
+TYPED = {
+    "table.search": tool_spec(
+        "table.search", {"type": "object", "properties": {"tables": {}}}, city={"type": "string"}
+    )
+}
+
+
+def told(built: Workflow, tools: Any = None) -> list[Problem]:
+    with pytest.raises(InvalidDefinition) as caught:
+        built.compile(TOOLS if tools is None else tools)
+    return list(caught.value.problems)
+
+
+@pytest.fixture
+def built() -> Workflow:
+    return Workflow("w")
+
+
+def other() -> Any:
+    return Workflow("other").task("far", "t")
+
+
+def cyclic() -> list[Any]:
+    value: list[Any] = []
+    value.append(value)
+    return value
+
+
+FOREIGN = "use a node of this workflow, or hand the value over as input or output"
+Build = Callable[[Workflow], object]
+MISTAKES: list[tuple[str, Build, str, str, str]] = [
+    ("a node of another workflow", lambda w: w.task("a", "t", with_={"x": [other().output.id]}), "/nodes/a/with/x/0",
+     "`${ctx.far.output.id}` belongs to the workflow `other`, not to `w`", FOREIGN),
+    ("the input of another workflow", lambda w: w.output(Workflow("v").input.x), "/output",
+     "`${input.x}` belongs to the workflow `v`, not to `w`", FOREIGN),
+    ("after a node of another workflow", lambda w: w.task("a", "t", after=other()), "/nodes/a/after",
+     "`far` belongs to the workflow `other`, not to `w`", FOREIGN),
+    ("after a value", lambda w: w.task("a", "t", after=[w.input]), "/nodes/a/after/0",  # type: ignore[list-item]  # the mistake
+     "`<reference ${input}>` is not a node", "write the node itself, or its name"),
+    ("after a number", lambda w: w.task("a", "t", after=5), "/nodes/a/after",  # type: ignore[arg-type]  # the mistake
+     "`5` is neither a node nor a list of nodes", "write after=[node]"),
+    ("a node as a value", lambda w: w.output({"x/y": w.task("b", "t")}), "/output/x~1y",
+     "`b` is a node, not a value", "write its `.output`"),
+    ("a set", lambda w: w.output({1}), "/output", "a set is not a JSON value", "write text, a number, a list or a dict"),
+    ("no number", lambda w: w.output([float("nan")]), "/output/0", "this float is not a JSON number, or too large", ""),
+    ("a huge number", lambda w: w.output(10**400), "/output", "this int is not a JSON number, or too large", ""),
+    ("half a character", lambda w: w.output("\ud800"), "/output", "half of a surrogate pair is not a character", ""),
+    ("a key that is no text", lambda w: w.output({5: 1}), "/output", "a key must be text, not 5", ""),
+    ("a dollar before a reference", lambda w: w.output(f"${w.input.price}"), "/output",
+     "the `$` directly before ${input.price} makes it literal text, because `$${` stands for `${`",
+     "put something between them, or write the sign as a word"),
+    ("two outputs", lambda w: (w.output(1), w.output(2)), "/output", "the output is set twice", ""),  # type: ignore[func-returns-value]  # a list of statements
+    ("two nodes", lambda w: (w.task("a", "t"), w.wait("a", "5s")), "/nodes/a", "there are two nodes `a`",
+     "give one of them another name"),
+    ("a function that is no tool", lambda w: w.task("a", cyclic), "/nodes/a/tool", "`cyclic` is not a tool",
+     "declare it with @tool, or write the name of a tool"),
+    ("a type without a schema", lambda w: Workflow.__init__(w, "w", input=type(w)), "/input", "no JSON Schema for", ""),
+    # What the compiler says goes by the same paths.
+    ("an unknown tool", lambda w: w.task("a", "tt"), "/nodes/a/tool", "there is no tool `tt`", "did you mean `t`?"),
+    ("an unknown node", lambda w: w.task("a", "t", after="bb"), "/nodes/a/after", "there is no node `bb`", ""),
+    ("a node that need not have run", lambda w: w.task("a", "t", with_={"x": w.task("b", "t").output}),
+     "/nodes/a/with/x", "`ctx.b.output`: `b` need not have run before this",
+     "add `b` to `after`, directly or through other nodes"),
+    ("a wait for nothing", lambda w: w.wait("a"), "/nodes/a/wait", "write either `for` (a duration) or `signal` (a name)", ""),
+    ("no duration", lambda w: w.wait("a", "soon"), "/nodes/a/wait/for",
+     "`soon` is not a duration; write for example 500ms, 5s, 10m, 1h or 2d", ""),
+    ("a bad name", lambda w: w.task("a b", "t"), "/nodes/a b", "`a b` is not a name",
+     "names match ^[A-Za-z_][A-Za-z0-9_]{0,63}$"),
+    ("itself as its child", lambda w: w.workflow("a", w), "/nodes/a/workflow",
+     "a workflow that always starts itself never ends", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("build", "path", "message", "suggestion"),
+    [case[1:] for case in MISTAKES],
+    ids=[case[0] for case in MISTAKES],
+)
+def test_a_mistake_is_told(built: Workflow, build: Build, path: str, message: str, suggestion: str) -> None:
+    build(built)
+    if not built._nodes:
+        built.task("z", "t")
+    (problem,) = told(built)
+    assert (problem.path, problem.suggestion, problem.line) == (path, suggestion, 0)
+    assert problem.message.startswith(message)
+
+
+def test_all_mistakes_are_told_at_once_and_none_twice(built: Workflow) -> None:
+    search = built.task("search", "table.search", with_={"city": other().output.city, "cty": 1})
+    built.task("search", "table.search")
+    built.task("last", lambda: None, after=[search, other()], with_={"x": search.output.tabels})
+    built.output({1, 2})
+    problems = told(built, TYPED)
+    assert [problem.path for problem in problems] == [
+        "/nodes/search/with/city", "/nodes/search", "/nodes/last/tool", "/nodes/last/after/1", "/output",
+        "/nodes/search/with/cty", "/nodes/last/with/x",
+    ]  # fmt: skip
+    assert problems[-1].suggestion == "did you mean `tables`?"
+
+
+def test_a_document_with_mistakes_is_not_given_away(built: Workflow) -> None:
+    built.output({1})
+    for give in (built.document, built.to_yaml):
+        with pytest.raises(InvalidDefinition, match="1 problem; the first: a set is not a JSON value"):
+            give()
+
+
+def test_a_value_without_end_is_a_mistake_and_not_a_crash(built: Workflow) -> None:
+    built.task("a", "t", with_={"x": cyclic()})
+    (problem,) = told(built)
+    assert problem.message == "nested deeper than 100 levels"
+
+
+def test_a_value_may_be_as_deep_as_in_a_document(built: Workflow) -> None:
+    value: Any = 1
+    for _ in range(DEEPEST - 4):
+        value = [value]
+    built.task("a", "t", with_={"x": value})
+    built.compile(TOOLS)
+    built.task("b", "t", with_={"x": [value]})
+    assert [problem.message for problem in told(built)] == [f"nested deeper than {DEEPEST} levels"]
+    assert DEEPEST == document.MAX_DEPTH
+
+
+def test_what_only_the_reader_of_documents_finds_is_told_too(
+    built: Workflow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(document, "MAX_VALUES", 20)
+    built.output([0] * 20)
+    assert [problem.message for problem in told(built)] == ["more than 20 values"]
+
+
+# ---- references --------------------------------------------------------------------------------------------------
+
+
+def test_a_reference_is_written_as_an_expression(built: Workflow) -> None:
+    value = built.task("a", "t").output
+    assert str(value.tables[0].id) == "${ctx.a.output.tables[0].id}"
+    assert str(value["k k"]['"']["it's"]) == """${ctx.a.output["k k"]['"']["it's"]}"""
+    assert f"{value.größe}!" == '${ctx.a.output["größe"]}!'
+    assert str(built.saga.tenant) + str(built.saga.workflow) == "${saga.tenant}${saga.workflow}"
+
+
+def test_references_are_equal_if_they_name_the_same(built: Workflow) -> None:
+    assert built.input.a == built.input["a"]
+    assert built.input.a != built.input.b
+    assert built.input.a != Workflow("w").input.a
+    assert len({built.input.a, built.input["a"], built.input.b}) == 2
+
+
+@pytest.mark.parametrize("key", ["}", "a\\b", "\"'", -1, 10**9, True, 1.5, None, slice(1, 2)])
+def test_a_key_that_no_expression_can_have_is_refused_at_once(built: Workflow, key: Any) -> None:
+    with pytest.raises(InvalidDefinition, match="cannot be written as an expression") as caught:
+        built.input[key]
+    assert caught.value.problems[0].suggestion.startswith("write .name, [0]")
+
+
+def test_a_format_cannot_be_applied_to_what_is_not_known_yet(built: Workflow) -> None:
+    with pytest.raises(InvalidDefinition, match=r"`input.total:.2f`: its value is not known yet"):
+        f"{built.input.total:.2f}"
+
+
+@pytest.mark.parametrize(
+    ("use", "what"),
+    [
+        (lambda value: value == 3, "compared"),
+        (lambda value: value != "x", "compared"),
+        (lambda value: 1 if value else 2, "taken for true or false"),
+        (list, "iterated over"),
+        (len, "counted"),
+    ],
+)
+def test_a_value_that_is_not_known_yet_decides_nothing(
+    built: Workflow, use: Callable[[Reference], object], what: str
+) -> None:
+    with pytest.raises(
+        TypeError, match=rf"\$\{{input.x\}} is known only when the saga runs; it cannot be {what} here"
+    ):
+        use(built.input.x)
+
+
+def test_names_that_python_asks_for_are_no_fields(built: Workflow) -> None:
+    assert not hasattr(built.input, "__array__")
+    assert copy.copy(built.input.x) == built.input.x
+    with pytest.raises(AttributeError, match=r'write \["_x"\]'):
+        built.input._x  # noqa: B018  # the access is the mistake
+
+
+# ---- tools by their functions ------------------------------------------------------------------------------------
+
+
+def test_a_tool_may_be_given_as_its_function(built: Workflow, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = Registry()
+    monkeypatch.setattr(define, "REGISTRY", registry)
+
+    @tool("table.find", registry=registry, effect="pure")
+    def find(city: str) -> str:
+        return city
+
+    built.task("a", find, with_={"city": "Wien"})
+    assert built.document()["nodes"]["a"]["tool"] == "table.find"
+    assert built.compile().nodes[0].tool == built.compile(registry).nodes[0].tool == "table.find"
+
+    tool("table.also", registry=registry, effect="pure")(find)
+    built.task("b", find)
+    assert told(built, registry)[0] == Problem(
+        "/nodes/b/tool", "`find` is the function of several tools", "write one: table.also, table.find"
+    )

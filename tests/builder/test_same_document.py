@@ -1,0 +1,197 @@
+"""What is built is what YAML would have been: the same value, the same graph, the same hash."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+import pytest
+from hypothesis import given
+from pydantic import BaseModel, Field
+
+import sagas
+from baton import Workflow
+from baton.cli.app import documents as files
+from baton.core.compile import compile_document
+from baton.core.document import parse_document
+from baton.core.expressions import ExpressionError, Path, expressions_in
+from baton.core.graph import encode_graph, hash_of
+from baton.tools.define import REGISTRY
+from tests.builder.evening import dinner
+from tests.core.build import PROPERTY
+from tests.core.documents import TOOLS, documents
+
+
+def test_the_dinner_that_is_built_is_the_dinner_that_is_written() -> None:
+    (path,) = [path for path in files(sagas) if path.name == "dinner.yaml"]
+    written = path.read_text("utf-8")
+    assert dinner.document() == parse_document(written).value
+    by_yaml = encode_graph(compile_document(written, REGISTRY.specs()))
+    assert hash_of(encode_graph(dinner.compile())) == hash_of(by_yaml)
+    assert hash_of(encode_graph(compile_document(dinner.to_yaml(), REGISTRY.specs()))) == hash_of(by_yaml)
+
+
+# ---- any document ------------------------------------------------------------------------------------------------
+
+
+def rebuilt(document: dict[str, Any]) -> Workflow:
+    """The same document by calls of the builder, with references where it has lone expressions."""
+    built = Workflow(document["name"], description=document.get("description"), input=document.get("input"))
+    nodes: dict[str, Any] = {}
+    for name, node in document["nodes"].items():
+        more = {key: node[key] for key in ("description",) if key in node}
+        if "after" in node:
+            names = node["after"]
+            # Nodes may stand in any order: one that is not built yet goes by its name.
+            more["after"] = (
+                nodes.get(names, names) if isinstance(names, str) else [nodes.get(n, n) for n in names]
+            )
+        if "wait" in node:
+            wait = {("for_" if key == "for" else key): value for key, value in node["wait"].items()}
+            nodes[name] = built.wait(name, **wait, **more)
+            continue
+        if "with" in node:
+            more["with_"] = referring(built, nodes, node["with"])
+        if "tool" in node:
+            if "timeout" in node:
+                more["timeout"] = node["timeout"]
+            nodes[name] = built.task(name, node["tool"], **more)
+        else:
+            nodes[name] = built.workflow(name, node["workflow"], **more)
+    if "output" in document:
+        built.output(referring(built, nodes, document["output"]))
+    return built
+
+
+def referring(built: Workflow, nodes: dict[str, Any], value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: referring(built, nodes, item) for key, item in value.items()}
+    if isinstance(value, list):
+        return tuple(referring(built, nodes, item) for item in value)
+    found = list(expressions_in(value))
+    if len(found) == 1 and isinstance(path := found[0][1], Path):
+        reference: Any = built.input
+        if path.root == "saga":
+            reference = getattr(built.saga, str(path.steps[0]))
+        elif path.root == "ctx":
+            if path.node not in nodes:
+                return value
+            reference = nodes[path.node].output
+        for step in path.inner if path.root != "saga" else ():
+            reference = reference[step]
+        # Spaces, quotes and texts around it that a person chose stay theirs.
+        return reference if str(reference) == value else value
+    assert not any(isinstance(error, ExpressionError) for _, error in found)
+    return value
+
+
+@given(documents())
+@PROPERTY
+def test_any_document_can_be_built_and_comes_back_from_its_own_yaml(document: dict[str, Any]) -> None:
+    built = rebuilt(document)
+    assert built.document() == document
+    assert list(built.document()["nodes"]) == list(document["nodes"])
+    assert parse_document(built.to_yaml()).value == document
+    assert encode_graph(built.compile(TOOLS)) == encode_graph(compile_document(json.dumps(document), TOOLS))
+
+
+# ---- fields ------------------------------------------------------------------------------------------------------
+
+
+class Evening(BaseModel):
+    """What a dinner is asked for."""
+
+    city: str = Field(min_length=1)
+    party: int = 2
+
+
+class Mood(StrEnum):
+    GOOD = "good"
+
+
+def test_every_field_of_a_document_is_written_as_it_was_given() -> None:
+    built = Workflow("w", description="An evening.", input=Evening)
+    first = built.task(
+        "first", "t", with_={"x": (1, Mood.GOOD, None)}, timeout=timedelta(minutes=5), description="Look."
+    )
+    built.wait("pause", timedelta(milliseconds=1_500), after=[first])
+    built.wait("yes", signal="approved", timeout="2d", after="pause", description="Ask.")
+    other = built.workflow("bar", "bar@2", with_={"who": built.saga.user}, after=["yes", first])
+    built.workflow("same", Workflow("other"), after=[])
+    built.output(f"{other.output['the bar']} and {built.saga.id}")
+    assert built.document() == {
+        "name": "w",
+        "description": "An evening.",
+        "input": Evening.model_json_schema(),
+        "nodes": {
+            "first": {
+                "tool": "t",
+                "with": {"x": [1, "good", None]},
+                "timeout": "300s",
+                "description": "Look.",
+            },
+            "pause": {"wait": {"for": "1500ms"}, "after": ["first"]},
+            "yes": {"wait": {"signal": "approved", "timeout": "2d"}, "after": "pause", "description": "Ask."},
+            "bar": {"workflow": "bar@2", "with": {"who": "${saga.user}"}, "after": ["yes", "first"]},
+            "same": {"workflow": "other", "after": []},
+        },
+        "output": '${ctx.bar.output["the bar"]} and ${saga.id}',
+    }
+    assert [node.kind for node in built.compile(TOOLS).nodes] == [
+        "task",
+        "wait",
+        "workflow",
+        "wait",
+        "workflow",
+    ]
+
+
+def test_what_is_not_given_is_not_written() -> None:
+    built = Workflow("w")
+    built.task("a", "t")
+    built.output(None)
+    assert built.document() == {"name": "w", "nodes": {"a": {"tool": "t"}}, "output": None}
+    assert built.to_yaml() == "name: w\nnodes:\n  a:\n    tool: t\noutput: null\n"
+
+
+def test_a_document_is_a_copy() -> None:
+    given: dict[str, Any] = {"x": [1]}
+    built = Workflow("w", input={"type": "object"})
+    built.task("a", "t", with_=given)
+    given["x"].append(2)
+    built.document()["nodes"]["a"]["with"]["x"].append(3)
+    built.document()["input"]["type"] = "string"
+    assert built.document()["nodes"]["a"]["with"] == {"x": [1]}
+    assert built.document()["input"] == {"type": "object"}
+
+
+def test_a_workflow_shows_what_it_is() -> None:
+    built = Workflow("w")
+    built.task("a", "t")
+    assert repr(built) == "<workflow w with 1 nodes>"
+    assert repr(built.input.a) == "<reference ${input.a}>"
+
+
+# ---- what a worker pays --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("code", "absent"),
+    [
+        ("import baton", ("baton.builder", "pydantic", "yaml")),
+        (
+            "from baton import Workflow; w = Workflow('w'); w.output(w.task('a', 't', with_={'x': w.input.x}).output)",
+            ("pydantic", "yaml", "jsonschema_rs", "baton.core.definition", "baton.core.compile"),
+        ),
+        ("import baton.tools.define", ("baton.builder", "baton.core.definition", "baton.core.compile")),
+    ],
+)
+def test_building_loads_neither_compiler_nor_parser(code: str, absent: tuple[str, ...]) -> None:
+    """A module of the application is imported by every worker, its workflows included."""
+    script = f"{code}\nimport sys\nprint([name for name in {absent!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,161 @@
+"""Whole documents and broken ones, as hypothesis draws them, and every document that the project itself has.
+
+Values only. What must hold of them is in the tests.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+
+from baton.core.document import parse_document
+from baton.core.toolspec import ToolSpec
+from tests.core.build import JSON, tool_spec
+from tests.core.reference import Shape, shapes
+
+ROOT = Path(__file__).parents[2]
+_FENCED = re.compile(r"^```(?:yaml|json)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+# A tool that takes and gives anything: then only the shape of a document and its references can be wrong.
+ANYTHING = tool_spec("t", {})
+ANYTHING.parameters.pop("additionalProperties")
+TOOLS: dict[str, ToolSpec] = {"t": ANYTHING}
+
+DURATIONS = (
+    st.sampled_from(["500ms", "5s", " 1.5 h ", "10m", "2d", "366d"])
+    | st.integers(1, 1_000)
+    | st.floats(0.001, 100.0)
+)
+_PARTS = st.sampled_from(
+    [
+        "${input}",
+        "${input.a[0]}",
+        "${input['k k'].b}",
+        "${saga.id}",
+        "$${",
+        "$",
+        "$$",
+        "x{",
+        "}",
+        "a",
+        " ",
+        "${ input.b }",
+    ]
+)
+TEXTS = st.lists(_PARTS, max_size=4).map("".join) | st.text(max_size=8).filter(lambda text: "$" not in text)
+VALUES = (
+    TEXTS | JSON.filter(lambda value: "${" not in repr(value)) | st.dictionaries(TEXTS, TEXTS, max_size=2)
+)
+# A schema that lists all fields would refuse most of the expressions above.
+OPEN = {"type": "object", "properties": {"a": {}}, "required": [], "additionalProperties": True}
+SCHEMAS: st.SearchStrategy[dict[str, Any]] = st.sampled_from([{}, {"type": "object"}, OPEN])
+
+
+def _maybe(draw: st.DrawFn, into: dict[str, Any], key: str, values: st.SearchStrategy[Any]) -> None:
+    if draw(st.booleans()):
+        into[key] = draw(values)
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> dict[str, Any]:
+    """A document that compiles against TOOLS, as its parsed value; every field is there sometimes."""
+    shape: Shape = draw(shapes(most=5))
+    document: dict[str, Any] = {"name": draw(st.sampled_from(["w", "a-b2"]))}
+    _maybe(draw, document, "description", st.text(max_size=5))
+    if draw(st.booleans()):
+        document["input"] = draw(SCHEMAS)
+    document["nodes"] = {spot.name: draw(_node(spot)) for spot in shape.spots}
+    _maybe(draw, document, "output", VALUES | st.just({n: f"${{ctx.{n}.output.x}}" for n in shape.output}))
+    return document
+
+
+@st.composite
+def _node(draw: st.DrawFn, spot: Any) -> dict[str, Any]:
+    node: dict[str, Any] = {}
+    if spot.kind == "task":
+        node["tool"] = "t"
+        _maybe(draw, node, "timeout", DURATIONS)
+    elif spot.kind == "workflow":
+        node["workflow"] = draw(st.sampled_from(["other", "other@12"]))
+    else:
+        is_time = draw(st.booleans())
+        node["wait"] = {"for": draw(DURATIONS)} if is_time else {"signal": "go"}
+        if "signal" in node["wait"]:
+            _maybe(draw, node["wait"], "timeout", DURATIONS)
+    if spot.kind != "wait":
+        given = {
+            name: f"${{ctx.{name}.output{draw(st.sampled_from(['', '.x', '[0]']))}}}" for name in spot.reads
+        }
+        has_more = draw(st.booleans())
+        if given or has_more:
+            more: dict[str, Any] = draw(st.dictionaries(st.text(max_size=4), VALUES, max_size=2))
+            node["with"] = {**given, **more}
+    if spot.before or draw(st.booleans()):
+        is_one = len(spot.before) == 1 and draw(st.booleans())
+        node["after"] = spot.before[0] if is_one else list(spot.before)
+    _maybe(draw, node, "description", st.text(max_size=5))
+    return node
+
+
+# ---- broken ones -----------------------------------------------------------------------------------------------
+
+_KEYS = st.sampled_from(
+    ["name", "description", "input", "nodes", "output", "$schema", "tool", "wait", "workflow", "with", "after",
+     "timeout", "for", "signal", "agent", "x", "a b", "", "n0"]
+)  # fmt: skip
+_STRANGE = st.sampled_from(
+    [None, True, 0, -1, 1, 0.5, 1e-4, 1e9, 10**400, "", "x", "5s", "5", "soon", "0x5s", "٣s", "5 s", "\t5s", "5s\n",
+     "366d", [], ["n0"], [1], {}, {"for": "5s"}, {"signal": "go"}, {"for": 1, "signal": "go"}, {"for": None},
+     {"timeout": 1}, {"for": 1, "timeout": 1}, "a b", "A", "w@1", "other@", "n\n", "${input", "${inputs}", "${input.}",
+     "${saga}", "${saga.age}", "${ctx.n0}", "${\u00a0input}", "${input['}']}", "$${ ${input.a}", "$$${x", {"a": "${"},
+     ["${ctx[0].output}"], {"tool": "t"}, {"tool": "t", "with": {"a": ["${"]}}, {"type": "object"}]
+).map(copy.deepcopy)  # fmt: skip
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every (container, key) of a JSON value."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield value, key
+        yield from _places(item)
+
+
+@st.composite
+def broken(draw: st.DrawFn) -> Any:
+    """A document with up to three changes anywhere: something gone, something new, something else."""
+    document = copy.deepcopy(draw(documents()))
+    for _ in range(draw(st.integers(0, 3))):
+        places = list(_places(document))
+        if not places:
+            break
+        container, key = draw(st.sampled_from(places))
+        match draw(st.sampled_from(["change", "drop", "add"])):
+            case "change":
+                container[key] = draw(_STRANGE | JSON)
+            case "drop":
+                del container[key]
+            case _ if isinstance(container, dict):
+                container[draw(_KEYS)] = draw(_STRANGE)
+            case _:
+                container.append(draw(_STRANGE))
+    return document
+
+
+# ---- the project's own -----------------------------------------------------------------------------------------
+
+
+def own_documents() -> dict[str, Any]:
+    """Every workflow document of the project by where it stands: files, and the examples of pages."""
+    texts: dict[str, str] = {}
+    for path in sorted(ROOT.glob("layers/app/**/*.y*ml")):
+        texts[path.relative_to(ROOT).as_posix()] = path.read_text("utf-8")
+    for page in (ROOT / "README.md", ROOT / "docs/documents.md"):
+        for number, text in enumerate(_FENCED.findall(page.read_text("utf-8"))):
+            if text.startswith(("name:", "{")) or "\nname:" in text:  # a whole document
+                texts[f"{page.name}, block {number}"] = text
+    return {place: parse_document(text).value for place, text in texts.items()}

@@ -1,0 +1,225 @@
+"""The published schema and the compiler agree: nothing that compiles is refused, no wrong shape gets by.
+
+The schema cannot know names, tools and the largest duration; that is what the compiler is asked about.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from baton.core import decide, graph
+from baton.core.compile import compile_document
+from baton.core.definition import KINDS, KINDS_TO_COME, MAX_NODES, NodeModel, read_definition
+from baton.core.docschema import DIALECT, document_schema, node_types
+from baton.core.document import parse_document
+from baton.core.expressions import ExpressionError, compile_template
+from baton.core.nodetypes import NODE_TYPES
+from baton.core.schema import check_schema, violations
+from baton.errors import InvalidDefinition, MalformedDocument
+from tests.core.build import PROPERTY, tool_spec
+from tests.core.documents import TOOLS, broken, documents, own_documents
+from tests.core.test_compile_graph import DOCUMENT
+from tests.core.test_compile_problems import SHAPE
+
+SCHEMA = document_schema()
+MINIMAL = {"name": "w", "nodes": {"a": {"tool": "t"}}}
+
+
+def refused(value: Any) -> bool:
+    return bool(violations(SCHEMA, value))
+
+
+def compiles(value: Any) -> bool:
+    try:
+        compile_document(json.dumps(value), TOOLS)
+    except (InvalidDefinition, MalformedDocument):
+        return False
+    return True
+
+
+def at(value: Any, path: str) -> Any:
+    for step in path.split("/")[1:]:
+        value = value[step]
+    return value
+
+
+# ---- agreement ---------------------------------------------------------------------------------------------------
+
+
+@given(documents())
+@PROPERTY
+def test_every_document_that_compiles_is_valid(value: Any) -> None:
+    assert compiles(value)
+    assert not refused(value)
+
+
+@given(broken())
+@settings(PROPERTY, max_examples=200)
+@example({**MINIMAL, "output": "${input.a"})
+@example({**MINIMAL, "output": "$$${input."})
+@example({**MINIMAL, "output": "${\u2003input}"})
+@example({**MINIMAL, "input": None})
+@example({**MINIMAL, "name": "w\n"})
+@example({"name": "w", "nodes": {"a": {"tool": "t", "wait": None}}})
+@example({"name": "w", "nodes": {"a": {"tool": "t", "timeout": "٣s"}}})
+@example({"name": "w", "nodes": {"a": {"tool": "t", "timeout": "\u2003 5s"}}})
+@example({"name": "w", "nodes": {"a": {"tool": "t", "timeout": 0.0009999999999999999}}})
+@example({"name": "w", "nodes": {"a": {"tool": "t", "timeout": 10**400}}})
+@example({"name": "w", "nodes": {"a": {"wait": {"for": 1}, "with": {}}}})
+@example({"name": "w", "nodes": {"a": {"workflow": "other", "timeout": "5s"}}})
+def test_schema_and_compiler_refuse_the_same_shapes(value: Any) -> None:
+    """What the schema refuses does not compile, and what the models refuse is not valid."""
+    _, problems = read_definition(value)
+    if refused(value):
+        assert not compiles(value)
+    else:
+        assert all(isinstance(at(value, problem.path), str) for problem in problems)
+        assert all("between 1 ms and 366 days" in problem.message for problem in problems)
+
+
+@pytest.mark.parametrize("text", [case[1] for case in SHAPE], ids=[case[0] for case in SHAPE])
+def test_every_wrong_shape_that_the_compiler_tells_of_is_refused(text: str) -> None:
+    value = parse_document(text).value
+    assert refused(value) == ("9" * 400 not in text), "only the largest duration is beyond a schema"
+
+
+@pytest.mark.parametrize("seconds", [0, -1, 0.0009, 31_622_401, 10**400, True])
+def test_the_bounds_of_a_number_of_seconds_are_those_of_a_duration(seconds: float) -> None:
+    assert refused({"name": "w", "nodes": {"a": {"wait": {"for": seconds}}}})
+    assert not refused({"name": "w", "nodes": {"a": {"wait": {"for": 31_622_400}}}})
+
+
+_EXPRESSION = st.lists(
+    st.sampled_from(
+        ["$", "${", "}", "{", "input", "ctx", "saga", ".id", ".n", "[0]", "['a']", '["b c"]', ".output", " ", "\n", "x", "[",
+         "]", "'", "\\", "\u00a0", "[1234567890]", '["$"]', "ctx.a.output", "${input}", "$${"]
+    ),
+    max_size=8,
+).map("".join)  # fmt: skip
+
+
+@given(_EXPRESSION)
+@settings(PROPERTY, max_examples=300)
+@example('${ctx["a"]["output"][0].x}')
+@example("${saga['id']}${saga.id.x}")
+def test_an_expression_is_valid_exactly_if_it_can_be_read(text: str) -> None:
+    try:
+        compile_template(text)
+        can_be_read = True
+    except ExpressionError:
+        can_be_read = False
+    assert refused({**MINIMAL, "output": [{"x": text}]}) == (not can_be_read)
+
+
+@pytest.mark.parametrize("text", ["x" * 500_000, "$x" * 200_000, "${input}" * 50_000, "$$${" * 100_000])
+def test_a_long_text_is_no_problem(text: str) -> None:
+    assert not refused({**MINIMAL, "output": text})
+    assert refused({**MINIMAL, "output": text + "${"})
+
+
+@pytest.mark.parametrize("place", own_documents())
+def test_every_document_of_the_project_is_valid(place: str) -> None:
+    assert violations(SCHEMA, own_documents()[place]) == ()
+
+
+def test_a_document_with_everything_is_valid() -> None:
+    assert not refused(parse_document(DOCUMENT).value)
+
+
+def test_the_number_of_nodes_is_bounded() -> None:
+    nodes = {f"n{i}": {"tool": "t"} for i in range(MAX_NODES + 1)}
+    assert refused({"name": "w", "nodes": nodes})
+    nodes.popitem()
+    assert not refused({"name": "w", "nodes": nodes})
+
+
+# ---- what an editor sees -----------------------------------------------------------------------------------------
+
+
+def test_a_document_may_say_where_its_schema_is_and_that_changes_no_hash() -> None:
+    plain = compile_document(json.dumps(MINIMAL), TOOLS)
+    pointing = {"$schema": "../workflow.schema.json", **MINIMAL}
+    assert not refused(pointing)
+    assert graph.encode_graph(compile_document(json.dumps(pointing), TOOLS)) == graph.encode_graph(plain)
+
+
+def test_it_is_a_schema_with_a_name_that_needs_no_host() -> None:
+    check_schema(SCHEMA)
+    assert (SCHEMA["$schema"], SCHEMA["$id"]) == (DIALECT, "urn:baton:workflow-schema:1")
+
+
+def test_every_field_says_what_it_is() -> None:
+    for type_ in (SCHEMA, *(SCHEMA["$defs"][kind.kind] for kind in NODE_TYPES)):
+        assert type_["additionalProperties"] is False
+        for name, field in type_["properties"].items():
+            assert len(field["description"]) > 10, name
+
+
+def test_every_example_of_a_field_is_valid_where_it_stands() -> None:
+    found = 0
+    for schema in (SCHEMA, *(type_["schema"] for type_ in node_types())):
+        for name, field in schema["properties"].items():
+            for value in field.get("examples", ()):
+                found += 1
+                assert violations({**field, "$defs": schema["$defs"]}, value) == (), name
+    assert found > 10
+
+
+def test_whoever_changes_what_they_were_given_changes_it_for_nobody_else() -> None:
+    document_schema()["$defs"]["after"]["anyOf"].clear()
+    node_types()[0]["example"]["with"].clear()
+    assert document_schema() == SCHEMA
+    assert node_types()[0]["example"]["with"]
+
+
+# ---- kinds of node ---------------------------------------------------------------------------------------------
+
+
+def test_there_is_one_list_of_kinds() -> None:
+    kinds = [type_["kind"] for type_ in node_types()]
+    assert kinds == [kind.kind for kind in NODE_TYPES]
+    assert set(kinds) == graph.KINDS == set(decide._LOOK)
+    assert set(KINDS) == {kind.key for kind in NODE_TYPES}
+    assert not set(KINDS_TO_COME) & set(KINDS)
+    assert SCHEMA["$defs"]["node"]["oneOf"] == [{"$ref": f"#/$defs/{kind}"} for kind in kinds]
+
+
+def test_every_field_of_a_node_belongs_to_a_kind() -> None:
+    fields = {field.alias or name for name, field in NodeModel.model_fields.items()}
+    assert fields == {name for kind in NODE_TYPES for name in (kind.key, *kind.fields)}
+
+
+@pytest.mark.parametrize("kind", NODE_TYPES, ids=lambda kind: kind.kind)
+def test_a_field_of_another_kind_is_refused_with_the_reason(kind: Any) -> None:
+    values = {"with": {}, "after": [], "timeout": 1, "description": ""}
+    for name, value in values.items():
+        node = {kind.key: kind.example[kind.key], name: value}
+        _, problems = read_definition({"name": "w", "nodes": {"a": node}})
+        assert [problem.message for problem in problems] == ([] if name in kind.fields else [kind.refusal])
+        assert refused({"name": "w", "nodes": {"a": node}}) == bool(problems)
+
+
+@pytest.mark.parametrize("type_", node_types(), ids=lambda type_: str(type_["kind"]))
+def test_a_kind_has_a_schema_of_its_own_and_an_example_that_compiles(type_: Any) -> None:
+    assert set(type_) == {"kind", "description", "schema", "example"}
+    assert violations(type_["schema"], type_["example"]) == ()
+    assert violations(type_["schema"], {}) != ()
+    assert violations(type_["schema"], {**type_["example"], "x": 1}) != ()
+    tool = tool_spec("table.hold", party={}, user={})
+    text = json.dumps({"name": "w", "nodes": {"a": type_["example"]}})
+    (node,) = compile_document(text, {tool.name: tool}).nodes
+    assert node.kind == type_["kind"]
+
+
+def test_the_schema_of_a_kind_is_the_one_that_documents_have() -> None:
+    for type_ in node_types():
+        schema = {key: value for key, value in type_["schema"].items() if key not in ("$schema", "$defs")}
+        assert schema == SCHEMA["$defs"][type_["kind"]]
+        assert type_["schema"]["$defs"].items() <= SCHEMA["$defs"].items()
+        used = json.dumps(type_["schema"])
+        assert all(f"#/$defs/{name}" in used for name in type_["schema"]["$defs"])
