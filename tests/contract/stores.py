@@ -17,6 +17,7 @@ from baton.adapters.aws import Aws
 from baton.adapters.dynamo_definitions import DynamoDefinitions
 from baton.adapters.dynamo_items import image_wake
 from baton.adapters.dynamo_log import DynamoLog
+from baton.adapters.dynamo_rates import DynamoRates
 from baton.adapters.memory import (
     MemoryBlobs,
     MemoryDeadLetters,
@@ -24,6 +25,7 @@ from baton.adapters.memory import (
     MemoryLog,
     MemoryQueue,
 )
+from baton.adapters.memory_rates import MemoryRates
 from baton.adapters.s3_blobs import S3Blobs
 from baton.adapters.sqs_queue import SqsDeadLetters, SqsQueue
 from baton.ports import (
@@ -34,6 +36,7 @@ from baton.ports import (
     Head,
     Log,
     Queue,
+    Rates,
     Record,
     Release,
     SagaRef,
@@ -63,6 +66,9 @@ class Stores(Protocol):
 
     @property
     def blobs(self) -> Blobs: ...
+
+    @property
+    def rates(self) -> Rates: ...
 
     @property
     def queue(self) -> Queue: ...
@@ -103,6 +109,7 @@ class MemoryStores:
         self.log = MemoryLog(SHARDS)
         self.definitions = MemoryDefinitions()
         self.blobs = MemoryBlobs()
+        self.rates = MemoryRates()
         self.queue = MemoryQueue(StillClock())
         self.dead_letters = MemoryDeadLetters()
         self._stream: list[tuple[SagaRef, Wake]] = []
@@ -163,6 +170,14 @@ class AwsStores:
     @cached_property
     def blobs(self) -> Blobs:
         return S3Blobs(self._aws.s3, self._bucket)
+
+    @cached_property
+    def rates(self) -> Rates:
+        return DynamoRates(self._aws.dynamodb, self._table)
+
+    def scan(self) -> Sequence[Any]:
+        """All items of the table."""
+        return self._aws.dynamodb.scan(TableName=self._table)["Items"]
 
     @cached_property
     def queue(self) -> Queue:
@@ -248,6 +263,11 @@ def a_release(**changes: Any) -> Release:
 
 def an_entry(version: int, data: bytes = b'{"kind":"step.completed"}', branch: int = 0) -> Record:
     return Record(branch=branch, version=version, data=data)
+
+
+def as_written(record: Record | None) -> Record | None:
+    """Without the size, which only what was read has."""
+    return None if record is None else msgspec.structs.replace(record, size=0)
 
 
 def a_definition(name: str = "dinner", version: int = 1, **changes: Any) -> Definition:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import base64
 import random
+import zlib
 
+import msgspec
 import pytest
 
 from baton.adapters.rules import MAX_ITEM_BYTES, ItemTooLarge
-from tests.contract.stores import OTHER, SAGA, Stores, an_entry
+from baton.ports import Wake
+from tests.contract.stores import OTHER, SAGA, Stores, an_entry, as_written
 
 
 def noise(size: int, seed: int = 1) -> bytes:
@@ -22,13 +25,15 @@ def noise(size: int, seed: int = 1) -> bytes:
 
 def test_an_appended_entry_reads_back_as_it_was_written(stores: Stores) -> None:
     assert stores.log.append(SAGA, an_entry(1))
-    assert stores.log.read_tail(SAGA, 0, 0) == [an_entry(1)]
+    assert [as_written(record) for record in stores.log.read_tail(SAGA, 0, 0)] == [an_entry(1)]
 
 
 def test_a_version_is_appended_once_and_the_first_one_stays(stores: Stores) -> None:
     stores.log.append(SAGA, an_entry(1, b'{"by":"first"}'))
     assert not stores.log.append(SAGA, an_entry(1, b'{"by":"second"}'))
-    assert stores.log.read_tail(SAGA, 0, 0) == [an_entry(1, b'{"by":"first"}')]
+    assert [as_written(record) for record in stores.log.read_tail(SAGA, 0, 0)] == [
+        an_entry(1, b'{"by":"first"}')
+    ]
 
 
 def test_even_the_same_entry_is_refused_the_second_time(stores: Stores) -> None:
@@ -49,6 +54,29 @@ def test_entries_of_any_size_come_back_whole(stores: Stores, size: int) -> None:
     first, second = stores.log.read_tail(SAGA, 0, 0)
     assert first.data == noise(size)
     assert second.data == b'{"s":"' + b"x" * size + b'"}'
+
+
+AROUND = len("pk" + "T#acme#SAGA#dinner-1" + "sk" + "LOG#0000#0000000001" + "d")
+
+
+@pytest.mark.parametrize("wake", [None, Wake(v=1), Wake(v=1, parent="T#acme#SAGA#parent", slot="s")])
+@pytest.mark.parametrize("data", [b"{}", noise(400), b'{"s":"' + b"x" * 2_000 + b'"}', noise(3_000)])
+def test_what_was_read_tells_the_size_of_the_item_that_was_written(
+    stores: Stores, data: bytes, wake: Wake | None
+) -> None:
+    """Names, keys, data as it is stored, and the wake; counted here by hand."""
+    stores.log.append(SAGA, an_entry(1, data), wake)
+    (read,) = stores.log.read_tail(SAGA, 0, 0)
+    around = AROUND + (0 if wake is None else len("wake") + len(msgspec.json.encode(wake)))
+    plain, packed = around + len(data), around + len(zlib.compress(data))
+    assert read.size == (plain if -(-plain // 1_024) <= -(-packed // 1_024) else packed)
+
+
+def test_a_snapshot_that_was_read_tells_its_size_too(stores: Stores) -> None:
+    stores.log.put_snapshot(SAGA, an_entry(1, b'{"state":1}'))
+    snapshot = stores.log.read_snapshot(SAGA, 0, 1)
+    assert snapshot is not None
+    assert snapshot.size == AROUND + len("SNAP") - len("LOG") + len(b'{"state":1}')
 
 
 def test_an_entry_that_no_item_can_hold_is_refused_with_its_size(stores: Stores) -> None:
@@ -91,13 +119,16 @@ def test_a_tail_has_at_most_as_many_entries_as_asked_for(
 def test_a_tail_has_only_its_own_branch(stores: Stores) -> None:
     for version, branch in ((1, 0), (2, 0), (3, 1), (4, 1), (5, 2)):
         stores.log.append(SAGA, an_entry(version, branch=branch))
-    assert stores.log.read_tail(SAGA, 1, 0) == [an_entry(3, branch=1), an_entry(4, branch=1)]
+    assert [as_written(record) for record in stores.log.read_tail(SAGA, 1, 0)] == [
+        an_entry(3, branch=1),
+        an_entry(4, branch=1),
+    ]
 
 
 def test_a_tail_has_no_heads_and_no_snapshots(stores: Stores) -> None:
     stores.log.append(SAGA, an_entry(1))
     stores.log.put_snapshot(SAGA, an_entry(1, b'{"state":1}'))
-    assert stores.log.read_tail(SAGA, 0, 0) == [an_entry(1)]
+    assert [as_written(record) for record in stores.log.read_tail(SAGA, 0, 0)] == [an_entry(1)]
 
 
 def test_a_tail_of_more_than_one_page_of_the_table_is_whole(stores: Stores) -> None:
@@ -112,13 +143,13 @@ def test_a_tail_of_more_than_one_page_of_the_table_is_whole(stores: Stores) -> N
 
 def test_a_snapshot_reads_back_as_it_was_written(stores: Stores) -> None:
     stores.log.put_snapshot(SAGA, an_entry(8, b'{"state":8}'))
-    assert stores.log.read_snapshot(SAGA, 0, 8) == an_entry(8, b'{"state":8}')
+    assert as_written(stores.log.read_snapshot(SAGA, 0, 8)) == an_entry(8, b'{"state":8}')
 
 
 def test_putting_a_snapshot_again_changes_nothing(stores: Stores) -> None:
     for _ in range(2):
         stores.log.put_snapshot(SAGA, an_entry(8, b'{"state":8}'))
-    assert stores.log.read_snapshot(SAGA, 0, 100) == an_entry(8, b'{"state":8}')
+    assert as_written(stores.log.read_snapshot(SAGA, 0, 100)) == an_entry(8, b'{"state":8}')
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def test_a_new_head_is_stored_with_exactly_these_attributes(table: Aws, log: Dyn
         "created": {"N": "1000"},
         "start": {"B": b'{"kind":"saga.started"}'},
         "start_hash": {"S": "2c26b46b"},
-        "st": {"S": "pending"},
+        "st": {"S": "running"},
         "st_key": {"S": "T#acme#open#02"},
         "st_at": {"N": "1000"},
         "br": {"N": "0"},

@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
+from botocore.stub import Stubber
 
 from baton.adapters.aws import Aws, translated
-from baton.adapters.dynamo_items import row_item
-from baton.core.rows import MAX_PER_STEP, Row
-from baton.errors import Throttled
+from baton.adapters.dynamo_items import ATTRIBUTES, row_item
+from baton.adapters.dynamo_log import DynamoLog
+from baton.core.rows import MAX_KEY_BYTES, MAX_LEVELS, MAX_PER_STEP, RESERVED, Row, check_row
+from baton.errors import RowsRefused, Throttled
 from baton.ports import Record, StepContext, Wake
-from tests.contract.stores import SAGA, Stores
+from tests.contract.stores import SAGA, Stores, as_written
+from tests.kit.table import table_properties
 
 ENTRY = Record(0, 1, b'{"format":1}')
 ROW = Row("guests", "ada", {"seat": 4, "vip": True, "tags": ["a", None], "near": {"x": 1.5}})
@@ -23,7 +27,7 @@ def rows_of(stores: Stores) -> dict[tuple[str, str], Any]:
 
 def test_an_entry_and_its_rows_are_there_together(stores: Stores) -> None:
     assert stores.log.append_with_rows(SAGA, ENTRY, [ROW], Wake(v=1))
-    assert list(stores.log.read_tail(SAGA, 0, 0)) == [ENTRY]
+    assert [as_written(record) for record in stores.log.read_tail(SAGA, 0, 0)] == [ENTRY]
     assert rows_of(stores) == {("guests", "ada"): ROW.attributes}
     assert stores.wakes() == [(SAGA, Wake(v=1))]
 
@@ -65,3 +69,52 @@ def test_a_transaction_that_met_another_is_tried_again() -> None:
     )
     with pytest.raises(Throttled), translated():
         raise error
+
+
+def test_what_may_be_a_row_at_most_is_taken(stores: Stores) -> None:
+    deep: Any = "ü"
+    for _ in range(MAX_LEVELS - 1):
+        deep = [deep]
+    row = Row("k" * MAX_KEY_BYTES, "\U0001f372" * (MAX_KEY_BYTES // 4), {"deep": deep, "big": 10**38 - 1})
+    assert stores.log.append_with_rows(SAGA, ENTRY, [check_row(row)])
+    assert rows_of(stores) == {(row.key, row.sort): row.attributes}
+
+
+def test_no_row_can_be_taken_for_an_item_of_the_engines() -> None:
+    """Neither an index nor the stream's filter finds any other attribute than these."""
+    keys = {definition["AttributeName"] for definition in table_properties()["AttributeDefinitions"]}
+    assert keys | {"wake"} == RESERVED
+    assert ATTRIBUTES.keys() >= RESERVED
+
+
+INVALID = {"code": "ValidationException", "message": "One or more parameter values are not valid."}
+CANCELLED = {
+    "code": "TransactionCanceledException",
+    "message": "Transaction cancelled, please refer cancellation reasons for specific reasons",
+    "modeled_fields": {
+        "CancellationReasons": [
+            {"Code": "None"},
+            {"Code": "ValidationError", "Message": "Item size has exceeded the maximum allowed size"},
+        ]
+    },
+}
+
+
+def refusing(aws: Aws, code: str, message: str, **more: Any) -> None:
+    """A transaction that the table refuses."""
+    with Stubber(aws.dynamodb) as table:
+        table.add_client_error("transact_write_items", code, message, http_status_code=400, **more)
+        DynamoLog(aws.dynamodb, "sagas", 4).append_with_rows(SAGA, ENTRY, [ROW])
+
+
+@pytest.mark.parametrize(("answer", "says"), [(INVALID, "not valid"), (CANCELLED, "^Item size has exceeded")])
+def test_rows_that_the_table_will_never_take_are_told_from_a_fault(
+    shared_aws: Aws, answer: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(RowsRefused, match=says):
+        refusing(shared_aws, **answer)
+
+
+def test_a_right_that_is_missing_is_no_fault_of_the_rows(shared_aws: Aws) -> None:
+    with pytest.raises(ClientError, match="AccessDenied"):
+        refusing(shared_aws, "AccessDeniedException", "not yours")

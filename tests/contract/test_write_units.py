@@ -1,83 +1,22 @@
-"""What each protocol costs in write units, counted from the requests that are really sent.
-
-The rule is DynamoDB's own ("Read/write capacity", "Global secondary indexes" of its developer guide):
-one unit for each kilobyte begun of the larger of old and new item, and of each index row put or deleted.
-"""
+"""What each protocol costs in write units, counted from the requests that are really sent (see tests/kit/meter)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-import boto3
 import pytest
 
 from baton.adapters.aws import Aws
-from baton.adapters.dynamo_items import item_size
 from baton.adapters.dynamo_log import DynamoLog
-from baton.adapters.rules import write_units
 from baton.ports import SagaRef, Wake
-from tests.contract.stores import REGION, SHARDS, a_head, a_release, an_entry
-from tests.kit.table import create_table, table_properties
+from tests.contract.stores import SHARDS, a_head, a_release, an_entry
+from tests.kit.meter import Meter
+from tests.kit.table import create_table
 
-Item = Mapping[str, Any]
 TABLE = "sagas"
-KEYS = ("pk", "sk")
 # An id and a tenant of the length that real ones have.
 SAGA = SagaRef(tenant="acme-restaurants", id="01939f6e7c3d4f0a8b2c5d6e7f801234")
-
-
-class Meter:
-    """Write units by write, from the images of the item before and after each request."""
-
-    def __init__(self, aws: Aws) -> None:
-        self.units: list[int] = []
-        self._looking = boto3.client("dynamodb", region_name=REGION)  # one whose reads are not watched
-        self._before: Item = {}
-        for event in ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems"):
-            aws.dynamodb.meta.events.register(f"provide-client-params.dynamodb.{event}", self._ask)
-            aws.dynamodb.meta.events.register(f"after-call.dynamodb.{event}", self._count)
-        self._key: Item = {}
-
-    def _image(self) -> Item:
-        return self._looking.get_item(TableName=TABLE, Key=self._key, ConsistentRead=True).get("Item", {})
-
-    def _ask(self, params: Mapping[str, Any], **_: object) -> None:
-        item = params["Key"] if "Key" in params else params["Item"]
-        self._key = {name: item[name] for name in KEYS}
-        self._before = self._image()
-
-    def _count(self, **_: object) -> None:
-        after = self._image()
-        largest = max(item_size(self._before), item_size(after))
-        self.units.append(write_units(largest) + self._index_units(self._before, after))
-
-    @staticmethod
-    def _index_units(before: Item, after: Item) -> int:
-        units = 0
-        for index in table_properties()["GlobalSecondaryIndexes"]:
-            old, new = _row(index, before), _row(index, after)
-            if old == new:
-                continue
-            moved = any(old.get(name) != new.get(name) for name in _keys(index))
-            if old and (moved or not new):
-                units += write_units(item_size(old))
-            if new:
-                units += write_units(item_size(new))
-        return units
-
-
-def _keys(index: Mapping[str, Any]) -> list[str]:
-    return [key["AttributeName"] for key in index["KeySchema"]]
-
-
-def _row(index: Mapping[str, Any], item: Item) -> Item:
-    """The item as the index holds it; empty when it is not in it."""
-    keys = _keys(index)
-    if any(name not in item for name in keys):
-        return {}
-    names = [*KEYS, *keys, *index["Projection"].get("NonKeyAttributes", [])]
-    return {name: item[name] for name in names if name in item}
 
 
 @pytest.fixture
@@ -88,7 +27,8 @@ def log_and_meter(moto_aws: Aws) -> tuple[DynamoLog, Meter]:
 
 
 def spent(meter: Meter) -> int:
-    units, meter.units = sum(meter.units), []
+    units = sum(meter.units)
+    meter.clear()
     return units
 
 

@@ -20,7 +20,7 @@ SIGNAL = "name: w\nnodes:\n  go: {wait: {signal: go}}\n  after: {tool: work, aft
 
 async def parked_or_done(world: World, saga: str) -> dict[str, Any]:
     await world.settle()
-    return await world.service().show(saga)
+    return await world.queries().show(saga)
 
 
 def test_a_fork_at_the_end_of_a_branch_is_refused_and_names_the_last_version_that_works(stage: Stage) -> None:
@@ -31,7 +31,7 @@ def test_a_fork_at_the_end_of_a_branch_is_refused_and_names_the_last_version_tha
             await world.service().fork(saga, view["version"], "again")
         await world.service().fork(saga, view["version"] - 1, "again")
         await asyncio.sleep(30)
-        assert (await world.service().show(saga))["status"] == "failed", "the bad step ran, and failed, again"
+        assert (await world.queries().show(saga))["status"] == "failed", "the bad step ran, and failed, again"
 
     stage(story)
 
@@ -43,7 +43,7 @@ def test_a_repeated_fork_with_the_same_key_is_one_fork(stage: Stage) -> None:
         for _ in range(2):
             await world.service().fork(saga, 2, "again", key="k")
         await world.settle()
-        assert (await world.service().show(saga))["branch"] == 1
+        assert (await world.queries().show(saga))["branch"] == 1
         with pytest.raises(KeyReused):
             await world.service().fork(saga, 3, "again", key="k")
 
@@ -55,7 +55,7 @@ def test_many_forks_of_forks_cost_a_reader_no_more_than_the_log(stage: Stage) ->
         saga = await start(world, chain_of(3), {"n": 0}, "chain")
         await world.settle()
         for number in range(12):
-            view = await world.service().show(saga)
+            view = await world.queries().show(saga)
             await world.service().fork(saga, view["version"] - 1, "again", key=str(number))
             await asyncio.sleep(20)
         reads = 0
@@ -68,7 +68,7 @@ def test_many_forks_of_forks_cost_a_reader_no_more_than_the_log(stage: Stage) ->
 
         any_log: Any = world.log
         any_log.read_tail = read_tail
-        assert (await world.service().show(saga))["branch"] == 12
+        assert (await world.queries().show(saga))["branch"] == 12
         assert reads < 200
 
     stage(story)
@@ -82,14 +82,14 @@ def test_a_fork_cancels_the_children_that_its_cut_does_not_know(stage: Stage) ->
         await asyncio.sleep(1)
         await world.service().signal(saga, "go", None, "k")
         await asyncio.sleep(5)
-        child = (await world.service().show(saga))["active"][0]["saga"]
+        child = (await world.queries().show(saga))["active"][0]["saga"]
         await world.service().fork(saga, 2, "before the child")
         await asyncio.sleep(5)
-        assert (await world.service().show(child))["status"] == "cancelled"
+        assert (await world.queries().show(child))["status"] == "cancelled"
         assert any(isinstance(event, ChildrenAbandoned) for event in world.events(saga))
         await world.service().signal(saga, "go", None, "k")
         await asyncio.sleep(5)
-        assert (await world.service().show(saga))["active"][0]["saga"] != child, "the same key counts again"
+        assert (await world.queries().show(saga))["active"][0]["saga"] != child, "the same key counts again"
 
     stage(story)
 
@@ -138,7 +138,7 @@ def test_deaths_far_apart_do_not_add_up(stage: Stage) -> None:
             now = world.process("worker").clock.now()
             assert world.log.take(ref, f"dies-{month}", now + 7_000, now) is not None
             await asyncio.sleep(30 * 86_400)
-        assert (await world.service().show(saga))["status"] == "waiting"
+        assert (await world.queries().show(saga))["status"] == "waiting"
         deaths = [event for event in world.events(saga) if isinstance(event, Revived)]
         assert len(deaths) == 4
 

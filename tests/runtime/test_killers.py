@@ -31,7 +31,7 @@ def test_a_step_that_always_kills_its_worker_is_parked_after_three_tries(stage: 
     async def story(world: World, books: Books) -> None:
         saga = await start(world, KILLER, {}, "killer")
         await world.settle()
-        view = await world.service().show(saga)
+        view = await world.queries().show(saga)
         assert view["status"] == "parked"
         assert view["revivals"] == 3
         assert parked(world, saga).code == "worker_killed"
@@ -50,8 +50,8 @@ def test_the_sagas_that_shared_a_batch_with_a_killer_finish(stage: Stage) -> Non
         killers = [(await world.service().start("killer", {}, f"k{i}"))[0]["id"] for i in range(2)]
         others = [(await world.service().start("chain", {"n": i}, f"c{i}"))[0]["id"] for i in range(8)]
         await world.settle()
-        assert {(await world.service().show(saga))["status"] for saga in killers} == {"parked"}
-        assert {(await world.service().show(saga))["status"] for saga in others} == {"completed"}
+        assert {(await world.queries().show(saga))["status"] for saga in killers} == {"parked"}
+        assert {(await world.queries().show(saga))["status"] for saga in others} == {"completed"}
 
     stage(story)
 
@@ -100,6 +100,6 @@ def test_a_parked_saga_that_a_person_resumes_tries_again(stage: Stage) -> None:
         assert len(deaths) == 6
         await world.service().cancel(saga, "enough", 0)
         await asyncio.sleep(10)
-        assert (await world.service().show(saga))["status"] == "cancelled"
+        assert (await world.queries().show(saga))["status"] == "cancelled"
 
     stage(story)

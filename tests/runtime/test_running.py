@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from baton.core.events import SagaEnded, StepFailed, StepInterrupted, StepSucceeded
+from baton.core.limits import Limits
 from baton.errors import InvalidInput, KeyReused, NotAllowedNow, NotFound
 from baton.ports import SagaRef
-from baton.runtime.limits import Limits
 from tests.kit.corpus import BIG, Books, chain_of, fan_of, start
 from tests.kit.faults import THROTTLE, Plan
 from tests.kit.world import TENANT, World
@@ -21,7 +21,7 @@ from tests.runtime.conftest import Stage
 async def finish(world: World, document: str, given: Any, name: str) -> tuple[str, dict[str, Any]]:
     saga = await start(world, document, given, name)
     await world.settle()
-    return saga, await world.service().show(saga)
+    return saga, await world.queries().show(saga)
 
 
 def test_a_saga_longer_than_its_budget_yields_and_goes_on_within_a_second(stage: Stage) -> None:
@@ -105,7 +105,7 @@ def test_a_graceful_cancel_lets_the_running_step_finish_and_starts_no_other(stag
         await world.settle()
         done = [event.node for event in world.events(saga) if isinstance(event, StepSucceeded)]
         assert done == ["s0"]
-        assert (await world.service().show(saga))["status"] == "cancelled"
+        assert (await world.queries().show(saga))["status"] == "cancelled"
 
     stage(story)
 
@@ -119,7 +119,7 @@ def test_a_forced_cancel_stops_a_running_step(stage: Stage) -> None:
         while world.end(saga) is None:
             await asyncio.sleep(0.1)
         assert asyncio.get_running_loop().time() - asked < 6
-        assert (await world.service().show(saga))["status"] == "cancelled"
+        assert (await world.queries().show(saga))["status"] == "cancelled"
 
     stage(story, timeout_s=60)
 
@@ -142,10 +142,10 @@ def test_cancelling_a_parent_cancels_its_children(stage: Stage) -> None:
         await world.service().register("name: slow\nnodes: {a: {wait: {for: 1h}}}", json_only=False)
         saga = await start(world, "name: parent\nnodes: {child: {workflow: slow}}", {}, "parent")
         await asyncio.sleep(5)
-        child = (await world.service().show(saga))["active"][0]["saga"]
+        child = (await world.queries().show(saga))["active"][0]["saga"]
         await world.service().cancel(saga, "stop", 0)
         await world.settle()
-        assert (await world.service().show(child))["status"] == "cancelled"
+        assert (await world.queries().show(child))["status"] == "cancelled"
 
     stage(story)
 
@@ -183,7 +183,7 @@ def test_wrong_requests_are_refused_before_anything_is_written(stage: Stage) -> 
         with pytest.raises(NotFound, match="no version"):
             await world.service().start("w@9", {"n": 1}, "")
         with pytest.raises(NotFound):
-            await world.service().show("nobody")
+            await world.queries().show("nobody")
         assert world.log.heads() == []
 
     stage(story)
@@ -204,7 +204,7 @@ def test_another_tenant_sees_nothing(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         saga, _ = await finish(world, chain_of(1), {"n": 0}, "chain")
         with pytest.raises(NotFound):
-            await world.service(tenant="rival").show(saga)
+            await world.queries(tenant="rival").show(saga)
         with pytest.raises(NotFound):
             await world.service(tenant="rival").start("chain", {"n": 0}, "")
 
@@ -252,4 +252,6 @@ def test_a_table_throttled_for_longer_than_the_budget_gives_the_message_back(sta
         assert view["status"] == "completed"
         assert len(world.invocations) > 1
 
-    stage(story, plan=Plan(dict.fromkeys(range(8, 30), THROTTLE)), limits=Limits(pause_longest=1_000))
+    stage(
+        story, plan=Plan(dict.fromkeys(range(8, 30), THROTTLE)), limits=Limits(store_pause_longest_ms=1_000)
+    )

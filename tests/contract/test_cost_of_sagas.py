@@ -1,0 +1,128 @@
+"""What a log says that a saga used is what the requests really sent for it were, on a table and by DynamoDB's rule.
+
+Whole sagas of the corpus in virtual time, their log in memory and on moto at once; see tests/kit/mirror.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from baton.adapters.aws import Aws
+from baton.core.events import decode_entry
+from baton.core.graph import decode_graph
+from baton.core.limits import Limits
+from baton.core.program import Program
+from baton.core.usage import Deployment, Ledger, Usage
+from baton.ports import Head
+from tests.kit.corpus import CORPUS, Books, Scenario, chain_of, make_registry, start
+from tests.kit.meter import Meter, Spent
+from tests.kit.mirror import MeteredWorld
+from tests.kit.table import create_table
+from tests.kit.virtual import run_virtual
+from tests.kit.world import World
+
+BY_NAME = {scenario.name: scenario for scenario in CORPUS}
+
+
+@dataclass
+class Found:
+    """One saga: what its log says, and what the meter does. `outside`: entries that no worker wrote."""
+
+    says: Usage
+    writes: float
+    reads: float
+    outside: int
+
+
+async def _long_chain(world: World) -> str:
+    return await start(world, chain_of(50, 0.25), {"n": 0, "note": "ten bytes." * 40}, "chain")
+
+
+LONG = Scenario("long-chain", _long_chain, limits=Limits(snapshot_tail_bytes=4_096))
+
+
+@pytest.fixture(scope="module")
+def _shared_meter(shared_aws: Aws) -> Meter:
+    """Clients cost more than what is watched through them."""
+    return Meter(shared_aws)
+
+
+@pytest.fixture
+def meter(moto_aws: Aws, _shared_meter: Meter) -> Meter:
+    create_table(moto_aws.dynamodb, "sagas")
+    _shared_meter.clear()
+    return _shared_meter
+
+
+def metered(scenario: Scenario, meter: Meter) -> tuple[MeteredWorld, dict[str, Found]]:
+    """Run it to its end. What each saga used, by its id."""
+
+    async def main() -> tuple[MeteredWorld, dict[str, Found]]:
+        world = MeteredWorld(make_registry(Books()), meter=meter, limits=scenario.limits)
+        world.switch_on()
+        await scenario.drive(world)
+        await world.settle()
+        written, read = list(world.meter.written), list(world.meter.read)  # before this test itself looks
+        found = {}
+        for head in world.log.heads():
+            says, outside = read_log(world, head, Deployment.of(scenario.limits))
+            pk = str(head.ref)
+            found[head.ref.id] = Found(says, _sum(written, pk), _sum(read, pk), outside)
+        return world, found
+
+    return run_virtual(main())
+
+
+def _sum(spent: list[Spent], pk: str) -> float:
+    return sum(one.units for one in spent if one.pk == pk)
+
+
+def read_log(world: World, head: Head, deployment: Deployment) -> tuple[Usage, int]:
+    graph = world.blobs.get(head.ref.tenant, f"cas://sha256/{head.graph}")
+    ledger = Ledger(Program(decode_graph(graph)).joins, deployment)
+    outside = 0
+    for branch in range(head.branch + 1):
+        for record in world.log.read_tail(head.ref, branch, 0):
+            entry = decode_entry(record.data)
+            outside += entry.version > 1 and not entry.epoch
+            ledger.add(entry, record.data, record.size)
+    return ledger.total(head.epoch, is_held=bool(head.owner)), outside
+
+
+@pytest.mark.parametrize("name", ["chain", "long-wait", "snapshots", "killer", "big"])
+def test_the_log_of_a_saga_left_to_itself_says_exactly_what_was_sent(name: str, meter: Meter) -> None:
+    world, found = metered(BY_NAME[name], meter)
+    ((_, saga),) = found.items()
+    assert saga.outside == 0
+    assert saga.says.write_units == saga.writes
+    definition = 1  # of the workflow: read, but here from memory
+    assert saga.says.read_units == saga.reads + definition
+    roles = world.roles
+    assert saga.says.lambda_requests == 1 + roles["relay"] + roles["worker"], "one of the API's is the start"
+
+
+@pytest.mark.parametrize("name", ["waiting", "early-signal", "parent", "forked"])
+def test_an_entry_from_outside_may_cost_a_nudge_and_a_refused_write_more_or_less(
+    name: str, meter: Meter
+) -> None:
+    """Whether it met a worker at work is not in the log; see `Ledger`."""
+    _, found = metered(BY_NAME[name], meter)
+    for saga in found.values():
+        assert abs(saga.says.write_units - saga.writes) <= 2 * saga.outside
+
+
+def test_a_long_saga_with_a_large_start_and_snapshots_is_exact_too(meter: Meter) -> None:
+    world, found = metered(LONG, meter)
+    ((_, saga),) = found.items()
+    snapshots = [spent for spent in world.meter.written if spent.sk.startswith("SNAP")]
+    assert len(snapshots) >= 2
+    assert saga.says.write_units == saga.writes
+
+
+def test_a_tools_own_rows_and_their_transaction_are_what_the_log_does_not_say(meter: Meter) -> None:
+    world, found = metered(BY_NAME["rows"], meter)
+    ((_, saga),) = found.items()
+    transactions = world.plan.writes.count("append_with_rows")
+    assert saga.writes - saga.says.write_units == transactions > 0

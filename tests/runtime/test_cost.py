@@ -1,0 +1,99 @@
+"""What a saga has cost, asked for while it runs, waits, and when it is over; the formula is core/usage.py's."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from baton.core.usage import Deployment
+from baton.errors import NotFound
+from baton.runtime import cost
+from tests.kit.corpus import Books, chain_of, start
+from tests.kit.world import World
+from tests.runtime.conftest import Stage
+
+LEASE = 3  # write units of a take; a release is as much, and one more at the end
+
+
+def quantity(view: dict[str, Any], what: str) -> float:
+    return next(float(line["quantity"]) for line in view["aws"] if line["what"] == what)
+
+
+def test_a_finished_saga_has_a_cost_with_all_its_parts(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        saga = await start(world, chain_of(5), {"n": 0}, "chain")
+        await world.settle()
+        view = await world.queries().cost(saga)
+        assert (view["saga"], view["status"], view["steps"], view["invocations"]) == (saga, "completed", 5, 1)
+        assert quantity(view, "DynamoDB writes") == 4 + LEASE + 5 + 4
+        assert quantity(view, "Lambda requests") == 3
+        assert view["usd"]["total"] == pytest.approx(sum(line["usd"] for line in view["aws"]))
+        assert view["usd_per_million_steps"] == pytest.approx(view["usd"]["total"] / 5 * 1e6, rel=1e-3)
+
+    stage(story)
+
+
+def test_the_cost_of_a_running_saga_grows_with_its_steps_and_waiting_costs_nothing(stage: Stage) -> None:
+    document = "name: w\nnodes:\n  a: {tool: work, with: {n: 1}}\n  b: {wait: {for: 4m}, after: a}\n"
+
+    async def story(world: World, books: Books) -> None:
+        saga = await start(world, document, {}, "w")
+        started = await world.queries().cost(saga)
+        await asyncio.sleep(10)
+        waiting = [await world.queries().cost(saga)]
+        await asyncio.sleep(120)
+        waiting.append(await world.queries().cost(saga))
+        await world.settle()
+        ended = await world.queries().cost(saga)
+        assert started["usd"]["total"] < waiting[0]["usd"]["total"] == waiting[1]["usd"]["total"]
+        assert waiting[1]["usd"]["total"] < ended["usd"]["total"]
+        assert (started["usd_per_million_steps"], started["steps"]) == (None, 0)
+
+    stage(story)
+
+
+def test_a_log_of_many_pages_and_branches_is_read_whole(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(world: World, books: Books) -> None:
+        saga = await start(world, chain_of(7), {"n": 0}, "chain")
+        await world.settle()
+        await world.service().fork(saga, 3, "again from the second step")
+        await world.settle()
+        whole = await world.queries().cost(saga)
+        assert whole["steps"] == 7 + 5, "what was done before the fork was paid too"
+        for size in (1, 2, 4):
+            monkeypatch.setattr(cost, "PAGE", size)
+            assert await world.queries().cost(saga) == whole
+
+    stage(story)
+
+
+def test_what_is_appended_while_the_log_is_read_is_left_for_the_next_time(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        saga = await start(world, chain_of(3), {"n": 0}, "chain")
+        await world.settle()
+        before = await world.queries().cost(saga)
+        opened = await world.queries()._request.open(saga)
+        await world.service().fork(saga, 2, "meanwhile")
+        again = await cost.cost_of(
+            world.log,
+            world.queries()._parts.call,
+            opened.head,
+            opened.history.state,
+            opened.program,
+            Deployment.of(world.limits),
+        )
+        assert again == before
+
+    stage(story)
+
+
+def test_a_saga_that_is_not_there_has_no_cost(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        with pytest.raises(NotFound):
+            await world.queries().cost("nowhere")
+
+    stage(story)
