@@ -144,7 +144,10 @@ def entry() -> str:
 def rooms() -> str:
     """The import law, from the test that holds it."""
     named = {name or "`baton` itself": needs for name, needs in ALLOWED.items()}
-    rows = [(name, ", ".join(sorted(needs)) or "nothing") for name, needs in named.items()]
+    rows = [
+        (name, ", ".join(sorted(need or "`baton` itself" for need in needs)) or "nothing")
+        for name, needs in named.items()
+    ]
     return _table(("room", "may import, besides itself"), rows)
 
 

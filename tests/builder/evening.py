@@ -17,6 +17,7 @@ dinner = Workflow(
             "party": {"type": "integer", "minimum": 1, "maximum": 12},
             "at": {"type": "string", "format": "date-time"},
         },
+        "examples": [{"city": "Lisbon", "party": 4, "at": "2026-12-24T19:30:00Z"}],
     },
 )
 

@@ -37,6 +37,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._virtual = _Selector()
         super().__init__(self._virtual)
+        # After half a year of seconds a float has no nanoseconds left, and a timer would never be due.
+        self._clock_resolution = 1e-6
 
     def time(self) -> float:
         return self._virtual.passed

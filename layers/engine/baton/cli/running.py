@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import shutil
 import signal
 from collections.abc import Callable
@@ -34,8 +35,6 @@ from baton.cli.workflows import register
 from baton.demo.services import Services
 from baton.local.problems import LocalRunError
 from baton.local.run import LocalRun
-
-EXAMPLE_INPUT = '{"city": "Lisbon", "party": 4, "at": "2026-12-24T19:30:00Z"}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +79,7 @@ async def run_until_stopped(wanted: Wanted) -> None:
         connection = Connection(local.url, local.token(wanted.user, wanted.tenant))
         async with Api(connection) as api:
             names = await _register_all(api, sources_of(module))
+            example = await _example(api, names)
         # Somebody may have been quicker while everything started.
         owner = owner_of(root)
         if owner is None:
@@ -97,7 +97,7 @@ async def run_until_stopped(wanted: Wanted) -> None:
                 }
             )
         else:
-            _announce(local, connection, owner, names, outside)
+            _announce(local, connection, owner, names, outside, example)
         await _until_stopped()
         click.echo("Stopping …", err=True)
 
@@ -136,11 +136,25 @@ def _port_hints(why: str, port: int) -> tuple[str, ...]:
     return (f"To take any free port: {typed('up --port 0')}",) if port and str(port) in why else ()
 
 
+async def _example(api: Api, names: list[str]) -> tuple[str, str]:
+    """A workflow to try, and an input for it as JSON: the first example of its input's schema, if it has one."""
+    if not names:
+        return "NAME", "{}"
+    workflow = "dinner" if "dinner" in names else names[0]
+    schema = (await api.workflow(workflow, ""))["input"] or {}
+    return workflow, json.dumps((schema.get("examples") or [{}])[0])
+
+
 def _announce(
-    local: LocalRun, connection: Connection, owner: Owner | None, names: list[str], outside: dict[str, str]
+    local: LocalRun,
+    connection: Connection,
+    owner: Owner | None,
+    names: list[str],
+    outside: dict[str, str],
+    example: tuple[str, str],
 ) -> None:
-    workflow = "dinner" if "dinner" in names or not names else names[0]
-    body = f'{{"workflow": "{workflow}", "input": {EXAMPLE_INPUT if workflow == "dinner" else "{}"}}}'
+    workflow, given = example
+    body = f'{{"workflow": "{workflow}", "input": {given}}}'
     none_yet = f"none yet: put a .yaml file into your app, or `{typed('deploy-workflow FILE')}`"
     where = f"also in {LOCAL_FILE}, where the baton command finds it"
     if owner:
@@ -159,7 +173,7 @@ def _announce(
         f"     -H \"Idempotency-Key: evening-1\" -d '{body}'",
         f'curl -s {connection.url}/sagas/ID -H "Authorization: Bearer $TOKEN"',
         "",
-        typed(f"start {workflow} --watch") + (f" --input '{EXAMPLE_INPUT}'" if workflow == "dinner" else ""),
+        typed(f"start {workflow} --watch") + ("" if given == "{}" else f" --input '{given}'"),
     ]
     for line in lines:
         click.echo(line)

@@ -1,0 +1,11 @@
+"""Testing sagas of one's own: a workflow is run by the real engine, in memory and in virtual time.
+
+Belongs here: what a test of an application needs. Does not belong here: the engine's own tests, and
+anything that is shipped to Lambda.
+"""
+
+from baton.testing.deployment import EngineDefect
+from baton.testing.result import Result, Step
+from baton.testing.running import run
+
+__all__ = ["EngineDefect", "Result", "Step", "run"]

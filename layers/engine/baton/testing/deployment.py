@@ -1,0 +1,225 @@
+"""A deployment in memory: table, stream, queue, relay, workers and reconciler, one thing after another.
+
+It runs the engine's own code for every role over the memory adapters; what is played here is only what
+AWS does between them. Nothing is lost or late: what is to be done when it is, the engine's own tests show.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from baton.adapters.memory import (
+    MemoryBlobs,
+    MemoryDeadLetters,
+    MemoryDefinitions,
+    MemoryInvoker,
+    MemoryLog,
+    MemoryQueue,
+)
+from baton.core.events import decode_entry
+from baton.core.limits import Limits
+from baton.core.state import State, status_of
+from baton.core.views import entry_view, saga_view
+from baton.ports import Head, Message
+from baton.runtime.catalog import Catalog
+from baton.runtime.lease import Invocation
+from baton.runtime.pace import Pace
+from baton.runtime.parts import Engine
+from baton.runtime.patience import inline
+from baton.runtime.reconcile import Reconciler
+from baton.runtime.relay import Relay, StreamItem
+from baton.runtime.request import Caller, Request
+from baton.runtime.service import Service
+from baton.runtime.worker import Delivery, Worker
+from baton.testing.loop import CountedEntropy, LoopClock, VirtualLoop
+from baton.testing.result import Result, make_result
+from baton.tools.define import Registry
+from baton.tools.perform import ToolPerformer
+
+BATCH = 10
+SHARDS = 1
+PERIOD = 60_000  # ms between two runs of the reconciler
+REQUEST = 28_000  # ms that a request or a run of the relay has
+MOST_ROUNDS = 100_000
+
+
+class EngineDefect(Exception):
+    """The engine could not do what it promises; not a failure of the saga. Its log (`baton`) says more."""
+
+
+class _Performer(ToolPerformer):
+    """Plain functions run where they are called, one after another, so that a debugger can stop in them."""
+
+    def __init__(self, registry: Registry, loop: VirtualLoop) -> None:
+        super().__init__(registry)
+        self._loop = loop
+
+    async def _call(self, tool: Any, call: Mapping[str, Any]) -> Any:
+        if not tool.is_async:
+            return tool.function(**call)
+        self._loop.tools_running += 1
+        try:
+            return await tool.function(**call)
+        finally:
+            self._loop.tools_running -= 1
+
+
+class Deployment:
+    """Everything one saga needs. Times in ms; `begin` is UTC epoch ms."""
+
+    def __init__(
+        self,
+        loop: VirtualLoop,
+        registry: Registry,
+        *,
+        begin: int,
+        worker_timeout: int,
+        caller: tuple[str, str],
+    ) -> None:
+        self._clock = LoopClock(loop, begin)
+        self._log, self._blobs = MemoryLog(SHARDS), MemoryBlobs()
+        self._queue, self._invoker = MemoryQueue(self._clock), MemoryInvoker()
+        self._dead_letters = MemoryDeadLetters()
+        self._worker_timeout = worker_timeout
+        self._tenant, self._user = caller
+        self._next_run = begin + PERIOD
+        self._sent: set[tuple[str, str]] = set()
+        self._requests = itertools.count(1)
+        limits = Limits()
+        self._engine = Engine(
+            log=self._log,
+            blobs=self._blobs,
+            clock=self._clock,
+            entropy=CountedEntropy(),
+            offload=inline,
+            performer=_Performer(registry, loop),
+            tools=registry.specs(),
+            catalog=Catalog(MemoryDefinitions(), self._blobs, self._clock),
+            pace=Pace(limits.step_estimate_ms),
+            limits=limits,
+        )
+        self._reconciler = Reconciler(
+            self._log, self._queue, self._invoker, self._dead_letters, self._clock, PERIOD
+        )
+
+    def service(self) -> Service:
+        """The API, for one request."""
+        return Service(self._engine, self._caller(), self._clock.now() + REQUEST)
+
+    async def settle(self, signals: Mapping[str, Any]) -> None:
+        """Let time pass until nothing more can happen. A wait for one of `signals` is sent it.
+
+        Raises `EngineDefect`.
+        """
+        for _ in range(MOST_ROUNDS):
+            await self._relay()
+            messages = self._queue.receive(BATCH)
+            wakes = [messages, *self._invoker.drain()] if messages else self._invoker.drain()
+            for wake in wakes:
+                await self._work(wake)
+            if not wakes and not await self._signal(signals) and not await self._wait():
+                return
+        raise EngineDefect(f"{MOST_ROUNDS} rounds and no end in sight")
+
+    async def result(self, saga: str) -> Result:
+        """What came of a saga."""
+        opened = await self._request().open(saga)
+        branches = range(opened.history.state.branch + 1)
+        records = [
+            record for branch in branches for record in self._log.read_tail(opened.head.ref, branch, 0)
+        ]
+        entries = [entry_view(decode_entry(record.data)) for record in records]
+        return make_result(saga_view(opened.history.state, opened.program), entries, self._content)
+
+    # -- roles
+
+    async def _relay(self) -> None:
+        # Again and again: what is told to a parent comes down the stream too.
+        while stream := self._log.drain():
+            items = [StreamItem(str(number), ref, wake) for number, (ref, wake) in enumerate(stream)]
+            relay = Relay(self._engine, self._queue)
+            failed = await relay.handle(items, self._name("relay"), self._clock.now() + REQUEST)
+            if failed:
+                raise EngineDefect(f"the relay could not pass on {[items[int(i)].wake for i in failed]}")
+
+    async def _work(self, messages: Sequence[Message]) -> None:
+        now, name = self._clock.now(), self._name("worker")
+        deliveries = [Delivery(str(n), msgspec.json.encode(m).decode()) for n, m in enumerate(messages)]
+        worker = Worker(self._engine, self._dead_letters, self._invoker)
+        failed = await worker.handle(deliveries, Invocation(name, now, now + self._worker_timeout))
+        if failed:
+            raise EngineDefect(f"a worker could not go on with {[messages[int(i)].saga for i in failed]}")
+        if self._dead_letters.letters:
+            raise EngineDefect(self._dead_letters.letters[0][1])
+
+    async def _signal(self, signals: Mapping[str, Any]) -> bool:
+        """Send what open waits wait for, each once. Whether there was any."""
+        waits = [
+            (state.saga, slot, wait.signal)
+            for _, state, _ in await self._open()
+            for slot, wait in state.waits.items()
+            if wait.signal in signals and (state.saga, slot) not in self._sent
+        ]
+        for saga, slot, name in waits:
+            self._sent.add((saga, slot))
+            await self.service().signal(saga, name, signals[name], key=f"test-{slot}")
+        return bool(waits)
+
+    async def _wait(self) -> bool:
+        """Let the time come at which something happens; False when there is none."""
+        timers = [visible for visible, _ in self._queue.waiting()]
+        due = [
+            head.due_at
+            for head, state, status in await self._open()
+            if head.due_at is not None and (status == "running" or _has_timer(state))
+        ]
+        if due:
+            # Runs of the reconciler that would find nothing are left out: a wait may take a year.
+            idle = max(0, -(-(min(due) - PERIOD - self._next_run) // PERIOD))
+            self._next_run += idle * PERIOD
+            timers.append(self._next_run)
+        if not timers:
+            return False
+        await asyncio.sleep(max(0, min(timers) - self._clock.now()) / 1_000)
+        if due and self._clock.now() >= self._next_run:
+            self._next_run += PERIOD
+            self._reconciler.sweep(0)
+        return True
+
+    # -- looking on
+
+    async def _open(self) -> list[tuple[Head, State, str]]:
+        """The sagas that have not ended and are not parked."""
+        found = []
+        for head in self._log.heads():
+            opened = await self._request().open(head.ref.id)
+            state = opened.history.state
+            if state.ended is None and state.parked is None:
+                found.append((head, state, status_of(state, opened.program.joins)))
+        return found
+
+    def _content(self, value: Any) -> Any:
+        """What a value of the log is, wherever it is kept."""
+        if not isinstance(value, dict):
+            return value
+        if value.get("ref"):
+            return msgspec.json.decode(self._blobs.get(self._tenant, value["ref"]))
+        return value.get("v")
+
+    def _request(self) -> Request:
+        return Request(self._engine, self._caller(), self._clock.now() + REQUEST)
+
+    def _caller(self) -> Caller:
+        return Caller(tenant=self._tenant, user=self._user, request=self._name("api"))
+
+    def _name(self, role: str) -> str:
+        return f"{role}-{next(self._requests)}"
+
+
+def _has_timer(state: State) -> bool:
+    return any(wait.until is not None for wait in state.waits.values())

@@ -1,0 +1,130 @@
+"""What came of a saga: its status, its output, and what each node did, read from its log.
+
+Belongs here: plain values for assertions, and their printed form, which a failing test shows. Does not
+belong here: how a saga is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+# How an event of the log leaves its node.
+_STATUS = {
+    "step_succeeded": "succeeded",
+    "step_failed": "failed",
+    "step_interrupted": "interrupted",
+    "node_skipped": "skipped",
+    "wait_opened": "waiting",
+    "wait_closed": "succeeded",
+    "child_opened": "waiting",
+    "child_closed": "succeeded",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A node of the workflow that was reached.
+
+    `status` is succeeded, failed, waiting (for a time, a signal or a child), interrupted or skipped. `output` is
+    what a tool or a child gave, or the payload of a signal. `error` is `code: message` of a failure. `tool`
+    is empty for a node that is none. `ended_s`: when it came to this, in seconds after the saga's start.
+    """
+
+    node: str
+    status: str
+    output: Any = None
+    error: str = ""
+    tool: str = ""
+    attempt: int = 0
+    ended_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A saga after nothing more could happen to it.
+
+    `status` is completed, failed or cancelled; parked when a person has to decide; waiting when it waits for a
+    signal that nobody sends. `output` is None unless it completed. `error` is `code: message` of a failure,
+    or the reason for parking. `took_s`: seconds of virtual time. `view` and `entries` are what
+    `GET /sagas/{id}` and `GET /sagas/{id}/events` would answer.
+    """
+
+    saga: str
+    workflow: str
+    status: str
+    output: Any
+    error: str
+    steps: Mapping[str, Step]
+    took_s: float
+    view: Mapping[str, Any] = field(repr=False)
+    entries: Sequence[Mapping[str, Any]] = field(repr=False)
+
+    def __repr__(self) -> str:
+        """What a failing assertion shows: one line for the saga, one for each node."""
+        lines = [f"<{self.workflow}: {self.status} after {_time(self.took_s)} s{_why(self.error)}"]
+        for step in self.steps.values():
+            shown = "" if step.output is None else f" = {_short(step.output)}"
+            lines.append(f"  {step.node}: {step.status}{shown}{_why(step.error)}")
+        return "\n".join(lines) + ">"
+
+
+def make_result(
+    view: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], content: Callable[[Any], Any]
+) -> Result:
+    """The result of a saga from its views; `content` gives what a logged value stands for."""
+    began = str(entries[0]["at"])
+    steps: dict[str, Step] = {}
+    for entry in entries:
+        for event in entry["events"]:
+            if event["kind"] in _STATUS:
+                steps[event["node"]] = _step(
+                    event, _seconds(began, event.get("ended_at") or entry["at"]), content
+                )
+    error = view["error"]
+    return Result(
+        saga=view["id"],
+        workflow=view["workflow"],
+        status=view["status"],
+        output=content(view["result"]),
+        error=_failure(error) if error else view["reason"] or "",
+        steps=steps,
+        took_s=_seconds(began, str(entries[-1]["at"])),
+        view=view,
+        entries=entries,
+    )
+
+
+def _step(event: Mapping[str, Any], ended_s: float, content: Callable[[Any], Any]) -> Step:
+    return Step(
+        node=event["node"],
+        status=_STATUS[event["kind"]],
+        output=content(event.get("output")),
+        error=_failure(event["failure"]) if event.get("failure") else "",
+        tool=event.get("tool", ""),
+        attempt=event.get("attempt", 0),
+        ended_s=ended_s,
+    )
+
+
+def _failure(failure: Mapping[str, Any]) -> str:
+    return f"{failure['code']}: {failure['message']}"
+
+
+def _seconds(began: str, ended: str) -> float:
+    return (datetime.fromisoformat(ended) - datetime.fromisoformat(began)).total_seconds()
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.3f}".rstrip("0").rstrip(".")
+
+
+def _why(error: str) -> str:
+    return f" ({error})" if error else ""
+
+
+def _short(value: Any, longest: int = 200) -> str:
+    text = repr(value)
+    return text if len(text) <= longest else text[: longest - 1] + "…"

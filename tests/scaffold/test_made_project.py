@@ -1,0 +1,176 @@
+"""A made project works as it stands: its tests, its linters, its template, and the deployment on this machine."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from baton.cli.commands import main
+from baton.local.template import load
+from baton.scaffold.make import Project, make_project
+from baton.shipping.contents import build_app
+from tests.docs.pages import Page
+from tests.scaffold.conftest import ROOT, Run
+
+OF_THE_EXAMPLE = {"TableStackUrl", "OpenDeliveryUrl"}
+VARIABLES = {"TABLE_STACK_URL", "OPEN_DELIVERY_URL"}
+BATON = [sys.executable, "-c", "from baton.cli import main; main()"]
+
+
+def test_its_own_tests_pass(run: Run) -> None:
+    done = run("-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 passed" in done.stdout
+
+
+def test_its_own_tests_notice_what_is_wrong(tmp_path: Path, run: Run) -> None:
+    folder = make_project(tmp_path / "broken").folder
+    tools = folder / "layers/app/sagas/order.py"
+    tools.write_text(tools.read_text().replace("* quantity", ""))
+    done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", folder=folder)
+    assert done.returncode == 1
+    assert "1 failed, 1 passed" in done.stdout
+
+
+def test_its_workflow_has_no_problems_and_is_found_with_its_tools_as_up_would(run: Run) -> None:
+    done = run("-c", "from baton.cli import main; main()", "check", "layers/app/sagas/order.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = run(
+        "-c",
+        "from pathlib import Path; from baton.cli.app import documents, load_app; from baton.tools.define import REGISTRY\n"
+        "app = load_app('sagas', Path.cwd()); print([d.name for d in documents(app)], sorted(REGISTRY))",
+    )
+    assert found.stdout.strip() == "['order.yaml'] ['order.charge', 'order.price']", found.stderr
+
+
+def test_its_code_is_clean(made: Project, run: Run) -> None:
+    command = [
+        "-m",
+        "ruff",
+        "check",
+        "--no-cache",
+        "--config",
+        str(ROOT / "pyproject.toml"),
+        "--ignore",
+        "S101",
+    ]
+    style = run(*command, "layers", "tests")
+    assert style.returncode == 0, style.stdout
+    shape = run(
+        "-m",
+        "ruff",
+        "format",
+        "--no-cache",
+        "--check",
+        "--line-length",
+        "110",
+        "layers",
+        "tests",
+        "functions",
+    )
+    assert shape.returncode == 0, shape.stdout + shape.stderr
+
+
+def test_its_types_are_clean(run: Run, tmp_path_factory: pytest.TempPathFactory) -> None:
+    done = run("-m", "mypy", "--cache-dir", str(ROOT / ".mypy_cache/scaffold"))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_its_template_is_the_repositorys_without_the_example(made: Project) -> None:
+    expected = json.loads(json.dumps(dict(load(ROOT / "template.yaml", {}).document)))
+    for name in OF_THE_EXAMPLE:
+        del expected["Parameters"][name]
+    for name in VARIABLES:
+        del expected["Resources"]["WorkerFunction"]["Properties"]["Environment"]["Variables"][name]
+    groups = expected["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
+    groups[:] = [group for group in groups if not OF_THE_EXAMPLE & set(group["Parameters"])]
+    found: dict[str, Any] = json.loads(json.dumps(dict(load(made.folder / "template.yaml", {}).document)))
+    assert found == expected
+
+
+def test_its_template_names_only_files_that_are_there_and_nothing_of_the_example(made: Project) -> None:
+    text = (made.folder / "template.yaml").read_text("utf-8")
+    assert not any(name in text for name in OF_THE_EXAMPLE | VARIABLES | {"dinner"})
+    template = load(made.folder / "template.yaml", {})
+    for logical_id, resource in template.resources.items():
+        code = resource["Properties"].get("Code") or resource["Properties"].get("Content") or {}
+        if isinstance(code, dict) and "S3Key" in code:
+            template.local_path(logical_id, code["S3Key"])
+    assert (made.folder / "statemachine/reconcile.asl.json").is_file()
+
+
+def test_its_app_layer_holds_its_tools_and_its_workflow(made: Project, tmp_path: Path) -> None:
+    layer = tmp_path / "app/python"
+    build_app(made.folder / "layers/app", layer)
+    assert {path.name for path in (layer / "sagas").iterdir()} == {"__init__.py", "order.py", "order.yaml"}
+    assert {path.name for path in layer.iterdir()} == {"sagas"}
+
+
+def test_its_readme_names_only_commands_that_are_there(made: Project) -> None:
+    makefile = (made.folder / "Makefile").read_text("utf-8")
+    targets = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+    commands = [command.split() for command in Page(made.folder / "README.md").commands()]
+    assert (
+        {words[1] for words in commands if words[0] == "make"} == {"test", "up", "build", "deploy"} <= targets
+    )
+    named = {words[1] for words in commands if words[0] == "baton" and len(words) > 1}
+    assert {"start", "show", "check"} < named <= set(main.commands)
+
+
+def test_its_readme_names_only_files_that_are_there(made: Project) -> None:
+    named = set(Page(made.folder / "README.md").commands())
+    paths = {path for path in named if re.fullmatch(r"[a-z_*/.-]+(/|\.(md|py|yaml|txt|toml|json))", path)}
+    assert {"layers/app/sagas/order.py", "functions/", "template.yaml"} <= paths
+    assert [path for path in paths if not list(made.folder.glob(path.rstrip("/")))] == []
+
+
+def test_the_page_on_testing_is_true_of_it(made: Project, run: Run, tmp_path: Path) -> None:
+    blocks = re.findall(
+        r"^```python\n(.*?)^```$", (ROOT / "docs/testing.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
+    (tmp_path / "test_page.py").write_text("\n".join(blocks))
+    arguments = (
+        "-p",
+        "no:cacheprovider",
+        "--rootdir",
+        str(made.folder),
+        "-c",
+        str(made.folder / "pyproject.toml"),
+    )
+    done = run("-m", "pytest", "-q", *arguments, str(tmp_path / "test_page.py"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "4 passed" in done.stdout
+
+
+@pytest.fixture
+def up(tmp_path: Path, environment: dict[str, str]) -> Iterator[Path]:
+    """`baton up` in a made project, in which nothing of the engine lies."""
+    folder = make_project(tmp_path / "my-sagas").folder
+    process = subprocess.Popen(
+        [*BATON, "up", "--port", "0"], cwd=folder, env=environment, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert any("baton start" in line for line in process.stdout), "it did not start"
+    yield folder
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=30) == 0
+
+
+@pytest.mark.e2e
+def test_its_workflow_runs_on_this_machine_from_its_own_folder(up: Path, environment: dict[str, str]) -> None:
+    arguments = ["start", "order", "--set", "item=tea", "--set", "quantity=3", "--watch", "--json"]
+    done = subprocess.run(
+        [*BATON, *arguments], cwd=up, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    saga = json.loads(done.stdout.splitlines()[-1])
+    assert (saga["status"], saga["result"]["paid_cents"]) == ("completed", 1050)
+    assert not (up / "layers/engine/baton").exists()

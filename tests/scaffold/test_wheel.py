@@ -1,0 +1,81 @@
+"""An installed Baton has all that a project is made of: the wheel carries what a checkout has beside it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from baton.scaffold.make import Project
+from baton.scaffold.sources import SHARED
+from tests.scaffold.conftest import ROOT, Run
+
+MAKE = (
+    "from pathlib import Path; from baton.scaffold.make import make_project; make_project(Path('my-sagas'))"
+)
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this checkout, unpacked as an installer would."""
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=60)
+    (wheel,) = folder.glob("baton-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder / "site")
+    return folder / "site"
+
+
+def test_the_wheel_carries_the_deployment_as_it_is_here(unpacked: Path) -> None:
+    project = unpacked / "baton/scaffold/project"
+    carried = {path.relative_to(project).as_posix() for path in project.rglob("*") if path.is_file()}
+    assert carried == set(SHARED)
+    assert all((project / path).read_bytes() == (ROOT / path).read_bytes() for path in SHARED)
+
+
+def test_the_wheel_has_every_file_of_the_engine_and_nothing_else(unpacked: Path) -> None:
+    engine = ROOT / "layers/engine/baton"
+    here = {
+        path.relative_to(engine).as_posix()
+        for path in engine.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    there = {
+        path.relative_to(unpacked / "baton").as_posix()
+        for path in (unpacked / "baton").rglob("*")
+        if path.is_file()
+    }
+    assert {path for path in there if not path.startswith("scaffold/project/")} == here
+    assert {path.name.partition("-")[0] for path in unpacked.iterdir()} == {"baton"}
+
+
+def test_a_project_made_from_the_wheel_is_the_one_made_here(
+    unpacked: Path, made: Project, run: Run, tmp_path: Path
+) -> None:
+    done = run("-c", MAKE, folder=tmp_path, PYTHONPATH=str(unpacked))
+    assert done.returncode == 0, done.stderr
+    files = {
+        path.relative_to(tmp_path / "my-sagas").as_posix()
+        for path in (tmp_path / "my-sagas").rglob("*")
+        if path.is_file()
+    }
+    assert files == set(made.files)
+    own = {"requirements.txt", "requirements-build.txt"}  # how this Baton was installed
+    for path in files - own:
+        assert (tmp_path / "my-sagas" / path).read_bytes() == (made.folder / path).read_bytes(), path
+
+
+def test_an_editable_installation_only_points_here(tmp_path: Path) -> None:
+    build = "import sys; from hatchling.build import build_editable; build_editable(sys.argv[1])"
+    subprocess.run(
+        [sys.executable, "-c", build, str(tmp_path)], cwd=ROOT, check=True, capture_output=True, timeout=60
+    )
+    (wheel,) = tmp_path.glob("baton-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        points = [name for name in archive.namelist() if ".dist-info/" not in name]
+        assert [name.rpartition(".")[2] for name in points] == ["pth"]
+        assert Path(archive.read(points[0]).decode().strip()) == ROOT / "layers/engine"
