@@ -24,7 +24,7 @@ TIERS := lint types unit simulation contract handlers deploy e2e
 OWN_TIER := simulation contract handlers deploy e2e
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test core build bench format clean install install-dev $(TIERS)
+.PHONY: help demo up test core build pins bench format clean install install-dev $(TIERS)
 .NOTPARALLEL:
 
 help:  ## this list
@@ -87,13 +87,18 @@ bench: install-dev  ## measure: all benches, or make bench BENCH=overhead; CHECK
 
 # ---- build it --------------------------------------------------------------------------------------------------
 
-build: install-dev  ## `sam build` for Lambda (arm64, python3.13), without docker
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/sam build
+# The layers' Makefiles take `python` from the path. COMPILE_WITH=none leaves the bytecode out: quicker, not to deploy.
+build: install-dev  ## `sam build` for Lambda (arm64, python3.13), without docker, credentials or a Python 3.13
+	@PATH="$(CURDIR)/$(BIN):$$PATH" MAKEFLAGS=--no-print-directory $(BIN)/sam build
+	@$(BIN)/python -m baton.shipping.sam_local
 
 # The exact versions that the engine layer ships: a choice of constraints.txt, for Lambda's platform.
-layers/engine/requirements.txt: pyproject.toml constraints.txt | install-dev
-	@{ echo "# What the engine layer ships. Made by: make $@"; $(BIN)/uv pip compile --quiet pyproject.toml -c constraints.txt \
-		--python-version 3.13 --python-platform aarch64-manylinux_2_34 --no-header --no-annotate --no-emit-index-url; } >$@
+PINS := layers/engine/baton/shipping/requirements.txt
+pins: install-dev  ## write the engine layer's versions anew, after a change of constraints.txt
+	@{ echo "# What the engine layer ships. Made by: make $@"; \
+		$(BIN)/uv pip compile --quiet pyproject.toml -c constraints.txt --python $(BIN)/python \
+		--python-version 3.13 --python-platform aarch64-manylinux_2_34 \
+		--no-header --no-annotate --no-emit-index-url; } >$(PINS).new && mv $(PINS).new $(PINS)
 
 # ---- install it --------------------------------------------------------------------------------------------------
 # Stamps, so that nothing is installed twice until a dependency changes.
@@ -123,5 +128,5 @@ $(INSTALLED)-dev: pyproject.toml constraints.txt | $(BIN)/python
 	@touch $(INSTALLED)-local $@
 
 clean:  ## remove everything that was made here
-	@rm -rf $(VENV) build .aws-sam .baton .mypy_cache .pytest_cache .ruff_cache .hypothesis layers/engine/baton.egg-info
+	@rm -rf $(VENV) build .aws-sam .baton .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

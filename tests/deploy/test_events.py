@@ -5,6 +5,8 @@ What a function does with them is for tests/handlers to say.
 
 from __future__ import annotations
 
+import copy
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,8 @@ import pytest
 
 from baton.local.filter_pattern import Filters
 from tests.deploy.stack import FUNCTIONS, ROOT, stack
+from tests.deploy.test_permissions import resource_named, roles, statements
+from tests.deploy.test_queues_and_streams import mapping_of
 from tests.deploy.test_schedule import machine
 
 EVENTS = ROOT / "events"
@@ -22,6 +26,10 @@ def payloads(function: str) -> dict[str, Any]:
     return {
         file.stem: json.loads(file.read_text("utf-8")) for file in sorted((EVENTS / function).glob("*.json"))
     }
+
+
+def mappings() -> list[dict[str, Any]]:
+    return list(stack().of_type("AWS::Lambda::EventSourceMapping").values())
 
 
 def test_every_function_has_payloads_and_nothing_else_does() -> None:
@@ -82,6 +90,67 @@ def test_every_record_of_the_stream_would_pass_the_filter(name: str, payload: di
         assert record["dynamodb"]["Keys"].items() <= record["dynamodb"]["NewImage"].items()
     numbers = [int(record["dynamodb"]["SequenceNumber"]) for record in payload["Records"]]
     assert numbers == sorted(set(numbers))
+
+
+def test_a_removal_or_a_change_without_a_wake_never_comes_to_the_relay() -> None:
+    """So there is no payload of either: Lambda's filter keeps them away, and nobody pays for them."""
+    filters = Filters([f["Pattern"] for f in mapping_of("relay")["FilterCriteria"]["Filters"]])
+    changed, removed, other = (copy.deepcopy(payloads("relay")["head"]["Records"][0]) for _ in range(3))
+    assert filters.match(changed)
+    del changed["dynamodb"]["NewImage"]["wake"]
+    removed["eventName"] = "REMOVE"
+    del removed["dynamodb"]["NewImage"]
+    other["dynamodb"]["NewImage"]["wake"] = {"NULL": True}
+    assert not any(map(filters.match, (changed, removed, other)))
+
+
+def test_every_trigger_of_every_function_has_its_payload() -> None:
+    """By what the template connects: the API, queues, streams, and whoever may invoke a function directly."""
+    triggers = {(m["FunctionName"], m["EventSourceArn"]) for m in mappings()}
+    assert triggers == {
+        ("baton-worker", stack().arn("WakeQueue")),
+        ("baton-relay", f"{stack().arn('SagaTable')}/stream/now"),
+    }
+    callers: dict[str, set[str]] = {}
+    for role in roles():
+        for statement in statements(role):
+            if "lambda:InvokeFunction" in statement["Action"]:
+                for arn in statement["Resource"]:
+                    callers.setdefault(resource_named(arn), set()).add(role)
+    assert callers == {
+        "WorkerFunction": {"ReconcilerRole", "WorkerRole"},
+        "ReconcilerFunction": {"ReconcileStateMachineRole"},
+    }
+    kinds = {
+        "api": {"HTTP" for p in payloads("api").values() if "requestContext" in p},
+        "worker": {"direct" if "wakes" in p else "SQS" for p in payloads("worker").values()},
+        "relay": {r["eventName"] for p in payloads("relay").values() for r in p["Records"]},
+        "reconciler": {key for p in payloads("reconciler").values() for key in p},
+    }
+    assert kinds == {
+        "api": {"HTTP"},
+        "worker": {"SQS", "direct"},
+        "relay": {"INSERT", "MODIFY"},
+        "reconciler": {"shard", "task"},
+    }
+
+
+def test_the_worker_has_payloads_of_first_and_of_later_deliveries_and_of_every_sender() -> None:
+    records = [r for p in payloads("worker").values() if "Records" in p for r in p["Records"]]
+    receives = {int(record["attributes"]["ApproximateReceiveCount"]) for record in records}
+    most = stack().properties("WakeQueue")["RedrivePolicy"]["maxReceiveCount"]
+    assert {1, most} <= receives
+    assert max(receives) == most
+    assert {r["attributes"]["SenderId"].split(":")[1] for r in records} == {"baton-relay", "baton-reconciler"}
+    for record in records:
+        assert hashlib.md5(record["body"].encode(), usedforsecurity=False).hexdigest() == record["md5OfBody"]
+
+
+def test_the_relay_has_payloads_of_every_kind_of_wake() -> None:
+    records = [r for p in payloads("relay").values() for r in p["Records"]]
+    texts = [record["dynamodb"]["NewImage"]["wake"]["S"] for record in records]
+    keys = {key for text in texts if text.startswith("{") for key in json.loads(text)}
+    assert {"v", "at", "parent", "slot"} <= keys
 
 
 def test_the_reconciler_gets_what_the_state_machine_sends() -> None:

@@ -1,4 +1,4 @@
-"""The HTTP API: nobody gets in without an identity, but for the health check."""
+"""The HTTP API: nobody gets in without an identity, but for the health check and the API's description."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from baton.local.parameters import check_rules
 from baton.local.problems import TemplateProblem
+from baton.web.routes import ROUTES
 from tests.deploy.stack import Stack, stack
 
 JWT = {"AuthMode": "jwt", "JwtIssuer": "https://issuer.example/", "JwtAudience": "baton,console"}
@@ -18,12 +19,13 @@ def routes(of: Stack) -> dict[str, dict[str, Any]]:
     return {route["RouteKey"]: route for route in of.of_type("AWS::ApiGatewayV2::Route").values()}
 
 
-def test_only_the_health_check_is_open() -> None:
+def test_only_the_routes_without_roles_are_open() -> None:
+    without_roles = {f"{route.method} {route.path}" for route in ROUTES if not route.roles}
     for mode in (JWT, {"AuthMode": "iam"}):
         found = routes(stack(**mode))
-        assert set(found) == {"GET /health", "$default"}
-        assert found["GET /health"]["AuthorizationType"] == "NONE"
-        assert found["$default"]["AuthorizationType"] != "NONE"
+        assert set(found) == {"GET /health", "GET /openapi.json", "$default"}
+        opened = {key for key, route in found.items() if route["AuthorizationType"] == "NONE"}
+        assert opened == without_roles == {"GET /health", "GET /openapi.json"}
 
 
 def test_by_default_callers_show_a_token() -> None:

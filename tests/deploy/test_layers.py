@@ -7,8 +7,10 @@ import tomllib
 
 import pytest
 
+from baton.shipping import LAMBDA
 from tests.deploy.stack import FUNCTIONS, ROOT, as_written, stack
 
+PINNED = "layers/engine/baton/shipping/requirements.txt"
 PIN = re.compile(r"^([a-z0-9][a-z0-9.-]*)==(\S+)$")
 LAYERS = {"EngineLayer": "layers/engine", "AppLayer": "layers/app"}
 
@@ -25,8 +27,13 @@ def test_a_layer_is_built_by_its_makefile_for_lambdas_platform(layer: str) -> No
     assert resource["Metadata"] == {"BuildMethod": "makefile", "BuildArchitecture": "arm64"}
     makefile = (ROOT / LAYERS[layer] / "Makefile").read_text("utf-8")
     assert f"\nbuild-{layer}:\n" in makefile
-    assert "--python-version 3.13 --python-platform aarch64-manylinux_2_34" in makefile
-    assert "--only-binary :all:" in makefile
+    assert "python -P -B -m baton.shipping " in makefile
+
+
+def test_layers_and_functions_are_for_one_and_the_same_python() -> None:
+    function = as_written()["Globals"]["Function"]
+    assert function["Runtime"] == f"python{LAMBDA.python}"
+    assert (function["Architectures"], LAMBDA.platform.split("-")[0]) == (["arm64"], "aarch64")
 
 
 def test_functions_are_one_file_each_and_need_no_build() -> None:
@@ -36,7 +43,7 @@ def test_functions_are_one_file_each_and_need_no_build() -> None:
 
 
 def test_the_engine_layer_ships_exactly_what_the_tests_ran_with() -> None:
-    shipped, tested = pins("layers/engine/requirements.txt"), pins("constraints.txt")
+    shipped, tested = pins(PINNED), pins("constraints.txt")
     assert shipped
     assert shipped.items() <= tested.items()
 
@@ -44,11 +51,11 @@ def test_the_engine_layer_ships_exactly_what_the_tests_ran_with() -> None:
 def test_the_engine_layer_ships_every_dependency_of_the_engine() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     names = {re.split(r"[\[><=~! ]", line)[0].lower() for line in project["dependencies"]}
-    assert names <= set(pins("layers/engine/requirements.txt"))
+    assert names <= set(pins(PINNED))
 
 
 def test_every_pin_is_exact_and_names_no_index() -> None:
-    for path in ("constraints.txt", "layers/engine/requirements.txt"):
+    for path in ("constraints.txt", PINNED):
         lines = [line for line in (ROOT / path).read_text("utf-8").splitlines() if line and line[0] != "#"]
         assert [line for line in lines if not PIN.match(line)] == []
 

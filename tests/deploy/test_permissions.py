@@ -13,12 +13,22 @@ from tests.deploy.stack import FUNCTIONS, ROOT, stack
 LOG = {"logs:CreateLogStream", "logs:PutLogEvents"}
 APPEND = {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:Query"}
 BLOBS = {"s3:GetObject", "s3:PutObject"}
+# Whoever reads blobs may list the bucket: to others S3 says 403 for an object that is not there, and a missing
+# blob (a log that cannot be read) would look like a missing right (a defect, tried again every minute).
+LIST = {"s3:ListBucket"}
 # Role -> resource (logical id and what follows its ARN) -> actions. All there is.
 MAY: dict[str, dict[str, set[str]]] = {
-    "ApiRole": {"ApiLogGroup": LOG, "SagaTable": APPEND, "BlobBucket/*": BLOBS},
+    "ApiRole": {
+        "ApiLogGroup": LOG,
+        "SagaTable": APPEND,
+        "SagaTable/index/StatusIndex": {"dynamodb:Query"},
+        "BlobBucket": LIST,
+        "BlobBucket/*": BLOBS,
+    },
     "WorkerRole": {
         "WorkerLogGroup": LOG,
         "SagaTable": APPEND,
+        "BlobBucket": LIST,
         "BlobBucket/*": BLOBS,
         "WakeQueue": {
             "sqs:ReceiveMessage",
@@ -38,6 +48,7 @@ MAY: dict[str, dict[str, set[str]]] = {
         },
         "SagaTable/stream/*": {"dynamodb:ListStreams"},
         "SagaTable": {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"},
+        "BlobBucket": LIST,
         "BlobBucket/*": BLOBS,
         "WakeQueue": {"sqs:SendMessage"},
         "RelayFailureQueue": {"sqs:SendMessage"},
@@ -129,6 +140,21 @@ def test_no_action_is_a_wildcard() -> None:
         (role, a) for role in MAY for statement in statements(role) for a in statement["Action"] if "*" in a
     ]
     assert wild == []
+
+
+def test_no_resource_is_wider_than_one_of_this_stack_but_where_aws_knows_no_resources() -> None:
+    wild = {
+        (role, resource_named(arn))
+        for role in MAY
+        for statement in statements(role)
+        for arn in statement["Resource"]
+        if "*" in resource_named(arn)
+    }
+    blobs = {(role, "BlobBucket/*") for role, may in MAY.items() if "BlobBucket/*" in may}
+    # A stream gets a new name whenever it is switched on, and ListStreams is asked about all of a table's.
+    assert wild - blobs == {("RelayRole", "SagaTable/stream/*"), ("ReconcileStateMachineRole", "*")}
+    everywhere = [s for s in statements("ReconcileStateMachineRole") if s["Resource"] == ["*"]]
+    assert all(a.startswith("logs:") for statement in everywhere for a in statement["Action"])
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

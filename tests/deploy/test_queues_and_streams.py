@@ -19,8 +19,19 @@ def mapping_of(function: str, **parameters: str) -> dict[str, Any]:
 
 
 def test_every_queue_has_dead_letters_or_is_for_them() -> None:
-    for logical_id, queue in stack().of_type("AWS::SQS::Queue").items():
+    queues = stack().of_type("AWS::SQS::Queue")
+    mappings = stack().of_type("AWS::Lambda::EventSourceMapping").values()
+    ends = {q["RedrivePolicy"]["deadLetterTargetArn"] for q in queues.values() if "RedrivePolicy" in q}
+    ends |= {m["DestinationConfig"]["OnFailure"]["Destination"] for m in mappings if "DestinationConfig" in m}
+    assert {stack().arn(logical_id) for logical_id in LAST_STOPS} == ends
+    for logical_id, queue in queues.items():
         assert ("RedrivePolicy" in queue) != (logical_id in LAST_STOPS), logical_id
+
+
+def test_every_source_of_events_gives_up_into_a_queue() -> None:
+    for mapping in stack().of_type("AWS::Lambda::EventSourceMapping").values():
+        from_queue = mapping["EventSourceArn"] in {stack().arn(q) for q in stack().of_type("AWS::SQS::Queue")}
+        assert from_queue or "OnFailure" in mapping["DestinationConfig"], mapping["FunctionName"]
 
 
 def test_every_queue_is_encrypted_and_dead_letters_outlive_what_they_came_from() -> None:

@@ -30,7 +30,7 @@ def test_the_status_index_holds_what_a_list_shows() -> None:
     (index,) = (i for i in TABLE["GlobalSecondaryIndexes"] if i["IndexName"] == STATUS_INDEX)
     assert keys(index) == [("st_key", "HASH"), ("st_at", "RANGE")]
     assert index["Projection"]["ProjectionType"] == "INCLUDE"
-    assert set(index["Projection"]["NonKeyAttributes"]) == {"wf", "user", "created"}
+    assert set(index["Projection"]["NonKeyAttributes"]) == {"wf", "user", "created", "st"}
 
 
 def test_there_is_no_third_index() -> None:

@@ -103,6 +103,26 @@ class Unauthenticated(UserError):
     title = "Who is calling is not known"
 
 
+class Forbidden(UserError):
+    """The caller is known, but may not do this; the detail names the role that it takes."""
+
+    status = 403
+    code = "forbidden"
+    title = "The caller may not do this"
+
+
+class TooManyRequests(UserError):
+    """The tenant has used up its requests for now; `retry_after_s` is the time until there are new ones."""
+
+    status = 429
+    code = "too-many-requests"
+    title = "Too many requests"
+
+    def __init__(self, detail: str, retry_after_s: int) -> None:
+        super().__init__(detail)
+        self.retry_after_s = retry_after_s
+
+
 class EngineFault(BatonError):
     """The engine could not go on. Raised, never recorded, so that the message is delivered again."""
 
@@ -113,6 +133,10 @@ class Throttled(EngineFault):
 
 class StoreUnavailable(EngineFault):
     """A store did not answer, or answered with a fault of its own. What was asked may have happened."""
+
+
+class RowsRefused(EngineFault):
+    """The table will never take the rows of a step. The runner makes a failure of that step of it."""
 
 
 class CorruptLog(EngineFault):

@@ -1,4 +1,4 @@
-"""The AWS clients and the translation of their errors: the only file that imports boto3 or botocore.
+"""The AWS clients and the translation of their errors. botocore is here, in aws_models.py and in aws_signer.py.
 
 One `Aws` per process. Endpoint, region and credentials come from the ordinary AWS_* environment. What a
 service is asked for is in the adapter of its technology, not here.
@@ -6,15 +6,19 @@ service is asked for is in the adapter of its technology, not here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import platform
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import boto3
+import botocore
 from botocore import exceptions
+from botocore.client import BaseClient
 from botocore.config import Config
+from botocore.session import Session
 
+from baton.adapters.aws_models import Models, uncollected
 from baton.errors import StoreUnavailable, Throttled
 
 if TYPE_CHECKING:
@@ -65,8 +69,11 @@ class Missing(Exception):
 
 
 @contextmanager
-def translated() -> Iterator[None]:
-    """Turn botocore's errors into the ports'. What is neither a pause nor an outage stays as it is."""
+def translated(invalid: type[Exception] | None = None) -> Iterator[None]:
+    """Turn botocore's errors into the ports'. What is neither a pause nor an outage stays as it is.
+
+    `invalid` is what becomes of a request that no repetition makes valid, where the caller can do without it.
+    """
     try:
         yield
     except exceptions.ClientError as error:
@@ -76,12 +83,15 @@ def translated() -> Iterator[None]:
         status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         if code == "ConditionalCheckFailedException":
             raise ConditionFailed(response.get("Item", {})) from error
-        if code == "TransactionCanceledException":
-            reasons = {reason.get("Code", "") for reason in response.get("CancellationReasons", ())}
-            if "ConditionalCheckFailed" in reasons:
-                raise ConditionFailed({}) from error
-            if reasons & _CANCELLED_FOR_NOW:
-                raise Throttled(str(error)) from error
+        reasons = response.get("CancellationReasons", ()) if code == "TransactionCanceledException" else ()
+        why = {reason.get("Code", "") for reason in reasons}
+        if "ConditionalCheckFailed" in why:
+            raise ConditionFailed({}) from error
+        if why & _CANCELLED_FOR_NOW:
+            raise Throttled(str(error)) from error
+        if invalid is not None and (code == "ValidationException" or "ValidationError" in why):
+            said = "; ".join(reason["Message"] for reason in reasons if reason.get("Message"))
+            raise invalid(said or str(error)) from error
         if code == "NoSuchKey":
             raise Missing(str(error)) from error
         if code in _THROTTLED or status == _TOO_MANY_REQUESTS:
@@ -93,6 +103,11 @@ def translated() -> Iterator[None]:
         raise StoreUnavailable(str(error)) from error
 
 
+# What AWS reads of whoever calls it. Fixed, because botocore would put it together twice for every request,
+# which is a tenth of what a request costs.
+_USER_AGENT = f"Baton Botocore/{botocore.__version__} Python/{platform.python_version()}"
+
+
 def _config(read_timeout_s: float) -> Config:
     """No retries of botocore's own: they would sleep inside a call and hide throttling from the runner."""
     return Config(
@@ -101,28 +116,68 @@ def _config(read_timeout_s: float) -> Config:
         read_timeout=read_timeout_s,
         tcp_keepalive=True,
         max_pool_connections=50,
+        user_agent=_USER_AGENT,
     )
 
 
+# Each service with the seconds that an answer may take.
+_READ_TIMEOUT_S = {"dynamodb": 5, "s3": 15, "sqs": 5, "lambda": 5}
+
+
 class Aws:
-    """The clients of one process, each created when it is first used."""
+    """The clients of one process, each created when it is first asked for.
+
+    They are what `boto3.client` gives; boto3 itself would only add the import of its resources and transfers.
+    """
 
     def __init__(self, endpoint: str | None = None) -> None:
         self._endpoint = endpoint
-        self._session = boto3.Session()
+        self._session = Session()
+        self._session.register_component("data_loader", Models(*_READ_TIMEOUT_S))
+        self._creating = threading.Lock()  # a session creates one client at a time
+        self._clients: dict[str, BaseClient] = {}
 
-    @cached_property
+    @property
     def dynamodb(self) -> DynamoDBClient:
-        return self._session.client("dynamodb", endpoint_url=self._endpoint, config=_config(5))
+        return cast("DynamoDBClient", self._client("dynamodb"))
 
-    @cached_property
+    @property
     def s3(self) -> S3Client:
-        return self._session.client("s3", endpoint_url=self._endpoint, config=_config(15))
+        return cast("S3Client", self._client("s3"))
 
-    @cached_property
+    @property
     def sqs(self) -> SQSClient:
-        return self._session.client("sqs", endpoint_url=self._endpoint, config=_config(5))
+        return cast("SQSClient", self._client("sqs"))
 
-    @cached_property
+    @property
     def lambda_(self) -> LambdaClient:
-        return self._session.client("lambda", endpoint_url=self._endpoint, config=_config(5))
+        return cast("LambdaClient", self._client("lambda"))
+
+    def _client(self, service: str) -> BaseClient:
+        with self._creating:
+            if service not in self._clients:
+                with uncollected():
+                    self._clients[service] = self._session.create_client(
+                        service, endpoint_url=self._endpoint, config=_config(_READ_TIMEOUT_S[service])
+                    )
+            return self._clients[service]
+
+
+C = TypeVar("C")
+
+
+class _Later:
+    """Stands for a client until one of its methods is asked for."""
+
+    def __init__(self, create: Callable[[], Any]) -> None:
+        self._create = create
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._create(), name)
+        setattr(self, name, found)  # asked once for each method
+        return found
+
+
+def later(create: Callable[[], C]) -> C:
+    """The client that `create` returns, not created before it is used: for what a function seldom needs."""
+    return cast("C", _Later(create))

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs.type_defs import SendMessageBatchRequestEntryTypeDef
 
 _BATCH = 10  # SQS's limit
-_MAX_REASON = 1000
-# SQS takes the characters of XML 1.0 and no others.
-_NOT_ALLOWED = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_MAX_MESSAGE = 1_048_576  # SQS's limit in bytes: body, and name, type and value of each attribute
+_MAX_REASON = 1_000
+_XML = "\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff"
 
 
 class SqsQueue:
@@ -59,18 +59,27 @@ class SqsQueue:
 
 
 class SqsDeadLetters:
-    """`DeadLetters` on one SQS queue; the reason is a message attribute."""
+    """`DeadLetters` on one SQS queue; the reason is a message attribute.
+
+    A body that leaves no room for the reason is cut, and the reason says so.
+    """
 
     def __init__(self, client: SQSClient, url: str) -> None:
         self._client = client
         self._url = url
 
     def send(self, body: str, reason: str) -> None:
-        told = _NOT_ALLOWED.sub("\ufffd", reason)[:_MAX_REASON] or "unknown"
+        told, text = _allowed(reason)[:_MAX_REASON] or "unknown", _allowed(body) or "{}"
+        room = _MAX_MESSAGE - len("reason") - len("String") - len(told.encode())
+        data = text.encode()
+        if len(data) > room:
+            note = f" (cut: it had {len(data)} bytes)"
+            text = data[: room - len(note)].decode(errors="ignore")
+            told += note
         with translated():
             self._client.send_message(
                 QueueUrl=self._url,
-                MessageBody=_NOT_ALLOWED.sub("\ufffd", body) or "{}",
+                MessageBody=text,
                 MessageAttributes={"reason": {"DataType": "String", "StringValue": told}},
             )
 
@@ -80,3 +89,8 @@ class SqsDeadLetters:
                 QueueUrl=self._url, AttributeNames=["ApproximateNumberOfMessages"]
             )
         return int(answer["Attributes"]["ApproximateNumberOfMessages"])
+
+
+def _allowed(text: str) -> str:
+    """SQS takes the characters of XML 1.0 and no others. Compiled when there is a dead letter: it takes long."""
+    return re.sub(f"[^{_XML}]", "\ufffd", text)

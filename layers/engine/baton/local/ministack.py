@@ -12,6 +12,7 @@ import socket
 import urllib.request
 from pathlib import Path
 
+from baton.local import servers
 from baton.local.problems import LocalRunError, tail
 from baton.local.process import Children
 
@@ -30,10 +31,13 @@ def free_port() -> int:
 
 
 class MiniStack:
-    """Starts and stops the process; `endpoint` is valid once `start` has returned."""
+    """Starts and stops the process; `endpoint` is valid once `start` has returned.
 
-    def __init__(self, run_dir: Path, children: Children) -> None:
-        self._children = children
+    `port` 0 is any free one. Raises `LocalRunError` from `start`.
+    """
+
+    def __init__(self, run_dir: Path, children: Children, port: int = 0) -> None:
+        self._children, self._port = children, port
         self.endpoint = ""
         self.log = run_dir / "logs" / "ministack.log"
         self._folder = run_dir / "ministack"
@@ -41,8 +45,10 @@ class MiniStack:
 
     async def start(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
+        if self._port:
+            servers.bind(self._port, "the embedded AWS").close()
         for _ in range(_TRIES):
-            if await self._start_on(free_port()):
+            if await self._start_on(self._port or free_port()):
                 return
         raise LocalRunError(f"MiniStack did not start; the end of {self.log}:\n{tail(self.log)}")
 

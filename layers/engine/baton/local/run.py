@@ -14,7 +14,7 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any
@@ -43,7 +43,8 @@ from baton.local.stream_batch import BatchRunner
 from baton.local.stream_poller import StreamPoller
 from baton.local.tasks import Tasks, settled
 from baton.local.template import Template, load
-from baton.local.tokens import AUDIENCE, TokenIssuer
+from baton.local.tokens import AUDIENCE, LIFETIME_S, TokenIssuer
+from baton.settings import ROLES
 
 log = logging.getLogger("baton.local")
 SOURCES = frozenset({"stream", "queue", "schedule"})
@@ -68,6 +69,7 @@ class LocalRun:
     switched_off: event sources that are not polled: stream, queue, schedule.
     run_dir: where logs go (`logs/<logical id>.log`); default `.baton/run-…` beside the template.
     api_port: port of the HTTP API; 0 for any free one.
+    aws_port: port of the embedded AWS, the next one being that of the local Lambda API; 0 for any free ones.
     process_limit: most processes per function; further invocations wait.
     retry_delays_s: pauses before an `Event` invocation is tried again (Lambda: one, then two minutes).
 
@@ -90,6 +92,7 @@ class LocalRun:
         run_dir: Path | None = None,
         api_port: int = 0,
         *,
+        aws_port: int = 0,
         process_limit: int = 16,
         retry_delays_s: tuple[float, ...] = (60.0, 120.0),
     ) -> None:
@@ -102,7 +105,7 @@ class LocalRun:
         self._parameters, self._variables = dict(parameters), dict(variables)
         self._schedule_period_s = schedule_period_s
         self._switched_off = switched_off
-        self._api_port, self._process_limit = api_port, process_limit
+        self._api_port, self._aws_port, self._process_limit = api_port, aws_port, process_limit
         self._retry_delays_s = retry_delays_s
         name = f"run-{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:6]}"
         self.run_dir = (run_dir or self._template_path.parent / ".baton" / name).resolve()
@@ -117,9 +120,11 @@ class LocalRun:
         """What has ended so far, oldest first; a live list."""
         return self._lambdas.invocations
 
-    def token(self, user: str, tenant: str, ttl_s: float | None = None) -> str:
-        """A token that the HTTP API accepts; by default for twelve hours."""
-        return self._issuer.token(user, tenant) if ttl_s is None else self._issuer.token(user, tenant, ttl_s)
+    def token(
+        self, user: str, tenant: str, ttl_s: float = LIFETIME_S, roles: Sequence[str] | None = ROLES
+    ) -> str:
+        """A token that the HTTP API accepts; by default for twelve hours and with every role."""
+        return self._issuer.token(user, tenant, ttl_s, roles)
 
     def processes(self, function: str) -> list[ProcessInfo]:
         """The processes of a function now. Raises `LocalRunError` for an unknown function."""
@@ -168,7 +173,7 @@ class LocalRun:
         children = Children()
         stack.push_async_callback(children.close)
         await children.open()
-        ministack = MiniStack(self.run_dir, children)
+        ministack = MiniStack(self.run_dir, children, self._aws_port)
         stack.push_async_callback(ministack.stop)
         loading = asyncio.create_task(asyncio.to_thread(self._load, issuer_url))
         try:
@@ -181,8 +186,10 @@ class LocalRun:
         stack.callback(aws.close)
 
         values = effective(template, self._parameters, _trusted(issuer_url))
-        tenant_claim = values.get("TenantClaim", "tenant")
-        self._issuer = await asyncio.to_thread(TokenIssuer, issuer_url, str(tenant_claim))
+        tenant_claim, roles_claim = values.get("TenantClaim", "tenant"), values.get("RolesClaim", "roles")
+        self._issuer = await asyncio.to_thread(
+            TokenIssuer, issuer_url, str(tenant_claim), roles_claim=str(roles_claim)
+        )
         resolver = Resolver(template, values)
         check_rules(template, resolver)
         await asyncio.to_thread(provision, template, resolver, aws)
@@ -219,7 +226,7 @@ class LocalRun:
             polling.start(work())
 
     def _bind(self, stack: contextlib.AsyncExitStack) -> tuple[socket.socket, socket.socket]:
-        control = servers.bind(0, "the local Lambda API")
+        control = servers.bind(self._aws_port and self._aws_port + 1, "the local Lambda API")
         stack.callback(control.close)
         api = servers.bind(self._api_port, "the HTTP API")
         stack.callback(api.close)

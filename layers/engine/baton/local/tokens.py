@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from collections.abc import Sequence
+from typing import Any
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -17,21 +19,35 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route as Page
 
+from baton.settings import ROLES
+
 AUDIENCE = "baton-local"
-_LIFETIME_S = 12 * 3600.0
+LIFETIME_S = 12 * 3600.0
 
 
 class TokenIssuer:
-    def __init__(self, issuer: str, tenant_claim: str = "tenant", audience: str = AUDIENCE) -> None:
+    def __init__(
+        self,
+        issuer: str,
+        tenant_claim: str = "tenant",
+        audience: str = AUDIENCE,
+        *,
+        roles_claim: str = "roles",
+    ) -> None:
         self.issuer, self.audience = issuer, audience
-        self._tenant_claim = tenant_claim
+        self._tenant_claim, self._roles_claim = tenant_claim, roles_claim
         self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         self._key_id = uuid.uuid4().hex
 
-    def token(self, user: str, tenant: str, ttl_s: float = _LIFETIME_S) -> str:
-        """A signed token for `user` (claim `sub`) of `tenant`; a `ttl_s` below zero makes one that has expired."""
+    def token(
+        self, user: str, tenant: str, ttl_s: float = LIFETIME_S, roles: Sequence[str] | None = ROLES
+    ) -> str:
+        """A signed token for `user` (claim `sub`) of `tenant`, by default with every role.
+
+        A `ttl_s` below zero makes one that has expired; `roles` None makes one without that claim.
+        """
         now = time.time()
-        claims = {
+        claims: dict[str, Any] = {
             "iss": self.issuer,
             "aud": self.audience,
             "sub": user,
@@ -39,6 +55,8 @@ class TokenIssuer:
             "iat": int(min(now, now + ttl_s)),
             "exp": int(now + ttl_s),
         }
+        if roles is not None:
+            claims[self._roles_claim] = list(roles)
         return jwt.encode(claims, self._key, algorithm="RS256", headers={"kid": self._key_id})
 
     def pages(self) -> list[Page]:

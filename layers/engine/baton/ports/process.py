@@ -63,7 +63,7 @@ class StepContext(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Performer(Protocol):
-    """Runs one tool. Raises `StepFailure` for a failure of the step; cancellable at any await."""
+    """Runs one tool. Raises `StepFailure` for a failure of the step, or `NoRoom`; cancellable at any await."""
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any: ...
 
@@ -75,3 +75,7 @@ class StepFailure(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
+
+
+class NoRoom(Exception):
+    """What a performer raises when it cannot begin now: nothing was done, and nobody failed. Ask again later."""

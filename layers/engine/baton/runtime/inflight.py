@@ -10,17 +10,20 @@ from collections.abc import KeysView
 
 from baton.core.decide import RunStep
 from baton.core.events import Failure
+from baton.core.limits import Limits
 from baton.core.outcomes import Outcome
 from baton.core.state import State
-from baton.ports import Clock
+from baton.ports import Clock, NoRoom
 from baton.runtime.budget import Budget
-from baton.runtime.limits import Limits
 from baton.runtime.pace import Pace
 from baton.runtime.steps import Steps
 
 
 class InFlight:
-    """Running attempts by slot."""
+    """Running attempts by slot.
+
+    `_full`: tools that had no room in this process, with when to ask again and the pause before that.
+    """
 
     def __init__(self, steps: Steps, pace: Pace, clock: Clock, budget: Budget, limits: Limits) -> None:
         self._steps = steps
@@ -30,11 +33,17 @@ class InFlight:
         self._limits = limits
         self._tasks: dict[str, asyncio.Task[Outcome]] = {}
         self._begun: dict[str, tuple[int, RunStep]] = {}
-        self._any_yet = False
+        self._full: dict[str, tuple[int, int]] = {}
+        self._ask_again: int | None = None
 
     @property
     def slots(self) -> KeysView[str]:
         return self._tasks.keys()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is running here, or would be if there were room for it."""
+        return bool(self._tasks) or self._ask_again is not None
 
     def start(self, state: State, steps: tuple[RunStep, ...], traceparent: str) -> bool:
         """Start what fits. True when something is ready that only another invocation has time for.
@@ -42,26 +51,33 @@ class InFlight:
         The first steps of an invocation always start: one that needs more than this budget needs more
         than any, and is found out by being cut off.
         """
-        wants_more = False
+        wants_more, is_first = False, not self._begun
+        self._ask_again = None
         for step in steps:
             if len(self._tasks) >= self._limits.concurrent_steps:
                 break
             now = self._clock.now()
             timeout = self._steps.timeout(step)
             expected = self._pace.expected(state.graph, step.node.name, step.node.tool, timeout)
-            if self._budget.fits(now, expected) or (not self._any_yet and now < self._budget.cut_off):
+            again, _ = self._full.get(step.node.tool, (now, 0))
+            if not (self._budget.fits(now, expected) or (is_first and now < self._budget.cut_off)):
+                wants_more = True
+            elif again > now:
+                self._ask_again = again if self._ask_again is None else min(again, self._ask_again)
+            else:
                 attempt = self._steps.run(state, step, traceparent)
                 self._tasks[step.slot] = asyncio.create_task(attempt, name=f"{state.saga}/{step.slot}")
                 self._begun[step.slot] = (now, step)
-            else:
-                wants_more = True
-        self._any_yet = self._any_yet or bool(self._tasks)
         return wants_more
 
     async def wait(self, until: int) -> None:
-        """Until one is done, or the time has come."""
+        """Until one is done, there may be room for another, or the time has come."""
+        until = until if self._ask_again is None else min(until, self._ask_again)
         left = max(until - self._clock.now(), 0) / 1_000
-        await asyncio.wait(self._tasks.values(), timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        if self._tasks:
+            await asyncio.wait(self._tasks.values(), timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        else:
+            await asyncio.sleep(left)
 
     def collect(self, state: State) -> list[Outcome]:
         """The outcomes of all that are done. Engine faults inside a step come out here."""
@@ -76,11 +92,24 @@ class InFlight:
                     Outcome(slot=slot, attempt=1, started_at=started, ended_at=ended, failure=failure)
                 )
                 continue
+            if isinstance(task.exception(), NoRoom):
+                del self._begun[slot]
+                self._no_room_for(step.node.tool)
+                continue
             outcome = task.result()
+            self._full.pop(step.node.tool, None)
             lasted = outcome.ended_at - outcome.started_at
             self._pace.observe(state.graph, step.node.name, step.node.tool, lasted)
             outcomes.append(outcome)
         return outcomes
+
+    def _no_room_for(self, tool: str) -> None:
+        """Let it be for a while: neither the step nor its saga has done anything wrong."""
+        now = self._clock.now()
+        again, pause = self._full.get(tool, (0, 0))
+        if again <= now:
+            pause = min(max(2 * pause, self._limits.room_pause_first_ms), self._limits.room_pause_longest_ms)
+            self._full[tool] = (now + pause, pause)
 
     async def cut_off(self, state: State) -> list[Outcome]:
         """The invocation ends: interrupt what is running, and keep what finished just now."""

@@ -117,7 +117,7 @@ class Runner:
             self._check_lease(run.lease)
             state = run.history.state
             wants_more = run.steps.start(state, decision.run, self._p.traceparent(state.traceparent))
-            if run.steps.slots:
+            if run.steps.is_busy:
                 outcomes = await self._wait(run, decision)
                 continue
             wants_more = wants_more or any(slot not in run.asked for slot, _ in decision.children)

@@ -10,24 +10,48 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 
 import msgspec
 
 from baton.errors import CorruptLog, EngineFault, PoisonMessage, UnknownEntry
 from baton.ports import DeadLetters, Invoker, Message, SagaRef
-from baton.runtime.lease import EXPIRED, Invocation
+from baton.runtime.lease import EXPIRED, HELD, NUDGED, Invocation
 from baton.runtime.parts import Engine, Parts
 from baton.runtime.runner import Runner
 
 logger = logging.getLogger("baton.worker")
 
 
+LAST_HELD_RECEIVE = 3  # of the five that a message has: two are left for faults that come on top
+
+
+class _Verdict(Enum):
+    """What becomes of a message. HELD: somebody else is at work on its saga, as far as one can see."""
+
+    DONE = auto()
+    HELD = auto()
+    AGAIN = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A message as delivered: an id by which it can be refused, and its body."""
+    """A message as delivered: an id by which it can be refused, its body, and which delivery of it this is."""
 
     id: str
     body: str
+    receives: int = 1
+
+    def must_come_again(self, task: asyncio.Task[_Verdict]) -> bool:
+        """Whether it is to be reported as failed, after what became of it.
+
+        A message that comes back was not finished by whoever had it first, and may come back before that
+        one's lease has run out. It must outlive the lease, because nothing else revives the saga at once.
+        """
+        if task.cancelled() or not task.done():
+            return True
+        is_redelivered = 1 < self.receives <= LAST_HELD_RECEIVE
+        return task.result() is _Verdict.AGAIN or (task.result() is _Verdict.HELD and is_redelivered)
 
 
 def read_message(body: str) -> Message:
@@ -55,43 +79,38 @@ class Worker:
         parts = Parts(self._engine, invocation)
         runner = Runner(parts)
         wakes: dict[str, Message] = {}
-        ids: dict[str, list[str]] = {}
-        work: list[tuple[list[str], asyncio.Task[bool]]] = []
+        of: dict[str, list[Delivery]] = {}
+        work: list[tuple[list[Delivery], asyncio.Task[_Verdict]]] = []
         for delivery in deliveries:
             try:
                 message = read_message(delivery.body)
             except PoisonMessage as error:
                 burial = self._bury(parts, delivery.body, str(error))
-                work.append(([delivery.id], asyncio.create_task(burial)))
+                work.append(([delivery], asyncio.create_task(burial)))
                 continue
             known = wakes.get(message.saga)
             if known is None or known.v < message.v:
                 wakes[message.saga] = message
-            ids.setdefault(message.saga, []).append(delivery.id)
+            of.setdefault(message.saga, []).append(delivery)
         for saga, wake in wakes.items():
             run = self._run(parts, runner, wake, alone=len(wakes) == 1)
-            work.append((ids[saga], asyncio.create_task(run)))
+            work.append((of[saga], asyncio.create_task(run)))
         if work:
             await self._until_the_end([task for _, task in work], invocation)
-        return [
-            identifier
-            for identifiers, task in work
-            if task.cancelled() or not task.done() or not task.result()
-            for identifier in identifiers
-        ]
+        return [delivery.id for mine, task in work for delivery in mine if delivery.must_come_again(task)]
 
-    async def _until_the_end(self, tasks: list[asyncio.Task[bool]], invocation: Invocation) -> None:
+    async def _until_the_end(self, tasks: list[asyncio.Task[_Verdict]], invocation: Invocation) -> None:
         """Wait for all, but not into the deadline: one store call that hangs must not cost the others."""
         limits, clock = self._engine.limits, self._engine.clock
-        left = invocation.deadline - limits.answer // 2 - clock.now()
+        left = invocation.deadline - limits.answer_ms // 2 - clock.now()
         _, late = await asyncio.wait(tasks, timeout=max(left, 0) / 1_000)
         for task in late:
             task.cancel()
         if late:
-            await asyncio.wait(late, timeout=limits.answer / 4_000)
+            await asyncio.wait(late, timeout=limits.answer_ms / 4_000)
 
-    async def _run(self, parts: Parts, runner: Runner, message: Message, *, alone: bool) -> bool:
-        """One saga; False when its message must come again. Never raises, so that others are unharmed."""
+    async def _run(self, parts: Parts, runner: Runner, message: Message, *, alone: bool) -> _Verdict:
+        """One saga. Never raises, so that others are unharmed."""
         try:
             ending = await runner.run(message, alone=alone)
             if ending == EXPIRED:
@@ -104,21 +123,22 @@ class Worker:
             logger.warning(
                 "engine fault, to be delivered again", extra={"saga": message.saga, "fault": repr(error)}
             )
-            return False
+            return _Verdict.AGAIN
         except Exception:  # a defect of ours must not harm the other sagas of the batch
             logger.exception("engine defect, to be delivered again", extra={"saga": message.saga})
-            return False
+            return _Verdict.AGAIN
         logger.info("saga %s", ending, extra={"saga": message.saga, "ending": ending})
-        return True
+        return _Verdict.HELD if ending in (HELD, NUDGED) else _Verdict.DONE
 
-    async def _bury(self, parts: Parts, body: str, reason: str) -> bool:
-        """Send to the dead letters with its reason. False if that failed."""
+    async def _bury(self, parts: Parts, body: str, reason: str) -> _Verdict:
+        """Send to the dead letters with its reason; what cannot be sent comes again."""
         logger.error("dead letter", extra={"reason": reason, "body": body[:500]})
         try:
             await parts.call(self._dead_letters.send, body, reason)
-        except EngineFault:
-            return False
-        return True
+        except Exception:  # whatever the queue has against it must not harm the other messages of the batch
+            logger.exception("no dead letter, to be delivered again")
+            return _Verdict.AGAIN
+        return _Verdict.DONE
 
 
 def answer(failed: Sequence[str]) -> Mapping[str, object]:

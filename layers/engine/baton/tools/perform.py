@@ -1,7 +1,7 @@
 """Runs a tool: arguments in, JSON out, within its time. A failure of the tool is a `StepFailure`.
 
-`async` tools are cancelled at their timeout. Plain functions run in threads, and one that does not
-return in time is abandoned: its result is dropped.
+`async` tools are cancelled at their timeout. Plain functions run in threads, of which there are so many and no
+more; one that does not return in time is abandoned: its result is dropped, its thread counts until it ends.
 """
 
 from __future__ import annotations
@@ -12,23 +12,27 @@ import json
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from pydantic import ValidationError
 
 from baton.core.toolspec import nearest
-from baton.ports import StepContext, StepFailure
+from baton.ports import NoRoom, StepContext, StepFailure
 from baton.tools.define import Registry, Tool
+
+MAX_THREADS = 256  # Lambda gives an environment 1,024, and tools start threads of their own
 
 
 class ToolPerformer:
-    """The `Performer` for the tools of a registry."""
+    """The `Performer` for the tools of a registry: one for a process, because it counts the process's threads."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, max_threads: int = MAX_THREADS) -> None:
         self._registry = registry
+        self._threads = _Threads(max_threads)
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
-        """The tool's result as plain JSON types. Raises `StepFailure`; cancellation passes through."""
+        """The tool's result as plain JSON types. Raises `StepFailure`, `NoRoom`; cancellation passes through."""
         found = self._registry.get(tool)
         if found is None:
             raise StepFailure(
@@ -37,6 +41,8 @@ class ToolPerformer:
         call = _bind(found, arguments, context)
         try:
             value = await self._call(found, call)
+        except NoRoom:
+            raise
         except StepFailure as error:
             raise StepFailure(_text(error.code), _text(error.message)) from error
         except (Exception, SystemExit) as error:  # whatever a tool raises is the step's failure, never ours
@@ -46,14 +52,39 @@ class ToolPerformer:
     async def _call(self, tool: Tool, call: Mapping[str, Any]) -> Any:
         if tool.is_async:
             return await tool.function(**call)
-        return await _in_thread(tool.function, call)
+        return await _in_thread(tool.function, call, self._threads)
 
 
-async def _in_thread(function: Callable[..., Any], call: Mapping[str, Any]) -> Any:
+class _Threads:
+    """Starts the threads of plain functions. Each counts until it says that it has ended."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._running = 0
+        self._lock = threading.Lock()
+
+    def start(self, work: Callable[[], None]) -> None:
+        """`work` ends with a call of `ended`. Raises `NoRoom`."""
+        with self._lock:
+            if self._running >= self._most:
+                raise NoRoom(f"{self._running} plain functions are running in this process already")
+            self._running += 1
+        try:
+            threading.Thread(target=work, name="tool", daemon=True).start()
+        except RuntimeError as error:  # the process has as many threads as it may have, whoever's they are
+            self.ended()
+            raise NoRoom(str(error)) from error
+
+    def ended(self) -> None:
+        with self._lock:
+            self._running -= 1
+
+
+async def _in_thread(function: Callable[..., Any], call: Mapping[str, Any], threads: _Threads) -> Any:
     """The result of a plain function, from a thread of its own.
 
-    No pool: one that never returns would keep a place in it, and waiting for a place would count as the
-    step's own time. How many run at once is bounded by the runner.
+    No pool and no queue: waiting for a place would count as the step's own time. Whoever finds no place is
+    told, and asks again.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Any] = loop.create_future()
@@ -72,11 +103,11 @@ async def _in_thread(function: Callable[..., Any], call: Mapping[str, Any]) -> A
             value = _call_plain(function, call)
         except BaseException as error:  # noqa: BLE001  # carried over to whoever awaits
             failed = error
+        threads.ended()  # before anybody hears of it, so that whoever waits for room finds it
         with suppress(RuntimeError):  # the loop may be closed by the time an abandoned one returns
             loop.call_soon_threadsafe(settle, value, failed)
 
-    context = contextvars.copy_context()
-    threading.Thread(target=context.run, args=(work,), name="tool", daemon=True).start()
+    threads.start(partial(contextvars.copy_context().run, work))
     return await done
 
 

@@ -1,14 +1,17 @@
-"""The routes. Each reads its request, calls one use case, and answers JSON."""
+"""Dispatch: from an event to a route of the table, through identity, roles, rate limit and checks, to an answer.
+
+The table is routes.py; what a route does is in reads.py and commands.py.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from functools import cached_property
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
 from aws_lambda_powertools.event_handler.api_gateway import Response
@@ -16,172 +19,121 @@ from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 
 from baton.core.toolspec import nearest
 from baton.errors import CorruptLog, EngineFault, UnknownEntry, UserError
+from baton.ports import Rates
 from baton.runtime.parts import Engine
-from baton.runtime.service import Caller, Service
+from baton.runtime.queries import Queries
+from baton.runtime.rates import RateLimiter
+from baton.runtime.request import Caller
+from baton.runtime.service import Service
 from baton.settings import ApiSettings
-from baton.web import problems
-from baton.web.identity import caller_of
-from baton.web.requests import (
-    CancelBody,
-    ForkBody,
-    SignalBody,
-    StartBody,
-    idempotency_key,
-    read_body,
-    text_of,
-    whole_number,
-)
+from baton.web import problems, replies
+from baton.web.ask import Ask
+from baton.web.identity import identity_of
+from baton.web.parameters import read_path, read_query
+from baton.web.replies import Reply
+from baton.web.requests import idempotency_key, read_body, text_of
+from baton.web.routes import ROUTES, Route
 
 logger = logging.getLogger("baton.api")
 
 ANSWER_RESERVE_MS = 500
-DEFAULT_PAGE = 100
-MAX_PAGE_BYTES = 2_000_000  # a third of what Lambda may answer: quotes in a log can double, and double again
-T = TypeVar("T")
+_NOBODY = Caller(tenant="-", user="-", request="open")
 
 
 class Api:
     """The HTTP API over an engine. `handle` takes a payload 2.0 event and a Lambda context."""
 
-    def __init__(self, engine: Engine, config: ApiSettings) -> None:
+    def __init__(self, engine: Engine, config: ApiSettings, rates: Rates) -> None:
         self._engine = engine
         self._config = config
+        self._limiter = RateLimiter(rates, engine.clock, engine.offload, config.tenant_rate_limit)
         self._loop = asyncio.Runner()
         self._app = APIGatewayHttpResolver()
-        self._routes: list[tuple[str, str]] = []
-        self._add_routes()
+        for route in ROUTES:
+            rule = route.path.replace("{", "<").replace("}", ">")
+            self._app.route(rule, method=route.method)(self._serving(route))
+        self._app.exception_handler(UserError)(problems.of_user_error)
+        self._app.exception_handler(EngineFault)(_engine_fault)
+        self._app.exception_handler(Exception)(_defect)
+        self._app.not_found(_no_route(self._app))
 
     def handle(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
         return self._app.resolve(event, context)
 
-    def _add_routes(self) -> None:
-        app = self._app
-        self._add("GET", "/health", self._health)
-        self._add("POST", "/workflows", self._register)
-        self._add("POST", "/sagas", self._start)
-        self._add("GET", "/sagas/<saga>", self._show)
-        self._add("GET", "/sagas/<saga>/events", self._events)
-        self._add("POST", "/sagas/<saga>/cancel", self._cancel)
-        self._add("POST", "/sagas/<saga>/signals/<name>", self._signal)
-        self._add("POST", "/sagas/<saga>/resume", self._resume)
-        self._add("POST", "/sagas/<saga>/forks", self._fork)
-        app.exception_handler(UserError)(problems.of_user_error)
-        app.exception_handler(EngineFault)(_engine_fault)
-        app.exception_handler(Exception)(_defect)
-        app.not_found(self._no_route)
+    def _serving(self, route: Route[Any]) -> Callable[..., Response[str]]:
+        def serve(**path: str) -> Response[str]:
+            reply = self._loop.run(self._answer(route, path))
+            if route.method != "GET":
+                return replies.written(reply)
+            return replies.read(reply, self._headers().get("if-none-match", ""))
 
-    def _add(self, method: str, path: str, handler: Callable[..., Response[str]]) -> None:
-        self._routes.append((method, path))
-        self._app.route(path, method=method)(handler)
+        return serve
 
-    def _run(self, use: Callable[[Service], Awaitable[T]], caller: Caller | None = None) -> T:
+    async def _answer(self, route: Route[Any], path: dict[str, str]) -> Reply:
+        caller = await self._admitted(route) if route.roles else _NOBODY
+        return await route.handler(self._ask(route, path, caller))
+
+    async def _admitted(self, route: Route[Any]) -> Caller:
+        """The caller, if it may call this now. Roles first: whoever is refused spends nothing."""
+        identity = identity_of(self._app.current_event.raw_event, self._config)
+        identity.need(route.roles)
+        await self._limiter.admit(identity.caller.tenant)
+        return identity.caller
+
+    def _ask(self, route: Route[Any], path: dict[str, str], caller: Caller) -> Ask[Any]:
+        event, headers = self._app.current_event, self._headers()
+        query = read_query(route.query, event.query_string_parameters or {})
+        has_body = route.takes_text or route.body is not None
+        text = (
+            text_of(event.body or "", bool(event.is_base64_encoded), self._config.max_body_bytes)
+            if has_body
+            else ""
+        )
         deadline = self._engine.clock.now() + self._app.lambda_context.get_remaining_time_in_millis()
-        who = caller or caller_of(self._app.current_event.raw_event, self._config.tenant_claim)
-        service = Service(self._engine, who, deadline - ANSWER_RESERVE_MS)
-
-        async def answer() -> T:
-            return await use(service)
-
-        return self._loop.run(answer())
-
-    def _text(self) -> str:
-        event = self._app.current_event
-        return text_of(event.body or "", bool(event.is_base64_encoded), self._config.max_body_bytes)
-
-    def _key(self) -> str:
-        headers = self._app.current_event.headers
-        return idempotency_key({name.lower(): value for name, value in headers.items()})
-
-    def _health(self) -> Response[str]:
-        nobody = Caller(tenant="-", user="-", request="health")
-        return _json(HTTPStatus.OK, self._run(lambda service: service.health(), nobody))
-
-    def _register(self) -> Response[str]:
-        text = self._text()
-        kind = self._app.current_event.headers.get("content-type", "")
-        registered = self._run(lambda service: service.register(text, json_only="json" in kind.lower()))
-        definition = registered.definition
-        status = HTTPStatus.CREATED if registered.is_new else HTTPStatus.OK
-        return _json(
-            status, {"name": definition.name, "version": definition.version, "graph": definition.graph}
+        deadline -= ANSWER_RESERVE_MS
+        return Ask(
+            service=Service(self._engine, caller, deadline),
+            queries=Queries(self._engine, caller, deadline),
+            path=read_path(route.parameters, path),
+            query=query,
+            body=read_body(route.body, text) if route.body is not None else None,
+            text=text,
+            is_json="json" in headers.get("content-type", "").lower(),
+            key=idempotency_key(headers) if route.has_key else "",
+            describe=lambda: self._description,
         )
 
-    def _start(self) -> Response[str]:
-        body, key = read_body(StartBody, self._text()), self._key()
-        view, is_new = self._run(lambda service: service.start(body.workflow, body.input, key))
-        status = HTTPStatus.CREATED if is_new else HTTPStatus.OK
-        return _json(status, view, {"Location": f"/sagas/{view['id']}"})
+    @cached_property
+    def _description(self) -> dict[str, Any]:
+        from baton.web.openapi import describe  # its models would slow down every cold start
 
-    def _show(self, saga: str) -> Response[str]:
-        return _json(HTTPStatus.OK, self._run(lambda service: service.show(saga)))
+        return describe(self._config)
 
-    def _events(self, saga: str) -> Response[str]:
-        query = self._app.current_event.query_string_parameters or {}
-        after = whole_number("after", query.get("after"), 0)
-        limit = whole_number("limit", query.get("limit"), DEFAULT_PAGE)
-        page = self._run(lambda service: service.events(saga, after, limit))
-        return _json(HTTPStatus.OK, _cut(page))
+    def _headers(self) -> dict[str, str]:
+        return {name.lower(): value for name, value in self._app.current_event.headers.items()}
 
-    def _cancel(self, saga: str) -> Response[str]:
-        body = read_body(CancelBody, self._text())
-        return _json(
-            HTTPStatus.ACCEPTED,
-            self._run(lambda service: service.cancel(saga, body.reason, body.grace_ms)),
-        )
 
-    def _signal(self, saga: str, name: str) -> Response[str]:
-        body, key = read_body(SignalBody, self._text()), self._key()
-        return _json(
-            HTTPStatus.ACCEPTED,
-            self._run(lambda service: service.signal(saga, name, body.payload, key)),
-        )
+def _no_route(app: APIGatewayHttpResolver) -> Callable[[NotFoundError], Response[str]]:
+    """404, or 405 with what is allowed where only the method is wrong."""
 
-    def _resume(self, saga: str) -> Response[str]:
-        return _json(HTTPStatus.ACCEPTED, self._run(lambda service: service.resume(saga)))
-
-    def _fork(self, saga: str) -> Response[str]:
-        body, key = read_body(ForkBody, self._text()), self._key()
-        return _json(
-            HTTPStatus.ACCEPTED,
-            self._run(lambda service: service.fork(saga, body.version, body.reason, key)),
-        )
-
-    def _no_route(self, error: NotFoundError) -> Response[str]:
-        """404, or 405 with what is allowed where only the method is wrong."""
-        method, path = self._app.current_event.http_method, self._app.current_event.path
-        allowed = [known for known, pattern in self._routes if _matches(pattern, path)]
+    def refuse(_: NotFoundError) -> Response[str]:
+        method, path = app.current_event.http_method, app.current_event.path
+        allowed = [route.method for route in ROUTES if matches(route.path, path)]
         if allowed and method not in allowed:
             detail = f"{method} is not allowed here; {', '.join(allowed)} is"
             refusal = problems.of_status(HTTPStatus.METHOD_NOT_ALLOWED, "method-not-allowed", detail)
             refusal.headers["Allow"] = ", ".join(allowed)
             return refusal
-        hint = nearest(path[:200], [pattern for _, pattern in self._routes])
+        hint = nearest(path[:200], list(dict.fromkeys(route.path for route in ROUTES)))
         detail = f"there is no route `{path[:200]}`. {hint}".strip()
         return problems.of_status(HTTPStatus.NOT_FOUND, "no-route", detail)
 
-
-def _matches(pattern: str, path: str) -> bool:
-    return re.fullmatch(re.sub("<[a-z]+>", "[^/]+", pattern), path) is not None
+    return refuse
 
 
-def _cut(page: dict[str, Any]) -> dict[str, Any]:
-    """As many of a page's entries, at least one, as an answer has room for; `next` continues it."""
-    size = 0
-    entries: list[Any] = page["entries"]
-    for index, entry in enumerate(entries):
-        size += len(json.dumps(entry, ensure_ascii=False).encode())
-        if index and size > MAX_PAGE_BYTES:
-            return {"entries": entries[:index], "next": entries[index - 1]["version"]}
-    return page
-
-
-def _json(status: HTTPStatus, body: Any, headers: dict[str, str | list[str]] | None = None) -> Response[str]:
-    return Response(
-        status_code=status.value,
-        content_type="application/json",
-        body=json.dumps(body, ensure_ascii=False),
-        headers=headers,
-    )
+def matches(pattern: str, path: str) -> bool:
+    """Whether a path is one of a route's."""
+    return re.fullmatch(re.sub("{[a-z]+}", "[^/]+", pattern), path) is not None
 
 
 def _engine_fault(error: EngineFault) -> Response[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from aws_lambda_powertools.event_handler.api_gateway import Response
 
-from baton.errors import Problem, UserError
+from baton.errors import Problem, TooManyRequests, UserError
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -32,7 +32,10 @@ def problem(
 
 
 def of_user_error(error: UserError) -> Response[str]:
-    return problem(error.status, error.code, error.title, error.detail, error.problems)
+    answer = problem(error.status, error.code, error.title, error.detail, error.problems)
+    if isinstance(error, TooManyRequests):
+        answer.headers["Retry-After"] = str(error.retry_after_s)
+    return answer
 
 
 def of_status(status: HTTPStatus, code: str, detail: str) -> Response[str]:

@@ -1,4 +1,7 @@
-"""Request bodies and headers: parse, check, and say exactly what is wrong with them."""
+"""Request bodies and headers: parse, check, and say exactly what is wrong with them.
+
+Queries are in parameters.py. The docstrings of the bodies are their descriptions in the OpenAPI document.
+"""
 
 from __future__ import annotations
 
@@ -6,56 +9,84 @@ import base64
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    WithJsonSchema,
+)
 
 from baton.core.document import parse_document
-from baton.core.durations import parse_duration
+from baton.core.durations import LONGEST_S, PATTERN, SHORTEST_S, parse_duration
 from baton.core.expressions import escape
 from baton.core.toolspec import nearest
 from baton.errors import InvalidInput, Problem, TooLarge, UserError
 
 MAX_KEY = 255
-MAX_DIGITS = 9
-B = TypeVar("B", bound="_Body")
+B = TypeVar("B", bound="Body")
 
 
-def _grace(value: Any) -> Any:
+def _grace(value: Any) -> int:
     return 0 if value == 0 and not isinstance(value, bool) else parse_duration(value)
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+def _whole(value: Any) -> Any:
+    """JSON knows one kind of number: 1.0 is a whole one."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-class StartBody(_Body):
-    """`POST /sagas`: a workflow's name, or `name@version`, and its input."""
+_GRACE_SCHEMA = {
+    "anyOf": [
+        {"type": "number", "minimum": SHORTEST_S, "maximum": LONGEST_S},
+        {"const": 0},
+        {"type": "string", "pattern": PATTERN, "examples": ["500ms", "10m"]},
+    ],
+    "default": 30,
+}
 
-    workflow: str = Field(min_length=1, max_length=128)
-    input: JsonValue = None
+
+class Body(BaseModel):
+    """Read strictly: a number is no text, and a text is no number."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class CancelBody(_Body):
-    """`POST /sagas/{id}/cancel`: graceful lets running steps finish for `grace_s`; forced does not."""
+class StartBody(Body):
+    """What to start."""
+
+    workflow: str = Field(
+        min_length=1, max_length=128, description="A workflow's name, or name@version.", examples=["dinner"]
+    )
+    input: JsonValue = Field(None, description="Must match the workflow's input schema, if it has one.")
+
+
+class CancelBody(Body):
+    """Graceful lets running steps finish for `grace_s`; forced does not."""
 
     reason: str = Field("", max_length=500)
     mode: Literal["graceful", "forced"] = "graceful"
-    grace_s: Annotated[int, BeforeValidator(_grace)] = Field(30_000, description="seconds, or a duration")
+    grace_s: Annotated[int, BeforeValidator(_grace), WithJsonSchema(_GRACE_SCHEMA)] = Field(
+        30_000, description="Seconds, or a duration such as 500ms or 10m."
+    )
 
     @property
     def grace_ms(self) -> int:
         return self.grace_s if self.mode == "graceful" else 0
 
 
-class SignalBody(_Body):
-    """`POST /sagas/{id}/signals/{name}`."""
+class SignalBody(Body):
+    """What the signal brings."""
 
-    payload: JsonValue = None
+    payload: JsonValue = Field(None, description="Becomes the output of the node that waits for it.")
 
 
-class ForkBody(_Body):
-    """`POST /sagas/{id}/forks`: go on from the state at `version` in a new branch."""
+class ForkBody(Body):
+    """Where to go on from, in a new branch."""
 
-    version: int = Field(ge=1)
+    version: Annotated[int, BeforeValidator(_whole)] = Field(ge=1, description="A version of the log.")
     reason: str = Field("", max_length=500)
 
 
@@ -104,12 +135,3 @@ def idempotency_key(headers: Mapping[str, str]) -> str:
     if len(key) > MAX_KEY:
         raise UserError(f"an Idempotency-Key has at most {MAX_KEY} characters")
     return key
-
-
-def whole_number(name: str, value: str | None, default: int) -> int:
-    """A query parameter. Raises `UserError` that names it."""
-    if value is None or value == "":
-        return default
-    if not value.isascii() or not value.isdigit() or len(value) > MAX_DIGITS:
-        raise UserError(f"query parameter `{name}` must be a whole number, not `{value[:40]}`")
-    return int(value)

@@ -1,0 +1,72 @@
+"""`python -m baton.shipping engine|app FOLDER`: what a layer's Makefile calls.
+
+Arguments and messages. They go to standard output, because `sam build` shows nothing else of a build that
+succeeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from baton.shipping.bytecode import WAYS, Bytecode, compile_layer
+from baton.shipping.contents import build_app, build_engine
+from baton.shipping.programs import BuildFailed
+
+NO_BYTECODE = """\
+warning: no .pyc files in this layer, so every cold start compiles what it imports (boto3 alone: half a second).
+{tried}
+To mend it, install one of: Python 3.13 (python3.13 on the PATH, or `uv python install 3.13`); Node.js with npm."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Build one layer into FOLDER, as `sam build` wants it. Exit status 1 with the reason on standard error."""
+    given = _parser().parse_args(arguments)
+    target: Path = given.folder / "python"
+    try:
+        if given.layer == "engine":
+            build_engine(target)
+        else:
+            build_app(given.source, target)
+        done = compile_layer(target, given.compile_with)
+    except BuildFailed as error:
+        print(error, file=sys.stderr)
+        return 1
+    size = sum(file.stat().st_size for file in target.rglob("*") if file.is_file()) / 1e6
+    print(f"{given.layer} layer: {size:.1f} MB; {_describe(done)}", flush=True)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m baton.shipping", description="Builds a layer for Lambda."
+    )
+    parser.add_argument("layer", choices=["engine", "app"])
+    parser.add_argument("folder", type=Path, help="where `sam build` expects it (ARTIFACTS_DIR)")
+    parser.add_argument(
+        "--source", type=Path, default=Path(), help="folder of the app layer; the current one by default"
+    )
+    parser.add_argument(
+        "--compile-with",
+        choices=["any", "none", *WAYS],
+        default="any",
+        help="how to come to a Python 3.13 for bytecode; by default the first way that works",
+    )
+    return parser
+
+
+def _describe(done: Bytecode) -> str:
+    if not done.sources:
+        return "no Python in it"
+    if not done.by:
+        reasons = "\n".join(f"  {way}: {reason}" for way, reason in done.tried)
+        return NO_BYTECODE.format(tried=reasons or "  (asked for by --compile-with none)")
+    text = f"bytecode of {done.sources - len(done.broken)} files by {done.by}"
+    if done.broken:
+        text += f"\nwarning: no bytecode for what Python 3.13 cannot compile: {', '.join(done.broken)}"
+    return text
+
+
+if __name__ == "__main__":
+    sys.exit(main())

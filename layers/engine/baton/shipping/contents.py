@@ -1,0 +1,86 @@
+"""What goes into a layer: code of the engine or of an app, and the packages either needs, for Lambda's platform.
+
+No bytecode here (bytecode.py).
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import baton
+from baton.shipping import LAMBDA, NOT_SHIPPED
+from baton.shipping.programs import BuildFailed, Failed, run, uv
+
+# The exact versions that the engine was tested with.
+PINS: Final = Path(__file__).with_name("requirements.txt")
+REQUIREMENTS: Final = "requirements.txt"
+_INSTALL_LIMIT_S: Final = 600.0
+# What installing leaves behind, and what packages bring along for their own developers.
+_REFUSE: Final = ("__pycache__", "tests")
+
+
+def build_engine(target: Path) -> None:
+    """The engine that this interpreter imports, without the rooms that run here only, and its dependencies.
+
+    Raises BuildFailed.
+    """
+    target.mkdir(parents=True, exist_ok=True)
+    _install(target, PINS, "--no-deps")
+    package = Path(baton.__file__).parent
+    _copy(package, target / "baton", skip=lambda path: path.parent == package and path.name in NOT_SHIPPED)
+    _remove_refuse(target)
+
+
+def build_app(source: Path, target: Path) -> None:
+    """Modules and packages of a folder, and what its requirements.txt names, in the engine's own versions.
+
+    Raises BuildFailed.
+    """
+    target.mkdir(parents=True, exist_ok=True)
+    requirements = source / REQUIREMENTS
+    if requirements.is_file() and requirements.read_text("utf-8").strip():
+        # On Lambda a later layer's file replaces an earlier one's: other versions would break the engine.
+        _install(target, requirements, "--constraint", str(PINS))
+    for path in sorted(source.iterdir()):
+        if path.name.startswith(".") or path.name.endswith(".egg-info") or path.name in _REFUSE:
+            continue
+        if path.is_dir():
+            _copy(path, target / path.name)
+        elif path.suffix == ".py":
+            shutil.copy(path, target / path.name)
+    _remove_refuse(target)
+
+
+def _install(target: Path, requirements: Path, *options: str) -> None:
+    command: list[str | Path] = [uv(), "pip", "install", "--quiet", "--python", sys.executable]
+    command += ["--python-version", LAMBDA.python, "--python-platform", LAMBDA.platform]
+    command += ["--only-binary", ":all:", "--target", target, "--requirement", requirements, *options]
+    try:
+        run(command, _INSTALL_LIMIT_S)
+    except Failed as error:
+        raise BuildFailed(
+            f"The packages of {requirements} cannot be installed for Lambda: {error}"
+        ) from error
+
+
+def _copy(source: Path, to: Path, skip: Callable[[Path], bool] = lambda _: False) -> None:
+    def skipped(folder: str, names: list[str]) -> set[str]:
+        return {name for name in names if name in _REFUSE or skip(Path(folder) / name)}
+
+    shutil.copytree(source, to, ignore=skipped, dirs_exist_ok=True)
+
+
+def _remove_refuse(target: Path) -> None:
+    # bin: scripts with the path of this machine's interpreter in their first line.
+    for path in [target / "bin", *(folder for name in _REFUSE for folder in sorted(target.rglob(name)))]:
+        if path.is_dir():
+            shutil.rmtree(path)
+    (target / ".lock").unlink(missing_ok=True)
+    # A package's list of its files: without those that are gone, whose hashes are of this machine's paths.
+    for record in sorted(target.glob("*.dist-info/RECORD")):
+        lines = record.read_text("utf-8").splitlines(keepends=True)
+        record.write_text("".join(line for line in lines if (target / line.split(",")[0]).exists()), "utf-8")

@@ -1,0 +1,88 @@
+"""`python -m baton.shipping.sam_local`: the built template as `sam local` can use it.
+
+Two things keep it from using the built template itself: it gives a function only the variables that its
+template declares, and it finds no routes of API Gateway's own resources in a template of SAM. Nothing of
+this is deployed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from baton.errors import BatonError
+
+BUILT: Final = Path(".aws-sam/build/template.yaml")
+NAME: Final = "sam-local.json"
+# Where boto3 finds the AWS API, and Lambda's own, which the local run serves itself. env.json says the addresses.
+ENDPOINTS: Final = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_LAMBDA")
+_ROUTE: Final = "AWS::ApiGatewayV2::Route"
+_FUNCTION: Final = "AWS::Serverless::Function"
+
+
+class NotBuilt(BatonError):
+    """There is no built template, or none that this was written for; the message says what to do."""
+
+
+def main() -> int:
+    """Writes the file beside the built template. Exit status 1 where there is none."""
+    try:
+        built: dict[str, Any] = yaml.safe_load(BUILT.read_text("utf-8"))
+        document = for_sam_local(built)
+    except FileNotFoundError:
+        print(f"There is no {BUILT}: build first, with `make build`.", file=sys.stderr)
+        return 1
+    except NotBuilt as error:
+        print(error, file=sys.stderr)
+        return 1
+    target = BUILT.with_name(NAME)
+    target.write_text(json.dumps(document, indent=2, default=str) + "\n", "utf-8")
+    print(f"{target}: for `sam local invoke` and `sam local start-api` (docs/sam-local.md)")
+    return 0
+
+
+def for_sam_local(built: dict[str, Any]) -> dict[str, Any]:
+    """The built template with the endpoints declared, and its routes as events of the function behind them."""
+    document: dict[str, Any] = json.loads(json.dumps(built, default=str))
+    variables = document.get("Globals", {}).get("Function", {}).get("Environment", {}).get("Variables")
+    resources: dict[str, Any] = document.get("Resources", {})
+    if variables is None or not resources:
+        raise NotBuilt("The built template has no functions with variables of their own: `make build` again.")
+    variables |= dict.fromkeys(ENDPOINTS, "")
+    routes = [r["Properties"]["RouteKey"] for r in resources.values() if r["Type"] == _ROUTE]
+    behind = _function_behind(resources)
+    document["Resources"] = {
+        name: r for name, r in resources.items() if not r["Type"].startswith("AWS::ApiGatewayV2::")
+    }
+    if behind:
+        document["Resources"][behind]["Properties"]["Events"] = {
+            f"Route{number}": _event(key) for number, key in enumerate(routes)
+        }
+    document.pop("Outputs", None)  # they name what has been left out
+    return document
+
+
+def _function_behind(resources: dict[str, Any]) -> str | None:
+    """The function that the HTTP API passes its requests to."""
+    for resource in resources.values():
+        if resource["Type"] == "AWS::ApiGatewayV2::Integration":
+            target = resource["Properties"]["IntegrationUri"]["Fn::GetAtt"]
+            return str(target[0] if isinstance(target, list) else target.split(".")[0])
+    return None
+
+
+def _event(key: str) -> dict[str, Any]:
+    """An event of SAM for a route: `GET /health`, or `$default` for all that no other one takes."""
+    method, _, path = key.partition(" ")
+    properties = {"PayloadFormatVersion": "2.0"}
+    if path:
+        properties |= {"Method": method, "Path": path}
+    return {"Type": "HttpApi", "Properties": properties}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,330 @@
+"""What the API answers with, as models: the OpenAPI document is made from them, and nothing else.
+
+Imported only where that document is made, because models cost time at a cold start. That real answers are
+so is held by the tests that compare them with the document. The values are made in core/views.py and
+runtime/queries.py.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+
+from baton.core.events import Event
+from baton.core.state import FINISHED, WAITING
+from baton.core.toolspec import EFFECTS
+
+STATUSES = ("pending", "running", *sorted(WAITING), *sorted(FINISHED))
+KINDS_OF_EVENT = tuple(str(kind.__struct_config__.tag) for kind in get_args(Event))
+
+Time = Annotated[
+    str, WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2026-11-21T10:00:00.123Z"]})
+]
+Status = Annotated[str, WithJsonSchema({"type": "string", "enum": list(STATUSES)})]
+Schema = Annotated[dict[str, Any], Field(description="A JSON Schema.")]
+Cursor = Annotated[str | None, Field(description="The `cursor` of the next page; null at the end.")]
+
+
+class Answer(BaseModel):
+    """Exactly these fields."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_serialization_defaults_required=True)
+
+
+# ---- the service itself
+
+
+class Health(Answer):
+    """The table answers."""
+
+    status: Literal["ok"]
+
+
+class Description(BaseModel):
+    """An OpenAPI document."""
+
+    model_config = ConfigDict(extra="allow")
+
+    openapi: Literal["3.1.0"]
+    info: dict[str, Any]
+    paths: dict[str, Any]
+
+
+class ProblemError(BaseModel):
+    """One thing that is wrong with a document or an input."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    path: str = Field(description="JSON Pointer to it; empty: the whole.")
+    message: str
+    suggestion: str = Field("", description="What may have been meant.")
+    line: int = Field(0, ge=1, description="Counted from 1.")
+    column: int = Field(0, ge=1, description="Counted from 1.")
+
+
+class Problem(BaseModel):
+    """A problem after RFC 9457."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    type: str = Field(pattern="^urn:baton:problem:[a-z-]+$")
+    title: str
+    status: int = Field(ge=400, le=599)
+    detail: str
+    errors: list[ProblemError] = Field([], description="Every fault that was found, each with its place.")
+
+
+class GatewayMessage(BaseModel):
+    """What API Gateway says itself, before a request has reached Baton."""
+
+    message: str
+
+
+# ---- workflows
+
+
+class WorkflowVersion(Answer):
+    """One version of a workflow."""
+
+    name: str
+    version: int = Field(ge=1)
+    graph: str = Field(description="Hash of the compiled graph.")
+    created_at: Time
+    by: str = Field(description="Who registered it.")
+
+
+class WorkflowPage(Answer):
+    """Workflows by name, each with its newest version."""
+
+    workflows: list[WorkflowVersion]
+    next: Cursor
+
+
+class WorkflowNode(BaseModel):
+    """A node of the compiled graph; the other fields depend on its kind."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: str
+    kind: str
+
+
+class Edge(Answer):
+    """`to` comes after `from`."""
+
+    from_: str = Field(alias="from")
+    to: str
+
+
+class Workflow(WorkflowVersion):
+    """One version of a workflow, with its document and its shape."""
+
+    document: str = Field(description="The text that was registered.")
+    input: Schema | None
+    nodes: list[WorkflowNode]
+    edges: list[Edge]
+
+
+class WorkflowWithVersions(Workflow):
+    """The newest version of a workflow, and the versions there are."""
+
+    versions: list[WorkflowVersion] = Field(max_length=100, description="Newest first, at most 100.")
+
+
+class Registered(Answer):
+    """What was registered."""
+
+    name: str
+    version: int = Field(ge=1)
+    graph: str = Field(description="Hash of the compiled graph.")
+
+
+# ---- sagas
+
+
+class SagaRow(Answer):
+    """A saga in a list; its status may be a moment old."""
+
+    id: str
+    workflow: str
+    status: Status
+    user: str = Field(description="Who started it.")
+    created_at: Time
+    changed_at: Time = Field(description="When its status last changed.")
+
+
+class SagaPage(Answer):
+    """Sagas, the latest change of status first."""
+
+    sagas: list[SagaRow]
+    next: Cursor
+
+
+class Started(Answer):
+    """A saga that has been started."""
+
+    id: str
+    status: Status
+    workflow: str
+    version: int = Field(ge=1, description="Version of its log.")
+
+
+class Accepted(Answer):
+    """It is in the saga's log, now or since before."""
+
+    id: str
+    status: Status
+    version: int = Field(ge=1, description="Version of its log.")
+
+
+class ActiveNode(BaseModel):
+    """A node that is not done yet."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    node: str
+    iteration: list[int]
+    state: Literal["joining", "waiting", "child", "ready"]
+    signal: str | None = Field(None, description="The signal it waits for.")
+    until: Time | None = Field(None, description="When its wait ends by itself.")
+    saga: str = Field("", description="The child it waits for.")
+
+
+class Failure(Answer):
+    """Why a step or a saga failed."""
+
+    code: str
+    message: str
+    node: str
+
+
+class Saga(Answer):
+    """A saga, folded from its log."""
+
+    id: str
+    workflow: str
+    graph: str
+    status: Status
+    reason: str | None = Field(description="Why it is parked.")
+    user: str = Field(description="Who started it.")
+    version: int = Field(ge=1, description="Version of its log.")
+    branch: int = Field(ge=0)
+    created_at: Time
+    updated_at: Time
+    steps: int = Field(ge=0, description="Steps that are done.")
+    active: list[ActiveNode]
+    cancelling: bool
+    result: Any = Field(
+        description="Its output once it has ended, or reference and size of one that is too large."
+    )
+    error: Failure | None
+    invocations: int = Field(ge=0)
+    revivals: int = Field(ge=0)
+    interruptions: int = Field(ge=0)
+
+
+class LoggedEvent(BaseModel):
+    """An event; its other fields depend on its kind."""
+
+    model_config = ConfigDict(extra="allow")
+
+    kind: Annotated[str, WithJsonSchema({"type": "string", "enum": list(KINDS_OF_EVENT)})]
+
+
+class Entry(Answer):
+    """What one append put into the log."""
+
+    format: int
+    version: int = Field(ge=1)
+    branch: int = Field(ge=0)
+    at: Time
+    epoch: int = Field(ge=0, description="Of the lease under which a worker wrote; 0 for anybody else.")
+    invocation: str
+    cold: bool
+    traceparent: str
+    events: list[LoggedEvent]
+
+
+class EventPage(Answer):
+    """Entries in the order of their versions."""
+
+    entries: list[Entry]
+    next: int | None = Field(description="The `after` of the next page; null at the end.")
+
+
+class Priced(Answer):
+    """Which prices were taken."""
+
+    region: str
+    date: str
+
+
+class Dollars(Answer):
+    """Sums in US dollars."""
+
+    total: float = Field(ge=0)
+    aws: float = Field(ge=0)
+    models: float = Field(ge=0)
+
+
+class CostLine(BaseModel):
+    """So much of something."""
+
+    what: str
+    quantity: float = Field(ge=0)
+    unit: str
+    usd: float = Field(ge=0)
+
+
+class Cost(Answer):
+    """An estimate from the saga's log and dated prices."""
+
+    saga: str
+    status: Status
+    estimated: Literal[True]
+    priced: Priced
+    usd: Dollars
+    aws: list[CostLine]
+    models: list[CostLine]
+    steps: int = Field(ge=0)
+    invocations: int = Field(ge=0)
+    usd_per_million_steps: float | None
+
+
+# ---- what workflows are made of
+
+
+class Tool(Answer):
+    """A tool of the application."""
+
+    name: str
+    version: str
+    description: str
+    effect: Annotated[str, WithJsonSchema({"type": "string", "enum": list(EFFECTS)})]
+    timeout_ms: int | None = Field(description="Of one attempt; null: the engine's default.")
+    input: Schema
+    output: Schema | None
+    schema_hash: str
+
+
+class Tools(Answer):
+    """All tools by name."""
+
+    tools: list[Tool]
+
+
+class NodeType(Answer):
+    """A kind of node."""
+
+    kind: str
+    description: str
+    schema_: Schema = Field(alias="schema")
+    example: dict[str, Any]
+
+
+class NodeTypes(Answer):
+    """All kinds of nodes, and the JSON Schema of a whole document."""
+
+    node_types: list[NodeType]
+    schema_: Schema = Field(alias="schema")

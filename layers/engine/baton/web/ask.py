@@ -1,0 +1,27 @@
+"""What a handler works with: one request whose caller, query and body have been checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from baton.runtime.queries import Queries
+from baton.runtime.service import Service
+
+B = TypeVar("B")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask(Generic[B]):
+    """`path` and `query` by name; `body` as the route's model, `text` as it came; `key` is the Idempotency-Key."""
+
+    service: Service
+    queries: Queries
+    path: Mapping[str, Any]
+    query: Mapping[str, Any]
+    body: B
+    text: str
+    is_json: bool
+    key: str
+    describe: Callable[[], dict[str, Any]]

@@ -1,0 +1,140 @@
+"""Parameters in paths and queries: each with its name, its JSON Schema, and how its text is read.
+
+Values only; which route takes which is in routes.py, and bodies are in requests.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from baton.core.toolspec import nearest
+from baton.errors import NotFound, UserError
+
+_SHOWN = 40
+_DIGITS = re.compile(r"0|[1-9][0-9]{0,15}")
+_MOMENT = re.compile(
+    r"(\d{4}-\d{2}-\d{2})[Tt](\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2})", re.ASCII
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """`read` makes a value of the text, or raises `ValueError` that says what would be right."""
+
+    name: str
+    schema: Mapping[str, Any]
+    description: str
+    read: Callable[[str], Any] = str
+    default: Any = None
+    example: Any = None
+
+
+def whole(name: str, least: int, most: int, default: int | None, description: str) -> Parameter:
+    """A whole number, in decimal digits."""
+    schema: dict[str, Any] = {"type": "integer", "minimum": least, "maximum": most}
+    if default is not None:
+        schema["default"] = default
+
+    def read(text: str) -> int:
+        value = int(text) if _DIGITS.fullmatch(text) else -1
+        if not least <= value <= most:
+            raise ValueError(f"a whole number from {least} to {most:,}")
+        return value
+
+    return Parameter(name=name, schema=schema, description=description, read=read, default=default)
+
+
+def words(name: str, pattern: str, right: str, description: str, *, example: str | None = None) -> Parameter:
+    """Text that matches a pattern; without it the value is empty. `right` says what would match."""
+
+    def read(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(right)
+        return text
+
+    schema = {"type": "string", "pattern": f"^{pattern}$"}
+    return Parameter(
+        name=name, schema=schema, description=description, read=read, default="", example=example
+    )
+
+
+def one_of(name: str, values: Sequence[str], description: str) -> Parameter:
+    """One of some words; without it the value is empty."""
+
+    def read(text: str) -> str:
+        if text not in values:
+            raise ValueError(f"one of {', '.join(values)}. {nearest(text[:_SHOWN], values)}".strip())
+        return text
+
+    schema = {"type": "string", "enum": list(values)}
+    return Parameter(name=name, schema=schema, description=description, read=read, default="")
+
+
+def moment(name: str, description: str) -> Parameter:
+    """A date and time with its offset after RFC 3339, as epoch milliseconds; without it 0."""
+    return Parameter(
+        name=name,
+        schema={"type": "string", "format": "date-time"},
+        description=description,
+        read=_milliseconds,
+        default=0,
+        example="2026-11-21T10:00:00Z",
+    )
+
+
+def _milliseconds(text: str) -> int:
+    match = _MOMENT.fullmatch(text)
+    right = "a time with its offset, such as 2026-11-21T10:00:00Z (a `+` in a URL is written `%2B`)"
+    if not match:
+        raise ValueError(right)
+    day, clock, fraction, offset = match.groups()
+    try:
+        whole_seconds = datetime.fromisoformat(f"{day}T{clock}{offset.upper().replace('Z', '+00:00')}")
+    except ValueError as error:
+        raise ValueError(right) from error
+    since_epoch = whole_seconds - _EPOCH
+    seconds = since_epoch.days * 86_400 + since_epoch.seconds
+    return max(0, seconds * 1_000 + int((fraction or "0")[:3].ljust(3, "0")))
+
+
+def read_path(parameters: Iterable[Parameter], given: Mapping[str, str]) -> dict[str, Any]:
+    """The values in a path. Raises `NotFound`: what cannot be, is not there."""
+    values = {}
+    for parameter in parameters:
+        text = given[parameter.name]
+        try:
+            values[parameter.name] = parameter.read(text)
+        except ValueError as error:
+            raise NotFound(
+                f"`{parameter.name}` in the path must be {error}; it is `{text[:_SHOWN]}`"
+            ) from error
+    return values
+
+
+def read_query(parameters: Iterable[Parameter], given: Mapping[str, str]) -> dict[str, Any]:
+    """The values of a query, all parameters included. Raises `UserError` that says all that is wrong with it."""
+    known = {parameter.name: parameter for parameter in parameters}
+    wrong = [_unknown(name, known) for name in given if name not in known]
+    values: dict[str, Any] = {}
+    for name, parameter in known.items():
+        try:
+            values[name] = parameter.read(given[name]) if name in given else parameter.default
+        except ValueError as error:
+            wrong.append(f"query parameter `{name}` must be {error}; it is `{given[name][:_SHOWN]}`")
+    if wrong:
+        raise UserError("; ".join(wrong))
+    return values
+
+
+def _unknown(name: str, known: Iterable[str]) -> str:
+    names = list(known)
+    shown = f"query parameter `{name[:_SHOWN]}` is not known here"
+    hint = nearest(name[:_SHOWN], names)
+    if hint:
+        return f"{shown}: {hint}"
+    return f"{shown}; known: {', '.join(names)}" if names else f"{shown}: this route has none"

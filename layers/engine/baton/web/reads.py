@@ -1,0 +1,71 @@
+"""The handlers of routes that only look. What is shown is made by runtime/queries.py."""
+
+from __future__ import annotations
+
+import json
+from http import HTTPStatus
+from typing import Any
+
+from baton.web.ask import Ask
+from baton.web.replies import Reply
+
+MAX_PAGE_BYTES = 2_000_000  # a third of what Lambda may answer: quotes in a log can double, and double again
+
+
+async def health(ask: Ask[None]) -> Reply:
+    return _ok(await ask.service.health())
+
+
+async def openapi(ask: Ask[None]) -> Reply:
+    return _ok(ask.describe())
+
+
+async def list_workflows(ask: Ask[None]) -> Reply:
+    return _ok(await ask.queries.workflows(**ask.query))
+
+
+async def show_workflow(ask: Ask[None]) -> Reply:
+    return _ok(await ask.queries.workflow(ask.path["name"]))
+
+
+async def show_workflow_version(ask: Ask[None]) -> Reply:
+    return _ok(await ask.queries.workflow(ask.path["name"], str(ask.path["version"])))
+
+
+async def list_sagas(ask: Ask[None]) -> Reply:
+    return _ok(await ask.queries.sagas(**ask.query))
+
+
+async def show_saga(ask: Ask[None]) -> Reply:
+    return _ok(await ask.queries.show(ask.path["saga"]))
+
+
+async def list_events(ask: Ask[None]) -> Reply:
+    return _ok(_cut(await ask.queries.events(ask.path["saga"], **ask.query)))
+
+
+async def show_cost(ask: Ask[None]) -> Reply:
+    return _ok(await ask.queries.cost(ask.path["saga"]))
+
+
+async def list_tools(ask: Ask[None]) -> Reply:
+    return _ok(await ask.queries.tools())
+
+
+async def list_node_types(ask: Ask[None]) -> Reply:
+    return _ok(await ask.queries.node_types())
+
+
+def _ok(body: Any) -> Reply:
+    return Reply(HTTPStatus.OK, body)
+
+
+def _cut(page: dict[str, Any]) -> dict[str, Any]:
+    """As many of a page's entries, at least one, as an answer has room for; `next` continues it."""
+    size = 0
+    entries: list[Any] = page["entries"]
+    for index, entry in enumerate(entries):
+        size += len(json.dumps(entry, ensure_ascii=False).encode())
+        if index and size > MAX_PAGE_BYTES:
+            return {"entries": entries[:index], "next": entries[index - 1]["version"]}
+    return page

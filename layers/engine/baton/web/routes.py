@@ -1,0 +1,173 @@
+"""The routes, as one table: what the API serves, refuses, allows and describes is read from here.
+
+No behaviour: handlers are in reads.py and commands.py, dispatch in app.py, the description in openapi.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from baton.core.definition import WORKFLOW_NAME
+from baton.core.state import LISTS
+from baton.runtime.queries import MAX_EVENTS, MAX_LIST
+from baton.web import commands, reads
+from baton.web.ask import Ask
+from baton.web.parameters import Parameter, moment, one_of, whole, words
+from baton.web.replies import Reply
+from baton.web.requests import Body, CancelBody, ForkBody, SignalBody, StartBody
+
+DEFAULT_LIST = 50
+DEFAULT_EVENTS = 100
+MAX_CURSOR = 8_192  # that of a list over 32 shards needs most of it
+MAX_NUMBER = 999_999_999  # of versions in requests
+B = TypeVar("B", bound=Body | None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route(Generic[B]):
+    """One method of one path.
+
+    id: the operation's name in the OpenAPI document, which never changes. roles: any of these lets a
+    caller in; none at all lets everybody in, without an identity. body: its model; `takes_text` where it
+    is a document instead. answers: status to the model's name in answers.py. refusals: the statuses that
+    the handler itself can refuse with; those that follow from the rest of the row are not repeated here.
+    """
+
+    method: str
+    path: str
+    id: str
+    summary: str
+    handler: Callable[[Ask[B]], Awaitable[Reply]]
+    roles: tuple[str, ...]
+    answers: Mapping[int, str]
+    parameters: tuple[Parameter, ...] = ()
+    query: tuple[Parameter, ...] = ()
+    body: type[B] | None = None
+    takes_text: bool = False
+    has_key: bool = False
+    refusals: tuple[int, ...] = ()
+
+
+_SAGA = words("saga", "[A-Za-z0-9._-]{1,400}", "the id of a saga", "The id that the start answered with.")
+_WORKFLOW = words(
+    "name", WORKFLOW_NAME[1:-1], "the name of a workflow", "The workflow's name.", example="dinner"
+)
+_VERSION = whole("version", 1, MAX_NUMBER, None, "A version of the workflow.")
+_SIGNAL = words(
+    "name", "[^/]{1,128}", "the name of a signal", "A signal that a node of the workflow waits for."
+)
+
+_LIMIT = whole(
+    "limit", 1, MAX_LIST, DEFAULT_LIST, "How many at most. A page may be shorter and yet not be the last."
+)
+_CURSOR = words(
+    "cursor",
+    f"[A-Za-z0-9_.~=-]{{1,{MAX_CURSOR}}}",
+    "the `next` of the page before",
+    "The `next` of the page before.",
+)
+_STATUS = one_of(
+    "status", tuple(LISTS), "A status, or `open` for all that has not ended, or `done` for all that has."
+)
+_OF_WORKFLOW = words(
+    "workflow",
+    WORKFLOW_NAME[1:-1],
+    f"the name of a workflow, which matches {WORKFLOW_NAME}",
+    "Only sagas of this workflow.",
+)
+_SINCE = moment("since", "Only sagas whose status last changed then or later.")
+_AFTER = whole("after", 0, MAX_NUMBER, 0, "Only entries with a higher version.")
+_EVENTS = whole("limit", 1, MAX_EVENTS, DEFAULT_EVENTS, "How many entries at most.")
+
+ROUTES: tuple[Route[Any], ...] = (
+    Route(
+        method="GET", path="/health", id="health", handler=reads.health, roles=(),
+        summary="Whether the table answers.",
+        answers={200: "Health"},
+    ),
+    Route(
+        method="GET", path="/openapi.json", id="openapi", handler=reads.openapi, roles=(),
+        summary="This description.",
+        answers={200: "Description"},
+    ),
+    Route(
+        method="GET", path="/workflows", id="listWorkflows", handler=reads.list_workflows, roles=("read",),
+        summary="Workflows by name, each with its newest version.",
+        query=(_LIMIT, _CURSOR), answers={200: "WorkflowPage"},
+    ),
+    Route(
+        method="POST", path="/workflows", id="registerWorkflow", handler=commands.register, roles=("operate",),
+        summary="Compile and register a document; the same document again changes nothing.",
+        takes_text=True, answers={201: "Registered", 200: "Registered"}, refusals=(409, 422),
+    ),
+    Route(
+        method="GET", path="/workflows/{name}", id="showWorkflow", handler=reads.show_workflow, roles=("read",),
+        summary="The newest version of a workflow, and which others there are.",
+        parameters=(_WORKFLOW,), answers={200: "WorkflowWithVersions"}, refusals=(404,),
+    ),
+    Route(
+        method="GET", path="/workflows/{name}/{version}", id="showWorkflowVersion",
+        handler=reads.show_workflow_version, roles=("read",),
+        summary="One version of a workflow.",
+        parameters=(_WORKFLOW, _VERSION), answers={200: "Workflow"}, refusals=(404,),
+    ),
+    Route(
+        method="GET", path="/sagas", id="listSagas", handler=reads.list_sagas, roles=("read",),
+        summary="Sagas, the latest change of status first.",
+        query=(_STATUS, _OF_WORKFLOW, _SINCE, _LIMIT, _CURSOR), answers={200: "SagaPage"},
+    ),
+    Route(
+        method="POST", path="/sagas", id="startSaga", handler=commands.start, roles=("run",),
+        summary="Start a saga; the same key and body again give the same saga.",
+        body=StartBody, has_key=True, answers={201: "Started", 200: "Started"}, refusals=(404, 422),
+    ),
+    Route(
+        method="GET", path="/sagas/{saga}", id="showSaga", handler=reads.show_saga, roles=("read",),
+        summary="Where a saga is, and its result.",
+        parameters=(_SAGA,), answers={200: "Saga"}, refusals=(404,),
+    ),
+    Route(
+        method="GET", path="/sagas/{saga}/events", id="listEvents", handler=reads.list_events, roles=("read",),
+        summary="A saga's log, in pages.",
+        parameters=(_SAGA,), query=(_AFTER, _EVENTS), answers={200: "EventPage"}, refusals=(404,),
+    ),
+    Route(
+        method="GET", path="/sagas/{saga}/cost", id="showCost", handler=reads.show_cost, roles=("read",),
+        summary="What a saga has cost so far, estimated from its log.",
+        parameters=(_SAGA,), answers={200: "Cost"}, refusals=(404,),
+    ),
+    Route(
+        method="POST", path="/sagas/{saga}/cancel", id="cancelSaga", handler=commands.cancel, roles=("run",),
+        summary="Cancel a saga; again, it changes nothing.",
+        parameters=(_SAGA,), body=CancelBody, answers={202: "Accepted"}, refusals=(404, 409),
+    ),
+    Route(
+        method="POST", path="/sagas/{saga}/signals/{name}", id="sendSignal", handler=commands.signal,
+        roles=("run", "answer"),
+        summary="Send a signal; one with a known key changes nothing.",
+        parameters=(_SAGA, _SIGNAL), body=SignalBody, has_key=True, answers={202: "Accepted"},
+        refusals=(404, 409),
+    ),
+    Route(
+        method="POST", path="/sagas/{saga}/resume", id="resumeSaga", handler=commands.resume, roles=("operate",),
+        summary="Let a parked saga try again.",
+        parameters=(_SAGA,), answers={202: "Accepted"}, refusals=(404, 409),
+    ),
+    Route(
+        method="POST", path="/sagas/{saga}/forks", id="forkSaga", handler=commands.fork, roles=("operate",),
+        summary="Go on from an earlier version of the log in a new branch; a known key makes no second one.",
+        parameters=(_SAGA,), body=ForkBody, has_key=True, answers={202: "Accepted"}, refusals=(404, 409),
+    ),
+    Route(
+        method="GET", path="/tools", id="listTools", handler=reads.list_tools, roles=("read",),
+        summary="The tools that workflows can use.",
+        answers={200: "Tools"},
+    ),
+    Route(
+        method="GET", path="/node-types", id="listNodeTypes", handler=reads.list_node_types, roles=("read",),
+        summary="The kinds of nodes, and the JSON Schema of a workflow document.",
+        answers={200: "NodeTypes"},
+    ),
+)  # fmt: skip

@@ -1,0 +1,73 @@
+"""Alarms: what needs a person is watched, and a person who wants to know gets to know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.deploy.stack import Stack, stack
+
+SOMEBODY = "on-call@example.com"
+WATCHED = {
+    "WakeDeadLetterAlarm": (
+        "AWS/SQS",
+        "ApproximateNumberOfMessagesVisible",
+        "QueueName",
+        "WakeDeadLetterQueue",
+    ),
+    "RelayFailureAlarm": ("AWS/SQS", "ApproximateNumberOfMessagesVisible", "QueueName", "RelayFailureQueue"),
+    "WorkerErrorAlarm": ("AWS/Lambda", "Errors", "FunctionName", "WorkerFunction"),
+    "WorkerThrottleAlarm": ("AWS/Lambda", "Throttles", "FunctionName", "WorkerFunction"),
+    "ReconcileAlarm": ("AWS/States", "ExecutionsSucceeded", "StateMachineArn", "ReconcileStateMachine"),
+}
+
+
+def alarms(of: Stack) -> dict[str, dict[str, Any]]:
+    return of.of_type("AWS::CloudWatch::Alarm")
+
+
+def test_every_alarm_is_in_this_table() -> None:
+    assert set(alarms(stack())) == set(WATCHED)
+
+
+@pytest.mark.parametrize("name", WATCHED)
+def test_an_alarm_watches_a_figure_of_a_resource_of_this_stack(name: str) -> None:
+    alarm = alarms(stack())[name]
+    namespace, metric, dimension, resource = WATCHED[name]
+    value = stack().arn(resource) if dimension.endswith("Arn") else stack().resolver.name(resource)
+    assert (alarm["Namespace"], alarm["MetricName"]) == (namespace, metric)
+    assert alarm["Dimensions"] == [{"Name": dimension, "Value": value}]
+
+
+@pytest.mark.parametrize("name", WATCHED)
+def test_an_alarm_says_what_has_happened_and_what_to_do(name: str) -> None:
+    assert alarms(stack())[name]["AlarmDescription"].count(". ") == 1
+
+
+def test_with_an_address_every_alarm_and_its_end_reach_a_person() -> None:
+    of = stack(AlarmEmail=SOMEBODY)
+    ((name, topic),) = of.of_type("AWS::SNS::Topic").items()
+    assert topic["Subscription"] == [{"Protocol": "email", "Endpoint": SOMEBODY}]
+    told = [of.resolver.ref(name, "test")]
+    for logical_id, alarm in alarms(of).items():
+        assert alarm["AlarmActions"] == alarm["OKActions"] == told, logical_id
+
+
+def test_without_an_address_there_is_no_topic_and_nobody_is_told() -> None:
+    assert stack().of_type("AWS::SNS::Topic") == {}
+    for logical_id, alarm in alarms(stack()).items():
+        assert not {"AlarmActions", "OKActions"} & set(alarm), logical_id
+
+
+def test_silence_is_good_news_of_everything_but_the_reconciler() -> None:
+    silent = {name: alarm["TreatMissingData"] for name, alarm in alarms(stack()).items()}
+    assert silent.pop("ReconcileAlarm") == "breaching"
+    assert set(silent.values()) == {"notBreaching"}
+
+
+@pytest.mark.parametrize("minutes", ["1", "2", "5", "10"])
+def test_the_reconciler_has_time_for_a_run_within_the_period_it_is_watched_for(minutes: str) -> None:
+    alarm = alarms(stack(ReconcileMinutes=minutes))["ReconcileAlarm"]
+    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("LessThanThreshold", 1)
+    assert int(minutes) * 60 < alarm["Period"]
