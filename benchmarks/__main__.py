@@ -3,22 +3,44 @@
 from __future__ import annotations
 
 import argparse
+import os
+import platform
 import sys
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import shipped
 from benchmarks.figures import Bench, Result
 
-NAMES = ("overhead", "growth", "tail", "start", "load")
+NAMES = ("cost", "overhead", "growth", "tail", "start", "load")
 FOLDER = Path("build/bench")
 
 
 def load(name: str) -> Bench:
     bench: Bench = import_module(f"benchmarks.{name}").BENCH
     return bench
+
+
+def run(bench: Bench) -> Result:
+    """All runs of a bench."""
+    if bench.as_shipped:
+        return Result(bench, shipped.measure(bench.name, bench.runs))
+    return Result(bench, [bench.measure() for _ in range(bench.runs)])
+
+
+def where() -> dict[str, object]:
+    """The machine, and how busy it was: more than its number of processors means that figures are too high."""
+    return {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "processors": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 2),
+    }
 
 
 def show(result: Result, console: Console) -> None:
@@ -31,21 +53,25 @@ def show(result: Result, console: Console) -> None:
     console.print(table)
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}; all without one")
     parser.add_argument("--check", action="store_true", help="exit 1 when a figure misses its target")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in NAMES]
     if unknown:
         parser.error(f"no such bench: {', '.join(unknown)}; there are {', '.join(NAMES)}")
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        del os.environ[name]  # nobody's account is measured, whatever the shell is logged in to
+    os.environ.update(shipped.ENVIRONMENT)
     console = Console(width=None if sys.stdout.isatty() else 160)
     missed = []
     for name in options.names or NAMES:
-        bench = load(name)
-        result = Result(bench, [bench.measure() for _ in range(bench.runs)])
+        result = run(load(name))
         show(result, console)
-        result.save(FOLDER)
+        machine = where()
+        console.print(" · ".join(f"{key} {value}" for key, value in machine.items()), style="dim")
+        result.save(FOLDER, machine)
         missed += [f"{name}.{key}" for key in result.misses]
     if missed:
         console.print(f"missed: {', '.join(missed)}")

@@ -13,7 +13,11 @@ Sample = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of a bench's table. `target` None: shown, not judged. `at_most` False: more is better."""
+    """One line of a bench's table. `target` None: shown, not judged. `at_most` False: more is better.
+
+    `ratio` names two figures: this one is the first over the second, best over best and median over median.
+    A ratio of each run would be best in the run that the machine disturbed most.
+    """
 
     name: str
     unit: str
@@ -21,17 +25,22 @@ class Figure:
     at_most: bool = True
     peer: str = ""
     digits: int = 3
+    ratio: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)
 class Bench:
-    """A bench: its figures by key, and a function that measures all of them once."""
+    """A bench: its figures by key, and a function that measures all of them once.
+
+    as_shipped: each run in a process of its own that sees only what the layers ship.
+    """
 
     name: str
     title: str
     figures: Mapping[str, Figure]
     measure: Callable[[], Sample]
     runs: int = 5
+    as_shipped: bool = False
 
 
 @dataclass
@@ -43,10 +52,14 @@ class Result:
 
     def best(self, key: str) -> float:
         """The value that the machine's other work disturbed least."""
+        if ratio := self.bench.figures[key].ratio:
+            return self.best(ratio[0]) / self.best(ratio[1])
         values = [sample[key] for sample in self.samples]
         return min(values) if self.bench.figures[key].at_most else max(values)
 
     def median(self, key: str) -> float:
+        if ratio := self.bench.figures[key].ratio:
+            return self.median(ratio[0]) / self.median(ratio[1])
         return statistics.median(sample[key] for sample in self.samples)
 
     def meets(self, key: str) -> bool:
@@ -69,7 +82,8 @@ class Result:
             rows.append((figure.name, best, median, figure.unit, target, verdict, figure.peer))
         return rows
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: Path, where: Mapping[str, object]) -> None:
+        """Write <name>.json with all figures; `where` says on what machine and when."""
         folder.mkdir(parents=True, exist_ok=True)
         figures = {
             key: {
@@ -77,10 +91,12 @@ class Result:
                 "unit": figure.unit,
                 "best": self.best(key),
                 "median": self.median(key),
+                "better": "lower" if figure.at_most else "higher",
                 "target": figure.target,
                 "met": self.meets(key),
+                "peers": figure.peer,
             }
             for key, figure in self.bench.figures.items()
         }
-        data = {"bench": self.bench.name, "runs": len(self.samples), "figures": figures}
-        (folder / f"{self.bench.name}.json").write_text(json.dumps(data, indent=2) + "\n")
+        data = {"bench": self.bench.name, "runs": len(self.samples), **where, "figures": figures}
+        (folder / f"{self.bench.name}.json").write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n")

@@ -67,14 +67,11 @@ async def _run(length: int) -> tuple[float, float, float]:
     return cpu, log.entries / resumes, log.bytes / resumes
 
 
-def measure() -> Sample:
-    results = {length: asyncio.run(_run(length)) for length in LENGTHS}
+def measure(lengths: Sequence[int] = LENGTHS) -> Sample:
+    results = {length: asyncio.run(_run(length)) for length in lengths}
     sample: dict[str, float] = {}
     for length, (cpu, entries, size) in results.items():
         sample |= {f"cpu{length}": cpu, f"entries{length}": entries, f"bytes{length}": size}
-    first, last = LENGTHS[0], LENGTHS[-1]
-    for what in ("cpu", "entries", "bytes"):
-        sample[f"{what} ratio"] = sample[f"{what}{last}"] / sample[f"{what}{first}"]
     return sample
 
 
@@ -99,7 +96,12 @@ BENCH = Bench(
         },
         **{
             f"{what} ratio": Figure(
-                f"{name}: 3,000 steps against 50", "×", 1.5, peer=_PEER.get(what, ""), digits=2
+                f"{name}: {LENGTHS[-1]:,} steps against {LENGTHS[0]}",
+                "×",
+                1.5,
+                peer=_PEER.get(what, ""),
+                digits=2,
+                ratio=(f"{what}{LENGTHS[-1]}", f"{what}{LENGTHS[0]}"),
             )
             for what, (name, _, _) in _UNITS.items()
         },

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from baton import tool
 from baton.adapters.aws import Aws
@@ -15,15 +16,16 @@ from baton.adapters.dynamo_definitions import DynamoDefinitions
 from baton.adapters.dynamo_log import DynamoLog
 from baton.adapters.memory import MemoryBlobs, MemoryDefinitions, MemoryLog
 from baton.adapters.s3_blobs import S3Blobs
+from baton.core.limits import Limits
 from baton.ports import Blobs, Definitions, Log, Message, Offload, SagaRef
 from baton.runtime.catalog import Catalog
 from baton.runtime.lease import Invocation
-from baton.runtime.limits import Limits
 from baton.runtime.pace import Pace
 from baton.runtime.parts import Engine, Parts
 from baton.runtime.patience import Threads, inline
+from baton.runtime.request import Caller
 from baton.runtime.runner import Runner
-from baton.runtime.service import Caller, Service
+from baton.runtime.service import Service
 from baton.tools.define import Registry
 from baton.tools.perform import ToolPerformer
 from tests.kit import ministack
@@ -51,7 +53,9 @@ def chain_of(length: int) -> str:
     return "\n".join(lines)
 
 
-def _engine(log: Log, blobs: Blobs, definitions: Definitions, offload: Offload) -> Engine:
+def _engine(
+    log: Log, blobs: Blobs, definitions: Definitions, offload: Offload, registry: Registry = REGISTRY
+) -> Engine:
     clock = SystemClock()
     return Engine(
         log=log,
@@ -59,8 +63,8 @@ def _engine(log: Log, blobs: Blobs, definitions: Definitions, offload: Offload) 
         clock=clock,
         entropy=SystemEntropy(),
         offload=offload,
-        performer=ToolPerformer(REGISTRY),
-        tools=REGISTRY.specs(),
+        performer=ToolPerformer(registry),
+        tools=registry.specs(),
         catalog=Catalog(definitions, blobs, clock),
         pace=Pace(1),
         limits=Limits(),
@@ -71,24 +75,32 @@ def memory_engine(log: MemoryLog | None = None) -> Engine:
     return _engine(log or MemoryLog(), MemoryBlobs(), MemoryDefinitions(), inline)
 
 
+def engine_on(aws: Aws, name: str, registry: Registry = REGISTRY) -> Engine:
+    """An engine on a new table and a new bucket of that name."""
+    create_table(aws.dynamodb, name)
+    aws.s3.create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"})
+    log, blobs = DynamoLog(aws.dynamodb, name, 4), S3Blobs(aws.s3, name)
+    return _engine(log, blobs, DynamoDefinitions(aws.dynamodb, name), Threads(), registry)
+
+
 @contextmanager
-def aws_engine() -> Iterator[tuple[Engine, Aws]]:
-    """An engine on boto3 and the embedded AWS over loopback HTTP."""
+def aws_engine() -> Iterator[Engine]:
+    """An engine on boto3's clients and the embedded AWS over loopback HTTP."""
     with tempfile.TemporaryDirectory() as folder, ministack.running(Path(folder)) as endpoint:
-        aws = Aws(endpoint)
-        create_table(aws.dynamodb, "bench")
-        aws.s3.create_bucket(Bucket="bench", CreateBucketConfiguration={"LocationConstraint": "eu-central-1"})
-        log = DynamoLog(aws.dynamodb, "bench", 4)
-        blobs = S3Blobs(aws.s3, "bench")
-        yield _engine(log, blobs, DynamoDefinitions(aws.dynamodb, "bench"), Threads()), aws
+        yield engine_on(Aws(endpoint), "bench")
 
 
 async def start(engine: Engine, length: int, sagas: int) -> list[SagaRef]:
     """Register the chain and start sagas of it; nothing runs yet."""
+    return await sagas_of(engine, chain_of(length), {"n": 0}, sagas)
+
+
+async def sagas_of(engine: Engine, document: str, given: Any, count: int) -> list[SagaRef]:
+    """Register a document and start that many sagas of it."""
     now = engine.clock.now()
     service = Service(engine, Caller(tenant=TENANT, user=USER, request="bench"), now + HOUR_MS)
-    await service.register(chain_of(length), json_only=False)
-    views = [(await service.start("chain", {"n": 0}, ""))[0] for _ in range(sagas)]
+    name = (await service.register(document, json_only=False)).definition.name
+    views = [(await service.start(name, given, ""))[0] for _ in range(count)]
     return [SagaRef(TENANT, view["id"]) for view in views]
 
 

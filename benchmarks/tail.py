@@ -24,26 +24,34 @@ class _Stamped(MemoryLog):
         return done
 
 
-async def _run(nothing: Any) -> float:
+def _run(nothing: Any) -> tuple[float, float]:
     log = _Stamped()
     engine = memory_engine(log)
-    (ref,) = await start(engine, 1, 1)
+    (ref,) = asyncio.run(start(engine, 1, 1))
     worker = Worker(engine, nothing, nothing)
-    parts = invocation(engine, "tail", 60_000)
-    failed = await worker.handle([Delivery("1", f'{{"saga":"{ref}","v":1}}')], parts.invocation)
+    deliveries = [Delivery("1", f'{{"saga":"{ref}","v":1}}')]
+    with asyncio.Runner() as loop:  # as the handler has one for as long as its process lives
+        loop.get_loop()
+        before = time.perf_counter()
+        failed = loop.run(worker.handle(deliveries, invocation(engine, "tail", 60_000).invocation))
+        after = time.perf_counter()
     if failed:
         raise RuntimeError("the saga did not finish")
-    return (time.perf_counter() - log.last) * 1_000
+    return (after - log.last) * 1_000, (after - before) * 1_000
 
 
 def measure() -> Sample:
-    return {"tail": asyncio.run(_run(None))}
+    tail, whole = _run(None)
+    return {"tail": tail, "whole": whole}
 
 
 BENCH = Bench(
     "tail",
     "a one-step saga's invocation",
-    {"tail": Figure("from its last write to its end", "ms", 5, peer="AWS durable SDK idles about 100 ms")},
+    {
+        "tail": Figure("from its last write to its end", "ms", 5, peer="AWS durable SDK idles about 100 ms"),
+        "whole": Figure("all of it, on memory adapters", "ms"),
+    },
     measure,
     runs=20,
 )

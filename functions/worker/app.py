@@ -24,5 +24,10 @@ def handler(event: dict[str, Any], context: Any) -> Any:
     if "wakes" in event:
         deliveries = [Delivery(str(i), json.dumps(wake)) for i, wake in enumerate(event["wakes"])]
     else:
-        deliveries = [Delivery(record["messageId"], record["body"]) for record in event["Records"]]
+        deliveries = [
+            Delivery(
+                record["messageId"], record["body"], int(record["attributes"]["ApproximateReceiveCount"])
+            )
+            for record in event["Records"]
+        ]
     return answer(_loop.run(_worker.handle(deliveries, invocation)))

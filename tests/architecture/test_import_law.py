@@ -30,9 +30,9 @@ def test_the_law_has_no_circle() -> None:
     assert done == set(ALLOWED)
 
 
-def test_no_room_may_import_both_sides_but_the_wiring() -> None:
+def test_no_room_may_import_both_sides_but_the_wiring_and_the_deployment_for_tests() -> None:
     both = {room for room, needs in ALLOWED.items() if {"runtime", "adapters"} <= needs}
-    assert both == {"wiring"}
+    assert both == {"wiring", "testing"}
     assert "adapters" not in ALLOWED["runtime"]
     assert "runtime" not in ALLOWED["adapters"]
 

@@ -9,6 +9,9 @@ from baton.ports import Message
 from tests.contract.stores import SAGA, Stores
 
 
+MAX_MESSAGE = 1_048_576  # of SQS, attributes included
+
+
 def a_message(version: int = 0) -> Message:
     return Message(saga=str(SAGA), v=version)
 
@@ -87,7 +90,15 @@ def test_dead_letters_are_counted(stores: Stores) -> None:
 
 @pytest.mark.parametrize(
     ("body", "reason"),
-    [("", "empty"), ("poison", ""), ("poison \x00", "saw \x00 and \ud800"), ("poison", "long " * 1_000)],
+    [
+        ("", "empty"),
+        ("poison", ""),
+        ("poison \x00", "saw \x00 and \ud800"),
+        ("poison", "long " * 1_000),
+        ("x" * MAX_MESSAGE, "as large as a message may be"),
+        ("\x00" * (MAX_MESSAGE // 2), "larger when it can be read"),
+    ],
+    ids=["empty", "no reason", "no text", "long reason", "largest", "largest of no text"],
 )
 def test_no_letter_is_so_bad_that_the_queue_refuses_it(stores: Stores, body: str, reason: str) -> None:
     stores.dead_letters.send(body, reason)
@@ -99,3 +110,13 @@ def test_on_sqs_a_letter_loses_what_the_queue_would_refuse_and_no_more(moto: Sto
     ((body, reason),) = moto.letters()
     assert body == "poison \ufffd\ttab, ümlaut, \U0001f372"
     assert reason == ("long " * 1_000)[:1_000]
+
+
+def test_on_sqs_a_letter_that_is_too_long_is_cut_and_says_so(moto: Stores) -> None:
+    moto.dead_letters.send('{"saga":"' + "ü" * (MAX_MESSAGE // 2), "ü" * 2_000)
+    ((body, reason),) = moto.letters()
+    assert body.startswith('{"saga":"ü')
+    assert body.endswith("ü"), "no half characters"
+    assert len(body.encode()) > MAX_MESSAGE - 4_000
+    assert len(body.encode()) + len(reason.encode()) + len("reasonString") <= MAX_MESSAGE
+    assert reason == "ü" * 1_000 + f" (cut: it had {MAX_MESSAGE + 9} bytes)"

@@ -10,11 +10,13 @@ from moto import mock_aws
 
 from baton.adapters.aws import Aws
 from baton.adapters.dynamo_log import DynamoLog
+from baton.core.usage import Deployment
 from baton.ports import Wake
 from tests.contract.stores import SHARDS, a_head, a_release, an_entry
-from tests.contract.test_write_units import SAGA, TABLE, Meter, spent
+from tests.contract.test_write_units import SAGA, TABLE, spent
 from tests.docs.pages import ROOT
-from tests.kit.table import create_table
+from tests.kit.meter import Meter
+from tests.kit.table import create_table, table_properties
 
 
 @pytest.fixture
@@ -28,6 +30,12 @@ def log_and_meter(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[DynamoLog, 
         aws = Aws()
         create_table(aws.dynamodb, TABLE)
         yield DynamoLog(aws.dynamodb, TABLE, SHARDS), Meter(aws)
+
+
+def test_the_memory_that_an_estimate_assumes_is_the_templates() -> None:
+    assumed = Deployment()
+    assert table_properties("ApiFunction")["MemorySize"] == assumed.api_mb
+    assert table_properties("RelayFunction")["MemorySize"] == assumed.relay_mb
 
 
 def on_the_page() -> dict[str, int]:
@@ -68,8 +76,14 @@ def test_every_row_costs_what_the_page_says(log_and_meter: tuple[DynamoLog, Mete
 
     log.take(SAGA, "i4", 390_000, 350_000)
     spent(meter)
+    parked = a_release(folded=3, status="parked", group="waiting", group_at=None, due_at=500_000)
+    log.release(SAGA, "i4", 4, parked)
+    cost["release that parks a waiting saga"] = spent(meter)
+
+    log.take(SAGA, "i5", 390_000, 350_000)
+    spent(meter)
     ended = a_release(folded=4, status="completed", group="done", group_at=360_000, due_at=None)
-    log.release(SAGA, "i4", 4, ended)
+    log.release(SAGA, "i5", 5, ended)
     cost["finish"] = spent(meter)
     head = log.read_head(SAGA)
     assert head is not None

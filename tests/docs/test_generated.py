@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -15,6 +16,11 @@ from tests.docs.pages import Page
 @pytest.mark.parametrize("page", [Page(path) for path in generate.PAGES], ids=lambda page: page.name)
 def test_a_page_is_fresh(page: Page) -> None:
     assert generate.render(page.text) == page.text, f"{page.name} is stale: {generate.COMMAND}"
+
+
+@pytest.mark.parametrize("path", generate.FILES, ids=lambda path: path.name)
+def test_a_file_is_fresh(path: Path) -> None:
+    assert generate.FILES[path]() == path.read_text("utf-8"), f"{path.name} is stale: {generate.COMMAND}"
 
 
 def test_every_part_is_on_a_page() -> None:

@@ -21,6 +21,10 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
         "WorkerTimeout": str(WORKER_TIMEOUT_S),
         "WakeVisibility": str(VISIBILITY_S),
         "LeaseGraceMs": str(GRACE_MS),
+        # Nobody is refused for being quick: what is counted is for tests/handlers to say.
+        "TenantRateLimit": "0",
+        "ApiRateLimit": "10000",
+        "ApiBurstLimit": "5000",
     }
     with Deployment(tmp_path_factory.mktemp("everything"), parameters, schedule_period_s=20) as deployment:
         yield deployment

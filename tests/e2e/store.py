@@ -23,7 +23,8 @@ from baton.core.events import Entry, Event, decode_entry
 from baton.ports import Clock, Head, Performer, SagaRef
 from baton.runtime.lease import Invocation
 from baton.runtime.parts import Engine
-from baton.runtime.service import Caller, Service
+from baton.runtime.request import Caller
+from baton.runtime.service import Service
 from baton.runtime.worker import Delivery, Worker
 from tests.kit.app.books import VARIABLE, Books
 from tests.kit.table import create_table

@@ -13,6 +13,7 @@ from typing import Any
 from tests.handlers.deployment import Context, changed, payload
 
 PROBLEM = "application/problem+json"
+ALL_ROLES = "[read run answer operate]"  # as API Gateway hands a claim on that is a list
 _numbers = itertools.count(1)
 
 
@@ -48,7 +49,8 @@ class Http:
         headers = {name.lower(): str(value) for name, value in answer["headers"].items()}
         assert not answer.get("isBase64Encoded")
         json.dumps(answer)  # Lambda's answer must be JSON
-        return Answer(answer["statusCode"], json.loads(answer["body"]), headers)
+        body = json.loads(answer["body"]) if answer["body"] else None
+        return Answer(answer["statusCode"], body, headers)
 
     def event(
         self,
@@ -60,14 +62,17 @@ class Http:
         headers: dict[str, str] | None = None,
         tenant: str = "acme",
         user: str = "ada",
+        roles: str | None = ALL_ROLES,
         key: str = "",
     ) -> dict[str, Any]:
-        """A request's event. A body that is no text is sent as JSON."""
+        """A request's event. A body that is no text is sent as JSON; with `roles` None there is no such claim."""
         event = changed(payload("api", "start"), rawPath=path)
         event["requestContext"]["http"] |= {"method": method, "path": path}
         event["requestContext"]["requestId"] = f"http-{next(_numbers)}"
         claims = event["requestContext"]["authorizer"]["jwt"]["claims"]
-        claims["tenant"], claims["sub"] = tenant, user
+        claims |= {"tenant": tenant, "sub": user, "roles": roles}
+        if roles is None:
+            del claims["roles"]
         del event["headers"]["idempotency-key"], event["body"]
         event["headers"] |= headers or {}
         if key:

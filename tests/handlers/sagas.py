@@ -13,7 +13,8 @@ from baton.ports import SagaRef
 from baton.runtime.history import History
 from baton.runtime.lease import Invocation
 from baton.runtime.parts import Engine, Parts
-from baton.runtime.service import Caller, Service
+from baton.runtime.request import Caller
+from baton.runtime.service import Service
 from baton.runtime.start import Beginning, body_hash
 from tests.handlers.deployment import changed, payload
 

@@ -176,12 +176,19 @@ def test_an_unknown_route_is_answered_with_the_nearest(path: str, hint: str, htt
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [
-        ("GET", "/sagas", "POST"),
+        ("PUT", "/sagas", "GET, POST"),
+        ("HEAD", "/sagas", "GET, POST"),
         ("DELETE", SAGA, "GET"),
         ("GET", f"{SAGA}/cancel", "POST"),
         ("POST", f"{SAGA}/events", "GET"),
-        ("PUT", "/workflows", "POST"),
+        ("PUT", "/workflows", "GET, POST"),
+        ("POST", "/workflows/dinner", "GET"),
+        ("DELETE", "/workflows/dinner/1", "GET"),
+        ("POST", f"{SAGA}/cost", "GET"),
+        ("POST", "/tools", "GET"),
+        ("POST", "/node-types", "GET"),
         ("POST", "/health", "GET"),
+        ("POST", "/openapi.json", "GET"),
     ],
 )
 def test_a_wrong_method_is_answered_with_the_right_one(
@@ -207,18 +214,68 @@ def test_nothing_can_be_done_to_an_unknown_saga(action: str, http: Http) -> None
 
 
 @pytest.mark.parametrize(
-    ("query", "says"),
+    ("path", "query", "says"),
     [
-        ({"after": "-1"}, "`after`"),
-        ({"after": "1,2"}, "`after`"),
-        ({"after": "²"}, "`after`"),
-        ({"after": "9" * 20}, "`after`"),
-        ({"limit": "many"}, "`limit`"),
-        ({"limit": "0"}, "limit is 1 to 1000"),
-        ({"limit": "1001"}, "limit is 1 to 1000"),
+        ("/events", {"after": "-1"}, "`after` must be a whole number from 0 to 999,999,999; it is `-1`"),
+        ("/events", {"after": "1,2"}, "`after` must be a whole number"),
+        ("/events", {"after": "²"}, "`after` must be a whole number"),
+        ("/events", {"after": "007"}, "`after` must be a whole number"),
+        ("/events", {"after": ""}, "`after` must be a whole number"),
+        ("/events", {"after": "9" * 20}, "`after` must be a whole number"),
+        ("/events", {"limit": "many"}, "`limit` must be a whole number from 1 to 1,000; it is `many`"),
+        ("/events", {"limit": "0"}, "`limit` must be a whole number"),
+        ("/events", {"limit": "1001"}, "`limit` must be a whole number"),
+        ("/events", {"limti": "5"}, "`limti` is not known here: did you mean `limit`?"),
+        ("/events", {"x" * 99: "5"}, f"`{'x' * 40}` is not known here; known: after, limit"),
+        ("", {"verbose": "1"}, "`verbose` is not known here: this route has none"),
     ],
 )
-def test_a_wrong_page_is_refused_by_the_name_of_the_parameter(
+def test_a_wrong_query_is_refused_with_what_would_be_right(
+    path: str, query: dict[str, str], says: str, http: Http
+) -> None:
+    assert says in http.get(f"{SAGA}{path}", query=query).problem(400, "bad-request")["detail"]
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ({"status": "opne"}, "`status` must be one of open, done, running, "),
+        ({"status": "opne"}, "did you mean `open`?"),
+        ({"status": ""}, "`status` must be one of"),
+        ({"limit": "101"}, "`limit` must be a whole number from 1 to 100"),
+        ({"workflow": "No Such"}, "`workflow` must be the name of a workflow, which matches ^[a-z]"),
+        ({"since": "2026-11-21"}, "`since` must be a time with its offset, such as 2026-11-21T10:00:00Z"),
+        ({"since": "2026-11-21T10:00:00"}, "`since` must be a time with its offset"),
+        ({"since": "2026-11-21T10:00:00 01:00"}, "(a `+` in a URL is written `%2B`)"),
+        ({"since": "2026-02-30T10:00:00Z"}, "`since` must be a time with its offset"),
+        ({"cursor": "not one of ours"}, "`cursor` must be the `next` of the page before"),
+        ({"cursor": "bm90IG9uZSBvZiBvdXJz"}, "cursor"),
+        ({"order": "asc"}, "`order` is not known here; known: status, workflow, since, limit, cursor"),
+    ],
+)
+def test_a_wrong_filter_of_a_list_is_refused_with_what_would_be_right(
     query: dict[str, str], says: str, http: Http
 ) -> None:
-    assert says in http.get(f"{SAGA}/events", query=query).problem(400, "bad-request")["detail"]
+    assert says in http.get("/sagas", query=query).problem(400, "bad-request")["detail"]
+
+
+def test_all_that_is_wrong_with_a_query_is_said_at_once(http: Http) -> None:
+    query = {"status": "opne", "limit": "0", "order": "asc"}
+    detail = http.get("/sagas", query=query).problem(400, "bad-request")["detail"]
+    assert [name for name in query if f"`{name}`" in detail] == ["status", "limit", "order"]
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("/workflows/ehco", "there is no workflow `ehco`. did you mean `echo`?"),
+        ("/workflows/Echo", "`name` in the path must be the name of a workflow; it is `Echo`"),
+        ("/workflows/echo@1", "`name` in the path must be the name of a workflow"),
+        ("/workflows/echo/2", "workflow `echo` has no version `2`; the newest is 1"),
+        ("/workflows/echo/first", "`version` in the path must be a whole number from 1"),
+        ("/workflows/echo/01", "`version` in the path must be a whole number from 1"),
+        ("/sagas/a b/cost", "`saga` in the path must be the id of a saga; it is `a b`"),
+    ],
+)
+def test_what_is_not_there_is_answered_with_what_is(path: str, says: str, http: Http) -> None:
+    assert says in http.get(path).problem(404, "not-found")["detail"]

@@ -14,9 +14,16 @@ from tests.handlers.sagas import ADA, ECHO, PARTY, begin
 PARAMETERS = {"AppModule": "tests.kit.app.trial"}
 ROUTES = [
     ("POST", "/workflows"),
+    ("GET", "/workflows"),
+    ("GET", "/workflows/echo"),
+    ("GET", "/workflows/echo/1"),
     ("POST", "/sagas"),
+    ("GET", "/sagas"),
+    ("GET", "/tools"),
+    ("GET", "/node-types"),
     ("GET", f"/sagas/{ADA.id}"),
     ("GET", f"/sagas/{ADA.id}/events"),
+    ("GET", f"/sagas/{ADA.id}/cost"),
     ("POST", f"/sagas/{ADA.id}/cancel"),
     ("POST", f"/sagas/{ADA.id}/signals/guests_changed"),
     ("POST", f"/sagas/{ADA.id}/resume"),
@@ -30,7 +37,7 @@ BODIES: dict[str, Any] = {
 
 
 def request_to(http: Http, method: str, path: str, **options: Any) -> dict[str, Any]:
-    return http.event(method, path, BODIES.get(path), **options)
+    return http.event(method, path, BODIES.get(path) if method == "POST" else None, **options)
 
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
@@ -72,7 +79,7 @@ def test_health_needs_no_identity_and_tells_nothing(http: Http) -> None:
     assert (answer.status, answer.body) == (200, {"status": "ok"})
 
 
-@pytest.mark.parametrize(("method", "path"), ROUTES[2:])
+@pytest.mark.parametrize(("method", "path"), [route for route in ROUTES if ADA.id in route[1]])
 def test_the_saga_of_another_tenant_is_not_there(
     method: str, path: str, http: Http, deployment: Deployment
 ) -> None:
@@ -89,6 +96,17 @@ def test_a_workflow_of_another_tenant_is_not_there(http: Http) -> None:
     assert "echo" not in problem["detail"].replace("`echo`", "")
 
 
+def test_lists_show_nothing_of_other_tenants(http: Http) -> None:
+    begin(http.engine, ADA, PARTY)
+    assert len(http.get("/sagas").body["sagas"]) == len(http.get("/workflows").body["workflows"]) == 1
+    assert http.get("/sagas", tenant="evil").body == {"sagas": [], "next": None}
+    assert http.get("/workflows", tenant="evil").body == {"workflows": [], "next": None}
+    for path in ("/workflows/party", "/workflows/party/1"):
+        assert "party" not in http.get(path, tenant="evil").problem(404, "not-found")["detail"].replace(
+            "`party`", ""
+        )
+
+
 @pytest.mark.parametrize("field", ["tenant", "user", "id"])
 def test_a_body_cannot_name_who_asks(field: str, http: Http) -> None:
     http.register(ECHO)
@@ -99,11 +117,14 @@ def test_a_body_cannot_name_who_asks(field: str, http: Http) -> None:
 def test_headers_query_and_stage_variables_do_not_say_who_asks(http: Http, deployment: Deployment) -> None:
     http.register(ECHO)
     headers = {"x-tenant": "evil", "tenant": "evil", "x-user": "eve", "x-baton-tenant": "evil"}
-    event = http.event("POST", "/sagas", {"workflow": "echo"}, headers=headers, query={"tenant": "evil"})
+    event = http.event("POST", "/sagas", {"workflow": "echo"}, headers=headers)
     answer = http.send(changed(event, stageVariables={"tenant": "evil"}))
     head = deployment.head(SagaRef("acme", answer.body["id"]))
     assert head.user == "ada"
     assert all(item["pk"]["S"].startswith("T#acme#") for item in deployment.items())
+    for name in ("tenant", "user"):
+        problem = http.post("/sagas", {"workflow": "echo"}, query={name: "evil"}).problem(400, "bad-request")
+        assert f"`{name}` is not known here" in problem["detail"]
 
 
 def test_a_path_cannot_reach_into_another_tenant(http: Http) -> None:

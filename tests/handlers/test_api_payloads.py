@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from baton.ports import SagaRef
+from baton.web.app import matches
+from baton.web.routes import ROUTES
 from tests.handlers.deployment import ROOT, Deployment, payload, payload_names
 from tests.handlers.http import Http
 from tests.handlers.sagas import ADA, PARTY, begin
@@ -15,14 +17,24 @@ IAM_ACCOUNT = "123456789012"
 # status, and the problem's code where it is one
 EXPECTED: dict[str, tuple[int, str]] = {
     "cancel": (202, ""),
+    "cost": (200, ""),
     "events": (200, ""),
+    "fork": (202, ""),
     "health": (200, ""),
+    "list-sagas": (200, ""),
+    "list-sagas-bad-query": (400, "bad-request"),
+    "list-workflows": (200, ""),
+    "node-types": (200, ""),
+    "openapi": (200, ""),
     "register-workflow": (201, ""),
     "register-workflow-base64": (201, ""),
     "register-workflow-malformed-yaml": (400, "malformed"),
     "register-workflow-with-problems": (422, "invalid-definition"),
+    "resume": (409, "not-allowed-now"),
     "show": (200, ""),
     "show-unknown": (404, "not-found"),
+    "show-workflow": (200, ""),
+    "show-workflow-version": (200, ""),
     "signal": (202, ""),
     "start": (201, ""),
     "start-input-against-schema": (422, "invalid-input"),
@@ -30,7 +42,9 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "start-same-key-other-body": (422, "idempotency-key-reused"),
     "start-signed-with-iam": (201, ""),
     "start-unknown-workflow": (404, "not-found"),
+    "start-without-role": (403, "forbidden"),
     "start-without-tenant": (401, "unauthenticated"),
+    "tools": (200, ""),
     "unknown-route": (404, "no-route"),
 }
 
@@ -46,6 +60,19 @@ def busy(http: Http) -> Http:
 
 def test_every_request_has_an_expected_answer() -> None:
     assert sorted(EXPECTED) == payload_names("api")
+
+
+def test_every_route_has_a_request() -> None:
+    answered = [
+        payload("api", name) for name, (status, _) in EXPECTED.items() if status < 400 or name == "resume"
+    ]
+    asked = {(event["requestContext"]["http"]["method"], event["rawPath"]) for event in answered}
+    without = [
+        f"{route.method} {route.path}"
+        for route in ROUTES
+        if not any(method == route.method and matches(route.path, path) for method, path in asked)
+    ]
+    assert without == []
 
 
 @pytest.mark.parametrize("name", payload_names("api"))

@@ -72,7 +72,7 @@ def waking(event: dict[str, Any], **wake: Any) -> dict[str, Any]:
 
 
 def test_every_payload_has_a_test_of_its_own() -> None:
-    assert payload_names("relay") == ["batch", "entry", "head", "poison", "timer"]
+    assert payload_names("relay") == ["batch", "children", "entry", "head", "poison", "timer"]
 
 
 # ---- wakes become messages
@@ -243,6 +243,23 @@ def test_the_ends_of_two_children_are_one_entry_of_their_parent(
     assert told_it == message(ADA, entry.version)
     assert worker.send(batch(json.dumps(told_it))) == []
     assert deployment.head(ADA).status == "completed"
+
+
+def test_the_ends_of_children_are_told_by_their_records_alone(
+    relay: Relay, worker: Worker, deployment: Deployment
+) -> None:
+    begin(worker.engine, SagaRef("acme", "unused"), CHILD)
+    begin(worker.engine, ADA, PARENT)
+    worker.wake(ADA)
+    worker.wake(*(SagaRef("acme", f"{ADA.id}.0.{slot}") for slot in ("one", "two")))
+    before = len(deployment.entries(ADA))
+    event = payload("relay", "children")
+    assert relay.send(event) == []
+    (entry,) = deployment.entries(ADA)[before:]
+    assert sorted(e.output.v for e in entry.events if isinstance(e, ChildReported)) == [1, 2]
+    assert sent(deployment) == []  # its parent's own entry is what wakes it
+    assert relay.send(event) == []
+    assert len(deployment.entries(ADA)) == before + 1
 
 
 def test_a_child_whose_parent_is_gone_is_no_poison(

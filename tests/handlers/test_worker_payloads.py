@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from baton.core.events import SagaEnded
@@ -46,10 +48,11 @@ def both(worker: Worker, deployment: Deployment) -> Worker:
 
 
 def test_every_payload_has_a_test_of_its_own() -> None:
-    assert payload_names("worker") == ["direct", "poison", "same-saga-twice", "wakes"]
+    known = ["direct", "poison", "redelivered", "same-saga-twice", "timer", "wakes"]
+    assert payload_names("worker") == known
 
 
-@pytest.mark.parametrize("name", ["wakes", "direct"])
+@pytest.mark.parametrize("name", ["wakes", "direct", "redelivered"])
 def test_a_batch_of_wakes_runs_each_saga_to_its_end(name: str, both: Worker, deployment: Deployment) -> None:
     assert both.send(payload("worker", name)) == []
     for ref, output in ((ADA, 1), (GRACE, "hello")):
@@ -58,6 +61,23 @@ def test_a_batch_of_wakes_runs_each_saga_to_its_end(name: str, both: Worker, dep
         assert (end.status, end.output.v) == ("completed", output)
         head = deployment.head(ref)
         assert (head.owner, head.due_at, head.status, head.group) == ("", None, "completed", "done")
+
+
+def test_a_wake_that_comes_again_after_its_work_was_done_changes_nothing(
+    both: Worker, deployment: Deployment
+) -> None:
+    assert both.send(payload("worker", "wakes")) == []
+    before = deployment.items()
+    assert both.send(payload("worker", "redelivered")) == []
+    assert deployment.items() == before
+
+
+def test_a_timers_message_runs_the_saga_that_is_due_by_now(both: Worker, deployment: Deployment) -> None:
+    assert both.send(payload("worker", "timer")) == []
+    end = ending(deployment, GRACE)
+    assert end is not None
+    assert end.status == "completed"
+    assert ending(deployment, ADA) is None
 
 
 def test_two_wakes_of_one_saga_in_a_batch_run_it_once(both: Worker, deployment: Deployment) -> None:
@@ -114,6 +134,29 @@ def test_poison_that_cannot_be_set_aside_now_is_delivered_again(both: Worker, de
         assert both.send(batch("hello", wake(ADA)), milliseconds=1_500) == ["m0"]
     assert ending(deployment, ADA) is not None
     assert deployment.dead_letters() == []
+
+
+def test_poison_that_may_not_be_set_aside_is_delivered_again_and_harms_nobody(
+    both: Worker, deployment: Deployment, caplog: pytest.LogCaptureFixture
+) -> None:
+    refusal = 403, {"Error": {"Code": "AccessDenied", "Message": "Access to the resource is denied."}}
+    with (
+        caplog.at_level(logging.ERROR, logger="baton"),
+        Interference(both.dead_letters).answering("SendMessage", lambda _: refusal),
+    ):
+        assert both.send(batch("hello", wake(ADA))) == ["m0"]
+    assert ending(deployment, ADA) is not None
+    assert deployment.dead_letters() == []
+    assert "AccessDenied" in caplog.text
+
+
+def test_a_message_as_large_as_the_queue_takes_is_set_aside_with_its_reason(
+    both: Worker, deployment: Deployment
+) -> None:
+    assert both.send(batch("x" * 1_048_576, wake(ADA))) == []
+    ((body, reason),) = deployment.dead_letters()
+    assert len(body) < 1_048_576
+    assert reason.endswith("(cut: it had 1048576 bytes)")
 
 
 def test_a_wake_for_a_saga_that_is_not_there_is_dropped(worker: Worker, deployment: Deployment) -> None:

@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any, ParamSpec, TypeVar
 
 import msgspec
@@ -111,7 +112,7 @@ class _Worker(Worker):
 
     process: Process
 
-    async def _until_the_end(self, tasks: list[asyncio.Task[bool]], invocation: Invocation) -> None:
+    async def _until_the_end(self, tasks: list[asyncio.Task[Any]], invocation: Invocation) -> None:
         left = invocation.deadline - self.process.clock.now()
         await asyncio.wait(tasks, timeout=left / 1_000 - 0.1)
         if self.process.is_frozen:
@@ -138,6 +139,15 @@ class _Queue:
         return ()
 
 
+@dataclass(eq=False)
+class _Sent:
+    """A message in the queue, with how often it was received."""
+
+    message: Message
+    receives: int = 0
+    is_deleted: bool = False
+
+
 class _Invoker:
     def __init__(self, world: World) -> None:
         self._world = world
@@ -160,6 +170,9 @@ class World:
     seed: int = 0
     stall_s: float = 16  # thaws while its heir is at work
     batch: int = 3
+    start_late_s: float = 0  # from receiving a batch to the start of its handler
+    reconciler_first_s: float = 60
+    reconciler_gap_s: float = 60  # what it believes is always a minute
 
     def __post_init__(self) -> None:
         self.log = MemoryLog(SHARDS, lag=True, on_wake=self._on_wake)
@@ -175,7 +188,7 @@ class World:
         self.endings: list[BaseException] = []
         self._numbers = itertools.count(1)
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._visible: list[tuple[Message, int]] = []
+        self._visible: list[_Sent] = []
         self._pump: asyncio.Task[None] | None = None
 
     # -- roles
@@ -220,8 +233,11 @@ class World:
         self.plan = Plan()
         return self.queries()
 
-    async def work(self, messages: Sequence[Message]) -> list[Message]:
-        """One invocation of the worker. Returns the messages to deliver again: all of them if it died."""
+    async def work(self, messages: Sequence[Message], receives: Sequence[int] = ()) -> list[Message]:
+        """One invocation of the worker. Returns the messages to deliver again: all of them if it died.
+
+        `receives` says for each message which delivery of it this is.
+        """
         process = self.process("worker")
         self.invocations.append(process.id)
         worker = _Worker(self.engine(process), self.dead_letters, _Invoker(self))
@@ -229,7 +245,8 @@ class World:
         now = process.clock.now()
         invocation = Invocation(process.id, now, now + round(self.timeout_s * 1_000), cold=True)
         deliveries = [
-            Delivery(str(i), msgspec.json.encode(message).decode()) for i, message in enumerate(messages)
+            Delivery(str(i), msgspec.json.encode(message).decode(), count)
+            for i, (message, count) in enumerate(zip_longest(messages, receives, fillvalue=1))
         ]
         task = asyncio.create_task(worker.handle(deliveries, invocation))
         done, _ = await asyncio.wait({task}, timeout=self.timeout_s)
@@ -250,26 +267,44 @@ class World:
         with suppress(Crash):
             await task
 
+    @property
+    def visibility_s(self) -> float:
+        """As the template's, a little longer than a lease."""
+        return 1 + self.limits.lease_grace_ms / 1_000 + self.timeout_s
+
     async def deliver(self, message: Message, delay_s: float, receives: int = 0) -> None:
-        """A message's life: visible after its delay, batched with others, again if its invocation failed."""
+        """A message's life begins: visible after its delay."""
         await asyncio.sleep(delay_s)
-        if not self.queue_on:
-            return
-        mine = (message, receives)
-        self._visible.append(mine)
+        if self.queue_on:
+            await self._show(_Sent(message, receives))
+
+    async def _show(self, sent: _Sent) -> None:
+        """It is visible: batched with others it is received, and visible again if nobody deletes it in time."""
+        self._visible.append(sent)
         await asyncio.sleep(0.003)
-        if mine not in self._visible:
+        self._visible = [other for other in self._visible if not other.is_deleted]
+        if sent not in self._visible:
             return
         batch, self._visible = self._visible[: self.batch], self._visible[self.batch :]
-        failed = await self.work([message for message, _ in batch])
-        visibility = 1 + self.limits.lease_grace_ms / 1_000 + self.timeout_s
-        for message, receives in batch:
-            if message not in failed:
-                continue
-            if receives + 1 >= MAX_RECEIVES:
-                self.dead_letters.send(msgspec.json.encode(message).decode(), "received too often")
-            else:
-                self.spawn(self.deliver(message, visibility, receives + 1))
+        for received in batch:
+            received.receives += 1
+            self.spawn(self._show_again(received, received.receives))
+        await asyncio.sleep(self.start_late_s)
+        receives = [received.receives for received in batch]
+        failed = await self.work([received.message for received in batch], receives)
+        for received, count in zip(batch, receives, strict=True):
+            # Nobody deletes what was received by somebody else since.
+            if received.message not in failed and received.receives == count:
+                received.is_deleted = True
+
+    async def _show_again(self, sent: _Sent, receives: int) -> None:
+        await asyncio.sleep(self.visibility_s)
+        if sent.is_deleted:
+            return
+        if receives >= MAX_RECEIVES:
+            self.dead_letters.send(msgspec.json.encode(sent.message).decode(), "received too often")
+            return
+        await self._show(sent)
 
     def _on_wake(self, ref: SagaRef, wake: Wake) -> None:
         if self.stream_on:
@@ -287,14 +322,15 @@ class World:
             await asyncio.sleep(0.2)
 
     async def _reconcile(self) -> None:
+        await asyncio.sleep(self.reconciler_first_s)
         while True:
-            await asyncio.sleep(60)
             self.log.settle_index()
             reconciler = Reconciler(
                 self.log, _Queue(self), _Invoker(self), self.dead_letters, VirtualClock(), 60_000
             )
             for shard in range(SHARDS):
                 reconciler.sweep(shard)
+            await asyncio.sleep(self.reconciler_gap_s)
 
     # -- looking on
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from baton.ports import NoRoom, StepContext
+from baton.ports import NoRoom, StepContext, StepFailure
 from baton.tools.define import Registry, tool
 from baton.tools.perform import MAX_THREADS, ToolPerformer
 
@@ -51,12 +51,7 @@ def test_a_plain_function_too_many_is_told_at_once_and_an_async_one_needs_no_thr
         answers = [await performer.perform("quick", {}, CONTEXT)]
         gate.let_go.set()
         answers += await asyncio.gather(*running)
-        # Their threads end a moment after their results are known.
-        while True:
-            try:
-                return [*answers, await performer.perform("wait", {}, CONTEXT)]
-            except NoRoom:
-                await asyncio.sleep(0)
+        return [*answers, await performer.perform("wait", {}, CONTEXT)]
 
     assert asyncio.run(asyncio.wait_for(scenario(), 20)) == ["quick", "done", "done", "done"]
 
@@ -116,8 +111,6 @@ def test_a_thread_that_cannot_start_is_no_failure_of_the_step(monkeypatch: pytes
 
 
 def test_a_tool_that_cannot_start_a_thread_of_its_own_fails_like_any_other() -> None:
-    from baton.ports import StepFailure
-
     registry = Registry()
 
     @tool("greedy", registry=registry)

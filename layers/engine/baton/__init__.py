@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from baton.core.version import VERSION as __version__
+from baton.core.version import VERSION
 
 if TYPE_CHECKING:
     from baton.builder import Workflow
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from baton.tools.define import tool
 
 __all__ = ["Context", "StepFailure", "Workflow", "__version__", "tool"]
+__version__ = VERSION
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,69 @@
+"""What a function's cold start may not load, so that what was taken out of it does not creep back.
+
+Each handler is imported in a process of its own that sees only what the layers ship. No times are judged
+here; `make bench BENCH=start` measures them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks import shipped, start
+
+# Tells which clients were created, in order, and all modules there are after the import.
+LOOK = """
+import json, sys
+from botocore.session import Session
+create, created = Session.create_client, []
+def told(self, service, *args, **kwargs):
+    created.append(service)
+    return create(self, service, *args, **kwargs)
+Session.create_client = told
+import app
+print(json.dumps([created, sorted(sys.modules)]))
+"""
+NOBODY = {"boto3", "s3transfer", "unittest", "baton.local", "baton.cli"}
+COMPILER = {"yaml", "jsonschema_rs", "baton.core.compile", "baton.core.document", "baton.runtime.service"}
+WEB = {"aws_lambda_powertools", "baton.web"}
+TOOLS = {"pydantic", "pydantic_core", "httpx", "baton.tools", "sagas"}
+FORBIDDEN = {
+    "api": NOBODY,
+    "worker": NOBODY | COMPILER | WEB,
+    "relay": NOBODY | COMPILER | WEB | TOOLS,
+    "reconciler": NOBODY | COMPILER | WEB | TOOLS,
+}
+# What the first invocation needs in any case. The rest is created by the first call.
+CLIENTS = {
+    "api": ["dynamodb", "s3"],
+    "worker": ["dynamodb", "s3"],
+    "relay": ["dynamodb", "sqs"],
+    "reconciler": ["dynamodb"],
+}
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Path]:
+    with shipped.folder() as folder:
+        yield folder
+
+
+@pytest.mark.parametrize("function", sorted(FORBIDDEN))
+def test_a_cold_start_loads_nothing_that_its_function_can_do_without(function: str, site: Path) -> None:
+    output = shipped.run(LOOK, *start.paths(site, function), environment=start.SETTINGS)
+    created, modules = json.loads(output.splitlines()[-1])
+    assert FORBIDDEN[function].intersection(modules) == set()
+    assert sorted(created) == CLIENTS[function]
+
+
+def test_what_is_measured_has_the_packages_of_the_layer_and_no_others(site: Path) -> None:
+    output = shipped.run(
+        "import sys\nfor name in ('pytest', 'rich', 'awscrt'):\n    try: __import__(name); print(name)\n    except ImportError: pass",
+        site,
+    )
+    assert output == ""
+    assert not (site / "baton/local").exists()
+    assert (site / "botocore").exists()

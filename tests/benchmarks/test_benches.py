@@ -1,0 +1,71 @@
+"""Every bench still runs, as small as it can be: nobody measures every day. No figure is judged here."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import growth, load, overhead, shipped, start, tail
+from benchmarks.__main__ import NAMES
+from benchmarks.__main__ import load as bench_of
+from benchmarks.figures import Bench, Sample
+
+
+@pytest.fixture(autouse=True)
+def _no_real_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in shipped.ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+
+
+def all_there(sample: Sample, bench: Bench) -> bool:
+    """A figure for each line of the table, and none below zero."""
+    asked = {key for key, figure in bench.figures.items() if figure.ratio is None}
+    return sample.keys() == asked and min(sample.values()) >= 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_bench_is_what_its_file_is_called(name: str) -> None:
+    assert bench_of(name).name == name
+
+
+def test_growth_reads_what_it_wrote() -> None:
+    sample = growth.measure((5, 10))
+    assert sample["entries10"] > 0
+    assert sample["bytes5"] > 0
+
+
+def test_tail_runs() -> None:
+    assert all_there(tail.measure(), tail.BENCH)
+
+
+@pytest.mark.ministack
+def test_overhead_runs_on_both_kinds_of_adapters() -> None:
+    assert all_there(overhead.measure(sagas=1, http_sagas=1, steps=2, calls=1), overhead.BENCH)
+
+
+@pytest.mark.ministack
+def test_load_says_where_the_time_goes() -> None:
+    sample = load.measure(sagas=2, steps=2)
+    assert all_there(sample, load.BENCH)
+    assert sum(sample[part] for part in ("answer", "in client", "thread", "engine")) == pytest.approx(100)
+
+
+@pytest.mark.ministack
+def test_start_runs_a_saga_in_the_process_that_it_measures() -> None:
+    with shipped.folder() as site:
+        assert len(start.first_invocations(site)) == start.INVOCATIONS
+
+
+def test_start_counts_each_module_in_one_group() -> None:
+    listing = "\n".join(
+        f"import time:  {own} | {all_} | {name}"
+        for own, all_, name in [
+            (1000, 2000, "  botocore.config"),
+            (3000, 3000, "    ssl"),
+            (500, 9000, "app"),
+        ]
+    )
+    parts = start.parts_of(listing)
+    assert (parts["botocore"], parts[start.REST], parts["clients created"]) == (1.0, 3.0, 0.5)
+    assert sum(parts.values()) == 4.5

@@ -1,0 +1,92 @@
+"""The OpenAPI document is true: a fuzzer that is driven by it finds nothing in the running deployment.
+
+How requests are made is schemathesis' business (schemathesis.toml, fuzz_hooks.py); here is what must have
+happened before, and that it has found nothing. Longer: BATON_FUZZ_EXAMPLES=500 BATON_FUZZ_SEED=7 make e2e.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from baton.web.routes import ROUTES
+from tests.e2e.deployment import ROOT, TENANT, USER, Deployment
+
+pytestmark = pytest.mark.e2e
+FEW = "8"
+EXAMPLES = os.environ.get("BATON_FUZZ_EXAMPLES", FEW)
+SEED = os.environ.get("BATON_FUZZ_SEED", "1")
+LIMIT_S = 150 if EXAMPLES == FEW else 3_600
+
+DOCUMENTS = {
+    "fuzz-echo": 'name: fuzz-echo\nnodes:\n  say: {tool: trial.echo, with: {value: "${input}"}}\noutput: "${ctx.say.output}"\n',
+    "fuzz-wait": 'name: fuzz-wait\nnodes:\n  guests: {wait: {signal: guests}}\noutput: "${ctx.guests.output}"\n',
+    "fuzz-fail": "name: fuzz-fail\nnodes:\n  no: {tool: trial.fail, with: {code: as_told, message: no}}\n",
+    "fuzz-child": 'name: fuzz-child\nnodes:\n  inner: {workflow: fuzz-echo, with: {a: 1}}\noutput: "${ctx.inner.output}"\n',
+    "fuzz-input": "name: fuzz-input\ninput: {type: object, required: [n], properties: {n: {type: integer}}}\n"
+    "nodes:\n  pause: {wait: {for: 1h}}\n",
+}
+
+
+@pytest.fixture
+def known(everything: Deployment) -> dict[str, object]:
+    """Workflows, sagas in every state that can be had quickly, and cursors of their lists."""
+    api = everything
+    for document in (*DOCUMENTS.values(), DOCUMENTS["fuzz-echo"] + "description: the second version\n"):
+        api.register(document)
+    ended = [api.start("fuzz-echo", {"a": [1, "2", None]}), api.start("fuzz-fail"), api.start("fuzz-child")]
+    waiting = [api.start("fuzz-wait"), api.start("fuzz-wait"), api.start("fuzz-input", {"n": 1})]
+    cancelled = api.start("fuzz-wait")
+    assert api.request("POST", f"/sagas/{cancelled}/cancel", json={"mode": "forced"}).status_code == 202
+    for saga in (*ended, cancelled):
+        api.wait_for(saga)
+    cursors = {
+        path: [api.request("GET", path, params={"limit": "1"}).json()["next"]]
+        for path in ("/sagas", "/workflows")
+    }
+    return {
+        "saga": [*ended, *waiting, cancelled],
+        "name": [*DOCUMENTS],
+        "signal": ["guests"],
+        "documents": [yaml.safe_load(document) for document in DOCUMENTS.values()],
+        "cursors": cursors,
+    }
+
+
+@pytest.mark.timeout(LIMIT_S + 30)
+def test_a_fuzzer_that_reads_the_description_finds_nothing(
+    everything: Deployment, known: dict[str, object], tmp_path: Path
+) -> None:
+    token = everything.run.token(USER, TENANT)
+    options = f"--phases coverage,fuzzing,stateful --max-examples {EXAMPLES} --seed {SEED} --workers 2"
+    command: list[str | Path] = [
+        *(sys.executable, "-m", "schemathesis.cli", "--config-file", ROOT / "tests/e2e/schemathesis.toml"),
+        *("run", f"{everything.run.url}/openapi.json", *options.split(), "--continue-on-failure"),
+        *("--generation-database", "none", "--no-color", "--request-timeout", "20"),
+    ]
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(ROOT),
+        "HOME": str(tmp_path),
+        "NO_PROXY": "127.0.0.1",
+        "SCHEMATHESIS_HOOKS": "tests.e2e.fuzz_hooks",
+        "BATON_FUZZ_TOKEN": token,
+        "BATON_FUZZ_KNOWN": json.dumps(known),
+    }
+    done = subprocess.run(
+        command, check=False, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=LIMIT_S
+    )
+    (tmp_path / "schemathesis.txt").write_text(done.stdout)
+    assert done.returncode == 0, done.stdout + done.stderr
+    # A run that is refused everywhere finds nothing either.
+    generated = re.search(r"(\d+) generated, (\d+) passed", done.stdout)
+    assert generated is not None, done.stdout
+    assert int(generated[2]) >= 25 * len(ROUTES)
+    assert everything.wait_for(everything.start("fuzz-echo", 7))["result"] == 7

@@ -1,0 +1,64 @@
+"""ETags: a client that has a body already is told so instead of being sent it again."""
+
+from __future__ import annotations
+
+import pytest
+
+from baton.web.routes import ROUTES
+from tests.handlers.http import Answer, Http
+from tests.handlers.sagas import ADA, PARTY, begin
+
+PARAMETERS = {"AppModule": "tests.kit.app.trial"}
+PLACES = {"{saga}": ADA.id, "{name}": "party", "{version}": "1"}
+SAGA = f"/sagas/{ADA.id}"
+
+
+def paths() -> list[str]:
+    found = [route.path for route in ROUTES if route.method == "GET"]
+    for name, value in PLACES.items():
+        found = [path.replace(name, value) for path in found]
+    return found
+
+
+def again(http: Http, path: str, tag: str) -> Answer:
+    return http.get(path, headers={"if-none-match": tag})
+
+
+@pytest.mark.parametrize("path", paths())
+def test_every_get_answers_304_without_a_body_to_its_own_etag(path: str, http: Http) -> None:
+    begin(http.engine, ADA, PARTY)
+    first = http.get(path)
+    assert (first.status, first.headers["cache-control"]) == (200, "private, no-cache")
+    assert first.headers["content-type"] == "application/json"
+    second = again(http, path, first.headers["etag"])
+    assert (second.status, second.body) == (304, None)
+    assert second.headers["etag"] == first.headers["etag"]
+    assert second.headers["cache-control"] == "private, no-cache"
+    assert "content-type" not in second.headers
+
+
+def test_a_changed_saga_has_another_etag(http: Http) -> None:
+    begin(http.engine, ADA, PARTY)
+    tag = http.get(SAGA).headers["etag"]
+    assert http.post(f"{SAGA}/signals/guests_changed").status == 202
+    changed = again(http, SAGA, tag)
+    assert changed.status == 200
+    assert changed.headers["etag"] != tag
+
+
+@pytest.mark.parametrize("form", ["{tag}", "W/{tag}", '"other", {tag}', '"a",W/{tag},"b"', "*"])
+def test_if_none_match_may_be_a_list_weak_or_anything(form: str, http: Http) -> None:
+    tag = http.get("/tools").headers["etag"]
+    assert again(http, "/tools", form.format(tag=tag)).status == 304
+
+
+@pytest.mark.parametrize("given", ['"other"', "", "no quotes", '""'])
+def test_another_etag_is_answered_in_full(given: str, http: Http) -> None:
+    assert again(http, "/tools", given).status == 200
+
+
+def test_a_refusal_and_a_command_have_no_etag(http: Http) -> None:
+    begin(http.engine, ADA, PARTY)
+    assert "etag" not in http.get("/sagas/nobody").headers
+    assert "etag" not in http.post(f"{SAGA}/cancel").headers
+    assert again(http, "/sagas/nobody", "*").status == 404

@@ -1,0 +1,129 @@
+"""The OpenAPI document against the table of routes and against the answers to every payload in events/api.
+
+That a fuzzer finds nothing either is for tests/e2e/test_openapi.py to show.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from baton.core.version import VERSION
+from baton.settings import ApiSettings
+from baton.web.app import matches
+from baton.web.openapi import describe
+from baton.web.routes import ROUTES, Route
+from tests.handlers.deployment import ROOT, payload, payload_names
+from tests.handlers.http import Answer, Http
+from tests.handlers.sagas import ADA, PARTY, begin
+
+DINNER = (ROOT / "layers/app/sagas/dinner.yaml").read_text("utf-8")
+
+
+@cache
+def document() -> dict[str, Any]:
+    return describe(ApiSettings(table="t", bucket="b"))
+
+
+def operation(route: Route[Any]) -> dict[str, Any]:
+    found: dict[str, Any] = document()["paths"][route.path][route.method.lower()]
+    return found
+
+
+def validate(schema: dict[str, Any], value: Any) -> None:
+    """Raises `jsonschema_rs.ValidationError`."""
+    validator = jsonschema_rs.Draft202012Validator(
+        {**schema, "components": document()["components"]}, validate_formats=True
+    )
+    validator.validate(value)
+
+
+def check(route: Route[Any], answer: Answer) -> None:
+    """The answer is one of those that the document names for the route."""
+    described = operation(route)["responses"][str(answer.status)]
+    for name, header in described.get("headers", {}).items():
+        value = answer.headers.get(name.lower())
+        assert value is not None or not header["required"]
+        if value is not None and header["schema"].get("type") != "integer":
+            validate(header["schema"], value)
+    if "content" not in described:
+        assert answer.body is None
+        return
+    validate(described["content"][answer.headers["content-type"]]["schema"], answer.body)
+
+
+def test_it_describes_exactly_the_routes_that_are_served(http: Http) -> None:
+    described = {f"{method.upper()} {path}" for path, item in document()["paths"].items() for method in item}
+    assert described == {f"{route.method} {route.path}" for route in ROUTES}
+    ids = [route.id for route in ROUTES]
+    assert sorted(set(ids)) == sorted(ids)
+    assert http.get("/openapi.json").body == json.loads(json.dumps(describe(http.module._api._config)))
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.id)
+def test_a_row_of_the_table_is_whole(route: Route[Any]) -> None:
+    assert re.findall(r"\{(\w+)\}", route.path) == [parameter.name for parameter in route.parameters]
+    assert bool(operation(route)["security"]) == bool(route.roles)
+    assert all(f"`{role}`" in operation(route)["description"] for role in route.roles)
+    assert set(route.answers) <= {200, 201, 202}
+    if route.method == "GET":
+        assert (route.body, route.takes_text, route.has_key) == (None, False, False)
+
+
+@pytest.mark.parametrize("name", payload_names("api"))
+def test_the_answer_to_a_payload_is_as_described(name: str, http: Http) -> None:
+    begin(http.engine, ADA, PARTY)
+    http.register(DINNER)
+    if name == "start-same-key-other-body":
+        http.send(payload("api", "start"))
+    event = payload("api", name)
+    method = event["requestContext"]["http"]["method"]
+    routes = [route for route in ROUTES if route.method == method and matches(route.path, event["rawPath"])]
+    for route in routes:
+        check(route, http.send(event))
+    assert len(routes) == (name != "unknown-route")
+
+
+def test_an_answer_that_is_not_as_described_would_be_seen(http: Http) -> None:
+    (route,) = [route for route in ROUTES if route.id == "listTools"]
+    good = http.get("/tools")
+    check(route, good)
+    with pytest.raises(jsonschema_rs.ValidationError):
+        check(route, Answer(200, {**good.body, "more": 1}, good.headers))
+    with pytest.raises(KeyError):
+        check(route, Answer(418, good.body, good.headers))
+
+
+def test_its_references_lead_somewhere() -> None:
+    text = json.dumps(document())
+    for target in set(re.findall(r'"\$ref": "#/([^"]+)"', text)):
+        place: Any = document()
+        for step in target.split("/"):
+            place = place[step]
+
+
+def test_the_documents_schema_in_it_takes_the_dinner_and_refuses_what_is_none(http: Http) -> None:
+    schema = {"$ref": "#/components/schemas/WorkflowDocument"}
+    validate(schema, {"name": "x", "nodes": {"a": {"tool": "t"}}})
+    with pytest.raises(jsonschema_rs.ValidationError):
+        validate(schema, {"name": "x", "nodes": {"a": {"tol": "t"}}})
+
+
+def test_it_carries_the_version_of_the_project() -> None:
+    assert document()["info"]["version"] == VERSION
+    assert f'\nversion = "{VERSION}"\n' in (ROOT / "pyproject.toml").read_text("utf-8")
+
+
+def test_what_a_deployment_sets_is_in_it() -> None:
+    config = ApiSettings(
+        table="t", bucket="b", max_body_bytes=4_096, roles_claim="groups", tenant_claim="org"
+    )
+    text = json.dumps(describe(config))
+    assert "At most 4096 bytes." in text
+    assert "`groups`" in text
+    assert "`org`" in text
