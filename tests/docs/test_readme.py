@@ -1,4 +1,4 @@
-"""The README does what it says: its workflow compiles, its tool runs, its routes are the API's."""
+"""The README does what it says: its workflow compiles, its tool runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from baton.ports import StepContext
 from baton.tools import define
 from baton.tools.define import Registry
 from baton.tools.perform import ToolPerformer
-from baton.web.routes import ROUTES
 from tests.docs.pages import README
 
 APP = "layers/app/sagas/"
@@ -73,9 +72,3 @@ def test_its_tools_give_what_the_text_shows(registry: Registry) -> None:
 
     assert asyncio.run(greet()) == {"sent": "Hello, Ada!", "key": "the-key"}
     assert '"sent": "Hello, Ada!"' in README.text
-
-
-def test_its_routes_are_those_of_the_api() -> None:
-    served = {(f"{route.method} {route.path}", " or ".join(route.roles) or "none") for route in ROUTES}
-    row = r"^\| `((?:GET|POST|PUT|PATCH|DELETE) [^`?]+)[^`]*` \| ([a-z ]+) \|"
-    assert set(re.findall(row, README.text, re.MULTILINE)) == served

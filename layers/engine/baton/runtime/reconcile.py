@@ -8,11 +8,13 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
+from baton.core.limits import Limits
 from baton.ports import Clock, DeadLetters, Invoker, Log, Message, Queue
 
 logger = logging.getLogger("baton.reconciler")
 
 PER_INVOCATION = 10
+PERIODS_AHEAD = 2  # the schedule starts a run somewhere in its minute, so the next one may be nearly two away
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +42,12 @@ class Reconciler:
     def sweep(self, shard: int, limit: int = 1_000) -> Sweep:
         """Wake everything in a shard that is due now, and time what falls due before the next run.
 
-        The queue may refuse or lose a timer: the saga is then due in the next run.
+        The queue may refuse or lose a timer: the saga is then due in the next run. A timer that two runs send
+        is a wake too many, which costs a read.
         """
         now = self._clock.now()
-        due = self._log.due(shard, now + self._period, limit)
+        ahead = min(PERIODS_AHEAD * self._period, Limits().timer_by_message_ms)
+        due = self._log.due(shard, now + ahead, limit)
         overdue = [Message(str(ref)) for ref, at in due if at <= now]
         soon = [(Message(str(ref)), -((now - at) // 1_000)) for ref, at in due if at > now]
         if soon:

@@ -23,7 +23,7 @@ from baton.runtime.runner import Runner
 logger = logging.getLogger("baton.worker")
 
 
-LAST_HELD_RECEIVE = 1  # of the five
+LAST_HELD_RECEIVE = 3  # of the five that a message has: two are left for faults that come on top
 
 
 class _Verdict(Enum):

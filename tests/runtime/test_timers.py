@@ -1,0 +1,59 @@
+"""Timers in virtual time: to the second at any distance, however unevenly the reconciler runs."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from baton.adapters.memory import MemoryDeadLetters, MemoryInvoker, MemoryLog, MemoryQueue
+from baton.core.events import WaitClosed, WaitOpened
+from baton.ports import Head, SagaRef
+from baton.runtime.reconcile import Reconciler
+from tests.kit.corpus import Books, start
+from tests.kit.world import World
+from tests.runtime.conftest import Stage
+
+
+@pytest.mark.parametrize("minutes", [1, 14, 16, 40])
+@pytest.mark.parametrize("first_s", [1, 31, 61, 91])
+def test_a_timer_is_kept_to_the_second_even_if_the_reconciler_runs_only_every_other_minute(
+    first_s: int, minutes: int, stage: Stage
+) -> None:
+    """Scheduler starts a run somewhere in its minute, so two can be nearly two minutes apart."""
+
+    async def story(world: World, books: Books) -> None:
+        saga = await start(world, f"name: w\nnodes: {{a: {{wait: {{for: {minutes}m}}}}}}", {}, "w")
+        await asyncio.sleep(60 * minutes + 10)
+        (opened,) = [event for event in world.events(saga) if isinstance(event, WaitOpened)]
+        (closed,) = [
+            entry for entry in world.entries(saga) if any(isinstance(e, WaitClosed) for e in entry.events)
+        ]
+        assert opened.until is not None
+        assert 0 <= closed.at - opened.until <= 1_000
+
+    stage(story, reconciler_first_s=first_s, reconciler_gap_s=120)
+
+
+class HandClock:
+    time = 1_000_000
+
+    def now(self) -> int:
+        return self.time
+
+
+@pytest.mark.parametrize(("period_s", "ahead_s"), [(60, 120), (300, 600), (600, 900), (900, 900)])
+def test_a_run_looks_two_periods_ahead_but_no_further_than_a_message_can_be_delayed(
+    period_s: int, ahead_s: int
+) -> None:
+    clock = HandClock()
+    log, queue, invoker = MemoryLog(1), MemoryQueue(clock), MemoryInvoker()
+    for seconds in (-1, 0, 1, ahead_s, ahead_s + 1):
+        ref = SagaRef("acme", f"in-{seconds}")
+        due_at = clock.time + seconds * 1_000
+        head = Head(ref=ref, workflow="w", graph="g", user="u", created=0, start_hash="", due_at=due_at)
+        assert log.create_head(head) is None
+    reconciler = Reconciler(log, queue, invoker, MemoryDeadLetters(), clock, period_s * 1_000)
+    assert (reconciler.sweep(0).woken, reconciler.sweep(0).timed) == (2, 2)
+    delays = {(message.saga, (at - clock.time) // 1_000) for at, message in queue.waiting()}
+    assert delays == {("T#acme#SAGA#in-1", 1), (f"T#acme#SAGA#in-{ahead_s}", ahead_s)}
