@@ -8,7 +8,6 @@ from baton.adapters.memory import MemoryQueue
 from baton.ports import Message
 from tests.contract.stores import SAGA, Stores
 
-
 MAX_MESSAGE = 1_048_576  # of SQS, attributes included
 
 

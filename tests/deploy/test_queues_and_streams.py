@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from baton.runtime.worker import LAST_HELD_RECEIVE
 from tests.deploy.stack import stack
 
 LAST_STOPS = {"WakeDeadLetterQueue", "RelayFailureQueue"}
@@ -44,6 +45,10 @@ def test_every_queue_is_encrypted_and_dead_letters_outlive_what_they_came_from()
 def test_a_wake_is_given_up_after_five_deliveries() -> None:
     redrive = stack().properties("WakeQueue")["RedrivePolicy"]
     assert redrive == {"deadLetterTargetArn": stack().arn("WakeDeadLetterQueue"), "maxReceiveCount": 5}
+
+
+def test_a_wake_of_a_held_saga_keeps_two_deliveries_for_faults() -> None:
+    assert stack().properties("WakeQueue")["RedrivePolicy"]["maxReceiveCount"] == LAST_HELD_RECEIVE + 2
 
 
 @pytest.mark.parametrize("queue", sorted(LAST_STOPS))

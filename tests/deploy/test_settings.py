@@ -8,6 +8,7 @@ import pytest
 
 from baton import settings
 from baton.settings import FUNCTIONS as MODELS
+from docs.settings_table import parameter_of, rows
 from tests.deploy.stack import FUNCTIONS, stack
 from tests.deploy.test_functions import OF_THE_APP
 
@@ -41,6 +42,20 @@ def test_a_default_of_the_settings_is_the_templates(function: str) -> None:
     for field in dataclasses.fields(MODELS[function]):
         if not settings.is_required(field):
             assert str(field.default) == of_the_engine(function)[settings.variable_of(field.name)], field.name
+
+
+def test_a_setting_has_the_bounds_of_its_parameter() -> None:
+    """The page of settings names one pair of bounds for both."""
+    shown = {settings.variable_of(row.name): row.bounds for row in rows()}
+    specs = stack().template.parameters
+    for variable, parameter in parameter_of().items():
+        spec = specs[parameter]
+        allowed = spec.get("AllowedValues") or [
+            spec[edge] for edge in ("MinValue", "MaxValue") if edge in spec
+        ]
+        numbers = [value for value in allowed if isinstance(value, int)]
+        if numbers and parameter != "ReconcileMinutes":  # a setting in seconds
+            assert shown[variable] == f"{min(numbers):,} to {max(numbers):,}", parameter
 
 
 def extremes() -> list[tuple[str, str]]:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from baton.errors import InvalidDefinition, Problem
+from baton.runtime.cursors import write_cursor
+from baton.web import problems
 from tests.handlers.deployment import Deployment
 from tests.handlers.http import Http
 from tests.handlers.sagas import ADA, ECHO, PARTY, begin
@@ -240,8 +244,8 @@ def test_a_wrong_query_is_refused_with_what_would_be_right(
     ("query", "says"),
     [
         ({"status": "opne"}, "`status` must be one of open, done, running, "),
-        ({"status": "opne"}, "did you mean `open`?"),
-        ({"status": ""}, "`status` must be one of"),
+        ({"status": "opne"}, " rolled_back (did you mean `open`?); it is `opne`"),
+        ({"status": ""}, " rolled_back; it is ``"),
         ({"limit": "101"}, "`limit` must be a whole number from 1 to 100"),
         ({"workflow": "No Such"}, "`workflow` must be the name of a workflow, which matches ^[a-z]"),
         ({"since": "2026-11-21"}, "`since` must be a time with its offset, such as 2026-11-21T10:00:00Z"),
@@ -263,6 +267,27 @@ def test_all_that_is_wrong_with_a_query_is_said_at_once(http: Http) -> None:
     query = {"status": "opne", "limit": "0", "order": "asc"}
     detail = http.get("/sagas", query=query).problem(400, "bad-request")["detail"]
     assert [name for name in query if f"`{name}`" in detail] == ["status", "limit", "order"]
+
+
+@pytest.mark.parametrize("path", ["/nodes/a/after/0", "/" + "long" * 30_000])
+def test_of_more_faults_than_an_answer_has_room_for_the_first_are_listed(path: str) -> None:
+    found = tuple(Problem(path, f'"{number}" is no name') for number in range(60_000))
+    answer = problems.of_user_error(InvalidDefinition("the document has 60,000 problems", found))
+    assert len(json.dumps({"body": answer.body})) < 6_291_456, "what Lambda answers with at most"
+    document = json.loads(str(answer.body))
+    listed = document["errors"]
+    assert [error["message"] for error in listed] == [problem.message for problem in found[: len(listed)]]
+    assert (
+        document["detail"]
+        == f"the document has 60,000 problems (the first {len(listed):,} of 60,000 are listed)"
+    )
+
+
+@pytest.mark.parametrize("name", ["z" * 1_025, "T#other", "Echo", "\x00", "\udc80", ""])
+def test_a_list_of_workflows_goes_on_after_the_name_of_a_workflow_only(name: str, http: Http) -> None:
+    cursor = write_cursor(name.encode(errors="surrogateescape"))
+    problem = http.get("/workflows", query={"cursor": cursor}).problem(400, "bad-request")
+    assert "not one that a list has answered with" in problem["detail"]
 
 
 @pytest.mark.parametrize(

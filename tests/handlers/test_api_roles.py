@@ -99,7 +99,21 @@ def test_roles_are_read_however_an_issuer_writes_them(claim: Any) -> None:
     assert roles_of({"roles": claim}) == {"read", "run"}
 
 
-@pytest.mark.parametrize("claim", ["", "[]", "admin", "readonly", 7, {"read": True}, []])
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "",
+        "[]",
+        "admin",
+        "readonly",
+        "<nil>",
+        7,
+        {"read": True},
+        "map[denied:[read operate]]",  # an object, as API Gateway writes it
+        '{"denied": ["read", "operate"]}',
+        [],
+    ],
+)
 def test_a_claim_that_names_no_role_gives_none_not_the_default(claim: Any) -> None:
     assert roles_of({"roles": claim}, default_roles="read run") == set()
 

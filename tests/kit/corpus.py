@@ -251,7 +251,11 @@ async def _resumed(world: World) -> str:
     while (await shown(world, saga))["status"] != "parked":
         await asyncio.sleep(30)
     await patiently(world, lambda service: _ask_unless_done(service.resume(saga)))
-    await asyncio.sleep(400)
+    await asyncio.sleep(400)  # longer than the sweep
+    for _ in range(20):  # and as long as faults on top of it take: the head says `parked` all the time
+        if (await shown(world, saga))["status"] == "parked":
+            break
+        await asyncio.sleep(30)
     return saga
 
 

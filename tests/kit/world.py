@@ -36,12 +36,12 @@ from baton.tools.define import Registry
 from baton.tools.perform import ToolPerformer
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FINE, FREEZE, NO_ANSWER, STALL, THROTTLE, Crash, Plan
 from tests.kit.virtual import SeededEntropy, VirtualClock
+from tests.kit.wakes import WakeQueue
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 SHARDS = 2
-MAX_RECEIVES = 5
 RUNAWAY = 3_000  # writes; a hundred times what any scenario needs
 LATENCY_S = 0.002
 TENANT, USER = "acme", "ann"
@@ -121,33 +121,6 @@ class _Worker(Worker):
             await super()._until_the_end(tasks, invocation)
 
 
-class _Queue:
-    """The queue of wakes, with visibility and redelivery, feeding the workers of the world."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-
-    def send(self, messages: Sequence[tuple[Message, int]]) -> Sequence[int]:
-        for message, delay in messages:
-            fate = self._world.plan.message_fate()
-            if fate == "lost":
-                continue
-            late = 40 if fate == "late" else 0
-            self._world.spawn(self._world.deliver(message, delay + late))
-            if fate == "twice":
-                self._world.spawn(self._world.deliver(message, delay))
-        return ()
-
-
-@dataclass(eq=False)
-class _Sent:
-    """A message in the queue, with how often it was received."""
-
-    message: Message
-    receives: int = 0
-    is_deleted: bool = False
-
-
 class _Invoker:
     def __init__(self, world: World) -> None:
         self._world = world
@@ -178,6 +151,7 @@ class World:
         self.log = MemoryLog(SHARDS, lag=True, on_wake=self._on_wake)
         self.blobs, self.definitions = MemoryBlobs(), MemoryDefinitions()
         self.dead_letters = MemoryDeadLetters()
+        self.queue = WakeQueue(self)
         self.tools: Mapping[str, ToolSpec] = self.registry.specs()
         self.slow: dict[str, float] = {}
         self.faults: list[str] = []
@@ -188,7 +162,6 @@ class World:
         self.endings: list[BaseException] = []
         self._numbers = itertools.count(1)
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._visible: list[_Sent] = []
         self._pump: asyncio.Task[None] | None = None
 
     # -- roles
@@ -267,45 +240,6 @@ class World:
         with suppress(Crash):
             await task
 
-    @property
-    def visibility_s(self) -> float:
-        """As the template's, a little longer than a lease."""
-        return 1 + self.limits.lease_grace_ms / 1_000 + self.timeout_s
-
-    async def deliver(self, message: Message, delay_s: float, receives: int = 0) -> None:
-        """A message's life begins: visible after its delay."""
-        await asyncio.sleep(delay_s)
-        if self.queue_on:
-            await self._show(_Sent(message, receives))
-
-    async def _show(self, sent: _Sent) -> None:
-        """It is visible: batched with others it is received, and visible again if nobody deletes it in time."""
-        self._visible.append(sent)
-        await asyncio.sleep(0.003)
-        self._visible = [other for other in self._visible if not other.is_deleted]
-        if sent not in self._visible:
-            return
-        batch, self._visible = self._visible[: self.batch], self._visible[self.batch :]
-        for received in batch:
-            received.receives += 1
-            self.spawn(self._show_again(received, received.receives))
-        await asyncio.sleep(self.start_late_s)
-        receives = [received.receives for received in batch]
-        failed = await self.work([received.message for received in batch], receives)
-        for received, count in zip(batch, receives, strict=True):
-            # Nobody deletes what was received by somebody else since.
-            if received.message not in failed and received.receives == count:
-                received.is_deleted = True
-
-    async def _show_again(self, sent: _Sent, receives: int) -> None:
-        await asyncio.sleep(self.visibility_s)
-        if sent.is_deleted:
-            return
-        if receives >= MAX_RECEIVES:
-            self.dead_letters.send(msgspec.json.encode(sent.message).decode(), "received too often")
-            return
-        await self._show(sent)
-
     def _on_wake(self, ref: SagaRef, wake: Wake) -> None:
         if self.stream_on:
             self.spawn(self._relay(ref, wake))
@@ -314,7 +248,7 @@ class World:
         """One stream record; the stream repeats a batch whose invocation failed."""
         for _ in range(10):
             process = self.process("relay")
-            relay = Relay(self.engine(process), _Queue(self))
+            relay = Relay(self.engine(process), self.queue)
             deadline = process.clock.now() + 10_000
             with suppress(Crash, EngineFault):
                 if not await relay.handle([StreamItem("1", ref, wake)], process.id, deadline):
@@ -326,7 +260,7 @@ class World:
         while True:
             self.log.settle_index()
             reconciler = Reconciler(
-                self.log, _Queue(self), _Invoker(self), self.dead_letters, VirtualClock(), 60_000
+                self.log, self.queue, _Invoker(self), self.dead_letters, VirtualClock(), 60_000
             )
             for shard in range(SHARDS):
                 reconciler.sweep(shard)

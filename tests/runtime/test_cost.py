@@ -8,13 +8,23 @@ from typing import Any
 import pytest
 
 from baton.core.usage import Deployment
-from baton.errors import NotFound
+from baton.errors import NotFound, TooLarge
 from baton.runtime import cost
 from tests.kit.corpus import Books, chain_of, start
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
 
 LEASE = 3  # write units of a take; a release is as much, and one more at the end
+
+
+class Clock:
+    """It is always that late."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+
+    def now(self) -> int:
+        return self.at
 
 
 def quantity(view: dict[str, Any], what: str) -> float:
@@ -79,14 +89,27 @@ def test_what_is_appended_while_the_log_is_read_is_left_for_the_next_time(stage:
         opened = await world.queries()._request.open(saga)
         await world.service().fork(saga, 2, "meanwhile")
         again = await cost.cost_of(
-            world.log,
-            world.queries()._parts.call,
-            opened.head,
-            opened.history.state,
-            opened.program,
-            Deployment.of(world.limits),
+            world.log, world.queries()._parts.call, Clock(0), opened, Deployment.of(world.limits)
         )
         assert again == before
+
+    stage(story)
+
+
+def test_a_log_that_cannot_be_read_before_the_request_ends_is_refused_with_how_far_it_came(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cost, "PAGE", 4)
+
+    async def story(world: World, books: Books) -> None:
+        saga = await start(world, chain_of(7), {"n": 0}, "chain")
+        await world.settle()
+        opened = await world.queries()._request.open(saga)
+        call = world.queries()._parts.call
+        with pytest.raises(TooLarge, match="of 8 versions it came to 4"):
+            await cost.cost_of(world.log, call, Clock(call.deadline), opened, Deployment.of(world.limits))
+        monkeypatch.setattr(cost, "PAGE", 8)
+        await cost.cost_of(world.log, call, Clock(call.deadline), opened, Deployment.of(world.limits))
 
     stage(story)
 

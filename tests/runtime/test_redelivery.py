@@ -43,7 +43,7 @@ def test_a_wake_of_a_saga_that_is_at_work_all_the_time_is_no_dead_letter(stage: 
         for moment in range(20):
             await asyncio.sleep(1)
             failing = Message(str(SagaRef(TENANT, saga)), moment % 7)
-            world.spawn(world.deliver(failing, 0, receives=1))
+            world.spawn(world.queue.deliver(failing, 0, receives=1))
         await world.settle()
         assert (await world.queries().show(saga))["status"] == "completed"
         assert world.dead_letters.letters == []

@@ -7,6 +7,7 @@ import pytest
 from tests.kit.corpus import CORPUS, Scenario
 from tests.kit.faults import Chaos, Plan
 from tests.kit.verdict import run
+from tests.kit.world import World
 
 pytestmark = pytest.mark.simulation
 
@@ -23,6 +24,20 @@ def test_a_dozen_random_faults_change_nothing_but_the_time(scenario: Scenario) -
         assert verdict.result == expected.result, f"seed {seed}: {verdict.faults}"
         assert verdict.broken == (), f"seed {seed}: {verdict.faults}"
     assert happened > SEEDS, "the chaos was too quiet to prove anything"
+
+
+@pytest.mark.parametrize("scenario", CORPUS, ids=lambda scenario: scenario.name)
+def test_nor_does_a_deployment_that_always_starts_so_late_that_wakes_come_back_before_leases_end(
+    scenario: Scenario,
+) -> None:
+    def late(world: World) -> None:
+        world.start_late_s = 4
+
+    expected = run(scenario, Plan())
+    for seed in range(5):
+        verdict = run(scenario, Chaos(seed=seed), late)
+        assert verdict.result == expected.result, f"seed {seed}: {verdict.faults}"
+        assert verdict.broken == (), f"seed {seed}: {verdict.faults}"
 
 
 def test_the_same_seed_gives_the_same_run() -> None:

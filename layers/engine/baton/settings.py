@@ -36,7 +36,7 @@ class Settings:
     table: Annotated[Name, Meta(description="Name of the table.")]
     bucket: Annotated[Name, Meta(description="Name of the bucket of blobs.")]
     shards: Annotated[
-        int, Meta(ge=1, le=64, description="Shards of both indexes. Never lower it on a table in use.")
+        int, Meta(ge=1, le=32, description="Shards of both indexes. Never lower it on a table in use.")
     ] = 4
     log_level: Annotated[
         str,
@@ -72,7 +72,7 @@ class Callers:
             ge=0, le=10_000, description="Requests per second of one tenant, over ten seconds. 0: any number."
         ),
     ] = 50
-    max_body_bytes: Annotated[int, Meta(ge=1_024, le=6_291_456, description="Largest request body.")] = (
+    max_body_bytes: Annotated[int, Meta(ge=1_024, le=5_242_880, description="Largest request body.")] = (
         262_144
     )
 

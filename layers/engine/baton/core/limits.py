@@ -133,7 +133,7 @@ class Estimates:
     """What the cost of a saga is estimated by, besides its log."""
 
     worker_memory_mb: Annotated[
-        int, Meta(ge=128, le=10_240, description="Memory of the worker, by which AWS bills a saga's time.")
+        int, Meta(ge=256, le=10_240, description="Memory of the worker, by which AWS bills a saga's time.")
     ] = 1_024
 
 

@@ -54,8 +54,8 @@ class StepContext(msgspec.Struct, frozen=True, kw_only=True):
     def put_row(self, key: str, sort: str, attributes: dict[str, Any]) -> None:
         """Write a row of this tenant's into the saga table together with this step's entry: both or neither.
 
-        It costs a transaction (twice the write units of entry and rows). Raises `ValueError` for what
-        cannot be a row.
+        `key` and `sort` are text of at most 1,024 bytes, `attributes` plain JSON of at most 100,000. It costs a
+        transaction (twice the write units of entry and rows). Raises `ValueError` for what cannot be a row.
         """
         if len(self.rows) >= MAX_PER_STEP:
             raise ValueError(f"a step writes at most {MAX_PER_STEP} rows")

@@ -14,6 +14,7 @@ from baton.ports import Blobs, Clock, Definition, Definitions
 from baton.runtime.patience import Patience
 
 PROGRAMS_KEPT = 64
+NAMES_COMPARED = 1_000  # to find the nearest to a wrong one: of more it would take seconds
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class Catalog:
         newest = await self._io(self._definitions.get, tenant, name) if found else None
         if newest is not None:
             raise NotFound(f"workflow `{name}` has no version `{version}`; the newest is {newest.version}")
-        names = await self._io(self._definitions.names, tenant)
+        names = await self._io(self._definitions.names, tenant, "", NAMES_COMPARED)
         hint = nearest(name, names) or ("register it first: POST /workflows" if not names else "")
         raise NotFound(f"there is no workflow `{name}`. {hint}".strip())
 

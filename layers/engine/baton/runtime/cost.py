@@ -5,35 +5,42 @@ No prices and no formula here.
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from typing import Any
 
 from baton.core.costs import cost_view
 from baton.core.events import decode_entry
-from baton.core.program import Program
-from baton.core.state import State, status_of
+from baton.core.state import status_of
 from baton.core.usage import Deployment, Ledger
-from baton.ports import Head, Log
+from baton.errors import TooLarge
+from baton.ports import Clock, Log
+from baton.runtime.history import records_of
 from baton.runtime.patience import Patience
+from baton.runtime.request import Opened
 
 PAGE = 200  # entries read at once, so that a long log is never in memory as a whole
 
 
 async def cost_of(
-    log: Log, call: Patience, head: Head, state: State, program: Program, deployment: Deployment
+    log: Log, call: Patience, clock: Clock, opened: Opened, deployment: Deployment
 ) -> dict[str, Any]:
-    """The answer of `GET /sagas/{id}/cost`; `head` and `state` as they were read before. See `Ledger`."""
-    ledger = Ledger(program.joins, deployment, has_forks=state.branch > 0)
-    after = 0
-    for branch in range(state.branch + 1):
-        page = PAGE
-        while page == PAGE and after < state.version:
-            records = await call(log.read_tail, head.ref, branch, after, PAGE)
-            page = len(records)
-            for record in records:
-                # No further than the state: what came since may belong to a lease that the head does not know.
-                if record.version <= state.version:
-                    ledger.add(decode_entry(record.data), record.data, record.size)
-                    after = record.version
+    """The answer of `GET /sagas/{id}/cost`; what it costs is read off the log. See `Ledger`.
+
+    Raises `TooLarge` for a log that cannot be read before the end of the request.
+    """
+    head, state, joins = opened.head, opened.history.state, opened.program.joins
+    ledger = Ledger(joins, deployment, has_forks=state.branch > 0)
+    async with aclosing(records_of(log, call, head.ref, state.branch + 1, 0, PAGE)) as pages:
+        async for page in pages:
+            # No further than the state: what came since may belong to a lease that the head does not know.
+            for record in (record for record in page if record.version <= state.version):
+                ledger.add(decode_entry(record.data), record.data, record.size)
+            if page[-1].version >= state.version:
+                break
+            if clock.now() >= call.deadline:
+                raise TooLarge(
+                    f"the log of this saga is too long to be added up within one request: of {state.version} "
+                    f"versions it came to {page[-1].version}"
+                )
     usage = ledger.total(head.epoch, is_held=bool(head.owner) or state.epoch > head.epoch)
-    status = status_of(state, program.joins)
-    return cost_view(state.saga, status, usage, ledger.steps, state.invocations)
+    return cost_view(state.saga, status_of(state, joins), usage, ledger.steps, state.invocations)

@@ -6,7 +6,7 @@ Reads a snapshot and the tail behind it, never more, so a resume costs the same 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 
 import msgspec
 
@@ -160,6 +160,20 @@ class History:
             self.state = fold(self.state, entry)
         if self._keeps_past:
             self._past[self.state.version] = self.state
+
+
+async def records_of(
+    log: Log, call: Patience, ref: SagaRef, branches: int, after: int, at_once: int
+) -> AsyncGenerator[Sequence[Record], None]:
+    """The whole log behind a version, over all branches, in the order of versions: `at_once` at a time."""
+    for branch in range(branches):
+        is_full = True
+        while is_full:
+            page = await call(log.read_tail, ref, branch, after, at_once)
+            is_full = len(page) == at_once
+            if page:
+                yield page
+                after = page[-1].version
 
 
 def is_own(there: Entry, mine: Entry) -> bool:

@@ -1,6 +1,7 @@
 """Lists of sagas: the shards of the status index merged into one order, page by page.
 
-A cursor holds how far each shard has been read. What a row holds is the port's business.
+A cursor holds how far each shard has been read, and what is newer than the list it belongs to. What a row
+holds is the port's business.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import asyncio
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import msgspec
 
@@ -18,21 +20,31 @@ from baton.errors import UserError
 from baton.ports import Listed, Log, Place
 from baton.runtime.cursors import foreign_cursor, read_cursor, write_cursor
 from baton.runtime.patience import Patience
+from baton.runtime.request import SAGA_ID
 from baton.runtime.start import body_hash
 
 LOOKED_AT = 200  # rows of a shard that one page looks at to find those that a filter lets through
 _FILTER_DIGITS = 8
 
+# A cursor comes from outside, and DynamoDB has no patience with a place that cannot be: it must be one that
+# a list can have come to. Which tenant's it is, is never read from it.
+_NEWEST = 10**15
+_Moment = Annotated[int, msgspec.Meta(ge=0, le=_NEWEST)]
+_Id = Annotated[str, msgspec.Meta(pattern=rf"^{SAGA_ID}\Z")]
+
 
 class _Read(msgspec.Struct, frozen=True, array_like=True):
     """How far a shard has been read: from the beginning (no place), after a place, or to its end."""
 
-    place: Place | None = None
+    place: tuple[_Moment, _Id] | None = None
     ended: bool = False
 
 
 class _Cursor(msgspec.Struct, frozen=True, array_like=True):
+    """`newest`: nothing that is still to be shown had changed later when the page before was read."""
+
     filter: str
+    newest: _Moment
     reads: tuple[_Read, ...]
 
 
@@ -64,24 +76,25 @@ class Listing:
 
     @property
     def fingerprint(self) -> str:
-        return body_hash([self.status, self.workflow, self.since])[:_FILTER_DIGITS]
+        return body_hash([self.tenant, self.status, self.workflow, self.since])[:_FILTER_DIGITS]
 
     async def page(
         self, log: Log, call: Patience, limit: int, cursor: str
     ) -> tuple[Sequence[Listed], str | None]:
         """The next sagas, the latest change first, and the cursor of the page after (None: no more).
 
-        With a filter a page may hold fewer than `limit`, even none, and still have one after it. Raises
+        With a filter a page may hold fewer than `limit`, even none, and still have one after it. What has
+        begun or changed since the page before belongs in front of the list: it is on no later page. Raises
         `UserError` for a cursor that is not of this list.
         """
         parts = [(group, shard) for group in self.groups for shard in range(log.shards)]
-        reads = self._reads(cursor, len(parts))
+        before = self._before(cursor, len(parts))
         look = limit if not (self.workflow or self.exact) else max(limit, LOOKED_AT)
 
         async def read(group: str, shard: int, done: _Read) -> tuple[Sequence[Listed], Place | None]:
             if done.ended:
                 return (), None
-            return await call(
+            rows, place = await call(
                 log.listed,
                 self.tenant,
                 group,
@@ -92,9 +105,10 @@ class Listing:
                 status=self.exact,
                 after=done.place,
             )
+            return [row for row in rows if row.changed <= before.newest], place
 
         found = await asyncio.gather(
-            *(read(group, shard, done) for (group, shard), done in zip(parts, reads, strict=True))
+            *(read(group, shard, done) for (group, shard), done in zip(parts, before.reads, strict=True))
         )
         # Below the place where some shard stopped looking it may have rows that nobody has seen yet.
         known_from = max((place[0] for _, place in found if place is not None), default=0)
@@ -105,24 +119,26 @@ class Listing:
         shown = [pair for pair in merged if pair[0].changed >= known_from][:limit]
         after = tuple(
             _after(done, rows, place, [row for row, of in shown if of == index])
-            for index, (done, (rows, place)) in enumerate(zip(reads, found, strict=True))
+            for index, (done, (rows, place)) in enumerate(zip(before.reads, found, strict=True))
         )
-        more = not all(read.ended for read in after)
-        return [row for row, _ in shown], self._cursor(after) if more else None
+        rows = [row for row, _ in shown]
+        if all(read.ended for read in after):
+            return rows, None
+        newest = rows[-1].changed if rows else min(known_from, before.newest)
+        return rows, write_cursor(_encode(_Cursor(self.fingerprint, newest, after)))
 
-    def _cursor(self, reads: tuple[_Read, ...]) -> str:
-        return write_cursor(_encode(_Cursor(self.fingerprint, reads)))
-
-    def _reads(self, cursor: str, parts: int) -> tuple[_Read, ...]:
+    def _before(self, cursor: str, parts: int) -> _Cursor:
         if not cursor:
-            return (_Read(),) * parts
+            return _Cursor(self.fingerprint, _NEWEST, (_Read(),) * parts)
         try:
             decoded = _decode(read_cursor(cursor))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise foreign_cursor() from error
         if decoded.filter != self.fingerprint or len(decoded.reads) != parts:
             raise UserError("the cursor belongs to a list with other filters; leave it out to begin anew")
-        return decoded.reads
+        if any(read.place is not None and read.place[0] < self.since for read in decoded.reads):
+            raise foreign_cursor()
+        return decoded
 
 
 def _after(done: _Read, rows: Sequence[Listed], place: Place | None, shown: Sequence[Listed]) -> _Read:

@@ -5,10 +5,13 @@ One `Queries` per request.
 
 from __future__ import annotations
 
+import re
+from contextlib import aclosing
 from typing import Any
 
 import msgspec
 
+from baton.core.definition import WORKFLOW_NAME
 from baton.core.docschema import document_schema, node_types
 from baton.core.events import Value, decode_entry
 from baton.core.state import State
@@ -18,6 +21,7 @@ from baton.errors import UserError
 from baton.ports import Definition, Listed
 from baton.runtime.cost import cost_of
 from baton.runtime.cursors import foreign_cursor, read_cursor, write_cursor
+from baton.runtime.history import records_of
 from baton.runtime.listing import Listing
 from baton.runtime.parts import Engine
 from baton.runtime.request import Caller, Request
@@ -25,7 +29,8 @@ from baton.runtime.request import Caller, Request
 MAX_EVENTS = 1_000
 MAX_LIST = 100
 MAX_VERSIONS = 100
-MAX_SHOWN = 2_097_152  # bytes of a result; Lambda answers with 6 MB at most, and JSON in JSON grows
+EVENTS_AT_ONCE = 100  # entries of nearly 200 kB each are never in memory by the thousand
+MAX_SHOWN = 2_000_000  # bytes of a result or of entries; Lambda answers with 6 MB, and quotes double, and double again
 
 
 class Queries:
@@ -57,39 +62,40 @@ class Queries:
         return msgspec.json.decode(data)
 
     async def cost(self, saga: str) -> dict[str, Any]:
-        """What a saga has cost so far, estimated from its whole log. Raises `NotFound`."""
+        """What a saga has cost so far, estimated from its whole log. Raises `NotFound`, `TooLarge`."""
         opened = await self._request.open(saga)
-        return await cost_of(
-            self._engine.log,
-            self._parts.call,
-            opened.head,
-            opened.history.state,
-            opened.program,
-            Deployment.of(self._engine.limits),
-        )
+        engine = self._engine
+        return await cost_of(engine.log, self._parts.call, engine.clock, opened, Deployment.of(engine.limits))
 
     async def events(self, saga: str, after: int, limit: int) -> dict[str, Any]:
-        """A page of the log, in the order of versions, over all branches. `next` continues it."""
+        """A page of the log, in the order of versions, over all branches. `next` continues it.
+
+        It has at most `limit` entries, and no more than an answer has room for, but at least one.
+        """
         if not 1 <= limit <= MAX_EVENTS or after < 0:
             raise UserError(f"limit is 1 to {MAX_EVENTS}, after is 0 or more")
         opened = await self._request.open(saga)
+        branches, at_once = opened.history.state.branch + 1, min(limit + 1, EVENTS_AT_ONCE)
         entries: list[dict[str, Any]] = []
-        for branch in range(opened.history.state.branch + 1):
-            records = await self._parts.call(
-                self._engine.log.read_tail, opened.head.ref, branch, after, limit + 1 - len(entries)
-            )
-            entries += [entry_view(decode_entry(record.data)) for record in records]
-            if len(entries) > limit:
-                return {"entries": entries[:limit], "next": entries[limit - 1]["version"]}
+        room = MAX_SHOWN
+        log, call = self._engine.log, self._parts.call
+        async with aclosing(records_of(log, call, opened.head.ref, branches, after, at_once)) as pages:
+            async for page in pages:
+                for view in (entry_view(decode_entry(record.data)) for record in page):
+                    room -= len(msgspec.json.encode(view))
+                    if entries and (len(entries) == limit or room < 0):
+                        return {"entries": entries, "next": entries[-1]["version"]}
+                    entries.append(view)
         return {"entries": entries, "next": None}
 
     async def sagas(
         self, *, status: str = "", workflow: str = "", since: int = 0, limit: int = 50, cursor: str = ""
     ) -> dict[str, Any]:
-        """A page of the tenant's sagas, the latest change of status first. `next` continues it.
+        """A page of the tenant's sagas, the latest change first. `next` continues it.
 
-        `status` is that of the last release, so it may be behind for a moment; `show` never is. `since`:
-        status last changed at or after this (epoch ms).
+        What is shown is what the last release left: a saga that is being worked on is shown as it was taken;
+        `show` is exact. It changed when it last began to run, began to wait or ended; `since`: then or later
+        (epoch ms).
         """
         _check_limit(limit)
         listing = Listing(tenant=self._tenant, status=status, workflow=workflow, since=since)
@@ -156,7 +162,8 @@ def _version(definition: Definition) -> dict[str, Any]:
 
 
 def _name(cursor: str) -> str:
-    try:
-        return read_cursor(cursor).decode()
-    except UnicodeDecodeError as error:
-        raise foreign_cursor() from error
+    """The name that a list goes on after; none without a cursor."""
+    name = read_cursor(cursor).decode(errors="replace") if cursor else ""
+    if cursor and not re.fullmatch(WORKFLOW_NAME, name):
+        raise foreign_cursor()
+    return name

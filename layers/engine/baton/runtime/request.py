@@ -15,7 +15,7 @@ from baton.runtime.history import History
 from baton.runtime.lease import Invocation
 from baton.runtime.parts import Engine, Parts
 
-_ID = re.compile(r"[A-Za-z0-9._-]{1,400}")
+SAGA_ID = r"[A-Za-z0-9._-]{1,400}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class Request:
 
     async def open(self, saga: str) -> Opened:
         """Load a saga. Raises `NotFound`."""
-        if not _ID.fullmatch(saga):
+        if not re.fullmatch(SAGA_ID, saga):
             raise NotFound(f"there is no saga `{saga[:80]}`")
         ref = SagaRef(self.caller.tenant, saga)
         head = await self.parts.call(self.engine.log.read_head, ref)

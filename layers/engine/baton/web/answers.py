@@ -144,18 +144,20 @@ class Registered(Answer):
 
 
 class SagaRow(Answer):
-    """A saga in a list; its status may be a moment old."""
+    """A saga in a list, as its last release left it: one that is being worked on is shown as it was taken."""
 
     id: str
     workflow: str
     status: Status
     user: str = Field(description="Who started it.")
     created_at: Time
-    changed_at: Time = Field(description="When its status last changed.")
+    changed_at: Time = Field(
+        description="When it last began to run, began to wait, or ended; not when one kind of waiting became another."
+    )
 
 
 class SagaPage(Answer):
-    """Sagas, the latest change of status first."""
+    """Sagas, the latest change first. What begins or changes while pages are read is on none of the later ones."""
 
     sagas: list[SagaRow]
     next: Cursor

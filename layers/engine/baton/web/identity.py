@@ -14,6 +14,7 @@ from baton.settings import ROLES, ApiSettings
 _TRACEPARENT = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 _TENANT = re.compile(r"[A-Za-z0-9_.:@/+=|-]{1,128}")
 _USER = re.compile(r"[A-Za-z0-9_.:@/+=|,-]{1,640}")  # as long as the ARN of a user with the longest path
+_OBJECT = ("map[", "{")  # how a claim begins that is an object: what it says of a role is not known
 _WORDS = re.compile(r"[^\s,\"\[\]]+")
 
 
@@ -86,6 +87,6 @@ def _roles(claims: Mapping[str, Any], config: ApiSettings) -> tuple[frozenset[st
             f"the default for tokens without the claim `{config.roles_claim}`",
         )
     if isinstance(given, str):
-        given = _WORDS.findall(given)
+        given = () if given.startswith(_OBJECT) else _WORDS.findall(given)
     words = given if isinstance(given, list | tuple) else ()
     return frozenset(word for word in words if word in ROLES), source

@@ -68,7 +68,8 @@ def one_of(name: str, values: Sequence[str], description: str) -> Parameter:
 
     def read(text: str) -> str:
         if text not in values:
-            raise ValueError(f"one of {', '.join(values)}. {nearest(text[:_SHOWN], values)}".strip())
+            hint = nearest(text[:_SHOWN], values)
+            raise ValueError(f"one of {', '.join(values)}{f' ({hint})' if hint else ''}")
         return text
 
     schema = {"type": "string", "enum": list(values)}

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from http import HTTPStatus
 from typing import Any
 
 from baton.web.ask import Ask
 from baton.web.replies import Reply
-
-MAX_PAGE_BYTES = 2_000_000  # a third of what Lambda may answer: quotes in a log can double, and double again
 
 
 async def health(ask: Ask[None]) -> Reply:
@@ -41,7 +38,7 @@ async def show_saga(ask: Ask[None]) -> Reply:
 
 
 async def list_events(ask: Ask[None]) -> Reply:
-    return _ok(_cut(await ask.queries.events(ask.path["saga"], **ask.query)))
+    return _ok(await ask.queries.events(ask.path["saga"], **ask.query))
 
 
 async def show_cost(ask: Ask[None]) -> Reply:
@@ -58,14 +55,3 @@ async def list_node_types(ask: Ask[None]) -> Reply:
 
 def _ok(body: Any) -> Reply:
     return Reply(HTTPStatus.OK, body)
-
-
-def _cut(page: dict[str, Any]) -> dict[str, Any]:
-    """As many of a page's entries, at least one, as an answer has room for; `next` continues it."""
-    size = 0
-    entries: list[Any] = page["entries"]
-    for index, entry in enumerate(entries):
-        size += len(json.dumps(entry, ensure_ascii=False).encode())
-        if index and size > MAX_PAGE_BYTES:
-            return {"entries": entries[:index], "next": entries[index - 1]["version"]}
-    return page

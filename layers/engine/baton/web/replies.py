@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -11,6 +12,7 @@ from typing import Any
 
 from aws_lambda_powertools.event_handler.api_gateway import Response
 
+_TAG = re.compile(r'"[^"]*"')  # the name; the W/ of a weak one stands before it
 _CACHE = "private, no-cache"  # keep it, and ask with its ETag before using it
 
 
@@ -43,6 +45,5 @@ def read(reply: Reply, if_none_match: str) -> Response[str]:
 
 
 def _is_known(tag: str, if_none_match: str) -> bool:
-    """By RFC 9110, 13.1.2: any of a list, compared weakly; `*` is any body there is."""
-    given = [part.strip() for part in if_none_match.split(",")]
-    return "*" in given or tag in [part.removeprefix("W/") for part in given]
+    """By RFC 9110, 13.1.2: any of a list, compared weakly; `*` alone is any body there is."""
+    return if_none_match.strip() == "*" or tag in _TAG.findall(if_none_match)

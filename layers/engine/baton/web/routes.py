@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 from baton.core.definition import WORKFLOW_NAME
 from baton.core.state import LISTS
 from baton.runtime.queries import MAX_EVENTS, MAX_LIST
+from baton.runtime.request import SAGA_ID
 from baton.web import commands, reads
 from baton.web.ask import Ask
 from baton.web.parameters import Parameter, moment, one_of, whole, words
@@ -20,7 +21,7 @@ from baton.web.requests import Body, CancelBody, ForkBody, SignalBody, StartBody
 
 DEFAULT_LIST = 50
 DEFAULT_EVENTS = 100
-MAX_CURSOR = 8_192  # that of a list over 32 shards needs most of it
+MAX_CURSOR = 8_192  # that of a list over 32 shards, of sagas deep in sagas, needs most of it
 MAX_NUMBER = 999_999_999  # of versions in requests
 B = TypeVar("B", bound=Body | None)
 
@@ -50,7 +51,7 @@ class Route(Generic[B]):
     refusals: tuple[int, ...] = ()
 
 
-_SAGA = words("saga", "[A-Za-z0-9._-]{1,400}", "the id of a saga", "The id that the start answered with.")
+_SAGA = words("saga", SAGA_ID, "the id of a saga", "The id that the start answered with.")
 _WORKFLOW = words(
     "name", WORKFLOW_NAME[1:-1], "the name of a workflow", "The workflow's name.", example="dinner"
 )
@@ -77,7 +78,7 @@ _OF_WORKFLOW = words(
     f"the name of a workflow, which matches {WORKFLOW_NAME}",
     "Only sagas of this workflow.",
 )
-_SINCE = moment("since", "Only sagas whose status last changed then or later.")
+_SINCE = moment("since", "Only sagas whose `changed_at` is then or later.")
 _AFTER = whole("after", 0, MAX_NUMBER, 0, "Only entries with a higher version.")
 _EVENTS = whole("limit", 1, MAX_EVENTS, DEFAULT_EVENTS, "How many entries at most.")
 
@@ -115,7 +116,7 @@ ROUTES: tuple[Route[Any], ...] = (
     ),
     Route(
         method="GET", path="/sagas", id="listSagas", handler=reads.list_sagas, roles=("read",),
-        summary="Sagas, the latest change of status first.",
+        summary="Sagas, the latest change first.",
         query=(_STATUS, _OF_WORKFLOW, _SINCE, _LIMIT, _CURSOR), answers={200: "SagaPage"},
     ),
     Route(
@@ -136,7 +137,7 @@ ROUTES: tuple[Route[Any], ...] = (
     Route(
         method="GET", path="/sagas/{saga}/cost", id="showCost", handler=reads.show_cost, roles=("read",),
         summary="What a saga has cost so far, estimated from its log.",
-        parameters=(_SAGA,), answers={200: "Cost"}, refusals=(404,),
+        parameters=(_SAGA,), answers={200: "Cost"}, refusals=(404, 413),
     ),
     Route(
         method="POST", path="/sagas/{saga}/cancel", id="cancelSaga", handler=commands.cancel, roles=("run",),

@@ -1,0 +1,88 @@
+"""The queue of wakes of a simulated deployment: delays, visibility, redelivery, and what becomes of too many of them.
+
+Who works on a batch is the world's business, which invocation does what is the engine's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from baton.ports import Message
+
+if TYPE_CHECKING:
+    from tests.kit.world import World
+
+MAX_RECEIVES = 5
+
+
+@dataclass(eq=False)
+class _Sent:
+    """A message in the queue, with how often it was received."""
+
+    message: Message
+    receives: int = 0
+    is_deleted: bool = False
+
+
+class WakeQueue:
+    """A `Queue` that hands its messages to the workers of a world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._visible: list[_Sent] = []
+
+    @property
+    def visibility_s(self) -> float:
+        """As the template's, a little longer than a lease."""
+        return 1 + self._world.limits.lease_grace_ms / 1_000 + self._world.timeout_s
+
+    def send(self, messages: Sequence[tuple[Message, int]]) -> Sequence[int]:
+        for message, delay in messages:
+            fate = self._world.plan.message_fate()
+            if fate == "lost":
+                continue
+            late = 40 if fate == "late" else 0
+            self._world.spawn(self.deliver(message, delay + late))
+            if fate == "twice":
+                self._world.spawn(self.deliver(message, delay))
+        return ()
+
+    async def deliver(self, message: Message, delay_s: float, receives: int = 0) -> None:
+        """A message's life begins: visible after its delay. `receives`: as if it had been received so often."""
+        await asyncio.sleep(delay_s)
+        if self._world.queue_on:
+            await self._show(_Sent(message, receives))
+
+    async def _show(self, sent: _Sent) -> None:
+        """Batched with others it is received, and visible again if nobody deletes it in time."""
+        self._visible.append(sent)
+        await asyncio.sleep(0.003)
+        self._visible = [other for other in self._visible if not other.is_deleted]
+        if sent not in self._visible:
+            return
+        batch, self._visible = self._visible[: self._world.batch], self._visible[self._world.batch :]
+        for received in batch:
+            received.receives += 1
+            self._world.spawn(self._show_again(received))
+        await asyncio.sleep(self._world.start_late_s)
+        receives = [received.receives for received in batch]
+        failed = await self._world.work([received.message for received in batch], receives)
+        for received, count in zip(batch, receives, strict=True):
+            # Nobody deletes what was received by somebody else since.
+            if received.message not in failed and received.receives == count:
+                received.is_deleted = True
+
+    async def _show_again(self, sent: _Sent) -> None:
+        await asyncio.sleep(self.visibility_s)
+        if sent.is_deleted:
+            return
+        if sent.receives >= MAX_RECEIVES:
+            body = msgspec.json.encode(sent.message).decode()
+            self._world.dead_letters.send(body, "received too often")
+            return
+        await self._show(sent)
