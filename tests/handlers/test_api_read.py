@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -32,6 +33,25 @@ def test_the_result_of_a_completed_saga_is_shown(http: Http) -> None:
     end(http, output={"table": "by the window"})
     shown = http.get(SAGA).body
     assert (shown["status"], shown["result"]) == ("completed", {"table": "by the window"})
+
+
+@pytest.mark.parametrize("size", [1_900_000, 2_100_000])
+def test_a_result_that_no_answer_has_room_for_is_shown_as_where_it_is(size: int, http: Http) -> None:
+    begin(http.engine, ADA, ECHO)
+    text = '"' * (size // 2)
+    data = json.dumps(text).encode()
+    ref = http.engine.blobs.put(ADA.tenant, data)
+    append(http.engine, SagaEnded(status="completed", output=Value(ref=ref, size=len(data))))
+    shown = http.get(SAGA).body
+    whole = (text, None) if size < 2_000_000 else (None, {"ref": ref, "size": len(data)})
+    assert (shown["result"], shown["large_result"]) == whole
+
+
+def test_a_result_that_looks_like_a_reference_is_a_result(http: Http) -> None:
+    begin(http.engine, ADA, ECHO)
+    end(http, output={"ref": "cas://x", "size": 9})
+    shown = http.get(SAGA).body
+    assert (shown["result"], shown["large_result"]) == ({"ref": "cas://x", "size": 9}, None)
 
 
 def test_a_parked_saga_is_shown_with_its_reason(http: Http) -> None:

@@ -87,6 +87,24 @@ def test_a_saga_that_was_shown_is_not_shown_again_when_it_moves_to_another_group
     assert found == [ref.id for ref in reversed(refs)]
 
 
+class Busy(MemoryLog):
+    """Its sagas end as soon as a list has read them as open."""
+
+    def listed(self, tenant: str, group: str, shard: int, **options: Any) -> Any:
+        found = super().listed(tenant, group, shard, **options)
+        for row in found[0] if group == "open" else ():
+            finish(self, SagaRef(tenant, row.id), NOON + 60_000)
+        return found
+
+
+def test_a_saga_that_moves_while_a_page_is_read_is_on_it_once_as_it_is_then() -> None:
+    log = Busy(4)
+    refs = [begin(log, f"s{number:02d}", NOON + number) for number in range(12)]
+    rows, cursor = page(log, 100)
+    assert sorted((row.id, row.status) for row in rows) == [(ref.id, "completed") for ref in refs]
+    assert cursor is None
+
+
 @pytest.mark.parametrize("limit", [1, 3, 5])
 def test_sagas_that_begin_while_pages_are_read_belong_before_the_first(limit: int) -> None:
     log, refs = a_log(12)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from baton.errors import NotFound, UserError
-from baton.runtime import listing
+from baton.runtime import catalog, listing
 from tests.kit.corpus import Books, chain_of
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
@@ -225,6 +225,21 @@ def test_a_workflow_is_shown_with_its_document_its_shape_and_its_versions(stage:
             await world.queries().workflow("pair", "3")
         with pytest.raises(NotFound, match="did you mean `pair`"):
             await world.queries().workflow("pear")
+
+    stage(story)
+
+
+def test_a_wrong_name_is_compared_with_so_many_names_only(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(world: World, books: Books) -> None:
+        for name in ("aa", "bb", "cc"):
+            await world.service().register(f"name: {name}\nnodes: {{x: {ADD}}}", json_only=False)
+        with pytest.raises(NotFound, match="did you mean `cc`"):
+            await world.queries().workflow("ccc")
+        monkeypatch.setattr(catalog, "NAMES_COMPARED", 2)
+        with pytest.raises(NotFound, match=r"there is no workflow `ccc`\.$"):
+            await world.queries().workflow("ccc")
 
     stage(story)
 

@@ -26,10 +26,13 @@ app_option = click.option(
 
 
 def load_app(name: str, root: Path | None = None) -> ModuleType:
-    """Import the application, with `layers/app` of the project on the path. Raises Failed."""
+    """Import the application, with `layers/app` of the project on the path. Raises Failed.
+
+    `root` is the project; without it the directory that has `layers/app`, this one or the nearest above it.
+    """
     from baton.tools.define import import_tools  # pydantic is for those who need tools
 
-    base = root or Path.cwd()
+    base = root or _nearest_project()
     for directory in (str(base), str(base / LAYER)):
         if Path(directory).is_dir() and directory not in sys.path:
             sys.path.insert(0, directory)
@@ -47,6 +50,11 @@ def load_app(name: str, root: Path | None = None) -> ModuleType:
         raise Failed(USAGE, f"{name} does not import: {error}") from error
     except Exception as error:
         raise Failed(USAGE, f"{name} does not import: {type(error).__name__}: {error}") from error
+
+
+def _nearest_project() -> Path:
+    here = Path.cwd()
+    return next((folder for folder in (here, *here.parents) if (folder / LAYER).is_dir()), here)
 
 
 def documents(app: ModuleType) -> list[Path]:

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import httpx
 
 from baton.cli.connection import Connection
-from baton.cli.exits import UNREACHABLE, Failed
+from baton.cli.exits import UNREACHABLE, USAGE, Failed
 from baton.cli.transport import TOTAL_S, Transport
 
 EVENTS = 500
@@ -26,6 +26,7 @@ class Api:
     """One API for one caller. Every call raises `Failed`, which says how the command ends."""
 
     def __init__(self, connection: Connection, *, connections: int = 16) -> None:
+        self._url = connection.url
         self._transport = Transport(connection, connections)
 
     async def __aenter__(self) -> Self:
@@ -43,12 +44,12 @@ class Api:
 
     async def show(self, saga: str) -> dict[str, Any]:
         """`GET /sagas/{id}`."""
-        return await self._get(_saga(saga))
+        return await self._get(_saga(saga), has="status")
 
     async def show_changed(self, saga: str, etag: str) -> tuple[dict[str, Any] | None, str]:
         """`GET /sagas/{id}` if it is another than that of `etag` (else None), with the ETag to ask with next."""
         answer = await self._transport.ask("GET", _saga(saga), etag=etag)
-        return answer.document, answer.etag
+        return answer.document and self._shaped(answer.document, "status"), answer.etag
 
     async def events(
         self, saga: str, after: int | None = None, limit: int | None = None
@@ -59,7 +60,7 @@ class Api:
             query = {"limit": str(min(EVENTS, left or EVENTS))}
             if after is not None:
                 query["after"] = str(after)
-            page = await self._get(_saga(saga, "events"), query)
+            page = await self._get(_saga(saga, "events"), query, has="entries")
             for entry in page["entries"]:
                 yield entry
             if left is not None:
@@ -74,7 +75,7 @@ class Api:
         """One page after a version: its entries, its ETag, and whether there is more. Unchanged: no entries."""
         query = {"limit": str(EVENTS), "after": str(after)}
         answer = await self._transport.ask("GET", _saga(saga, "events"), query=query, etag=etag)
-        page = answer.document or {"entries": []}
+        page = {"entries": []} if answer.document is None else self._shaped(answer.document, "entries")
         return page["entries"], answer.etag, page.get("next") is not None
 
     async def sagas(
@@ -86,7 +87,7 @@ class Api:
 
     async def cost(self, saga: str) -> dict[str, Any]:
         """`GET /sagas/{id}/cost`."""
-        return await self._get(_saga(saga, "cost"))
+        return await self._get(_saga(saga, "cost"), has="usd")
 
     async def cancel(self, saga: str, reason: str, mode: str, grace_s: float | None = None) -> dict[str, Any]:
         """`POST /sagas/{id}/cancel`; repeating it changes nothing."""
@@ -117,7 +118,7 @@ class Api:
         """
         kind = "application/json" if json else "application/yaml"
         answer = await self._transport.ask("POST", "/workflows", text=text, content_type=kind)
-        return {**(answer.document or {}), "new": answer.status == _CREATED}
+        return {**self._shaped(answer.document or {}, "name"), "new": answer.status == _CREATED}
 
     async def workflows(
         self, limit: int | None, cursor: str | None
@@ -126,29 +127,37 @@ class Api:
         async for page in self._pages("/workflows", "workflows", {}, limit, cursor):
             yield page
 
-    async def workflow(self, name: str, version: str = "") -> dict[str, Any]:
+    async def workflow(self, name: str, version: str | None = None) -> dict[str, Any]:
         """`GET /workflows/{name}`, or one of its versions."""
-        return await self._get(_path("workflows", name, *([version] if version else [])))
+        return await self._get(_path("workflows", name, *([] if version is None else [version])), has="nodes")
 
     async def tools(self) -> dict[str, Any]:
         """`GET /tools`."""
-        return await self._get("/tools")
+        return await self._get("/tools", has="tools")
 
     async def node_types(self) -> dict[str, Any]:
         """`GET /node-types`."""
-        return await self._get("/node-types")
+        return await self._get("/node-types", has="node_types")
 
     async def health(self) -> dict[str, Any]:
         """`GET /health`."""
-        return await self._get("/health")
+        return await self._get("/health", has="status")
 
     # ---- how
 
-    async def _get(self, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
-        return (await self._transport.ask("GET", path, query=query)).document or {}
+    async def _get(self, path: str, query: Mapping[str, str] | None = None, *, has: str) -> dict[str, Any]:
+        return self._shaped((await self._transport.ask("GET", path, query=query)).document or {}, has)
 
     async def _send(self, path: str, body: Mapping[str, Any], key: str | None = None) -> dict[str, Any]:
-        return (await self._transport.ask("POST", path, body=body, key=key)).document or {}
+        return self._shaped(
+            (await self._transport.ask("POST", path, body=body, key=key)).document or {}, "id"
+        )
+
+    def _shaped(self, document: dict[str, Any], has: str) -> dict[str, Any]:
+        """The document, if it has the field by which an answer of a Baton API is known."""
+        if document.get(has) is None:
+            raise Failed(UNREACHABLE, f"{self._url} answers, but not as a Baton API does: `{has}` is missing")
+        return document
 
     async def _pages(
         self, path: str, name: str, filters: Mapping[str, str], limit: int | None, cursor: str | None
@@ -158,7 +167,7 @@ class Api:
             query = {**filters, "limit": str(min(PAGE, left or PAGE))}
             if cursor:
                 query["cursor"] = cursor
-            page = await self._get(path, query)
+            page = await self._get(path, query, has=name)
             before, cursor = cursor, page.get("next")
             yield page[name], cursor
             if left is not None:
@@ -200,6 +209,10 @@ def new_key() -> str:
 
 
 def _path(*segments: str) -> str:
+    for segment in segments:
+        # Every program on the way takes these for another path.
+        if segment in ("", ".", ".."):
+            raise Failed(USAGE, f"`{segment}` is no name")
     return "".join("/" + quote(segment, safe="") for segment in segments)
 
 

@@ -21,6 +21,7 @@ from baton.cli.new import new
 from baton.cli.sagas import cost, events, list_sagas, show, start
 from baton.cli.shared import Shared
 from baton.cli.steering import cancel, fork, resume, signal
+from baton.cli.streams import drop_output, is_full, open_streams
 from baton.cli.workflows import deploy_workflow, workflows
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
@@ -44,6 +45,22 @@ class _Group(click.Group):
             hint = f" Did you mean {close[0]!r}?" if close else ""
             ctx.fail(f"No such command {args[0]!r}.{hint}")
         return super().resolve_command(ctx, args)
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        open_streams()
+        try:
+            return super().main(*args, **extra)
+        except SystemExit as end:
+            # click ends with 1, which here is an answer, when nobody reads what it prints.
+            if isinstance(end.__context__, BrokenPipeError):
+                raise SystemExit(exits.UNREAD) from None
+            raise
+        except OSError as error:
+            if not is_full(error):
+                raise
+            drop_output()
+            exits.Failed(exits.USAGE, f"the output cannot be written: {error.strerror}").show()
+            raise SystemExit(exits.USAGE) from error
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

@@ -58,6 +58,7 @@ def find_connection(url: str | None, token: str | None, auth: str | None = None)
     if auth and auth not in WAYS:
         raise Failed(USAGE, f"BATON_AUTH is {auth!r}; it can be {' or '.join(WAYS)}")
     local = {} if url and (token or auth == "aws") else _local()
+    url = url and url.rstrip("/")
     if not url:
         # A token belongs to its address: that of the local run is not shown to another one.
         url, token = local.get("url"), token or local.get("token")
@@ -69,10 +70,8 @@ def find_connection(url: str | None, token: str | None, auth: str | None = None)
             "no address of an API is known",
             f"Start one here with `{typed('up')}`, or set BATON_URL and BATON_TOKEN.",
         )
-    if not urlsplit(url).hostname or urlsplit(url).scheme not in ("http", "https"):
-        raise Failed(USAGE, f"{url!r} is not an address; write for example https://HOST")
+    _check_address(url)
     region = region_of(url)
-    url = url.rstrip("/")
     if auth == "aws" or (not token and not auth and region):
         # AWS_DEFAULT_REGION and the profile's region are botocore's to find; AWS_REGION it does not know.
         return Connection(url, aws=True, region=region or os.environ.get("AWS_REGION", ""))
@@ -82,7 +81,29 @@ def find_connection(url: str | None, token: str | None, auth: str | None = None)
             f"no token for {url} is known",
             "Set BATON_TOKEN, or sign requests with your AWS credentials: --aws.",
         )
+    if not (token.isascii() and token.isprintable()) or " " in token:
+        # Never shown: whoever sends it would quote it.
+        raise Failed(
+            USAGE, "the token has characters that no token has, such as a space or the end of a line"
+        )
     return Connection(url, token)
+
+
+def _check_address(url: str) -> None:
+    """Raises `Failed`."""
+    try:
+        parts = urlsplit(url)
+        is_address = bool(parts.hostname) and parts.scheme in ("http", "https") and parts.port != 0
+    except ValueError:  # of the port, or of the brackets around IPv6
+        is_address = False
+    else:
+        if "@" in parts.netloc:
+            raise Failed(
+                USAGE, "an address has no user and no password", "Who asks is said by a token: BATON_TOKEN."
+            )
+        is_address = is_address and not parts.query and not parts.fragment and not re.search(r"\s", url)
+    if not is_address:
+        raise Failed(USAGE, f"{url!r} is not an address; write for example https://HOST")
 
 
 def region_of(url: str) -> str:

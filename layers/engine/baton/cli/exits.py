@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import click
 
-from baton.cli.text import plain
+from baton.cli.text import one_line, plain
 
 OK = 0
 NO = 1
@@ -20,15 +20,17 @@ REFUSED = 3
 DENIED = 4
 UNREACHABLE = 5
 INTERRUPTED = 130
+UNREAD = 141
 
 MEANINGS = {
     OK: "done",
     NO: "the answer is no: a document has problems, a watched saga did not complete, the demo's promises did not hold, the local run could not start",
-    USAGE: "the command line is wrong, or a file cannot be read",
+    USAGE: "the command line is wrong, or a file cannot be read or written",
     REFUSED: "the API refused the request (not found, input does not match, conflict)",
     DENIED: "no address, token or AWS credentials are known, or the API did not accept them, or they lack the role",
     UNREACHABLE: "the API could not be reached, was too busy for too long, or failed",
     INTERRUPTED: "interrupted by Ctrl-C",
+    UNREAD: "nobody reads the output any more, as after `| head`",
 }
 
 _SHOWN = "The token comes from --token, BATON_TOKEN or .baton/local.json (written by `baton up`)."
@@ -117,4 +119,4 @@ def line_of(error: Mapping[str, Any], file: str = "") -> str:
     path = str(error.get("path") or "")
     suggestion = str(error.get("suggestion") or "")
     parts = [place, path, str(error.get("message") or ""), f"({suggestion})" if suggestion else ""]
-    return "  ".join(part for part in parts if part)
+    return one_line("  ".join(part for part in parts if part))

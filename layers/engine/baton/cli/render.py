@@ -12,7 +12,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from baton.cli.text import clock, counted, epoch_ms, plain, span
+from baton.cli.text import clock, counted, epoch_ms, one_line, plain, span
 
 COLOURS = {
     "completed": "green",
@@ -60,7 +60,7 @@ def saga_table(saga: Mapping[str, Any]) -> Table:
     table.add_row("log", f"version {saga.get('version')}, branch {saga.get('branch')}")
     if saga.get("cost_usd"):
         table.add_row("cost", f"${saga['cost_usd']}")
-    for name in ("reason", "error", "result"):
+    for name in ("reason", "error", "result", "large_result"):
         if saga.get(name) is not None and saga.get(name) != "":
             table.add_row(name, plain(_value(saga[name])))
     return table
@@ -113,7 +113,7 @@ def _details(event: Mapping[str, Any]) -> str:
     for name, value in event.items():
         if name in _QUIET or value in (None, "", [], {}, {"v": None}) or (name == "attempt" and value == 1):
             continue
-        text = _value(value)
+        text = one_line(_value(value))
         parts.append(f"{name}={text if len(text) <= 100 else text[:97] + '...'}")
     return "  ".join(parts)
 
@@ -143,7 +143,7 @@ def _runs(saga: Mapping[str, Any]) -> str:
 def _value(value: Any) -> str:
     if isinstance(value, Mapping) and "message" in value and "code" in value:
         node = f" at {value['node']}" if value.get("node") else ""
-        return f"{value['code']}{node}: {value['message']}"
+        return f"{value['code']}{node}" + (f": {value['message']}" if value["message"] else "")
     if isinstance(value, Mapping) and set(value) == {"v"}:
         value = value["v"]  # a value of the log that is stored in its entry
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

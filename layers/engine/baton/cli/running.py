@@ -141,7 +141,7 @@ async def _example(api: Api, names: list[str]) -> tuple[str, str]:
     if not names:
         return "NAME", "{}"
     workflow = "dinner" if "dinner" in names else names[0]
-    schema = (await api.workflow(workflow, ""))["input"] or {}
+    schema = (await api.workflow(workflow))["input"] or {}
     return workflow, json.dumps((schema.get("examples") or [{}])[0])
 
 
@@ -180,9 +180,12 @@ def _announce(
 
 
 async def _until_stopped() -> None:
-    """Wait for Ctrl-C or a polite end; the processes that were started are ended by who started them."""
+    """Wait for Ctrl-C, a polite end or the end of the terminal; the processes that were started are ended by who started them."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup wants it
+        numbers.append(signal.SIGHUP)
+    for number in numbers:
         loop.add_signal_handler(number, stopped.set)
     await stopped.wait()

@@ -156,7 +156,9 @@ def events(
 )
 @click.option("--workflow", metavar="NAME", help="Only sagas of this workflow.")
 @click.option(
-    "--since", type=Moment(), help="Only those that began to run, to wait or ended since: 2h, 3d, or a time in ISO 8601."
+    "--since",
+    type=Moment(),
+    help="Only those that began to run, to wait or ended since: 2h, 3d, or a time in ISO 8601.",
 )
 @click.option(
     "--limit", type=click.IntRange(min=1), default=LISTED, show_default=True, help="At most this many sagas."

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from baton.cli.connection import find_connection
-from baton.cli.text import counted
+from baton.cli.text import counted, escaped
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,8 +28,20 @@ WIDTH = 110
 T = TypeVar("T")
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+
+
+def _checked_key(_: click.Context, __: click.Parameter, key: str | None) -> str | None:
+    if key is not None and (not key.strip() or not (key.isascii() and key.isprintable())):
+        # An empty one is a variable of the shell that was not set: a new key would do everything twice.
+        raise click.BadParameter("a key is made of printable ASCII characters, at least one")
+    return key
+
+
 key_option = click.option(
-    "--key", metavar="KEY", help="Idempotency-Key: the same key never does it twice. Default: a new one."
+    "--key",
+    metavar="KEY",
+    callback=_checked_key,
+    help="Idempotency-Key: the same key never does it twice. Default: a new one.",
 )
 
 
@@ -77,7 +89,7 @@ def console(*, stderr: bool = False) -> Console:
 
 def print_json(value: Any, *, line: bool = False) -> None:
     """One JSON document; with `line` on one line, for streams of them."""
-    click.echo(json.dumps(value, ensure_ascii=False, indent=None if line else 2))
+    click.echo(escaped(json.dumps(value, ensure_ascii=not is_unicode(), indent=None if line else 2)))
 
 
 @contextlib.contextmanager

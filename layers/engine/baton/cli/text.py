@@ -5,12 +5,31 @@ Belongs here: pure functions on strings and numbers. No terminal, no HTTP.
 
 from __future__ import annotations
 
+import json
+import unicodedata
 from datetime import UTC, datetime
 
 
 def plain(text: str) -> str:
     """The text without control characters: what a service says must not steer the terminal."""
-    return "".join(c if c in "\n\t" or (c.isprintable()) else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return "".join(c if c in "\n\t" or _is_seen(c) else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def one_line(text: str) -> str:
+    """The text with `\\n` and the like where a line would end: what a service says must not look like another line."""
+    return text.replace("\r", "\\r").replace("\n", "\\n").replace("\t", "\\t")
+
+
+def escaped(json_text: str) -> str:
+    """The same JSON, with what a terminal could take for a command written as `\\uXXXX`."""
+    if json_text.replace("\n", "").isprintable():
+        return json_text
+    return "".join(c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in json_text)
+
+
+def _is_seen(character: str) -> bool:
+    # Python counts all spaces but one among what cannot be printed; other scripts are full of them.
+    return character.isprintable() or unicodedata.category(character) == "Zs"
 
 
 def epoch_ms(value: object) -> int | None:

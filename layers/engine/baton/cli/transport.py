@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from time import time
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 import httpx
 
 from baton.cli.connection import Connection
-from baton.cli.exits import DENIED, UNREACHABLE, Busy, Failed, refused
+from baton.cli.exits import DENIED, UNREACHABLE, USAGE, Busy, Failed, refused
+from baton.cli.program import typed
 from baton.errors import Unauthenticated
 
 TOTAL_S = 20.0
@@ -82,14 +83,16 @@ class Transport:
             headers["If-None-Match"] = etag
         # Spaces as %20: a signature is made over that spelling.
         url = f"{path}?{urlencode(query, quote_via=quote, safe='')}" if query else path
-        request = self._http.build_request(method, url, json=body, content=text, headers=headers)
         try:
+            request = self._http.build_request(method, url, json=body, content=text, headers=headers)
             async with asyncio.timeout(TOTAL_S) as limit:
                 answer = await self._send(request, limit.when() or 0.0)
         except TimeoutError as error:
             raise self._unreachable(f"no answer in {TOTAL_S:.0f} s") from error
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise self._unreachable(str(error) or type(error).__name__) from error
+        except httpx.InvalidURL as error:
+            raise Failed(USAGE, f"this cannot be part of an address: {error}") from error
         except Unauthenticated as error:
             raise Failed(DENIED, error.detail, *_credentials_hints()) from error
         if answer.status_code == _UNCHANGED and etag:
@@ -119,7 +122,9 @@ class Transport:
         raise AssertionError("unreachable")
 
     def _unreachable(self, why: str) -> Failed:
-        return Failed(UNREACHABLE, f"{self._connection.url} could not be reached: {why}")
+        here = urlsplit(self._connection.url).hostname in ("127.0.0.1", "localhost", "::1")
+        hints = (f"Is it running? It is started with `{typed('up')}`.",) if here else ()
+        return Failed(UNREACHABLE, f"{self._connection.url} could not be reached: {why}", *hints)
 
 
 def glance(connection: Connection, path: str) -> Any:

@@ -5,6 +5,7 @@ Belongs here: files to the API, and what it knows back. What is wrong with a doc
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -73,10 +74,15 @@ def workflows(
             raise click.UsageError("--document needs the NAME of a workflow")
         _list(shared, None if everything else limit, as_json)
         return
-    name, _, version = workflow.partition("@")
-    found = shared.call(lambda api: api.workflow(name, version))
+    if document and as_json:
+        raise click.UsageError(
+            "--document prints the text and nothing else, --json has it in `document`: give one of them"
+        )
+    name, at, version = workflow.partition("@")
+    found = shared.call(lambda api: api.workflow(name, version if at else None))
     if document:
-        click.echo(found["document"], nl=not found["document"].endswith("\n"))
+        text = str(found["document"])
+        click.echo(plain(text) if sys.stdout.isatty() else text, nl=not text.endswith("\n"))
     elif as_json:
         print_json(found)
     else:

@@ -23,7 +23,7 @@ def iso(milliseconds: int) -> str:
 
 
 def saga_view(state: State, program: Program) -> dict[str, Any]:
-    """The saga as `GET /sagas/{id}` shows it. A result or input in a blob is shown as its reference."""
+    """What `GET /sagas/{id}` shows of a saga; `result` as the log has it: `v`, or `ref` and `size` of a blob."""
     return {
         "id": state.saga,
         "workflow": state.workflow,

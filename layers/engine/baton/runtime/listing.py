@@ -107,8 +107,10 @@ class Listing:
             )
             return [row for row in rows if row.changed <= before.newest], place
 
-        found = await asyncio.gather(
-            *(read(group, shard, done) for (group, shard), done in zip(parts, before.reads, strict=True))
+        found = _each_once(
+            await asyncio.gather(
+                *(read(group, shard, done) for (group, shard), done in zip(parts, before.reads, strict=True))
+            )
         )
         # Below the place where some shard stopped looking it may have rows that nobody has seen yet.
         known_from = max((place[0] for _, place in found if place is not None), default=0)
@@ -139,6 +141,20 @@ class Listing:
         if any(read.place is not None and read.place[0] < self.since for read in decoded.reads):
             raise foreign_cursor()
         return decoded
+
+
+def _each_once(
+    found: Sequence[tuple[Sequence[Listed], Place | None]],
+) -> Sequence[tuple[Sequence[Listed], Place | None]]:
+    """Without the older of two rows of one saga, which moved to another group while the page was read."""
+    newest: dict[str, tuple[int, int]] = {}
+    for index, (rows, _) in enumerate(found):
+        for row in rows:
+            newest[row.id] = max(newest.get(row.id, (0, 0)), (row.changed, index))
+    return [
+        ([row for row in rows if newest[row.id] == (row.changed, index)], place)
+        for index, (rows, place) in enumerate(found)
+    ]
 
 
 def _after(done: _Read, rows: Sequence[Listed], place: Place | None, shown: Sequence[Listed]) -> _Read:

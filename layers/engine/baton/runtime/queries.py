@@ -14,7 +14,6 @@ import msgspec
 from baton.core.definition import WORKFLOW_NAME
 from baton.core.docschema import document_schema, node_types
 from baton.core.events import Value, decode_entry
-from baton.core.state import State
 from baton.core.usage import Deployment
 from baton.core.views import entry_view, graph_view, iso, saga_view, tool_view
 from baton.errors import UserError
@@ -47,19 +46,18 @@ class Queries:
     async def show(self, saga: str) -> dict[str, Any]:
         """The saga's view, folded from its log. Raises `NotFound`."""
         opened = await self._request.open(saga)
-        view = saga_view(opened.history.state, opened.program)
-        if view["result"] is not None:
-            view["result"] = await self._content(opened.history.state)
-        return view
+        state = opened.history.state
+        output = state.ended.output if state.ended else Value()
+        is_shown = output.size <= MAX_SHOWN
+        return saga_view(state, opened.program) | {
+            "result": await self._content(output) if is_shown else None,
+            "large_result": None if is_shown else {"ref": output.ref, "size": output.size},
+        }
 
-    async def _content(self, state: State) -> Any:
-        value = state.ended.output if state.ended else Value()
+    async def _content(self, value: Value) -> Any:
         if not value.ref:
             return value.v
-        if value.size > MAX_SHOWN:
-            return {"ref": value.ref, "size": value.size}
-        data = await self._parts.call(self._engine.blobs.get, self._tenant, value.ref)
-        return msgspec.json.decode(data)
+        return msgspec.json.decode(await self._parts.call(self._engine.blobs.get, self._tenant, value.ref))
 
     async def cost(self, saga: str) -> dict[str, Any]:
         """What a saga has cost so far, estimated from its whole log. Raises `NotFound`, `TooLarge`."""

@@ -201,6 +201,15 @@ class Failure(Answer):
     node: str
 
 
+class LargeValue(Answer):
+    """Where a value is that is not shown."""
+
+    ref: str = Field(
+        description="`cas://sha256/HEX`: the object `T/TENANT/sha256/HEX` of the deployment's bucket."
+    )
+    size: int = Field(ge=1, description="Bytes of its JSON.")
+
+
 class Saga(Answer):
     """A saga, folded from its log."""
 
@@ -217,9 +226,8 @@ class Saga(Answer):
     steps: int = Field(ge=0, description="Steps that are done.")
     active: list[ActiveNode]
     cancelling: bool
-    result: Any = Field(
-        description="Its output once it has ended, or reference and size of one that is too large."
-    )
+    result: Any = Field(description="Its output once it has ended; null before, and for a large one.")
+    large_result: LargeValue | None = Field(description="Of an output that no answer has room for.")
     error: Failure | None
     invocations: int = Field(ge=0)
     revivals: int = Field(ge=0)

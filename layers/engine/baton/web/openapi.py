@@ -22,9 +22,8 @@ from baton.web.routes import ROUTES, Route
 
 _REF = "#/components/schemas/"
 _JSON, _YAML = "application/json", "application/yaml"
-_KEPT_AT_GATEWAY = frozenset(
-    {401, 403, 413, 429, 500, 503}
-)  # statuses that API Gateway itself can answer with
+# Statuses that API Gateway itself can answer with, before a function is called or in its place.
+_GATEWAYS_OWN = frozenset({401, 403, 413, 429, 500, 503})
 _WHY = {
     304: "The caller has this body already (`If-None-Match`).",
     400: "The request cannot be read: its query, its encoding, its syntax.",
@@ -183,7 +182,7 @@ def _response(route: Route[Any], status: int) -> dict[str, Any]:
 
 def _refusal(status: int) -> dict[str, Any]:
     content = {problems.MEDIA_TYPE: {"schema": {"$ref": f"{_REF}Problem"}}}
-    if status in _KEPT_AT_GATEWAY:
+    if status in _GATEWAYS_OWN:
         content[_JSON] = {"schema": {"$ref": f"{_REF}GatewayMessage"}}
     return content
 
