@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from io import StringIO
 from typing import Any
 
+import pytest
 from rich.console import Console
 
 from baton.cli.client import Api, Reader
@@ -59,7 +60,7 @@ def prepared(api: FakeApi, *answers: list[tuple[int, dict[str, Any]]]) -> None:
     api.on("POST /sagas", *((201, {"id": f"s{n}", "status": "pending"}) for n in range(len(answers))))
     for n, states in enumerate(answers):
         api.on(f"GET /sagas/s{n}", *states)
-        api.on(f"POST /sagas/s{n}/cancel", (202, {}))
+        api.on(f"POST /sagas/s{n}/cancel", (202, {"id": f"s{n}", "status": "running", "version": 9}))
         entries = [{"epoch": 1, "invocation": "the-request.abc", "events": []}]
         api.on(f"GET /sagas/s{n}/events", (200, {"entries": entries, "next": None}))
     api.on("GET /books/unanswered", (200, {"effects": []}))
@@ -109,8 +110,11 @@ def test_workers_that_just_began_or_are_about_to_yield_are_left_alone(api: FakeA
     assert (workers.killed, scenario.course.kills) == ([], [])
 
 
-def test_when_the_worst_moment_cannot_be_caught_any_worker_at_work_will_do(api: FakeApi) -> None:
-    prepared(api, [saga(0, "running", 1)] * 30 + [saga(0, "completed", 14)])
+def test_when_the_worst_moment_cannot_be_caught_any_worker_at_work_will_do(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("baton.demo.scenario.PATIENCE_TICKS", 5)
+    prepared(api, [saga(0, "running", 1)] * 5 + [saga(0, "completed", 14)])
 
     class Tireless(Workers):
         """Its one worker is always in the middle of something."""

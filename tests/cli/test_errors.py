@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -97,17 +98,81 @@ def test_a_proxy_of_the_shell_is_not_asked_about_this_machine(
     assert baton("show", "s1").exit_code == 0
 
 
-def test_the_help_lists_every_exit_status(baton: Baton) -> None:
-    shown = baton("--help").stdout
-    for number, text in enumerate(
-        ["done", "the answer is no", "command line", "refused", "token", "reached"]
-    ):
-        assert any(line.strip().startswith(f"{number} ") and text in line for line in shown.splitlines())
+@pytest.mark.parametrize(
+    "command",
+    [
+        "list", "show k1", "show k1 --watch", "events k1", "events k1 --follow", "cost k1", "workflows",
+        "workflows w", "workflows w --document", "tools", "node-types", "start w", "cancel k1", "signal k1 go",
+        "resume k1", "fork k1 1", "deploy-workflow --no-check DOCUMENT",
+    ],
+)  # fmt: skip
+def test_a_service_that_is_no_baton_is_recognised_by_every_command(
+    api: FakeApi, baton: Baton, tmp_path: Path, command: str
+) -> None:
+    document = tmp_path / "w.yaml"
+    document.write_text("name: w")
+    for path in ("/sagas", "/sagas/k1", "/sagas/k1/events", "/sagas/k1/cost", "/workflows", "/workflows/w",
+                 "/tools", "/node-types", "/sagas/k1/cancel", "/sagas/k1/signals/go", "/sagas/k1/resume",
+                 "/sagas/k1/forks"):  # fmt: skip
+        api.on(f"GET {path}", (200, {"hello": "world"}))
+        api.on(f"POST {path}", (200, {"hello": "world"}))
+    result = baton(*command.replace("DOCUMENT", str(document)).split())
+    assert (result.exit_code, result.stdout) == (5, "")
+    assert "not as a Baton API does" in result.stderr
+
+
+def test_an_answer_that_cannot_be_unpacked_is_a_failure_on_the_way(api: FakeApi, baton: Baton) -> None:
+    api.on("GET /sagas/k1", (200, "no zip", {"Content-Encoding": "gzip"}))
+    result = baton("show", "k1")
+    assert (result.exit_code, "could not be reached" in result.stderr) == (5, True)
+
+
+def test_an_api_that_is_not_there_but_could_be_here_is_said_to_be_started(baton: Baton) -> None:
+    assert "baton up`" in baton("list", env={"BATON_URL": "http://127.0.0.1:1"}).stderr
+
+
+@pytest.mark.parametrize("token", ["secret\ntoken", "secret\u00fctoken", "secret token"])
+def test_a_token_that_no_request_can_carry_is_refused_and_not_shown(baton: Baton, token: str) -> None:
+    result = baton("list", env={"BATON_TOKEN": token})
+    assert (result.exit_code, "secret" in result.output) == (2, False)
+    assert "the token has characters" in result.stderr
 
 
 @pytest.mark.parametrize(
-    "command", ["start", "show", "events", "cancel", "signal", "register", "check", "up", "demo"]
-)
-def test_every_command_explains_itself(baton: Baton, command: str) -> None:
-    result = baton(command, "--help")
-    assert (result.exit_code, f"baton {command}" in result.stdout.replace("main", "baton")) == (0, True)
+    "url",
+    [
+        "http://127.0.0.1:99999", "http://127.0.0.1:x", "http://[::1", "ftp://host", "https://", "http://a b",
+        "https://host/?page=1", "https://ada:secret@host",
+    ],
+)  # fmt: skip
+def test_what_is_no_address_is_refused_before_anybody_is_asked(baton: Baton, url: str) -> None:
+    result = baton("list", env={"BATON_URL": url})
+    assert (result.exit_code, "address" in result.stderr, "secret" in result.stderr) == (2, True, False)
+
+
+@pytest.mark.parametrize("key", ["", " ", "k\n1", "\u00fc"])
+def test_a_key_that_no_request_can_carry_is_refused(api: FakeApi, baton: Baton, key: str) -> None:
+    """An empty one is a variable that was not set: a new key in its place would start a second saga."""
+    result = baton("start", "w", "--key", key)
+    assert (result.exit_code, "a key is made of" in result.stderr, api.asked) == (2, True, [])
+
+
+@pytest.mark.parametrize(
+    "command", [("show", "."), ("show", ""), ("cancel", ".."), ("signal", "k1", ".."), ("workflows", "w@"),
+                ("workflows", "@1"), ("show", "x" * 70_000)]
+)  # fmt: skip
+def test_a_name_that_would_lead_to_another_path_is_refused(
+    api: FakeApi, baton: Baton, command: tuple[str, ...]
+) -> None:
+    assert (baton(*command).exit_code, api.asked) == (2, [])
+
+
+def test_a_text_that_is_told_as_a_line_stays_one(api: FakeApi, baton: Baton) -> None:
+    forged = "done\n    9  12:00:00.000  saga_ended  status=failed"
+    event = {"kind": "step_succeeded", "node": "a", "output": {"v": forged}}
+    entry = {"version": 1, "at": 0, "invocation": "i", "epoch": 1, "events": [event]}
+    api.on("GET /sagas/k1/events", (200, {"entries": [entry], "next": None}))
+    assert len(baton("events", "k1").stdout.splitlines()) == 2
+    errors = [{"path": "/a", "message": "x\nbaton: all is well"}]
+    api.on("POST /sagas", (422, {"title": "Input", "errors": errors}))
+    assert len(baton("start", "w").stderr.splitlines()) == 2

@@ -49,3 +49,8 @@ def test_one_and_many() -> None:
 
 def test_control_characters_are_replaced_and_lines_stay() -> None:
     assert plain("a\nb\tc\x1b[2J\x00é–") == "a\nb\tc\N{REPLACEMENT CHARACTER}[2J\N{REPLACEMENT CHARACTER}é–"
+
+
+def test_spaces_of_other_scripts_are_text_and_what_steers_a_terminal_is_not() -> None:
+    assert plain("10\u00a0000 \u6771\u3000\u4eac") == "10\u00a0000 \u6771\u3000\u4eac"
+    assert plain("\x1b\x9b\u202e\u2028") == "\N{REPLACEMENT CHARACTER}" * 4

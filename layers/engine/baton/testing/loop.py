@@ -9,15 +9,17 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import selectors
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from typing import Any, TypeVar, TypeVarTuple
 
 from baton.adapters.clock import SystemClock
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
-MAX_ROUNDS = 1_000_000  # of the loop without any time passing
+MAX_ROUNDS = 200_000  # of the loop without any time passing; the widest workflow takes a few thousand
+LAST_S = 60.0  # virtual seconds that what is cancelled at the end has
 
 
 class _Selector(selectors.DefaultSelector):
@@ -34,6 +36,7 @@ class _Selector(selectors.DefaultSelector):
         if timeout is not None and timeout <= 0:
             self._rounds += 1
             if self._rounds > MAX_ROUNDS:
+                self._rounds = 0  # the end needs some of its own
                 raise RuntimeError("a tool runs in circles: it gives way again and again, and no time passes")
             return self._ready(0)
         self._rounds = 0
@@ -74,6 +77,15 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._virtual.passed
 
+    @contextmanager
+    def left(self) -> Iterator[None]:
+        """As in a thread of its own, where plain functions run when they are deployed: they may have a loop."""
+        asyncio._set_running_loop(None)
+        try:
+            yield
+        finally:
+            asyncio._set_running_loop(self)
+
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts
     ) -> asyncio.Future[T]:
@@ -113,7 +125,8 @@ def _cancel_rest(loop: asyncio.AbstractEventLoop) -> None:
     for task in rest:
         task.cancel()
     if rest:
-        loop.run_until_complete(asyncio.gather(*rest, return_exceptions=True))
+        # Not for ever: there are some that do not let themselves be cancelled.
+        loop.run_until_complete(asyncio.wait(rest, timeout=LAST_S))
 
 
 class LoopClock:
