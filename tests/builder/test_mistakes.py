@@ -69,6 +69,11 @@ MISTAKES: list[tuple[str, Build, str, str, str]] = [
     ("a dollar before a reference", lambda w: w.output(f"${w.input.price}"), "/output",
      "the `$` directly before ${input.price} makes it literal text, because `$${` stands for `${`",
      "put something between them, or write the sign as a word"),
+    ("a dollar before a reference as text", lambda w: w.output("$%s" % w.input.price), "/output",  # noqa: UP031  # the mistake
+     "the `$` directly before ${input.price} makes it literal text, because `$${` stands for `${`",
+     "put something between them, or write the sign as a word"),
+    ("half a character in a key", lambda w: w.output({"\ud800": 1}), "/output",
+     "half of a surrogate pair is not a character, in a key neither", ""),
     ("two outputs", lambda w: (w.output(1), w.output(2)), "/output", "the output is set twice", ""),  # type: ignore[func-returns-value]  # a list of statements
     ("two nodes", lambda w: (w.task("a", "t"), w.wait("a", "5s")), "/nodes/a", "there are two nodes `a`",
      "give one of them another name"),

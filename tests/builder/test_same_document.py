@@ -7,7 +7,7 @@ import subprocess
 import sys
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import pytest
 from hypothesis import given
@@ -195,3 +195,20 @@ def test_building_loads_neither_compiler_nor_parser(code: str, absent: tuple[str
     script = f"{code}\nimport sys\nprint([name for name in {absent!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("described", "schema"),
+    [
+        (list[int], {"type": "array", "items": {"type": "integer"}}),
+        (int | None, {"anyOf": [{"type": "integer"}, {"type": "null"}]}),
+        (Annotated[int, Field(ge=1)], {"type": "integer", "minimum": 1}),
+        (Literal["a", "b"], {"type": "string", "enum": ["a", "b"]}),
+        ({"type": "object"}, {"type": "object"}),
+    ],
+    ids=["list", "union", "annotated", "literal", "schema"],
+)
+def test_whatever_pydantic_describes_can_be_the_input(described: object, schema: dict[str, Any]) -> None:
+    assert Workflow("w", input=described).document()["input"] == schema
+    # As a user writes it, for the type checker.
+    assert Workflow("w", input=int | None).document() == Workflow("w", input=int | None).document()

@@ -152,3 +152,12 @@ def test_the_documents_of_an_application_are_its_yaml_files(app: Path) -> None:
     for name in ("b.yaml", "a.yml", "c.txt"):
         write(app, name, GOOD)
     assert [path.name for path in documents(load_app("evenings"))] == ["a.yml", "b.yaml"]
+
+
+def test_the_application_is_found_from_deep_down(
+    baton: Baton, app: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(app)
+    write(app, "pause.yaml", "name: pause\nnodes: {a: {wait: {for: 1s}}}")
+    result = baton("check", "pause.yaml", "-q", "--app", "evenings")
+    assert (result.exit_code, result.stderr) == (0, "")

@@ -62,6 +62,15 @@ def test_commands_and_options_are_offered_without_the_api(api: FakeApi, env: dic
     assert api.asked == []
 
 
+def test_documents_are_files_for_the_shell_to_offer(api: FakeApi, env: dict[str, str]) -> None:
+    for command in ("check", "deploy-workflow"):
+        asked = {"_BATON_COMPLETE": "bash_complete", "COMP_WORDS": f"baton {command} lay", "COMP_CWORD": "2"}
+        result = CliRunner().invoke(
+            main, [], prog_name="baton", env={**asked, **env}, complete_var="_BATON_COMPLETE"
+        )
+        assert result.output == "file,lay\n"
+
+
 def test_sagas_workflows_tools_and_kinds_are_offered(api: FakeApi, env: dict[str, str]) -> None:
     api.on("GET /sagas", (200, SAGAS))
     api.on("GET /workflows", (200, {"workflows": [{"name": "dinner", "version": 3}]}))

@@ -32,7 +32,7 @@ def env(api: FakeApi) -> dict[str, str]:
 
 def in_shell(command: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """`BATON` in the command is the program."""
-    script = f"BATON() {{ '{BATON[0]}' -c \"{BATON[2]}\" \"$@\"; }}; {command}"
+    script = f'BATON() {{ \'{BATON[0]}\' -c "{BATON[2]}" "$@"; }}; {command}'
     return subprocess.run(
         ["bash", "-c", script], env=env, capture_output=True, text=True, timeout=60, check=False
     )

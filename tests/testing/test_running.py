@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import hashlib
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -324,3 +326,57 @@ def test_it_is_called_from_a_plain_function() -> None:
 
     with pytest.raises(RuntimeError, match="call it from a plain function"):
         asyncio.run(within())
+
+
+def test_a_plain_function_may_have_an_event_loop_of_its_own_as_in_its_thread_on_lambda() -> None:
+    tools = Registry()
+
+    @tool("shop.asks", registry=tools)
+    def asks() -> int:
+        async def answer() -> int:
+            await asyncio.sleep(0)
+            return 42
+
+        return asyncio.run(answer())
+
+    result = run("name: it\nnodes: {a: {tool: shop.asks}, b: {wait: {for: 5s}, after: a}}", tools=tools)
+    assert (result.status, result.steps["a"].output, result.took_s) == ("completed", 42, 5), result
+
+
+def test_a_tool_that_runs_in_circles_is_told_and_leaves_nothing_behind(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    tools = Registry()
+
+    @tool("shop.spins", registry=tools)
+    async def spins() -> None:
+        while True:
+            await asyncio.sleep(0)
+
+    with pytest.raises(RuntimeError, match="runs in circles"):
+        run("name: it\nnodes: {a: {tool: shop.spins}}", tools=tools)
+    gc.collect()
+    assert [str(warning.message) for warning in recwarn] == []
+
+
+def test_a_tool_that_cannot_be_cancelled_parks_the_saga_and_ends_the_test() -> None:
+    tools = Registry()
+
+    @tool("shop.stays", registry=tools, timeout="1s")
+    async def stays() -> None:
+        while True:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(10)
+
+    result = run("name: it\nnodes: {a: {tool: shop.stays}}", tools=tools)
+    assert (result.status, result.error.partition(":")[0]) == ("parked", "over_budget")
+
+
+@pytest.mark.parametrize(
+    "value", [{1, 2}, float("nan"), object(), b"x"], ids=["set", "NaN", "object", "bytes"]
+)
+def test_what_no_request_could_carry_is_no_input_and_no_payload(value: Any) -> None:
+    with pytest.raises(ValueError, match="the input is not JSON"):
+        run(ASKS % "", value)
+    with pytest.raises(ValueError, match="the payload of `approved` is not JSON"):
+        run(ASKS % "", signals={"approved": value})

@@ -51,10 +51,11 @@ class Reference:
         return Reference(self._origin, self._text + _step(self._text, key))
 
     def __str__(self) -> str:
-        return f"${{{self._text}}}"
+        self._origin.formatted.add(expression_of(self))
+        return expression_of(self)
 
     def __repr__(self) -> str:
-        return f"<reference {self}>"
+        return f"<reference {expression_of(self)}>"
 
     def __format__(self, spec: str) -> str:
         if spec:
@@ -62,7 +63,6 @@ class Reference:
                 f"`{self._text}:{spec}`: its value is not known yet, so it cannot be formatted",
                 "let a tool format it",
             )
-        self._origin.formatted.add(str(self))
         return str(self)
 
     def __eq__(self, other: object) -> bool:
@@ -83,7 +83,12 @@ class Reference:
         return self._unknown("counted")
 
     def _unknown(self, what: str) -> NoReturn:
-        raise TypeError(f"{self} is known only when the saga runs; it cannot be {what} here")
+        raise TypeError(f"{expression_of(self)} is known only when the saga runs; it cannot be {what} here")
+
+
+def expression_of(reference: Reference) -> str:
+    """The reference as a document has it."""
+    return f"${{{reference._text}}}"  # noqa: SLF001  # as below
 
 
 def origin_of(reference: Reference) -> Origin:

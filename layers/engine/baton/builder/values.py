@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from baton.builder.references import Node, Origin, Reference, origin_of
+from baton.builder.references import Node, Origin, Reference, expression_of, origin_of
 from baton.core.expressions import escape
 from baton.errors import Problem
 
@@ -73,7 +73,8 @@ class Collector:
 
     def _reference(self, path: str, reference: Reference) -> Any:
         origin = origin_of(reference)
-        return str(reference) if origin is self.origin else self._foreign(path, str(reference), origin)
+        text = expression_of(reference)
+        return text if origin is self.origin else self._foreign(path, text, origin)
 
     def _foreign(self, path: str, what: str, origin: Origin) -> Any:
         return self.replace(
@@ -85,7 +86,9 @@ class Collector:
     def _object(self, path: str, value: Mapping[Any, Any]) -> dict[str, Any]:
         result: dict[str, Any] = {}
         for key, item in value.items():
-            if isinstance(key, str):
+            if isinstance(key, str) and _SURROGATE.search(key):
+                self.note(path, "half of a surrogate pair is not a character, in a key neither")
+            elif isinstance(key, str):
                 place = f"{path}/{escape(key)}"
                 result[str.__str__(key)] = self.value(place, item)
             else:

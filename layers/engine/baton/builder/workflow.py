@@ -33,7 +33,12 @@ class Workflow:
     """
 
     def __init__(
-        self, name: str, *, description: str | None = None, input: type | Mapping[str, Any] | None = None
+        # An object, because for type checkers `int | None` and `Annotated[…]` are no types when they are values.
+        self,
+        name: str,
+        *,
+        description: str | None = None,
+        input: object = None,
     ) -> None:
         self.name = name
         self._origin = Origin(name)

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from baton.cli.app import app_option, load_app
+from baton.cli.completion import documents_argument
 from baton.cli.exits import NO, line_of
 from baton.cli.graph import draw, layers, mermaid
 from baton.cli.shapes import boxes
@@ -41,7 +42,7 @@ class Report:
 
 
 @click.command(short_help="Find all problems of documents, draw their graphs.")
-@click.argument("documents", nargs=-1, required=True, metavar="FILE|MODULE:ATTRIBUTE...")
+@documents_argument
 @click.option("-q", "--quiet", is_flag=True, help="Do not draw the graphs.")
 @click.option("--mermaid", "as_mermaid", is_flag=True, help="Print the graphs as Mermaid flowcharts.")
 @app_option

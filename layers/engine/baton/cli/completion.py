@@ -85,5 +85,17 @@ complete_kinds = _complete(
     lambda answer: [_item(node["kind"], node["description"]) for node in answer["node_types"]],
 )
 
+
+def _complete_documents(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(incomplete, type="file")]  # the shell knows its files
+
+
 saga_argument = click.argument("saga", shell_complete=complete_sagas)
 workflow_argument = click.argument("workflow", shell_complete=complete_workflows)
+documents_argument = click.argument(
+    "documents",
+    nargs=-1,
+    required=True,
+    metavar="FILE|MODULE:ATTRIBUTE...",
+    shell_complete=_complete_documents,
+)

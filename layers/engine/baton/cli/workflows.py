@@ -12,7 +12,7 @@ import click
 
 from baton.cli.app import app_option, load_app
 from baton.cli.check import compile_locally, drawing
-from baton.cli.completion import complete_workflows
+from baton.cli.completion import complete_workflows, documents_argument
 from baton.cli.exits import NO, REFUSED, Failed
 from baton.cli.shared import Shared, console, gathered, json_option, print_json, progress
 from baton.cli.sources import Source, read_source
@@ -25,7 +25,7 @@ LISTED = 50
 
 
 @click.command("deploy-workflow", short_help="Check workflow documents and register them.")
-@click.argument("documents", nargs=-1, required=True, metavar="FILE|MODULE:ATTRIBUTE...")
+@documents_argument
 @click.option("--no-check", is_flag=True, help="Let only the API check, with the tools that it has.")
 @app_option
 @json_option

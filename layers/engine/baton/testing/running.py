@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -69,19 +70,22 @@ def run(
     of an executor runs, time passes as on the clock.
 
     Raises: the `UserError` that the API would answer with (each problem as a note); `ToolError` for
-    an app that is not there or a stand-in for no tool; `EngineDefect`.
+    an app that is not there or a stand-in for no tool; `ValueError` for an input or a payload that is not JSON;
+    `EngineDefect`.
     """
     registry = _with_stand_ins(load_app(app) if tools is None else tools, stand_ins)
     known = _Documents(_of_app(app) if tools is None else [], workflows)
     begin = datetime.fromisoformat(at)
     begin_ms = round((begin if begin.tzinfo else begin.replace(tzinfo=UTC)).timestamp() * 1_000)
     timeout = parse_duration(worker_timeout)
+    began_with = _as_json("the input", given)
+    sent = {name: _as_json(f"the payload of `{name}`", payload) for name, payload in signals.items()}
 
     async def main(loop: VirtualLoop) -> Result:
         deployment = Deployment(loop, registry, begin=begin_ms, worker_timeout=timeout, caller=(tenant, user))
         name = await _register(deployment, registry, known, known.text(workflow))
-        view, _ = await deployment.service().start(name, given, key="")
-        await deployment.settle(signals)
+        view, _ = await deployment.service().start(name, began_with, key="")
+        await deployment.settle(sent)
         return await deployment.result(view["id"])
 
     try:
@@ -92,6 +96,14 @@ def run(
             parts = [place, problem.path, problem.message, problem.suggestion]
             error.add_note("  ".join(part for part in parts if part))
         raise
+
+
+def _as_json(what: str, value: Any) -> Any:
+    """The value as it would come over HTTP. Raises `ValueError`."""
+    try:
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{what} is not JSON: {error}") from error
 
 
 async def _register(deployment: Deployment, registry: Registry, known: _Documents, text: str) -> str:

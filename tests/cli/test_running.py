@@ -1,0 +1,39 @@
+"""What ends `baton up`, without starting anything."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from baton.cli.running import _until_stopped
+
+
+@pytest.fixture(autouse=True)
+def _hung_up_as_ever() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGHUP)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+async def ends_after(number: signal.Signals) -> bool:
+    waiting = asyncio.create_task(_until_stopped())
+    await asyncio.sleep(0)
+    os.kill(os.getpid(), number)
+    done, _ = await asyncio.wait({waiting}, timeout=0.2)
+    waiting.cancel()
+    return bool(done)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_ctrl_c_a_polite_end_and_a_closed_terminal_end_it(number: signal.Signals) -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    assert asyncio.run(ends_after(number))
+
+
+def test_under_nohup_it_outlives_its_terminal() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    assert not asyncio.run(ends_after(signal.SIGHUP))
