@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
+# These tests mostly wait for processes, so more of them fit.
+E2E_JOBS ?= 4
 # Extra arguments for pytest: make unit ARGS="-k lease -x"
 ARGS ?=
 
@@ -75,7 +77,10 @@ deploy: install-dev  ## template, permissions, layers
 	@$(call pytest,deploy,-n $(JOBS) tests/deploy)
 
 e2e: install-dev  ## the whole deployment in processes of its own
-	@$(call pytest,e2e,-n $(JOBS) --dist loadfile -m e2e tests)
+	@$(call pytest,e2e,-n $(E2E_JOBS) --dist loadfile -m e2e tests)
+
+fuzz: install-dev  ## the API against its OpenAPI document, at length: make fuzz EXAMPLES=100 SEED=7
+	@BATON_FUZZ_EXAMPLES=$(or $(EXAMPLES),100) BATON_FUZZ_SEED=$(or $(SEED),1) $(BIN)/pytest -q tests/e2e/test_openapi.py
 
 format: install-dev  ## let ruff mend what it can
 	@$(BIN)/ruff check --quiet --fix . ; $(BIN)/ruff format .

@@ -1,7 +1,8 @@
 """The OpenAPI document is true: a fuzzer that is driven by it finds nothing in the running deployment.
 
 How requests are made is schemathesis' business (schemathesis.toml, fuzz_hooks.py); here is what must have
-happened before, and that it has found nothing. Longer: BATON_FUZZ_EXAMPLES=500 BATON_FUZZ_SEED=7 make e2e.
+happened before, and that it has found nothing. Here it makes few requests; `make fuzz` makes many, also in
+chains of one after the other.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from baton.web.routes import ROUTES
 from tests.e2e.deployment import ROOT, TENANT, USER, Deployment
 
 pytestmark = pytest.mark.e2e
-FEW = "8"
+FEW = "2"
 EXAMPLES = os.environ.get("BATON_FUZZ_EXAMPLES", FEW)
 SEED = os.environ.get("BATON_FUZZ_SEED", "1")
+PHASES = "coverage,fuzzing" if EXAMPLES == FEW else "coverage,fuzzing,stateful"
 LIMIT_S = 150 if EXAMPLES == FEW else 3_600
 
 DOCUMENTS = {
@@ -65,7 +67,7 @@ def test_a_fuzzer_that_reads_the_description_finds_nothing(
     everything: Deployment, known: dict[str, object], tmp_path: Path
 ) -> None:
     token = everything.run.token(USER, TENANT)
-    options = f"--phases coverage,fuzzing,stateful --max-examples {EXAMPLES} --seed {SEED} --workers 2"
+    options = f"--phases {PHASES} --max-examples {EXAMPLES} --seed {SEED} --workers 2"
     command: list[str | Path] = [
         *(sys.executable, "-m", "schemathesis.cli", "--config-file", ROOT / "tests/e2e/schemathesis.toml"),
         *("run", f"{everything.run.url}/openapi.json", *options.split(), "--continue-on-failure"),
@@ -88,5 +90,5 @@ def test_a_fuzzer_that_reads_the_description_finds_nothing(
     # A run that is refused everywhere finds nothing either.
     generated = re.search(r"(\d+) generated, (\d+) passed", done.stdout)
     assert generated is not None, done.stdout
-    assert int(generated[2]) >= 25 * len(ROUTES)
+    assert int(generated[2]) >= 10 * len(ROUTES)
     assert everything.wait_for(everything.start("fuzz-echo", 7))["result"] == 7

@@ -251,6 +251,16 @@ def test_the_exception_is_kept_as_the_cause() -> None:
         assert caught.value.__cause__ is error
 
 
+def test_where_a_tool_raised_is_in_the_log_of_its_worker(caplog: pytest.LogCaptureFixture) -> None:
+    for function in raising(ValueError("no table")):
+        caplog.clear()
+        failure(function)
+        (record,) = [record for record in caplog.records if record.name == "baton.tools"]
+        assert (record.__dict__["saga"], record.__dict__["node"]) == ("s1", "n")
+        assert "in raising" not in caplog.text
+        assert f"in {function.__name__}" in caplog.text, "the traceback names the line that raised"
+
+
 def test_the_end_of_an_iterator_is_an_exception_like_any_other() -> None:
     """No future can hold it: a plain function that lets it out would hang until its timeout."""
     for function in raising(StopIteration("empty")):

@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import json
+import logging
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
+from traceback import format_exception
 from typing import Any
 
 from pydantic import ValidationError
@@ -22,6 +24,8 @@ from baton.ports import NoRoom, StepContext, StepFailure
 from baton.tools.define import Registry, Tool
 
 MAX_THREADS = 256  # Lambda gives an environment 1,024, and tools start threads of their own
+
+logger = logging.getLogger("baton.tools")
 
 
 class ToolPerformer:
@@ -46,6 +50,10 @@ class ToolPerformer:
         except StepFailure as error:
             raise StepFailure(_text(error.code), _text(error.message)) from error
         except (Exception, SystemExit) as error:  # whatever a tool raises is the step's failure, never ours
+            # The entry holds what was raised; where, only its author needs, and finds in the worker's log.
+            where = {"tool": tool, "saga": context.saga, "node": context.node, "attempt": context.attempt}
+            # As text, because half a character in it would keep the whole line from being written.
+            logger.warning("a tool raised: %s", _text("".join(format_exception(error))), extra=where)
             raise StepFailure("tool_error", _text(f"{type(error).__name__}: {error}")) from error
         return _plain(found, value)
 
