@@ -108,6 +108,9 @@ pins: install-dev  ## write the engine layer's versions anew, after a change of 
 # ---- install it --------------------------------------------------------------------------------------------------
 # Stamps, so that nothing is installed twice until a dependency changes.
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input install --quiet -c constraints.txt
+UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt
+# $(call get,extra): uv takes seconds where pip takes a minute; pip also knows what only its own configuration says.
+get = { $(PIP) uv && $(UV) -e '.[$(1)]' || $(PIP) -e '.[$(1)]'; } >$(LOG) 2>&1 || { cat $(LOG); exit 1; }
 INSTALLED := $(VENV)/installed
 LOG := $(VENV)/install.log
 
@@ -123,13 +126,13 @@ $(BIN)/python:
 
 $(INSTALLED)-local: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing into $(VENV) …"
-	@$(PIP) -e '.[local]' >$(LOG) 2>&1 || { cat $(LOG); exit 1; }
+	@$(call get,local)
 	@touch $@
 
 # What tests need includes what running needs, so this one stands for both.
 $(INSTALLED)-dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing into $(VENV), with the tools for tests …"
-	@$(PIP) -e '.[dev]' >$(LOG) 2>&1 || { cat $(LOG); exit 1; }
+	@$(call get,dev)
 	@touch $(INSTALLED)-local $@
 
 clean:  ## remove everything that was made here
