@@ -132,9 +132,15 @@ def test_an_application_that_is_not_there_is_named(baton: Baton, tmp_path: Path)
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("import no_such_library\n", "evenings does not import: No module named 'no_such_library'"),
-        ("1 / 0\n", "evenings does not import: ZeroDivisionError: division by zero"),
-        ("def (\n", "evenings does not import: SyntaxError"),
+        (
+            "import no_such_library\n",
+            "evenings does not import: No module named 'no_such_library' (layers/app/evenings/__init__.py:1)",
+        ),
+        (
+            "1 / 0\n",
+            "evenings does not import: ZeroDivisionError: division by zero (layers/app/evenings/__init__.py:1)",
+        ),
+        ("def (\n", "(layers/app/evenings/__init__.py:1)"),
     ],
 )
 def test_an_application_that_does_not_import_says_why(baton: Baton, app: Path, text: str, said: str) -> None:

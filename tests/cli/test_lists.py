@@ -37,7 +37,7 @@ def test_a_list_is_a_table_with_a_header(api: FakeApi, baton: Baton) -> None:
 def test_filters_are_sent_as_they_were_given(api: FakeApi, baton: Baton) -> None:
     api.on("GET /sagas", page())
     baton("list", "--status", "parked", "--workflow", "a b", "--since", "2026-11-22T02:00:00+02:00")
-    (asked,) = api.asked
+    asked = api.asked[0]
     assert asked.query == {
         "status": "parked",
         "workflow": "a b",

@@ -6,10 +6,12 @@ import asyncio
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from baton.cli.running import _until_stopped
+from baton.cli.exits import NO, REFUSED, Failed
+from baton.cli.running import _removal_of, _until_stopped
 
 
 @pytest.fixture(autouse=True)
@@ -37,3 +39,22 @@ def test_ctrl_c_a_polite_end_and_a_closed_terminal_end_it(number: signal.Signals
 def test_under_nohup_it_outlives_its_terminal() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     assert not asyncio.run(ends_after(signal.SIGHUP))
+
+
+@pytest.mark.parametrize(
+    ("error", "stays"),
+    [
+        (None, False),
+        (KeyboardInterrupt(), False),
+        (Failed(REFUSED, "the document has problems"), False),
+        (Failed(NO, "a function did not start"), True),
+        (OSError("disk"), True),
+    ],
+)
+def test_logs_stay_where_they_say_why_it_failed(
+    tmp_path: Path, error: BaseException | None, stays: bool
+) -> None:
+    run_dir = tmp_path / "run-1"
+    run_dir.mkdir()
+    _removal_of(run_dir)(type(error) if error else None, error, None)
+    assert run_dir.exists() is stays

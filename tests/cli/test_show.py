@@ -37,10 +37,23 @@ def test_a_person_sees_where_the_saga_is(api: FakeApi, baton: Baton) -> None:
         "running",
         "3 steps done, at deposit, pause (waiting)",
         "2 invocations, 1 revival",
-        "4.5 s",
+        "22:00:00.000 UTC, started ",
+        " ago; last entry at 22:00:04.500",
     ):
         assert text in shown
     assert "error" not in shown
+
+
+def test_a_saga_that_has_ended_has_taken_its_time(api: FakeApi, baton: Baton) -> None:
+    api.on("GET /sagas/s1", (200, SAGA | {"status": "completed"}))
+    assert "22:00:00.000 to 22:00:04.500 UTC, 4.5 s" in baton("show", "s1").stdout
+
+
+def test_no_line_ends_in_blanks(api: FakeApi, baton: Baton) -> None:
+    api.on("GET /sagas/s1", (200, SAGA), (200, SAGA | {"status": "completed"}))
+    for arguments in (["show", "s1"], ["show", "s1", "--watch"]):
+        lines = baton(*arguments).stdout.splitlines()
+        assert lines == [line.rstrip() for line in lines]
 
 
 def test_a_failure_is_shown_with_its_code_node_and_message(api: FakeApi, baton: Baton) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from baton.cli.app import load_app
+from baton.cli.sources import sources_of
 from tests.cli.conftest import Baton, FakeApi
 
 APP = """
@@ -63,10 +65,41 @@ def test_a_built_workflow_is_deployed_as_the_text_that_it_builds(baton: Baton, a
     [
         ("built_app.greeting:helo", "did you mean `hello`?"),
         ("built_app.greting:hello", "there is no module `built_app.greting`"),
-        ("nowhere.yaml", "nowhere.yaml"),
+        ("nowhere.yaml", "there is no file nowhere.yaml"),
+        ("layers/app/built_app/greeting.py", "built_app.greeting:NAME"),
+        (
+            "layers/app/built_app/greeting.py",
+            "There are: built_app.greeting:broken, built_app.greeting:hello",
+        ),
+        ("greeting.py", "built_app.greeting:NAME"),
+        ("elsewhere.py", "MODULE:NAME"),
+        ("built_app.greeting", "built_app.greeting:NAME"),
+        ("built_app.greeting", "There are: built_app.greeting:broken, built_app.greeting:hello"),
+        ("built_app.greting", "there is no file built_app.greting"),
     ],
 )
 def test_what_is_not_there_is_told(baton: Baton, address: str, said: str) -> None:
     result = baton("check", "--app", "built_app", address)
     assert result.exit_code == 2
     assert said in result.stderr
+
+
+def test_a_module_that_fails_says_where(baton: Baton, tmp_path: Path) -> None:
+    (tmp_path / "layers/app/built_app/other.py").write_text("\n\nimport no_such_library\n")
+    result = baton("check", "--app", "built_app", "built_app.greeting:hello")
+    assert result.exit_code == 2
+    assert "No module named 'no_such_library' (layers/app/built_app/other.py:3)" in result.stderr
+    assert "layers/app/requirements.txt" in result.stderr
+
+
+def test_a_module_of_the_application_itself_is_no_package_to_install(baton: Baton, tmp_path: Path) -> None:
+    (tmp_path / "layers/app/built_app/other.py").write_text("import built_app.helpr\n")
+    result = baton("check", "--app", "built_app", "built_app.greeting:hello")
+    assert "(layers/app/built_app/other.py:1)" in result.stderr
+    assert "requirements.txt" not in result.stderr
+
+
+def test_a_built_workflow_has_an_address(tmp_path: Path) -> None:
+    file = tmp_path / "layers/app/built_app/greeting.py"
+    file.write_text(file.read_text().partition("broken =")[0])
+    assert [source.name for source in sources_of(load_app("built_app"))] == ["built_app.greeting:hello"]

@@ -72,7 +72,7 @@ def test_the_input_can_come_from_standard_input(api: FakeApi, baton: Baton) -> N
     [
         (["--input", '{"a":\n}'], "not JSON at line 2, column 1"),
         (["--input", '{"a": NaN}'], "NaN is not JSON"),
-        (["--input", "@/no/such/file.json"], "No such file"),
+        (["--input", "@/no/such/file.json"], "there is no file /no/such/file.json"),
         (["--set", "party"], "write NAME=VALUE"),
         (["--input", "[]", "--set", "a=1"], "an input that is an object"),
     ],

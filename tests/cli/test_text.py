@@ -15,6 +15,8 @@ from baton.cli.text import clock, counted, epoch_ms, plain, span
         (1000, "1.0 s"),
         (65_000, "1 min 5 s"),
         (7_800_000, "2 h 10 min"),
+        (172_800_000, "2 d 0 h"),
+        (97_200_000, "1 d 3 h"),
         (None, "–"),
     ],
 )

@@ -126,7 +126,7 @@ def test_follow_ends_as_the_saga_does(api: FakeApi, baton: Baton, status: str) -
 def test_follow_ends_when_a_person_is_needed(api: FakeApi, baton: Baton) -> None:
     api.on("GET /sagas/s1/events", (200, page(entry(1, events=[{"kind": "parked", "code": "poison"}]))))
     result = baton("events", "s1", "--follow")
-    assert (result.exit_code, "baton resume SAGA" in result.stderr) == (1, True)
+    assert (result.exit_code, "baton resume s1" in result.stderr) == (1, True)
 
 
 def test_a_forked_saga_goes_on_after_its_end(api: FakeApi, baton: Baton) -> None:

@@ -95,6 +95,12 @@ SHAPE: list[tuple[str, str, str, str, str]] = [
      "`timeout` goes with `signal`", ""),
     ("a wait with arguments", "name: w\nnodes: {a: {wait: {for: 1s}, with: {x: 1}}}", "/nodes/a",
      "a wait takes neither `with` nor `timeout` of the node; use wait.timeout", ""),
+    ("a time as the wait", "name: w\nnodes: {a: {wait: 5s}}", "/nodes/a/wait", "must be an object",
+     "write `wait: {for: 5s}`"),
+    ("a name as the wait", "name: w\nnodes: {a: {wait: approved}}", "/nodes/a/wait", "must be an object",
+     "write `wait: {signal: approved}`"),
+    ("a list as the wait", "name: w\nnodes: {a: {wait: [5s]}}", "/nodes/a/wait", "must be an object",
+     "write `wait: {for: 5s}` or `wait: {signal: NAME}`"),
     ("a bad duration", "name: w\nnodes: {a: {tool: t, timeout: soon}}", "/nodes/a/timeout",
      "`soon` is not a duration; write for example 500ms, 5s, 10m, 1h or 2d", ""),
     ("a duration that is a list", "name: w\nnodes: {a: {tool: t, timeout: [5]}}", "/nodes/a/timeout",
@@ -171,6 +177,40 @@ MEANING: list[tuple[str, str, str, str, str]] = [
      "`ctx.s.output.tables[0].seat`: nothing produces `seat`", "did you mean `seats`?"),
     ("a field like none", SEARCH + "output: '${ctx.s.output.tables[0].xyz}'", "/output",
      "`ctx.s.output.tables[0].xyz`: nothing produces `xyz`", "known: id, seats"),
+    ("a field of text", SEARCH + "output: '${ctx.s.output.word.length}'", "/output",
+     "`ctx.s.output.word.length`: `length` of a string cannot be taken", "`${ctx.s.output.word}` is the whole value"),
+    ("an item of text", SEARCH + "output: '${ctx.s.output.tables[0][\"id\"][0].x}'", "/output",
+     '`ctx.s.output.tables[0]["id"][0].x`: `0` of a string cannot be taken',
+     '`${ctx.s.output.tables[0]["id"]}` is the whole value'),
+    ("a field of a list", SEARCH + "output: '${ctx.s.output.tables.id}'", "/output",
+     "`ctx.s.output.tables.id`: `id` of a list cannot be taken",
+     "take an item of the list, such as `${ctx.s.output.tables[0]}`"),
+    ("an item of an object", SEARCH + "output: '${ctx.s.output.tables[0][1]}'", "/output",
+     "`ctx.s.output.tables[0][1]`: `1` of an object cannot be taken", "take a field: id, seats"),
+    ("an item of an object with any fields", SEARCH + "output: '${ctx.s.output.free[0]}'", "/output",
+     "`ctx.s.output.free[0]`: `0` of an object cannot be taken", "take a field: by its name"),
+    ("a field of an input that is text", HEAD + "input: {type: string}\noutput: '${input.x}'", "/output",
+     "`input.x`: `x` of a string cannot be taken", "`${input}` is the whole value"),
+    ("a list into text",
+     SEARCH + "  b: {tool: table.search, after: s, with: {city: '${ctx.s.output.tables}'}}", "/nodes/b/with/city",
+     "`ctx.s.output.tables` is a list; `table.search` takes a string as `city`",
+     "take an item of the list, such as `${ctx.s.output.tables[0]}`"),
+    ("text into an object",
+     HEAD + "  b: {tool: table.hold, with: {table: '${saga.id}'}}", "/nodes/b/with/table",
+     "`saga.id` is a string; `table.hold` takes an object as `table`",
+     "name another value, or let a tool convert it"),
+    ("an object into a number",
+     SEARCH + "  b: {tool: table.search, after: s, with: {city: Wien, limit: '${ctx.s.output.tables[0]}'}}",
+     "/nodes/b/with/limit",
+     "`ctx.s.output.tables[0]` is an object; `table.search` takes an integer as `limit`", "take a field: id, seats"),
+    ("a node for a root", HEAD + "output: '${a.output[0].id}'", "/output",
+     "`a.output[0].id` must begin with one of input, ctx, saga", "did you mean `ctx.a.output[0].id`?"),
+    ("a node for a root without its output", HEAD + "output: '${a.text}'", "/output",
+     "`a.text` must begin with one of input, ctx, saga", "did you mean `ctx.a.output.text`?"),
+    ("only a node for a root", HEAD + "output: '${a}'", "/output",
+     "`a` must begin with one of input, ctx, saga", "did you mean `ctx.a.output`?"),
+    ("nearly a root", HEAD + "output: '${inputs.city}'", "/output",
+     "`inputs.city` must begin with one of input, ctx, saga", "did you mean `input`?"),
     ("a field of an empty object", SEARCH + "output: '${ctx.s.output.empty.x}'", "/output",
      "`ctx.s.output.empty.x`: nothing produces `x`", "known: nothing"),
     ("a field that the input does not have",
@@ -202,8 +242,8 @@ def test_a_schema_may_not_refer_to_other_documents(reference: str) -> None:
 GOOD = [
     "${ctx.s.output}", "${ctx.s.output.tables}", "${ctx.s.output.tables[3].id}", "${ctx.s.output.tables[0]}",
     "${ctx.s.output.open.whatever}", "${ctx.s.output.map.whatever.more}", "${ctx.s.output.pattern.x1}",
-    "${ctx.s.output.free.whatever}", "${ctx.s.output.word.length}", "${ctx.s.output.odd.whatever}",
-    "${ctx.s.output.tables[0].id[0].x}", "${ctx.s.output.free[0].x}", "${input.whatever}", "${saga.id}", "$${not.one}",
+    "${ctx.s.output.free.whatever}", "${ctx.s.output.word}", "${ctx.s.output.odd.whatever}",
+    "${ctx.s.output.odd[0].x}", "${input.whatever}", "${saga.id}", "$${not.one}",
     "${ctx.w.output.whatever}", "${ctx.c.output.whatever}",
 ]  # fmt: skip
 
@@ -281,6 +321,36 @@ def test_several_problems_of_shape_are_told_at_once() -> None:
         ("/nodes/b", 4),
         ("/x", 5),
     ]
+
+
+BROKEN_NODE = "name: w\nnodes:\n  s: {tool: table.search, with: {city: Wien}}\n  b: %s\n"
+
+
+def test_what_is_left_of_a_node_with_an_unknown_key_is_checked_too() -> None:
+    node = "{tool: table.search, with: {city: '${ctx.s.text}', cty: 1}, xyz: write, after: s}"
+    assert [p.path for p in problems_of(BROKEN_NODE % node, TOOLS)] == [
+        "/nodes/b/with/city", "/nodes/b/with/cty", "/nodes/b/xyz",
+    ]  # fmt: skip
+
+
+def test_an_unknown_key_counts_as_the_known_one_that_it_nearly_is() -> None:
+    node = "{tool: table.search, whit: {city: '${ctx.s.output.word}'}, aftr: s}"
+    assert [p.path for p in problems_of(BROKEN_NODE % node, TOOLS)] == ["/nodes/b/whit", "/nodes/b/aftr"]
+    both = "{tool: t, tol: t}"
+    assert [p.path for p in problems_of(BROKEN_NODE % both, TOOLS)] == ["/nodes/b/tol"]
+
+
+def test_the_shape_of_what_is_left_is_checked_too() -> None:
+    node = "{tool: t, wait: {for: 1s}, xyz: 1}"
+    assert told(BROKEN_NODE % node) == [
+        ("/nodes/b", "a node has exactly one of tool, wait, workflow; found tool and wait", ""),
+        ("/nodes/b/xyz", "`xyz` is not known here", ""),
+    ]
+
+
+@pytest.mark.parametrize("node", ["{xyz: 1}", "{agent: x}"])
+def test_a_node_of_unknown_keys_only_is_told_once(node: str) -> None:
+    assert len(told(BROKEN_NODE % node)) == 1
 
 
 def refusal(text: str) -> InvalidDefinition:

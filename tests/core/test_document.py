@@ -150,6 +150,35 @@ def test_a_fault_has_its_line_and_column(text: str, line: int, column: int, mess
     assert fault(text) == (line, column, message)
 
 
+INDENT = "check the indentation of this line and the ones above"
+
+
+@pytest.mark.parametrize(
+    ("text", "suggestion"),
+    [
+        ("a:\n  b: 1\n c: 2", INDENT),
+        ("a:\n - b\n c: d", INDENT),
+        ("a: b: c", f"quote a text with `: ` in it, or {INDENT}"),
+        ("a: 1\nb\nc: 2", f"write `:` and a value behind the key, or {INDENT}"),
+        ("a:\n\tb: 1", "tabs are not allowed, use spaces"),
+        ("a: 1\n\tb: 2", "tabs are not allowed, use spaces"),
+        ("\ta: 1", "tabs are not allowed, use spaces"),
+        ("a: @x", "quote the text that begins here"),
+        ("a: {b: ${input.b}}", 'quote expressions inside braces and brackets: `"${…}"`'),
+        ("a: [${input.b}]", 'quote expressions inside braces and brackets: `"${…}"`'),
+        ("a: {b: 1\nc: 2", "close the bracket or brace, or quote a text with one of `{}[],` or `: ` in it"),
+        ("a: - b", "begin the list on a line of its own"),
+        ("a: 'x", "close the quotation mark"),
+        ('a: "\\q"', "write `\\\\` for a backslash, or use single quotes"),
+        ("a: |x\n y", ""),
+    ],
+)
+def test_a_fault_in_yaml_is_told_with_what_would_be_right(text: str, suggestion: str) -> None:
+    with pytest.raises(MalformedDocument) as caught:
+        parse_document(text)
+    assert caught.value.problems[0].suggestion == suggestion
+
+
 def test_half_a_character_written_as_an_escape_is_refused_in_yaml_too() -> None:
     assert fault('a: "\\ud800"')[0] == 1
 

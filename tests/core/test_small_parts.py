@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from baton.core.durations import parse_duration
 from baton.core.keys import canonical, idempotency_key
-from baton.core.schema import SchemaError, check_schema, violations
+from baton.core.schema import SchemaError, check_schema, input_violations, violations
 from baton.core.toolspec import nearest
 from baton.errors import Problem
 from tests.core.build import JSON, PROPERTY, program, task, tool_spec, wait
@@ -163,6 +163,25 @@ def test_every_violation_is_told_with_its_path() -> None:
     found = violations(PARTY, {"at": "soon", "a/b": [1, "x"]}, "/input")
     assert {problem.path for problem in found} == {"/input", "/input/at", "/input/a~1b/1"}
     assert Problem("/input", '"city" is a required property') in found
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        (PARTY, "`input` is missing; it needs: city"),
+        ({"type": "object", "required": ["a", "b"]}, "`input` is missing; it needs: a, b"),
+        ({"type": "object"}, "`input` is missing"),
+        (False, "`input` is missing"),
+    ],
+)
+def test_an_input_that_is_left_out_is_told_as_missing(schema: Any, message: str) -> None:
+    assert input_violations(schema, None) == (Problem("/input", message),)
+
+
+def test_an_input_is_checked_like_any_value() -> None:
+    assert input_violations({}, None) == ()
+    assert input_violations(PARTY, {"city": "Wien"}) == ()
+    assert input_violations(PARTY, {}) == violations(PARTY, {}, "/input")
 
 
 @pytest.mark.parametrize("schema", [None, 5, "x", [], {"type": "nope"}, {"properties": 5}, {"$ref": "#/nowhere"},

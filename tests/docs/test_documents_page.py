@@ -61,17 +61,15 @@ def test_what_it_builds_in_python_is_the_document_it_shows(
     page: Any = ModuleType("page_of_documents")
     monkeypatch.setitem(sys.modules, page.__name__, page)
     exec(compile(source, PAGE.name, "exec"), page.__dict__)
-    assert isinstance(page.greeting, Workflow)
+    assert isinstance(page.greet, Workflow)
     assert issubclass(page.Guest, BaseModel)
     written = parse_document(blocks("yaml")[0]).value
-    built = page.greeting.document()
+    built = page.greet.document()
     assert {key: built[key] for key in ("name", "nodes", "output")} == {
         key: written[key] for key in ("name", "nodes", "output")
     }
     assert built["input"] == page.Guest.model_json_schema()
-    assert (
-        page.greeting.compile(registry).output == compile_document(blocks("yaml")[0], registry.specs()).output
-    )
+    assert page.greet.compile(registry).output == compile_document(blocks("yaml")[0], registry.specs()).output
 
 
 def test_every_example_of_a_node_has_the_right_shape() -> None:

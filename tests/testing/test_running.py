@@ -111,8 +111,15 @@ def test_a_signal_that_is_not_named_never_comes() -> None:
     limited = run(ASKS % ", timeout: 2h", tools=TOOLS)
     assert (limited.status, limited.output) == ("completed", None)
     assert limited.took_s == pytest.approx(7_200, abs=1)
-    endless = run(ASKS % "", tools=TOOLS, signals={"refused": 1})
+    endless = run(ASKS % "", tools=TOOLS)
     assert (endless.status, endless.steps["ask"].status) == ("waiting", "waiting")
+
+
+def test_a_signal_that_no_wait_is_for_is_refused_with_the_nearest_one() -> None:
+    with pytest.raises(ValueError, match=r"no wait for a signal `aproved`; did you mean `approved`\?"):
+        run(ASKS % "", tools=TOOLS, signals={"aproved": 1})
+    with pytest.raises(ValueError, match="no wait for a signal `go`; there are none"):
+        of("nodes: {pause: {wait: {for: 1s}}}", signals={"go": 1})
 
 
 def test_every_wait_for_a_signal_is_sent_it_once() -> None:

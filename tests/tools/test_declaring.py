@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, Literal
@@ -42,10 +43,17 @@ def declared(registry: Registry, function: Callable[..., Any], name: str = "t", 
     return registry[name]
 
 
+def where(function: Callable[..., Any]) -> str:
+    return f" (`{function.__name__}`, tests/tools/test_declaring.py:{function.__code__.co_firstlineno})"
+
+
 def refusal(function: Callable[..., Any], name: str = "t", **more: Any) -> str:
+    """The error without the place of the function, which stands in every one."""
     with pytest.raises(ToolError) as caught:
         declared(Registry(), function, name, **more)
-    return str(caught.value)
+    text = str(caught.value)
+    assert text.endswith(where(function))
+    return text.removesuffix(where(function))
 
 
 def good(city: str) -> str:
@@ -179,8 +187,39 @@ def test_a_name_is_lower_case_with_dots(name: str) -> None:
 
 def test_an_effect_is_one_of_those_that_there_are() -> None:
     assert refusal(good, effect="idempotnt") == (
-        "tool `t`: effect `idempotnt` is not one of pure, idempotent. did you mean `idempotent`?"
+        "tool `t`: effect `idempotnt` is not one of pure, idempotent; did you mean `idempotent`?"
     )
+    assert refusal(good, effect="zzz") == "tool `t`: effect `zzz` is not one of pure, idempotent"
+
+
+def test_the_decorator_without_its_parentheses_is_told_with_what_to_write() -> None:
+    bare: Any = tool
+    with pytest.raises(ToolError) as caught:
+        bare(good)
+    assert str(caught.value) == f'write `@tool("name")` above `def good`{where(good)}'
+
+
+def test_an_error_names_the_file_from_the_top_of_its_package_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "a_package_with_a_mistake"
+    package.mkdir()
+    mistake = "from baton import tool\n\n@tool('t')\ndef f(x) -> None: ...\n"
+    (package / "__init__.py").touch()
+    (package / "some.py").write_text(mistake)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ToolError, match=r"\(`f`, a_package_with_a_mistake/some\.py:3\)$"):
+        load_app(package.name)
+    (package / "__init__.py").write_text(mistake)
+    sys.modules.pop(package.name)
+    with pytest.raises(ToolError, match=r"\(`f`, a_package_with_a_mistake/__init__\.py:3\)$"):
+        load_app(package.name)
+
+
+def test_what_is_no_function_is_refused_without_a_place() -> None:
+    with pytest.raises(ToolError) as caught:
+        tool("t", registry=Registry())(partial(good, "Wien"))
+    assert str(caught.value).startswith("tool `t`: a type hint cannot be resolved: ")
 
 
 @pytest.mark.parametrize("timeout", ["soon", "0s", -1, True, float("inf"), float("nan")])
@@ -280,6 +319,7 @@ def test_one_name_is_one_function(registry: Registry) -> None:
         declared(registry, other)
     assert str(caught.value) == (
         f"tool `t` is declared by {__name__}.good and by {__name__}.test_one_name_is_one_function.<locals>.other"
+        + where(other)
     )
     assert registry["t"].function is good
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import traceback
 from pathlib import Path
 from types import ModuleType
 
@@ -47,9 +48,36 @@ def load_app(name: str, root: Path | None = None) -> ModuleType:
                 f"there is no module {name!r}",
                 f"It was looked for in {base / LAYER} and where Python looks.",
             ) from error
-        raise Failed(USAGE, f"{name} does not import: {error}") from error
+        raise import_failure(name, error, name) from error
     except Exception as error:
-        raise Failed(USAGE, f"{name} does not import: {type(error).__name__}: {error}") from error
+        raise import_failure(name, error, name) from error
+
+
+def import_failure(what: str, error: Exception, app: str) -> Failed:
+    """Why a module does not import: the error, and the line of the application that it comes from."""
+    said = f"{type(error).__name__}: {error}"
+    hints: tuple[str, ...] = ()
+    if isinstance(error, SyntaxError):
+        said = f"{type(error).__name__}: {error.msg}"
+    elif isinstance(error, ModuleNotFoundError):
+        said = str(error)
+        if error.name and not error.name.startswith(f"{app}."):
+            hints = (f"If it is a package, write it into {LAYER / 'requirements.txt'} and install that.",)
+    return Failed(USAGE, f"{what} does not import: {said}{_place(error)}", *hints)
+
+
+def _place(error: Exception) -> str:
+    """The last line that ran of the project's own files, in brackets; nothing if it was in none of them."""
+    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    if isinstance(error, SyntaxError):
+        frames.append((error.filename or "", error.lineno))
+    layers = [Path(place).resolve() for place in sys.path if Path(place).parts[-2:] == LAYER.parts]
+    for name, line in reversed(frames):
+        file = Path(name).resolve()
+        if any(file.is_relative_to(layer) for layer in layers):
+            here = Path.cwd()
+            return f" ({file.relative_to(here) if file.is_relative_to(here) else file}:{line})"
+    return ""
 
 
 def _nearest_project() -> Path:

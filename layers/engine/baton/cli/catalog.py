@@ -12,7 +12,7 @@ import click
 
 from baton.cli.completion import complete_kinds, complete_tools
 from baton.cli.exits import REFUSED, Failed
-from baton.cli.shared import Shared, console, json_option, print_json
+from baton.cli.shared import Shared, console, json_option, print_json, print_table
 from baton.cli.text import plain
 
 
@@ -38,7 +38,7 @@ def tools(shared: Shared, name: str | None, as_json: bool) -> None:
         return
     from baton.cli.tables import tool_table
 
-    console().print(tool_table(tool))
+    print_table(tool_table(tool))
     for title in ("input", "output"):
         click.echo(f"\n{title}")
         click.echo(_indented(tool.get(title)))

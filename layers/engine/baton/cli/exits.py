@@ -59,6 +59,12 @@ class Failed(click.ClickException):
         failure.problem = self.problem
         return failure
 
+    def hinting(self, *more: str) -> Failed:
+        """The same failure with further lines below it."""
+        failure = Failed(self.exit_code, self.message, *self.more, *more)
+        failure.problem = self.problem
+        return failure
+
     def problems(self) -> list[Mapping[str, Any]]:
         """Each single fault that the API named; where it named none, what it said."""
         errors: list[Mapping[str, Any]] = [

@@ -14,6 +14,7 @@ import click
 from baton.cli.app import app_option
 from baton.cli.connection import owner_of, project_root
 from baton.cli.exits import NO, Failed
+from baton.cli.numbers import Whole
 from baton.cli.program import typed
 from baton.cli.shared import console, json_option
 from baton.cli.values import read_pairs
@@ -24,14 +25,14 @@ PORT = 8080
 @click.command()
 @click.option(
     "--port",
-    type=click.IntRange(0, 65535),
+    type=Whole(0, 65535),
     default=PORT,
     show_default=True,
     help="Port of the API on 127.0.0.1; 0 is any free one.",
 )
 @click.option(
     "--aws-port",
-    type=click.IntRange(0, 65534),
+    type=Whole(0, 65534),
     default=0,
     help="Port of the embedded AWS on 127.0.0.1; the local Lambda API gets the next one. Default: any free ones.",
 )
@@ -85,9 +86,7 @@ def up(
 
 
 @click.command()
-@click.option(
-    "--sagas", type=click.IntRange(4, 200), default=20, show_default=True, help="How many evenings."
-)
+@click.option("--sagas", type=Whole(4, 200), default=20, show_default=True, help="How many evenings.")
 @click.option(
     "--evidence",
     type=click.Path(path_type=Path, dir_okay=False),

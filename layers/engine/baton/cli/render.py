@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from baton.cli.text import clock, counted, epoch_ms, one_line, plain, span
+from baton.core.state import FINISHED
 
 COLOURS = {
     "completed": "green",
@@ -43,8 +44,8 @@ _QUIET = frozenset(
 )
 
 
-def saga_table(saga: Mapping[str, Any]) -> Table:
-    """Everything `GET /sagas/{id}` says, one fact a line; what is absent is not mentioned."""
+def saga_table(saga: Mapping[str, Any], now: int) -> Table:
+    """Everything `GET /sagas/{id}` says, one fact a line; what is absent is not mentioned. `now` in epoch ms."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
@@ -56,7 +57,7 @@ def saga_table(saga: Mapping[str, Any]) -> Table:
     table.add_row("runs", _runs(saga))
     created, updated = epoch_ms(saga.get("created_at")), epoch_ms(saga.get("updated_at"))
     if created is not None and updated is not None:
-        table.add_row("time", f"{clock(created)} to {clock(updated)} UTC, {span(updated - created)}")
+        table.add_row("time", _time(created, updated, None if status in FINISHED else now))
     table.add_row("log", f"version {saga.get('version')}, branch {saga.get('branch')}")
     if saga.get("cost_usd"):
         table.add_row("cost", f"${saga['cost_usd']}")
@@ -130,6 +131,14 @@ def _active(saga: Mapping[str, Any]) -> list[str]:
         state = item.get("state")
         found.append(f"{item.get('node')}" + (f" ({state})" if state not in (None, "ready") else ""))
     return found
+
+
+def _time(created: int, updated: int, now: int | None) -> str:
+    """From when to when, or since when: a step that takes a minute writes nothing for a minute."""
+    if now is None:
+        return f"{clock(created)} to {clock(updated)} UTC, {span(updated - created)}"
+    ago = span(max(0, now - created))
+    return f"{clock(created)} UTC, started {ago} ago; last entry at {clock(updated)}"
 
 
 def _runs(saga: Mapping[str, Any]) -> str:

@@ -27,7 +27,7 @@ from baton.cli.connection import (
     remove_local,
     write_local,
 )
-from baton.cli.exits import NO, Failed
+from baton.cli.exits import NO, REFUSED, Failed
 from baton.cli.program import typed
 from baton.cli.shared import print_json
 from baton.cli.sources import Source, sources_of
@@ -55,7 +55,8 @@ class Wanted:
 async def run_until_stopped(wanted: Wanted) -> None:
     """Start, announce, wait for the end, stop. Raises `Failed`."""
     root = wanted.root
-    module = load_app(wanted.app, root)
+    sources = sources_of(load_app(wanted.app, root))
+    check_names(sources)
     async with contextlib.AsyncExitStack() as stack:
         given = {"AppModule": wanted.app}
         outside: dict[str, str] = {}
@@ -78,7 +79,7 @@ async def run_until_stopped(wanted: Wanted) -> None:
             raise Failed(NO, str(error), *hints) from error
         connection = Connection(local.url, local.token(wanted.user, wanted.tenant))
         async with Api(connection) as api:
-            names = await _register_all(api, sources_of(module))
+            names = await _register_all(api, sources)
             example = await _example(api, names)
         # Somebody may have been quicker while everything started.
         owner = owner_of(root)
@@ -103,21 +104,39 @@ async def run_until_stopped(wanted: Wanted) -> None:
 
 
 async def _register_all(api: Api, sources: list[Source]) -> list[str]:
-    """Register the application's documents; their names. Raises Failed, also for a name that is there twice."""
+    """Register the application's documents; their names. Raises Failed."""
+    return [str((await register(api, source))["name"]) for source in sources]
+
+
+def check_names(sources: list[Source]) -> None:
+    """Raises Failed for two documents of one name. One that cannot be read is the API's to refuse."""
+    from baton.core.document import parse_document
+    from baton.errors import MalformedDocument
+
     found: dict[str, str] = {}
     for source in sources:
-        name = str((await register(api, source))["name"])
+        try:
+            value = parse_document(source.text).value
+        except MalformedDocument:
+            continue
+        name = value.get("name") if isinstance(value, dict) else None
+        if not isinstance(name, str):
+            continue
         if name in found:
-            raise Failed(NO, f"the workflow `{name}` is there twice: {found[name]} and {source.name}")
+            twice = f"the workflow `{name}` is there twice: {found[name]} and {source.name}"
+            raise Failed(NO, twice, "Rename one of them, or take it away.")
         found[name] = source.name
-    return list(found)
 
 
 def _removal_of(run_dir: Path) -> Callable[[type[BaseException] | None, object, object], None]:
-    """Removes the logs of a run that ended because somebody wanted it to; those of a failure are needed."""
+    """Removes the logs of a run that ended because somebody wanted it to, or because a document was refused.
 
-    def remove(kind: type[BaseException] | None, _error: object, _trace: object) -> None:
-        if kind is None or not issubclass(kind, Exception):
+    Those of any other failure are needed.
+    """
+
+    def remove(kind: type[BaseException] | None, error: object, _trace: object) -> None:
+        is_refused = isinstance(error, Failed) and error.exit_code == REFUSED
+        if kind is None or is_refused or not issubclass(kind, Exception):
             shutil.rmtree(run_dir, ignore_errors=True)
 
     return remove
@@ -170,7 +189,7 @@ def _announce(
         f"export TOKEN={connection.token}",
         *([f'export BATON_URL={connection.url} BATON_TOKEN="$TOKEN"'] if owner else []),
         f"curl -s {connection.url}/sagas -H \"Authorization: Bearer $TOKEN\" -H 'Content-Type: application/json' \\",
-        f"     -H \"Idempotency-Key: evening-1\" -d '{body}'",
+        f"     -H \"Idempotency-Key: try-1\" -d '{body}'",
         f'curl -s {connection.url}/sagas/ID -H "Authorization: Bearer $TOKEN"',
         "",
         typed(f"start {workflow} --watch") + ("" if given == "{}" else f" --input '{given}'"),

@@ -6,6 +6,7 @@ with a saga watching.py's.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +14,12 @@ import click
 
 from baton.cli.completion import saga_argument, workflow_argument
 from baton.cli.durations import Duration, Moment
-from baton.cli.exits import Interrupted
+from baton.cli.exits import REFUSED, Failed, Interrupted
+from baton.cli.numbers import Whole
 from baton.cli.program import typed
-from baton.cli.shared import Shared, console, gathered, json_option, key_option, print_json
-from baton.cli.values import read_pairs, read_value
+from baton.cli.shared import Shared, console, gathered, json_option, key_option, print_json, print_table
+from baton.cli.text import plain
+from baton.cli.values import read_pairs, read_value, text_hints
 
 if TYPE_CHECKING:
     from baton.cli.client import Api
@@ -30,7 +33,23 @@ every_option = click.option(
 )
 
 
-@click.command(short_help="Start a saga of a registered workflow.")
+class _Start(click.Command):
+    """Knows what `name=Ada` was meant to be."""
+
+    allow_extra_args = True
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        rest = super().parse_args(ctx, args)
+        if rest and not ctx.resilient_parsing:
+            many = "s" if len(rest) > 1 else ""
+            are_pairs = all("=" in each.lstrip("=") for each in rest)
+            pairs = " ".join(f"--set {shlex.quote(pair)}" for pair in rest)
+            hint = f": write {pairs}" if are_pairs else ""
+            ctx.fail(f"Got unexpected extra argument{many} ({' '.join(rest)}){hint}")
+        return rest
+
+
+@click.command(cls=_Start, short_help="Start a saga of a registered workflow.")
 @workflow_argument
 @click.option(
     "--input", "given", metavar="JSON", help="The input: JSON, @FILE (JSON or YAML), or - for standard input."
@@ -62,7 +81,10 @@ def start(
     value = {} if value is None else value
 
     async def run(api: Api) -> str:
-        saga = await api.start(workflow, value, key)
+        try:
+            saga = await api.start(workflow, value, key)
+        except Failed as refusal:
+            raise refusal.hinting(*text_hints(pairs, refusal.problems())) from refusal
         if as_json and not watch:
             print_json(saga)
         elif not as_json:
@@ -94,14 +116,15 @@ def show(shared: Shared, saga: str, watch: bool, every: float | None, as_json: b
         print_json(found)
     else:
         from baton.cli.render import saga_table
+        from baton.cli.watching import now
 
-        console().print(saga_table(found))
+        print_table(saga_table(found, now()))
 
 
 @click.command()
 @saga_argument
-@click.option("--after", type=click.IntRange(min=0), help="Only entries with a version above this.")
-@click.option("--limit", type=click.IntRange(min=1), help="At most this many entries. Default: all.")
+@click.option("--after", type=Whole(min=0), help="Only entries with a version above this.")
+@click.option("--limit", type=Whole(min=1), help="At most this many entries. Default: all.")
 @click.option(
     "--follow",
     is_flag=True,
@@ -161,7 +184,7 @@ def events(
     help="Only those that began to run, to wait or ended since: 2h, 3d, or a time in ISO 8601.",
 )
 @click.option(
-    "--limit", type=click.IntRange(min=1), default=LISTED, show_default=True, help="At most this many sagas."
+    "--limit", type=Whole(min=1), default=LISTED, show_default=True, help="At most this many sagas."
 )
 @click.option("--all", "everything", is_flag=True, help="All of them, however many.")
 @click.option(
@@ -193,9 +216,20 @@ def list_sagas(
     for line in saga_rows(found):
         console().print(line)
     if not found:
-        click.echo("no such sagas" if given else "no sagas yet", err=True)
+        why = shared.call(lambda api: _missing(api, workflow)) if workflow else ""
+        click.echo(("no such sagas" if given else "no sagas yet") + why, err=True)
     if after:
         click.echo("There are more: --limit N or --all.", err=True)
+
+
+async def _missing(api: Api, workflow: str) -> str:
+    """What the API says of a workflow that it has not; nothing of one that it has."""
+    try:
+        await api.workflow(workflow)
+    except Failed as failure:
+        if failure.exit_code == REFUSED and failure.problem.get("detail"):
+            return plain(f": {failure.problem['detail']}")
+    return ""
 
 
 @click.command(short_help="Show what a saga has cost, estimated.")

@@ -21,6 +21,7 @@ from baton.cli.text import counted, escaped
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from baton.cli.client import Api
 
@@ -85,6 +86,18 @@ def console(*, stderr: bool = False) -> Console:
         width=None if stream.isatty() else WIDTH,
         color_system=None if os.environ.get("NO_COLOR") or not stream.isatty() else "auto",
     )
+
+
+def print_table(table: Table) -> None:
+    """A table; where it is no terminal without the blanks that fill up its last column."""
+    out = console()
+    if out.is_terminal:
+        out.print(table)
+        return
+    with out.capture() as captured:
+        out.print(table)
+    for line in captured.get().removesuffix("\n").split("\n"):
+        click.echo(line.rstrip())
 
 
 def print_json(value: Any, *, line: bool = False) -> None:

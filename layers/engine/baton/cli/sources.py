@@ -5,13 +5,20 @@ Belongs here: finding them and reading their text. What a document is, the compi
 
 from __future__ import annotations
 
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from baton.cli.app import documents, load_app
+from baton.cli.app import documents, import_failure, load_app
 from baton.cli.exits import USAGE, Failed
 from baton.cli.values import read_text
+
+# `sagas.dinner`, but no name of a document.
+_DOTTED = re.compile(r"(?!.*\.(?:ya?ml|json)$)[^\W\d]\w*(?:\.[^\W\d]\w*)+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +37,11 @@ def read_file(file: Path) -> Source:
 
 def read_source(given: str, app: str) -> Source:
     """A file, or the `Workflow` at `module:attribute`. Raises Failed."""
-    if ":" not in given or Path(given).exists():
-        return read_file(Path(given))
+    file = Path(given)
+    if file.suffix == ".py" or (_DOTTED.fullmatch(given) and not file.exists()):
+        raise _no_document(file, app)
+    if ":" not in given or file.exists():
+        return read_file(file)
     load_app(app)  # puts the application on the path
     from baton.builder.found import load_workflow
     from baton.errors import UserError
@@ -41,7 +51,7 @@ def read_source(given: str, app: str) -> Source:
     except UserError as error:
         raise Failed(USAGE, f"{given}: {error.detail}", *_lines(error)) from error
     except Exception as error:
-        raise Failed(USAGE, f"{given} does not import: {type(error).__name__}: {error}") from error
+        raise import_failure(given.partition(":")[0], error, app) from error
 
 
 def sources_of(app: ModuleType) -> list[Source]:
@@ -50,10 +60,51 @@ def sources_of(app: ModuleType) -> list[Source]:
     from baton.errors import UserError
 
     try:
-        made = [Source(f"{app.__name__}: {name}", text) for name, text in built(app).items()]
+        made = [Source(_address(app, name), text) for name, text in built(app).items()]
     except UserError as error:
         raise Failed(USAGE, error.detail, *_lines(error)) from error
     return [read_file(file) for file in documents(app)] + made
+
+
+def _address(app: ModuleType, name: str) -> str:
+    """The first place where the application has the workflow of that name."""
+    from baton.tools.define import modules_of
+
+    found = (
+        address for module in modules_of(app.__name__) for address, its in _workflows(module) if its == name
+    )
+    return next(found)
+
+
+def _workflows(module: ModuleType) -> Iterator[tuple[str, str]]:
+    """Address and name of each workflow that a module holds."""
+    from baton.builder import Workflow
+
+    for attribute, value in vars(module).items():
+        if isinstance(value, Workflow):
+            yield f"{module.__name__}:{attribute}", value.name
+
+
+def _no_document(given: Path, app: str) -> Failed:
+    """What to write instead of a file of Python, or of a module without the workflow in it."""
+    is_python = given.suffix == ".py"
+    name = str(given)
+    if is_python:
+        parts = given.with_suffix("").parts
+        name = ".".join(parts[parts.index(app) :]) if app in parts else f"{app}.{given.stem}"
+    with suppress(Failed):  # then there is no module to look into
+        load_app(app)
+    module = sys.modules.get(name)
+    found = sorted(address for address, _ in _workflows(module)) if module else []
+    write = f"{name if module else 'MODULE'}:NAME"
+    right = f"A workflow that is built in Python is written {write}."
+    if not is_python:
+        message = f"there is no file {given}"
+    elif given.exists():
+        message = f"{given} is a module of Python, not a document"
+    else:
+        message = f"there is no file {given}, and a file of Python is no document"
+    return Failed(USAGE, message, right, *([f"There are: {', '.join(found)}"] if found else []))
 
 
 def _lines(error: Exception) -> list[str]:

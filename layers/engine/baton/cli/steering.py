@@ -9,6 +9,7 @@ import click
 
 from baton.cli.completion import saga_argument
 from baton.cli.durations import Duration
+from baton.cli.numbers import Whole
 from baton.cli.shared import Shared, json_option, key_option, print_json
 from baton.cli.values import read_value
 
@@ -66,7 +67,7 @@ def resume(shared: Shared, saga: str, as_json: bool) -> None:
 
 @click.command(short_help="Go on from an earlier state, in a new branch.")
 @saga_argument
-@click.argument("version", type=click.IntRange(min=1))
+@click.argument("version", type=Whole(min=1))
 @click.option("--reason", default="", help="Why; it is written into the log.")
 @key_option
 @json_option

@@ -48,7 +48,7 @@ def clock(ms: int | None) -> str:
 
 
 def span(ms: float | None) -> str:
-    """A length of time as a person says it: `340 ms`, `2.1 s`, `3 min 5 s`, `2 h 10 min`."""
+    """A length of time as a person says it: `340 ms`, `2.1 s`, `3 min 5 s`, `2 h 10 min`, `2 d 3 h`."""
     if ms is None:
         return "–"
     if abs(ms) < 1000:
@@ -60,7 +60,10 @@ def span(ms: float | None) -> str:
     if minutes < 60:
         return f"{minutes} min {rest} s"
     hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min"
+    if hours < 24:
+        return f"{hours} h {minutes} min"
+    days, hours = divmod(hours, 24)
+    return f"{days} d {hours} h"
 
 
 def counted(number: int, one: str, many: str = "") -> str:

@@ -6,13 +6,17 @@ Belongs here: turning arguments into JSON values, with errors that name line and
 from __future__ import annotations
 
 import json
+import shlex
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from baton.cli.exits import USAGE, Failed
+
+_GUESSED = 80  # characters of what somebody typed; longer texts come from a program
 
 
 def read_value(given: str | None, option: str) -> Any:
@@ -26,11 +30,11 @@ def read_value(given: str | None, option: str) -> Any:
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise click.BadParameter(f"{path}: {error}", param_hint=option) from error
+            raise click.BadParameter(_unread(path, error), param_hint=option) from error
         if path.suffix in (".yaml", ".yml"):
             return _yaml(text, str(path), option)
         return _parse(text, str(path), option)
-    return _parse(given, given if len(given) < 40 else given[:37] + "...", option)
+    return _parse(given, given if len(given) < 40 else given[:37] + "...", option, _meant(given, option))
 
 
 def read_pairs(pairs: tuple[str, ...], option: str) -> dict[str, Any]:
@@ -52,15 +56,51 @@ def read_text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise Failed(USAGE, f"{file}: {error}") from error
+        raise Failed(USAGE, _unread(file, error)) from error
 
 
-def _parse(text: str, source: str, option: str) -> Any:
+def text_hints(pairs: Sequence[str], problems: Sequence[Mapping[str, Any]]) -> list[str]:
+    """How a value of `--set` that was read as JSON is written as a text, where the API complains of it."""
+    paths = [str(problem.get("path", "")).split("/") for problem in problems]
+    hints = []
+    for pair in pairs:
+        name, _, text = pair.partition("=")
+        if any(name in path for path in paths) and not isinstance(read_pairs((pair,), "--set")[name], str):
+            quoted = shlex.quote(f"{name}={json.dumps(text, ensure_ascii=False)}")
+            hints.append(f"{text} was read as JSON; as a text it is written --set {quoted}")
+    return hints
+
+
+def _unread(file: Path, error: OSError | UnicodeDecodeError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return f"there is no file {file}"
+    return f"{file}: {error.strerror if isinstance(error, OSError) else f'no text in UTF-8: {error}'}"
+
+
+def _meant(given: str, option: str) -> str:
+    """How what is nearly JSON is written in a shell: a word without quotes, or a mapping of YAML or Python."""
+    if len(given) > _GUESSED or not given:
+        return ""
+    value: Any = given
+    if given.lstrip()[:1] in ("{", "[", '"'):
+        from baton.core.document import parse_document
+        from baton.errors import MalformedDocument
+
+        try:
+            value = parse_document(given).value
+        except MalformedDocument:
+            return ""
+    return f" (write {option} {shlex.quote(json.dumps(value, ensure_ascii=False))})"
+
+
+def _parse(text: str, source: str, option: str, hint: str = "") -> Any:
     try:
         return _strict(text)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise click.BadParameter(f"{source}: not JSON at {where}: {error.msg}", param_hint=option) from error
+        raise click.BadParameter(
+            f"{source}: not JSON at {where}: {error.msg}{hint}", param_hint=option
+        ) from error
     except ValueError as error:
         raise click.BadParameter(f"{source}: {error}", param_hint=option) from error
 

@@ -6,6 +6,7 @@ Belongs here: when to ask again, and when it is over. How a saga or an event loo
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,7 +17,7 @@ from baton.cli.client import Api
 from baton.cli.exits import NO, Busy, Failed
 from baton.cli.program import typed
 from baton.cli.render import saga_line, saga_table
-from baton.cli.shared import console, print_json
+from baton.cli.shared import console, print_json, print_table
 from baton.core.state import FINISHED
 
 SOONEST_S = 1.0
@@ -68,19 +69,19 @@ async def watch(api: Api, saga: str, every_s: float | None, *, as_json: bool) ->
             seen = (found.get("version"), found.get("status"), found.get("invocations"))
             if seen != last:
                 pace.changed()
-                if live:
-                    live.update(saga_table(found), refresh=True)
-                elif as_json:
+                if as_json:
                     print_json(found, line=True)
-                else:
+                elif not live:
                     out.print(saga_line(found))
+            if live:
+                live.update(saga_table(found, now()), refresh=True)
             last = seen
             if _is_over(found["status"]):
                 break
             await pace.wait()
     if live is None and not as_json:
-        out.print(saga_table(found))
-    _judge(found["status"])
+        print_table(saga_table(found, now()))
+    _judge(saga, found["status"])
 
 
 async def follow(
@@ -108,7 +109,12 @@ async def follow(
             continue
         if not more and not _is_over(status):
             await pace.wait()
-    _judge(status)
+    _judge(saga, status)
+
+
+def now() -> int:
+    """Epoch milliseconds."""
+    return round(time.time() * 1000)
 
 
 def _status_after(entry: Mapping[str, Any], status: str) -> str:
@@ -127,10 +133,10 @@ def _is_over(status: str) -> bool:
     return status in FINISHED or status == PARKED
 
 
-def _judge(status: str) -> None:
+def _judge(saga: str, status: str) -> None:
     if status == PARKED:
         raise Failed(
-            NO, "the saga is parked: a person has to decide", "Let it try again: " + typed("resume SAGA")
+            NO, "the saga is parked: a person has to decide", "Let it try again: " + typed(f"resume {saga}")
         )
     if status != "completed":
         raise Failed(NO, f"the saga ended {status}")

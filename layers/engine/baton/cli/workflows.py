@@ -14,7 +14,8 @@ from baton.cli.app import app_option, load_app
 from baton.cli.check import compile_locally, drawing
 from baton.cli.completion import complete_workflows, documents_argument
 from baton.cli.exits import NO, REFUSED, Failed
-from baton.cli.shared import Shared, console, gathered, json_option, print_json, progress
+from baton.cli.numbers import Whole
+from baton.cli.shared import Shared, console, gathered, json_option, print_json, print_table, progress
 from baton.cli.sources import Source, read_source
 from baton.cli.text import counted, plain
 
@@ -58,9 +59,7 @@ def deploy_workflow(
 
 @click.command(short_help="List registered workflows, or draw one.")
 @click.argument("workflow", required=False, metavar="[NAME[@VERSION]]", shell_complete=complete_workflows)
-@click.option(
-    "--limit", type=click.IntRange(min=1), default=LISTED, show_default=True, help="At most this many."
-)
+@click.option("--limit", type=Whole(min=1), default=LISTED, show_default=True, help="At most this many.")
 @click.option("--all", "everything", is_flag=True, help="All of them, however many.")
 @click.option("--document", is_flag=True, help="Print the document as it was registered, and nothing else.")
 @json_option
@@ -88,7 +87,7 @@ def workflows(
     else:
         from baton.cli.tables import version_rows, workflow_table
 
-        console().print(workflow_table(found))
+        print_table(workflow_table(found))
         if len(found.get("versions", ())) > 1:
             click.echo()
             for line in version_rows(found["versions"]):

@@ -14,9 +14,20 @@ from typing import Any
 
 from baton.core.definition import WorkflowModel, read_definition
 from baton.core.document import parse_document
-from baton.core.expressions import ExpressionError, Path, compile_template, escape, expressions_in
+from baton.core.expressions import (
+    ROOTS,
+    SAGA_FIELDS,
+    ExpressionError,
+    Path,
+    UnknownRoot,
+    compile_template,
+    escape,
+    expressions_in,
+    lone_path,
+)
 from baton.core.graph import Graph, Node
 from baton.core.schema import SchemaError, check_schema, violations
+from baton.core.schemapaths import Schema, in_words
 from baton.core.toolspec import ToolSpec, nearest
 from baton.errors import InvalidDefinition, Problem
 
@@ -161,6 +172,8 @@ def _arguments(source: _Source) -> Iterator[Problem]:
             elif not any(True for _ in expressions_in(value)):
                 inner = {**properties[key], "$defs": spec.parameters.get("$defs", {})}
                 yield from violations(inner, compile_template(value).value, place)
+            elif path := lone_path(value):
+                yield from _check_type(source, place, path, key, spec)
         for key in spec.parameters.get("required", ()):
             if key not in node.with_:
                 yield Problem(f"/nodes/{name}", f"`{spec.name}` needs `{key}`: write it under `with`")
@@ -186,7 +199,7 @@ def _expressions_at(
 ) -> Iterator[Problem]:
     for pointer, found in expressions_in(value, place):
         if isinstance(found, ExpressionError):
-            yield Problem(pointer, str(found))
+            yield Problem(pointer, str(found), _root_hint(source, found))
         else:
             yield from _check_path(source, pointer, found, has_run)
 
@@ -195,41 +208,72 @@ def _check_path(
     source: _Source, pointer: str, path: Path, has_run: Callable[[str], bool]
 ) -> Iterator[Problem]:
     nodes = source.model.nodes
-    if path.root == "ctx":
-        if path.node not in nodes:
-            yield Problem(
-                pointer, f"`{path.text}`: there is no node `{path.node}`", source.hint(path.node, nodes)
-            )
-        elif not has_run(path.node):
-            hint = f"add `{path.node}` to `after`, directly or through other nodes"
-            yield Problem(pointer, f"`{path.text}`: `{path.node}` need not have run before this", hint)
-        else:
-            spec = source.tools.get(nodes[path.node].tool or "")
-            yield from _check_known(source, pointer, path, spec.result if spec else None)
-    elif path.root == "input":
-        yield from _check_known(source, pointer, path, source.model.input)
+    if path.root == "ctx" and path.node not in nodes:
+        yield Problem(
+            pointer, f"`{path.text}`: there is no node `{path.node}`", source.hint(path.node, nodes)
+        )
+    elif path.root == "ctx" and not has_run(path.node):
+        hint = f"add `{path.node}` to `after`, directly or through other nodes"
+        yield Problem(pointer, f"`{path.text}`: `{path.node}` need not have run before this", hint)
+    else:
+        yield from _check_known(source, pointer, path)
 
 
-def _check_known(source: _Source, pointer: str, path: Path, schema: Any) -> Iterator[Problem]:
-    """Follow the path through a schema as long as the schema lists all properties."""
-    defs = schema.get("$defs", {}) if isinstance(schema, dict) else {}
-    for step in path.inner:
-        if isinstance(schema, dict) and str(schema.get("$ref", "")).startswith("#/$defs/"):
-            schema = defs.get(schema["$ref"].removeprefix("#/$defs/"))
-        if not isinstance(schema, dict):
-            return
-        if isinstance(step, int):
-            schema = schema.get("items")
-            continue
-        properties = schema.get("properties")
-        is_open = schema.get("additionalProperties", False) is not False or "patternProperties" in schema
-        if not isinstance(properties, dict) or is_open:
-            return
-        if step not in properties:
-            known = source.hint(step, properties) or f"known: {', '.join(list(properties)[:10]) or 'nothing'}"
-            yield Problem(pointer, f"`{path.text}`: nothing produces `{step}`", known)
-            return
-        schema = properties[step]
+def _schema_of(source: _Source, path: Path) -> Schema:
+    """What is known of the value that the path goes into: a tool's result, the saga's input, its own fields."""
+    if path.root == "saga":
+        return Schema({"properties": {name: {"type": "string"} for name in SAGA_FIELDS}}, None)
+    if path.root == "input":
+        return Schema(source.model.input, source.model.input)
+    node = source.model.nodes.get(path.node)
+    spec = source.tools.get(node.tool or "") if node else None
+    return Schema(spec.result, spec.result) if spec else Schema(None, None)
+
+
+def _check_known(source: _Source, pointer: str, path: Path) -> Iterator[Problem]:
+    """Follow the path through the schema of its value as far as that says what there is."""
+    here, taken = _schema_of(source, path).follow(path.inner)
+    if taken == len(path.inner):
+        return
+    step, types = path.inner[taken], here.types()
+    if "object" in types and isinstance(step, str):
+        known = source.hint(step, here.fields) or f"known: {', '.join(here.fields[:10]) or 'nothing'}"
+        yield Problem(pointer, f"`{path.text}`: nothing produces `{step}`", known)
+        return
+    message = f"`{path.text}`: `{step}` of {in_words(types)} cannot be taken"
+    yield Problem(pointer, message, _parts_of(path.up_to(taken), here))
+
+
+def _parts_of(text: str, schema: Schema) -> str:
+    """What can be taken of the value that the expression `text` gives."""
+    types = schema.types()
+    if "array" in types:
+        return f"take an item of the list, such as `${{{text}[0]}}`"
+    if "object" in types:
+        return f"take a field: {', '.join(schema.fields[:10]) or 'by its name'}"
+    return f"`${{{text}}}` is the whole value"
+
+
+def _check_type(source: _Source, pointer: str, path: Path, key: str, spec: ToolSpec) -> Iterator[Problem]:
+    """An argument that is one expression keeps its type, which must be one that the tool takes."""
+    here, taken = _schema_of(source, path).follow(path.inner)
+    wanted = Schema(spec.parameters["properties"][key], spec.parameters)
+    if taken == len(path.inner) and here.never_fits(wanted):
+        takes = f"`{spec.name}` takes {in_words(wanted.types())} as `{key}`"
+        is_whole = here.types().isdisjoint({"array", "object"})
+        hint = "name another value, or let a tool convert it" if is_whole else _parts_of(path.text, here)
+        yield Problem(pointer, f"`{path.text}` is {in_words(here.types())}; {takes}", hint)
+
+
+def _root_hint(source: _Source, error: ExpressionError) -> str:
+    """For an expression that begins with a node's name or with a root that is not quite one."""
+    if not isinstance(error, UnknownRoot):
+        return ""
+    first, dot, rest = error.source.partition(".")
+    if first not in source.model.nodes:
+        return source.hint(first, ROOTS)
+    inner = rest.removeprefix("output") if rest.split(".")[0].split("[")[0] == "output" else dot + rest
+    return f"did you mean `ctx.{first}.output{inner}`?"
 
 
 def _ancestry(source: _Source) -> Callable[[str, str], bool]:

@@ -6,6 +6,7 @@ into the published JSON Schema, which docschema.py makes of these models.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -24,7 +25,7 @@ from pydantic.types import JsonValue
 from baton.core.durations import parse_duration
 from baton.core.expressions import escape
 from baton.core.nodetypes import NODE_TYPES
-from baton.core.toolspec import nearest
+from baton.core.toolspec import closest, nearest
 from baton.errors import Problem
 
 NODE_NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,63}$"
@@ -203,18 +204,26 @@ def read_definition(value: Any) -> tuple[WorkflowModel | None, tuple[Problem, ..
         return WorkflowModel.model_validate(value), ()
     except ValidationError as error:
         details = error.errors(include_url=False)
-        return _salvage(value, details), tuple(_problem(detail) for detail in details)
+        problems = [_problem(detail) for detail in details]
+        return _salvage(value, details, problems), tuple(problems)
 
 
-def _salvage(value: dict[str, Any], details: Sequence[Any]) -> WorkflowModel | None:
-    """The document with a harmless node in the place of each broken one."""
+def _salvage(value: dict[str, Any], details: Sequence[Any], problems: list[Problem]) -> WorkflowModel | None:
+    """The document with what is left of each broken node, or a harmless one in its place.
+
+    Adds the problems that only come to light in what is left.
+    """
     nodes = value.get("nodes")
     if not isinstance(nodes, dict):
         return None
-    broken = {
-        detail["loc"][1] for detail in details if detail["loc"][0] == "nodes" and len(detail["loc"]) > 1
-    }
-    kept = {name: _stand_in(node) if name in broken else node for name, node in nodes.items()}
+    broken: dict[str, list[Any]] = {}
+    for detail in details:
+        if detail["loc"][0] == "nodes" and len(detail["loc"]) > 1:
+            broken.setdefault(detail["loc"][1], []).append(detail)
+    kept = dict(nodes)
+    for name, faults in broken.items():
+        kept[name], more = _mended(nodes[name], faults)
+        problems += [_problem({**detail, "loc": ("nodes", name, *detail["loc"])}) for detail in more]
     rest = {key: value[key] for key in ("input", "output") if key in value}
     if not isinstance(rest.get("input", {}), dict):
         del rest["input"]
@@ -222,6 +231,30 @@ def _salvage(value: dict[str, Any], details: Sequence[Any]) -> WorkflowModel | N
         return WorkflowModel.model_validate({"name": "unnamed", "nodes": kept, **rest})
     except ValidationError:
         return None
+
+
+def _mended(node: Any, faults: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
+    """A node whose unknown keys are its only faults without them, and what else is wrong with it then.
+
+    A key that is nearly one that is missing counts as that one, which is what its author will make of it.
+    """
+    if not isinstance(node, dict) or any(
+        fault["type"] != "extra_forbidden" or len(fault["loc"]) != 3 for fault in faults
+    ):
+        return _stand_in(node), ()
+    unknown = [fault["loc"][2] for fault in faults]
+    known = [field.alias or key for key, field in NodeModel.model_fields.items()]
+    rest = {key: item for key, item in node.items() if key not in unknown}
+    for key in unknown:
+        meant = "" if key in KINDS_TO_COME else closest(key, known)
+        if meant and meant not in rest:
+            rest[meant] = node[key]
+    try:
+        NodeModel.model_validate(rest)
+    except ValidationError as error:
+        # Without a kind there is nothing to say but that a key is unknown, which has been said.
+        return _stand_in(node), error.errors(include_url=False) if rest.keys() & set(KINDS) else ()
+    return rest, ()
 
 
 def _stand_in(node: Any) -> dict[str, Any]:
@@ -249,9 +282,23 @@ def _problem(detail: Any) -> Problem:
         pattern = detail["ctx"]["pattern"]
         message = f"`{detail['input']}` is not a name"
         suggestion = f"names match {pattern}"
+    elif kind == "model_type" and location[-1] == "wait" and len(location) == 3:
+        suggestion = _wait_for(detail["input"])
     elif kind == "value_error":
         message = message.removeprefix("Value error, ")
     return Problem(pointer, message, suggestion)
+
+
+def _wait_for(value: Any) -> str:
+    """What was meant by a wait that is no object."""
+    try:
+        parse_duration(value)
+    except ValueError:
+        is_name = isinstance(value, str) and re.fullmatch(NODE_NAME, value)
+        if is_name:
+            return f"write `wait: {{signal: {value}}}`"
+        return "write `wait: {for: 5s}` or `wait: {signal: NAME}`"
+    return f"write `wait: {{for: {value}}}`"
 
 
 def _model_at(location: list[Any]) -> type[BaseModel]:

@@ -24,6 +24,14 @@ class ExpressionError(Exception):
     """What is wrong with an expression, or with the data it was applied to."""
 
 
+class UnknownRoot(ExpressionError):
+    """An expression that begins with something else; `source` is what stands between the braces."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__(f"`{source}` must begin with one of {', '.join(ROOTS)}")
+        self.source = source
+
+
 @dataclass(frozen=True)
 class Path:
     """A parsed expression: its text, its root and the keys and indexes that follow."""
@@ -42,6 +50,15 @@ class Path:
         """The steps inside the value itself: behind `ctx.<node>.output`, or behind the root."""
         return self.steps[2:] if self.root == "ctx" else self.steps
 
+    def up_to(self, taken: int) -> str:
+        """The text of the expression with only so many of its inner steps."""
+        position = len(self.root)
+        for _ in range(len(self.steps) - len(self.inner) + taken):
+            step = _STEP.match(self.text, position)
+            assert step is not None
+            position = step.end()
+        return self.text[:position]
+
 
 Lookup = Callable[[Path], Any]
 """Gives the value that a path's root (with its node, if any) stands for."""
@@ -52,7 +69,7 @@ def parse(text: str) -> Path:
     source = text.strip(SPACE)
     first = _NAME.match(source)
     if not first or first.group() not in ROOTS:
-        raise ExpressionError(f"`{source}` must begin with one of {', '.join(ROOTS)}")
+        raise UnknownRoot(source)
     steps: list[str | int] = []
     position = first.end()
     while position < len(source):
@@ -125,6 +142,16 @@ def compile_template(value: Any) -> Template:
     """Parse all expressions of a JSON value. Raises `ExpressionError` at the first bad one."""
     compiled = _compile(value)
     return Template(compiled, tuple(_paths(compiled)))
+
+
+def lone_path(value: Any) -> Path | None:
+    """The path of a text that is one expression and nothing else, which keeps the type of what it names."""
+    try:
+        compiled = _compile(value) if isinstance(value, str) else None
+    except ExpressionError:
+        return None
+    parts = compiled.parts if isinstance(compiled, _Text) else ()
+    return parts[0] if len(parts) == 1 and isinstance(parts[0], Path) else None
 
 
 def expressions_in(value: Any, pointer: str = "") -> Iterator[tuple[str, Path | ExpressionError]]:

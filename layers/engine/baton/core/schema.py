@@ -43,3 +43,13 @@ def violations(schema: Any, value: Any, pointer: str = "") -> tuple[Problem, ...
         Problem(pointer + "".join(f"/{escape(step)}" for step in error.instance_path), error.message)
         for error in _validator(msgspec.json.encode(schema)).iter_errors(value)
     )
+
+
+def input_violations(schema: Any, value: Any) -> tuple[Problem, ...]:
+    """`violations` of a saga's input, which is null when it is left out."""
+    found = violations(schema, value, "/input")
+    if not found or value is not None:
+        return found
+    required = schema.get("required") if isinstance(schema, dict) else None
+    needs = f"; it needs: {', '.join(map(str, required))}" if isinstance(required, list) and required else ""
+    return (Problem("/input", f"`input` is missing{needs}"),)

@@ -145,9 +145,15 @@ def group_of(status: str) -> str:
 LISTS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "open": (("open", "waiting"), ""),
     "done": (("done",), ""),
-    **{status: ((group_of(status),), status) for status in ("running", *sorted(WAITING), *sorted(FINISHED))},
+    **{
+        status: ((group_of(status),), status)
+        for status in ("running", "waiting", "parked", "completed", "failed", "cancelled")
+    },
 }
-"""What a list of sagas can be asked for, as groups of the status index and, within them, one status."""
+"""What a list of sagas can be asked for, as groups of the status index and, within them, one status.
+
+Only what a saga can come to in this release; `pending` is none, because the first entry makes it `running`.
+"""
 
 
 class _Snapshot(msgspec.Struct, frozen=True):

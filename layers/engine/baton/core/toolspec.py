@@ -30,7 +30,12 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return hashlib.sha256(data).hexdigest()[:12]
 
 
+def closest(name: str, known: Iterable[str]) -> str:
+    """The most similar known name, or an empty string."""
+    return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)), "")
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """`did you mean ...?` for the most similar known name, or an empty string."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"did you mean `{close[0]}`?" if close else ""
+    close = closest(name, known)
+    return f"did you mean `{close}`?" if close else ""

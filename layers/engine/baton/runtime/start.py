@@ -11,7 +11,7 @@ import msgspec
 from baton.core.events import Entry, SagaStarted, Token, Value, encode_entry
 from baton.core.graph import Graph
 from baton.core.limits import Limits
-from baton.core.schema import violations
+from baton.core.schema import input_violations
 from baton.errors import CorruptLog, InvalidInput, KeyReused, TooLarge
 from baton.ports import Blobs, Clock, Definition, Head, Log, Record, SagaRef, Wake
 from baton.runtime.patience import Patience
@@ -70,7 +70,7 @@ class Starter:
 
     async def _head(self, beginning: Beginning) -> Head:
         if beginning.graph.input_schema is not None:
-            problems = violations(beginning.graph.input_schema, beginning.given, "/input")
+            problems = input_violations(beginning.graph.input_schema, beginning.given)
             if problems:
                 first = problems[0]
                 raise InvalidInput(f"at {first.path}: {first.message}", problems)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -70,8 +70,8 @@ def run(
     of an executor runs, time passes as on the clock.
 
     Raises: the `UserError` that the API would answer with (each problem as a note); `ToolError` for
-    an app that is not there or a stand-in for no tool; `ValueError` for an input or a payload that is not JSON;
-    `EngineDefect`.
+    an app that is not there or a stand-in for no tool; `ValueError` for an input or a payload that is not JSON,
+    and for a signal that no wait of the workflow or its children is for; `EngineDefect`.
     """
     registry = _with_stand_ins(load_app(app) if tools is None else tools, stand_ins)
     known = _Documents(_of_app(app) if tools is None else [], workflows)
@@ -83,7 +83,8 @@ def run(
 
     async def main(loop: VirtualLoop) -> Result:
         deployment = Deployment(loop, registry, begin=begin_ms, worker_timeout=timeout, caller=(tenant, user))
-        name = await _register(deployment, registry, known, known.text(workflow))
+        name, awaited = await _register(deployment, registry, known, known.text(workflow))
+        _check_signals(sent, awaited)
         view, _ = await deployment.service().start(name, began_with, key="")
         await deployment.settle(sent)
         return await deployment.result(view["id"])
@@ -106,21 +107,38 @@ def _as_json(what: str, value: Any) -> Any:
         raise ValueError(f"{what} is not JSON: {error}") from error
 
 
-async def _register(deployment: Deployment, registry: Registry, known: _Documents, text: str) -> str:
-    """Register a document and, as far as they are known, those of its children. The workflow's name."""
+async def _register(
+    deployment: Deployment, registry: Registry, known: _Documents, text: str
+) -> tuple[str, set[str]]:
+    """Register a document and, as far as they are known, those of its children.
+
+    The workflow's name, and the signals that any of them waits for.
+    """
     specs = registry.specs()
     graph = compile_document(text, specs)
     name, done = graph.name, {graph.name}
     await deployment.service().register(text, json_only=False)
-    todo = list(graph.nodes)
+    todo, awaited = list(graph.nodes), set[str]()
     while todo:
-        child = todo.pop().workflow.partition("@")[0]
+        node = todo.pop()
+        awaited |= {node.signal} - {""}
+        child = node.workflow.partition("@")[0]
         document = None if not child or child in done else known.named(child)
         if document is not None:
             done.add(child)
             await deployment.service().register(document, json_only=False)
             todo += compile_document(document, specs).nodes
-    return name
+    return name, awaited
+
+
+def _check_signals(sent: Iterable[str], awaited: set[str]) -> None:
+    """Raises `ValueError`: a misspelt signal would never come, and the test would pass for that."""
+    for name in sent:
+        if name not in awaited:
+            hint = nearest(name, awaited) or f"there are: {', '.join(sorted(awaited))}"
+            raise ValueError(
+                f"there is no wait for a signal `{name}`; {hint if awaited else 'there are none'}"
+            )
 
 
 class _Documents:

@@ -13,6 +13,7 @@ import typing
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -94,24 +95,52 @@ def tool(
 
     effect: `pure` (no effect outside) or `idempotent` (may run again, always with the same
     `context.idempotency_key`, which it must pass on). timeout: of one attempt; without one, that of the
-    deployment (30 s). The parameter annotated with `Context`, if any, is filled by the engine. Raises `ToolError`.
+    deployment (30 s). The parameter annotated with `Context`, if any, is filled by the engine.
+
+    Decorating raises `ToolError`, with the function and where it is.
     """
-    if not _NAME.fullmatch(name):
-        raise ToolError(f"`{name}` is not a tool name; write lower case, with dots, such as `table.hold`")
-    if effect not in EFFECTS:
-        raise ToolError(
-            f"tool `{name}`: effect `{effect}` is not one of {', '.join(EFFECTS)}. {nearest(effect, EFFECTS)}"
-        )
-    try:
-        timeout_ms = 0 if timeout is None else parse_duration(timeout)
-    except ValueError as error:
-        raise ToolError(f"tool `{name}`: timeout: {error}") from error
+    if callable(name):
+        called = getattr(name, "__name__", repr(name))
+        raise ToolError(f'write `@tool("name")` above `def {called}`{_where(name)}')
 
     def declare(function: F) -> F:
-        (REGISTRY if registry is None else registry).add(_make(function, name, version, effect, timeout_ms))
+        try:
+            _check(name, effect)
+            made = _make(function, name, version, effect, _milliseconds(name, timeout))
+            (REGISTRY if registry is None else registry).add(made)
+        except ToolError as error:
+            raise ToolError(f"{error}{_where(function)}") from error.__cause__
         return function
 
     return declare
+
+
+def _where(function: Callable[..., Any]) -> str:
+    """` (search, sagas/order.py:12)`: the function, and its file from the top of its package on."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return ""
+    depth = function.__module__.count(".") + 1
+    path = Path(code.co_filename)
+    if path.name == "__init__.py":
+        depth += 1
+    return f" (`{function.__name__}`, {'/'.join(path.parts[-depth:])}:{code.co_firstlineno})"
+
+
+def _check(name: str, effect: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise ToolError(f"`{name}` is not a tool name; write lower case, with dots, such as `table.hold`")
+    if effect not in EFFECTS:
+        hint = nearest(effect, EFFECTS)
+        known = f"tool `{name}`: effect `{effect}` is not one of {', '.join(EFFECTS)}"
+        raise ToolError(f"{known}; {hint}" if hint else known)
+
+
+def _milliseconds(name: str, timeout: str | float | None) -> int:
+    try:
+        return 0 if timeout is None else parse_duration(timeout)
+    except ValueError as error:
+        raise ToolError(f"tool `{name}`: timeout: {error}") from error
 
 
 def _make(function: Callable[..., Any], name: str, version: str, effect: str, timeout_ms: int) -> Tool:

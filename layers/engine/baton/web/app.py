@@ -120,7 +120,9 @@ def _no_route(app: APIGatewayHttpResolver) -> Callable[[NotFoundError], Response
         method, path = app.current_event.http_method, app.current_event.path
         allowed = [route.method for route in ROUTES if matches(route.path, path)]
         if allowed and method not in allowed:
-            detail = f"{method} is not allowed here; {', '.join(allowed)} is"
+            detail = (
+                f"{method} is not allowed here; {', '.join(allowed)} {'is' if len(allowed) == 1 else 'are'}"
+            )
             refusal = problems.of_status(HTTPStatus.METHOD_NOT_ALLOWED, "method-not-allowed", detail)
             refusal.headers["Allow"] = ", ".join(allowed)
             return refusal

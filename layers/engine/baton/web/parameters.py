@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
 from baton.core.toolspec import nearest
@@ -63,12 +64,14 @@ def words(name: str, pattern: str, right: str, description: str, *, example: str
     )
 
 
-def one_of(name: str, values: Sequence[str], description: str) -> Parameter:
-    """One of some words; without it the value is empty."""
+def one_of(
+    name: str, values: Sequence[str], description: str, hints: Mapping[str, str] = MappingProxyType({})
+) -> Parameter:
+    """One of some words; without it the value is empty. `hints`: what to say of words that are none of them."""
 
     def read(text: str) -> str:
         if text not in values:
-            hint = nearest(text[:_SHOWN], values)
+            hint = hints.get(text) or nearest(text[:_SHOWN], values)
             raise ValueError(f"one of {', '.join(values)}{f' ({hint})' if hint else ''}")
         return text
 

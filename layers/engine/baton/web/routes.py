@@ -70,7 +70,10 @@ _CURSOR = words(
     "The `next` of the page before.",
 )
 _STATUS = one_of(
-    "status", tuple(LISTS), "A status, or `open` for all that has not ended, or `done` for all that has."
+    "status",
+    tuple(LISTS),
+    "A status, or `open` for all that has not ended, or `done` for all that has.",
+    hints={"pending": "a list shows a new saga as `running`"},
 )
 _OF_WORKFLOW = words(
     "workflow",
