@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 # These tests mostly wait for processes, so more of them fit.
-E2E_JOBS ?= 4
+E2E_JOBS ?= 3
 # Extra arguments for pytest: make unit ARGS="-k lease -x"
 ARGS ?=
 

@@ -101,7 +101,9 @@ def test_fifty_invocations_at_every_hand_over_do_each_step_once(store: Store) ->
 
 
 def test_signals_that_race_with_a_running_saga_are_all_in_the_log_once(store: Store) -> None:
-    document = chain("raced", 8, 0.05, first="{wait: {signal: go}}")
+    # It ends only when told to, so that no signal can be too late, however slow this machine is.
+    head, output = chain("raced", 8, 0.05, first="{wait: {signal: go}}").rsplit("output:", 1)
+    document = f"{head}  last: {{wait: {{signal: stop}}, after: s7}}\noutput:{output}"
     keys = [f"key-{n}" for n in range(20)]
 
     async def signal(ref: SagaRef, key: str) -> None:
@@ -113,11 +115,13 @@ def test_signals_that_race_with_a_running_saga_are_all_in_the_log_once(store: St
         await store.service().signal(ref.id, "go", "first", "first")
         work = [store.invoke(ref, 2, f"raced-{n}", 10_000) for n in range(10)]
         await asyncio.gather(*work, *(signal(ref, key) for key in keys))
+        await store.service().signal(ref.id, "stop", None, "stop")
+        await store.invoke(ref, store.entries(ref)[-1].version, "raced-last", 10_000)
         return ref
 
     ref = store.run(story())
     found = [event.key for event in store.events(ref) if isinstance(event, SignalReceived)]
-    assert sorted(found) == sorted(["first", *keys])
+    assert sorted(found) == sorted(["first", *keys, "stop"])
     assert steps(store, ref) == [f"s{n}" for n in range(8)]
     assert [entry.version for entry in store.entries(ref)] == list(range(1, len(store.entries(ref)) + 1))
     assert ended(store, ref)
