@@ -82,6 +82,9 @@ e2e: install-dev  ## the whole deployment in processes of its own
 fuzz: install-dev  ## the API against its OpenAPI document, at length: make fuzz EXAMPLES=100 SEED=7
 	@BATON_FUZZ_EXAMPLES=$(or $(EXAMPLES),100) BATON_FUZZ_SEED=$(or $(SEED),1) $(BIN)/pytest -q tests/e2e/test_openapi.py
 
+graphs: install-dev  ## random graphs against the interpreter, at length: make graphs EXAMPLES=100000 SEED=7
+	@BATON_GRAPHS=$(or $(EXAMPLES),20000) BATON_GRAPHS_SEED=$(or $(SEED),2) $(BIN)/pytest -q -n auto tests/core/graphs/test_random_graphs.py
+
 format: install-dev  ## let ruff mend what it can
 	@$(BIN)/ruff check --quiet --fix . ; $(BIN)/ruff format .
 

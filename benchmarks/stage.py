@@ -15,6 +15,7 @@ from baton.adapters.clock import SystemClock, SystemEntropy
 from baton.adapters.dynamo_definitions import DynamoDefinitions
 from baton.adapters.dynamo_log import DynamoLog
 from baton.adapters.memory import MemoryBlobs, MemoryDefinitions, MemoryLog
+from baton.adapters.monty_sandbox import MontySandbox
 from baton.adapters.s3_blobs import S3Blobs
 from baton.core.limits import Limits
 from baton.ports import Blobs, Definitions, Log, Message, Offload, SagaRef
@@ -64,6 +65,7 @@ def _engine(
         entropy=SystemEntropy(),
         offload=offload,
         performer=ToolPerformer(registry),
+        sandbox=MontySandbox(offload),
         tools=registry.specs(),
         catalog=Catalog(definitions, blobs, clock),
         pace=Pace(1),

@@ -10,8 +10,37 @@ from collections.abc import Iterator
 from typing import Any
 
 from baton.core.docschema import document_schema
-from baton.core.nodetypes import NODE_TYPES
+from baton.core.nodetypes import COMMON, NODE_TYPES, NodeType
 from baton.core.yamltext import write_yaml
+
+# What the table says of the values of a shared definition.
+_SHARED = {
+    "duration": "a [duration](#durations)",
+    "value": "any [value](#expressions)",
+    "after": "a name of a node, or a list of such names",
+    "targets": "a name of a node, or a list of such names, each once",
+    "allowed": "a name of a node, or a list of such names, which may be empty",
+    "toolPatterns": "a name of a tool with any number of `*`, or a list of such names, which may be empty",
+    "condition": "a [condition](#conditions)",
+    "branch": "a [branch](#branch)",
+    "loop": "a [loop](#loop)",
+    "join": "a [join](#join)",
+    "limits": "[limits](#limits)",
+    "guardrails": "[guardrails](#guardrails)",
+    "jsonSchema": "a JSON Schema",
+    "jsonSchemaOrName": "a JSON Schema, or the name of one",
+    "waitDuration": "a [duration](#durations), or a text with [expressions](#expressions)",
+    "waitTime": "a [time](#durations), or a text with [expressions](#expressions)",
+    "waitFor": "`all`, `any`, or a whole number from 1",
+    "tolerated": 'a whole number from 0, or a share such as `"25%"`',
+    "expression": "an [expression](#expressions)",
+    "nodeName": "a name of a node",
+    "rule": "rules, each with `if` and `then`",
+    "countLimit": "a whole number, or `max` and `then`",
+    "bytesLimit": "a whole number, or `max` and `then`",
+    "timeLimit": "a [duration](#durations), or `max` and `then`",
+    "costLimit": "a number, or `max` and `then`",
+}
 
 
 def schema_text() -> str:
@@ -26,21 +55,74 @@ def document_fields() -> str:
 
 
 def node_fields() -> str:
-    """A section for each kind of node: what it is for, an example, its fields."""
+    """A section for each kind of node that can be run: what it is for, an example, the fields it alone has."""
     schema = document_schema()
-    return "\n\n".join(_section(schema, kind) for kind in NODE_TYPES)
+    return "\n\n".join(_section(schema, kind) for kind in NODE_TYPES if kind.runs)
 
 
-def _section(schema: dict[str, Any], kind: Any) -> str:
-    node = schema["$defs"][kind.kind]
+def common_fields() -> str:
+    """What a node of any kind may have."""
+    schema = document_schema()
+    return _rows(_only(schema["$defs"]["task"], COMMON), schema)
+
+
+def branch_fields() -> str:
+    """The fields of a branch, and of its rules."""
+    return _part("branch", **{"rules[].": "rule"})
+
+
+def loop_fields() -> str:
+    """The fields of a loop."""
+    return _part("loop")
+
+
+def join_fields() -> str:
+    """The fields of a join that is written as an object."""
+    return _part("join")
+
+
+def limit_fields() -> str:
+    """What can be limited."""
+    return _part("limits")
+
+
+def guardrail_fields() -> str:
+    """The fields of guardrails."""
+    return _part("guardrails")
+
+
+def _part(name: str, **inside: str) -> str:
+    schema = document_schema()
+    owner = _object(schema["$defs"][name])
+    rows = list(_fields(owner, schema, ""))
+    for prefix, part in inside.items():
+        rows += _fields(_object(schema["$defs"][part]), schema, prefix)
+    return _table(rows)
+
+
+def _object(part: dict[str, Any]) -> dict[str, Any]:
+    """The object of a part that may be written shorter."""
+    return next((shape for shape in part.get("anyOf", ()) if "properties" in shape), part)
+
+
+def _only(owner: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {**owner, "properties": {name: owner["properties"][name] for name in names}}
+
+
+def _section(schema: dict[str, Any], kind: NodeType) -> str:
+    node = _only(schema["$defs"][kind.kind], (kind.key, *kind.own))
     example = write_yaml({"nodes": {"example": dict(kind.example)}})
     rows = _rows(node, schema)
     return f"### {kind.title}\n\n{kind.description}\n\n```yaml\n{example}```\n\n{rows}"
 
 
 def _rows(owner: dict[str, Any], schema: dict[str, Any]) -> str:
+    return _table(_fields(owner, schema, ""))
+
+
+def _table(rows: Iterator[tuple[str, str, str, str]] | list[tuple[str, str, str, str]]) -> str:
     lines = ["| field | value | required | meaning |", "|---|---|---|---|"]
-    lines += ["| " + " | ".join(row) + " |" for row in _fields(owner, schema, "")]
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
     return "\n".join(lines)
 
 
@@ -50,29 +132,38 @@ def _fields(
     for name, field in owner["properties"].items():
         required = "yes" if name in owner.get("required", ()) else ""
         if "oneOf" in field:
-            choice = " or ".join(f"`{shape['required'][0]}`" for shape in field["oneOf"])
-            yield f"`{prefix}{name}`", f"an object with {choice}", required, field["description"]
+            *others, last = (f"`{shape['required'][0]}`" for shape in field["oneOf"])
+            choice = f"an object with {', '.join(others)} or {last}"
+            yield f"`{prefix}{name}`", choice, required, field["description"]
             yield from _fields(field, schema, f"{prefix}{name}.")
         else:
             yield f"`{prefix}{name}`", _value(field, schema), required, field["description"]
 
 
 def _value(field: dict[str, Any], schema: dict[str, Any]) -> str:
-    shared = {
-        "#/$defs/duration": "a [duration](#durations)",
-        "#/$defs/value": "any [value](#expressions)",
-        "#/$defs/after": "a name of a node, or a list of such names",
-    }
     if "$ref" in field:
-        return shared[field["$ref"]]
+        return _SHARED[field["$ref"].removeprefix("#/$defs/")]
+    if "enum" in field:
+        return " or ".join(f"`{word}`" for word in field["enum"])
     if field["type"] == "object":
-        inner = field.get("additionalProperties")
-        if inner == {"$ref": "#/$defs/value"}:
-            return "an object of [values](#expressions)"
-        if inner is not None:
-            most, pattern = field["maxProperties"], schema["$defs"]["nodeName"]["pattern"]
-            return f"an object of 1 to {most:,} [nodes](#nodes); names match `{pattern}`"
+        return _object_words(field, schema)
+    if field["type"] == "array":
+        return f"a list of {_value(field['items'], schema)}"
+    if field["type"] == "integer":
+        return f"a whole number from {field['minimum']:,} to {field['maximum']:,}"
+    return f"text that matches `{field['pattern']}`" if "pattern" in field else "text"
+
+
+def _object_words(field: dict[str, Any], schema: dict[str, Any]) -> str:
+    inner = field.get("additionalProperties")
+    if inner is None:
         return "an object"
-    if "pattern" in field:
-        return f"text that matches `{field['pattern']}`"
-    return "text"
+    if "maxProperties" in field:
+        most, pattern = field["maxProperties"], schema["$defs"]["nodeName"]["pattern"]
+        return f"an object of 1 to {most:,} [nodes](#nodes); names match `{pattern}`"
+    what = {
+        "#/$defs/value": "[values](#expressions)",
+        "#/$defs/jsonSchema": "JSON Schemas; names as for nodes",
+        "#/$defs/allowed": "names of nodes, or lists of them, which may be empty",
+    }
+    return f"an object of {what.get(inner.get('$ref', ''), 'texts')}"

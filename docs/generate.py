@@ -30,7 +30,17 @@ from baton.core.toolspec import ToolSpec
 from baton.runtime.queries import MAX_EVENTS, MAX_LIST
 from baton.runtime.service import MAX_DOCUMENT
 from baton.web.requests import MAX_KEY
-from docs.document_tables import document_fields, node_fields, schema_text
+from docs.document_tables import (
+    branch_fields,
+    common_fields,
+    document_fields,
+    guardrail_fields,
+    join_fields,
+    limit_fields,
+    loop_fields,
+    node_fields,
+    schema_text,
+)
 from docs.settings_table import parameters, settings
 from docs.transitions import find_transitions
 from tests.architecture.law import ALLOWED
@@ -123,7 +133,7 @@ def entry() -> str:
     at = 1_790_000_000_000
     start = ev.SagaStarted(
         workflow="evening", graph="", tenant="acme", user="ann", saga="s1", input=ev.Value(), at=at,
-        emits=tuple(ev.Token("", name) for name in program.entry),
+        emits=(ev.Token("", "hold"),),
     )  # fmt: skip
     state = fold(State(), ev.Entry(version=1, at=at, invocation="request-1", events=(start,)))
     outcome = Outcome(
@@ -199,6 +209,12 @@ PARTS: Mapping[str, Callable[[], str]] = {
         limits,
         document_fields,
         node_fields,
+        common_fields,
+        branch_fields,
+        loop_fields,
+        join_fields,
+        limit_fields,
+        guardrail_fields,
     )
 }
 

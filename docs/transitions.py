@@ -15,11 +15,14 @@ from msgspec.structs import replace
 
 from baton.core import events as ev
 from baton.core.compile import compile_document
+from baton.core.conditions import Answer
 from baton.core.decide import MAX_DEATHS, advance
-from baton.core.fold import apply, fold, fork_to
+from baton.core.fold import apply, fold
+from baton.core.forks import fork_to
 from baton.core.outcomes import Outcome
 from baton.core.program import Program
-from baton.core.state import State, status_of
+from baton.core.scope import Found
+from baton.core.state import State, node_of, status_of
 from baton.core.toolspec import ToolSpec
 
 T0 = 1_790_000_000_000
@@ -32,6 +35,12 @@ DOCUMENTS = (
     "{name: wait, nodes: {w: {wait: {signal: go, timeout: 1m}}, a: {tool: work, after: w}}}",
     "{name: child, nodes: {c: {workflow: other}}}",
     "{name: late, nodes: {w: {wait: {signal: go}}, c: {workflow: other, after: w}}}",
+    "{name: skip, nodes: {a: {tool: work}, b: {tool: work, after: a, when: 'false'}}}",
+    "{name: early, nodes: {a: {tool: work}, w: {wait: {signal: go}}, j: {tool: work, after: [a, w], join: any}}}",
+    "{name: round, nodes: {a: {tool: work, loop: {while: 'loop.iteration < 1'}}, v: {value: 1, after: a}}}",
+    "{name: asked, nodes: {a: {tool: work, when: {python: 'def evaluate(output, context): return True'}}}}",
+    "{name: limited, limits: {hops: 1}, nodes: {a: {tool: work}, b: {tool: work, after: a}}}",
+    "{name: timed, nodes: {a: {tool: work, limits: {wall_time: 1m}}}}",
     "{name: both, nodes: {a: {tool: work}, w: {wait: {for: 1m}}, c: {workflow: other}}}",
 )
 
@@ -69,7 +78,7 @@ def _explore(program: Program, found: dict[tuple[str, str], set[str]]) -> None:
             state = _next(life, entry)
             if (shape := _shape(state)) not in known:
                 known.add(shape)
-                past = {} if state.ended else {status_of(state, program.joins): state}
+                past = {} if state.ended else {status_of(state, program): state}
                 lives.append(Life(state, {**past, **life.past}))
 
 
@@ -88,12 +97,12 @@ def _statuses(program: Program, life: Life, entry: ev.Entry) -> Iterator[tuple[s
     """(kind, status before, status after) for each event of an entry."""
     state = life.state
     for event in entry.events:
-        before = status_of(state, program.joins)
+        before = status_of(state, program)
         if isinstance(event, ev.Forked):
             state = fork_to(life.state, _at(life, event.cut), entry, event)
         else:
             state = replace(apply(state, event), version=entry.version)
-        yield str(event.__struct_config__.tag), before, status_of(state, program.joins)
+        yield str(event.__struct_config__.tag), before, status_of(state, program)
 
 
 def _shape(state: State) -> str:
@@ -151,18 +160,18 @@ def _entry(state: State, *events: ev.Event, epoch: int = 0) -> ev.Entry:
 
 
 def _starts(program: Program) -> Iterator[ev.Event]:
-    """A start as the api writes it, and one with a dead token, which no compiled graph has yet."""
-    for alive in (True, False):
-        yield ev.SagaStarted(
-            workflow=program.graph.name,
-            graph="",
-            tenant="acme",
-            user="ann",
-            saga="s",
-            input=ev.Value(),
-            at=T0,
-            emits=tuple(ev.Token("", name, (), alive) for name in program.entry),
-        )
+    """A start as the api writes it."""
+    first = (node for node in program.graph.nodes if not node.before)
+    yield ev.SagaStarted(
+        workflow=program.graph.name,
+        graph="",
+        tenant="acme",
+        user="ann",
+        saga="s",
+        input=ev.Value(),
+        at=T0,
+        emits=tuple(ev.Token("", node.name, (0,) * len(node.loops)) for node in first),
+    )
 
 
 def _from_outside(program: Program, state: State) -> Iterator[ev.Event]:
@@ -187,10 +196,8 @@ def _by_the_worker(program: Program, state: State) -> Iterator[tuple[ev.Event, .
     yield _advance(program, state, SOON)
     ready = [
         slot
-        for slot, arrived in state.tokens.items()
-        if program.nodes[slot].kind == "task"
-        and len(arrived) >= program.joins[slot]
-        and any(arrived.values())
+        for slot in state.tokens
+        if program.nodes[node_of(slot)[0]].kind == "task" and program.has_come(state, slot)
     ]
     for slot in ready:
         others = tuple(other for other in ready if other != slot)
@@ -202,7 +209,11 @@ def _by_the_worker(program: Program, state: State) -> Iterator[tuple[ev.Event, .
 def _advance(
     program: Program, state: State, after: int, *outcomes: Outcome, running: tuple[str, ...] = ()
 ) -> tuple[ev.Event, ...]:
-    step = advance(program, state, outcomes, state.last_at + after, running)
+    now = state.last_at + after
+    step = advance(program, state, outcomes, now, running)
+    if asked := step.decision.questions:
+        found = Found(answers={question.key: Answer(value=True) for question in asked})
+        step = advance(program, state, outcomes, now, running, found)
     # Open children are cancelled first; the end that this decision holds is appended right after.
     return (*step.events, *step.decision.record) if step.decision.cancel else step.events
 

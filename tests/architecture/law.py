@@ -67,7 +67,8 @@ AMBIENT = (
     "os.getenv",
     "os.urandom",
 )
-AMBIENT_FILES = frozenset({"adapters/clock.py", "settings.py"})
+# Besides clock and settings: a helper process puts a call's variables where its tools look for them.
+AMBIENT_FILES = frozenset({"adapters/clock.py", "settings.py", "tools/processes/helper.py"})
 AMBIENT_ROOMS = frozenset({"local", "cli"})
 
 # What a pure room has no use for, besides the above.

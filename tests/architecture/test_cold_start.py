@@ -26,7 +26,19 @@ Session.create_client = told
 import app
 print(json.dumps([created, sorted(sys.modules)]))
 """
-NOBODY = {"boto3", "s3transfer", "unittest", "baton.local", "baton.cli"}
+NOBODY = {
+    "boto3",
+    "s3transfer",
+    "unittest",
+    "pydantic_monty",
+    "cel_expr_python",
+    "jsonpath",
+    "baton.local",
+    "baton.cli",
+    # They are another process's, which is started for it.
+    "baton.tools.processes.forker",
+    "baton.tools.processes.helper",
+}
 COMPILER = {"yaml", "jsonschema_rs", "baton.core.compile", "baton.core.document", "baton.runtime.service"}
 WEB = {"aws_lambda_powertools", "baton.web"}
 TOOLS = {"pydantic", "pydantic_core", "httpx", "baton.tools", "sagas"}

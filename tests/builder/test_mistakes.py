@@ -58,7 +58,8 @@ MISTAKES: list[tuple[str, Build, str, str, str]] = [
     ("after a value", lambda w: w.task("a", "t", after=[w.input]), "/nodes/a/after/0",  # type: ignore[list-item]  # the mistake
      "`<reference ${input}>` is not a node", "write the node itself, or its name"),
     ("after a number", lambda w: w.task("a", "t", after=5), "/nodes/a/after",  # type: ignore[arg-type]  # the mistake
-     "`5` is neither a node nor a list of nodes", "write after=[node]"),
+     "`5` is neither a node nor a list of nodes",
+     "write the node, its name, or a list of them"),
     ("a node as a value", lambda w: w.output({"x/y": w.task("b", "t")}), "/output/x~1y",
      "`b` is a node, not a value", "write its `.output`"),
     ("a set", lambda w: w.output({1}), "/output", "a set is not a JSON value", "write text, a number, a list or a dict"),
@@ -86,7 +87,7 @@ MISTAKES: list[tuple[str, Build, str, str, str]] = [
     ("a node that need not have run", lambda w: w.task("a", "t", with_={"x": w.task("b", "t").output}),
      "/nodes/a/with/x", "`ctx.b.output`: `b` need not have run before this",
      "add `b` to `after`, directly or through other nodes"),
-    ("a wait for nothing", lambda w: w.wait("a"), "/nodes/a/wait", "write either `for` (a duration) or `signal` (a name)", ""),
+    ("a wait for nothing", lambda w: w.wait("a"), "/nodes/a/wait", "write exactly one of `for` (a duration), `until` (a time) and `signal` (a name)", ""),
     ("no duration", lambda w: w.wait("a", "soon"), "/nodes/a/wait/for",
      "`soon` is not a duration; write for example 500ms, 5s, 10m, 1h or 2d", ""),
     ("a bad name", lambda w: w.task("a b", "t"), "/nodes/a b", "`a b` is not a name",

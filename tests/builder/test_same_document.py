@@ -17,13 +17,15 @@ import sagas
 from baton import Workflow
 from baton.cli.app import documents as files
 from baton.core.compile import compile_document
+from baton.core.conditions.document import read_condition
+from baton.core.definition import KINDS_TO_COME
 from baton.core.document import parse_document
-from baton.core.expressions import ExpressionError, Path, expressions_in
 from baton.core.graph import encode_graph, hash_of
 from baton.tools.define import REGISTRY
 from tests.builder.evening import dinner
-from tests.core.build import PROPERTY
-from tests.core.documents import TOOLS, documents
+from tests.builder.rebuilding import CONDITIONS, rebuilt
+from tests.core.build import FEW, PROPERTY
+from tests.core.documents import TOOLS, documents, shaped_documents
 
 
 def test_the_dinner_that_is_built_is_the_dinner_that_is_written() -> None:
@@ -38,57 +40,6 @@ def test_the_dinner_that_is_built_is_the_dinner_that_is_written() -> None:
 # ---- any document ------------------------------------------------------------------------------------------------
 
 
-def rebuilt(document: dict[str, Any]) -> Workflow:
-    """The same document by calls of the builder, with references where it has lone expressions."""
-    built = Workflow(document["name"], description=document.get("description"), input=document.get("input"))
-    nodes: dict[str, Any] = {}
-    for name, node in document["nodes"].items():
-        more = {key: node[key] for key in ("description",) if key in node}
-        if "after" in node:
-            names = node["after"]
-            # Nodes may stand in any order: one that is not built yet goes by its name.
-            more["after"] = (
-                nodes.get(names, names) if isinstance(names, str) else [nodes.get(n, n) for n in names]
-            )
-        if "wait" in node:
-            wait = {("for_" if key == "for" else key): value for key, value in node["wait"].items()}
-            nodes[name] = built.wait(name, **wait, **more)
-            continue
-        if "with" in node:
-            more["with_"] = referring(built, nodes, node["with"])
-        if "tool" in node:
-            if "timeout" in node:
-                more["timeout"] = node["timeout"]
-            nodes[name] = built.task(name, node["tool"], **more)
-        else:
-            nodes[name] = built.workflow(name, node["workflow"], **more)
-    if "output" in document:
-        built.output(referring(built, nodes, document["output"]))
-    return built
-
-
-def referring(built: Workflow, nodes: dict[str, Any], value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: referring(built, nodes, item) for key, item in value.items()}
-    if isinstance(value, list):
-        return tuple(referring(built, nodes, item) for item in value)
-    found = list(expressions_in(value))
-    if len(found) == 1 and isinstance(path := found[0][1], Path):
-        reference: Any = built.input
-        if path.root == "saga":
-            reference = getattr(built.saga, str(path.steps[0]))
-        elif path.root == "ctx":
-            if path.node not in nodes:
-                return value
-            reference = nodes[path.node].output
-        for step in path.inner if path.root != "saga" else ():
-            reference = reference[step]
-        # Spaces, quotes and texts around it that a person chose stay theirs.
-        return reference if str(reference) == value else value
-    assert not any(isinstance(error, ExpressionError) for _, error in found)
-    return value
-
-
 @given(documents())
 @PROPERTY
 def test_any_document_can_be_built_and_comes_back_from_its_own_yaml(document: dict[str, Any]) -> None:
@@ -97,6 +48,26 @@ def test_any_document_can_be_built_and_comes_back_from_its_own_yaml(document: di
     assert list(built.document()["nodes"]) == list(document["nodes"])
     assert parse_document(built.to_yaml()).value == document
     assert encode_graph(built.compile(TOOLS)) == encode_graph(compile_document(json.dumps(document), TOOLS))
+
+
+@given(shaped_documents())
+@FEW
+def test_whatever_a_document_can_say_can_be_built(document: dict[str, Any]) -> None:
+    for node in document["nodes"].values():
+        if to_come := node.keys() & set(KINDS_TO_COME):
+            node["value"] = node.pop(*to_come)  # nobody can run those, so there is no call for them
+    built = rebuilt(document)
+    assert built.document() == document
+    assert parse_document(built.to_yaml()).value == document
+
+
+@given(CONDITIONS)
+@PROPERTY
+def test_any_condition_can_be_built(condition: Any) -> None:
+    assert read_condition(condition, "", {"done": {}})[1] == []
+    nodes = {"b": {"tool": "t"}, "a": {"value": 1, "when": condition}}
+    document = {"name": "w", "nodes": nodes}
+    assert rebuilt(document).document() == document
 
 
 # ---- fields ------------------------------------------------------------------------------------------------------

@@ -83,6 +83,13 @@ def test_sagas_workflows_tools_and_kinds_are_offered(api: FakeApi, env: dict[str
     assert complete("node-types", "", env=env) == ["wait"]
 
 
+def test_nodes_that_a_saga_has_come_to_are_offered(api: FakeApi, env: dict[str, str]) -> None:
+    steps = [{"node": "pay", "text": "to `pack`"}, {"node": "pack", "text": ""}]
+    api.on("GET /sagas/k1/explain", (200, {"steps": steps, "open": [{"node": "ask", "text": "`ask` waits"}]}))
+    assert complete("explain", "k1", "pa", env=env) == ["pay", "pack"]
+    assert complete("explain", "k2", "pa", env=env) == []
+
+
 @pytest.mark.parametrize(
     "answer", [(500, {"title": "Broken"}), (200, "<html>"), (200, {"sagas": [3]}), (200, [1])]
 )

@@ -126,6 +126,27 @@ def test_events_are_read_page_by_page(api: FakeApi, baton: Baton) -> None:
     assert [asked.query.get("after") for asked in api.asked] == [None, "2"]
 
 
+def test_what_was_chosen_and_what_broke_stands_in_the_line_of_its_event(api: FakeApi, baton: Baton) -> None:
+    chosen = {"kind": "node_passed", "node": "a", "way": "rule 1", "drops": ["x@0"], "fault": None, "cost": 0}
+    fault = {"code": "condition_failed", "message": "no n", "node": "b"}
+    events = [
+        chosen,
+        {"kind": "node_passed", "node": "b", "fault": fault},
+        {"kind": "node_skipped", "node": "c", "why": "when"},
+        {"kind": "join_fired", "node": "j", "by": ["a"], "unspoken": ["c"]},
+        {"kind": "limit_reached", "failure": {"code": "limit_hops", "message": "too many", "node": ""}},
+    ]
+    api.on("GET /sagas/s1/events", (200, {"entries": [entry(1, events=events)], "next": None}))
+    lines = [line[21:] for line in baton("events", "s1").stdout.splitlines()[1:]]
+    assert lines == [
+        "node_passed       a                 way=rule 1",
+        "node_passed       b                 fault=condition_failed at b: no n",
+        "node_skipped      c                 why=when",
+        'join_fired        j                 by=["a"]  unspoken=["c"]',
+        "limit_reached                       failure=limit_hops: too many",
+    ]
+
+
 def test_a_limit_over_several_pages_is_kept(api: FakeApi, baton: Baton) -> None:
     pages = [{"entries": [entry(1), entry(2)], "next": 2}, {"entries": [entry(3)], "next": 3}]
     api.on("GET /sagas/s1/events", *((200, page) for page in pages))

@@ -129,6 +129,21 @@ def test_follow_ends_when_a_person_is_needed(api: FakeApi, baton: Baton) -> None
     assert (result.exit_code, "baton resume s1" in result.stderr) == (1, True)
 
 
+def test_a_parked_saga_goes_on_only_with_what_takes_it_up(api: FakeApi, baton: Baton) -> None:
+    """A step that was running may end meanwhile, and a failure may be tolerated."""
+    parked = {"kind": "parked", "code": "over_budget", "message": ""}
+    ended = {"kind": "saga_ended", "status": "completed"}
+    for more, exit_code in (
+        ([{"kind": "step_failed", "emits": [{"to": "j"}]}], 1),
+        ([{"kind": "step_failed", "emits": []}, ended], 0),
+        ([{"kind": "node_passed", "emits": [], "fault": {"code": "x"}}, ended], 0),
+        ([{"kind": "node_passed", "emits": [{"to": "j"}], "fault": {"code": "x"}}], 1),
+    ):
+        page = {"entries": [entry(5, events=[parked, *more])], "next": None}
+        api.on("GET /sagas/s1/events", (200, page))
+        assert baton("events", "s1", "--follow", "--every", "1ms").exit_code == exit_code
+
+
 def test_a_forked_saga_goes_on_after_its_end(api: FakeApi, baton: Baton) -> None:
     log = page(entry(1), ended(2, "failed"), entry(3, events=[{"kind": "forked", "cut": 1}]))
     api.on("GET /sagas/s1/events", tagged(log, "a"), tagged(page(ended(4)), "b"))

@@ -81,7 +81,7 @@ def _sum(spent: list[Spent], pk: str) -> float:
 
 def read_log(world: World, head: Head, deployment: Deployment) -> tuple[Usage, int]:
     graph = world.blobs.get(head.ref.tenant, f"cas://sha256/{head.graph}")
-    ledger = Ledger(Program(decode_graph(graph)).joins, deployment)
+    ledger = Ledger(Program(decode_graph(graph)), deployment)
     outside = 0
     for branch in range(head.branch + 1):
         for record in world.log.read_tail(head.ref, branch, 0):

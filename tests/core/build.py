@@ -16,12 +16,16 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from baton.core import events as ev
+from baton.core.caps import counts_of
 from baton.core.compile import compile_document
+from baton.core.conditions import Answer
 from baton.core.decide import ROOM, Decision, advance
-from baton.core.fold import fold, fork_to
+from baton.core.fold import fold
+from baton.core.forks import fork_to
 from baton.core.graph import Graph, Node
 from baton.core.outcomes import Outcome
 from baton.core.program import Program
+from baton.core.scope import Found
 from baton.core.state import State
 from baton.core.toolspec import ToolSpec
 from baton.errors import InvalidDefinition, Problem
@@ -130,11 +134,12 @@ def started(
         **more,
     }
     emits = tuple(
-        ev.Token("", node.name, (), node.name not in set(dead))
+        ev.Token("", node.name, (0,) * len(node.loops), node.name not in set(dead))
         for node in graph.graph.nodes
         if not node.before
     )
-    return ev.SagaStarted(input=given or ev.Value(), emits=emits, **fields)
+    counts = counts_of(graph.graph)
+    return ev.SagaStarted(input=given or ev.Value(), emits=emits, counts=counts, **fields)
 
 
 class Saga:
@@ -184,6 +189,7 @@ class Saga:
         *outcomes: Outcome,
         running: Iterable[str] = (),
         blobs: Mapping[str, Any] | None = None,
+        answers: Mapping[str, Answer] | None = None,
         after_ms: int = 0,
         room: int = ROOM,
     ) -> Decision:
@@ -193,11 +199,12 @@ class Saga:
         """
         self.now += after_ms
         while True:
-            step = advance(self.program, self.state, outcomes, self.now, list(running), blobs, room)
-            events = step.events + (step.decision.record if step.decision.cancel else ())
+            found = Found(blobs or {}, answers or {})
+            step = advance(self.program, self.state, outcomes, self.now, list(running), found, room)
+            events = step.events or (step.decision.record if step.decision.cancel else ())
             if events:
                 self.put(*events)
-            if not step.more:
+            if not step.more and not (step.decision.cancel and step.events):
                 self.decision = step.decision
                 return step.decision
             outcomes = outcomes[step.taken :]

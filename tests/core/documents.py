@@ -102,18 +102,132 @@ def _node(draw: st.DrawFn, spot: Any) -> dict[str, Any]:
     return node
 
 
+# ---- every field ------------------------------------------------------------------------------------------------
+
+CONDITIONS: st.SearchStrategy[Any] = st.sampled_from(
+    [
+        "output.x > 1",
+        {"cel": "true"},
+        {"not": {"all": ["true", {"any": ["false"]}]}},
+        {"jsonpath": "$.a[*]", "operator": "sum_gt", "value": 5, "of": "${input.a}"},
+        {"schema": {"type": "object"}, "invert": True, "of": "input"},
+        {"compare": {"left": ["${input.a}"], "operator": "==", "right": None}},
+        {"python": "def evaluate(output, context):\n    return True\n", "needs": ["input"], "timeout": "1s"},
+    ]
+).map(copy.deepcopy)
+_TIMES = st.sampled_from(["2026-12-01T09:00:00Z", "2000-02-29T23:59+01:00", "1999-12-31T00:00:00.25-12:30"])
+_TEMPLATES = st.sampled_from(
+    ["${input.a}", "${input.a}h", "$$${ctx['n0'][\"output\"]?.x}", "${loop.iteration} s"]
+)
+_COUNTS = st.integers(1, 10**12) | st.sampled_from([1.0, 1e6])
+_THEN = st.sampled_from(["terminate", "throttle"])
+
+
+def _limit(value: st.SearchStrategy[Any], then: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
+    return value | st.fixed_dictionaries({"max": value}, optional={"then": then})
+
+
+LIMITS = st.fixed_dictionaries(
+    {},
+    optional={
+        "fan_out": _limit(_COUNTS, _THEN),
+        "hops": _limit(_COUNTS, _THEN),
+        "wall_time": _limit(DURATIONS, st.just("terminate")),
+        "bytes": _limit(_COUNTS, st.sampled_from(["terminate", "summarise"])),
+        "cost_usd": _limit(st.integers(1, 10**12).map(lambda micro: micro / 10**6), _THEN),
+    },
+)
+_SHARES = st.integers(0, 100).map("{}%".format) | st.integers(0, 10_000)
+JOINS = st.sampled_from(["all", "any", 1, 2.0]) | st.fixed_dictionaries(
+    {},
+    optional={
+        "wait_for": st.sampled_from(["all", "any", 10_000]),
+        "tolerated_failures": _SHARES,
+        "rest": st.sampled_from(["cancel", "run"]),
+    },
+)
+_SCHEMAS_OF_OUTPUT = st.sampled_from(["done", True, {}, {"type": "object"}])
+_TO_COME: st.SearchStrategy[Any] = st.sampled_from(
+    [{"agent": {"model": "m", "tools": ["t"], "x": 1}}, {"human": {}}, {"map": {"over": "${input.a}"}}]
+)
+_KINDS: st.SearchStrategy[dict[str, Any]] = (
+    st.fixed_dictionaries({"tool": st.just("t")}, optional={"timeout": DURATIONS})
+    | st.fixed_dictionaries({"value": VALUES | st.none()})
+    | st.fixed_dictionaries(
+        {
+            "wait": st.fixed_dictionaries({"for": DURATIONS | _TEMPLATES})
+            | st.fixed_dictionaries({"until": _TIMES | _TEMPLATES})
+        }
+    )
+    | _TO_COME.map(copy.deepcopy)
+)
+
+
+def _fields(names: list[str]) -> dict[str, st.SearchStrategy[Any]]:
+    """What a node of any kind may have."""
+    name = st.sampled_from(names)
+    many = name | st.lists(name, min_size=1, unique=True)
+    rule = st.fixed_dictionaries({"if": CONDITIONS, "then": many})
+    branch = st.fixed_dictionaries(
+        {"rules": st.lists(rule, min_size=1, max_size=2)}, optional={"default": many}
+    ) | st.fixed_dictionaries(
+        {"choose": st.sampled_from(["output", "${ctx.n0.output?.x}", " ${input} "]), "among": many},
+        optional={"default": many},
+    )
+    rounds = st.integers(1, 1_000_000)
+    ways = {"max_iterations": rounds, "back_to": name, "break_path": many, "timeout_path": many}
+    return {
+        "after": many,
+        "when": CONDITIONS,
+        "branch": branch,
+        "loop": st.fixed_dictionaries({"while": CONDITIONS}, optional=ways),
+        "join": JOINS,
+        "output_schema": _SCHEMAS_OF_OUTPUT,
+        "limits": LIMITS,
+        "description": st.text(max_size=5),
+    }
+
+
+@st.composite
+def shaped_documents(draw: st.DrawFn) -> dict[str, Any]:
+    """A document of the right shape with any of all fields; it need not make any sense."""
+    names = ["n0", "n1", "n2"][: draw(st.integers(1, 3))]
+    fields = st.fixed_dictionaries({}, optional=_fields(names))
+    document: dict[str, Any] = {"name": "w", "nodes": {name: draw(_KINDS) | draw(fields) for name in names}}
+    _maybe(draw, document, "owner", st.text(max_size=5))
+    _maybe(draw, document, "metadata", st.dictionaries(st.text(max_size=3), st.text(max_size=3), max_size=2))
+    _maybe(draw, document, "schemas", st.fixed_dictionaries({"done": st.sampled_from([{}, True])}))
+    _maybe(draw, document, "limits", LIMITS)
+    if "wall_time" not in document.get("limits", {}):
+        _maybe(draw, document, "timeout", DURATIONS)
+    rails = {
+        "allowed_tools": st.sampled_from(["t", [], ["t*", "*"]]),
+        "allowed_transitions": st.dictionaries(
+            st.sampled_from(names), st.sampled_from(["n0", [], ["n0", "n1"]])
+        ),
+    }
+    _maybe(draw, document, "guardrails", st.fixed_dictionaries({}, optional=rails))
+    return document
+
+
 # ---- broken ones -----------------------------------------------------------------------------------------------
 
 _KEYS = st.sampled_from(
     ["name", "description", "input", "nodes", "output", "$schema", "tool", "wait", "workflow", "with", "after",
-     "timeout", "for", "signal", "agent", "x", "a b", "", "n0"]
+     "timeout", "for", "signal", "agent", "x", "a b", "", "n0", "value", "until", "when", "branch", "rules", "if", "then",
+     "default", "choose", "among", "loop", "while", "max_iterations", "back_to", "break_path", "timeout_path", "join",
+     "wait_for", "tolerated_failures", "rest", "output_schema", "limits", "hops", "wall_time", "cost_usd", "max", "owner",
+     "metadata", "schemas", "guardrails", "allowed_tools", "allowed_transitions", "map", "human"]
 )  # fmt: skip
-_STRANGE = st.sampled_from(
+_STRANGE: st.SearchStrategy[Any] = st.sampled_from(
     [None, True, 0, -1, 1, 0.5, 1e-4, 1e9, 10**400, "", "x", "5s", "5", "soon", "0x5s", "٣s", "5 s", "\t5s", "5s\n",
      "366d", [], ["n0"], [1], {}, {"for": "5s"}, {"signal": "go"}, {"for": 1, "signal": "go"}, {"for": None},
      {"timeout": 1}, {"for": 1, "timeout": 1}, "a b", "A", "w@1", "other@", "n\n", "${input", "${inputs}", "${input.}",
      "${saga}", "${saga.age}", "${ctx.n0}", "${\u00a0input}", "${input['}']}", "$${ ${input.a}", "$$${x", {"a": "${"},
-     ["${ctx[0].output}"], {"tool": "t"}, {"tool": "t", "with": {"a": ["${"]}}, {"type": "object"}]
+     ["${ctx[0].output}"], "${ctx.a.output?}", "${ctx.a?.output}", "${ctx.a.previous}", "${loop}", "${join.x}", "any", "25%",
+     "101%", "2026-12-01T09:00:00Z", "2026-02-30T09:00:00Z", "2026-12-01", "terminate", "summarise", 10**6, 1e-7, ["n0", "n0"],
+     {"max": 5, "then": "throttle"}, {"rules": []}, {"choose": "output", "among": "n0"}, {"while": "true"}, {"over": None},
+     {"tool": "t"}, {"tool": "t", "with": {"a": ["${"]}}, {"type": "object"}]
 ).map(copy.deepcopy)  # fmt: skip
 
 
@@ -126,9 +240,9 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 @st.composite
-def broken(draw: st.DrawFn) -> Any:
-    """A document with up to three changes anywhere: something gone, something new, something else."""
-    document = copy.deepcopy(draw(documents()))
+def broken(draw: st.DrawFn, whole: st.SearchStrategy[dict[str, Any]]) -> Any:
+    """One of these documents with up to three changes anywhere: something gone, something new, something else."""
+    document = copy.deepcopy(draw(whole))
     for _ in range(draw(st.integers(0, 3))):
         places = list(_places(document))
         if not places:

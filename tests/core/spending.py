@@ -19,7 +19,7 @@ BARE = Deployment(worker_mb=1_024, api_mb=0, relay_mb=0, handover=0, init=0)
 
 
 def used(saga: Saga, takes: int = 0, *, held: bool = False, deployment: Deployment = BARE) -> Usage:
-    ledger = Ledger(saga.program.joins, deployment)
+    ledger = Ledger(saga.program, deployment)
     for entry in saga.entries:
         data = ev.encode_entry(entry)
         ledger.add(entry, data, len(data) + AROUND)

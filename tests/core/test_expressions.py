@@ -46,6 +46,12 @@ def rendered(template: Any) -> Any:
         ('ctx["search"].output', "ctx", ("search", "output")),
         ("saga.id", "saga", ("id",)),
         ("saga.workflow", "saga", ("workflow",)),
+        ("ctx.a.previous.n", "ctx", ("a", "previous", "n")),
+        ("loop.iteration", "loop", ("iteration",)),
+        ("join.errors[0].code", "join", ("errors", 0, "code")),
+        ("last_error.code", "last_error", ("code",)),
+        ("item", "item", ()),
+        ("output.n", "output", ("n",)),
     ],
 )
 def test_a_path_is_a_root_and_its_steps(text: str, root: str, steps: tuple[str | int, ...]) -> None:
@@ -61,9 +67,12 @@ def test_a_path_knows_its_node_and_what_is_inside_of_the_value() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "`` must begin with one of input, ctx, saga"),
-        ("5", "`5` must begin with one of input, ctx, saga"),
-        ("inputs.a", "`inputs.a` must begin with one of input, ctx, saga"),
+        ("", "`` must begin with one of input, ctx, saga, loop, join, last_error, item, output"),
+        ("5", "`5` must begin with one of input, ctx, saga, loop, join, last_error, item, output"),
+        (
+            "inputs.a",
+            "`inputs.a` must begin with one of input, ctx, saga, loop, join, last_error, item, output",
+        ),
         ("input.", '`input.`: cannot read `.`; write .name, [0] or ["name"]'),
         ("input a", '`input a`: cannot read ` a`; write .name, [0] or ["name"]'),
         ("input[-1]", '`input[-1]`: cannot read `[-1]`; write .name, [0] or ["name"]'),
@@ -80,12 +89,43 @@ def test_a_path_knows_its_node_and_what_is_inside_of_the_value() -> None:
         ("saga", "`saga`: a saga has id, user, tenant, workflow"),
         ("saga.age", "`saga.age`: a saga has id, user, tenant, workflow"),
         ("saga.id.x", "`saga.id.x`: a saga has id, user, tenant, workflow"),
+        ("loop", "`loop`: write loop.iteration"),
+        ("loop.iteration.x", "`loop.iteration.x`: write loop.iteration"),
+        ("join", "`join`: a join has outputs, arrived, errors"),
+        ("join.all", "`join.all`: a join has outputs, arrived, errors"),
+        ("input?.a", '`input?.a`: cannot read `?.a`; write .name, [0] or ["name"]'),
+        ("ctx.a?.output", '`ctx.a?.output`: cannot read `?.output`; write .name, [0] or ["name"]'),
+        ("ctx.a.output.b?", '`ctx.a.output.b?`: cannot read `?`; write .name, [0] or ["name"]'),
     ],
 )
 def test_what_cannot_be_read_is_said_with_what_would_be_right(text: str, message: str) -> None:
     with pytest.raises(ExpressionError) as caught:
         parse(text)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "is_optional", "is_previous", "may_be_null"),
+    [
+        ("ctx.a.output.b", False, False, False),
+        ("ctx.a.output?.b", True, False, True),
+        ("ctx.a.output?", True, False, True),
+        ("ctx.a.previous.b", False, True, True),
+        ("last_error.code", False, False, True),
+        ("input.a", False, False, False),
+    ],
+)
+def test_a_path_knows_whether_there_may_be_nothing(
+    text: str, is_optional: bool, is_previous: bool, may_be_null: bool
+) -> None:
+    path = parse(text)
+    assert (path.optional, path.is_previous, path.may_be_null) == (is_optional, is_previous, may_be_null)
+    assert path.up_to(len(path.inner)) == text
+    if may_be_null:
+        assert walk(path, None) is None
+    else:
+        with pytest.raises(ExpressionError):
+            walk(path, None)
 
 
 def test_an_index_of_5_000_digits_is_no_reason_to_crash() -> None:

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from baton.core import events as ev
-from baton.core.fold import FORK_KEY, fork_to, lineage_to
+from baton.core.forks import FORK_KEY, fork_to, lineage_to
 from baton.core.state import Segment, State, status_of
 from baton.errors import CorruptLog
 from tests.core.build import (

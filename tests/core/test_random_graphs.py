@@ -95,7 +95,7 @@ class Run:
             name: reference.given(name) for name in reference.open_of("workflow")
         }
         assert set(state.outputs) == reference.held
-        assert (status_of(state, self.saga.program.joins) == "waiting") == (not self.running)
+        assert (status_of(state, self.saga.program) == "waiting") == (not self.running)
 
     def carry_on(self, data: st.DataObject) -> None:
         """Settle whatever is open, a few at a time, in any order, until the end."""

@@ -244,11 +244,6 @@ PROGRAM = program(
 )  # fmt: skip
 
 
-def test_a_program_knows_its_entries_and_its_joins() -> None:
-    assert PROGRAM.entry == ("a",)
-    assert program(task("a"), task("b"), task("c", "a", "b")).joins == {"a": 0, "b": 0, "c": 2}
-
-
 def test_an_output_is_needed_as_long_as_a_reader_can_still_run() -> None:
     def needed(node: str, *slots: str) -> bool:
         return PROGRAM.is_needed(node, PROGRAM.ahead_of(list(slots)))
@@ -259,10 +254,6 @@ def test_an_output_is_needed_as_long_as_a_reader_can_still_run() -> None:
     assert not needed("a")
     assert not needed("b", "a", "b", "c", "w", "d"), "nobody reads it"
     assert needed("c"), "the output of the saga does"
-
-
-def test_a_wait_has_no_arguments() -> None:
-    assert set(PROGRAM.arguments) == {"a", "b", "c", "d"}
 
 
 @given(st.integers(1, 60))

@@ -191,7 +191,7 @@ def test_steps_of_all_branches_count() -> None:
     saga.put(ev.Forked(cut=2, branch=1, by="ada", at=saga.now), epoch=0, invocation="api")
     next_turn(saga)
     run(saga, "n1")
-    ledger = Ledger(saga.program.joins, BARE)
+    ledger = Ledger(saga.program, BARE)
     for entry in saga.entries:
         ledger.add(entry, b"", 1)
     assert (ledger.steps, saga.state.steps) == (3, 2)
@@ -200,7 +200,7 @@ def test_steps_of_all_branches_count() -> None:
 def test_a_log_without_forks_needs_no_past() -> None:
     saga = Saga(chain(2))
     run(saga, "n0", "n1")
-    ledger = Ledger(saga.program.joins, BARE, has_forks=False)
+    ledger = Ledger(saga.program, BARE, has_forks=False)
     for entry in saga.entries:
         ledger.add(entry, ev.encode_entry(entry), 1)
     assert ledger.total(1, is_held=False).write_units == START + TAKE + 2 + FINISH

@@ -177,7 +177,7 @@ def test_an_interrupted_step_is_paid_as_the_time_it_took() -> None:
 
 def test_an_entry_of_a_writer_that_had_nothing_to_say_is_paid_like_any_other() -> None:
     saga = Saga(chain(1))
-    ledger = Ledger(saga.program.joins, BARE)
+    ledger = Ledger(saga.program, BARE)
     for entry in [*saga.entries, ev.Entry(version=2, at=T0, invocation="api", events=())]:
         ledger.add(entry, b"{}", 50)
     assert ledger.total(0, is_held=False).write_units == START + 1

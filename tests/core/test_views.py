@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.core import events as ev
-from baton.core.graph import Graph
+from baton.core.conditions.model import AllOf, Cel
+from baton.core.graph import Branch, Cap, Graph, Join, Loop, Node, Rule
 from baton.core.views import entry_view, graph_view, iso, saga_view, tool_view
 from tests.core.build import (
     EVENTS,
@@ -57,6 +58,7 @@ def test_a_saga_that_has_just_begun() -> None:
         "version": 1, "branch": 0, "created_at": AT, "updated_at": AT, "steps": 0,
         "active": [{"node": "n0", "iteration": [], "state": "ready"}],
         "cancelling": False, "result": None, "error": None, "invocations": 0, "revivals": 0, "interruptions": 0,
+        "spent_usd": 0.0,
     }  # fmt: skip
 
 
@@ -89,8 +91,16 @@ def test_each_active_node_says_what_it_is_doing() -> None:
         },
         {"node": "c", "iteration": [], "state": "child", "saga": "s1.0.c"},
         {"node": "b", "iteration": [], "state": "ready"},
-        {"node": "j", "iteration": [], "state": "joining"},
+        {"node": "j", "iteration": [], "state": "joining", "waits_for": ["b"]},
     ]
+
+
+def test_a_join_that_fired_waits_for_nothing_more() -> None:
+    saga = Saga(program(task("a"), wait("w"), task("j", "a", "w", join=Join(need=1, rest="run"))))
+    saga.go()
+    saga.go(done("a"))
+    shown = next(one for one in view(saga)["active"] if one["node"] == "j")
+    assert shown == {"node": "j", "iteration": [], "state": "ready"}
 
 
 def test_the_status_is_waiting_when_all_else_is_joining() -> None:
@@ -155,7 +165,8 @@ def test_a_parked_saga_has_its_reason_until_it_ends() -> None:
 
 def test_an_entry_is_shown_whole_defaults_included() -> None:
     event = ev.StepSucceeded(
-        node="a", iteration=(1,), emits=(ev.Token("a", "b", (1,)), ev.Token("a", "c", (), False)), attempt=1,
+        node="a", iteration=(1,), attempt=1,
+        emits=(ev.Token("a", "b", (1,)), ev.Token("a", "c", (), False)),
         output=ev.Value(v={"n": 1}), started_at=T0, ended_at=T0 + 7, tool="t", tool_version="1", schema_hash="h",
     )  # fmt: skip
     assert entry_view(entry(2, event, at=T0, epoch=3, cold=True, traceparent="00-a")) == {
@@ -165,7 +176,7 @@ def test_an_entry_is_shown_whole_defaults_included() -> None:
             "kind": "step_succeeded", "node": "a", "iteration": [1],
             "emits": [{"from": "a", "to": "b", "iteration": [1], "alive": True},
                       {"from": "a", "to": "c", "iteration": [], "alive": False}],
-            "forget": [], "attempt": 1, "output": {"v": {"n": 1}}, "started_at": AT,
+            "errors": [], "way": "", "drops": [], "carry": [], "forget": [], "fault": None, "full": None, "cost": 0, "attempt": 1, "output": {"v": {"n": 1}}, "started_at": AT,
             "ended_at": "2023-11-14T22:13:20.007Z", "tool": "t", "tool_version": "1", "schema_hash": "h",
             "keep": True,
         }],
@@ -207,8 +218,8 @@ def test_a_graph_is_shown_with_its_nodes_in_order_and_its_edges() -> None:
     )
     shown = graph_view(graph)
     assert shown["input"] == {"type": "object"}
-    assert shown["edges"] == [
-        {"from": "a", "to": "b"}, {"from": "a", "to": "c"}, {"from": "b", "to": "d"}, {"from": "c", "to": "d"},
+    assert [(edge["from"], edge["to"], edge["kind"]) for edge in shown["edges"]] == [
+        ("a", "b", "after"), ("a", "c", "after"), ("b", "d", "after"), ("c", "d", "after"),
     ]  # fmt: skip
     assert shown["nodes"] == [
         {
@@ -223,6 +234,73 @@ def test_a_graph_is_shown_with_its_nodes_in_order_and_its_edges() -> None:
         {"name": "c", "kind": "wait", "wait_ms": 1_000, "signal": None},
         {"name": "d", "kind": "workflow", "workflow": "other"},
     ]
+
+
+def test_edges_say_what_decides_whether_they_are_taken() -> None:
+    more = Cel(expression="output.more")
+    loop = Loop(condition=more, max_iterations=3, back_to="a", break_path=("b",), timeout_path=("c",))
+    branch = Branch(rules=(Rule(condition=more, then=("d",)),), default=("e",))
+    graph = Graph(
+        name="w",
+        nodes=(
+            task("a", loops=("t",)),
+            task("t", "a", loops=("t",), loop=loop, branch=branch),
+            *(task(name, "t") for name in "bcdef"),
+        ),
+        limits={"wall_time": Cap(most=7), "cost": Cap(most=1_500_000, then="throttle")},
+    )
+    shown = graph_view(graph)
+    assert [(edge["from"], edge["to"], edge["kind"]) for edge in shown["edges"]] == [
+        ("a", "t", "after"), ("t", "b", "break"), ("t", "c", "timeout"), ("t", "d", "branch"),
+        ("t", "e", "branch"), ("t", "f", "after"), ("t", "a", "again"),
+    ]  # fmt: skip
+    assert shown["limits"] == {
+        "wall_time_ms": {"most": 7, "then": "terminate"},
+        "cost_usd": {"most": 1.5, "then": "throttle"},
+    }
+    condition = {"is": "cel", "expression": "output.more"}
+    assert shown["nodes"][0] == {"name": "a", "kind": "task", "tool": "t", "tool_version": "", "effect": "",
+                                 "loops": ["t"]}  # fmt: skip
+    assert shown["nodes"][1]["loop"] == {
+        "while": condition, "max_iterations": 3, "back_to": "a", "break_path": ["b"], "timeout_path": ["c"],
+    }  # fmt: skip
+    assert shown["nodes"][1]["branch"] == {
+        "rules": [{"if": condition, "then": ["d"]}], "choose": None, "among": [], "default": ["e"],
+    }  # fmt: skip
+
+
+def test_what_a_node_may_have_besides_is_shown_where_it_has_it() -> None:
+    whole = Node(
+        name="a",
+        kind="pass",
+        value={"n": "${input}"},
+        when=AllOf(conditions=(Cel(expression="true"),)),
+        join=Join(),
+        branch=Branch(choose="output", among=("b",)),
+        output_schema={"type": "object"},
+        limits={"hops": Cap(most=2)},
+    )
+    shown = graph_view(
+        Graph(name="w", nodes=(whole, task("b", "a", join=Join(need=2, tolerated=1, rest="run"))))
+    )
+    assert shown["nodes"][0] == {
+        "name": "a", "kind": "pass", "value": {"n": "${input}"}, "output_schema": {"type": "object"},
+        "limits": {"hops": {"most": 2, "then": "terminate"}},
+        "when": {"is": "all", "conditions": [{"is": "cel", "expression": "true"}]},
+        "join": {"wait_for": "all", "tolerated_failures": None, "rest": "cancel"},
+        "branch": {"rules": [], "choose": "output", "among": ["b"], "default": []},
+    }  # fmt: skip
+    assert shown["nodes"][1]["join"] == {"wait_for": 2, "tolerated_failures": 1, "rest": "run"}
+
+
+def test_a_wait_whose_time_is_an_expression_shows_it() -> None:
+    nodes = (
+        Node(name="a", kind="wait", wait_for="${input.pause}"),
+        Node(name="b", kind="wait", wait_until="${input.at}"),
+    )
+    shown = graph_view(Graph(name="w", nodes=nodes))["nodes"]
+    assert (shown[0]["wait_for"], shown[1]["wait_until"]) == ("${input.pause}", "${input.at}")
+    assert "wait_until" not in shown[0]
 
 
 def test_a_tool_is_shown_with_its_schemas_and_their_hash() -> None:

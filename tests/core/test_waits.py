@@ -142,9 +142,9 @@ def test_two_waits_that_end_in_one_entry_leave_nothing_held_that_only_they_could
 def test_a_step_that_runs_beside_a_wait_makes_the_saga_running() -> None:
     saga = Saga(program(wait("w", signal="yes"), task("a")))
     saga.go()
-    assert status_of(saga.state, saga.program.joins) == "running"
+    assert status_of(saga.state, saga.program) == "running"
     saga.go(done("a"))
-    assert status_of(saga.state, saga.program.joins) == "waiting"
+    assert status_of(saga.state, saga.program) == "waiting"
 
 
 def test_a_payload_in_a_blob_stays_a_reference() -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
+from baton.adapters import monty_sandbox
 from baton.shipping import LAMBDA, NOT_SHIPPED
 from tests.deploy.built import LAYERS, Build, imports, resolves
 from tests.deploy.stack import FUNCTIONS, ROOT
@@ -42,16 +43,32 @@ MARKERS = {  # of Lambda's Python, for the conditions in packages' metadata
 def test_every_shared_object_is_for_lambdas_processor_and_python(built: Build) -> None:
     found = built.files("*.so*")
     assert {file.relative_to(built.python("EngineLayer")).parts[0] for file in found} >= {
+        "cel_expr_python",
         "jsonschema_rs",
         "msgspec",
         "pydantic_core",
+        "pydantic_monty",
         "yaml",
     }
     for file in found:
-        head = file.read_bytes()[:20]
-        assert head[:6] == b"\x7fELF\x02\x01", f"{file}: not a 64-bit little-endian ELF"
-        assert int.from_bytes(head[18:20], "little") == AARCH64, file
+        assert_for_lambdas_processor(file)
         assert f"cpython-{LAMBDA.python.replace('.', '')}-" in file.name or ".abi3." in file.name, file
+
+
+def assert_for_lambdas_processor(file: Path) -> None:
+    head = file.read_bytes()[:20]
+    assert head[:6] == b"\x7fELF\x02\x01", f"{file}: not a 64-bit little-endian ELF"
+    assert int.from_bytes(head[18:20], "little") == AARCH64, file
+
+
+def test_the_program_that_runs_python_conditions_is_where_the_engine_looks_and_can_be_started(
+    built: Build,
+) -> None:
+    package = built.python("EngineLayer") / "pydantic_monty/__init__.py"
+    program = monty_sandbox._program(str(package))
+    assert program is not None
+    assert_for_lambdas_processor(program)
+    assert program.stat().st_mode & 0o555 == 0o555, "not everybody may run it"
 
 
 def test_every_source_has_bytecode_that_lambda_takes_without_a_look_at_its_time(built: Build) -> None:
@@ -131,7 +148,8 @@ def test_the_engine_layer_holds_the_pinned_packages_the_engine_and_nothing_else(
         for line in record.read_text("utf-8").splitlines()
     }
     assert {path.name for path in engine.iterdir()} <= recorded | {"baton", "__pycache__"}
-    assert not (engine / "bin").exists()
+    assert [file.name for file in (engine / "bin").iterdir()] == ["monty"]
+    assert not (engine / "cel_expr_python/ext").exists(), "37 MB that nothing imports"
 
 
 def test_nothing_of_tests_or_of_this_machine_is_inside(built: Build) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from types import ModuleType
@@ -10,12 +11,14 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from baton import Workflow
+from baton import Workflow, builder
 from baton.core.compile import compile_document
-from baton.core.definition import read_definition
+from baton.core.conditions.document import FIELDS as CONDITIONS
 from baton.core.docschema import document_schema
 from baton.core.document import parse_document
+from baton.core.nodetypes import KINDS
 from baton.core.schema import violations
+from baton.core.toolspec import ToolSpec
 from baton.tools import define
 from baton.tools.define import Registry, tool
 from tests.docs.pages import ROOT, Page
@@ -56,11 +59,12 @@ def test_its_document_compiles(registry: Registry) -> None:
 def test_what_it_builds_in_python_is_the_document_it_shows(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (source,) = blocks("python")
+    source, more = blocks("python")
     assert len([line for line in source.splitlines() if line]) <= 15
     page: Any = ModuleType("page_of_documents")
     monkeypatch.setitem(sys.modules, page.__name__, page)
     exec(compile(source, PAGE.name, "exec"), page.__dict__)
+    exec(compile(more, PAGE.name, "exec"), page.__dict__)
     assert isinstance(page.greet, Workflow)
     assert issubclass(page.Guest, BaseModel)
     written = parse_document(blocks("yaml")[0]).value
@@ -70,20 +74,52 @@ def test_what_it_builds_in_python_is_the_document_it_shows(
     }
     assert built["input"] == page.Guest.model_json_schema()
     assert page.greet.compile(registry).output == compile_document(blocks("yaml")[0], registry.specs()).output
+    read = page.careful.document()["nodes"]["read"]
+    assert (read["loop"]["while"], read["branch"]["rules"][0]["if"]) == ("output.again", "output.rating > 3")
+    assert page.careful.compile(registry).nodes
 
 
-def test_every_example_of_a_node_has_the_right_shape() -> None:
-    examples = [text for text in blocks("yaml") if text.startswith("nodes:")]
-    assert len(examples) == 3
-    for text in examples:
-        _, problems = read_definition({"name": "w", **parse_document(text).value})
-        assert problems == ()
+def examples() -> list[str]:
+    """Parts of documents: with everything that they need but a name and tools."""
+    return [
+        text for text in blocks("yaml") if re.search("^nodes:", text, re.MULTILINE) and "\nname:" not in text
+    ]
+
+
+def test_it_has_an_example_of_everything() -> None:
+    """Of each kind of node, of what any node may have, and of what a document may have."""
+    values = [parse_document(text).value for text in examples()]
+    nodes = [node for value in values for node in value["nodes"].values()]
+    assert {key for node in nodes for key in node} >= {*KINDS, "when", "branch", "loop", "join", "limits"}
+    assert {key for value in values for key in value} >= {"schemas", "timeout", "limits", "guardrails"}
+    rules = [rule["if"] for node in nodes for rule in node.get("branch", {}).get("rules", ())]
+    assert {next(iter(rule)) for rule in rules if isinstance(rule, dict)} == {*CONDITIONS} - {"any", "not"}
+
+
+@pytest.mark.parametrize("text", examples(), ids=lambda text: text[:60])
+def test_every_example_compiles(text: str) -> None:
+    value = {"name": "w", **parse_document(text).value}
+    used = {node["tool"] for node in value["nodes"].values() if "tool" in node}
+    anything: dict[str, Any] = {"type": "object", "properties": {}}
+    tools = {
+        name: ToolSpec(name=name, version="1", effect="pure", parameters=anything, result={}) for name in used
+    }
+    assert compile_document(json.dumps(value), tools).nodes
 
 
 def test_every_call_it_lists_is_one_of_the_builder() -> None:
     called = set(re.findall(r"^\| `\.(\w+)\(", PAGE.text, re.MULTILINE)) | {"to_yaml"}
-    public = {name for name in vars(Workflow) if not name.startswith("_")} - {"input", "saga"}
+    public = {
+        name for name, found in vars(Workflow).items() if name[0] != "_" and not isinstance(found, property)
+    }
     assert called == public
+
+
+def test_it_lists_every_helper_of_the_builder() -> None:
+    helpers = {name for name in builder.__all__ if name[0].islower()}
+    assert {name for name in helpers if f"`{name}(" in PAGE.text or f", `{name}(" in PAGE.text} == helpers - {
+        "rule"
+    }
 
 
 def test_every_document_of_the_simulation_is_valid_under_the_schema() -> None:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,6 +52,11 @@ name: stubborn
 nodes:
   slow: {tool: trial.stubborn}
 """
+BLOCKING = """
+name: blocking
+nodes:
+  slow: {tool: trial.blocking}
+"""
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,7 @@ class Cast:
     neighbours: list[str]
     endless: str
     stubborn: str
+    blocking: str
     first_killed: Future[Any]
 
 
@@ -74,7 +81,7 @@ def cast(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cast]:
     folder = tmp_path_factory.mktemp("reconciler-alone")
     off = frozenset({"stream", "queue"})
     with Deployment(folder, parameters, switched_off=off, schedule_period_s=1) as deployment:
-        for document in (chain("long", STEPS, STEP_S), CHILD, MIXED, KILLER, ENDLESS, STUBBORN):
+        for document in (chain("long", STEPS, STEP_S), CHILD, MIXED, KILLER, ENDLESS, STUBBORN, BLOCKING):
             deployment.register(document)
         deployment.register(chain("neighbour", 3, 0.4))
         killer = deployment.start("killer")
@@ -89,10 +96,11 @@ def cast(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cast]:
             neighbours=neighbours,
             endless=deployment.start("endless"),
             stubborn=deployment.start("stubborn"),
+            blocking=deployment.start("blocking"),
             first_killed=first_killed,
         )
         # Their wakes are lost; a minute after its start a saga is due. That minute is over now.
-        deployment.make_due(*cast.chains, cast.mixed, cast.endless, cast.stubborn)
+        deployment.make_due(*cast.chains, cast.mixed, cast.endless, cast.stubborn, cast.blocking)
         yield cast
 
 
@@ -204,3 +212,14 @@ def test_no_worker_was_woken_by_stream_or_queue(cast: Cast) -> None:
     assert {trigger for function, trigger in triggers if function == "WorkerFunction"} == {"event", "invoke"}
     assert ("RelayFunction", "stream") not in triggers
     assert triggers["WorkerFunction", "invoke"] == 1
+
+
+def test_a_plain_function_with_effects_is_dead_when_it_is_cut_off_and_its_worker_is_not(cast: Cast) -> None:
+    shown = cast.deployment.wait_for(cast.blocking, "parked", *FINAL)
+    assert shown["reason"].startswith("over_budget: `slow` was cut off 3 times")
+    assert (shown["interruptions"], shown["revivals"]) == (3, 0)
+    deeds = cast.deployment.books.deeds(cast.blocking, "begun")
+    assert len({deed.pid for deed in deeds}) == len(deeds) == 3, "each time in a process of its own"
+    assert not any(Path(f"/proc/{deed.pid}").exists() for deed in deeds)
+    workers = {record.pid for record in cast.deployment.run.invocations}
+    assert not workers & {deed.pid for deed in deeds}

@@ -9,7 +9,7 @@ from tests.handlers.http import Answer, Http
 from tests.handlers.sagas import ADA, PARTY, begin
 
 PARAMETERS = {"AppModule": "tests.kit.app.trial"}
-PLACES = {"{saga}": ADA.id, "{name}": "party", "{version}": "1"}
+PLACES = {"{saga}": ADA.id, "{name}": "party", "{version}": "1", "{node}": "guests"}
 SAGA = f"/sagas/{ADA.id}"
 
 

@@ -19,6 +19,8 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "cancel": (202, ""),
     "cost": (200, ""),
     "events": (200, ""),
+    "explain": (200, ""),
+    "explain-node": (200, ""),
     "fork": (202, ""),
     "health": (200, ""),
     "list-sagas": (200, ""),

@@ -15,7 +15,7 @@ from tests.handlers.sagas import ADA, ECHO, PARTY, begin
 
 PARAMETERS = {"AppModule": "tests.kit.app.trial"}
 GUARDED = [route for route in ROUTES if route.roles]
-PLACES = {"{saga}": ADA.id, "{name}": "guests_changed", "{version}": "1"}
+PLACES = {"{saga}": ADA.id, "{name}": "guests_changed", "{version}": "1", "{node}": "guests"}
 
 
 def config(**changes: Any) -> settings.ApiSettings:

@@ -10,13 +10,18 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from baton.core import events as ev
+from baton.core.compile import compile_document
+from baton.core.conditions import Answer
 from baton.core.events import Entry, decode_entry, encode_entry
+from baton.core.graph import Cap
+from baton.core.program import Program
 from baton.core.state import State
 from tests.core.build import (
     Saga,
@@ -28,6 +33,7 @@ from tests.core.build import (
     program,
     replay,
     task,
+    tool_spec,
     wait,
 )
 
@@ -192,6 +198,53 @@ def _rounds() -> Saga:
     return saga
 
 
+def _limits() -> Saga:
+    """Something of all that is counted, a summary, a time, and the end of the saga."""
+    caps = {"bytes": Cap(most=1_000, then="summarise"), "cost": Cap(most=9), "hops": Cap(most=9)}
+    timed = {"wall_time": Cap(most=60_000), "hops": Cap(most=9, then="throttle")}
+    of = program(
+        task("a"), task("b", "a", limits=timed, arguments={"id": "${ctx.a.output.id}"}), child("c", "a")
+    )
+    saga = Saga(Program(msgspec.structs.replace(of.graph, limits=caps)))
+    saga.go(replace(done("a", {"id": 1, "rows": [{"n": number} for number in range(300)]}), cost=1))
+    saga.put(ev.ChildReported(slot="c", child=saga.state.children["c"].saga, status="completed", cost=2))
+    saga.go(replace(interrupted("b"), cost=3))
+    saga.go(replace(done("b"), cost=4))
+    return saga
+
+
+ROUTES = """
+name: routes
+nodes:
+  a:
+    tool: t
+    with: {x: '${ctx.a.previous}'}
+    loop: {while: 'output.n < 2', max_iterations: 3, break_path: b, timeout_path: z}
+  b: {value: '${ctx.a.output.n}', branch: {rules: [{if: 'output > 1', then: c}], default: z}}
+  c: {tool: t}
+  d: {tool: t, after: b}
+  w: {wait: {signal: never}, after: b}
+  j: {tool: t, after: [c, w], join: any}
+  k: {value: '${join.errors[0].code}', after: [c, d], join: {tolerated_failures: 1}}
+  p: {tool: t, after: [j, k], when: {python: 'def evaluate(output, context): return True'}}
+  z: {tool: t}
+"""
+
+
+def _routes() -> Saga:
+    """A loop, a branch, a join that fires early and one that tolerates a failure, and an answer of Python."""
+    saga = Saga(Program(compile_document(ROUTES, {"t": tool_spec("t", x={})})))
+    saga.go()
+    saga.go(done("a@0", {"n": 1}))
+    saga.go(done("a@1", {"n": 2}))
+    saga.go(failed("d"), running=["c"])
+    saga.go(done("c", 3))
+    decision = saga.go(done("j", 4))
+    saga.go(answers={question.key: Answer(value=True) for question in decision.questions})
+    saga.go(done("p", 5))
+    return saga
+
+
 SHAPES: dict[str, Callable[[], Saga]] = {
     "chain": _chain,
     "diamond": _diamond,
@@ -207,6 +260,8 @@ SHAPES: dict[str, Callable[[], Saga]] = {
     "left": _left,
     "blobs": _blobs,
     "rounds": _rounds,
+    "limits": _limits,
+    "routes": _routes,
 }
 
 

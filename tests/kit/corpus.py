@@ -184,6 +184,33 @@ nodes:
   two: {tool: seat, after: one, with: {guest: '${ctx.one.output}-and-bob'}}
   three: {tool: seat, after: one, with: {guest: cyd}}
 """
+ROUTES = """
+name: routes
+nodes:
+  try: {tool: work, with: {n: '${loop.iteration}', seconds: 0.5}}
+  check:
+    value: {n: '${ctx.try.output.n}', before: '${ctx.check.previous.n}'}
+    after: try
+    loop: {while: 'output.n < 3', back_to: try, max_iterations: 4, break_path: fast, timeout_path: lost}
+  lost: {tool: refuse}
+  fast:
+    tool: work
+    with: {n: 10, seconds: 0.3}
+    branch: {rules: [{if: 'output.n > 10', then: first}], default: lost}
+  slow: {tool: work, after: check, with: {n: 20, seconds: 30}}
+  pause: {wait: {for: 1h}, after: check}
+  child: {workflow: slow, after: check}
+  first: {tool: work, after: [slow, pause, child], join: any, with: {n: 30, seconds: 0.2}}
+  bad: {tool: refuse, after: check}
+  good: {tool: work, after: check, with: {n: 40, seconds: 0.2}}
+  both: {value: '${join.errors[0].code}', after: [bad, good], join: {tolerated_failures: 1}}
+  end:
+    tool: work
+    after: [first, both]
+    when: {python: 'def evaluate(output, context): return context["both"]["output"] == "tool_error"', needs: [ctx.both.output]}
+    with: {n: '${ctx.check.output.n}'}
+output: {end: '${ctx.end.output?}', last: '${ctx.check.output}', first: '${ctx.first.output?}', why: '${ctx.both.output?}'}
+"""
 FAILING = """
 name: failing
 nodes:
@@ -294,6 +321,13 @@ async def _rows(world: World) -> str:
     return await start(world, ROWS, {}, "rows")
 
 
+async def _routes(world: World) -> str:
+    await patiently(
+        world, lambda service: service.register("name: slow\nnodes: {a: {wait: {for: 10m}}}", json_only=False)
+    )
+    return await start(world, ROUTES, {}, "routes")
+
+
 async def _failing(world: World) -> str:
     return await start(world, FAILING, {}, "failing")
 
@@ -342,6 +376,7 @@ CORPUS = (
     Scenario("overlong", _overlong, "parked"),
     Scenario("parent-cancelled", _parent_cancelled, "cancelled"),
     Scenario("parent-forked", _parent_forked),
+    Scenario("routes", _routes),
     Scenario("failing", _failing, "failed", same_steps=False),
     Scenario("cancelled", _cancelled, "cancelled", same_steps=False),
     Scenario("forked", _forked),

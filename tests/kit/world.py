@@ -17,6 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 import msgspec
 
 from baton.adapters.memory import MemoryBlobs, MemoryDeadLetters, MemoryDefinitions, MemoryLog
+from baton.adapters.monty_sandbox import MontySandbox
 from baton.core.events import Entry, Event, SagaEnded, StepSucceeded, decode_entry
 from baton.core.limits import Limits
 from baton.core.toolspec import ToolSpec
@@ -26,6 +27,7 @@ from baton.runtime.catalog import Catalog
 from baton.runtime.lease import Invocation
 from baton.runtime.pace import Pace
 from baton.runtime.parts import Engine
+from baton.runtime.patience import inline
 from baton.runtime.queries import Queries
 from baton.runtime.reconcile import Reconciler
 from baton.runtime.relay import Relay, StreamItem
@@ -174,6 +176,7 @@ class World:
             entropy=SeededEntropy(self.seed + next(self._numbers)),
             offload=process.offload,
             performer=_Performer(process, self.registry),
+            sandbox=MontySandbox(inline),
             tools=self.tools,
             catalog=Catalog(self.definitions, self.blobs, process.clock),
             pace=Pace(self.limits.step_estimate_ms),

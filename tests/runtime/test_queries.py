@@ -216,7 +216,7 @@ def test_a_workflow_is_shown_with_its_document_its_shape_and_its_versions(stage:
         await world.service().register(second, json_only=False)
         newest = await world.queries().workflow("pair")
         assert (newest["version"], newest["document"]) == (2, second)
-        assert newest["edges"] == [{"from": "x", "to": "y"}]
+        assert newest["edges"] == [{"from": "x", "to": "y", "kind": "after"}]
         assert [node["kind"] for node in newest["nodes"]] == ["task", "wait"]
         assert [version["version"] for version in newest["versions"]] == [2, 1]
         old = await world.queries().workflow("pair", "1")

@@ -21,8 +21,7 @@ def undisturbed(scenario: Scenario) -> Verdict:
 
 def test_the_corpus_has_every_kind_of_event_and_every_write() -> None:
     verdicts = [undisturbed(scenario) for scenario in CORPUS]
-    # Nothing can be skipped before there are branches.
-    assert set().union(*(verdict.kinds for verdict in verdicts)) == KINDS - {"node_skipped"}
+    assert set().union(*(verdict.kinds for verdict in verdicts)) == KINDS
     # A nudge needs a race (test_races.py), an invocation of its own a batch (runtime/test_killers.py).
     assert {write for verdict in verdicts for write in verdict.writes} >= WRITES - {"nudge", "invoke"}
 

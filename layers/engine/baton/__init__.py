@@ -6,35 +6,66 @@ first used, so that a function that needs no tools does not pay for pydantic.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from baton.core.version import VERSION
 
 if TYPE_CHECKING:
-    from baton.builder import Workflow
+    from baton.builder import (
+        OUTPUT,
+        Workflow,
+        all_of,
+        any_of,
+        branch,
+        cel,
+        choose,
+        compare,
+        join,
+        jsonpath,
+        loop,
+        matches,
+        not_,
+        python,
+        rule,
+    )
     from baton.ports import StepContext as Context
     from baton.ports import StepFailure
     from baton.tools.define import tool
 
-__all__ = ["Context", "StepFailure", "Workflow", "__version__", "tool"]
+__all__ = [
+    "OUTPUT",
+    "Context",
+    "StepFailure",
+    "Workflow",
+    "__version__",
+    "all_of",
+    "any_of",
+    "branch",
+    "cel",
+    "choose",
+    "compare",
+    "join",
+    "jsonpath",
+    "loop",
+    "matches",
+    "not_",
+    "python",
+    "rule",
+    "tool",
+]
 __version__ = VERSION
 
+_HOMES = {
+    "Context": ("baton.ports", "StepContext"),
+    "StepFailure": ("baton.ports", "StepFailure"),
+    "tool": ("baton.tools.define", "tool"),
+}
 
-def __getattr__(name: str) -> Any:
-    if name == "tool":
-        from baton.tools.define import tool
+if not TYPE_CHECKING:  # for which every name would be there
 
-        return tool
-    if name == "Context":
-        from baton.ports import StepContext
-
-        return StepContext
-    if name == "StepFailure":
-        from baton.ports import StepFailure
-
-        return StepFailure
-    if name == "Workflow":
-        from baton.builder import Workflow
-
-        return Workflow
-    raise AttributeError(name)
+    def __getattr__(name: str) -> Any:
+        if name not in __all__:
+            raise AttributeError(f"module `baton` has no `{name}`")
+        module, attribute = _HOMES.get(name, ("baton.builder", name))
+        return getattr(import_module(module), attribute)

@@ -139,6 +139,10 @@ class RowsRefused(EngineFault):
     """The table will never take the rows of a step. The runner makes a failure of that step of it."""
 
 
+class SandboxUnavailable(EngineFault):
+    """No process can be started for the code of a condition: the sandbox's program is missing or does not run."""
+
+
 class CorruptLog(EngineFault):
     """A log cannot be what its writer left: a gap, a missing blob, bytes that do not decode."""
 

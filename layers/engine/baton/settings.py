@@ -115,6 +115,12 @@ FUNCTIONS: Mapping[str, type[Settings]] = {
 }
 
 
+def variables_of_the_invocation() -> dict[str, str]:
+    """What Lambda's runtime writes into the environment anew for each invocation, for the SDK to find."""
+    name = "_X_AMZN_TRACE_ID"
+    return {name: os.environ[name]} if name in os.environ else {}
+
+
 def variable_of(name: str) -> str:
     """The variable that holds a setting."""
     return PREFIX + name.upper()

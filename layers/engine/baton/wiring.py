@@ -18,6 +18,7 @@ from baton.adapters.dynamo_items import image_wake
 from baton.adapters.dynamo_log import DynamoLog
 from baton.adapters.dynamo_rates import DynamoRates
 from baton.adapters.lambda_invoker import LambdaInvoker
+from baton.adapters.monty_sandbox import MontySandbox
 from baton.adapters.s3_blobs import S3Blobs
 from baton.adapters.sqs_queue import SqsDeadLetters, SqsQueue
 from baton.core.limits import Limits
@@ -32,6 +33,10 @@ from baton.runtime.relay import Relay
 from baton.runtime.worker import Worker
 
 __all__ = ["image_wake", "make_api", "make_reconciler", "make_relay", "make_signer", "make_worker"]
+
+
+# Conditions in Python that run at a time in one process: each may have 256 MB of a worker's memory.
+AT_ONCE = 2
 
 
 class _NoTools:
@@ -54,6 +59,7 @@ def _engine(
         entropy=SystemEntropy(),
         offload=Threads(),
         performer=performer,
+        sandbox=MontySandbox(Threads(AT_ONCE)),
         tools=tools,
         catalog=Catalog(DynamoDefinitions(aws.dynamodb, config.table), blobs, clock),
         pace=Pace(limits.step_estimate_ms),
@@ -70,12 +76,16 @@ def make_worker() -> tuple[Worker, Engine]:
     """The worker, with the tools of the app module."""
     from baton.tools.define import load_app  # the tools' pydantic is only for functions with tools
     from baton.tools.perform import ToolPerformer
+    from baton.tools.processes.pool import Helpers
 
     config = settings.read(settings.WorkerSettings)
     aws = Aws()
     registry = load_app(config.app)
+    helpers = Helpers(
+        config.app, result_bytes=config.result_bytes, variables=settings.variables_of_the_invocation
+    )
     blobs = S3Blobs(aws.s3, config.bucket)  # the first saga's graph is one
-    engine = _engine(aws, blobs, config, ToolPerformer(registry), registry.specs())
+    engine = _engine(aws, blobs, config, ToolPerformer(registry, helpers), registry.specs())
     dead_letters = SqsDeadLetters(later(lambda: aws.sqs), config.dead_letter_url)
     return Worker(engine, dead_letters, LambdaInvoker(later(lambda: aws.lambda_), config.worker)), engine
 

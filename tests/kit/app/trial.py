@@ -53,11 +53,17 @@ async def forever(context: Context) -> None:
     await asyncio.sleep(600)
 
 
-@tool("trial.stubborn", timeout="10m")
+@tool("trial.stubborn", effect="pure", timeout="10m")
 def stubborn(context: Context, seconds: float = 60) -> None:
     """The same in a thread, where nobody can stop it."""
     Books.of_environment().write("begun", context.saga, context.node, context.idempotency_key)
     time.sleep(seconds)
+
+
+@tool("trial.blocking", timeout="10m")
+def blocking(context: Context, seconds: float = 60) -> None:
+    """The same in a helper process, which is killed."""
+    stubborn(context, seconds)
 
 
 @tool("trial.large", effect="pure")

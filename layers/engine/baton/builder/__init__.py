@@ -4,7 +4,56 @@ Belongs here: making a document, and (found.py) finding the workflows of an appl
 document means and whether it is right, which is the compiler's for all documents alike.
 """
 
-from baton.builder.references import Node, Reference
+from baton.builder.conditions import (
+    Condition,
+    all_of,
+    any_of,
+    cel,
+    compare,
+    jsonpath,
+    matches,
+    not_,
+    python,
+)
+from baton.builder.control import (
+    Branch,
+    Guardrails,
+    Join,
+    Limits,
+    Loop,
+    Rule,
+    branch,
+    choose,
+    join,
+    loop,
+    rule,
+)
+from baton.builder.references import OUTPUT, Node, Reference
 from baton.builder.workflow import Workflow
 
-__all__ = ["Node", "Reference", "Workflow"]
+__all__ = [
+    "OUTPUT",
+    "Branch",
+    "Condition",
+    "Guardrails",
+    "Join",
+    "Limits",
+    "Loop",
+    "Node",
+    "Reference",
+    "Rule",
+    "Workflow",
+    "all_of",
+    "any_of",
+    "branch",
+    "cel",
+    "choose",
+    "compare",
+    "join",
+    "jsonpath",
+    "loop",
+    "matches",
+    "not_",
+    "python",
+    "rule",
+]

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from baton.errors import InvalidDefinition, Problem
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LARGEST_INDEX = 999_999_999
+_AS_TEXT = 'write it into a text: f"{…} >= 80" is a condition, f"Hello {…}" a value'
 
 
 class Origin:
@@ -26,12 +27,16 @@ class Origin:
         self.formatted: set[str] = set()
 
 
+EVERYWHERE = Origin("")
+"""The origin of references that mean something in any workflow."""
+
+
 class Reference:
     """A value that only a running saga knows: the saga's input, or what a node gives, or a part of either.
 
     `.name` and `["any name"]` lead to a field, `[0]` to an item. As a value of `with_` or of the output it keeps its
-    type; in an f-string it becomes text. It can be neither compared nor counted nor taken for true or false, because
-    there is nothing yet to look at.
+    type; in an f-string it becomes text, and in that of a condition the name of the value. It can be neither compared
+    nor counted nor taken for true or false, because there is nothing yet to look at.
     """
 
     __slots__ = ("_origin", "_text")
@@ -68,13 +73,27 @@ class Reference:
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Reference):
             return self._origin is other._origin and self._text == other._text
-        return self._unknown("compared")
+        return self._unknown("compared", _AS_TEXT)
+
+    if not TYPE_CHECKING:  # which refuses them by itself, unless they are here
+
+        def __lt__(self, other: object) -> NoReturn:
+            self._unknown("compared", _AS_TEXT)
+
+        __le__ = __gt__ = __ge__ = __lt__
+
+        def __add__(self, other: object) -> NoReturn:
+            self._unknown("used in arithmetic", _AS_TEXT)
+
+        __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __mod__ = __add__
 
     def __hash__(self) -> int:
         return hash((id(self._origin), self._text))
 
     def __bool__(self) -> bool:
-        return self._unknown("taken for true or false")
+        return self._unknown(
+            "taken for true or false", "what depends on it is said with when=, branch= or loop="
+        )
 
     def __iter__(self) -> NoReturn:
         self._unknown("iterated over")
@@ -82,8 +101,13 @@ class Reference:
     def __len__(self) -> int:
         return self._unknown("counted")
 
-    def _unknown(self, what: str) -> NoReturn:
-        raise TypeError(f"{expression_of(self)} is known only when the saga runs; it cannot be {what} here")
+    def _unknown(self, what: str, instead: str = "") -> NoReturn:
+        message = f"{expression_of(self)} is known only when the saga runs; it cannot be {what} here"
+        raise TypeError(f"{message}; {instead}" if instead else message)
+
+
+OUTPUT = Reference(EVERYWHERE, "output")
+"""In a `branch`, a `loop` and their conditions: what the node itself has just given."""
 
 
 def expression_of(reference: Reference) -> str:
@@ -98,7 +122,7 @@ def origin_of(reference: Reference) -> Origin:
 
 @dataclass(frozen=True)
 class Node:
-    """A node of a workflow that is being built; others name it in `after` and use its `output`."""
+    """A node of a workflow that is being built; others name it where they name nodes, and use its `output`."""
 
     name: str
     origin: Origin
@@ -106,7 +130,20 @@ class Node:
     @property
     def output(self) -> Reference:
         """What the node gives: a tool's result, a signal's payload, a child's result."""
-        return Reference(self.origin, f"ctx{_step('ctx', self.name)}.output")
+        return self._reference("output")
+
+    @property
+    def maybe(self) -> Reference:
+        """The output, or null if the node gave none, because it was skipped: `${ctx.NODE.output?}`."""
+        return self._reference("output?")
+
+    @property
+    def previous(self) -> Reference:
+        """In a loop around both: what the node gave in the round before, or null."""
+        return self._reference("previous")
+
+    def _reference(self, field: str) -> Reference:
+        return Reference(self.origin, f"ctx{_step('ctx', self.name)}.{field}")
 
 
 @dataclass(frozen=True)
@@ -131,6 +168,40 @@ class SagaFields:
     def workflow(self) -> Reference:
         """The name of the workflow."""
         return Reference(self.origin, "saga.workflow")
+
+
+@dataclass(frozen=True)
+class LoopFields:
+    """What a node in a loop knows of it."""
+
+    origin: Origin
+
+    @property
+    def iteration(self) -> Reference:
+        """Number of the round, from 0."""
+        return Reference(self.origin, "loop.iteration")
+
+
+@dataclass(frozen=True)
+class JoinFields:
+    """What a node knows of those before it."""
+
+    origin: Origin
+
+    @property
+    def outputs(self) -> Reference:
+        """By name, what the nodes gave whose ways led here in time."""
+        return Reference(self.origin, "join.outputs")
+
+    @property
+    def arrived(self) -> Reference:
+        """Their names."""
+        return Reference(self.origin, "join.arrived")
+
+    @property
+    def errors(self) -> Reference:
+        """The failures that were tolerated: `node`, `code`, `message` of each."""
+        return Reference(self.origin, "join.errors")
 
 
 def _step(text: str, key: Any) -> str:

@@ -1,28 +1,29 @@
 """What a user hands to the builder, as plain JSON values; what is none is noted with its place.
 
-Belongs here: references, tuples, enumerations, durations and what is wrong with them. Does not belong here: the
-fields of a document (workflow.py).
+Belongs here: references, tuples, enumerations, durations, times, names of nodes and tools, and what is wrong with them.
+Does not belong here: which fields there are (workflow.py, control.py, conditions.py).
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from baton.builder.references import Node, Origin, Reference, expression_of, origin_of
+from baton.builder.references import EVERYWHERE, Node, Origin, Reference, expression_of, origin_of
 from baton.core.expressions import escape
 from baton.errors import Problem
 
 Duration = str | float | timedelta
-After = Node | str | Sequence[Node | str]
+Nodes = Node | str | Sequence[Node | str]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LARGEST = sys.float_info.max
 DEEPEST = 100  # as for the reader of documents, whose parser need not be loaded for this
 _MILLISECOND = timedelta(milliseconds=1)
+_LONGEST_SHOWN = 60
 
 
 class Collector:
@@ -45,6 +46,17 @@ class Collector:
         self.stand_ins.add(path)
         return None
 
+    @property
+    def formatted(self) -> set[str]:
+        """The expressions of all references that were put into longer texts."""
+        return self.origin.formatted | EVERYWHERE.formatted
+
+    @staticmethod
+    def shown(value: Any) -> str:
+        """A value as a message shows it."""
+        text = repr(value)
+        return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"
+
     def value(self, path: str, value: Any) -> Any:
         """The JSON value."""
         if isinstance(value, Reference):
@@ -52,7 +64,7 @@ class Collector:
         if isinstance(value, (Mapping, list, tuple)) and value and path.count("/") >= DEEPEST:
             return self.replace(path, f"nested deeper than {DEEPEST} levels")
         if isinstance(value, Mapping):
-            return self._object(path, value)
+            return self._object(path, value, Collector.value)
         if isinstance(value, (list, tuple)):
             return [self.value(f"{path}/{index}", item) for index, item in enumerate(value)]
         if isinstance(value, str):
@@ -74,7 +86,7 @@ class Collector:
     def _reference(self, path: str, reference: Reference) -> Any:
         origin = origin_of(reference)
         text = expression_of(reference)
-        return text if origin is self.origin else self._foreign(path, text, origin)
+        return text if origin in (self.origin, EVERYWHERE) else self._foreign(path, text, origin)
 
     def _foreign(self, path: str, what: str, origin: Origin) -> Any:
         return self.replace(
@@ -83,14 +95,20 @@ class Collector:
             "use a node of this workflow, or hand the value over as input or output",
         )
 
-    def _object(self, path: str, value: Mapping[Any, Any]) -> dict[str, Any]:
+    def members(self, path: str, value: Any, write: Callable[[Collector, str, Any], Any]) -> Any:
+        """An object whose members are made by `write`; anything else as it is."""
+        return self._object(path, value, write) if isinstance(value, Mapping) else self.value(path, value)
+
+    def _object(
+        self, path: str, value: Mapping[Any, Any], write: Callable[[Collector, str, Any], Any]
+    ) -> dict[str, Any]:
         result: dict[str, Any] = {}
         for key, item in value.items():
             if isinstance(key, str) and _SURROGATE.search(key):
                 self.note(path, "half of a surrogate pair is not a character, in a key neither")
             elif isinstance(key, str):
                 place = f"{path}/{escape(key)}"
-                result[str.__str__(key)] = self.value(place, item)
+                result[str.__str__(key)] = write(self, place, item)
             else:
                 self.note(path, f"a key must be text, not {key!r}")
         return result
@@ -99,7 +117,7 @@ class Collector:
         if _SURROGATE.search(value):
             return self.replace(path, "half of a surrogate pair is not a character")
         if "$${" in value:
-            lost = next((text for text in sorted(self.origin.formatted) if f"${text}" in value), "")
+            lost = next((text for text in sorted(self.formatted) if f"${text}" in value), "")
             if lost:
                 self.note(
                     path,
@@ -108,26 +126,73 @@ class Collector:
                 )
         return str.__str__(value)  # what a StrEnum stands for
 
-    def duration(self, path: str, value: Duration) -> Any:
+    # ---- times -----------------------------------------------------------------------------------------------
+
+    def duration(self, path: str, value: Any) -> Any:
         if isinstance(value, timedelta):
             milliseconds = round(value / _MILLISECOND)
             return f"{milliseconds}ms" if milliseconds % 1_000 else f"{milliseconds // 1_000}s"
         return self.value(path, value)
 
-    def after(self, path: str, value: After) -> Any:
+    def time(self, path: str, value: Any) -> Any:
+        if not isinstance(value, datetime):
+            return self.value(path, value)
+        if value.tzinfo is None:
+            return self.replace(path, f"`{value}` is in no time zone", "write datetime(…, tzinfo=UTC)")
+        try:
+            return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        except OverflowError:
+            return self.replace(path, f"`{value}` is not a time that can be written in UTC")
+
+    def measure(self, path: str, value: Any) -> Any:
+        """A number, a duration, or an object of them."""
+        return self.duration(path, value) if isinstance(value, timedelta) else self.measures(path, value)
+
+    def measures(self, path: str, value: Any) -> Any:
+        return self.members(path, value, Collector.measure)
+
+    # ---- names -----------------------------------------------------------------------------------------------
+
+    def nodes(self, path: str, value: Any) -> Any:
         """A name for one node, a list for several, as it was given."""
         if isinstance(value, (Node, str)):
-            return self._node(path, value)
+            return self.node(path, value)
         if isinstance(value, (list, tuple)):
-            found = [self._node(f"{path}/{index}", item) for index, item in enumerate(value)]
+            found = [self.node(f"{path}/{index}", item) for index, item in enumerate(value)]
             return [name for name in found if name is not None]
-        return self.replace(path, f"`{value!r}` is neither a node nor a list of nodes", "write after=[node]")
+        return self.replace(
+            path,
+            f"`{self.shown(value)}` is neither a node nor a list of nodes",
+            "write the node, its name, or a list of them",
+        )
 
-    def _node(self, path: str, value: Any) -> Any:
+    def node(self, path: str, value: Any) -> Any:
+        """The name of one node."""
         if isinstance(value, Node):
             if value.origin is not self.origin:
                 return self._foreign(path, value.name, value.origin)
             return value.name
         if isinstance(value, str):
             return self._text(path, value)
-        return self.replace(path, f"`{value!r}` is not a node", "write the node itself, or its name")
+        return self.replace(
+            path, f"`{self.shown(value)}` is not a node", "write the node itself, or its name"
+        )
+
+    def tool(self, path: str, value: Any) -> Any:
+        """The name of a tool, given by itself or as the function that `@tool` declared."""
+        if isinstance(value, str):
+            return self._text(path, value)
+        from baton.tools import define
+
+        names = sorted(name for name, tool in define.REGISTRY.items() if tool.function is value)
+        called = str(getattr(value, "__name__", self.shown(value)))
+        if not names:
+            self.replace(
+                path, f"`{called}` is not a tool", "declare it with @tool, or write the name of a tool"
+            )
+        elif len(names) > 1:
+            self.replace(
+                path, f"`{called}` is the function of several tools", f"write one: {', '.join(names)}"
+            )
+        # A text in any case, so that the rest can be looked at.
+        return names[0] if names else called

@@ -1,8 +1,9 @@
 """`Workflow`: a workflow document, built by calls.
 
-Belongs here: one method per kind of node and the fields of a document, written as they were given and in their order.
-Does not belong here: values and references inside fields (values.py, references.py), and any rule about what makes
-sense: `compile` asks the compiler, with the text that would be registered.
+Belongs here: one method per kind of node and the fields of a document, written as they were given. Does not belong here:
+values and references inside fields (values.py, references.py), the parts of a node that have a shape of their own
+(conditions.py, control.py), and any rule about what makes sense: `compile` asks the compiler, with the text that would
+be registered.
 
 A module of the application may be imported by a worker, so nothing here loads the compiler before it is asked to.
 """
@@ -10,12 +11,15 @@ A module of the application may be imported by a worker, so nothing here loads t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from copy import deepcopy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
-from baton.builder.references import Node, Origin, Reference, SagaFields
-from baton.builder.values import After, Collector, Duration
+from baton.builder.conditions import Holds, condition
+from baton.builder.control import Branch, Guardrails, Join, Limits, Loop, guardrails, join_or_short
+from baton.builder.parts import Writer, finished, given, only, schema, schema_by_name
+from baton.builder.references import JoinFields, LoopFields, Node, Origin, Reference, SagaFields
+from baton.builder.values import Collector, Duration, Nodes
 from baton.core.expressions import escape
 from baton.errors import InvalidDefinition, MalformedDocument, Problem
 
@@ -25,28 +29,82 @@ if TYPE_CHECKING:
     from baton.tools.define import Registry
 
 
+class NodeFields(TypedDict, total=False):
+    """What a node of any kind can have. None is the same as leaving it out."""
+
+    after: Nodes | None
+    when: Holds | None
+    branch: Branch | None
+    loop: Loop | None
+    join: Join | Literal["all", "any"] | int | None
+    output_schema: object
+    limits: Limits | None
+    description: str | None
+
+
+_FIELDS: Mapping[str, Writer] = {
+    "with": Collector.value,
+    "after": Collector.nodes,
+    "when": condition,
+    "timeout": Collector.duration,
+    "branch": only(Branch, "a branch", "write branch(rule(condition, node), …) or choose(value, among)"),
+    "loop": only(Loop, "a loop", "write loop(condition, …)"),
+    "join": join_or_short,
+    "output_schema": schema,
+    "limits": Collector.measures,
+    "description": Collector.value,
+}
+
+_HEAD: Mapping[str, Writer] = {
+    "input": schema,
+    "schemas": schema_by_name,
+    "timeout": Collector.duration,
+    "limits": Collector.measures,
+    "guardrails": guardrails,
+}
+
+
 class Workflow:
     """A workflow document in the making.
 
-    `input` is a pydantic model (or any type that pydantic describes) or a JSON Schema. Mistakes do not stop the
-    building: `document`, `to_yaml` and `compile` raise `InvalidDefinition` with all of them.
+    `input` is a pydantic model (or any type that pydantic describes) or a JSON Schema, and so are the values of
+    `schemas`. Mistakes do not stop the building: `document`, `to_yaml` and `compile` raise `InvalidDefinition` with all
+    of them.
     """
 
     def __init__(
-        # An object, because for type checkers `int | None` and `Annotated[…]` are no types when they are values.
+        # Objects, because for type checkers `int | None` and `Annotated[…]` are no types when they are values.
         self,
         name: str,
         *,
         description: str | None = None,
+        owner: str | None = None,
+        metadata: Mapping[str, str] | None = None,
         input: object = None,
+        schemas: Mapping[str, object] | None = None,
+        timeout: Duration | None = None,
+        limits: Limits | None = None,
+        guardrails: Guardrails | None = None,
     ) -> None:
         self.name = name
         self._origin = Origin(name)
         self._made = Collector(self._origin)
-        self._input = input
-        self._head: dict[str, Any] = {"name": self._made.value("/name", name)}
-        if description is not None:
-            self._head["description"] = self._made.value("/description", description)
+        fields: dict[str, Any] = {
+            "name": name,
+            "description": description,
+            "owner": owner,
+            "metadata": metadata,
+            "input": input,
+            "schemas": schemas,
+            "timeout": timeout,
+            "limits": limits,
+            "guardrails": guardrails,
+        }
+        self._head = {
+            key: _HEAD.get(key, Collector.value)(self._made, f"/{key}", value)
+            for key, value in fields.items()
+            if value is not None
+        }
         self._nodes: dict[str, dict[str, Any]] = {}
         self._output: dict[str, Any] = {}
 
@@ -65,6 +123,21 @@ class Workflow:
         """The saga's own id, user, tenant and workflow."""
         return SagaFields(self._origin)
 
+    @property
+    def loop(self) -> LoopFields:
+        """The innermost loop around the node that asks."""
+        return LoopFields(self._origin)
+
+    @property
+    def join(self) -> JoinFields:
+        """What came to the node that asks."""
+        return JoinFields(self._origin)
+
+    @property
+    def last_error(self) -> Reference:
+        """The first of the errors that came to the node that asks, or null: `node`, `code`, `message`."""
+        return Reference(self._origin, "last_error")
+
     # ---- nodes -----------------------------------------------------------------------------------------------
 
     def task(
@@ -73,37 +146,34 @@ class Workflow:
         tool: str | Callable[..., Any],
         *,
         with_: Mapping[str, Any] | None = None,
-        after: After | None = None,
         timeout: Duration | None = None,
-        description: str | None = None,
+        **more: Unpack[NodeFields],
     ) -> Node:
         """A node that runs a tool, given by its name or as the function that `@tool` declared."""
-        place = f"{_place(name)}/tool"
-        chosen = self._made.value(place, tool) if isinstance(tool, str) else self._name_of(place, tool)
-        return self._add(
-            name, {"tool": chosen}, with_=with_, after=after, timeout=timeout, description=description
-        )
+        chosen = self._made.tool(f"{_place(name)}/tool", tool)
+        return self._add(name, {"tool": chosen}, more, with_, timeout)
 
     def wait(
         self,
         name: str,
-        for_: Duration | None = None,
+        for_: Duration | Reference | None = None,
         *,
+        until: datetime | str | Reference | None = None,
         signal: str | None = None,
         timeout: Duration | None = None,
-        after: After | None = None,
-        description: str | None = None,
+        **more: Unpack[NodeFields],
     ) -> Node:
-        """A node that waits: `for_` a time, or until `signal` comes, at most `timeout`."""
-        place = f"{_place(name)}/wait"
+        """A node that waits: `for_` a time, `until` a time comes, or until `signal` does, at most `timeout`."""
         wait: dict[str, Any] = {}
-        if for_ is not None:
-            wait["for"] = self._made.duration(f"{place}/for", for_)
-        if signal is not None:
-            wait["signal"] = self._made.value(f"{place}/signal", signal)
-        if timeout is not None:
-            wait["timeout"] = self._made.duration(f"{place}/timeout", timeout)
-        return self._add(name, {"wait": wait}, after=after, description=description)
+        fields: tuple[tuple[str, Writer, Any], ...] = (
+            ("for", Collector.duration, for_),
+            ("until", Collector.time, until),
+            ("signal", Collector.value, signal),
+            ("timeout", Collector.duration, timeout),
+        )
+        for key, write, value in given(*fields):
+            wait[key] = write(self._made, f"{_place(name)}/wait/{key}", value)
+        return self._add(name, {"wait": wait}, more)
 
     def workflow(
         self,
@@ -111,13 +181,17 @@ class Workflow:
         workflow: str | Workflow,
         *,
         with_: Mapping[str, Any] | None = None,
-        after: After | None = None,
-        description: str | None = None,
+        **more: Unpack[NodeFields],
     ) -> Node:
         """A node that starts a saga of another workflow: `NAME`, `NAME@VERSION`, or one that was built."""
         called = workflow.name if isinstance(workflow, Workflow) else workflow
         reference = self._made.value(f"{_place(name)}/workflow", called)
-        return self._add(name, {"workflow": reference}, with_=with_, after=after, description=description)
+        return self._add(name, {"workflow": reference}, more, with_)
+
+    def value(self, name: str, value: Any, **more: Unpack[NodeFields]) -> Node:
+        """A node that gives a value made of what others gave; nothing runs for it."""
+        made = self._made.value(f"{_place(name)}/value", value)
+        return self._add(name, {"value": made}, more)
 
     def output(self, value: Any) -> None:
         """The saga's result."""
@@ -129,42 +203,27 @@ class Workflow:
         self,
         name: str,
         node: dict[str, Any],
-        *,
+        more: NodeFields,
         with_: Mapping[str, Any] | None = None,
-        after: After | None = None,
         timeout: Duration | None = None,
-        description: str | None = None,
     ) -> Node:
+        for key in more.keys() - NodeFields.__annotations__.keys():
+            from baton.core.toolspec import nearest
+
+            hint = nearest(key, NodeFields.__annotations__)
+            raise TypeError(f"`{key}` cannot be said of this node{hint and f'; {hint}'}")
+        fields: dict[str, Any] = {**more, "with": with_, "timeout": timeout}
         place = _place(name)
-        if with_ is not None:
-            node["with"] = self._made.value(f"{place}/with", with_)
-        if after is not None and (names := self._made.after(f"{place}/after", after)) is not None:
-            node["after"] = names
-        if timeout is not None:
-            node["timeout"] = self._made.duration(f"{place}/timeout", timeout)
-        if description is not None:
-            node["description"] = self._made.value(f"{place}/description", description)
+        for key, write in _FIELDS.items():
+            if fields.get(key) is not None:
+                node[key] = write(self._made, f"{place}/{key}", fields[key])
+        if node.get("after", ()) is None:
+            del node["after"]  # the rest of a broken node can be checked better without
         if name in self._nodes:
             self._made.note(place, f"there are two nodes `{name}`", "give one of them another name")
         else:
             self._nodes[name] = node
         return Node(name, self._origin)
-
-    def _name_of(self, path: str, function: Callable[..., Any]) -> str:
-        from baton.tools import define
-
-        names = sorted(name for name, tool in define.REGISTRY.items() if tool.function is function)
-        called = str(getattr(function, "__name__", repr(function)))
-        if not names:
-            self._made.replace(
-                path, f"`{called}` is not a tool", "declare it with @tool, or write the name of a tool"
-            )
-        elif len(names) > 1:
-            self._made.replace(
-                path, f"`{called}` is the function of several tools", f"write one: {', '.join(names)}"
-            )
-        # A text in any case, so that the rest of the node can be looked at.
-        return names[0] if names else called
 
     # ---- the document ----------------------------------------------------------------------------------------
 
@@ -207,23 +266,8 @@ class Workflow:
         made = Collector(self._origin)
         made.problems += self._made.problems
         made.stand_ins |= self._made.stand_ins
-        value = dict(self._head)
-        if self._input is not None:
-            value["input"] = made.value("/input", self._schema(made))
-        # Copied, so that whoever changes a document does not change the workflow.
-        value |= deepcopy({"nodes": self._nodes, **self._output})
-        return made, value
-
-    def _schema(self, made: Collector) -> Any:
-        if isinstance(self._input, Mapping):
-            return self._input
-        from pydantic import PydanticUserError, TypeAdapter
-        from pydantic.errors import PydanticSchemaGenerationError
-
-        try:
-            return TypeAdapter(self._input).json_schema()
-        except (PydanticUserError, PydanticSchemaGenerationError, NameError) as error:
-            return made.replace("/input", f"no JSON Schema for {self._input!r}: {error}")
+        # A copy, so that whoever changes a document does not change the workflow.
+        return made, finished(made, "", {**self._head, "nodes": self._nodes, **self._output})
 
 
 def _place(name: str) -> str:

@@ -18,6 +18,7 @@ from baton.cli.exits import UNREACHABLE, USAGE, Failed
 from baton.cli.transport import TOTAL_S, Transport
 
 EVENTS = 500
+WAY = 1_000  # the whole log is read for every page
 PAGE = 100
 _CREATED = 201
 
@@ -88,6 +89,27 @@ class Api:
     async def cost(self, saga: str) -> dict[str, Any]:
         """`GET /sagas/{id}/cost`."""
         return await self._get(_saga(saga, "cost"), has="usd")
+
+    async def way(
+        self, saga: str, after: int | None = None, limit: int | None = None
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Which way a saga went, page by page, about `limit` steps."""
+        left = limit
+        while True:
+            query = {"limit": str(WAY if left is None else min(WAY, left))}
+            if after is not None:
+                query["after"] = str(after)
+            page = await self._get(_saga(saga, "explain"), query, has="steps")
+            yield page
+            after = page.get("next")
+            if left is not None:
+                left -= len(page["steps"])
+            if after is None or (left is not None and left <= 0):
+                return
+
+    async def explain(self, saga: str, node: str) -> dict[str, Any]:
+        """`GET /sagas/{id}/explain/{node}`."""
+        return await self._get(_saga(saga, "explain", node), has="iterations")
 
     async def cancel(self, saga: str, reason: str, mode: str, grace_s: float | None = None) -> dict[str, Any]:
         """`POST /sagas/{id}/cancel`; repeating it changes nothing."""

@@ -18,7 +18,7 @@ from baton.cli.check import check
 from baton.cli.completion import completion
 from baton.cli.local import demo, up
 from baton.cli.new import new
-from baton.cli.sagas import cost, events, list_sagas, show, start
+from baton.cli.sagas import cost, events, explain, list_sagas, show, start
 from baton.cli.shared import Shared
 from baton.cli.steering import cancel, fork, resume, signal
 from baton.cli.streams import drop_output, is_full, open_streams
@@ -27,7 +27,7 @@ from baton.cli.workflows import deploy_workflow, workflows
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "On this machine": (new, up, demo, check),
     "Workflows": (deploy_workflow, workflows, tools, node_types),
-    "Sagas": (start, list_sagas, show, events, cost, cancel, signal, resume, fork),
+    "Sagas": (start, list_sagas, show, events, explain, cost, cancel, signal, resume, fork),
     "Shell": (completion,),
 }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 import click
 from click.shell_completion import CompletionItem, get_completion_class
@@ -84,6 +85,17 @@ complete_kinds = _complete(
     "/node-types",
     lambda answer: [_item(node["kind"], node["description"]) for node in answer["node_types"]],
 )
+
+
+def complete_nodes(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The nodes that the saga has come to."""
+    path = f"/sagas/{quote(str(context.params.get('saga') or '-'), safe='')}/explain?limit={_OFFERED}"
+    answer = _ask(context, path)
+    try:
+        found = {str(one["node"]): str(one["text"]) for one in (*answer["steps"], *answer["open"])}
+    except (KeyError, TypeError):
+        return []  # no answer, or another kind of service
+    return [_item(name, text) for name, text in found.items() if name.startswith(incomplete)]
 
 
 def _complete_documents(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -37,19 +37,39 @@ _LINES = {
     _UP | _LEFT | _RIGHT: "┴",
     _UP | _DOWN | _LEFT | _RIGHT: "┼",
 }
-_MARKS = {"task": "●", "wait": "○", "workflow": "◆"}
-_PLAIN = str.maketrans("│─●○◆◂▸←…╭╮╰╯├┤┬┴┼", "|-*o#<><.+++++++++")
-_MERMAID = {"task": ('["', '"]'), "wait": ('(["', '"])'), "workflow": ('[["', '"]]')}
+_MARKS = {"task": "●", "wait": "○", "workflow": "◆", "pass": "◇"}
+_PLAIN = str.maketrans("│─●○◆◇◂▸←↺…╭╮╰╯├┤┬┴┼", "|-*o#=<><@.+++++++++")
+_MERMAID = {
+    "task": ('["', '"]'),
+    "wait": ('(["', '"])'),
+    "workflow": ('[["', '"]]'),
+    "pass": ('("', '")'),
+}
+# Edges that are not always taken are dotted.
+_ARROWS = {
+    "branch": "-. branch .->",
+    "timeout": "-. timeout .->",
+    "break": "-- break -->",
+    "again": "-. again .->",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """One node: its kind (task, wait, workflow), what it does in a few words, and what it comes after."""
+    """One node: its kind (task, wait, workflow, pass), what it does in a few words, and what it comes after.
+
+    `joins` says what it waits for where that is not all, `note` where it goes on. `edges` are the kinds of those
+    from `before`, in their order; `back` is where its loop goes round again.
+    """
 
     name: str
     kind: str
     what: str
     before: tuple[str, ...] = ()
+    joins: str = ""
+    note: str = ""
+    edges: tuple[str, ...] = ()
+    back: str = ""
 
 
 class _TooWide(Exception):
@@ -86,7 +106,11 @@ def mermaid(boxes: Sequence[Box]) -> str:
         opening, closing = _MERMAID.get(box.kind, _MERMAID["task"])
         text = "<br/>".join(part for part in (box.name, box.what) if part).replace('"', "#quot;")
         lines.append(f"  {ids[box.name]}{opening}{text}{closing}")
-    lines += [f"  {ids[before]} --> {ids[box.name]}" for box in boxes for before in box.before]
+    for box in boxes:
+        kinds = box.edges or ("after",) * len(box.before)
+        for before, kind in zip(box.before, kinds, strict=True):
+            lines.append(f"  {ids[before]} {_ARROWS.get(kind, '-->')} {ids[box.name]}")
+    lines += [f"  {ids[box.name]} {_ARROWS['again']} {ids[box.back]}" for box in boxes if box.back]
     return "\n".join(lines)
 
 
@@ -267,7 +291,8 @@ def _labelled(rows: Sequence[Row], width: int) -> list[str]:
             lines.append(text)
             continue
         line = f"{text:<{gutter}}{box.name:<{names}}  {box.what:<{whats}}"
-        line += f"  ← {_listed(box.before)}" if says(box) else ""
+        line += f"  ← {_listed(box.before)}{box.joins}" if says(box) else ""
+        line = f"{line.rstrip()}  {box.note}" if box.note else line
         # A name is never cut: somebody will look for it.
         most = max(width, gutter + len(box.name) + 1)
         line = line.rstrip()

@@ -30,8 +30,11 @@ _QUIET = frozenset(
         "node",
         "iteration",
         "emits",
+        "drops",
+        "carry",
         "forget",
         "keep",
+        "counts",
         "tool_version",
         "schema_hash",
         "graph",
@@ -42,6 +45,8 @@ _QUIET = frozenset(
         "ended_at",
     ]
 )
+
+_USUAL = (("attempt", 1), ("cost", 0))
 
 
 def saga_table(saga: Mapping[str, Any], now: int) -> Table:
@@ -103,6 +108,7 @@ def _event_line(entry: Mapping[str, Any], event: Mapping[str, Any]) -> Text:
     node = str(event.get("node") or "") + (f"@{rounds}" if rounds else "")
     line = Text(f"{entry.get('version', ''):>5}  {clock(epoch_ms(entry.get('at')))}  ")
     bad = kind.endswith(("failed", "interrupted")) or kind in ("revived", "parked", "cancel_requested")
+    bad = bad or kind == "limit_reached" or event.get("fault") is not None
     line.append(plain(f"{kind:<17} {node:<16}"), style="red" if bad else "")
     line.append("  " + plain(_details(event)), style="dim")
     return line
@@ -112,7 +118,7 @@ def _details(event: Mapping[str, Any]) -> str:
     started, ended = epoch_ms(event.get("started_at")), epoch_ms(event.get("ended_at"))
     parts = [span(ended - started)] if started is not None and ended is not None else []
     for name, value in event.items():
-        if name in _QUIET or value in (None, "", [], {}, {"v": None}) or (name == "attempt" and value == 1):
+        if name in _QUIET or value in (None, "", [], {}, {"v": None}) or (name, value) in _USUAL:
             continue
         text = one_line(_value(value))
         parts.append(f"{name}={text if len(text) <= 100 else text[:97] + '...'}")

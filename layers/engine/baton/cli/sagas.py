@@ -1,4 +1,4 @@
-"""The commands that start sagas and look at them: start, show, events, list, cost.
+"""The commands that start sagas and look at them: start, show, events, explain, list, cost.
 
 Belongs here: arguments to calls, answers to output. How an answer looks is render.py's, how long one stays
 with a saga watching.py's.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from baton.cli.completion import saga_argument, workflow_argument
+from baton.cli.completion import complete_nodes, saga_argument, workflow_argument
 from baton.cli.durations import Duration, Moment
 from baton.cli.exits import REFUSED, Failed, Interrupted
 from baton.cli.numbers import Whole
@@ -169,6 +169,53 @@ def events(
         shared.call(run)
     except KeyboardInterrupt:
         raise Interrupted("interrupted; the saga itself goes on") from None
+
+
+@click.command(short_help="Show which way a saga went, or why a node did not run.")
+@saga_argument
+@click.argument("node", required=False, shell_complete=complete_nodes)
+@click.option("--after", type=Whole(min=0), help="Only nodes settled by a version above this.")
+@click.option("--limit", type=Whole(min=1), help="About this many nodes. Default: all.")
+@json_option
+@click.pass_obj
+def explain(
+    shared: Shared, saga: str, node: str | None, after: int | None, limit: int | None, as_json: bool
+) -> None:
+    """Show which way a saga went: its nodes in the order in which they were settled. With NODE: why it ran or did
+    not, in each of its rounds, followed to the cause.
+    """
+    if node is not None:
+        if after is not None or limit is not None:
+            raise click.UsageError("--after and --limit are for the way of a saga, without NODE")
+        found = shared.call(lambda api: api.explain(saga, node))
+        if as_json:
+            print_json(found)
+            return
+        from baton.cli.explained import node_lines
+
+        for line in node_lines(found):
+            console().print(line)
+        return
+    from baton.cli.explained import rest_lines, step_line
+
+    async def run(api: Api) -> None:
+        steps: list[Any] = []
+        page: dict[str, Any] = {}
+        async for page in api.way(saga, after, limit):
+            if as_json:
+                steps += page["steps"]
+                continue
+            for step in page["steps"]:
+                console().print(step_line(step))
+        if as_json:
+            print_json(page | {"steps": steps})
+            return
+        for line in rest_lines(page):
+            console().print(line)
+        if page["next"] is not None:
+            click.echo(f"There is more: --after {page['next']}", err=True)
+
+    shared.call(run)
 
 
 @click.command("list")

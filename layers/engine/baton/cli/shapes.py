@@ -9,27 +9,44 @@ from collections.abc import Mapping
 from typing import Any
 
 from baton.cli.graph import Box
-from baton.cli.text import plain, span
+from baton.cli.text import counted, plain, span
 
 
 def boxes(workflow: Mapping[str, Any]) -> list[Box]:
     """The boxes of `nodes` and `edges` as `GET /workflows/{name}` gives them, in their order."""
-    before: dict[str, list[str]] = {}
+    before: dict[str, list[tuple[str, str]]] = {}
+    back: dict[str, str] = {}
     for edge in workflow["edges"]:
-        before.setdefault(str(edge["to"]), []).append(str(edge["from"]))
-    return [
-        Box(
-            plain(str(node["name"])),
-            str(node["kind"]),
-            plain(_what(node)),
-            tuple(before.get(str(node["name"]), ())),
+        sender, receiver, kind = str(edge["from"]), str(edge["to"]), str(edge.get("kind", "after"))
+        if kind == "again":
+            back[sender] = receiver
+        else:
+            before.setdefault(receiver, []).append((sender, kind))
+    found = []
+    for node in workflow["nodes"]:
+        name = str(node["name"])
+        edges = before.get(name, ())
+        found.append(
+            Box(
+                plain(name),
+                str(node["kind"]),
+                plain(_what(node)),
+                tuple(sender for sender, _ in edges),
+                joins=_joins(node, len(edges)),
+                note=plain(_note(node)),
+                edges=tuple(kind for _, kind in edges),
+                back=back.get(name, ""),
+            )
         )
-        for node in workflow["nodes"]
-    ]
+    return found
 
 
 def _what(node: Mapping[str, Any]) -> str:
     if node["kind"] == "wait":
+        if "wait_for" in node or "wait_until" in node:
+            return (
+                f"wait for {node['wait_for']}" if "wait_for" in node else f"wait until {node['wait_until']}"
+            )
         return _wait(node.get("wait_ms"), node.get("signal"))
     if node["kind"] == "workflow":
         return f"workflow {node.get('workflow', '')}"
@@ -40,3 +57,30 @@ def _wait(ms: int | None, signal: str | None) -> str:
     if not signal:
         return f"wait {span(ms)}"
     return f"wait for {signal}" + (f", at most {span(ms)}" if ms else "")
+
+
+def _joins(node: Mapping[str, Any], count: int) -> str:
+    """What a join waits for, in brackets, where that is not all of its edges or a failure is borne."""
+    join = node.get("join") or {}
+    need, tolerated = join.get("wait_for", "all"), join.get("tolerated_failures")
+    words = [] if need == "all" else ["any" if need == 1 else f"{need} of {count}"]
+    words += [] if tolerated is None else [f"{tolerated} may fail"]
+    return f" ({', '.join(words)})" if words else ""
+
+
+def _note(node: Mapping[str, Any]) -> str:
+    """When it runs, where its branch leads, and how its loop goes on."""
+    parts = [f"if {_condition(node['when'])}"] if node.get("when") else []
+    if branch := node.get("branch"):
+        ways = [", ".join(rule["then"]) for rule in branch["rules"]] or list(branch["among"])
+        ways += [f"else {', '.join(branch['default'])}"] if branch["default"] else []
+        parts.append(f"? {' | '.join(ways)}")
+    if loop := node.get("loop"):
+        late = f", then {', '.join(loop['timeout_path'])}" if loop["timeout_path"] else ""
+        parts.append(f"↺ {loop['back_to']}, at most {counted(loop['max_iterations'], 'round')}{late}")
+    return "  ".join(parts)
+
+
+def _condition(condition: Mapping[str, Any]) -> str:
+    """An expression as it was written; of another condition, its kind."""
+    return " ".join(str(condition.get("expression") or condition.get("is")).split())

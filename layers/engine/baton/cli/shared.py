@@ -134,7 +134,7 @@ async def gathered(
 def is_unicode() -> bool:
     """Whether standard output can show box-drawing characters."""
     try:
-        "│●←…".encode(sys.stdout.encoding or "ascii")
+        "│●◇←↺…".encode(sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
         return False
     return True

@@ -25,7 +25,7 @@ LATEST_S = 15.0
 _SLOWER = 1.5
 PARKED = "parked"
 # What takes a parked saga up again.
-_TAKES_UP = frozenset({"resumed", "forked", "step_failed", "cancel_requested"})
+_TAKES_UP = frozenset({"resumed", "forked", "limit_reached", "cancel_requested"})
 
 
 class Pace:
@@ -124,9 +124,15 @@ def _status_after(entry: Mapping[str, Any], status: str) -> str:
             status = str(event["status"])
         elif event["kind"] == PARKED:
             status = PARKED
-        elif event["kind"] in _TAKES_UP:
+        elif event["kind"] in _TAKES_UP or _fails_saga(event):
             status = ""
     return status
+
+
+def _fails_saga(event: Mapping[str, Any]) -> bool:
+    """Whether nothing made good what went wrong."""
+    is_wrong = event["kind"] == "step_failed" or event.get("fault") is not None
+    return is_wrong and not event.get("emits")
 
 
 def _is_over(status: str) -> bool:

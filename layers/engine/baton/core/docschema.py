@@ -1,129 +1,100 @@
 """The published JSON Schema of workflow documents (2020-12) and the registry of node types, as data.
 
-Belongs here: what turns the models of definition.py into schemas that an editor or a form can use. Does not belong
-here: what the fields are and mean (definition.py, nodetypes.py), validation of documents (compile.py).
+Belongs here: what turns the models of definition/ into schemas that an editor or a form can use. Does not belong
+here: what the fields are and mean (definition/, nodetypes.py), what many fields share (docshared.py), validation of
+documents (compile).
 
 The schema refuses nothing that the compiler accepts. What it cannot say is left to the compiler: that names exist,
-that arguments fit their tools, that nothing waits for itself, that `366d` is the longest duration.
+that arguments fit their tools, that nothing waits for itself, that `366d` is the longest duration, that a month has
+such a day, that a dollar has a million parts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
-from baton.core.definition import DEFINED, NODE_NAME, WorkflowModel
-from baton.core.durations import LONGEST_S, PATTERN, SHORTEST_S
-from baton.core.expressions import SAGA_FIELDS, SPACE
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from baton.core.conditions.docschema import CONDITION
+from baton.core.definition import DEFINED, WorkflowModel
+from baton.core.definition.bounds import LimitsModel
+from baton.core.definition.places import INSIDE
+from baton.core.docshared import SHARED
 from baton.core.nodetypes import NODE_TYPES, NodeType
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 SCHEMA_ID = "urn:baton:workflow-schema:1"
-
-
-def _text_pattern() -> str:
-    """Strings whose expressions can all be read: the language of expressions.py as a regular expression.
-
-    No look-ahead, and each run of `$` can be read in one way only: so a long text takes no engine long.
-    """
-    name = "[A-Za-z_][A-Za-z0-9_]*"
-    key = rf"""(?:\.{name}|\["[^"\\}}]*"\]|\['[^'\\}}]*'\])"""
-    step = rf"(?:{key}|\[[0-9]{{1,9}}\])"
-    output = r"""(?:\.output|\["output"\]|\['output'\])"""
-    fields = "|".join(SAGA_FIELDS)
-    field = rf"""(?:\.(?:{fields})|\["(?:{fields})"\]|\['(?:{fields})'\])"""
-    space = "[" + SPACE.encode("unicode_escape").decode() + "]*"
-    expression = rf"{space}(?:input{step}*|ctx{key}{output}{step}*|saga{field}){space}"
-    return rf"^(?:[^$]|\$\{{{expression}\}}|\$\$+\{{|\$+[^${{])*\$*$"
-
-
-_SHARED: dict[str, dict[str, Any]] = {
-    "nodeName": {
-        "description": "Name of a node.",
-        "type": "string",
-        "pattern": NODE_NAME,
-        "examples": ["hold"],
-    },
-    "after": {
-        "anyOf": [
-            {"$ref": "#/$defs/nodeName"},
-            {"type": "array", "items": {"$ref": "#/$defs/nodeName"}},
-        ],
-        "default": [],
-        "examples": ["search", ["deposit", "order"]],
-    },
-    "duration": {
-        "description": "A duration: a number with a unit (ms, s, m, h, d), or a number of seconds. From 1 ms to 366 days.",
-        "type": ["string", "number"],
-        "pattern": PATTERN,
-        "minimum": SHORTEST_S,
-        "maximum": LONGEST_S,
-        "examples": ["500ms", "5s", "10m", "1.5h", "2d", 90],
-    },
-    "value": {
-        "description": "Any JSON value. In a string, `${…}` is replaced: `input.…` is the saga's input, "
-        "`ctx.NODE.output.…` what a node gave, `saga.…` one of "
-        + ", ".join(SAGA_FIELDS)
-        + ". A string that is one "
-        "expression and nothing else becomes what it names, of whatever type. `$${` stands for `${`.",
-        "pattern": _text_pattern(),
-        "items": {"$ref": "#/$defs/value"},
-        "additionalProperties": {"$ref": "#/$defs/value"},
-        "examples": ["${input.city}", "${ctx.search.output.tables[0].id}", "Hello, ${saga.user}!"],
-    },
+_REF = "#/$defs/"
+_ANYTHING = {"$ref": f"{_REF}JsonValue"}
+# Models whose objects are described once. A wait is described where it stands, in the one kind that has it.
+_PARTS = {
+    "BranchModel": "branch",
+    "RuleModel": "rule",
+    "LoopModel": "loop",
+    "JoinModel": "join",
+    "LimitsModel": "limits",
+    "CountModel": "countLimit",
+    "TimeModel": "timeLimit",
+    "BytesModel": "bytesLimit",
+    "CostModel": "costLimit",
+    "GuardrailsModel": "guardrails",
 }
 
 
 def document_schema() -> dict[str, Any]:
     """The JSON Schema of a workflow document; a new value each time."""
-    made = WorkflowModel.model_json_schema()
-    fields = _clean(made["properties"], made["$defs"])
-    del fields["$schema"]["default"]
-    nodes = fields["nodes"]
-    del nodes["patternProperties"]
-    nodes |= {
-        "propertyNames": {"$ref": "#/$defs/nodeName"},
-        "additionalProperties": {"$ref": "#/$defs/node"},
-    }
+    made = _made()
+    whole = made["WorkflowModel"]
+    fields = _clean(whole["properties"], made)
     kinds = {kind.kind: _node_schema(kind, made) for kind in NODE_TYPES}
     one_kind = {
-        "description": made["$defs"]["NodeModel"]["description"],
-        "oneOf": [{"$ref": f"#/$defs/{kind}"} for kind in kinds],
+        "description": made["NodeModel"]["description"],
+        "oneOf": [{"$ref": f"{_REF}{kind}"} for kind in kinds],
     }
-    return {
+    fields["nodes"]["additionalProperties"] = {"$ref": f"{_REF}node"}
+    document = {
         "$schema": DIALECT,
         "$id": SCHEMA_ID,
         "title": "Baton workflow",
-        "description": made["description"],
+        "description": whole["description"],
         "type": "object",
-        "required": made["required"],
+        "required": whole["required"],
         "additionalProperties": False,
         "properties": fields,
+        # `timeout` is a short way of writing `limits.wall_time`.
+        "dependentSchemas": {"timeout": {"properties": {"limits": {"properties": {"wall_time": False}}}}},
         "$defs": {"node": one_kind, **kinds, **_used_by([fields, kinds])},
     }
+    copied: dict[str, Any] = _copy(document)
+    return copied
 
 
 def node_types() -> list[dict[str, Any]]:
-    """Every kind of node as `{"kind", "description", "schema", "example"}`.
+    """Every kind of node as `{"kind", "description", "runs", "schema", "example"}`.
 
-    `schema` is the JSON Schema of one node of that kind, complete in itself; `example` is such a node.
+    `schema` is the JSON Schema of one node of that kind, complete in itself; `example` is such a node; `runs` is
+    false for a kind that this version knows and cannot run.
     """
-    made = WorkflowModel.model_json_schema()
-    return [_described(kind, made) for kind in NODE_TYPES]
+    made = _made()
+    return [_copy(_described(kind, made)) for kind in NODE_TYPES]
 
 
-def _described(kind: NodeType, made: dict[str, Any]) -> dict[str, Any]:
+def _described(kind: NodeType, made: Mapping[str, Any]) -> dict[str, Any]:
     node = _node_schema(kind, made)
-    schema = {"$schema": DIALECT, **node, "$defs": _used_by(node)}
     return {
         "kind": kind.kind,
         "description": kind.description,
-        "schema": schema,
-        "example": _copy(kind.example),
+        "runs": kind.runs,
+        "schema": {"$schema": DIALECT, **node, "$defs": _used_by(node)},
+        "example": kind.example,
     }
 
 
-def _node_schema(kind: NodeType, made: dict[str, Any]) -> dict[str, Any]:
-    known = _clean(made["$defs"]["NodeModel"]["properties"], made["$defs"])
+def _node_schema(kind: NodeType, made: Mapping[str, Any]) -> dict[str, Any]:
+    known = _clean(made["NodeModel"]["properties"], made)
     return {
         "title": kind.title,
         "description": kind.description,
@@ -131,48 +102,96 @@ def _node_schema(kind: NodeType, made: dict[str, Any]) -> dict[str, Any]:
         "required": [kind.key],
         "additionalProperties": False,
         "properties": {name: known[name] for name in (kind.key, *kind.fields)},
-        "examples": [_copy(kind.example)],
+        "examples": [kind.example],
     }
 
 
-def _clean(fields: dict[str, Any], models: dict[str, Any]) -> dict[str, Any]:
+# ---- from the models -------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def _made() -> Mapping[str, Any]:
+    """What pydantic makes of the models, by their names."""
+    models = (WorkflowModel, LimitsModel)
+    _, made = models_json_schema([(model, "validation") for model in models])
+    described: Mapping[str, Any] = made["$defs"]
+    return described
+
+
+@lru_cache(maxsize=1)
+def _definitions() -> Mapping[str, Any]:
+    """Everything that a schema may refer to, by its name."""
+    made = _made()
+    models: dict[str, type[BaseModel]] = {model.__name__: model for model in INSIDE.values()}
+    parts = {name: _part(made[model], made, models[model]) for model, name in _PARTS.items()}
+    return {**SHARED, "condition": CONDITION, **parts}
+
+
+def _part(described: Mapping[str, Any], made: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
+    """The schema of an object, or of what it can be written as in short."""
+    inside = _object(described, made)
+    short = getattr(model, "short", "")
+    if not short:
+        return inside
+    value = {key: item for key, item in inside["properties"][short].items() if key != "default"}
+    return {"description": inside.pop("description"), "anyOf": [value, inside]}
+
+
+def _object(described: Mapping[str, Any], made: Mapping[str, Any]) -> dict[str, Any]:
+    kept = ("description", "type", "required", "additionalProperties", "oneOf")
+    inside = {key: described[key] for key in kept if key in described}
+    return {**inside, "properties": _clean(described["properties"], made)}
+
+
+def _clean(fields: Mapping[str, Any], made: Mapping[str, Any]) -> dict[str, Any]:
     """Fields as pydantic describes them, without what is about Python: null for what is left out, and titles."""
-    return {name: _clean_one(field, models) for name, field in fields.items()}
+    return {name: _clean_one(field, made) for name, field in fields.items()}
 
 
-def _clean_one(field: dict[str, Any], models: dict[str, Any]) -> dict[str, Any]:
+def _clean_one(field: Mapping[str, Any], made: Mapping[str, Any]) -> dict[str, Any]:
     schema = {key: value for key, value in field.items() if key != "title"}
+    if schema.get("default", ...) in (None, ""):
+        del schema["default"]
     if "anyOf" in schema:  # of the value and null
         value, _ = schema.pop("anyOf")
-        del schema["default"]
         schema = {**value, **schema}
     if (name := schema.pop(DEFINED, None)) is not None:
-        return {"$ref": f"#/$defs/{name}", **schema}
-    if "additionalProperties" in schema:
+        return {"$ref": f"{_REF}{name}", **schema}
+    if "patternProperties" in schema:  # by the names of nodes, or names like them
+        (inner,) = schema.pop("patternProperties").values()
+        schema |= {
+            "propertyNames": {"$ref": f"{_REF}nodeName"},
+            "additionalProperties": _clean_one(inner, made),
+        }
+    elif isinstance(schema.get("additionalProperties"), dict):
         inner = schema.pop("additionalProperties")
-        schema |= {"additionalProperties": _clean_one(inner, models)} if DEFINED in inner else {}
-    if schema.get("$ref") == "#/$defs/WaitModel":
-        model = models["WaitModel"]
-        inside = {key: model[key] for key in ("description", "type", "additionalProperties", "oneOf")}
-        return {**inside, "properties": _clean(model["properties"], models)}
+        schema |= {} if inner == _ANYTHING else {"additionalProperties": _clean_one(inner, made)}
+    if "items" in schema:
+        schema["items"] = _clean_one(schema["items"], made)
+    model = str(schema.get("$ref", "")).removeprefix(_REF)
+    if model == "WaitModel":
+        return _object(made[model], made)
+    if model in _PARTS:
+        return {"description": made[model]["description"], **schema, "$ref": f"{_REF}{_PARTS[model]}"}
     return schema
 
 
 def _used_by(schema: Any) -> dict[str, Any]:
-    """The shared definitions that a schema refers to, directly or through others."""
+    """The definitions that a schema refers to, directly or through others."""
+    definitions = _definitions()
     names: dict[str, None] = {}
     look_at = [schema]
     while look_at:
         value = look_at.pop()
         if isinstance(value, dict):
-            name = str(value.get("$ref", "")).removeprefix("#/$defs/")
-            if name in _SHARED and name not in names:
+            name = str(value.get("$ref", "")).removeprefix(_REF)
+            if name in definitions and name not in names:
                 names[name] = None
-                look_at.append(_SHARED[name])
+                look_at.append(definitions[name])
             look_at += value.values()
         elif isinstance(value, list):
             look_at += value
-    return {name: _copy(shared) for name, shared in _SHARED.items() if name in names}
+    return {name: item for name, item in definitions.items() if name in names}
 
 
 def _copy(value: Any) -> Any:

@@ -225,7 +225,8 @@ class _JsonReader(_Reader):
             self._at += 1
 
     def _quoted(self) -> str:
-        return str(json.loads(self._take(_JSON_STRING)))
+        quoted = self._take(_JSON_STRING)
+        return str(json.loads(quoted)) if "\\" in quoted else quoted[1:-1]
 
     def _take(self, pattern: re.Pattern[str]) -> str:
         match = pattern.match(self._text, self._at)

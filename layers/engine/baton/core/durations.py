@@ -1,8 +1,9 @@
-"""Durations as people write them: `500ms`, `5s`, `10m`, `1h`, `2d`, or a number of seconds."""
+"""Durations and times as people write them: `500ms`, `5s`, `10m`, `1h`, `2d`, or a number of seconds; ISO 8601."""
 
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -30,3 +31,18 @@ def parse_duration(value: Any) -> int:
     if not 1 <= milliseconds <= LONGEST_MS:
         raise ValueError(f"`{str(value)[:40]}` must be between 1 ms and 366 days")
     return round(milliseconds)
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def parse_time(value: Any) -> int:
+    """UTC epoch milliseconds of an ISO 8601 time with its offset. Raises `ValueError` that says what would be right."""
+    example = "write for example 2026-12-01T09:00:00Z"
+    try:
+        moment = datetime.fromisoformat(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"`{str(value)[:40]}` is not a time; {example}") from error
+    if moment.tzinfo is None:
+        raise ValueError(f"`{value}` does not say in which time zone; {example}")
+    return (moment - _EPOCH) // timedelta(milliseconds=1)

@@ -23,6 +23,14 @@ class Value(msgspec.Struct, frozen=True, omit_defaults=True):
     size: int = 0
 
 
+class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why a step or a saga failed: a code for programs, a message for people, the node if there is one."""
+
+    code: str
+    message: str
+    node: str = ""
+
+
 class Token(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     """One firing of one edge: sender, receiver, one iteration number per enclosing loop, and life.
 
@@ -35,14 +43,6 @@ class Token(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     alive: bool = True
 
 
-class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why a step or a saga failed: a code for programs, a message for people, the node if there is one."""
-
-    code: str
-    message: str
-    node: str = ""
-
-
 class _Event(msgspec.Struct, frozen=True, tag_field="kind", omit_defaults=True, kw_only=True):
     """Root of the tagged union."""
 
@@ -50,19 +50,41 @@ class _Event(msgspec.Struct, frozen=True, tag_field="kind", omit_defaults=True, 
 class _Consumes(_Event, frozen=True, omit_defaults=True, kw_only=True):
     """An event that consumes the tokens waiting at (node, iteration) and emits the next ones.
 
-    `forget` names nodes whose outputs no later step can read any more.
+    `errors` go on along the node's own edges, whose tokens are then dead because of them.
+
+    `way` says in words what `loop` and `branch` chose: again, break, timeout; rule 1, default, chosen. `drops`
+    are the slots of a round that is over with this. `forget` names nodes whose outputs no later step can read any
+    more; `carry` those that the next round reads as the previous one's, as LOOP/NODE, which may be forgotten, too.
+    `fault`: the node was done, but not which way it goes on; unless something is emitted, the saga fails with it.
     """
 
     node: str
     iteration: tuple[int, ...] = ()
     emits: tuple[Token, ...] = ()
+    errors: tuple[Failure, ...] = ()
+    way: str = ""
+    drops: tuple[str, ...] = ()
+    carry: tuple[str, ...] = ()
     forget: tuple[str, ...] = ()
+    fault: Failure | None = None
+
+
+class Gives(_Consumes, frozen=True, omit_defaults=True, kw_only=True):
+    """Of a node that is done. `keep` False: nobody reads its output, so the state need not hold it.
+
+    `full`: the output is only a summary of this.
+    """
+
+    output: Value
+    keep: bool = True
+    full: Value | None = None
 
 
 class SagaStarted(_Event, frozen=True, tag="saga_started", omit_defaults=True, kw_only=True):
     """Entry 1. `parent` is the key of the saga that waits for this one; `slot` its place there.
 
-    `depth` counts the sagas above it.
+    `depth` counts the sagas above it. `counts` are the scopes whose limits are counted: nodes by name, the saga as an
+    empty text.
     """
 
     workflow: str
@@ -76,26 +98,27 @@ class SagaStarted(_Event, frozen=True, tag="saga_started", omit_defaults=True, k
     parent: str = ""
     slot: str = ""
     depth: int = 0
+    counts: tuple[str, ...] = ()
 
 
-class StepSucceeded(_Consumes, frozen=True, tag="step_succeeded", omit_defaults=True, kw_only=True):
-    """A tool answered. `keep` False: nobody reads the output, so the state need not hold it."""
+class StepSucceeded(Gives, frozen=True, tag="step_succeeded", omit_defaults=True, kw_only=True):
+    """A tool answered. `cost`, here and wherever an attempt ends: what the tool said it spent, in micro-dollars."""
 
     attempt: int
-    output: Value
     started_at: int
     ended_at: int
     tool: str
     tool_version: str
     schema_hash: str
-    keep: bool = True
+    cost: int = 0
 
 
-class StepFailed(_Event, frozen=True, tag="step_failed", omit_defaults=True, kw_only=True):
-    """A tool failed, timed out, or its input could not be bound."""
+class StepFailed(_Consumes, frozen=True, tag="step_failed", omit_defaults=True, kw_only=True):
+    """A tool failed, timed out, its input could not be bound, or its join cannot fire.
 
-    node: str
-    iteration: tuple[int, ...] = ()
+    With tokens to emit, a join tolerates it and the tokens carry it there; without, the saga fails with it.
+    """
+
     attempt: int
     failure: Failure
     started_at: int
@@ -103,12 +126,14 @@ class StepFailed(_Event, frozen=True, tag="step_failed", omit_defaults=True, kw_
     tool: str
     tool_version: str
     schema_hash: str
+    cost: int = 0
 
 
 class StepInterrupted(_Event, frozen=True, tag="step_interrupted", omit_defaults=True, kw_only=True):
     """Cut off by the invocation's end, not by its own timeout: it runs again and loses no attempt.
 
-    `budget_ms` is what it could have had at most, from its start to the cut.
+    `budget_ms` is what it could have had at most, from its start to the cut. Also told of a step that was stopped
+    for good, if it had spent anything.
     """
 
     node: str
@@ -116,10 +141,45 @@ class StepInterrupted(_Event, frozen=True, tag="step_interrupted", omit_defaults
     started_at: int
     ended_at: int
     budget_ms: int
+    cost: int = 0
 
 
 class NodeSkipped(_Consumes, frozen=True, tag="node_skipped", omit_defaults=True, kw_only=True):
-    """Every edge into the node was dead."""
+    """It did not run, or what it did is not needed any more.
+
+    `why` is empty when its edges were dead, `when` when its condition said no, `join NAME` when the join that it
+    leads to has fired without it.
+    """
+
+    why: str = ""
+
+
+class JoinFired(_Event, frozen=True, tag="join_fired", omit_defaults=True, kw_only=True):
+    """A join's turn came before every edge had spoken: by `by`; what `unspoken` still say is absorbed."""
+
+    node: str
+    iteration: tuple[int, ...] = ()
+    by: tuple[str, ...] = ()
+    unspoken: tuple[str, ...]
+
+
+class NodeAdmitted(_Event, frozen=True, tag="node_admitted", omit_defaults=True, kw_only=True):
+    """The `when` of a node holds; recorded only where asking again might not give the same answer."""
+
+    node: str
+    iteration: tuple[int, ...] = ()
+
+
+class NodeBegan(_Event, frozen=True, tag="node_began", omit_defaults=True, kw_only=True):
+    """The turn of a node came whose time is limited."""
+
+    node: str
+    iteration: tuple[int, ...] = ()
+    at: int
+
+
+class NodePassed(Gives, frozen=True, tag="node_passed", omit_defaults=True, kw_only=True):
+    """A node that runs nothing gave its value."""
 
 
 class WaitOpened(_Event, frozen=True, tag="wait_opened", omit_defaults=True, kw_only=True):
@@ -131,12 +191,10 @@ class WaitOpened(_Event, frozen=True, tag="wait_opened", omit_defaults=True, kw_
     signal: str = ""
 
 
-class WaitClosed(_Consumes, frozen=True, tag="wait_closed", omit_defaults=True, kw_only=True):
+class WaitClosed(Gives, frozen=True, tag="wait_closed", omit_defaults=True, kw_only=True):
     """`by` is "time" or the key of the signal that ended it."""
 
     by: str
-    output: Value
-    keep: bool = True
 
 
 class ChildOpened(_Event, frozen=True, tag="child_opened", omit_defaults=True, kw_only=True):
@@ -150,21 +208,20 @@ class ChildOpened(_Event, frozen=True, tag="child_opened", omit_defaults=True, k
 
 
 class ChildReported(_Event, frozen=True, tag="child_reported", omit_defaults=True, kw_only=True):
-    """A child ended; the relay or the parent itself puts this, several in one entry."""
+    """A child ended; the relay or the parent itself puts this, several in one entry. `cost` is all it spent."""
 
     slot: str
     child: str
     status: str
     output: Value = Value()
     failure: Failure | None = None
+    cost: int = 0
 
 
-class ChildClosed(_Consumes, frozen=True, tag="child_closed", omit_defaults=True, kw_only=True):
+class ChildClosed(Gives, frozen=True, tag="child_closed", omit_defaults=True, kw_only=True):
     """The workflow node whose child reported success is done."""
 
     child: str
-    output: Value
-    keep: bool = True
 
 
 class ChildrenAbandoned(_Event, frozen=True, tag="children_abandoned", omit_defaults=True, kw_only=True):
@@ -199,6 +256,12 @@ class Revived(_Event, frozen=True, tag="revived", omit_defaults=True, kw_only=Tr
     dead_epoch: int
     dead_until: int
     at: int
+
+
+class LimitReached(_Event, frozen=True, tag="limit_reached", omit_defaults=True, kw_only=True):
+    """The saga has come to the end of what it may use, and fails."""
+
+    failure: Failure
 
 
 class Parked(_Event, frozen=True, tag="parked", omit_defaults=True, kw_only=True):
@@ -244,6 +307,10 @@ Event = (
     | StepFailed
     | StepInterrupted
     | NodeSkipped
+    | JoinFired
+    | NodeAdmitted
+    | NodeBegan
+    | NodePassed
     | WaitOpened
     | WaitClosed
     | ChildOpened
@@ -253,6 +320,7 @@ Event = (
     | SignalReceived
     | CancelRequested
     | Revived
+    | LimitReached
     | Parked
     | Resumed
     | Forked

@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-ROOTS = ("input", "ctx", "saga")
+ROOTS = ("input", "ctx", "saga", "loop", "join", "last_error", "item", "output")
 SAGA_FIELDS = ("id", "user", "tenant", "workflow")
+JOIN_FIELDS = ("outputs", "arrived", "errors")
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SPACE = " \t\r\n"
+_OPTIONAL = "?"
 _STEP = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)|\[([0-9]{1,9})\]|\[\"([^\"\\]*)\"\]|\['([^'\\]*)'\]")
 
 
@@ -34,11 +36,15 @@ class UnknownRoot(ExpressionError):
 
 @dataclass(frozen=True)
 class Path:
-    """A parsed expression: its text, its root and the keys and indexes that follow."""
+    """A parsed expression: its text, its root and the keys and indexes that follow.
+
+    `optional` (`ctx.<node>.output?`): null when the node gave nothing.
+    """
 
     text: str
     root: str
     steps: tuple[str | int, ...]
+    optional: bool = False
 
     @property
     def node(self) -> str:
@@ -46,9 +52,19 @@ class Path:
         return str(self.steps[0]) if self.root == "ctx" else ""
 
     @property
+    def is_previous(self) -> bool:
+        """Whether it names what the node gave in the round before."""
+        return self.root == "ctx" and self.steps[1] == "previous"
+
+    @property
     def inner(self) -> tuple[str | int, ...]:
         """The steps inside the value itself: behind `ctx.<node>.output`, or behind the root."""
         return self.steps[2:] if self.root == "ctx" else self.steps
+
+    @property
+    def may_be_null(self) -> bool:
+        """Whether there may be nothing, which is then null all the way."""
+        return self.optional or self.is_previous or self.root == "last_error"
 
     def up_to(self, taken: int) -> str:
         """The text of the expression with only so many of its inner steps."""
@@ -56,7 +72,7 @@ class Path:
         for _ in range(len(self.steps) - len(self.inner) + taken):
             step = _STEP.match(self.text, position)
             assert step is not None
-            position = step.end()
+            position = step.end() + self.text.startswith(_OPTIONAL, step.end())
         return self.text[:position]
 
 
@@ -71,6 +87,7 @@ def parse(text: str) -> Path:
     if not first or first.group() not in ROOTS:
         raise UnknownRoot(source)
     steps: list[str | int] = []
+    is_optional = False
     position = first.end()
     while position < len(source):
         step = _STEP.match(source, position)
@@ -83,22 +100,31 @@ def parse(text: str) -> Path:
             int(index) if index is not None else next(x for x in (name, double, single) if x is not None)
         )
         position = step.end()
-    path = Path(source, first.group(), tuple(steps))
+        if source.startswith(_OPTIONAL, position) and (first.group(), len(steps)) == ("ctx", 2):
+            is_optional = True
+            position += 1
+    path = Path(source, first.group(), tuple(steps), is_optional)
     _check_shape(path)
     return path
 
 
 def _check_shape(path: Path) -> None:
     if path.root == "ctx" and (
-        len(path.steps) < 2 or path.steps[1] != "output" or isinstance(path.steps[0], int)
+        len(path.steps) < 2 or path.steps[1] not in {"output", "previous"} or isinstance(path.steps[0], int)
     ):
         raise ExpressionError(f"`{path.text}`: write ctx.<node>.output")
+    if path.root == "loop" and path.steps != ("iteration",):
+        raise ExpressionError(f"`{path.text}`: write loop.iteration")
+    if path.root == "join" and (not path.steps or path.steps[0] not in JOIN_FIELDS):
+        raise ExpressionError(f"`{path.text}`: a join has {', '.join(JOIN_FIELDS)}")
     if path.root == "saga" and (len(path.steps) != 1 or path.steps[0] not in SAGA_FIELDS):
         raise ExpressionError(f"`{path.text}`: a saga has {', '.join(SAGA_FIELDS)}")
 
 
 def walk(path: Path, value: Any) -> Any:
     """Follow `path.inner` into a JSON value. Raises `ExpressionError` that says where it ended."""
+    if value is None and path.may_be_null:
+        return None
     for step in path.inner:
         if isinstance(value, list) and isinstance(step, int):
             if step >= len(value):
@@ -125,6 +151,11 @@ class Template:
 
     value: Any
     paths: tuple[Path, ...]
+
+    @classmethod
+    def of(cls, path: Path) -> Template:
+        """The template that is this expression and nothing else."""
+        return cls(_Text((path,)), (path,))
 
     def render(self, lookup: Lookup) -> Any:
         """The value with every expression replaced. Raises `ExpressionError`."""

@@ -8,17 +8,16 @@ known changes nothing.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from typing import Any, cast
+from collections.abc import Callable, Collection
+from typing import Any, TypeVar, cast
 
 import msgspec
 from msgspec.structs import replace
 
 from baton.core import events as ev
-from baton.core.state import KEYS_REMEMBERED, Child, Segment, Signal, State, Wait, slot_of
+from baton.core.caps import counted, pay
+from baton.core.state import KEYS_REMEMBERED, Child, Signal, State, Used, Wait, slot_of
 from baton.errors import CorruptLog
-
-FORK_KEY = "/fork/"  # begins as no signal's key can: those begin with the signal's name
 
 
 def fold(state: State, entry: ev.Entry) -> State:
@@ -50,87 +49,77 @@ def apply(state: State, event: ev.Event) -> State:
     return _TABLE[type(event)](state, event)
 
 
-def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> State:
-    """The state with which branch `fork.branch` begins.
+def _emit(
+    state: State,
+    emits: tuple[ev.Token, ...],
+    gone: Collection[str] = (),
+    blamed: str = "",
+    blame: tuple[ev.Failure, ...] = (),
+) -> dict[str, Any]:
+    """The tokens in flight once these are emitted and those at the slots `gone` are not there any more.
 
-    `before` is the state before the fork's entry, `at_cut` the one at version `fork.cut` of the same
-    history. Versions never go down: the new branch starts behind the fork's entry. Counters of what
-    really happened are kept; the fork gives tries, cancels and parking a fresh start, and forgets the
-    signals behind the cut. A child that is open on both sides goes on; any other open one is left
-    behind, to be cancelled, and opened anew where the cut needs it.
+    Those that `blamed` sends carry `blame`.
     """
-    if entry.version != before.version + 1 or entry.branch != before.branch:
-        raise CorruptLog(
-            f"fork {entry.branch}/{entry.version} cannot follow {before.branch}/{before.version}"
-        )
-    is_ending = bool(before.ended or before.cancel or before.failure)
-    kept = {
-        slot: child
-        for slot, child in at_cut.children.items()
-        if child.status or (not is_ending and _is_open(before.children.get(slot), child))
-    }
-    running = [child for child in before.children.values() if not child.status]
-    staying = {child.saga for child in kept.values()}
-    forks = {key: value for key, value in before.keys.items() if key.startswith(FORK_KEY)}
-    if fork.key:
-        forks[FORK_KEY + fork.key] = str(fork.cut)
-    return replace(
-        at_cut,
-        version=entry.version,
-        branch=fork.branch,
-        branch_first=entry.version + 1,
-        lineage=lineage_to(at_cut),
-        last_at=entry.at,
-        epoch=before.epoch,
-        invocation=before.invocation,
-        invocations=before.invocations,
-        revivals=before.revivals,
-        interrupted=before.interrupted,
-        keys={**at_cut.keys, **forks},
-        children=kept,
-        left=(*before.left, *(child for child in running if child.saga not in staying)),
-        cancel=None,
-        failure=None,
-        parked=None,
-        ended=None,
-        tries=0,
-        interruptions={},
-    )
-
-
-def _is_open(known: Child | None, child: Child) -> bool:
-    return known is not None and known.saga == child.saga and not known.status
-
-
-def lineage_to(state: State) -> tuple[Segment, ...]:
-    """All segments of the history of `state`, its own open one included."""
-    if state.version < state.branch_first:
-        return state.lineage
-    return (*state.lineage, Segment(state.branch, state.branch_first, state.version))
-
-
-def _emit(tokens: dict[str, dict[str, bool]], emits: tuple[ev.Token, ...]) -> None:
+    tokens = {slot: arrived for slot, arrived in state.tokens.items() if slot not in gone}
+    errors, closed = _without(state.errors, gone), _without(state.closed, gone) if gone else state.closed
     for token in emits:
         slot = slot_of(token.dst, token.iteration)
-        tokens[slot] = {**tokens.get(slot, {}), token.src: token.alive}
+        if slot in closed:
+            left = tuple(src for src in closed[slot] if src != token.src)
+            closed = {**closed, slot: left}
+        elif token.src not in tokens.get(slot, ()):
+            tokens[slot] = {**tokens.get(slot, {}), token.src: token.alive}
+            if blame and token.src == blamed:
+                errors = {**errors, slot: {**errors.get(slot, {}), token.src: blame}}
+    return {"tokens": tokens, "errors": errors, "closed": closed}
+
+
+_V = TypeVar("_V")
+
+
+def _without(values: dict[str, _V], keys: Collection[str]) -> dict[str, _V]:
+    return {key: value for key, value in values.items() if key not in keys} if values else values
 
 
 def _consume(state: State, event: ev._Consumes, output: ev.Value | None, **more: Any) -> State:
-    """Tokens at the event's slot become the ones it emits; all the bookkeeping of a settled node."""
+    """Tokens at the event's slot become the ones it emits; all the bookkeeping of a settled node.
+
+    A join that fired early stays closed: what comes late is absorbed, and what would lead to it does not begin. A
+    round that is over takes its joins with it.
+    """
     slot = slot_of(event.node, event.iteration)
     if slot not in state.tokens:
         return state
-    tokens = {key: value for key, value in state.tokens.items() if key != slot}
-    _emit(tokens, event.emits)
-    outputs = state.outputs
+    if event.fault is not None and not event.emits:
+        # Its tokens stay, so that a fork from here begins with this node and not behind it.
+        return replace(state, failure=state.failure or event.fault, tries=0)
+    still_closed = state.closed.get(slot)
+    gone = {slot, *event.drops}
+    if still_closed is not None:
+        state = replace(state, closed=_without(state.closed, (slot,)))
+    news = _emit(state, event.emits, gone, event.node, event.errors)
+    if still_closed is not None and slot not in event.drops:
+        news["closed"] = {**news["closed"], slot: still_closed}
+    outputs, previous = state.outputs, state.previous
     if output is not None:
         outputs = {**outputs, event.node: output}
+    if event.carry:
+        previous = {**previous, **{key: outputs[key.partition("/")[2]] for key in event.carry}}
     if event.forget:
-        outputs = {key: value for key, value in outputs.items() if key not in event.forget}
+        outputs, previous = _without(outputs, event.forget), _without(previous, event.forget)
+    if state.used:
+        news["used"] = counted(state.used, event, is_run=not isinstance(event, ev.NodeSkipped))
+    left = tuple(child for key, child in state.children.items() if key in gone and not child.status)
     return replace(
         state,
-        tokens=tokens,
+        **news,
         outputs=outputs,
+        previous=previous,
+        waits=_without(state.waits, gone),
+        children=_without(state.children, gone),
+        left=state.left + left,
+        admitted=tuple(other for other in state.admitted if other not in gone),
+        begun=_without(state.begun, gone),
         interruptions={},  # any progress: the saga as a whole is not stuck
         tries=0,
         steps=state.steps + 1,
@@ -149,10 +138,9 @@ def fingerprint(payload: ev.Value) -> str:
 
 
 def _started(state: State, e: ev.SagaStarted) -> State:
-    tokens: dict[str, dict[str, bool]] = {}
-    _emit(tokens, e.emits)
     return replace(
         state,
+        **_emit(state, e.emits),
         workflow=e.workflow,
         graph=e.graph,
         tenant=e.tenant,
@@ -161,19 +149,24 @@ def _started(state: State, e: ev.SagaStarted) -> State:
         parent=e.parent,
         parent_slot=e.slot,
         depth=e.depth,
+        used=dict.fromkeys(e.counts, Used()),
         input=e.input,
         started_at=e.at,
-        tokens=tokens,
     )
 
 
 def _succeeded(state: State, e: ev.StepSucceeded) -> State:
-    return _consume(state, e, e.output if e.keep else None)
+    paid = pay(state, slot_of(e.node, e.iteration), e.cost) if e.cost else state
+    return _consume(paid, e, e.output if e.keep else None)
 
 
 def _failed(state: State, e: ev.StepFailed) -> State:
-    if slot_of(e.node, e.iteration) not in state.tokens:
+    slot = slot_of(e.node, e.iteration)
+    if slot not in state.tokens:
         return state
+    state = pay(state, slot, e.cost)
+    if e.emits:
+        return _consume(state, e, None)
     return replace(state, failure=state.failure or e.failure, tries=0)
 
 
@@ -181,12 +174,38 @@ def _interrupted(state: State, e: ev.StepInterrupted) -> State:
     slot = slot_of(e.node, e.iteration)
     if slot not in state.tokens:
         return state
+    state = pay(state, slot, e.cost)
     counts = {**state.interruptions, slot: state.interruptions.get(slot, 0) + 1}
     return replace(state, interruptions=counts, interrupted=state.interrupted + 1)
 
 
 def _skipped(state: State, e: ev.NodeSkipped) -> State:
     return _consume(state, e, None)
+
+
+def _join_fired(state: State, e: ev.JoinFired) -> State:
+    slot = slot_of(e.node, e.iteration)
+    if slot not in state.tokens or slot in state.closed:
+        return state
+    return replace(state, closed={**state.closed, slot: e.unspoken})
+
+
+def _began(state: State, e: ev.NodeBegan) -> State:
+    slot = slot_of(e.node, e.iteration)
+    if slot not in state.tokens or slot in state.begun:
+        return state
+    return replace(state, begun={**state.begun, slot: e.at})
+
+
+def _admitted(state: State, e: ev.NodeAdmitted) -> State:
+    slot = slot_of(e.node, e.iteration)
+    if slot not in state.tokens or slot in state.admitted:
+        return state
+    return replace(state, admitted=(*state.admitted, slot))
+
+
+def _passed(state: State, e: ev.NodePassed) -> State:
+    return _consume(state, e, e.output if e.keep else None)
 
 
 def _wait_opened(state: State, e: ev.WaitOpened) -> State:
@@ -199,10 +218,9 @@ def _wait_opened(state: State, e: ev.WaitOpened) -> State:
 def _wait_closed(state: State, e: ev.WaitClosed) -> State:
     slot = slot_of(e.node, e.iteration)
     wait = state.waits.get(slot, Wait())
-    waits = {key: value for key, value in state.waits.items() if key != slot}
     # By name too: somebody may have called the key of another signal "time".
     signals = tuple(other for other in state.signals if (other.name, other.key) != (wait.signal, e.by))
-    return _consume(state, e, e.output if e.keep else None, waits=waits, signals=signals)
+    return _consume(state, e, e.output if e.keep else None, signals=signals)
 
 
 def _child_opened(state: State, e: ev.ChildOpened) -> State:
@@ -217,14 +235,13 @@ def _child_reported(state: State, e: ev.ChildReported) -> State:
     child = state.children.get(e.slot)
     if child is None or child.saga != e.child or child.status:
         return state
+    state = pay(state, e.slot, e.cost)
     told = replace(child, status=e.status, output=e.output, failure=e.failure)
     return replace(state, children={**state.children, e.slot: told})
 
 
 def _child_closed(state: State, e: ev.ChildClosed) -> State:
-    slot = slot_of(e.node, e.iteration)
-    children = {key: value for key, value in state.children.items() if key != slot}
-    return _consume(state, e, e.output if e.keep else None, children=children)
+    return _consume(state, e, e.output if e.keep else None)
 
 
 def _signal(state: State, e: ev.SignalReceived) -> State:
@@ -259,6 +276,10 @@ def _abandoned(state: State, e: ev.ChildrenAbandoned) -> State:
     return replace(state, left=tuple(child for child in state.left if child.saga not in e.children))
 
 
+def _limited(state: State, e: ev.LimitReached) -> State:
+    return replace(state, failure=state.failure or e.failure)
+
+
 def _parked(state: State, e: ev.Parked) -> State:
     return replace(state, parked=e)
 
@@ -273,7 +294,20 @@ def _forked(state: State, e: ev.Forked) -> State:
 
 def _ended(state: State, e: ev.SagaEnded) -> State:
     return replace(
-        state, ended=e, tokens={}, outputs={}, waits={}, children={}, left=(), signals=(), interruptions={}
+        state,
+        ended=e,
+        tokens={},
+        errors={},
+        closed={},
+        admitted=(),
+        begun={},
+        outputs={},
+        previous={},
+        waits={},
+        children={},
+        left=(),
+        signals=(),
+        interruptions={},
     )
 
 
@@ -285,6 +319,10 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.StepFailed: _failed,
         ev.StepInterrupted: _interrupted,
         ev.NodeSkipped: _skipped,
+        ev.JoinFired: _join_fired,
+        ev.NodeAdmitted: _admitted,
+        ev.NodeBegan: _began,
+        ev.NodePassed: _passed,
         ev.WaitOpened: _wait_opened,
         ev.WaitClosed: _wait_closed,
         ev.ChildOpened: _child_opened,
@@ -294,6 +332,7 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.SignalReceived: _signal,
         ev.CancelRequested: _cancel,
         ev.Revived: _revived,
+        ev.LimitReached: _limited,
         ev.Parked: _parked,
         ev.Resumed: _resumed,
         ev.Forked: _forked,

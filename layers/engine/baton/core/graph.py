@@ -10,16 +10,74 @@ from typing import Any
 
 import msgspec
 
+from baton.core.conditions.model import Condition
 from baton.errors import UnknownEntry
 
 FORMAT = 1
-KINDS = frozenset({"task", "wait", "workflow"})
+KINDS = frozenset({"task", "wait", "workflow", "pass"})
 
 
-class Node(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
+class _Part(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
+    """Root of what graphs are made of: what a newer version added is refused, never passed over."""
+
+
+class Rule(_Part, frozen=True, kw_only=True):
+    """One rule of a branch: when the condition holds, on to these nodes."""
+
+    condition: Condition
+    then: tuple[str, ...]
+
+
+class Branch(_Part, frozen=True, kw_only=True):
+    """Where to go on: the first rule that holds, or (`choose`) what an expression names among `among`."""
+
+    rules: tuple[Rule, ...] = ()
+    default: tuple[str, ...] = ()
+    choose: str = ""
+    among: tuple[str, ...] = ()
+
+    @property
+    def targets(self) -> frozenset[str]:
+        """Every node that it can choose."""
+        return frozenset((*self.default, *self.among, *(name for rule in self.rules for name in rule.then)))
+
+
+class Loop(_Part, frozen=True, kw_only=True):
+    """Stands at the last node of a loop. `max_iterations` counts rounds."""
+
+    condition: Condition
+    max_iterations: int
+    back_to: str
+    break_path: tuple[str, ...] = ()
+    timeout_path: tuple[str, ...] = ()
+
+
+class Join(_Part, frozen=True, kw_only=True):
+    """What a node with several incoming edges waits for.
+
+    `need`: so many live edges, 0 for all edges. `tolerated`: so many of them may fail, -1 when it does not say,
+    so that the first failure is one of the saga. `rest`: `cancel` or `run` what is not done when it fires.
+    """
+
+    need: int = 0
+    tolerated: int = -1
+    rest: str = "cancel"
+
+
+class Cap(_Part, frozen=True, kw_only=True):
+    """One limit: the most there may be, and what happens beyond it: terminate, throttle or summarise."""
+
+    most: int
+    then: str = "terminate"
+
+
+class Node(_Part, frozen=True, kw_only=True):
     """One node. `arguments` is the document's `with`; `timeout_ms` 0 means the engine's default.
 
-    `kind` is task, wait or workflow. `wait_ms` None: no time limit on the wait.
+    `kind` is task, wait, workflow or pass; `value` is what a pass gives. `wait_ms` None: no time limit on the
+    wait; `wait_for` and `wait_until` are templates of a duration and of a time. `before` and `after` are the
+    forward edges; a loop's way back is in neither. `loops` are the last nodes of the loops around it, outermost
+    first. `limits` by name: fan_out, hops, wall_time (ms), bytes, cost (micro-dollars).
     """
 
     name: str
@@ -33,18 +91,32 @@ class Node(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid
     effect: str = ""
     timeout_ms: int = 0
     wait_ms: int | None = None
+    wait_for: Any = None
+    wait_until: Any = None
     signal: str = ""
     workflow: str = ""
+    value: Any = None
+    when: Condition | None = None
+    branch: Branch | None = None
+    loop: Loop | None = None
+    join: Join | None = None
+    loops: tuple[str, ...] = ()
+    output_schema: Any = None
+    limits: dict[str, Cap] = {}
 
 
-class Graph(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """A workflow, compiled. `nodes` are in a topological order; `output` is a template or None."""
+class Graph(_Part, frozen=True, kw_only=True):
+    """A workflow, compiled. `nodes` are in a topological order; `output` is a template or None.
+
+    `limits` are the saga's, by the names of a node's; wall_time also stands for the document's `timeout`.
+    """
 
     format: int = FORMAT
     name: str
     nodes: tuple[Node, ...]
     output: Any = None
     input_schema: Any = None
+    limits: dict[str, Cap] = {}
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode

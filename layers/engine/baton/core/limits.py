@@ -146,8 +146,8 @@ class Limits(Execution, Liveness, Values, Signals, Stores, Estimates):
     together. answer: what is left of an invocation, at least, when it gives up on a store and says so.
     fault_pause: before a saga is tried again that a fault of the engine kept from going on.
     unreadable_pause: the same, of a saga whose log this version cannot read. room_pause: before a step that
-    found no room in its process asks again, doubling from first to longest. children_at_once: port calls for
-    children side by side.
+    found no room in its process asks again, doubling from first to longest. throttle_pause: between two steps
+    behind a limit that throttles. children_at_once: port calls for children side by side.
     """
 
     start_due_ms: int = 60_000
@@ -159,6 +159,7 @@ class Limits(Execution, Liveness, Values, Signals, Stores, Estimates):
     unreadable_pause_ms: int = 3_600_000
     room_pause_first_ms: int = 50
     room_pause_longest_ms: int = 2_000
+    throttle_pause_ms: int = 1_000
     children_at_once: int = 8
 
     def __post_init__(self) -> None:

@@ -16,17 +16,27 @@ class NodeType(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of node.
 
     `kind` is its name in graphs and logs; `key` is the field of a document's node that makes it one, and
-    `fields` are the others it may have. `refusal` is said of any other field that a node can have.
-    `example` is such a node as it stands in a document.
+    `own` are the others that not every kind has. `refusal` is said of any other field that a node can have.
+    `example` is such a node as it stands in a document. `runs`: whether this version can run it.
     """
 
     kind: str
     key: str
     title: str
     description: str
-    fields: tuple[str, ...]
+    own: tuple[str, ...] = ()
     refusal: str = ""
     example: Mapping[str, Any]
+    runs: bool = True
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields that it may have, besides `key`."""
+        return (*self.own, *COMMON)
+
+
+# What a node of any kind may have.
+COMMON = ("after", "when", "branch", "loop", "join", "output_schema", "limits", "description")
 
 
 NODE_TYPES = (
@@ -36,16 +46,15 @@ NODE_TYPES = (
         title="Task",
         description="Runs a tool, a Python function of the application, in a worker. Its output is what the tool "
         "returns. A failed attempt fails the saga; an attempt cut off by the end of an invocation is tried again.",
-        fields=("with", "after", "timeout", "description"),
+        own=("with", "timeout"),
         example={"tool": "table.hold", "with": {"party": 4, "user": "${saga.user}"}, "timeout": "10s"},
     ),
     NodeType(
         kind="wait",
         key="wait",
         title="Wait",
-        description="Waits for a time, or for a signal and at most a time. No invocation runs meanwhile. Its output is "
-        "the payload of the signal, or null when the time ran out.",
-        fields=("after", "description"),
+        description="Waits for a time to pass or to come, or for a signal and at most a time. No invocation runs "
+        "meanwhile. Its output is the payload of the signal, or null when the time ran out.",
         refusal="a wait takes neither `with` nor `timeout` of the node; use wait.timeout",
         example={"wait": {"signal": "approved", "timeout": "2d"}, "description": "Somebody has to say yes."},
     ),
@@ -55,8 +64,45 @@ NODE_TYPES = (
         title="Child workflow",
         description="Starts a saga of another registered workflow and waits for its end, however long it takes. No "
         "invocation of this saga runs meanwhile. Its output is the result of the child; a child that fails, fails it.",
-        fields=("with", "after", "description"),
+        own=("with",),
         refusal="a child workflow takes no `timeout` of the node; its own steps and waits have theirs",
         example={"workflow": "delivery@2", "with": {"items": ["Riesling"], "user": "${saga.user}"}},
     ),
+    NodeType(
+        kind="pass",
+        key="value",
+        title="Value",
+        description="Gives a value made of what others gave. Nothing is started for it.",
+        refusal="a `value` takes neither `with` nor `timeout`; write what it gives under `value`",
+        example={"value": {"city": "${input.city}", "rounds": 0}},
+    ),
+    NodeType(
+        kind="agent",
+        key="agent",
+        title="Agent",
+        description="A model that works with tools until it has an answer; this version cannot run it.",
+        own=("with", "timeout"),
+        example={"agent": {"model": "a-model", "tools": ["table.search"], "instructions": "Find a table."}},
+        runs=False,
+    ),
+    NodeType(
+        kind="human",
+        key="human",
+        title="Question",
+        description="Asks a person and waits for the answer; this version cannot run it.",
+        own=("with", "timeout"),
+        example={"human": {"question": "Shall we book it?"}},
+        runs=False,
+    ),
+    NodeType(
+        kind="map",
+        key="map",
+        title="Map",
+        description="Does the same for each item of a list; this version cannot run it.",
+        own=("with", "timeout"),
+        example={"map": {"over": "${input.guests}", "workflow": "invitation"}},
+        runs=False,
+    ),
 )
+KINDS = tuple(kind.key for kind in NODE_TYPES if kind.runs)
+KINDS_TO_COME = tuple(kind.key for kind in NODE_TYPES if not kind.runs)

@@ -6,9 +6,17 @@ tokens in flight and not the nodes of the graph.
 
 from __future__ import annotations
 
-from baton.core.expressions import Template, compile_template
+from collections.abc import Collection, Iterator
+
+from baton.core.caps import caps_of
+from baton.core.conditions import names_of
+from baton.core.expressions import Path, Template, compile_template, parse
 from baton.core.graph import Graph, Node
-from baton.core.state import node_of
+from baton.core.state import State, node_of
+from baton.core.turns import FIRES, turn_of
+from baton.core.ways import Ways
+
+_NO_TAILS: frozenset[str] = frozenset()
 
 
 class Program:
@@ -16,37 +24,86 @@ class Program:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.nodes: dict[str, Node] = {node.name: node for node in graph.nodes}
-        self.entry = tuple(node.name for node in graph.nodes if not node.before)
-        self.joins: dict[str, int] = {node.name: len(node.before) for node in graph.nodes}
+        self.ways = Ways(graph)
+        self.caps = caps_of(graph)
+        self.nodes = self.ways.nodes
         self.arguments: dict[str, Template] = {
-            node.name: compile_template(node.arguments) for node in graph.nodes if node.kind != "wait"
+            node.name: compile_template(_given(node)) for node in graph.nodes
+        }
+        self.choices: dict[str, Path] = {
+            node.name: parse(node.branch.choose)
+            for node in graph.nodes
+            if node.branch is not None and node.branch.choose
         }
         self.output = compile_template(graph.output)
         self._bit = {node.name: 1 << index for index, node in enumerate(graph.nodes)}
         self._ahead = self._reach()
+        self.carried: dict[str, tuple[str, ...]] = {}
+        """For each last node of a loop: the nodes whose outputs the next round reads as the previous ones."""
         self._readers = self._find_readers()
         self._for_output = frozenset(path.node for path in self.output.paths if path.node)
 
+    def turn(self, state: State, slot: str) -> str:
+        """Whether the turn of a slot with tokens has come; see turns.py."""
+        name, _ = node_of(slot)
+        tails = self.ways.tails_of.get(name, _NO_TAILS)
+        return turn_of(self.nodes[name], tails, state.tokens[slot], state.errors.get(slot, ()))
+
+    def has_come(self, state: State, slot: str) -> bool:
+        """Whether what has arrived at `slot` is all that its join waits for, and lets it run."""
+        return self.turn(state, slot) == FIRES
+
+    def loop_around(self, reader: str, node: str) -> str:
+        """The last node of the innermost loop around both; only for nodes that have one."""
+        return self.nodes[reader].loops[self.ways.shared(reader, node) - 1]
+
     def _reach(self) -> dict[str, int]:
-        """For each node: itself and all that can run after it."""
-        ahead: dict[str, int] = {}
+        """For each node: itself and all that can run after it, in a later round of its loops too."""
+        forward: dict[str, int] = {}
         for node in reversed(self.graph.nodes):
             mask = self._bit[node.name]
             for follower in node.after:
-                mask |= ahead[follower]
-            ahead[node.name] = mask
+                mask |= forward[follower]
+            forward[node.name] = mask
+        ahead = {}
+        for node in self.graph.nodes:
+            ahead[node.name] = forward[node.name]
+            if node.loops:
+                outermost = self.nodes[node.loops[0]].loop
+                assert outermost is not None
+                ahead[node.name] |= forward[outermost.back_to]
         return ahead
 
     def _find_readers(self) -> dict[str, int]:
+        """For each node: those that read its output, and the ends of loops that carry it into the next round."""
         readers = dict.fromkeys(self.nodes, 0)
-        for name, template in self.arguments.items():
-            for path in template.paths:
-                if path.node:
+        for name, node in self.nodes.items():
+            for path in self._paths_at(node):
+                if path.is_previous:
+                    tail = self.loop_around(name, path.node)
+                    readers[path.node] |= self._bit[tail]
+                    known = self.carried.get(tail, ())
+                    self.carried[tail] = known if path.node in known else (*known, path.node)
+                elif path.node:
                     readers[path.node] |= self._bit[name]
+                elif path.root == "join" and path.steps[0] == "outputs":
+                    for before in node.before:
+                        readers[before] |= self._bit[name]
         return readers
 
-    def ahead_of(self, slots: list[str]) -> int:
+    def _paths_at(self, node: Node) -> Iterator[Path]:
+        yield from self.arguments[node.name].paths
+        if node.when is not None:
+            yield from names_of(node.when)
+        if node.loop is not None:
+            yield from names_of(node.loop.condition)
+        if node.branch is not None:
+            for rule in node.branch.rules:
+                yield from names_of(rule.condition)
+        if node.name in self.choices:
+            yield self.choices[node.name]
+
+    def ahead_of(self, slots: Collection[str]) -> int:
         """Every node that can still run when these slots hold the tokens in flight."""
         mask = 0
         for slot in slots:
@@ -56,3 +113,10 @@ class Program:
     def is_needed(self, node: str, ahead: int) -> bool:
         """Whether the output of `node` can still be read."""
         return node in self._for_output or bool(self._readers[node] & ahead)
+
+
+def _given(node: Node) -> object:
+    """All of a node that is rendered when its turn has come."""
+    if node.kind == "wait":
+        return {"for": node.wait_for, "until": node.wait_until}
+    return node.value if node.kind == "pass" else node.arguments

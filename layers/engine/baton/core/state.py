@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from typing import Protocol
 
 import msgspec
 
@@ -58,14 +59,31 @@ class Segment(msgspec.Struct, frozen=True, array_like=True):
     last: int
 
 
+class Used(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a saga or a node has used of what its limits count.
+
+    `last`: when a step of it last ended; `since`: when a fork gave the saga its time anew.
+    """
+
+    hops: int = 0
+    bytes: int = 0
+    cost: int = 0
+    last: int = 0
+    since: int = 0
+
+
 class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """All of a saga that matters from here on.
 
-    `tokens` maps a slot to what has arrived there: sender to alive. `lineage` lists the closed segments
+    `tokens` maps a slot to what has arrived there: sender to alive; `errors` to what the dead ones carry. `closed`
+    maps the slot of a join that fired early to the senders that had not spoken, less those that have since. `previous` holds what a round
+    reads of the one before, by LOOP/NODE. `admitted` are slots whose `when` is known to hold. `lineage` lists the closed segments
     of earlier branches; the open one is (`branch`, `branch_first`..`version`). `tries` counts revivals
     in a row without any progress; `careful` is the epoch of the last revival; `interruptions` counts
     those of each slot since the last progress. `keys` remembers signals and forks by their keys; `left` are
-    children that a fork left behind and nobody has cancelled yet.
+    children that a fork left behind and nobody has cancelled yet. `begun` tells of slots whose time is limited when
+    their turn came; `used` has the scopes with limits that count: nodes by name, the saga as an empty text. `spent`
+    is what tools and children said they cost, in millionths of a dollar.
     """
 
     version: int = 0
@@ -87,7 +105,12 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     epoch: int = 0
     invocation: str = ""
     tokens: dict[str, dict[str, bool]] = {}
+    errors: dict[str, dict[str, tuple[Failure, ...]]] = {}
+    closed: dict[str, tuple[str, ...]] = {}
+    admitted: tuple[str, ...] = ()
+    begun: dict[str, int] = {}
     outputs: dict[str, Value] = {}
+    previous: dict[str, Value] = {}
     waits: dict[str, Wait] = {}
     children: dict[str, Child] = {}
     signals: tuple[Signal, ...] = ()
@@ -104,6 +127,8 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     invocations: int = 0
     revivals: int = 0
     interrupted: int = 0
+    spent: int = 0
+    used: dict[str, Used] = {}
 
     @property
     def in_flight(self) -> int:
@@ -111,11 +136,18 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return sum(map(len, self.tokens.values()))
 
 
-def status_of(state: State, joins: Mapping[str, int] | None = None) -> str:
+class Turns(Protocol):
+    """Knows when a node's turn has come: `Program`."""
+
+    def has_come(self, state: State, slot: str) -> bool:
+        """Whether what has arrived at `slot` is all that its join waits for."""
+
+
+def status_of(state: State, turns: Turns | None = None) -> str:
     """The status that the log implies; whatever else shows a status is a cache of this.
 
-    `joins` (see `Program.joins`) tells a join that still waits for an edge from one that is ready to
-    run. Without it such a join counts as running.
+    `turns` tells a join that still waits for an edge from one that is ready to run. Without it such a join
+    counts as running.
     """
     if state.ended is not None:
         return state.ended.status
@@ -127,10 +159,9 @@ def status_of(state: State, joins: Mapping[str, int] | None = None) -> str:
         return "parked"
     if not state.waits and not state.children:
         return "running"
-    expected = joins or {}
-    for slot, arrived in state.tokens.items():
+    for slot in state.tokens:
         is_open = slot in state.waits or slot in state.children
-        if not is_open and len(arrived) >= expected.get(node_of(slot)[0], 0):
+        if not is_open and (turns is None or turns.has_come(state, slot)):
             return "running"
     return "waiting"
 
@@ -165,7 +196,7 @@ class _Snapshot(msgspec.Struct, frozen=True):
     state: State
 
 
-_PARTS = (State, Value, Wait, Signal, Child, Segment, CancelRequested, Failure, Parked, SagaEnded)
+_PARTS = (State, Value, Wait, Signal, Child, Segment, Used, CancelRequested, Failure, Parked, SagaEnded)
 SHAPE = hashlib.sha256(
     repr([(part.__name__, part.__struct_fields__) for part in _PARTS]).encode()
 ).hexdigest()[:12]

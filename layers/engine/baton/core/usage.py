@@ -7,14 +7,14 @@ Dollars are in costs.py.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
 
 import msgspec
 
 from baton.core import events as ev
-from baton.core.fold import fold, fork_to
+from baton.core.fold import fold
+from baton.core.forks import fork_to
 from baton.core.limits import Limits
-from baton.core.state import State, encode_state, group_of, status_of
+from baton.core.state import State, Turns, encode_state, group_of, status_of
 
 WRITE_BYTES, READ_BYTES = 1_024, 4_096
 REQUESTS_PER_MESSAGE = 3  # it is sent, received and deleted; batches make it less
@@ -113,11 +113,11 @@ class Ledger:
     a process reads once for all its sagas. Lambda's time is an upper estimate where sagas share an invocation: each counts all of it.
     """
 
-    def __init__(self, joins: Mapping[str, int], deployment: Deployment, *, has_forks: bool = True) -> None:
-        """`joins` of the saga's program. Without forks in the log no past state is kept in memory."""
+    def __init__(self, turns: Turns, deployment: Deployment, *, has_forks: bool = True) -> None:
+        """`turns` is the saga's program. Without forks in the log no past state is kept in memory."""
         self.steps = 0
         self._has_forks = has_forks
-        self._joins = joins
+        self._turns = turns
         self._deployment = deployment
         self._state = State()
         self._past: dict[int, State] = {}
@@ -253,7 +253,7 @@ class Ledger:
         self._worker_ms += max(lasted, 0) + self._deployment.handover + turn.is_cold * self._deployment.init
 
     def _release(self, turn: _Turn) -> None:
-        state, status = turn.state, status_of(turn.state, self._joins)
+        state, status = turn.state, status_of(turn.state, self._turns)
         self._writes += self._head_units(turn.owner)
         leaves = state.ended is not None and turn.last >= turn.armed
         self._writes += ROW_CHANGES if leaves else ROW_MOVES  # in the due index

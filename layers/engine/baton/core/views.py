@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
+from baton.core.caps import COUNTED
 from baton.core.events import Entry, Event
-from baton.core.graph import Graph, Node
+from baton.core.graph import Cap, Graph, Node
+from baton.core.money import MICRO
 from baton.core.program import Program
 from baton.core.state import State, node_of, status_of
 from baton.core.toolspec import ToolSpec
+from baton.core.turns import WAITS
 
+_UNITS = {"wall_time": "wall_time_ms", "cost": "cost_usd"}
 _TIMES = frozenset({"at", "started_at", "ended_at", "until", "dead_until"})
 
 
@@ -28,7 +33,7 @@ def saga_view(state: State, program: Program) -> dict[str, Any]:
         "id": state.saga,
         "workflow": state.workflow,
         "graph": state.graph,
-        "status": status_of(state, program.joins),
+        "status": status_of(state, program),
         "reason": _reason(state),
         "user": state.user,
         "version": state.version,
@@ -43,7 +48,23 @@ def saga_view(state: State, program: Program) -> dict[str, Any]:
         "invocations": state.invocations,
         "revivals": state.revivals,
         "interruptions": state.interrupted,
-    }
+        "spent_usd": state.spent / MICRO,
+    } | _used(state, program)
+
+
+def _used(state: State, program: Program) -> dict[str, Any]:
+    """What was used of the limits that count, and until when the saga has time; nothing without limits."""
+    rows = []
+    for scope, limits in program.caps.of.items() if program.caps is not None else ():
+        for name, cap in limits.items():
+            row = {"node": scope or None, "limit": _UNITS.get(name, name), **_cap(name, cap)}
+            if name in COUNTED:
+                used = getattr(state.used[scope], name)
+                rows.append(row | {"used": used / MICRO if name == "cost" else used})
+            elif name == "wall_time" and not scope:
+                assert program.caps is not None
+                rows.append(row | {"until": iso(program.caps.deadline(state) or 0)})
+    return {"limits": rows} if rows else {}
 
 
 def _active(state: State, program: Program, slot: str) -> dict[str, Any]:
@@ -53,7 +74,7 @@ def _active(state: State, program: Program, slot: str) -> dict[str, Any]:
         what = "waiting"
     elif slot in state.children:
         what = "child"
-    elif len(state.tokens[slot]) >= program.joins[node]:
+    elif program.turn(state, slot) != WAITS:
         what = "ready"
     shown: dict[str, Any] = {"node": node, "iteration": list(iteration), "state": what}
     if slot in state.waits:
@@ -61,6 +82,9 @@ def _active(state: State, program: Program, slot: str) -> dict[str, Any]:
         shown |= {"signal": wait.signal or None, "until": iso(wait.until) if wait.until is not None else None}
     if slot in state.children:
         shown["saga"] = state.children[slot].saga
+    if what == "joining":
+        arrived = state.tokens[slot]
+        shown["waits_for"] = [src for src in program.nodes[node].before if src not in arrived]
     return shown
 
 
@@ -82,8 +106,41 @@ def graph_view(graph: Graph) -> dict[str, Any]:
     return {
         "input": graph.input_schema,
         "nodes": [_node_view(node) for node in graph.nodes],
-        "edges": [{"from": before, "to": node.name} for node in graph.nodes for before in node.before],
+        "edges": _edges(graph),
+        "limits": _limits(graph.limits),
     }
+
+
+def _edges(graph: Graph) -> list[dict[str, Any]]:
+    """The edges by their receivers, with what decides whether they are taken; a loop's way back behind them."""
+    nodes = {node.name: node for node in graph.nodes}
+    forward = [
+        {"from": before, "to": node.name, "kind": _kind(nodes[before], node.name)}
+        for node in graph.nodes
+        for before in node.before
+    ]
+    back = [(node.name, node.loop.back_to) for node in graph.nodes if node.loop is not None]
+    return [*forward, *({"from": tail, "to": header, "kind": "again"} for tail, header in back)]
+
+
+def _kind(sender: Node, receiver: str) -> str:
+    if sender.branch is not None and receiver in sender.branch.targets:
+        return "branch"
+    if sender.loop is not None and receiver in sender.loop.break_path:
+        return "break"
+    return "timeout" if sender.loop is not None and receiver in sender.loop.timeout_path else "after"
+
+
+def _limits(limits: Mapping[str, Cap]) -> dict[str, Any]:
+    """Limits by name, with their unit where they have one."""
+    shown: dict[str, Any] = {}
+    for name, cap in limits.items():
+        shown[_UNITS.get(name, name)] = _cap(name, cap)
+    return shown
+
+
+def _cap(name: str, cap: Cap) -> dict[str, Any]:
+    return {"most": cap.most / MICRO if name == "cost" else cap.most, "then": cap.then}
 
 
 def _node_view(node: Node) -> dict[str, Any]:
@@ -94,8 +151,45 @@ def _node_view(node: Node) -> dict[str, Any]:
         shown["timeout_ms"] = node.timeout_ms
     if node.kind == "wait":
         shown |= {"wait_ms": node.wait_ms, "signal": node.signal or None}
+        for name, template in (("wait_for", node.wait_for), ("wait_until", node.wait_until)):
+            if template is not None:
+                shown[name] = template
     if node.workflow:
         shown["workflow"] = node.workflow
+    if node.kind == "pass":
+        shown["value"] = node.value
+    if node.loops:
+        shown["loops"] = list(node.loops)
+    if node.output_schema is not None:
+        shown["output_schema"] = node.output_schema
+    if node.limits:
+        shown["limits"] = _limits(node.limits)
+    return shown | _control_view(node)
+
+
+def _control_view(node: Node) -> dict[str, Any]:
+    """Whether it runs, what it waits for, and which way it goes on; conditions as the graph has them."""
+    shown: dict[str, Any] = {}
+    if node.when is not None:
+        shown["when"] = _plain(node.when)
+    if (join := node.join) is not None:
+        tolerated = None if join.tolerated < 0 else join.tolerated
+        shown["join"] = {"wait_for": join.need or "all", "tolerated_failures": tolerated, "rest": join.rest}
+    if (branch := node.branch) is not None:
+        shown["branch"] = {
+            "rules": [{"if": _plain(rule.condition), "then": list(rule.then)} for rule in branch.rules],
+            "choose": branch.choose or None,
+            "among": list(branch.among),
+            "default": list(branch.default),
+        }
+    if (loop := node.loop) is not None:
+        shown["loop"] = {
+            "while": _plain(loop.condition),
+            "max_iterations": loop.max_iterations,
+            "back_to": loop.back_to,
+            "break_path": list(loop.break_path),
+            "timeout_path": list(loop.timeout_path),
+        }
     return shown
 
 
@@ -136,10 +230,19 @@ def _event_view(event: Event) -> dict[str, Any]:
             shown[name] = iso(value)
         elif name == "emits":
             shown[name] = [
-                {"from": token.src, "to": token.dst, "iteration": list(token.iteration), "alive": token.alive}
+                {
+                    "from": token.src,
+                    "to": token.dst,
+                    "iteration": list(token.iteration),
+                    "alive": token.alive,
+                }
                 for token in value
             ]
         else:
-            plain = msgspec.to_builtins(value)
-            shown[name] = list(plain) if isinstance(plain, tuple) else plain
+            shown[name] = _plain(value)
     return shown
+
+
+def _plain(value: Any) -> Any:
+    """As JSON would give it back: with lists."""
+    return msgspec.json.decode(msgspec.json.encode(value))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from baton.ports.log import Head, Listed, Log, Place, Record, Release, SagaRef, Wake
 from baton.ports.messages import DeadLetters, Invoker, Message, Queue
-from baton.ports.process import Clock, Entropy, NoRoom, Offload, Performer, StepContext, StepFailure
+from baton.ports.process import Clock, Entropy, NoRoom, Offload, Performer, Sandbox, StepContext, StepFailure
 from baton.ports.stores import Blobs, Definition, Definitions, Rates
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "Record",
     "Release",
     "SagaRef",
+    "Sandbox",
     "StepContext",
     "StepFailure",
     "Wake",

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from decimal import Decimal
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 import msgspec
 
+from baton.core.conditions.questions import Answer, Question
+from baton.core.money import amount_of
 from baton.core.rows import MAX_PER_STEP, Row, check_row
 
 P = ParamSpec("P")
@@ -50,6 +53,15 @@ class StepContext(msgspec.Struct, frozen=True, kw_only=True):
     deadline_ms: int = 0
     traceparent: str = ""
     rows: list[Row] = []
+    spent: list[Decimal] = []
+
+    def spend(self, usd: Decimal | str | float) -> None:
+        """Say that this attempt has cost money, such as a model's answer; several times add up.
+
+        It counts at once and for good, even if the attempt fails or is cut off later. The sum is rounded up to a
+        millionth of a dollar. Raises `ValueError` for what is no amount of 0 to 1,000,000 dollars.
+        """
+        self.spent.append(amount_of(usd))
 
     def put_row(self, key: str, sort: str, attributes: dict[str, Any]) -> None:
         """Write a row of this tenant's into the saga table together with this step's entry: both or neither.
@@ -66,6 +78,18 @@ class Performer(Protocol):
     """Runs one tool. Raises `StepFailure` for a failure of the step, or `NoRoom`; cancellable at any await."""
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any: ...
+
+
+class Sandbox(Protocol):
+    """Runs the code of Python conditions, each evaluation in a process of its own with hard limits."""
+
+    async def answer(self, question: Question) -> Answer:
+        """Whatever the code does, an answer; nothing of it is left afterwards.
+
+        Without a value it has one of the codes condition_timeout, condition_memory, condition_error,
+        condition_invalid and condition_not_boolean, and a message for the author. Raises `SandboxUnavailable`.
+        """
+        ...
 
 
 class StepFailure(Exception):

@@ -161,5 +161,10 @@ def report_of(child: State, slot: str) -> ChildReported | None:
         return None
     output = child.ended.output if child.ended.status == "completed" else Value()
     return ChildReported(
-        slot=slot, child=child.saga, status=child.ended.status, output=output, failure=child.ended.failure
+        slot=slot,
+        child=child.saga,
+        status=child.ended.status,
+        output=output,
+        failure=child.ended.failure,
+        cost=child.spent,
     )

@@ -28,8 +28,8 @@ async def cost_of(
 
     Raises `TooLarge` for a log that cannot be read before the end of the request.
     """
-    head, state, joins = opened.head, opened.history.state, opened.program.joins
-    ledger = Ledger(joins, deployment, has_forks=state.branch > 0)
+    head, state, program = opened.head, opened.history.state, opened.program
+    ledger = Ledger(program, deployment, has_forks=state.branch > 0)
     async with aclosing(records_of(log, call, head.ref, state.branch + 1, 0, PAGE)) as pages:
         async for page in pages:
             # No further than the state: what came since may belong to a lease that the head does not know.
@@ -43,4 +43,4 @@ async def cost_of(
                     f"versions it came to {page[-1].version}"
                 )
     usage = ledger.total(head.epoch, is_held=bool(head.owner) or state.epoch > head.epoch)
-    return cost_view(state.saga, status_of(state, joins), usage, ledger.steps, state.invocations)
+    return cost_view(state.saga, status_of(state, program), usage, ledger.steps, state.invocations)

@@ -11,7 +11,8 @@ from collections.abc import AsyncGenerator, Sequence
 import msgspec
 
 from baton.core.events import Entry, Event, Forked, SagaEnded, decode_entry, encode_entry
-from baton.core.fold import fold, fork_to
+from baton.core.fold import fold
+from baton.core.forks import fork_to
 from baton.core.limits import Limits
 from baton.core.rows import Row
 from baton.core.state import State, decode_state, encode_state

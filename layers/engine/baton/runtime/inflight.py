@@ -6,11 +6,14 @@ Which steps, and what their outcomes mean, is decided elsewhere (core/decide.py,
 from __future__ import annotations
 
 import asyncio
-from collections.abc import KeysView
+from collections.abc import Collection, KeysView
+from dataclasses import replace
+from decimal import Decimal
 
 from baton.core.decide import RunStep
 from baton.core.events import Failure
 from baton.core.limits import Limits
+from baton.core.money import micro_dollars
 from baton.core.outcomes import Outcome
 from baton.core.state import State
 from baton.ports import Clock, NoRoom
@@ -33,8 +36,10 @@ class InFlight:
         self._limits = limits
         self._tasks: dict[str, asyncio.Task[Outcome]] = {}
         self._begun: dict[str, tuple[int, RunStep]] = {}
+        self._spent: dict[str, list[Decimal]] = {}
         self._full: dict[str, tuple[int, int]] = {}
         self._ask_again: int | None = None
+        self._dying: list[asyncio.Task[Outcome]] = []
 
     @property
     def slots(self) -> KeysView[str]:
@@ -65,7 +70,8 @@ class InFlight:
             elif again > now:
                 self._ask_again = again if self._ask_again is None else min(again, self._ask_again)
             else:
-                attempt = self._steps.run(state, step, traceparent)
+                spent = self._spent[step.slot] = []
+                attempt = self._steps.run(state, step, traceparent, spent)
                 self._tasks[step.slot] = asyncio.create_task(attempt, name=f"{state.saga}/{step.slot}")
                 self._begun[step.slot] = (now, step)
         return wants_more
@@ -84,13 +90,10 @@ class InFlight:
         outcomes = []
         for slot in [slot for slot, task in self._tasks.items() if task.done()]:
             task = self._tasks.pop(slot)
-            started, step = self._begun[slot]
+            _, step = self._begun[slot]
             if task.cancelled():
                 failure = Failure("tool_error", "the tool cancelled itself", step.node.name)
-                ended = self._clock.now()
-                outcomes.append(
-                    Outcome(slot=slot, attempt=1, started_at=started, ended_at=ended, failure=failure)
-                )
+                outcomes.append(replace(self._interrupted(slot), failure=failure))
                 continue
             if isinstance(task.exception(), NoRoom):
                 del self._begun[slot]
@@ -122,15 +125,42 @@ class InFlight:
             if slot not in finished:
                 started, step = self._begun[slot]
                 self._pace.cut_off(state.graph, step.node.name, now - started)
-                budget = max(self._budget.cut_off - started, 0)
-                outcomes.append(
-                    Outcome(slot=slot, attempt=1, started_at=started, ended_at=now, budget_ms=budget)
-                )
+                outcomes.append(self._interrupted(slot))
         return outcomes
+
+    async def abort(self, slots: Collection[str] = ()) -> list[Outcome]:
+        """Cancel what is running at these slots, or all of it. What has an outcome is what had cost money by then."""
+        gone = [slot for slot in self._tasks if not slots or slot in slots]
+        if tasks := self._drop(gone):
+            await asyncio.wait(tasks, timeout=self._budget.reserve / 6_000)
+        return [outcome for outcome in map(self._interrupted, gone) if outcome.cost]
+
+    def _interrupted(self, slot: str) -> Outcome:
+        started, _ = self._begun[slot]
+        return Outcome(
+            slot=slot,
+            attempt=1,
+            started_at=started,
+            ended_at=self._clock.now(),
+            budget_ms=max(self._budget.cut_off - started, 0),
+            cost=micro_dollars(self._spent[slot]),
+        )
+
+    def forsake(self, state: State) -> None:
+        """Cancel what is running at slots where nobody waits for it any more. Its outcome is nobody's."""
+        self._drop([slot for slot in self._tasks if slot not in state.tokens])
+
+    def _drop(self, slots: Collection[str]) -> list[asyncio.Task[Outcome]]:
+        tasks = [self._tasks.pop(slot) for slot in slots]
+        for task in tasks:
+            task.cancel()
+            task.add_done_callback(_hear)
+        self._dying += tasks
+        return tasks
 
     async def stop(self, *, keep_finished: bool = False) -> None:
         """Cancel all and wait, briefly, until they are gone; one that will not go is abandoned."""
-        tasks = list(self._tasks.values())
+        tasks = [*self._tasks.values(), *(task for task in self._dying if not task.done())]
         for task in tasks:
             task.cancel()
         if tasks:
@@ -141,6 +171,12 @@ class InFlight:
             if keep_finished and task.done() and not task.cancelled() and task.exception() is None
         }
         for task in tasks:
-            if task.done() and not task.cancelled():
-                task.exception()  # retrieved, so that asyncio does not complain about what was dropped on purpose
+            if task.done():
+                _hear(task)
         self._tasks = keep
+
+
+def _hear(task: asyncio.Task[Outcome]) -> None:
+    """Retrieve the exception, so that asyncio does not complain about what was dropped on purpose."""
+    if not task.cancelled():
+        task.exception()

@@ -5,11 +5,10 @@ What is done while the lease is held is the runner's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from baton.core.limits import Limits
-from baton.core.state import State, group_of, status_of
+from baton.core.state import State, Turns, group_of, status_of
 from baton.errors import EngineFault
 from baton.ports import Clock, Head, Log, Message, Release, SagaRef, Wake
 from baton.runtime.history import History
@@ -93,18 +92,16 @@ class Leases:
                 return Lease(ref, owner, until, before, before.armed, dead)
 
     async def release(
-        self, lease: Lease, history: History, joins: Mapping[str, int], *, again: bool, due: int | None = None
+        self, lease: Lease, history: History, turns: Turns, *, again: bool, due: int | None = None
     ) -> bool:
         """Give it back. `again`: the saga has more to do at once, so a wake goes with it. False if refused."""
         await history.save_snapshot(self._limits)
-        plan = self._plan(lease, history, joins, again=again, due=due)
+        plan = self._plan(lease, history, turns, again=again, due=due)
         return await self._call(self._log.release, lease.ref, lease.owner, lease.epoch, plan)
 
-    def _plan(
-        self, lease: Lease, history: History, joins: Mapping[str, int], *, again: bool, due: int | None
-    ) -> Release:
+    def _plan(self, lease: Lease, history: History, turns: Turns, *, again: bool, due: int | None) -> Release:
         state, now = history.state, self._clock.now()
-        status = status_of(state, joins)
+        status = status_of(state, turns)
         group = group_of(status)
         next_due, wake = self._next(state, now, again, due)
         armed = lease.armed

@@ -9,10 +9,10 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from baton.core.events import ChildOpened, Event, Failure, SagaEnded, StepFailed
+from baton.core.events import ChildOpened, Event, Failure, Gives, NodePassed, SagaEnded, StepFailed
 from baton.core.limits import Limits
 from baton.core.toolspec import ToolSpec
-from baton.ports import Blobs, Clock, Entropy, Log, Offload, Performer
+from baton.ports import Blobs, Clock, Entropy, Log, Offload, Performer, Sandbox
 from baton.runtime.catalog import Catalog
 from baton.runtime.children import Children
 from baton.runtime.lease import Invocation, Leases
@@ -32,6 +32,7 @@ class Engine:
     entropy: Entropy
     offload: Offload
     performer: Performer
+    sandbox: Sandbox
     tools: Mapping[str, ToolSpec]
     catalog: Catalog
     pace: Pace
@@ -45,6 +46,7 @@ class Parts:
         self.invocation = invocation
         self.log, self.blobs, self.clock = engine.log, engine.blobs, engine.clock
         self.limits, self.pace = engine.limits, engine.pace
+        self.sandbox = engine.sandbox
         give_up = invocation.deadline - engine.limits.answer_ms
         self.call = Patience(engine.offload, engine.clock, engine.entropy, engine.limits, give_up)
         self.catalog = engine.catalog.through(self.call)
@@ -77,13 +79,24 @@ class Parts:
         if isinstance(event, ChildOpened):
             value = await self.steps.value(tenant, event.input.v)
             if value is None:
-                return self._too_large(event)
+                return self._too_large(event, f"the input of `{event.workflow}`")
             return replace(event, input=value)
+        if isinstance(event, Gives) and event.full is not None and not event.full.ref:
+            # What the log only summarises is there before the log says so.
+            value = await self.steps.whole(tenant, event.full.v)
+            if value is None:
+                return self._too_large(event, "the value")
+            return replace(event, full=value)
+        if isinstance(event, NodePassed) and event.full is None and event.keep:
+            value = await self.steps.value(tenant, event.output.v)
+            if value is None:
+                return self._too_large(event, "the value")
+            return replace(event, output=value)
         return event
 
-    def _too_large(self, event: ChildOpened) -> StepFailed:
+    def _too_large(self, event: ChildOpened | Gives, what: str) -> StepFailed:
         now = self.clock.now()
-        text = f"the input of `{event.workflow}` is larger than {self.limits.result_bytes} bytes"
+        text = f"{what} is larger than {self.limits.result_bytes} bytes"
         return StepFailed(
             node=event.node,
             iteration=event.iteration,

@@ -14,16 +14,19 @@ import msgspec
 from baton.core.definition import WORKFLOW_NAME
 from baton.core.docschema import document_schema, node_types
 from baton.core.events import Value, decode_entry
+from baton.core.explain import explain, way
+from baton.core.state import status_of
 from baton.core.usage import Deployment
 from baton.core.views import entry_view, graph_view, iso, saga_view, tool_view
 from baton.errors import UserError
 from baton.ports import Definition, Listed
 from baton.runtime.cost import cost_of
 from baton.runtime.cursors import foreign_cursor, read_cursor, write_cursor
+from baton.runtime.explaining import story_of
 from baton.runtime.history import records_of
 from baton.runtime.listing import Listing
 from baton.runtime.parts import Engine
-from baton.runtime.request import Caller, Request
+from baton.runtime.request import Caller, Opened, Request
 
 MAX_EVENTS = 1_000
 MAX_LIST = 100
@@ -64,6 +67,23 @@ class Queries:
         opened = await self._request.open(saga)
         engine = self._engine
         return await cost_of(engine.log, self._parts.call, engine.clock, opened, Deployment.of(engine.limits))
+
+    async def way(self, saga: str, after: int, limit: int) -> dict[str, Any]:
+        """Which way a saga went, in the order in which its nodes were settled, in pages: `next` continues it.
+
+        A page has about `limit` nodes. Raises `NotFound`, `TooLarge`.
+        """
+        opened = await self._request.open(saga)
+        engine = self._engine
+        story = await story_of(engine.log, self._parts.call, engine.clock, opened)
+        return {**_named(opened), **way(story, after, limit, MAX_SHOWN)}
+
+    async def explain(self, saga: str, node: str) -> dict[str, Any]:
+        """Why a node ran, or did not, in each of its rounds. Raises `NotFound` with the nearest name, `TooLarge`."""
+        opened = await self._request.open(saga)
+        engine = self._engine
+        story = await story_of(engine.log, self._parts.call, engine.clock, opened)
+        return {**_named(opened), **explain(story, node, MAX_SHOWN)}
 
     async def events(self, saga: str, after: int, limit: int) -> dict[str, Any]:
         """A page of the log, in the order of versions, over all branches. `next` continues it.
@@ -131,6 +151,18 @@ class Queries:
     async def node_types(self) -> dict[str, Any]:
         """The kinds of nodes, each with the schema of its fields and an example, and the whole document's schema."""
         return {"node_types": node_types(), "schema": document_schema()}
+
+
+def _named(opened: Opened) -> dict[str, Any]:
+    """Which saga an answer is about, and as of when."""
+    state = opened.history.state
+    return {
+        "saga": state.saga,
+        "workflow": state.workflow,
+        "status": status_of(state, opened.program),
+        "version": state.version,
+        "branch": state.branch,
+    }
 
 
 def _check_limit(limit: int) -> None:

@@ -6,6 +6,7 @@ starts no step.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,10 +14,12 @@ from typing import Any
 import msgspec
 
 from baton.core import events as ev
+from baton.core.conditions import Answer
 from baton.core.decide import Advance, Decision, advance
 from baton.core.outcomes import Outcome, refused
 from baton.core.program import Program
 from baton.core.rows import Row
+from baton.core.scope import Found
 from baton.errors import CorruptLog, RowsRefused, UnknownEntry
 from baton.ports import Message, SagaRef
 from baton.runtime.budget import Budget
@@ -28,6 +31,9 @@ from baton.runtime.parts import Parts
 
 YIELDED, FINISHED, IDLE, SUPERSEDED = "yielded", "finished", "idle", "superseded"
 BLOBS_KEPT = 32
+ANSWERS_KEPT = 256
+
+_CUT_SHORT = Decision()
 
 
 class _Superseded(Exception):
@@ -43,6 +49,7 @@ class _Run:
     program: Program
     steps: InFlight
     blobs: dict[str, Any] = field(default_factory=dict)
+    answers: dict[str, Answer] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
 
 
@@ -108,21 +115,23 @@ class Runner:
         while True:
             decision = await self._record(run, outcomes)
             outcomes = []
-            open_children = [pair for pair in decision.children if pair[0] not in run.asked]
-            if open_children and await self._tend_children(run, open_children):
-                continue
-            if decision.abort:
-                await run.steps.stop()
+            if decision.abort or decision.stop:
+                outcomes = await run.steps.abort(decision.stop)
                 continue
             self._check_lease(run.lease)
             state = run.history.state
+            run.steps.forsake(state)
             wants_more = run.steps.start(state, decision.run, self._p.traceparent(state.traceparent))
+            open_children = [pair for pair in decision.children if pair[0] not in run.asked]
+            if open_children and await self._tend_children(run, open_children):
+                continue
             if run.steps.is_busy:
                 outcomes = await self._wait(run, decision)
                 continue
+            wants_more = wants_more or decision is _CUT_SHORT
             wants_more = wants_more or any(slot not in run.asked for slot, _ in decision.children)
             if await self._p.leases.release(
-                run.lease, run.history, run.program.joins, again=wants_more, due=decision.due
+                run.lease, run.history, run.program, again=wants_more, due=decision.due
             ):
                 if wants_more:
                     return YIELDED
@@ -130,15 +139,19 @@ class Runner:
             await self._refused(run)
 
     async def _record(self, run: _Run, outcomes: Sequence[Outcome]) -> Decision:
-        """Append what the outcomes mean; the decision that holds afterwards."""
+        """Append what the outcomes mean; the decision that holds afterwards.
+
+        `_CUT_SHORT` when more is to be appended than this invocation has time for: rounds that run nothing.
+        """
         pending, together = list(outcomes), True
         while True:
             self._check_lease(run.lease)
             step = await self._advance(run, pending, together)
             events = step.events
-            if step.decision.cancel:
+            if step.decision.cancel and not events:
+                # Only once the reason is in the log: a child that ends without one would fail its parent.
                 await self._p.children.cancel(run.lease.ref, run.history.state, step.decision.cancel)
-                events += step.decision.record
+                events = step.decision.record
             if not events and not step.more:
                 return step.decision
             slim = [await self._p.slim(run.lease.ref.tenant, event) for event in events]
@@ -157,12 +170,16 @@ class Runner:
                 as_decided = [type(event) for event in slim] == [type(event) for event in events]
                 if as_decided and not (step.more or step.decision.cancel):
                     return step.decision
+                if step.more and not pending and self._p.clock.now() >= self._budget.cut_off:
+                    return _CUT_SHORT
             elif await self._catch_up(run):
                 pending = []
 
     async def _advance(self, run: _Run, outcomes: Sequence[Outcome], together: bool) -> Advance:
         if len(run.blobs) > BLOBS_KEPT:
             run.blobs.clear()
+        if len(run.answers) > ANSWERS_KEPT:
+            run.answers.clear()
         while True:
             now, state = self._p.clock.now(), run.history.state
             limits = self._p.limits
@@ -172,16 +189,19 @@ class Runner:
                 outcomes,
                 now,
                 run.steps.slots,
-                run.blobs,
+                Found(run.blobs, run.answers),
                 limits.entry_bytes,
                 limits.max_deaths,
                 together=together,
             )
-            if not step.decision.needs:
+            if not step.decision.is_lacking:
                 return step
             for ref in step.decision.needs:
                 data = await self._p.call(self._p.blobs.get, run.lease.ref.tenant, ref)
                 run.blobs[ref] = msgspec.json.decode(data)
+            if asked := list(step.decision.questions):
+                answers = await asyncio.gather(*map(self._p.sandbox.answer, asked))
+                run.answers.update(zip((question.key for question in asked), answers, strict=True))
 
     async def _append(
         self, lease: Lease, history: History, events: Sequence[ev.Event], rows: Sequence[Row] = ()

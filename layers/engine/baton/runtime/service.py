@@ -21,7 +21,8 @@ from baton.core.events import (
     Resumed,
     SignalReceived,
 )
-from baton.core.fold import FORK_KEY, fingerprint, signal_key
+from baton.core.fold import fingerprint, signal_key
+from baton.core.forks import FORK_KEY
 from baton.core.state import State, status_of
 from baton.core.toolspec import nearest
 from baton.errors import KeyReused, NotAllowedNow, NotFound, TooLarge, UserError
@@ -220,7 +221,7 @@ class Service:
 
     def _accepted(self, opened: Opened) -> dict[str, Any]:
         state = opened.history.state
-        status = status_of(state, opened.program.joins)
+        status = status_of(state, opened.program)
         return {"id": state.saga, "status": status, "version": state.version}
 
     async def health(self) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from baton.core.caps import counts_of
 from baton.core.events import Entry, SagaStarted, Token, Value, encode_entry
 from baton.core.graph import Graph
 from baton.core.limits import Limits
@@ -84,10 +85,13 @@ class Starter:
             saga=beginning.ref.id,
             input=await self._value(beginning.ref.tenant, beginning.given),
             at=now,
-            emits=tuple(Token("", node.name) for node in graph.nodes if not node.before),
+            emits=tuple(
+                Token("", node.name, (0,) * len(node.loops)) for node in graph.nodes if not node.before
+            ),
             parent=beginning.parent,
             slot=beginning.slot,
             depth=beginning.depth,
+            counts=counts_of(graph),
         )
         entry = Entry(
             version=1,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ from baton.core.decide import RunStep
 from baton.core.events import Failure, Value
 from baton.core.keys import idempotency_key
 from baton.core.limits import Limits
+from baton.core.money import micro_dollars
 from baton.core.outcomes import Outcome
 from baton.core.state import State
 from baton.core.toolspec import ToolSpec
@@ -44,8 +46,11 @@ class Steps:
         """Milliseconds that one attempt of this step may take."""
         return step.node.timeout_ms or self._limits.step_timeout_ms
 
-    async def run(self, state: State, step: RunStep, traceparent: str) -> Outcome:
-        """The outcome of one attempt. Cancelling it interrupts the tool; engine faults pass through."""
+    async def run(self, state: State, step: RunStep, traceparent: str, spent: list[Decimal]) -> Outcome:
+        """The outcome of one attempt. Cancelling it interrupts the tool; engine faults pass through.
+
+        What the tool spends is added to `spent`, where it is found even if there never is an outcome.
+        """
         started = self._clock.now()
         timeout = self.timeout(step)
         output: Value | None = None
@@ -62,6 +67,7 @@ class Steps:
             ),
             deadline_ms=started + timeout,
             traceparent=traceparent,
+            spent=spent,
         )
         try:
             async with asyncio.timeout(timeout / 1_000):
@@ -88,6 +94,7 @@ class Steps:
             output=output,
             failure=failure,
             rows=tuple(context.rows) if output is not None else (),
+            cost=micro_dollars(spent),
         )
 
     async def value(self, tenant: str, result: Any) -> Value | None:
@@ -97,4 +104,12 @@ class Steps:
             return None
         if len(data) <= self._limits.inline_bytes:
             return Value(v=result)
+        return await self._blob(tenant, data)
+
+    async def whole(self, tenant: str, result: Any) -> Value | None:
+        """A JSON value as a blob, however small; None when it is over the limit."""
+        data = _encode(result)
+        return None if len(data) > self._limits.result_bytes else await self._blob(tenant, data)
+
+    async def _blob(self, tenant: str, data: bytes) -> Value:
         return Value(ref=await self._call(self._blobs.put, tenant, data), size=len(data))

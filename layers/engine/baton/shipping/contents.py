@@ -21,6 +21,10 @@ REQUIREMENTS: Final = "requirements.txt"
 _INSTALL_LIMIT_S: Final = 600.0
 # What installing leaves behind, and what packages bring along for their own developers.
 _REFUSE: Final = ("__pycache__", "tests")
+# Parts of packages that the engine does not use: libcel's extensions, each with half of libcel in it, and its sources.
+_UNUSED: Final = ("cel_expr_python/ext", "bazel-project")
+# Programs for Lambda's own processor, which the engine starts: monty runs Python conditions.
+_PROGRAMS: Final = frozenset({"monty"})
 
 
 def build_engine(target: Path) -> None:
@@ -75,10 +79,16 @@ def _copy(source: Path, to: Path, skip: Callable[[Path], bool] = lambda _: False
 
 
 def _remove_refuse(target: Path) -> None:
-    # bin: scripts with the path of this machine's interpreter in their first line.
-    for path in [target / "bin", *(folder for name in _REFUSE for folder in sorted(target.rglob(name)))]:
-        if path.is_dir():
-            shutil.rmtree(path)
+    unused = [target / name for name in _UNUSED]
+    for folder in [*unused, *(folder for name in _REFUSE for folder in sorted(target.rglob(name)))]:
+        if folder.is_dir():
+            shutil.rmtree(folder)
+    # All others in bin are scripts with the path of this machine's interpreter in their first line.
+    for file in sorted((target / "bin").glob("*")):
+        if file.name not in _PROGRAMS:
+            file.unlink()
+    if (target / "bin").is_dir() and not any((target / "bin").iterdir()):
+        (target / "bin").rmdir()
     (target / ".lock").unlink(missing_ok=True)
     # A package's list of its files: without those that are gone, whose hashes are of this machine's paths.
     for record in sorted(target.glob("*.dist-info/RECORD")):

@@ -21,9 +21,11 @@ from baton.adapters.memory import (
     MemoryLog,
     MemoryQueue,
 )
+from baton.adapters.monty_sandbox import MontySandbox
 from baton.core.events import decode_entry
 from baton.core.limits import Limits
 from baton.core.state import State, status_of
+from baton.core.story import tell
 from baton.core.views import entry_view, saga_view
 from baton.ports import Head, Message
 from baton.runtime.catalog import Catalog
@@ -99,6 +101,7 @@ class Deployment:
             entropy=CountedEntropy(),
             offload=inline,
             performer=_Performer(registry, loop),
+            sandbox=MontySandbox(inline),
             tools=registry.specs(),
             catalog=Catalog(MemoryDefinitions(), self._blobs, self._clock),
             pace=Pace(limits.step_estimate_ms),
@@ -134,8 +137,10 @@ class Deployment:
         records = [
             record for branch in branches for record in self._log.read_tail(opened.head.ref, branch, 0)
         ]
-        entries = [entry_view(decode_entry(record.data)) for record in records]
-        return make_result(saga_view(opened.history.state, opened.program), entries, self._content)
+        entries = [decode_entry(record.data) for record in records]
+        state, program = opened.history.state, opened.program
+        views = [entry_view(entry) for entry in entries]
+        return make_result(saga_view(state, program), views, tell(program, state, entries), self._content)
 
     # -- roles
 
@@ -201,7 +206,7 @@ class Deployment:
             opened = await self._request().open(head.ref.id)
             state = opened.history.state
             if state.ended is None and state.parked is None:
-                found.append((head, state, status_of(state, opened.program.joins)))
+                found.append((head, state, status_of(state, opened.program)))
         return found
 
     def _content(self, value: Any) -> Any:

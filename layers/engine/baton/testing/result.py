@@ -11,17 +11,25 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from baton.core.explain import explain
+from baton.core.state import node_of
+from baton.core.story import FAILED, PASSED, RAN, WAITED, Story
+
 # How an event of the log leaves its node.
 _STATUS = {
     "step_succeeded": "succeeded",
     "step_failed": "failed",
     "step_interrupted": "interrupted",
     "node_skipped": "skipped",
+    "node_passed": "succeeded",
     "wait_opened": "waiting",
     "wait_closed": "succeeded",
     "child_opened": "waiting",
     "child_closed": "succeeded",
 }
+
+DID = frozenset({RAN, PASSED, WAITED, FAILED})
+_ROOM = 1_000_000_000  # bytes of answers: a test has time
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +57,8 @@ class Result:
     `status` is completed, failed or cancelled; parked when a person has to decide; waiting when it waits for a
     signal that nobody sends. `output` is None unless it completed. `error` is `code: message` of a failure,
     or the reason for parking. `took_s`: seconds of virtual time. `view` and `entries` are what
-    `GET /sagas/{id}` and `GET /sagas/{id}/events` would answer.
+    `GET /sagas/{id}` and `GET /sagas/{id}/events` would answer. `way` are the nodes that did something, in the order
+    in which they were done, a round of a loop as `NODE@ROUND`; `why` says why a node did, or did not.
     """
 
     saga: str
@@ -61,6 +70,21 @@ class Result:
     took_s: float
     view: Mapping[str, Any] = field(repr=False)
     entries: Sequence[Mapping[str, Any]] = field(repr=False)
+    story: Story = field(repr=False, compare=False)
+
+    @property
+    def way(self) -> list[str]:
+        places = [self.story.places[slot] for slot in self.story.ended]
+        return [place.slot for place in places if place.end is not None and place.end.became in DID]
+
+    def why(self, node: str) -> str:
+        """Why a node ran, or did not: a sentence for each of its rounds, or for one, `NODE@ROUND`.
+
+        Raises `NotFound` for a node that the workflow has not.
+        """
+        name, rounds = node_of(node)
+        found = explain(self.story, name, _ROOM)["iterations"]
+        return "\n".join(one["text"] for one in found if "@" not in node or one["iteration"] == list(rounds))
 
     def __repr__(self) -> str:
         """What a failing assertion shows: one line for the saga, one for each node."""
@@ -72,7 +96,10 @@ class Result:
 
 
 def make_result(
-    view: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], content: Callable[[Any], Any]
+    view: Mapping[str, Any],
+    entries: Sequence[Mapping[str, Any]],
+    story: Story,
+    content: Callable[[Any], Any],
 ) -> Result:
     """The result of a saga from its views; `content` gives what a logged value stands for."""
     began = str(entries[0]["at"])
@@ -94,15 +121,17 @@ def make_result(
         took_s=_seconds(began, str(entries[-1]["at"])),
         view=view,
         entries=entries,
+        story=story,
     )
 
 
 def _step(event: Mapping[str, Any], ended_s: float, content: Callable[[Any], Any]) -> Step:
+    wrong = event.get("failure") or event.get("fault")  # done, but not which way it goes on
     return Step(
         node=event["node"],
-        status=_STATUS[event["kind"]],
+        status="failed" if wrong else _STATUS[event["kind"]],
         output=content(event.get("output")),
-        error=_failure(event["failure"]) if event.get("failure") else "",
+        error=_failure(wrong) if wrong else "",
         tool=event.get("tool", ""),
         attempt=event.get("attempt", 0),
         ended_s=ended_s,

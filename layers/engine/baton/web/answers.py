@@ -2,7 +2,7 @@
 
 Imported only where that document is made, because models cost time at a cold start. That real answers are
 so is held by the tests that compare them with the document. The values are made in core/views.py and
-runtime/queries.py.
+runtime/queries.py. Larger answers have files of their own: graphs.py, explained.py.
 """
 
 from __future__ import annotations
@@ -12,25 +12,14 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from baton.core.events import Event
-from baton.core.state import FINISHED, WAITING
 from baton.core.toolspec import EFFECTS
+from baton.web.explained import Explanation, Way
+from baton.web.graphs import Edge, Limits, WorkflowNode
+from baton.web.models import Answer, Cursor, Schema, Status, Time
 
-STATUSES = ("pending", "running", *sorted(WAITING), *sorted(FINISHED))
+__all__ = ["Explanation", "Way"]  # besides those below
+
 KINDS_OF_EVENT = tuple(str(kind.__struct_config__.tag) for kind in get_args(Event))
-
-Time = Annotated[
-    str, WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2026-11-21T10:00:00.123Z"]})
-]
-Status = Annotated[str, WithJsonSchema({"type": "string", "enum": list(STATUSES)})]
-Schema = Annotated[dict[str, Any], Field(description="A JSON Schema.")]
-Cursor = Annotated[str | None, Field(description="The `cursor` of the next page; null at the end.")]
-
-
-class Answer(BaseModel):
-    """Exactly these fields."""
-
-    model_config = ConfigDict(extra="forbid", json_schema_serialization_defaults_required=True)
-
 
 # ---- the service itself
 
@@ -101,22 +90,6 @@ class WorkflowPage(Answer):
     next: Cursor
 
 
-class WorkflowNode(BaseModel):
-    """A node of the compiled graph; the other fields depend on its kind."""
-
-    model_config = ConfigDict(extra="allow")
-
-    name: str
-    kind: str
-
-
-class Edge(Answer):
-    """`to` comes after `from`."""
-
-    from_: str = Field(alias="from")
-    to: str
-
-
 class Workflow(WorkflowVersion):
     """One version of a workflow, with its document and its shape."""
 
@@ -124,6 +97,7 @@ class Workflow(WorkflowVersion):
     input: Schema | None
     nodes: list[WorkflowNode]
     edges: list[Edge]
+    limits: Limits
 
 
 class WorkflowWithVersions(Workflow):
@@ -191,6 +165,7 @@ class ActiveNode(BaseModel):
     signal: str | None = Field(None, description="The signal it waits for.")
     until: Time | None = Field(None, description="When its wait ends by itself.")
     saga: str = Field("", description="The child it waits for.")
+    waits_for: list[str] = Field([], description="The nodes whose edges have not spoken.")
 
 
 class Failure(Answer):
@@ -208,6 +183,17 @@ class LargeValue(Answer):
         description="`cas://sha256/HEX`: the object `T/TENANT/sha256/HEX` of the deployment's bucket."
     )
     size: int = Field(ge=1, description="Bytes of its JSON.")
+
+
+class LimitUse(Answer):
+    """One limit, and what was used of it."""
+
+    node: str | None = Field(description="The node whose limit it is; null: the saga's.")
+    limit: str
+    most: float
+    then: str = Field(description="terminate, throttle or summarise.")
+    used: float = Field(0, description="So much was used.")
+    until: Time | None = Field(None, description="When the saga's time is over.")
 
 
 class Saga(Answer):
@@ -232,6 +218,8 @@ class Saga(Answer):
     invocations: int = Field(ge=0)
     revivals: int = Field(ge=0)
     interruptions: int = Field(ge=0)
+    spent_usd: float = Field(ge=0, description="What its tools and its children said they had spent.")
+    limits: list[LimitUse] = Field([], description="What it has used of its limits, where it has any.")
 
 
 class LoggedEvent(BaseModel):
@@ -325,10 +313,11 @@ class Tools(Answer):
 
 
 class NodeType(Answer):
-    """A kind of node."""
+    """A kind of node. `runs` is false for one that this version knows and cannot run."""
 
     kind: str
     description: str
+    runs: bool
     schema_: Schema = Field(alias="schema")
     example: dict[str, Any]
 

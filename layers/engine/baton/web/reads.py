@@ -45,6 +45,14 @@ async def show_cost(ask: Ask[None]) -> Reply:
     return _ok(await ask.queries.cost(ask.path["saga"]))
 
 
+async def show_way(ask: Ask[None]) -> Reply:
+    return _ok(await ask.queries.way(ask.path["saga"], **ask.query))
+
+
+async def explain_node(ask: Ask[None]) -> Reply:
+    return _ok(await ask.queries.explain(ask.path["saga"], ask.path["node"]))
+
+
 async def list_tools(ask: Ask[None]) -> Reply:
     return _ok(await ask.queries.tools())
 

@@ -59,6 +59,7 @@ _VERSION = whole("version", 1, MAX_NUMBER, None, "A version of the workflow.")
 _SIGNAL = words(
     "name", "[^/]{1,128}", "the name of a signal", "A signal that a node of the workflow waits for."
 )
+_NODE = words("node", "[^/]{1,128}", "the name of a node", "A node of the saga's workflow.", example="pay")
 
 _LIMIT = whole(
     "limit", 1, MAX_LIST, DEFAULT_LIST, "How many at most. A page may be shorter and yet not be the last."
@@ -83,6 +84,9 @@ _OF_WORKFLOW = words(
 )
 _SINCE = moment("since", "Only sagas whose `changed_at` is then or later.")
 _AFTER = whole("after", 0, MAX_NUMBER, 0, "Only entries with a higher version.")
+_STEPS = whole(
+    "limit", 1, MAX_EVENTS, DEFAULT_EVENTS, "About how many nodes at most; none is parted from its entry."
+)
 _EVENTS = whole("limit", 1, MAX_EVENTS, DEFAULT_EVENTS, "How many entries at most.")
 
 ROUTES: tuple[Route[Any], ...] = (
@@ -141,6 +145,17 @@ ROUTES: tuple[Route[Any], ...] = (
         method="GET", path="/sagas/{saga}/cost", id="showCost", handler=reads.show_cost, roles=("read",),
         summary="What a saga has cost so far, estimated from its log.",
         parameters=(_SAGA,), answers={200: "Cost"}, refusals=(404, 413),
+    ),
+    Route(
+        method="GET", path="/sagas/{saga}/explain", id="showWay", handler=reads.show_way, roles=("read",),
+        summary="Which way a saga went: its nodes in the order in which they were settled, in pages.",
+        parameters=(_SAGA,), query=(_AFTER, _STEPS), answers={200: "Way"}, refusals=(404, 413),
+    ),
+    Route(
+        method="GET", path="/sagas/{saga}/explain/{node}", id="explainNode", handler=reads.explain_node,
+        roles=("read",),
+        summary="Why a node ran, or did not, in each of its rounds.",
+        parameters=(_SAGA, _NODE), answers={200: "Explanation"}, refusals=(404, 413),
     ),
     Route(
         method="POST", path="/sagas/{saga}/cancel", id="cancelSaga", handler=commands.cancel, roles=("run",),

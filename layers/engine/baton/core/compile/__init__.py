@@ -1,0 +1,51 @@
+"""compile_document(text, tools) -> graph and every problem at once, each with its path and position.
+
+Belongs here: the order of the checks, which see a document whose shape is right. Does not belong here: the checks
+themselves, one room for each thing that can be wrong. Nothing here runs a workflow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from baton.core.compile import bounds, edges, expressions, joins, loops, schemas, tools
+from baton.core.compile.build import build
+from baton.core.compile.source import MAX_HINTS, Source, Tools
+from baton.core.definition import read_definition
+from baton.core.document import parse_document
+from baton.core.graph import Graph
+from baton.errors import InvalidDefinition, Problem
+
+_CHECKS: tuple[Callable[[Source], Iterator[Problem]], ...] = (
+    edges.check,
+    loops.check,
+    joins.check,
+    tools.check,
+    bounds.check,
+    schemas.check,
+    expressions.check,
+)
+
+
+def compile_document(text: str, tools: Tools, *, json_only: bool = False) -> Graph:
+    """Raises `MalformedDocument` for text that cannot be parsed, `InvalidDefinition` with all problems."""
+    document = parse_document(text, json_only=json_only)
+    model, problems = read_definition(document.value)
+    if model is not None:
+        is_whole = not any(problem.path.startswith("/nodes/") for problem in problems)
+        source = Source(model, tools, is_whole)
+        problems += tuple(problem for check in _CHECKS for problem in check(source))
+        if not problems:
+            return build(source)
+    raise refusal_of(sorted(map(document.locate, problems), key=lambda p: (p.line, p.column)))
+
+
+def refusal_of(problems: Sequence[Problem]) -> InvalidDefinition:
+    """The error that lists these problems, at least one, and tells the first."""
+    count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+    return InvalidDefinition(
+        f"{count}; the first: {problems[0].message} (at {problems[0].path or '/'})", tuple(problems)
+    )
+
+
+__all__ = ["MAX_HINTS", "compile_document", "refusal_of"]

@@ -1,0 +1,123 @@
+"""Conditions: whether a node runs, which way it goes on, whether a loop goes round again.
+
+Belongs here: the room's front door. model.py says what a condition is, document.py how it is written, one file for
+each kind how it is judged. These, and the libraries behind them, are imported by the first condition that needs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+import msgspec
+
+from baton.core.conditions import caps, composite
+from baton.core.conditions.model import (
+    AllOf,
+    AnyOf,
+    Cel,
+    Compare,
+    Condition,
+    JsonPath,
+    Matches,
+    Not,
+    Python,
+)
+from baton.core.conditions.outcome import (
+    CODES,
+    MEMORY,
+    TOO_LARGE,
+    ConditionError,
+    Facts,
+    Fault,
+    Unanswered,
+)
+from baton.core.conditions.questions import Answer, Question
+from baton.core.expressions import Lookup, Path
+
+__all__ = [
+    "CODES",
+    "Answer",
+    "ConditionError",
+    "Question",
+    "Unanswered",
+    "blobs_of",
+    "faults_of",
+    "judge",
+    "names_of",
+]
+
+# Whoever only reads graphs needs none of them.
+_KINDS: dict[type, str] = {
+    Cel: "cel",
+    JsonPath: "jsonpath",
+    Matches: "matches",
+    Compare: "compare",
+    Python: "python",
+}
+_encode = msgspec.json.encode
+
+
+@lru_cache(maxsize=len(_KINDS))
+def _kind(kind: type) -> Any:
+    """The module that judges conditions of this kind: `names`, `faults` and `judge`."""
+    return import_module(f"{__name__}.{_KINDS[kind]}")
+
+
+def names_of(condition: Condition) -> tuple[Path, ...]:
+    """Every value that it reads, each once. Raises `ConditionError` for one that cannot be compiled."""
+    return _names(_encode(condition))
+
+
+@lru_cache(maxsize=4 * caps.PLANS)
+def _names(encoded: bytes) -> tuple[Path, ...]:
+    condition: Condition = _decoder().decode(encoded)
+    found = (path for leaf in composite.leaves(condition) for path in _kind(type(leaf)).names(leaf))
+    return tuple(dict.fromkeys(found))
+
+
+@lru_cache(maxsize=1)
+def _decoder() -> Any:
+    return msgspec.json.Decoder(Condition)
+
+
+def blobs_of(condition: Condition) -> frozenset[str]:
+    """The blobs (`cas://…`) that it needs itself: schemas and functions."""
+    return frozenset(_references(condition))
+
+
+def _references(condition: Condition) -> Iterator[str]:
+    for leaf in composite.leaves(condition):
+        if isinstance(leaf, (Matches, Python)) and leaf.ref:
+            yield leaf.ref
+
+
+def faults_of(condition: Condition) -> list[Fault]:
+    """What is wrong with one that is made of no others; document.py asks."""
+    found: list[Fault] = _kind(type(condition)).faults(condition)
+    return found
+
+
+def judge(
+    condition: Condition, lookup: Lookup, blobs: Mapping[str, Any], answers: Mapping[str, Answer]
+) -> bool:
+    """Whether it holds. `lookup` gives the value of a path's root, and raises `ExpressionError` if there is none.
+
+    Raises `ConditionError` for one that breaks, `Unanswered` for Python that the sandbox has not been asked yet.
+    """
+    facts = Facts(lookup, blobs, answers)
+
+    def ask(one: Condition) -> bool:
+        if isinstance(one, (AllOf, AnyOf, Not)):
+            return composite.judge(one, ask)
+        holds: bool = _kind(type(one)).judge(one, facts)
+        return holds
+
+    try:
+        return ask(condition)
+    except RecursionError as error:
+        raise ConditionError(TOO_LARGE, "the condition or its data are nested too deeply") from error
+    except MemoryError as error:
+        raise ConditionError(MEMORY, "the condition took too much memory") from error

@@ -1,0 +1,292 @@
+"""Conditions in the Common Expression Language: compiled once, held against no more data than they name.
+
+Belongs here: the library behind it, and its errors in plain words. The library answers with errors as values, which
+are true in Python: the type of an answer is looked at before the answer.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from baton.core.conditions import caps
+from baton.core.conditions.celnames import (
+    FUNCTIONS,
+    MACROS,
+    VARIABLES,
+    Refused,
+    Steps,
+    find_names,
+    known_part,
+    paths,
+)
+from baton.core.conditions.celtree import Tree, read_tree
+from baton.core.conditions.celwork import TooMuch, check_work
+from baton.core.conditions.model import Cel
+from baton.core.conditions.outcome import (
+    ERROR,
+    INVALID,
+    MEMORY,
+    MISSING,
+    NOT_BOOLEAN,
+    TOO_LARGE,
+    TYPE,
+    ConditionError,
+    Facts,
+    Fault,
+)
+from baton.core.conditions.reading import gather, path_of, text_of
+from baton.core.conditions.values import Shape, check_size, measure
+from baton.core.expressions import Path
+from baton.core.toolspec import nearest
+
+# `loop` is a reserved word of CEL, so the library gets another name of the same length.
+_LOOP = "l00p"
+_WORDS = re.compile(
+    r"""[bB]?[rR][bB]?(?:\"{3}[\s\S]*?\"{3}|'{3}[\s\S]*?'{3}|"[^"\n]*"|'[^'\n]*')
+    |\"{3}(?:\\[\s\S]|[^\\])*?\"{3}|'{3}(?:\\[\s\S]|[^\\])*?'{3}
+    |"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'
+    |//[^\n]*|\.[ \t\r\n]*[A-Za-z_][A-Za-z0-9_]*|[A-Za-z_][A-Za-z0-9_]*""",
+    re.VERBOSE,
+)
+_PLACE = re.compile(r"ERROR: [^:]*:(-?\d+):(-?\d+): (.*)")
+_OVERLOAD = re.compile(
+    r"o matching overloads? (?:found )?(?:for|:) '?([^'( ]+)'?(?: applied to '|)\(?([^)]*)\)?"
+)
+_TYPES = {"int64": "int", "uint64": "uint", "null_type": "null", "dyn": "any", "bool": "boolean"}
+# Sizes of data for which the work is worked out when an expression is compiled.
+_FREE = (1_024, 256, 64, 16, 1)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A compiled expression, and what it reads.
+
+    `reads` are whole keys only, for pruning, and `places` the same; `is_top` where none is inside of another. With
+    data of no more units than `free` it cannot take long. `asked_by_output`: nodes that `has(ctx.NODE.output)` asks for.
+    """
+
+    program: Any
+    boolean: Any
+    tree: Tree
+    names: tuple[Path, ...]
+    reads: tuple[Path, ...]
+    places: tuple[tuple[str, Steps], ...]
+    is_top: tuple[bool, ...]
+    asked: tuple[Path, ...]
+    asked_by_output: frozenset[str]
+    free: int
+
+
+class _Unfit(Exception):
+    """An expression that cannot be a condition; the arguments are message and suggestion."""
+
+
+@lru_cache(maxsize=1)
+def _library() -> Any:
+    from cel_expr_python import cel  # fourteen megabytes, for processes that need them
+
+    names = [_LOOP if name == "loop" else name for name in VARIABLES]
+    return cel, cel.NewEnv(variables=dict.fromkeys(names, cel.Type.DYN))
+
+
+@lru_cache(maxsize=caps.PLANS)
+def plan_of(expression: str) -> Plan:
+    """Raises `_Unfit`."""
+    if len(expression) > caps.CEL_LENGTH:
+        raise _Unfit(
+            f"the expression has more than {caps.CEL_LENGTH} characters", "split it with `all` and `any`"
+        )
+    cel, env = _library()
+    try:
+        program = env.compile(_WORDS.sub(_loop_renamed, expression))
+    except Exception as error:
+        raise _Unfit(*_in_words(str(error), expression)) from error
+    gives = program.return_type()
+    if gives not in (cel.Type.BOOL, cel.Type.DYN):
+        raise _Unfit(f"it gives {_type(gives.name())}, not true or false", "compare it with something")
+    tree = read_tree(program.serialize().replace(_LOOP.encode(), b"loop"))
+    try:
+        found = find_names(tree)
+    except Refused as refused:
+        raise _Unfit(*refused.args) from refused
+    places = tuple(dict.fromkeys((root, known_part(root, steps)[0]) for root, steps in found.reads))
+    free = next((size for size in _FREE if _is_free(tree, places, size)), 0)
+    if not free:
+        raise _Unfit(*_too_much())
+    return Plan(
+        program=program,
+        boolean=cel.Type.BOOL,
+        tree=tree,
+        names=paths(found),
+        reads=tuple(path_of(text_of(root, steps)) for root, steps in places),
+        places=places,
+        is_top=tuple(not any(_is_inside(place, other) for other in places) for place in places),
+        asked=tuple(path_of(text_of(root, steps)) for root, steps in found.nodes),
+        asked_by_output=frozenset(found.by_output),
+        free=free,
+    )
+
+
+def _is_inside(place: tuple[str, Steps], other: tuple[str, Steps]) -> bool:
+    return place != other and place[0] == other[0] and place[1][: len(other[1])] == other[1]
+
+
+def _is_free(tree: Tree, places: tuple[tuple[str, Steps], ...], size: int) -> bool:
+    """Whether nothing of so many units, whatever their shape, is too much for it."""
+    largest = Shape(*((size,) * caps.DATA_DEPTH,) * 3)
+    try:
+        check_work(tree, dict.fromkeys(places, largest))
+    except TooMuch:
+        return False
+    return True
+
+
+def _loop_renamed(word: re.Match[str]) -> str:
+    return _LOOP if word.group() == "loop" else word.group()
+
+
+def _too_much() -> tuple[str, str]:
+    return (
+        "it builds or looks at too much: loops inside loops, or `+` on a loop's variable that grows each round",
+        "let a tool work it out, and ask about its result",
+    )
+
+
+def faults(condition: Cel) -> list[Fault]:
+    """What is wrong with it as it is written."""
+    try:
+        plan_of(condition.expression)
+    except _Unfit as unfit:
+        return [Fault("cel", *unfit.args)]
+    return []
+
+
+def names(condition: Cel) -> tuple[Path, ...]:
+    """What it reads; a node that it asks for with `has` may be missing."""
+    return _ready(condition).names
+
+
+def _ready(condition: Cel) -> Plan:
+    try:
+        return plan_of(condition.expression)
+    except _Unfit as unfit:
+        raise ConditionError(INVALID, f"`{condition.expression[:200]}`: {unfit.args[0]}") from unfit
+
+
+def judge(condition: Cel, facts: Facts) -> bool:
+    """Raises `ConditionError`."""
+    plan = _ready(condition)
+    data = gather(plan.reads, facts.lookup, plan.asked)
+    nodes: dict[str, Any] = data.setdefault("ctx", {})
+    for node in plan.asked_by_output:
+        nodes.setdefault(node, {})
+    _check(plan, data, condition)
+    if "loop" in data:
+        data[_LOOP] = data.pop("loop")
+    try:
+        answer = plan.program.eval(data=data)
+    except Exception as error:
+        raise _broken(condition, str(error)) from error
+    if answer.type() == plan.boolean:
+        return answer.value() is True
+    if answer.type().name() in {"ERROR", "UNKNOWN"}:
+        raise _broken(condition, str(answer.value()))
+    raise ConditionError(
+        NOT_BOOLEAN,
+        f"`{_short(condition)}` gives {_type(answer.type().name())}, not true or false; compare it with something",
+    )
+
+
+def _check(plan: Plan, data: dict[str, Any], condition: Cel) -> None:
+    shapes: dict[tuple[str, Steps], Shape] = {}
+    total = 0
+    for place, is_top in zip(plan.places, plan.is_top, strict=True):
+        value: Any = data.get(place[0])
+        for step in place[1]:
+            value = value.get(step) if isinstance(value, dict) else None
+        shape = shapes[place] = measure(value)
+        total += shape.size if is_top else 0
+    if total <= plan.free:
+        return
+    check_size(total)
+    try:
+        check_work(plan.tree, shapes)
+    except TooMuch as error:
+        raise ConditionError(TOO_LARGE, f"`{_short(condition)}`: {'; '.join(_too_much())}") from error
+
+
+def _broken(condition: Cel, text: str) -> ConditionError:
+    """The library's words, in ours: which code, and what is to be done."""
+    code, hint = ERROR, text.split(": ", 1)[-1].replace(_LOOP, "loop").split("\n")[0]
+    overload = _OVERLOAD.search(text)
+    if "Iteration budget" in text:
+        code, hint = (
+            TOO_LARGE,
+            f"its loops have more than {caps.CEL_ROUNDS} rounds together; let a tool count",
+        )
+    elif "bad_alloc" in text:
+        code, hint = MEMORY, "it took too much memory; name less of the data"
+    elif "Key not found" in text or "Index error" in text or "No value with name" in text:
+        code, hint = MISSING, f"{hint}; ask with `has(...)` or `size(...)` first"
+    elif overload:
+        code, (hint, remedy) = TYPE, _overloaded(*overload.groups())
+        hint += f"; {remedy}" if remedy else ""
+    elif "Applying SELECT" in text:
+        code, hint = TYPE, "a field is taken of something that is not an object; compare it with null first"
+    elif "out of range for" in text:
+        code, hint = TYPE, "a whole number has more than 64 bits"
+    return ConditionError(code, f"`{_short(condition)}`: {hint}")
+
+
+def _short(condition: Cel) -> str:
+    text = " ".join(condition.expression.split())
+    return text if len(text) <= 200 else f"{text[:199]}…"
+
+
+def _in_words(text: str, expression: str) -> tuple[str, str]:
+    """What the library says of an expression that it cannot compile, with the place, and what would be right."""
+    place = _PLACE.search(text.replace(_LOOP, "loop"))
+    if "recursion" in text:
+        return "it is nested too deeply, or joins more than 30 parts", "split it with `all` and `any`"
+    if place is None:
+        return f"it cannot be read: {text.split(' [', 1)[0][:200]}", ""
+    line, column, message = place.groups()
+    where = f"column {column}" if line == "1" else f"line {line}, column {column}"
+    if unknown := re.match(r"undeclared reference to '([^']*)'", message):
+        name = unknown.group(1).split(".")[0]
+        known = (*VARIABLES, *FUNCTIONS, *MACROS)
+        return f"{where}: there is no `{unknown.group(1)}`", nearest(
+            name, known
+        ) or f"there are {', '.join(VARIABLES)}"
+    if overload := _OVERLOAD.search(message):
+        said, remedy = _overloaded(*overload.groups())
+        return f"{where}: {said}", remedy
+    return f"{where}: {message.removeprefix('Syntax error: ')}", _syntax_hint(message, expression)
+
+
+def _syntax_hint(message: str, expression: str) -> str:
+    if re.search(r"\b(and|or|not)\b", message):
+        return "CEL writes `&&`, `||` and `!`"
+    if "'= " in message or "'='" in message:
+        return "`==` compares"
+    if "'$" in message or "${" in expression:
+        return "no `${…}` here: write `output.x`, not `${output.x}`"
+    return ""
+
+
+def _overloaded(function: str, given: str) -> tuple[str, str]:
+    operator = function.strip("_@").replace("_?_:", "? :").replace("<jump_condition>", "? : or &&")
+    types = [_TYPES.get(name.strip(), name.strip()) for name in given.split(",") if name.strip()]
+    said = f"`{operator}` cannot take {' and '.join(types) or 'what it is given'}"
+    if {"int", "double"} <= set(types) or {"uint", "double"} <= set(types):
+        return said, "whole numbers and others do not mix: write double(…) around the whole one, or 2.0 for 2"
+    if "null" in types:
+        return said, "compare with null first"
+    return said, ""
+
+
+def _type(name: str) -> str:
+    return _TYPES.get(name, name).lower()

@@ -1,0 +1,276 @@
+"""A condition as a document writes it: read, checked, and made into its model, with every problem at once.
+
+Belongs here: the forms and their fields. What each kind may say is checked by the kind's own file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from baton.core.conditions import caps, faults_of, jsonpath
+from baton.core.conditions.model import (
+    AllOf,
+    AnyOf,
+    Cel,
+    Compare,
+    Condition,
+    JsonPath,
+    Matches,
+    Not,
+    Python,
+)
+from baton.core.conditions.values import type_of
+from baton.core.durations import parse_duration
+from baton.core.expressions import escape, lone_path
+from baton.core.toolspec import nearest
+from baton.errors import Problem
+
+FIELDS: dict[str, tuple[str, ...]] = {
+    "cel": (),
+    "jsonpath": ("operator", "value", "of"),
+    "schema": ("invert", "of"),
+    "compare": (),
+    "all": (),
+    "any": (),
+    "not": (),
+    "python": ("of", "needs", "timeout", "max_memory_mb"),
+}
+"""The kinds of condition, each with what may stand beside it."""
+
+_KINDS = ", ".join(FIELDS)
+_REFERENCE = re.compile(r"cas://sha256/[0-9a-f]{64}")
+_BLOB = "cas://"
+
+
+def read_condition(
+    value: Any, pointer: str, schemas: Mapping[str, Any], *, of: str = "output"
+) -> tuple[Condition | None, list[Problem]]:
+    """The condition, or everything that is wrong with it.
+
+    `pointer` is where it stands, `schemas` are the document's by name, and `of` is what a query, a schema or a function
+    is about where the condition does not say: in a `when`, that is `input`.
+    """
+    reader = _Reader(schemas, of)
+    condition = reader.read(value, pointer, 0)
+    return (None if reader.problems else condition), reader.problems
+
+
+@dataclass
+class _Reader:
+    """One pass over a condition and those inside it."""
+
+    schemas: Mapping[str, Any]
+    default: str
+    problems: list[Problem] = field(default_factory=list)
+    count: int = 0
+
+    def say(self, pointer: str, message: str, suggestion: str = "") -> None:
+        self.problems.append(Problem(pointer, message, suggestion))
+
+    def read(self, value: Any, pointer: str, depth: int) -> Condition | None:
+        self.count += 1
+        if self.count == caps.CONDITIONS + 1:
+            self.say(
+                pointer, f"there are more than {caps.CONDITIONS} conditions in this one", "let a tool decide"
+            )
+        if depth > caps.NESTING:
+            self.say(pointer, f"conditions are nested deeper than {caps.NESTING}", "let a tool decide")
+        if self.count > caps.CONDITIONS or depth > caps.NESTING:
+            return None
+        if isinstance(value, str):
+            return self._checked(Cel(expression=value), pointer, shorthand=True)
+        if not isinstance(value, dict):
+            self.say(
+                pointer,
+                f"a condition is a text or an object, not {type_of(value)}",
+                'write a text such as "output.score >= 80"',
+            )
+            return None
+        kinds = [key for key in value if key in FIELDS]
+        if len(kinds) != 1:
+            self._no_kind(value, kinds, pointer)
+            return None
+        (kind,) = kinds
+        self._unknown(value, (kind, *FIELDS[kind]), pointer)
+        return self._read_kind(kind, value, pointer, depth)
+
+    def _no_kind(self, value: dict[str, Any], kinds: list[str], pointer: str) -> None:
+        if kinds:
+            self.say(
+                pointer, f"a condition has one of {' and '.join(kinds)}, not both", "join them with `all`"
+            )
+            return
+        near = next((hint for key in value if (hint := nearest(str(key), FIELDS))), "")
+        self.say(pointer, f"a condition has exactly one of {_KINDS}; found none", near)
+
+    def _unknown(self, value: dict[str, Any], known: tuple[str, ...], pointer: str) -> None:
+        for key in value:
+            if key not in known:
+                hint = nearest(str(key), known) or f"there are {', '.join(known)}"
+                self.say(f"{pointer}/{escape(key)}", f"`{key}` is not known here", hint)
+
+    def _read_kind(self, kind: str, value: dict[str, Any], pointer: str, depth: int) -> Condition | None:
+        if kind in {"all", "any"}:
+            return self._read_list(kind, value[kind], f"{pointer}/{kind}", depth)
+        if kind == "not":
+            inner = self.read(value["not"], f"{pointer}/not", depth + 1)
+            return inner and Not(condition=inner)
+        before = len(self.problems)
+        readers: dict[str, Callable[[dict[str, Any], str], Condition | None]] = {
+            "cel": self._cel,
+            "jsonpath": self._jsonpath,
+            "schema": self._schema,
+            "compare": self._compare,
+            "python": self._python,
+        }
+        condition = readers[kind](value, pointer)
+        # What is made of wrong fields would only be found wrong once more.
+        return self._checked(condition, pointer) if condition and len(self.problems) == before else None
+
+    def _read_list(self, kind: str, items: Any, pointer: str, depth: int) -> Condition | None:
+        if not isinstance(items, list) or not items:
+            self.say(pointer, f"`{kind}` takes a list of conditions, at least one")
+            return None
+        found = tuple(self._each(items, pointer, depth))
+        return AllOf(conditions=found) if kind == "all" else AnyOf(conditions=found)
+
+    def _each(self, items: list[Any], pointer: str, depth: int) -> Iterator[Condition]:
+        for index, item in enumerate(items):
+            condition = self.read(item, f"{pointer}/{index}", depth + 1)
+            if condition is not None:
+                yield condition
+
+    def _checked(self, condition: Condition, pointer: str, *, shorthand: bool = False) -> Condition:
+        for fault in faults_of(condition):
+            place = pointer if shorthand else f"{pointer}/{fault.field}"
+            self.say(place, fault.message, fault.suggestion)
+        return condition
+
+    # ---- the kinds --------------------------------------------------------------------------------------------
+
+    def _cel(self, value: dict[str, Any], pointer: str) -> Condition | None:
+        text = self._text(value, "cel", "", pointer)
+        return None if text is None else Cel(expression=text)
+
+    def _jsonpath(self, value: dict[str, Any], pointer: str) -> Condition | None:
+        query = self._text(value, "jsonpath", "", pointer)
+        operator = self._text(value, "operator", "exists", pointer)
+        of = self._of(value, pointer)
+        if operator in jsonpath.UNARY and "value" in value:
+            self.say(
+                f"{pointer}/value",
+                f"`{operator}` takes no value",
+                f"leave `value` out, or {_comparing(operator)}",
+            )
+        takes_value = operator in jsonpath.OPERATORS and operator not in jsonpath.UNARY
+        if takes_value and "value" not in value:
+            self.say(pointer, f"`{operator}` needs a `value`")
+        if query is None or operator is None or of is None:
+            return None
+        return JsonPath(query=query, operator=operator, value=value.get("value"), of=of)
+
+    def _schema(self, value: dict[str, Any], pointer: str) -> Condition | None:
+        of, place = self._of(value, pointer), f"{pointer}/schema"
+        invert, schema = value.get("invert", False), value["schema"]
+        if not isinstance(invert, bool):
+            self.say(f"{pointer}/invert", f"`invert` is true or false, not {type_of(invert)}")
+        if isinstance(schema, str) and schema.startswith(_BLOB):
+            return self._blob(schema, place) and of and Matches(ref=schema, invert=invert, of=of)  # type: ignore[return-value]  # empty or None, which are both no condition
+        if isinstance(schema, str):
+            if schema not in self.schemas:
+                known = ", ".join(sorted(map(str, self.schemas))[:10]) or "none"
+                hint = nearest(schema, self.schemas) or f"there are: {known}"
+                self.say(place, f"there is no schema `{schema}` under `schemas`", hint)
+                return None
+            schema = self.schemas[schema]
+        return None if of is None else Matches(schema=schema, invert=invert, of=of)
+
+    def _compare(self, value: dict[str, Any], pointer: str) -> Condition | None:
+        inner, place = value["compare"], f"{pointer}/compare"
+        if not isinstance(inner, dict):
+            self.say(place, "`compare` is an object with left, operator and right")
+            return None
+        self._unknown(inner, ("left", "operator", "right"), place)
+        for name in ("left", "operator", "right"):
+            if name not in inner:
+                self.say(place, f"`{name}` is missing")
+        operator = self._text(inner, "operator", "==", place)
+        if operator is None:
+            return None
+        return Compare(left=inner.get("left"), operator=operator, right=inner.get("right"))
+
+    def _python(self, value: dict[str, Any], pointer: str) -> Condition | None:
+        source, of = self._text(value, "python", "", pointer), self._of(value, pointer)
+        is_blob = bool(source and source.startswith(_BLOB))
+        if source and is_blob:
+            self._blob(source, f"{pointer}/python")
+        needs = self._needs(value.get("needs", []), f"{pointer}/needs")
+        timeout = self._time(value, f"{pointer}/timeout")
+        memory = self._memory(value.get("max_memory_mb", 50), f"{pointer}/max_memory_mb")
+        if source is None or of is None:
+            return None
+        code, ref = ("", source) if is_blob else (source, "")
+        return Python(code=code, ref=ref, of=of, needs=needs, timeout_ms=timeout, memory_mb=memory)
+
+    # ---- fields -----------------------------------------------------------------------------------------------
+
+    def _text(self, value: dict[str, Any], name: str, default: str, pointer: str) -> str | None:
+        text = value.get(name, default)
+        if isinstance(text, str):
+            return text
+        self.say(f"{pointer}/{name}", f"`{name}` is a text, not {type_of(text)}")
+        return None
+
+    def _of(self, value: dict[str, Any], pointer: str) -> str | None:
+        text = self._text(value, "of", self.default, pointer)
+        return None if text is None else _bare(text)
+
+    def _needs(self, needs: Any, pointer: str) -> tuple[str, ...]:
+        if not isinstance(needs, list) or not all(isinstance(need, str) for need in needs):
+            self.say(pointer, "`needs` is a list of expressions", "write [ctx.search.output, input]")
+            return ()
+        return tuple(map(_bare, needs))
+
+    def _time(self, value: dict[str, Any], pointer: str) -> int:
+        least, most = caps.PYTHON_TIMEOUT_MS
+        try:
+            time = parse_duration(value.get("timeout", 1))
+        except ValueError as error:
+            self.say(pointer, str(error))
+            return 0
+        if not least <= time <= most:
+            self.say(
+                pointer,
+                f"a function gets from {least} ms to {most // 1_000} s",
+                "let a tool do what takes longer",
+            )
+        return time
+
+    def _memory(self, memory: Any, pointer: str) -> int:
+        least, most = caps.PYTHON_MEMORY_MB
+        if type(memory) is int and least <= memory <= most:
+            return memory
+        self.say(pointer, f"`max_memory_mb` is a whole number from {least} to {most}")
+        return 0
+
+    def _blob(self, reference: str, pointer: str) -> bool:
+        if _REFERENCE.fullmatch(reference):
+            return True
+        self.say(
+            pointer, f"`{reference[:100]}` names no blob", "write cas://sha256/ and 64 hexadecimal digits"
+        )
+        return False
+
+
+def _comparing(operator: str) -> str:
+    return "use `contains` or `==`" if operator == "exists" else "use `!=` or `not_in`"
+
+
+def _bare(text: str) -> str:
+    """An expression with or without `${…}` around it."""
+    bare = text.strip()
+    path = lone_path(bare)
+    return path.text if path else bare

@@ -1,0 +1,223 @@
+"""RFC 9535 queries whose work is counted: the library's parser, with steps of ours that cannot run away.
+
+Belongs here: everything that knows the JSONPath library. Imported by the first condition that has a query; import this
+module nowhere else. Does not belong here: operators (jsonpath.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
+from functools import lru_cache
+from typing import Any
+
+from jsonpath import JSONPathEnvironment
+from jsonpath.exceptions import JSONPathError
+from jsonpath.filter import FilterExpression, FilterQuery, FunctionExtension, StringLiteral, walk
+from jsonpath.function_extensions import ExpressionType, FilterFunction
+from jsonpath.match import JSONPathMatch, NodeList
+from jsonpath.path import JSONPath
+from jsonpath.segments import JSONPathRecursiveDescentSegment
+from jsonpath.selectors import Filter
+
+from baton.core.conditions import caps
+from baton.core.conditions.outcome import TOO_LARGE, ConditionError
+from baton.core.conditions.patterns import BadPattern, matcher, time_of
+from baton.core.conditions.values import equal, is_number, units
+
+
+class BadQuery(Exception):
+    """What is wrong with a query, and what would be right."""
+
+    def __init__(self, message: str, suggestion: str = "") -> None:
+        super().__init__(message)
+        self.suggestion = suggestion
+
+
+class _Budget:
+    """The steps that are left to one run of a query."""
+
+    def __init__(self) -> None:
+        self._left = caps.QUERY_STEPS
+
+    def spend(self, steps: int = 1) -> None:
+        self._left -= steps
+        if self._left < 0:
+            raise ConditionError(
+                TOO_LARGE,
+                f"the query looks at more than {caps.QUERY_STEPS} values; start it deeper in the data with `of`",
+            )
+
+
+_budget: ContextVar[_Budget] = ContextVar("_budget")
+
+
+class _Node(JSONPathMatch):
+    """A match that costs a step, and remembers neither where it was found nor what was found below."""
+
+    __slots__ = ()
+
+    def new_child(self, obj: object, key: int | str) -> JSONPathMatch:
+        _budget.get().spend()
+        return _node(obj, self.root)
+
+    def add_child(self, *children: JSONPathMatch) -> None:
+        """Nobody asks for them, and they would keep everything in memory that was looked at."""
+
+
+def _node(obj: object, root: Any) -> _Node:
+    return _Node(filter_context={}, obj=obj, parent=None, path="", parts=(), root=root)
+
+
+class _Query(JSONPath):
+    """The library's would parse a text as JSON. Starts with a node of ours."""
+
+    __slots__ = ()
+
+    def finditer(self, data: Any, *, filter_context: Any = None) -> Iterable[JSONPathMatch]:
+        _budget.get().spend()
+        nodes: Iterable[JSONPathMatch] = [_node(data, data)]
+        for segment in self.segments:
+            nodes = segment.resolve(nodes)
+        return nodes
+
+
+class _Descent(JSONPathRecursiveDescentSegment):
+    """`..`, where items without anything inside cost, too."""
+
+    __slots__ = ()
+
+    def _visit(self, node: JSONPathMatch, depth: int = 1) -> Iterator[JSONPathMatch]:
+        yield node
+        items = node.obj
+        if isinstance(items, (dict, list)):
+            _budget.get().spend(len(items))
+            for item in items.values() if isinstance(items, dict) else items:
+                if isinstance(item, (dict, list)):
+                    yield from self._visit(_node(item, node.root))
+
+
+class _Counted(FilterExpression):
+    """A filter that costs a step each time it is asked."""
+
+    __slots__ = ()
+
+    def evaluate(self, context: Any) -> bool:
+        _budget.get().spend()
+        return bool(super().evaluate(context))
+
+
+class _Pattern(FilterFunction):
+    """`match` and `search`, in linear time."""
+
+    arg_types = [ExpressionType.VALUE, ExpressionType.VALUE]  # noqa: RUF012  as the library declares it
+    return_type = ExpressionType.LOGICAL
+
+    def __init__(self, *, whole: bool) -> None:
+        self._whole = whole
+
+    def __call__(self, value: object, pattern: str) -> bool:
+        if not isinstance(value, str):
+            return False
+        _budget.get().spend(time_of(pattern, units(value)) // 10)
+        return bool(matcher(pattern, self._whole)(value))
+
+
+class _Environment(JSONPathEnvironment):
+    """Strict, and with comparisons by JSON's types."""
+
+    def setup_function_extensions(self) -> None:
+        super().setup_function_extensions()
+        self.function_extensions |= {"match": _Pattern(whole=True), "search": _Pattern(whole=False)}
+
+    def _eq(self, left: object, right: object) -> bool:
+        left, right = _single(left), _single(right)
+        if isinstance(left, (dict, list)) and isinstance(right, (dict, list)):
+            _budget.get().spend(_count(left))
+        return equal(left, right)
+
+    def _lt(self, left: object, right: object) -> bool:
+        left, right = _single(left), _single(right)
+        both = (is_number(left) and is_number(right)) or (isinstance(left, str) and isinstance(right, str))
+        return both and left < right  # type: ignore[operator]  # two numbers or two texts
+
+
+def _single(value: object) -> object:
+    """Nothing for an empty node list: it equals itself only."""
+    return _NOTHING if isinstance(value, NodeList) or type(value).__name__ == "_Undefined" else value
+
+
+_NOTHING = object()
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, (dict, list)):
+        return 1 + sum(map(_count, value.values() if isinstance(value, dict) else value))
+    return 1
+
+
+@lru_cache(maxsize=1)
+def _environment() -> _Environment:
+    return _Environment(strict=True, filter_caching=False)
+
+
+def compile_query(text: str) -> tuple[Any, bool]:
+    """The query, and whether it can find one value only. Raises `BadQuery`."""
+    if len(text) > caps.QUERY_LENGTH:
+        raise BadQuery(f"the query has more than {caps.QUERY_LENGTH} characters")
+    try:
+        query = _environment().compile(text)
+    except (JSONPathError, RecursionError, ValueError) as error:
+        said = "it is nested too deeply" if isinstance(error, RecursionError) else str(error.args[0])
+        raise BadQuery(said.split("\n")[0][:200], _hint(text)) from error
+    assert isinstance(query, JSONPath)
+    return _counted(query), query.singular_query()
+
+
+def _hint(text: str) -> str:
+    if "=~" in text:
+        return "RFC 9535 has no `=~`: write match(@.x, 'a.*') or search(@.x, 'a')"
+    if not text.startswith("$"):
+        return "a query begins with `$`"
+    if ".length" in text:
+        return "`.length()` stands at the end; in a filter write length(@.x)"
+    if " and " in text or " or " in text:
+        return "filters are joined with `&&` and `||`"
+    return ""
+
+
+def _counted(query: JSONPath) -> JSONPath:
+    """The same query, of parts that count."""
+    segments = []
+    for segment in query.segments:
+        if isinstance(segment, JSONPathRecursiveDescentSegment):
+            segment = _Descent(env=segment.env, token=segment.token, selectors=segment.selectors)
+        for selector in segment.selectors:
+            if isinstance(selector, Filter):
+                _mend(selector.expression)
+                selector.expression = _Counted(selector.expression.expression)
+        segments.append(segment)
+    return _Query(env=query.env, segments=segments)
+
+
+def _mend(expression: FilterExpression) -> None:
+    for part in walk(expression.expression):
+        if isinstance(part, FilterQuery):
+            part.path = _counted(part.path)
+        elif isinstance(part, FunctionExtension) and part.name in {"match", "search"}:
+            pattern = part.args[1]
+            if not isinstance(pattern, StringLiteral):
+                raise BadQuery(f"the pattern of `{part.name}` must be a text that stands in the query")
+            try:
+                matcher(pattern.value, part.name == "match")
+            except BadPattern as error:
+                raise BadQuery(str(error)) from error
+
+
+def run(query: Any, value: Any) -> list[Any]:
+    """What the query finds. Raises `ConditionError` for too much work."""
+    token = _budget.set(_Budget())
+    try:
+        return [node.obj for node in query.finditer(value)]
+    finally:
+        _budget.reset(token)

@@ -1,0 +1,97 @@
+"""From expressions to the values they name: one at a time, or pruned to what is named of each.
+
+Belongs here: parsing with a cache, following a path, putting values together as CEL and Python see them. Does not
+belong here: the grammar of expressions (core/expressions.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from functools import lru_cache
+from typing import Any
+
+from baton.core.conditions.outcome import MISSING, ConditionError
+from baton.core.expressions import ExpressionError, Lookup, Path, parse, walk
+
+path_of = lru_cache(maxsize=4_096)(parse)
+"""`parse`, with a cache."""
+
+
+def text_of(root: str, steps: Iterable[str | int], optional: bool = False) -> str:
+    """The expression of these steps, as it is written between `${` and `}`."""
+    text = root
+    for index, step in enumerate(steps):
+        if isinstance(step, int):
+            text += f"[{step}]"
+        elif step.isidentifier() and step.isascii():
+            text += f".{step}"
+        else:
+            text += f"['{step}']" if '"' in step else f'["{step}"]'
+        if optional and index == 1:
+            text += "?"
+    return text
+
+
+def value_of(text: str, lookup: Lookup) -> Any:
+    """Raises `ConditionError` if there is nothing."""
+    path = path_of(text)
+    try:
+        return walk(path, lookup(path))
+    except ExpressionError as error:
+        raise ConditionError(MISSING, f"{error}") from error
+
+
+def prune(value: Any, wanted: Collection[tuple[str, ...]]) -> Any:
+    """The value with only what lies on one of the ways; what is not there is left out."""
+    if not isinstance(value, dict):
+        return value if () in wanted else _hollow(value)
+    parts: dict[str, list[tuple[str, ...]]] = {}
+    for way in wanted:
+        if not way:
+            return value
+        parts.setdefault(way[0], []).append(way[1:])
+    return {key: prune(value[key], rest) for key, rest in parts.items() if key in value}
+
+
+def _hollow(value: Any) -> Any:
+    """Nobody can take a key of it, but everybody shall see what it is."""
+    return type(value)() if isinstance(value, (list, str)) else value
+
+
+def keys_of(path: Path) -> tuple[str, ...]:
+    """The inner steps up to the first index: as far as pruning goes."""
+    keys: list[str] = []
+    for step in path.inner:
+        if isinstance(step, int):
+            break
+        keys.append(step)
+    return tuple(keys)
+
+
+def gather(paths: Iterable[Path], lookup: Lookup, asked: Iterable[Path] = ()) -> dict[str, Any]:
+    """What the paths name, by root and pruned to it; nodes stand under `ctx`. What there is not, is left out.
+
+    Of the paths in `asked` it only matters whether there is something; alone, they stand for null.
+    """
+    named = tuple(paths)
+    sources: dict[tuple[str, ...], list[Path]] = {}
+    for path in (*named, *asked):
+        key: tuple[str, ...] = (path.root,)
+        if path.root == "ctx":
+            key = (path.root, path.node, str(path.steps[1]))
+        elif path.root == "join":  # its fields are looked up one by one: another one may be large
+            key = (path.root, str(path.steps[0]))
+        sources.setdefault(key, []).append(path)
+    found: dict[str, Any] = {}
+    for key, source in sources.items():
+        try:
+            value = lookup(source[0])
+        except ExpressionError:
+            continue
+        wanted = [keys_of(path) for path in source if path in named]
+        pruned = prune(value, wanted) if wanted else None
+        if len(key) == 3:
+            found.setdefault("ctx", {}).setdefault(key[1], {})[key[2]] = pruned
+        else:
+            found[key[0]] = pruned if len(key) == 1 else found.get(key[0], {}) | pruned
+    return found

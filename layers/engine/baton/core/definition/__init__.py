@@ -1,0 +1,31 @@
+"""The shape of a workflow document: pydantic models (models.py and its parts), and what is wrong with it (read.py).
+
+What a document means, and whether it makes sense, is the compiler's.
+"""
+
+from baton.core.definition.bounds import GuardrailsModel, LimitModel
+from baton.core.definition.control import BranchModel, JoinModel, LoopModel, RuleModel
+from baton.core.definition.fields import DEFINED, MAX_NODES, NODE_NAME, WORKFLOW_NAME, WORKFLOW_REFERENCE
+from baton.core.definition.models import NodeModel, WaitModel, WorkflowModel
+from baton.core.definition.read import read_definition
+from baton.core.nodetypes import KINDS, KINDS_TO_COME
+
+__all__ = [
+    "DEFINED",
+    "KINDS",
+    "KINDS_TO_COME",
+    "MAX_NODES",
+    "NODE_NAME",
+    "WORKFLOW_NAME",
+    "WORKFLOW_REFERENCE",
+    "BranchModel",
+    "GuardrailsModel",
+    "JoinModel",
+    "LimitModel",
+    "LoopModel",
+    "NodeModel",
+    "RuleModel",
+    "WaitModel",
+    "WorkflowModel",
+    "read_definition",
+]

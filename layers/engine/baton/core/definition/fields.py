@@ -1,0 +1,189 @@
+"""Types of fields that more than one model of a document has, and how they refuse what is wrong.
+
+Belongs here: names, durations, numbers, words to choose from, and the root of the models. Does not belong here: what
+a field is for (control.py, bounds.py, models.py), how a refusal is told (read.py).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    StringConstraints,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic.types import JsonValue
+from pydantic_core import PydanticCustomError
+
+from baton.core.durations import parse_duration, parse_time
+from baton.core.expressions import SPACE
+from baton.core.toolspec import nearest
+
+NODE_NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,63}$"
+WORKFLOW_NAME = r"^[a-z][a-z0-9-]{0,63}$"
+WORKFLOW_REFERENCE = r"^[a-z][a-z0-9-]{0,63}(@[0-9]{1,9})?$"
+MAX_NODES = 10_000
+DEFINED = "x-defined"
+NO_VALUE = "there is no value here; write one"
+# The largest number that a limit can be, of whatever it counts: a million dollars in millionths.
+MOST = 1_000_000_000_000
+# Less than ISO 8601 allows, so that it can be said in the JSON Schema; that a month has such a day is left out there.
+TIME_PATTERN = (
+    r"^[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])T(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9])?"
+    r"(?:\.[0-9]{1,9})?(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])$"
+)
+_TIME = re.compile(TIME_PATTERN)
+_EXPRESSION = re.compile(rf"[{SPACE}]*\$\{{([^}}]*)\}}[{SPACE}]*")
+
+
+def refuse(message: str, suggestion: str = "") -> PydanticCustomError:
+    """What a validator raises when it knows what would be right."""
+    return PydanticCustomError("refused", "{message}", {"message": message, "suggestion": suggestion})
+
+
+def shown(value: Any) -> str:
+    """The value as a document writes it, as much of it as fits into a message."""
+    return (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))[:40]
+
+
+def _given(value: Any) -> Any:
+    """What may be left out may not be there without a value: in YAML that is a line begun and forgotten."""
+    if value is None:
+        raise refuse(NO_VALUE)
+    return value
+
+
+def defined(name: str) -> WithJsonSchema:
+    """Stands in the models' JSON Schema for what docschema.py defines by this name."""
+    return WithJsonSchema({DEFINED: name})
+
+
+# For fields that are None when they are left out: null in a document is not a way of leaving them out.
+Given = BeforeValidator(_given)
+Duration = Annotated[int, BeforeValidator(parse_duration), defined("duration")]
+WorkflowName = Annotated[str, StringConstraints(pattern=WORKFLOW_NAME)]
+WorkflowReference = Annotated[str, StringConstraints(pattern=WORKFLOW_REFERENCE)]
+NodeName = Annotated[str, StringConstraints(pattern=NODE_NAME)]
+Value = Annotated[JsonValue, defined("value")]
+# As it stands in the document: the compiler reads it.
+Condition = Annotated[JsonValue, Given, defined("condition")]
+
+
+def check_time(value: Any) -> None:
+    """Raises `ValueError` for what is no time with its offset from UTC."""
+    if not isinstance(value, str) or not _TIME.fullmatch(value):
+        raise refuse(
+            f"`{shown(value)}` is not a time with its offset; write for example 2026-12-01T09:00:00Z"
+        )
+    try:
+        parse_time(value)
+    except ValueError:
+        raise refuse(f"`{value}`: there is no such day") from None
+
+
+# ---- names -----------------------------------------------------------------------------------------------------
+
+
+def _one_or_many(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+def _some(value: Any) -> Any:
+    if value == []:
+        raise refuse("name at least one node")
+    return value
+
+
+def _each_once(value: Any) -> Any:
+    seen = set()
+    for name in (item for item in value if isinstance(item, str)) if isinstance(value, list) else ():
+        if name in seen:
+            raise refuse(f"`{name[:64]}` is there twice")
+        seen.add(name)
+    return value
+
+
+_Names = Annotated[list[str], BeforeValidator(_one_or_many)]
+After = Annotated[_Names, defined("after")]
+Targets = Annotated[_Names, BeforeValidator(_each_once), BeforeValidator(_some), defined("targets")]
+# Here an empty list has a meaning: nothing is allowed.
+Allowed = Annotated[_Names, BeforeValidator(_each_once), defined("allowed")]
+ToolPatterns = Annotated[_Names, BeforeValidator(_each_once), defined("toolPatterns")]
+
+
+def _choose(value: Any) -> Any:
+    """With or without `${}`: what stands between."""
+    match = _EXPRESSION.fullmatch(value) if isinstance(value, str) else None
+    return match[1] if match else value
+
+
+Choose = Annotated[str, BeforeValidator(_choose), defined("expression")]
+
+
+# ---- numbers and words -----------------------------------------------------------------------------------------
+
+
+def is_number(value: Any) -> bool:
+    """JSON's idea of a number: `true` is none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def whole(value: Any, low: int, high: int) -> int:
+    """A whole number; `5.0` is one, as it is in JSON Schema."""
+    if not is_number(value) or value != value // 1:
+        raise refuse(f"`{shown(value)}` is not a whole number")
+    if not low <= value <= high:
+        raise refuse(f"`{shown(value)}` must be between {low:,} and {high:,}")
+    return int(value)
+
+
+def between(low: int, high: int) -> BeforeValidator:
+    """A field that is a whole number."""
+    return BeforeValidator(lambda value: whole(value, low, high))
+
+
+def counted(low: int, high: int) -> WithJsonSchema:
+    """The JSON Schema of `between`."""
+    return WithJsonSchema({"type": "integer", "minimum": low, "maximum": high})
+
+
+def one_of(*words: str, why: Callable[[Any], str] = lambda _: "") -> BeforeValidator:
+    """One of some words. `why` says of another value what is to be said besides."""
+
+    def read(value: Any) -> str:
+        if isinstance(value, str) and value in words:
+            return value
+        *others, last = (f"`{word}`" for word in words)
+        known = f"{', '.join(others)} or {last}" if others else last
+        more = why(value)
+        raise refuse(f"must be {known}{f': {more}' if more else ''}", nearest(str(value)[:40], words))
+
+    return BeforeValidator(read)
+
+
+def words(*words: str) -> WithJsonSchema:
+    """The JSON Schema of `one_of`."""
+    return WithJsonSchema({"type": "string", "enum": list(words)})
+
+
+# ---- the models' root ------------------------------------------------------------------------------------------
+
+
+class Model(BaseModel):
+    """An object of a document. What it does not know is refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
+    # The field that a value which is no object stands for: `join: any` is `join: {wait_for: any}`.
+    short: ClassVar[str] = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short(cls, value: Any) -> Any:
+        return value if not cls.short or isinstance(value, (dict, Model)) else {cls.short: value}

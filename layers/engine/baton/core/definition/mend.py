@@ -1,0 +1,207 @@
+"""What is made of a document whose shape is wrong, so that the rest of it can be checked too.
+
+A key that is nearly one that is missing counts as that one, which is what its author will make of it. What is wrong
+otherwise is left out, or something harmless takes its place, but the ways between the nodes stay: without them, other
+nodes would be told of what is not their fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import deepcopy
+from functools import partial, reduce
+from operator import getitem
+from typing import Any
+
+from pydantic import ValidationError
+
+from baton.core.definition.fields import MAX_NODES
+from baton.core.definition.models import NodeModel, WorkflowModel
+from baton.core.definition.places import MAX_HINTS, meant
+from baton.core.nodetypes import COMMON, NODE_TYPES
+
+Faults = Sequence[Any]
+_Object = dict[str, Any]
+_STAND_IN: Mapping[str, Any] = {"wait": {"for": 1}}
+_KEYS = {kind.key: kind for kind in NODE_TYPES}
+
+
+def mended(document: _Object, faults: Faults) -> tuple[WorkflowModel | None, Faults]:
+    """The document without its faults, and those that come to light only then; None if there are no nodes."""
+    nodes = document.get("nodes")
+    if not isinstance(nodes, dict) or not 1 <= len(nodes) <= MAX_NODES:
+        return None, ()
+    top: list[Any] = []
+    at: dict[str, list[Any]] = {}
+    for fault in faults:
+        if fault["loc"][0] != "nodes":
+            top.append(fault)
+        elif fault["loc"][-1] != "[key]":
+            at.setdefault(fault["loc"][1], []).append({**fault, "loc": fault["loc"][2:]})
+    rest = {key: value for key, value in document.items() if key != "nodes"}
+    rest, more = _settled(rest, top, _without, _faults_of_rest)
+    kept = dict(nodes)
+    repair = partial(_repaired, names=nodes.keys())
+    for name, found in at.items():
+        kept[name], others = _settled(nodes[name], found, repair, _faults_of_node)
+        more += [{**fault, "loc": ("nodes", name, *fault["loc"])} for fault in others]
+    # Nodes are known by their names even if these are none.
+    model = WorkflowModel.model_validate(
+        {**rest, "nodes": {f"n{i}": node for i, node in enumerate(kept.values())}}
+    )
+    return model.model_copy(update={"nodes": dict(zip(kept, model.nodes.values(), strict=True))}), more
+
+
+def _settled(
+    value: Any, faults: Faults, repair: Callable[[Any, Faults], Any], check: Callable[[Any], Faults]
+) -> tuple[Any, list[Any]]:
+    """The value once nothing is wrong with it, and what came to light meanwhile.
+
+    It comes to an end: a repair leaves no key that is unknown, and nothing in a field that was wrong.
+    """
+    more: list[Any] = []
+    while faults:
+        value = repair(value, faults)
+        faults = check(value)
+        more += faults
+    return value, more
+
+
+def _faults_of_rest(rest: _Object) -> Faults:
+    return _faults_of(WorkflowModel, {**rest, "nodes": {"n": _STAND_IN}})
+
+
+def _faults_of_node(node: _Object) -> Faults:
+    return _faults_of(NodeModel, node)
+
+
+def _faults_of(model: type[WorkflowModel | NodeModel], value: _Object) -> Faults:
+    try:
+        model.model_validate(value)
+    except ValidationError as error:
+        return error.errors(include_url=False)
+    return ()
+
+
+def _rekeyed(value: Any, faults: Faults, before: tuple[str, ...] = ()) -> Any:
+    """The value with each unknown key under the one that was meant, if that is free, or else without it.
+
+    `before` leads to the value in its document.
+    """
+    unknown = [fault["loc"] for fault in faults if fault["type"] == "extra_forbidden"]
+    if not unknown:
+        return value
+    value = deepcopy(value)
+    objects = [reduce(getitem, location[:-1], value) for location in unknown]
+    held = [owner.pop(location[-1]) for owner, location in zip(objects, unknown, strict=True)]
+    for owner, location, item in zip(objects[:MAX_HINTS], unknown, held, strict=False):
+        if known := meant((*before, *location)):
+            owner.setdefault(known, item)
+    return value
+
+
+# ---- the document ----------------------------------------------------------------------------------------------
+
+
+def _without(rest: _Object, faults: Faults) -> _Object:
+    rest = _rekeyed(rest, faults)
+    broken = [fault["loc"] for fault in faults if fault["type"] != "extra_forbidden"]
+    for key in dict.fromkeys(location[0] for location in broken):
+        inside = [location[1:] for location in broken if location[0] == key]
+        if key == "name":
+            rest = {**rest, "name": "unnamed"}
+        elif key == "schemas" and () not in inside:
+            rest = {**rest, key: _schemas(rest[key], inside)}
+        else:
+            rest = {name: item for name, item in rest.items() if name != key}
+    return rest
+
+
+def _schemas(schemas: _Object, broken: Sequence[tuple[str, ...]]) -> _Object:
+    """Those that are broken allow everything, so that they can still be asked for by their names, if these are any."""
+    unnamed = {location[0] for location in broken if location[-1] == "[key]"}
+    known = {name: item for name, item in schemas.items() if name not in unnamed}
+    return {**known, **{location[0]: True for location in broken if location[0] in known}}
+
+
+# ---- a node ----------------------------------------------------------------------------------------------------
+
+
+def _repaired(value: Any, faults: Faults, *, names: Collection[str]) -> _Object:
+    if not isinstance(value, dict):
+        return dict(_STAND_IN)
+    told_of_a_key = any(fault["type"] == "extra_forbidden" and len(fault["loc"]) == 1 for fault in faults)
+    node: _Object = _rekeyed(value, faults, ("nodes", ""))
+    broken = {fault["loc"][:1] for fault in faults if fault["type"] != "extra_forbidden"}
+    for (field,) in filter(None, broken):
+        node = _repaired_field(node, field, names)
+    # Without a kind there is nothing to say but that a key is unknown, which has been said.
+    if () in broken or (told_of_a_key and not _KEYS.keys() & node.keys()):
+        node = _of_one_kind(node)
+    return node
+
+
+def _of_one_kind(node: _Object) -> _Object:
+    chosen = [kind for kind in NODE_TYPES if kind.key in node]
+    if len(chosen) == 1:
+        known = (chosen[0].key, *chosen[0].fields)
+        return {key: value for key, value in node.items() if key in known}
+    return {key: value for key, value in node.items() if key in COMMON} | dict(_STAND_IN)
+
+
+def _repaired_field(node: _Object, field: str, names: Collection[str]) -> _Object:
+    if field in _KEYS:
+        return {key: value for key, value in node.items() if key in COMMON} | dict(_STAND_IN)
+    rest = {key: value for key, value in node.items() if key != field}
+    make = _EDGES.get(field)
+    made = make(node.get(field), names) if make else None
+    return {**rest, field: made} if made else rest
+
+
+def _texts(value: Any) -> list[str]:
+    return (
+        [value]
+        if isinstance(value, str)
+        else [item for item in value if isinstance(item, str)]
+        if isinstance(value, list)
+        else []
+    )
+
+
+def _existing(value: Any, names: Collection[str]) -> list[str]:
+    return [name for name in dict.fromkeys(_texts(value)) if name in names]
+
+
+def _after(value: Any, names: Collection[str]) -> list[str]:
+    return _texts(value)
+
+
+def _branch(value: Any, names: Collection[str]) -> _Object | None:
+    """A branch to the same nodes."""
+    branch = value if isinstance(value, dict) else {}
+    rules = branch.get("rules")
+    parts = [branch.get("among"), branch.get("default")]
+    parts += [rule.get("then") for rule in rules if isinstance(rule, dict)] if isinstance(rules, list) else []
+    found = _existing([name for part in parts for name in _texts(part)], names)
+    return {"rules": [{"if": "true", "then": found}]} if found else None
+
+
+def _loop(value: Any, names: Collection[str]) -> _Object | None:
+    """A loop over the same nodes, with the same ways out."""
+    if not isinstance(value, dict):
+        return None
+    condition, back_to = value.get("while"), value.get("back_to")
+    made: _Object = {"while": "true" if condition is None else condition}
+    if isinstance(back_to, str):
+        made["back_to"] = back_to
+    for way in ("break_path", "timeout_path"):
+        if found := _existing(value.get(way), names):
+            made[way] = found
+    return made
+
+
+_EDGES: Mapping[str, Callable[[Any, Collection[str]], Any]] = {
+    "after": _after,
+    "branch": _branch,
+    "loop": _loop,
+}

@@ -1,0 +1,59 @@
+"""From a place in a document to the model of the object there, and so to the keys that it can have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from baton.core.definition.bounds import (
+    BytesModel,
+    CostModel,
+    CountModel,
+    GuardrailsModel,
+    LimitsModel,
+    TimeModel,
+)
+from baton.core.definition.control import BranchModel, JoinModel, LoopModel, RuleModel
+from baton.core.definition.models import NodeModel, WaitModel, WorkflowModel
+from baton.core.toolspec import closest
+
+# Looking for the nearest of many names takes long, and nobody mends a document from the end.
+MAX_HINTS = 1_000
+
+# What stands under a key of a node or of the document, or in a list there.
+INSIDE: Mapping[str, type[BaseModel]] = {
+    "wait": WaitModel,
+    "branch": BranchModel,
+    "rules": RuleModel,
+    "loop": LoopModel,
+    "join": JoinModel,
+    "guardrails": GuardrailsModel,
+    "limits": LimitsModel,
+    "fan_out": CountModel,
+    "hops": CountModel,
+    "wall_time": TimeModel,
+    "bytes": BytesModel,
+    "cost_usd": CostModel,
+}
+
+
+def fields_around(location: Sequence[Any]) -> Mapping[str, FieldInfo]:
+    """The fields that there can be beside the last step of the location, by the keys that a document writes."""
+    in_node = location[0] == "nodes"
+    around = [step for step in location[2 if in_node else 0 : -1] if isinstance(step, str)]
+    model = INSIDE.get(around[-1], BaseModel) if around else NodeModel if in_node else WorkflowModel
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
+def meant(location: Sequence[Any]) -> str:
+    """The known key that the last step of the location nearly is, or an empty string."""
+    return _nearest(str(location[-1]), tuple(fields_around(location)))
+
+
+@lru_cache(maxsize=MAX_HINTS)  # asked more than once for each, and looking takes long
+def _nearest(name: str, known: tuple[str, ...]) -> str:
+    return closest(name, known)

@@ -1,0 +1,85 @@
+"""A decision in the making: what has been noted so far, and what everything after it is decided by."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+from baton.core import events as ev
+from baton.core.conditions import Question
+from baton.core.fold import apply
+from baton.core.graph import Node
+from baton.core.program import Program
+from baton.core.scope import Found, LackingError, Scope
+from baton.core.state import Child, State, node_of, slot_of
+from baton.core.turns import FAILS, FIRES
+
+ENDS = (FIRES, FAILS)
+
+
+@dataclass(frozen=True, slots=True)
+class RunStep:
+    """Run a tool once."""
+
+    slot: str
+    node: Node
+    iteration: tuple[int, ...]
+    arguments: Any
+    attempt: int = 1
+
+
+@dataclass
+class Draft:
+    """A decision in the making. `state` moves on with every fact noted."""
+
+    program: Program
+    state: State
+    now: int
+    running: Collection[str]
+    found: Found
+    record: list[ev.Event] = field(default_factory=list)
+    run: list[RunStep] = field(default_factory=list)
+    children: list[tuple[str, Child]] = field(default_factory=list)
+    due: int | None = None
+    needs: set[str] = field(default_factory=set)
+    questions: set[Question] = field(default_factory=set)
+    busy: dict[str, int] | None = None
+    """What gate.py has counted."""
+
+    def note(self, event: ev.Event) -> None:
+        """Record a fact; what follows in this decision is decided as if it were in the log."""
+        self.record.append(event)
+        self.state = apply(self.state, event)
+        if self.program.ways.hurries:
+            for token in getattr(event, "emits", ()):
+                self.close(slot_of(token.dst, token.iteration))
+
+    def close(self, slot: str) -> None:
+        """A join whose turn comes before every edge has spoken hears nobody any more, from that moment on."""
+        state, program = self.state, self.program
+        name, iteration = node_of(slot)
+        node = program.nodes[name]
+        arrived = state.tokens.get(slot)
+        if (
+            arrived is None
+            or node.join is None
+            or slot in state.closed
+            or program.turn(state, slot) not in ENDS
+        ):
+            return
+        unspoken = tuple(src for src in node.before if src not in arrived)
+        is_later_round = not program.ways.tails_of.get(name, frozenset()).isdisjoint(arrived)
+        if unspoken and not is_later_round:
+            by = tuple(src for src in node.before if arrived.get(src))
+            self.note(ev.JoinFired(node=name, iteration=iteration, by=by, unspoken=unspoken))
+
+    def due_by(self, moment: int) -> None:
+        self.due = moment if self.due is None else min(self.due, moment)
+
+    def lacks(self, error: LackingError) -> None:
+        self.needs |= error.needs
+        self.questions |= error.questions
+
+    def scope(self, slot: str, output: ev.Value | None = None) -> Scope:
+        return Scope(self.program, self.state, self.found, slot, output)

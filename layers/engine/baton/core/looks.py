@@ -1,0 +1,265 @@
+"""What is to be done at one slot: whether its turn has come, and what a node of its kind does then.
+
+Belongs here: one function for each kind of node. Does not belong here: what concerns the saga as a whole (decide.py),
+and where it goes on (routes.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from baton.core import events as ev
+from baton.core.conditions import ConditionError
+from baton.core.conditions.model import AllOf, AnyOf, Condition, Not, Python
+from baton.core.draft import Draft, RunStep
+from baton.core.durations import parse_duration, parse_time
+from baton.core.expressions import ExpressionError
+from baton.core.gate import ask, overtaken
+from baton.core.graph import Node
+from baton.core.routes import done, skipped, stopped
+from baton.core.scope import LackingError
+from baton.core.sizes import excess_of
+from baton.core.state import node_of, slot_of
+from baton.core.turns import FAILS, SKIPPED, WAITS
+
+
+def look_around(draft: Draft) -> None:
+    """All slots with tokens, in the order in which they got them.
+
+    Where a join may fire early, joins that have fired come first, then what is skipped or fails by what was said, and
+    only then what begins; whatever that says at once is heard everywhere before the next begins.
+    """
+    slots = draft.state.tokens
+    hurries = draft.program.ways.hurries
+    if hurries:
+        for slot in slots:
+            draft.close(slot)
+        known = -1
+        while known < len(draft.record) and draft.state.failure is None:
+            known = len(draft.record)
+            for slot in draft.state.tokens:
+                _try(draft, slot, to_begin=False)
+    for slot in draft.state.tokens:
+        known = len(draft.record)
+        _try(draft, slot, to_begin=True)
+        if hurries and any(getattr(event, "emits", ()) for event in draft.record[known:]):
+            return
+
+
+def _try(draft: Draft, slot: str, *, to_begin: bool) -> None:
+    try:
+        _look_at(draft, slot, to_begin=to_begin)
+    except LackingError as error:
+        draft.lacks(error)
+
+
+def _look_at(draft: Draft, slot: str, *, to_begin: bool) -> None:
+    """What is to be done at one slot; what begins there only when it is asked for. Raises `LackingError`."""
+    program, state = draft.program, draft.state
+    if slot not in state.tokens:
+        return
+    name, iteration = node_of(slot)
+    node = program.nodes[name]
+    for join, depth, begins in program.ways.stopped_by.get(name, ()):
+        if slot_of(join, iteration[:depth] + (0,) * begins) in state.closed:
+            if program.turn(state, slot) != WAITS:
+                _skip(draft, slot, node, iteration, f"join {join}")
+            return
+    turn = program.turn(state, slot)
+    if turn == WAITS:
+        return
+    if turn == SKIPPED:
+        _skip(draft, slot, node, iteration)
+        return
+    if turn == FAILS:
+        _fail_join(draft, slot, node, iteration)
+    elif (state.begun and _is_overtaken(draft, slot, node, iteration)) or slot in draft.running:
+        return
+    elif (
+        _is_admitted(draft, slot, node, iteration)
+        and to_begin
+        and (program.caps is None or _may_begin(draft, slot, node, iteration))
+    ):
+        _LOOK[node.kind](draft, slot, node, iteration)
+
+
+def _fail_join(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> None:
+    errors = draft.scope(slot).errors()
+    count = len(draft.state.errors.get(slot, ()))
+    first = "; ".join(f"{error.node}: {error.code}: {error.message}"[:200] for error in errors[:5])
+    text = f"{count} of {len(node.before)} edges have failed: {first}"
+    _fail(draft, slot, node, iteration, ev.Failure("join_failed", text, node.name))
+
+
+def _skip(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...], why: str = "") -> None:
+    part = skipped(draft.program, draft.state, slot, passes_on=not why)
+    draft.note(ev.NodeSkipped(node=node.name, iteration=iteration, why=why, **part))
+
+
+def _is_admitted(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> bool:
+    """Whether `when` lets the node run; asked once for what takes its time. Raises `LackingError`."""
+    state = draft.state
+    if node.when is None or slot in state.waits or slot in state.children or slot in state.admitted:
+        return True
+    try:
+        holds = draft.scope(slot).holds(node.when)
+    except ConditionError as error:
+        failure = ev.Failure(error.code, f"when: {error.message}"[:2_000], node.name)
+        _fail(draft, slot, node, iteration, failure)
+        return False
+    if not holds:
+        _skip(draft, slot, node, iteration, "when")
+    elif _asks_python(node.when):
+        # Its answer belongs into the log before anything happens because of it.
+        draft.note(ev.NodeAdmitted(node=node.name, iteration=iteration))
+    return holds
+
+
+def _is_overtaken(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> bool:
+    failure = overtaken(draft, slot, node)
+    if failure is not None:
+        _fail(draft, slot, node, iteration, failure)
+    return failure is not None
+
+
+def _may_begin(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> bool:
+    """Whether the limits let it begin, or have done so."""
+    answer = ask(draft, slot, node, iteration)
+    if isinstance(answer, ev.Failure):
+        _fail(draft, slot, node, iteration, answer)
+    return answer == ""
+
+
+def _asks_python(condition: Condition) -> bool:
+    if isinstance(condition, AllOf | AnyOf):
+        return any(map(_asks_python, condition.conditions))
+    return _asks_python(condition.condition) if isinstance(condition, Not) else isinstance(condition, Python)
+
+
+def _render(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> Any:
+    """What the node gets, or `_UNBOUND` when that has failed it. Raises `LackingError`."""
+    try:
+        given = draft.scope(slot).render(draft.program.arguments[node.name])
+    except ExpressionError as error:
+        _fail(draft, slot, node, iteration, ev.Failure("input_unbound", str(error), node.name))
+        return _UNBOUND
+    # What a task gets is in no entry, and what it makes of it is measured where it is made.
+    if node.kind != "task" and (excess := excess_of(given)):
+        failure = ev.Failure("value_too_large", f"what the node is to get is too large: {excess}", node.name)
+        _fail(draft, slot, node, iteration, failure)
+        return _UNBOUND
+    return given
+
+
+def _task(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> None:
+    arguments = _render(draft, slot, node, iteration)
+    if arguments is not _UNBOUND:
+        draft.run.append(RunStep(slot, node, iteration, arguments))
+
+
+def _pass(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> None:
+    value = _render(draft, slot, node, iteration)
+    if value is not _UNBOUND:
+        output = ev.Value(v=value)
+        part = done(draft.scope(slot, output))
+        draft.note(ev.NodePassed(node=node.name, iteration=iteration, **part))
+
+
+def _wait(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> None:
+    wait = draft.state.waits.get(slot)
+    if wait is None:
+        _open_wait(draft, slot, node, iteration)
+        return
+    for signal in draft.state.signals:
+        if signal.name == wait.signal:
+            _close_wait(draft, slot, node, iteration, signal.key, signal.payload)
+            return
+    if wait.until is not None and wait.until <= draft.now:
+        _close_wait(draft, slot, node, iteration, "time", ev.Value())
+    elif wait.until is not None:
+        draft.due_by(wait.until)
+
+
+def _open_wait(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> None:
+    given = _render(draft, slot, node, iteration)
+    if given is _UNBOUND:
+        return
+    until = None if node.wait_ms is None else draft.now + node.wait_ms
+    try:
+        if node.wait_for is not None:
+            until = draft.now + parse_duration(given["for"])
+        elif node.wait_until is not None:
+            until = parse_time(given["until"])
+    except ValueError as error:
+        which = "for" if node.wait_for is not None else "until"
+        failure = ev.Failure("wait_invalid", f"wait.{which}: {error}"[:2_000], node.name)
+        _fail(draft, slot, node, iteration, failure)
+        return
+    draft.note(ev.WaitOpened(node=node.name, iteration=iteration, until=until, signal=node.signal))
+
+
+def _close_wait(
+    draft: Draft, slot: str, node: Node, iteration: tuple[int, ...], by: str, output: ev.Value
+) -> None:
+    more = done(draft.scope(slot, output))
+    draft.note(ev.WaitClosed(node=node.name, iteration=iteration, by=by, **more))
+
+
+def _workflow(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> None:
+    child = draft.state.children.get(slot)
+    if child is None:
+        _open_child(draft, slot, node, iteration)
+    elif not child.status:
+        draft.children.append((slot, child))
+    elif child.status == "completed":
+        more = done(draft.scope(slot, child.output))
+        draft.note(ev.ChildClosed(node=node.name, iteration=iteration, child=child.saga, **more))
+    else:
+        cause = child.failure.message if child.failure else child.status
+        failure = ev.Failure(
+            "child_failed", f"the child saga {child.saga} ended {child.status}: {cause}", node.name
+        )
+        _fail(draft, slot, node, iteration, failure)
+
+
+def _open_child(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> None:
+    given = _render(draft, slot, node, iteration)
+    if given is not _UNBOUND:
+        child = f"{draft.state.saga}.{draft.state.branch}.{slot.replace('@', '-')}"
+        draft.note(
+            ev.ChildOpened(
+                node=node.name,
+                iteration=iteration,
+                child=child,
+                workflow=node.workflow,
+                input=ev.Value(v=given),
+            )
+        )
+
+
+def _fail(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...], failure: ev.Failure) -> None:
+    """A failure that no attempt has made."""
+    draft.note(
+        ev.StepFailed(
+            node=node.name,
+            iteration=iteration,
+            attempt=1,
+            failure=failure,
+            started_at=draft.now,
+            ended_at=draft.now,
+            tool=node.tool,
+            tool_version=node.tool_version,
+            schema_hash=node.schema_hash,
+            **stopped(draft.program, draft.state, slot, failure),
+        )
+    )
+
+
+_UNBOUND = object()
+_LOOK: dict[str, Callable[[Draft, str, Node, tuple[int, ...]], None]] = {
+    "task": _task,
+    "pass": _pass,
+    "wait": _wait,
+    "workflow": _workflow,
+}

@@ -1,0 +1,40 @@
+"""Money as people and tools say it, and as logs keep it: whole millionths of a dollar.
+
+Belongs here: reading, adding up, showing. Does not belong here: what anything costs, and who may spend it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import ROUND_CEILING, Decimal, InvalidOperation
+from typing import Any
+
+MICRO = 1_000_000
+MOST_USD = 1_000_000
+
+
+def amount_of(usd: Any) -> Decimal:
+    """Dollars, exactly as they were written. Raises `ValueError` that says what would be right."""
+    if isinstance(usd, bool) or not isinstance(usd, Decimal | str | int | float):
+        raise ValueError(f"`{str(usd)[:40]}` is not an amount of dollars; give for example Decimal('0.0123')")
+    try:
+        # By way of its text: the float 0.1 is meant as 0.1.
+        amount = Decimal(str(usd))
+    except InvalidOperation:
+        raise ValueError(
+            f"`{str(usd)[:40]}` is not an amount of dollars; give for example '0.0123'"
+        ) from None
+    if not (amount.is_finite() and 0 <= amount <= MOST_USD):
+        raise ValueError(f"`{str(usd)[:40]}` must be between 0 and {MOST_USD:,} dollars")
+    return amount
+
+
+def micro_dollars(amounts: Iterable[Decimal]) -> int:
+    """Their sum. What is finer than a millionth counts as one, once for all of them."""
+    return int((sum(amounts, Decimal()) * MICRO).to_integral_value(ROUND_CEILING))
+
+
+def dollars(micro: int) -> str:
+    """`1.5`, `0.000001`, `2`."""
+    text = f"{Decimal(micro) / MICRO:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

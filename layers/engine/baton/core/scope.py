@@ -1,0 +1,152 @@
+"""What the expressions at one slot can name, and what has to be fetched before they can be read.
+
+Belongs here: values, by the roots of expressions (docs/semantics.md). Does not belong here: what is made of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from baton.core import events as ev
+from baton.core.conditions import Answer, ConditionError, Question, Unanswered, blobs_of, judge, names_of
+from baton.core.conditions.model import Condition
+from baton.core.expressions import ExpressionError, Path, Template
+from baton.core.program import Program
+from baton.core.sizes import MOST_BYTES
+from baton.core.state import State, node_of
+
+
+class LackingError(Exception):
+    """What an expression names is not at hand: blobs to fetch, questions to ask. Never leaves the core."""
+
+    def __init__(self, needs: Iterable[str] = (), questions: Iterable[Question] = ()) -> None:
+        super().__init__("something is to be fetched first")
+        self.needs = frozenset(needs)
+        self.questions = frozenset(questions)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was fetched for a decision: decoded blobs by reference, answers by the key of their question."""
+
+    blobs: Mapping[str, Any] = field(default_factory=dict)
+    answers: Mapping[str, Answer] = field(default_factory=dict)
+
+
+NOTHING = Found()
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The values at `slot` (empty: for the saga's output). `output` is what its node has just given."""
+
+    program: Program
+    state: State
+    found: Found
+    slot: str = ""
+    output: ev.Value | None = None
+
+    def render(self, template: Template) -> Any:
+        """The template's value. Raises `ExpressionError`, `LackingError`."""
+        self._fetch(template.paths)
+        return template.render(self.lookup)
+
+    def read(self, path: Path) -> Any:
+        """The value of an expression alone. Raises `ExpressionError`, `LackingError`."""
+        return self.render(Template.of(path))
+
+    def holds(self, condition: Condition) -> bool:
+        """Whether the condition holds. Raises `ConditionError`, `LackingError`."""
+        missing = {ref for ref in blobs_of(condition) if ref not in self.found.blobs}
+        if missing:
+            raise LackingError(missing)
+        try:
+            self._fetch(names_of(condition))
+        except ExpressionError as error:
+            raise ConditionError("condition_too_large", str(error)) from error
+        try:
+            return judge(condition, self.lookup, self.found.blobs, self.found.answers)
+        except Unanswered as error:
+            raise LackingError(questions=error.questions) from error
+
+    def content(self, value: ev.Value) -> Any:
+        """The JSON value itself. Raises `LackingError`."""
+        if value.ref and value.ref not in self.found.blobs:
+            raise LackingError({value.ref})
+        return self.found.blobs[value.ref] if value.ref else value.v
+
+    def _fetch(self, paths: Iterable[Path]) -> None:
+        values = [value for path in paths for value in self._values(path) if value.ref]
+        if sum(value.size for value in values) > MOST_BYTES:
+            raise ExpressionError(f"the values that are named have more than {MOST_BYTES:,} bytes together")
+        missing = {value.ref for value in values if value.ref not in self.found.blobs}
+        if missing:
+            raise LackingError(missing)
+
+    def _values(self, path: Path) -> list[ev.Value]:
+        """Every value that is looked into for a path."""
+        if path.root == "join":
+            return list(self._arrived().values()) if path.steps[0] == "outputs" else []
+        value = self._value(path)
+        return [] if value is None else [value]
+
+    def _value(self, path: Path) -> ev.Value | None:
+        if path.root == "input":
+            return self.state.input
+        if path.root == "output":
+            return self.output
+        if path.root != "ctx":
+            return None
+        name, _ = node_of(self.slot)
+        if path.is_previous:
+            return self.state.previous.get(f"{self.program.loop_around(name, path.node)}/{path.node}")
+        if path.node == name:
+            return self.output
+        return self.state.outputs.get(path.node)
+
+    def lookup(self, path: Path) -> Any:
+        """What the root of a path (with its node) stands for. Raises `ExpressionError`."""
+        if path.root == "saga":
+            state = self.state
+            return {"id": state.saga, "user": state.user, "tenant": state.tenant, "workflow": state.workflow}
+        if path.root == "loop":
+            return {"iteration": node_of(self.slot)[1][-1]}
+        if path.root == "join":
+            return self._join(str(path.steps[0]))
+        if path.root == "last_error":
+            return next((_shown(failure) for failure in self.errors()), None)
+        value = self._value(path)
+        if value is not None:
+            return self.content(value)
+        if path.may_be_null:
+            return None
+        raise ExpressionError(f"`{path.text}`: `{path.node or path.root}` has no output")
+
+    def _join(self, wanted: str) -> dict[str, Any]:
+        """The one field of `join` that is wanted: the others may cost a fetch."""
+        if wanted == "errors":
+            return {wanted: [_shown(failure) for failure in self.errors()]}
+        if wanted == "arrived":
+            return {wanted: self._alive()}
+        return {wanted: {name: self.content(value) for name, value in self._arrived().items()}}
+
+    def _alive(self) -> list[str]:
+        arrived = self.state.tokens.get(self.slot, {})
+        return [name for name in self.program.nodes[node_of(self.slot)[0]].before if arrived.get(name)]
+
+    def _arrived(self) -> dict[str, ev.Value]:
+        outputs = self.state.outputs
+        return {name: outputs[name] for name in self._alive() if name in outputs}
+
+    def errors(self) -> tuple[ev.Failure, ...]:
+        """The errors that came with the tokens, in the order of the edges, each once."""
+        name, _ = node_of(self.slot)
+        carried = self.state.errors.get(self.slot, {})
+        before = self.program.nodes[name].before if name else ()
+        return tuple(dict.fromkeys(failure for src in before for failure in carried.get(src, ())))
+
+
+def _shown(failure: ev.Failure) -> dict[str, str]:
+    return {"node": failure.node, "code": failure.code, "message": failure.message}

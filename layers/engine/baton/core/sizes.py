@@ -1,0 +1,38 @@
+"""How much a value of the engine's own making may be: what expressions put together can grow without end.
+
+A loop that wraps or doubles what its last round gave would otherwise fill the memory of every worker that takes the
+saga, or leave an entry that nobody can read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+MOST_ITEMS = 1_000_000
+MOST_BYTES = 52_428_800
+MOST_LEVELS = 200
+
+
+def excess_of(value: Any) -> str:
+    """What is too much about a JSON value, in words; empty when nothing is. Looks no further than it has to."""
+    items = size = 0
+    level: list[Any] = [value]
+    for _ in range(MOST_LEVELS):
+        inner: list[Any] = []
+        for one in level:
+            items += 1
+            if isinstance(one, str):
+                size += len(one)
+            elif isinstance(one, dict):
+                size += sum(map(len, one))
+                inner += one.values()
+            elif isinstance(one, list):
+                inner += one
+            if items + len(inner) > MOST_ITEMS:
+                return f"it has more than {MOST_ITEMS:,} parts"
+            if size > MOST_BYTES:
+                return f"its texts have more than {MOST_BYTES:,} characters"
+        if not inner:
+            return ""
+        level = inner
+    return f"it is more than {MOST_LEVELS} levels deep"

@@ -1,0 +1,68 @@
+"""For the tests of the compiler: small documents in one line, and what is told of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from baton.core.compile import compile_document
+from baton.core.document import parse_document
+from baton.core.graph import Graph, Node
+from baton.core.toolspec import ToolSpec
+from tests.core.build import problems_of, tool_spec
+
+RESULT = {"type": "object", "properties": {"score": {"type": "integer"}, "next": {"type": "string"}}}
+TOOLS: Mapping[str, ToolSpec] = {
+    "t": tool_spec("t", RESULT, x={}, text={"type": "string"}, maybe={"type": ["string", "null"]}),
+    "u.v": tool_spec("u.v"),
+}
+
+AGAIN = "while: 'output.score < 5'"
+
+
+def document(nodes: str, *more: str) -> str:
+    """Of nodes such as `a: {}, b: {after: a}`: tasks, but for those that say what they are. AGAIN is a condition."""
+    parsed = _parsed(nodes)
+    kinds = {"tool", "wait", "workflow", "value", "agent", "human", "map"}
+    lines = []
+    for name, node in parsed.items():
+        node = node or {}
+        lines.append(f"  {name}: {_flow({**({} if kinds & set(node) else {'tool': 't'}), **node})}")
+    return "\n".join(["name: w", "nodes:", *lines, *more])
+
+
+def _parsed(nodes: str) -> dict[str, Any]:
+    found: dict[str, Any] = parse_document("{" + nodes.replace("AGAIN", AGAIN) + "}").value
+    return found
+
+
+def _flow(value: Any) -> str:
+    return json.dumps(value)
+
+
+def told(nodes: str, *more: str) -> list[tuple[str, str, str]]:
+    """(path, message, suggestion) of everything that is wrong."""
+    return [(one.path, one.message, one.suggestion) for one in problems_of(document(nodes, *more), TOOLS)]
+
+
+def compiled(nodes: str, *more: str) -> Graph:
+    return compile_document(document(nodes, *more), TOOLS)
+
+
+def node(name: str, nodes: str, *more: str) -> Node:
+    return next(one for one in compiled(nodes, *more).nodes if one.name == name)
+
+
+def reads(reader: str, name: str, nodes: str) -> bool:
+    """Whether `reader` (empty: the saga's output) may count on the output of `name`."""
+    parsed = _parsed(nodes)
+    if not reader:
+        return told(nodes, f"output: '${{ctx.{name}.output}}'") == []
+    given = {**(parsed[reader] or {}), "with": {"x": f"${{ctx.{name}.output}}"}}
+    all_nodes = ", ".join(
+        f"{key}: {_flow(given if key == reader else one or {})}" for key, one in parsed.items()
+    )
+    problems = told(all_nodes)
+    assert all(path == f"/nodes/{reader}/with/x" for path, _, _ in problems), problems
+    return not problems

@@ -1,0 +1,60 @@
+"""Cases that are kept: graphs by hand, and shrunk ones that were once a difference between engine and interpreter.
+
+A case says what it shows, the nodes (a node without a kind is a task), how its steps end in which order (a value, or
+"fails"; what is not at work any more is told all the same), and what comes of it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.core.graphs.facts import slot_name, slot_of
+from tests.core.graphs.interpreter import Interpreter
+from tests.core.graphs.script import INPUT
+
+FOLDER = Path(__file__).parent / "cases"
+FAILS = "fails"
+
+
+def load(path: Path) -> dict[str, Any]:
+    """The case, with its document made whole."""
+    case: dict[str, Any] = json.loads(path.read_text())
+    for node in case["nodes"].values():
+        if not node.keys() & {"tool", "wait", "value"}:
+            node["tool"] = "work"
+    case["document"] = {"name": "graph", "nodes": case["nodes"]}
+    if "output" in case:
+        case["document"]["output"] = case["output"]
+    return case
+
+
+def interpret(case: dict[str, Any]) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
+    """Which tasks ran with what, which slots were skipped (of a saga that completes), and how it ended."""
+    world = Interpreter(case["document"], INPUT)
+    ran: dict[str, Any] = {}
+
+    def look() -> None:
+        while passes := sorted(world.open_of("pass")):
+            world.settle(passes[0], world.open[passes[0]])
+        ran.update({slot_name(slot): given for slot, given in world.open_of("task").items()})
+
+    look()
+    for text, value in case["settle"]:
+        slot = slot_of(text)
+        if slot not in world.open:
+            assert slot in world.stopped or world.ended, f"{text} has not begun"
+        elif value == FAILS:
+            world.fail(slot, "tool_error")
+        else:
+            world.settle(slot, value)
+        look()
+    skipped = sorted(slot_name(slot) for slot, fate in world.became.items() if fate.kind == "skipped")
+    assert world.ended is not None
+    if world.ended.status != "completed":
+        skipped = []
+    end = {key: value for key, value in vars(world.ended).items() if value or key == "status"}
+    if world.ended.status == "completed":
+        end["output"] = world.ended.output
+    return ran, skipped, end

@@ -1,0 +1,58 @@
+"""Tokens, counted anew from the raw events: emitted less consumed, by nobody's word but the log's.
+
+Shares no code with the fold. Every edge speaks once in each iteration of its receiver.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from baton.core import events as ev
+from baton.core.state import State
+
+Slot = tuple[str, tuple[int, ...]]
+
+
+class Counter:
+    def __init__(self) -> None:
+        self.emitted: set[tuple[str, str, tuple[int, ...]]] = set()
+        self.waiting: dict[Slot, set[str]] = {}
+        self.unspoken: dict[Slot, set[str]] = {}
+
+    def fork(self) -> Counter:
+        twin = Counter()
+        twin.emitted = set(self.emitted)
+        twin.waiting = {slot: set(senders) for slot, senders in self.waiting.items()}
+        twin.unspoken = {slot: set(senders) for slot, senders in self.unspoken.items()}
+        return twin
+
+    def count(self, event: Any) -> None:
+        if isinstance(event, ev.JoinFired):
+            self.unspoken[(event.node, event.iteration)] = set(event.unspoken)
+        # What fails the saga consumes nothing, so that a fork can begin with it again.
+        has_failed = isinstance(event, ev.StepFailed) or getattr(event, "fault", None) is not None
+        if isinstance(event, ev._Consumes) and (event.emits or not has_failed):
+            assert self.waiting.pop((event.node, event.iteration)), "consumed what was not there"
+        for text in getattr(event, "drops", ()):
+            node, _, rounds = text.partition("@")
+            slot = (node, tuple(int(number) for number in rounds.split(".")))
+            at_hand = (self.waiting.pop(slot, None), self.unspoken.pop(slot, None))
+            assert any(part is not None for part in at_hand), f"{text} is dropped, but nothing is there"
+        for token in getattr(event, "emits", ()):
+            name = (token.src, token.dst, token.iteration)
+            assert name not in self.emitted, f"{name} speaks twice"
+            self.emitted.add(name)
+            slot = (token.dst, token.iteration)
+            if slot in self.unspoken:
+                self.unspoken[slot].remove(token.src)
+            else:
+                self.waiting.setdefault(slot, set()).add(token.src)
+        if isinstance(event, ev.SagaEnded):
+            if event.status == "completed":
+                assert not self.waiting, f"ended with {self.waiting} in flight"
+                silent = {slot: senders for slot, senders in self.unspoken.items() if senders}
+                assert not silent, f"{silent} never spoke"
+            self.waiting = {}
+
+    def check(self, state: State) -> None:
+        assert state.in_flight == sum(len(senders) for senders in self.waiting.values())

@@ -1,0 +1,62 @@
+"""What the interpreter says of a graph: slots, what became of them, how joins fired, how the saga ended.
+
+Plain data, shared by everything here that looks at the interpreter. How it comes about is in interpreter.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+Rounds = tuple[int, ...]
+Slot = tuple[str, Rounds]
+ALIVE, DEAD, FAILED = "alive", "dead", "failed"
+
+
+@dataclass(frozen=True)
+class Error:
+    """A failure, as a tolerant join is told of it."""
+
+    node: str
+    code: str
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What became of a slot: done (alive edges: `to`), failed or skipped (with the `errors` that are to blame)."""
+
+    kind: str
+    value: Any = None
+    to: frozenset[str] = frozenset()
+    again: bool = False
+    errors: tuple[Error, ...] = ()
+
+
+@dataclass(frozen=True)
+class Firing:
+    """How a join fired: whose edges were alive, what it tolerated."""
+
+    arrived: tuple[str, ...] = ()
+    errors: tuple[Error, ...] = ()
+    early: bool = False
+    fails: bool = False
+
+
+@dataclass(frozen=True)
+class End:
+    """How the saga ended: completed with an output, or failed with a code."""
+
+    status: str
+    output: Any = None
+    code: str = ""
+    node: str = ""
+
+
+def slot_name(slot: Slot) -> str:
+    """As people write it: `book`, or `book@2.0`."""
+    return slot[0] + ("@" + ".".join(map(str, slot[1])) if slot[1] else "")
+
+
+def slot_of(text: str) -> Slot:
+    name, _, rounds = text.partition("@")
+    return name, tuple(int(one) for one in rounds.split(".")) if rounds else ()

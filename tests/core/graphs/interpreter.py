@@ -1,0 +1,339 @@
+"""A second reading of docs/semantics.md: what a graph does, given how each of its steps ends and in which order.
+
+Shares no code with the engine, and is of another make: nothing is emitted, consumed or forgotten. It keeps what
+became of every slot, which round each loop is in and how each was left, and asks from there what an edge says.
+Tasks, waits and passes that are `open` end when the test says so; all that follows at once, follows in `settle`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tests.core.graphs.facts import ALIVE, DEAD, FAILED, End, Error, Fate, Firing, Rounds, Slot, slot_name
+from tests.core.graphs.language import Broken, holds, into, render
+from tests.core.graphs.plan import Document, Plan, names
+
+
+class Interpreter:
+    """A saga. `became` is its history; `open` are the slots whose turn it is, with what they were given."""
+
+    def __init__(self, document: Document, given: Any = None) -> None:
+        self.plan = Plan(document)
+        self.given = given
+        self.became: dict[Slot, Fate] = {}
+        self.open: dict[Slot, Any] = {}
+        self.fired: dict[Slot, Firing] = {}
+        self.stopped: set[Slot] = set()
+        self.rounds: dict[Slot, int] = {}
+        self.left: dict[Slot, Slot] = {}
+        self.cancels: list[Slot] = []
+        self.ended: End | None = None
+        self.failures: list[tuple[str, str]] = []
+        self._look()
+
+    # ---- what the test says --------------------------------------------------------------------------------
+
+    def settle(self, slot: Slot, value: Any) -> None:
+        """The step at `slot` ended with success."""
+        del self.open[slot]
+        self._done(slot, value)
+        self._look()
+
+    def fail(self, slot: Slot, code: str) -> None:
+        """The step at `slot` failed."""
+        del self.open[slot]
+        self._failed(slot, code)
+        self._look()
+
+    def open_of(self, kind: str) -> dict[Slot, Any]:
+        return {slot: given for slot, given in self.open.items() if self.plan.kind(slot[0]) == kind}
+
+    def fork(self) -> Interpreter:
+        """A second one that stands where this one does."""
+        twin = object.__new__(Interpreter)
+        twin.__dict__.update(self.__dict__)
+        for name in ("became", "open", "fired", "stopped", "rounds", "left", "cancels", "failures"):
+            setattr(twin, name, getattr(self, name).copy())
+        return twin
+
+    # ---- where everything stands ---------------------------------------------------------------------------
+
+    def here(self, name: str) -> Rounds | None:
+        """The rounds that the node is in now; None if a loop around it was left."""
+        at: Rounds = ()
+        for tail in self.plan.loops[name]:
+            if (tail, at) in self.left:
+                return None
+            at = (*at, self.rounds.get((tail, at), 0))
+        return at
+
+    def last(self, name: str, at: Rounds) -> Slot:
+        """The slot of a node in the last round of each loop around it that is further in than `at`."""
+        for tail in self.plan.loops[name][len(at) :]:
+            at = (*at, self.rounds.get((tail, at), 0))
+        return name, at
+
+    def is_over(self, slot: Slot) -> bool:
+        """Whether its round is over, or a join stops it that it leads to."""
+        return self.here(slot[0]) != slot[1] or self._is_rest(slot)
+
+    def _is_rest(self, slot: Slot) -> bool:
+        name, at = slot
+        for join, its in self.cancels:
+            depth, rest = self.plan.rest[join]
+            if name in rest and at[:depth] == its[:depth]:
+                return True
+        return False
+
+    def _stop(self) -> None:
+        """What is at work and not wanted any more stops. What a join stops is skipped; of a round that is over, nothing
+        is said any more.
+        """
+        gone = [slot for slot in self.open if self.is_over(slot)]
+        self.stopped.update(gone)
+        for slot in gone:
+            del self.open[slot]
+        for slot in gone:
+            if self.here(slot[0]) == slot[1]:
+                self._skipped(slot, ())
+
+    def _look(self) -> None:
+        """Let everything happen that follows by itself."""
+        while True:
+            self._stop()
+            # What has been said by now is heard everywhere before anything more is said.
+            found = [(slot, turn) for slot in self._waiting() if (turn := self._join(slot)) is not None]
+            if not found:
+                break
+            for slot, turn in found:
+                self._hear(slot, turn)
+            for slot, turn in found:
+                self._act(slot, turn)
+        if self.failures:
+            self.ended = End("failed", code=self.failures[0][0], node=self.failures[0][1])
+        elif not self.open:
+            self._complete()
+
+    def _complete(self) -> None:
+        for name in self.plan.nodes:
+            if not self.plan.loops[name]:
+                slot = (name, ())
+                assert slot in self.became, f"{name} waits for ever"
+        self.ended = End(
+            "completed", render(self.plan.document.get("output"), lambda path: self.ask(("", ()), path))
+        )
+
+    # ---- joins ---------------------------------------------------------------------------------------------
+
+    def _waiting(self) -> Iterator[Slot]:
+        for name in self.plan.order:
+            at = self.here(name)
+            if at is not None:
+                slot = (name, at)
+                if slot not in self.became and slot not in self.fired:
+                    yield slot
+
+    def _hear(self, slot: Slot, turn: Firing | tuple[Error, ...]) -> None:
+        """The join has its turn: whatever it does not wait for any more is stopped from now on."""
+        if isinstance(turn, Firing) and not self._is_rest(slot):
+            self.fired[slot] = turn
+            if turn.early and self.plan.join(slot[0])[2] == "cancel":
+                self.cancels.append(slot)
+
+    def _act(self, slot: Slot, turn: Firing | tuple[Error, ...]) -> None:
+        if self.here(slot[0]) != slot[1]:
+            return
+        if isinstance(turn, tuple) or self._is_rest(slot):
+            self._skipped(slot, turn if isinstance(turn, tuple) else ())
+        elif turn.fails:
+            self._failed(slot, "join_failed")
+        else:
+            self._begin(slot)
+
+    def _join(self, slot: Slot) -> Firing | tuple[Error, ...] | None:
+        """How it fires or fails, the errors with which it is skipped, or nothing yet."""
+        name, at = slot
+        if self._is_later_round(slot):
+            return Firing()
+        before = self.plan.before[name]
+        if not before:
+            return Firing()
+        said = {source: self._says(source, name, at) for source in before}
+        alive = tuple(source for source in before if said[source] == ALIVE)
+        failed = [source for source in before if said[source] == FAILED]
+        silent = sum(word is None for word in said.values())
+        found = [error for source in failed for error in self._blame(source, name, at)]
+        errors = tuple(error for index, error in enumerate(found) if error not in found[:index])
+        need, tolerated, _ = self.plan.join(name)
+        if tolerated is not None and len(failed) > tolerated:
+            return Firing(early=silent > 0, fails=True)
+        if need:
+            if len(alive) >= need:
+                return Firing(alive, errors, early=silent > 0)
+            if tolerated is not None and failed and len(alive) + silent < need:
+                return Firing(early=silent > 0, fails=True)
+            return None if silent else errors
+        if silent:
+            return None
+        if failed and tolerated is None:
+            return errors
+        return Firing(alive, errors) if alive or failed else ()
+
+    def _is_later_round(self, slot: Slot) -> bool:
+        """Whether a header comes to its turn by a way back."""
+        name, at = slot
+        return any(at[len(at) - len(self.plan.headed[name]) :])
+
+    def _sender(self, source: str, name: str, at: Rounds) -> Slot:
+        return self.last(source, at[: self.plan.common(source, name)])
+
+    def _says(self, source: str, name: str, at: Rounds) -> str | None:
+        """What the edge from `source` says to `name` in its rounds `at`; None: nothing yet."""
+        common = self.plan.common(source, name)
+        slot = self._sender(source, name, at)
+        fate = self.became.get(slot)
+        if len(self.plan.loops[source]) > common:
+            leaver = self.left.get((self.plan.loops[source][common], at[:common]))
+            if leaver is None:
+                return None
+            if leaver != slot:
+                return DEAD
+        if fate is None or fate.again:
+            return None
+        return ALIVE if name in fate.to else FAILED if fate.errors else DEAD
+
+    def _blame(self, source: str, name: str, at: Rounds) -> tuple[Error, ...]:
+        return self.became[self._sender(source, name, at)].errors
+
+    def _begin(self, slot: Slot) -> None:
+        node = self.plan.nodes[slot[0]]
+        try:
+            if "when" in node and not holds(node["when"], lambda path: self.ask(slot, path)):
+                self._skipped(slot, ())
+                return
+        except Broken:
+            self._failed(slot, "condition")
+            return
+        try:
+            given = node.get("with") if "tool" in node else node.get("value")
+            self.open[slot] = render(given, lambda path: self.ask(slot, path))
+        except Broken:
+            self._failed(slot, "input_unbound")
+
+    # ---- what becomes of a slot ----------------------------------------------------------------------------
+
+    def _done(self, slot: Slot, value: Any) -> None:
+        name, at = slot
+        node = self.plan.nodes[name]
+
+        def ask(path: tuple[str, ...]) -> Any:
+            return into(value, path[1:]) if path[0] == "output" else self.ask(slot, path)
+
+        try:
+            if "loop" in node and holds(node["loop"]["while"], ask):
+                if at[-1] + 1 < node["loop"]["max_iterations"]:
+                    self.became[slot] = Fate("done", value, again=True)
+                    self.rounds[(name, at[:-1])] = at[-1] + 1
+                    return
+                to = set(names(node["loop"].get("timeout_path")))
+                if not to:
+                    self._failed(slot, "loop_exhausted")
+                    return
+            else:
+                to = self._ways(name, ask)
+        except Broken:
+            self._failed(slot, "condition")
+            return
+        self.became[slot] = Fate("done", value, frozenset(to))
+        self._leave(slot, to)
+
+    def _ways(self, name: str, ask: Any) -> set[str]:
+        node = self.plan.nodes[name]
+        branch = node.get("branch", {})
+        loop = node.get("loop", {})
+        conditional = self.plan.targets(name)
+        conditional |= set(names(loop.get("timeout_path"))) - set(names(loop.get("break_path")))
+        chosen: Any = None
+        if "choose" in branch:
+            chosen = ask(tuple(branch["choose"].split(".")))
+            if chosen and not set(names(chosen)) <= set(names(branch["among"])):
+                raise Broken(str(chosen))
+        else:
+            chosen = next((rule["then"] for rule in branch.get("rules", ()) if holds(rule["if"], ask)), None)
+        to = set(names(chosen) or names(branch.get("default")))
+        return to | {target for target in self.plan.after[name] if target not in conditional}
+
+    def _leave(self, slot: Slot, to: set[str]) -> None:
+        """Leave the loops that the alive edges lead out of; a tail that comes here leaves its own."""
+        name, at = slot
+        depth = min([self.plan.common(name, target) for target in to], default=len(at))
+        if "loop" in self.plan.nodes[name]:
+            depth = min(depth, len(at) - 1)
+        if depth < len(at):
+            self.left[(self.plan.loops[name][depth], at[:depth])] = slot
+
+    def _skipped(self, slot: Slot, errors: tuple[Error, ...]) -> None:
+        self.became[slot] = Fate("skipped", errors=errors)
+        self._leave(slot, set())
+
+    def _failed(self, slot: Slot, code: str) -> None:
+        if slot[0] not in self.plan.tolerated:
+            # What fails at the same moment may be the first as well: nothing says which.
+            self.failures.append((code, slot[0]))
+            self.became[slot] = Fate("failed", to=frozenset(), again=True)
+            return
+        self.became[slot] = Fate("failed", errors=(Error(slot[0], code),))
+        self._leave(slot, set())
+
+    # ---- what a name stands for ----------------------------------------------------------------------------
+
+    def gave(self, slot: Slot) -> Any:
+        fate = self.became.get(slot)
+        return fate.value if fate is not None and fate.kind == "done" else None
+
+    def ask(self, slot: Slot, path: tuple[str, ...]) -> Any:
+        """The value of an expression at a slot. Raises `Broken`."""
+        name, at = slot
+        root, *rest = path
+        firing = self.fired.get(slot, Firing())
+        if root == "input":
+            return into(self.given, tuple(rest))
+        if root == "loop":
+            return at[-1]
+        if root == "last_error":
+            return into(vars(firing.errors[0]), tuple(rest)) if firing.errors else None
+        if root == "join":
+            return into(self._join_says(slot, firing, rest[0]), tuple(rest[1:]))
+        assert root == "ctx", path
+        node, field = rest[0], rest[1]
+        common = self.plan.common(name, node) if name else 0
+        base = at[:common]
+        if field == "previous":
+            if not base[-1]:
+                return None
+            base = (*base[:-1], base[-1] - 1)
+        source = self.last(node, base)
+        fate = self.became.get(source)
+        if fate is None or fate.kind != "done":
+            # What is read without a question mark was promised by the compiler.
+            assert field != "output", f"{slot_name(slot)} reads the output of {node}, which gave nothing"
+            return None
+        return into(fate.value, tuple(rest[2:]))
+
+    def _join_says(self, slot: Slot, firing: Firing, field: str) -> Any:
+        name, at = slot
+        if field == "arrived":
+            return list(firing.arrived)
+        if field == "errors":
+            return [vars(error) for error in firing.errors]
+        return {source: self.gave(self._sender(source, name, at)) for source in firing.arrived}
+
+    def readable(self) -> set[str]:
+        """The nodes whose output somebody may still read, in this round of their loops or a later one."""
+        to_come: set[str] = set()
+        for name, _ in self.open:
+            to_come |= self.plan.ahead[name]
+            if loops := self.plan.loops[name]:
+                to_come |= self.plan.ahead[self.plan.header(loops[0])]
+        return {name for name, readers in self.plan.readers.items() if readers & to_come or "" in readers}

@@ -1,0 +1,145 @@
+"""A document as the interpreter sees it: its edges, its loops and what leads where, from the plain JSON alone.
+
+Shares no code with the engine. Belongs here: what follows from the document only. What happens when it runs is in
+interpreter.py, conditions and expressions are in language.py.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any
+
+Document = Mapping[str, Any]
+
+
+def names(value: Any) -> tuple[str, ...]:
+    """What stands where one name or a list of them may stand."""
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+class Plan:
+    """A document, read. Every node has a name; `before` and `after` are its neighbours by forward edges, sorted."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.nodes: dict[str, Any] = dict(document["nodes"])
+        edges = {(source, name) for name, node in self.nodes.items() for source in names(node.get("after"))}
+        for name, node in self.nodes.items():
+            loop = node.get("loop", {})
+            to = (
+                self.targets(name) | set(names(loop.get("break_path"))) | set(names(loop.get("timeout_path")))
+            )
+            edges |= {(name, target) for target in to}
+        self.before = {name: sorted(a for a, b in edges if b == name) for name in self.nodes}
+        self.after = {name: sorted(b for a, b in edges if a == name) for name in self.nodes}
+        self.loops = self._loops()
+        self.headed = {
+            name: tuple(tail for tail in self.loops[name] if self.header(tail) == name) for name in self.nodes
+        }
+
+    def targets(self, name: str) -> set[str]:
+        """The nodes that `branch` of this one can choose."""
+        branch = self.nodes[name].get("branch", {})
+        rules = (target for rule in branch.get("rules", ()) for target in names(rule["then"]))
+        return {*rules, *names(branch.get("default")), *names(branch.get("among"))}
+
+    def header(self, tail: str) -> str:
+        return str(self.nodes[tail]["loop"].get("back_to", tail))
+
+    def kind(self, name: str) -> str:
+        node = self.nodes[name]
+        return "task" if "tool" in node else "wait" if "wait" in node else "pass"
+
+    def join(self, name: str) -> tuple[int, int | None, str]:
+        """So many edges must be alive (0: all have to speak), so many may fail, what becomes of the rest."""
+        join = self.nodes[name].get("join", "all")
+        if not isinstance(join, Mapping):
+            join = {"wait_for": join}
+        need = {"all": 0, "any": 1}.get(join.get("wait_for", "all"), join.get("wait_for"))
+        may = join.get("tolerated_failures")
+        if isinstance(may, str):
+            may = len(self.before[name]) * int(may.rstrip("%")) // 100
+        return need, may, join.get("rest", "cancel")
+
+    @cached_property
+    def ahead(self) -> dict[str, set[str]]:
+        """Itself, and everything that a way leads to."""
+        found: dict[str, set[str]] = {}
+
+        def visit(name: str) -> set[str]:
+            if name not in found:
+                found[name] = {name}.union(*(visit(other) for other in self.after[name]))
+            return found[name]
+
+        for name in self.nodes:
+            visit(name)
+        return found
+
+    @cached_property
+    def order(self) -> list[str]:
+        """Whatever leads to a node stands in front of it."""
+        return sorted(self.nodes, key=lambda name: (-len(self.ahead[name]), name))
+
+    def body(self, tail: str) -> set[str]:
+        return {name for name in self.ahead[self.header(tail)] if tail in self.ahead[name]}
+
+    def _loops(self) -> dict[str, tuple[str, ...]]:
+        bodies = {tail: self.body(tail) for tail, node in self.nodes.items() if "loop" in node}
+        wide_first = sorted(bodies, key=lambda tail: -len(bodies[tail]))
+        return {name: tuple(tail for tail in wide_first if name in bodies[tail]) for name in self.nodes}
+
+    def common(self, one: str, other: str) -> int:
+        """How many loops are around both."""
+        count = 0
+        for a, b in zip(self.loops[one], self.loops[other], strict=False):
+            if a != b:
+                break
+            count += 1
+        return count
+
+    def leads_only_to(self, goals: Iterable[str]) -> set[str]:
+        """The nodes from which every way leads to one of `goals`."""
+        wanted = set(goals)
+        found: set[str] = set()
+        for name in reversed(self.order):
+            if self.after[name] and all(other in wanted or other in found for other in self.after[name]):
+                found.add(name)
+        return found
+
+    @cached_property
+    def readers(self) -> dict[str, set[str]]:
+        """For each node, those whose expressions name it; the empty name is the saga's output.
+
+        What a round reads of the one before it is read by the tail, which hands it on.
+        """
+        found: dict[str, set[str]] = {name: set() for name in self.nodes}
+        for reader, node in [*self.nodes.items(), ("", self.document.get("output", {}))]:
+            text = json.dumps(node)
+            for name, field in re.findall(r"ctx\.(\w+)\.(output|previous)", text):
+                found[name].add(
+                    self.loops[reader][self.common(reader, name) - 1] if field == "previous" else reader
+                )
+            if "join.outputs" in text:
+                for name in self.before[reader]:
+                    found[name].add(reader)
+        return found
+
+    @cached_property
+    def tolerated(self) -> set[str]:
+        """The nodes whose failure does not fail the saga."""
+        return self.leads_only_to(name for name in self.nodes if self.join(name)[1] is not None)
+
+    @cached_property
+    def rest(self) -> dict[str, tuple[int, set[str]]]:
+        """For each join: what leads to it only, within so many loops. A loop's header is joined from outside of it."""
+        found = {}
+        for join in (name for name in self.nodes if "join" in self.nodes[name]):
+            around = self.loops[join][: len(self.loops[join]) - len(self.headed[join])]
+            inside = {name for name in self.nodes if self.loops[name][: len(around)] == around}
+            found[join] = len(around), self.leads_only_to([join]) & inside
+        return found

@@ -1,0 +1,160 @@
+"""Makes a graph on which engine and interpreter differ as small as it gets, and prints it as a case for cases/.
+
+    .venv/bin/python -m tests.core.graphs.shrink 1/7/23
+
+The argument is the seed of the failed graph. What comes of the case is by the interpreter: read docs/semantics.md, judge
+who is right, and write in `says` what the case shows.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from baton.core.decide import ROOM
+from baton.errors import InvalidDefinition
+from tests.core.graphs.cases import FAILS, interpret
+from tests.core.graphs.driver import Luck, carry_on
+from tests.core.graphs.facts import slot_name, slot_of
+from tests.core.graphs.interpreter import Interpreter
+from tests.core.graphs.pair import Pair, program_of
+from tests.core.graphs.plan import names
+from tests.core.graphs.script import INPUT, Script
+from tests.core.graphs.shapes import Maker
+
+TRIES = 40
+LUCK = (
+    Luck(look=1.0),
+    Luck(together=3),
+    Luck(room=1),
+    Luck(room=1, death=1.0),
+    Luck(together=2, late=0.5, early=0.3),
+)
+
+
+def difference(document: dict[str, Any]) -> tuple[str, Pair | None, str]:
+    """What differs in some run of this graph, the pair as it was then and the seed; empty if nothing does."""
+    try:
+        program = program_of(document)
+    except InvalidDefinition:
+        return "", None, ""
+    for number in range(TRIES):
+        seed, luck = f"shrink/{number}", LUCK[number % len(LUCK)]
+        pair = None
+        try:
+            pair = Pair(document, program, luck.room)
+            pair.go()
+            carry_on(pair, Script(pair.world.plan, seed), random.Random(seed), luck)
+            pair.check_snapshots(range(len(pair.entries)))
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is what we look for
+            return f"{luck if luck.room != ROOM or luck.together > 1 else ''} {error!r}", pair, seed
+    return "", None, ""
+
+
+def smaller(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Documents with one thing less."""
+    for gone in document["nodes"]:
+        yield _without(document, gone)
+    for name, node in document["nodes"].items():
+        for key in ("branch", "loop", "join", "when", "with", "after"):
+            if key in node:
+                less = copy.deepcopy(document)
+                del less["nodes"][name][key]
+                yield less
+        for key in node.get("with", {}):
+            less = copy.deepcopy(document)
+            del less["nodes"][name]["with"][key]
+            yield less
+        for index in range(len(node.get("after", ()))):
+            less = copy.deepcopy(document)
+            del less["nodes"][name]["after"][index]
+            yield less
+        if "tool" not in node:
+            less = copy.deepcopy(document)
+            kept = {key: value for key, value in node.items() if key not in ("wait", "value")}
+            less["nodes"][name] = {**kept, "tool": "work"}
+            yield less
+    if "output" in document:
+        yield {key: value for key, value in document.items() if key != "output"}
+
+
+def _without(document: dict[str, Any], gone: str) -> dict[str, Any]:
+    """The document without one node, whose neighbours are joined where that is simple."""
+    nodes = copy.deepcopy(document["nodes"])
+    before = names(nodes.pop(gone).get("after"))
+    for node in nodes.values():
+        if gone in node.get("after", ()):
+            node["after"] = sorted({name for name in (*node["after"], *before) if name != gone})
+        loop, branch = node.get("loop", {}), node.get("branch", {})
+        if loop.get("back_to") == gone:
+            del loop["back_to"]
+        for part, key in (
+            (loop, "break_path"),
+            (loop, "timeout_path"),
+            (branch, "among"),
+            (branch, "default"),
+        ):
+            _drop(part, key, gone)
+        for rule in branch.get("rules", ()):
+            _drop(rule, "then", gone)
+        if "rules" in branch:
+            branch["rules"] = [rule for rule in branch["rules"] if "then" in rule]
+        if not branch.get("rules") and "among" not in branch:
+            node.pop("branch", None)
+    return {**document, "nodes": nodes}
+
+
+def _drop(part: dict[str, Any], key: str, gone: str) -> None:
+    """One name less where a list of names stands; nothing at all where it was the only one."""
+    if gone in names(part.get(key)):
+        part[key] = [name for name in names(part[key]) if name != gone]
+        if not part[key]:
+            del part[key]
+
+
+def shrink(document: dict[str, Any]) -> dict[str, Any]:
+    """The smallest document found that still shows a difference."""
+    is_going = True
+    while is_going:
+        is_going = False
+        for less in smaller(document):
+            if difference(less)[0]:
+                document, is_going = less, True
+                break
+    return document
+
+
+def case_of(document: dict[str, Any]) -> dict[str, Any]:
+    """The case of this document: the run that showed the difference, told to the end by the interpreter."""
+    _, pair, seed = difference(document)
+    told = {slot_of(text): value for text, value in pair.told if " " not in text} if pair is not None else {}
+    world = Interpreter(document, INPUT)
+    script = Script(world.plan, seed)
+    settle: list[Any] = []
+    while world.ended is None:
+        slot = next((slot for slot in told if slot in world.open), min(world.open, default=None))
+        assert slot is not None
+        if world.plan.kind(slot[0]) == "pass":
+            world.settle(slot, world.open[slot])
+            continue
+        value = told.get(slot, FAILS if script.fails(slot) else script.value(slot))
+        settle.append([slot_name(slot), value])
+        if value == FAILS:
+            world.fail(slot, "tool_error")
+        else:
+            world.settle(slot, value)
+    case = {**document, "document": document, "settle": settle}
+    ran, skipped, end = interpret(case)
+    del case["document"], case["name"]
+    return {"says": "", **case, "ran": ran, "skipped": skipped, "end": end}
+
+
+if __name__ == "__main__":
+    size = int(sys.argv[1].split("/")[1]) if sys.argv[1].count("/") == 2 else 0
+    small = shrink(Maker(sys.argv[1], size).document())
+    print(difference(small)[0])  # noqa: T201 - a program for people
+    print(json.dumps(case_of(small), indent=1))  # noqa: T201 - as above

@@ -1,0 +1,144 @@
+"""The random graphs can see: each engine bug planted here shows within a few of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from baton.core import fold, program, routes, turns
+from baton.core.graph import Node
+from baton.core.scope import Scope
+from baton.core.ways import Ways
+from tests.core.graphs.driver import Luck
+from tests.core.graphs.test_random_graphs import bad_luck, graphs, run
+
+MOST = 200
+SIZE = 7
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+def a_join_of_all_waits_for_one(patch: pytest.MonkeyPatch) -> None:
+    def turn(node: Node, tails: Any, arrived: Mapping[str, bool], failed: Any = ()) -> str:
+        found = turns.turn_of(node, tails, arrived, failed)
+        return turns.FIRES if found == turns.WAITS and any(arrived.values()) and len(arrived) > 1 else found
+
+    patch.setattr(program, "turn_of", turn)
+
+
+def one_failure_too_many_is_tolerated(patch: pytest.MonkeyPatch) -> None:
+    def turn(node: Node, tails: Any, arrived: Mapping[str, bool], failed: Any = ()) -> str:
+        if node.join is not None and node.join.tolerated >= 0:
+            node = replace(node, join=replace(node.join, tolerated=node.join.tolerated + 1))
+        return turns.turn_of(node, tails, arrived, failed)
+
+    patch.setattr(program, "turn_of", turn)
+
+
+def a_join_hears_what_comes_late(patch: pytest.MonkeyPatch) -> None:
+    plain = fold._emit
+
+    def emit(state: Any, *given: Any) -> dict[str, Any]:
+        return {**plain(replace(state, closed={}), *given), "closed": state.closed}
+
+    patch.setattr(fold, "_emit", emit)
+
+
+def a_join_stops_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Ways, "_find_rests", lambda ways, graph: {})
+
+
+def a_round_that_ends_leaves_its_rest_at_work(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(routes, "_round", lambda *given: ())
+
+
+def a_loop_goes_round_once_more(patch: pytest.MonkeyPatch) -> None:
+    plain = routes._choose
+
+    def choose(scope: Scope, node: Node) -> Any:
+        if node.loop is not None:
+            node = replace(node, loop=replace(node.loop, max_iterations=node.loop.max_iterations + 1))
+        return plain(scope, node)
+
+    patch.setattr(routes, "_choose", choose)
+
+
+def the_previous_round_is_this_one(patch: pytest.MonkeyPatch) -> None:
+    plain = Scope._value
+
+    def value(scope: Scope, path: Any) -> Any:
+        return scope.state.outputs.get(path.node) if path.is_previous else plain(scope, path)
+
+    patch.setattr(Scope, "_value", value)
+
+
+def a_new_round_reads_what_the_last_one_gave(patch: pytest.MonkeyPatch) -> None:
+    plain = routes._again
+
+    def again(*given: Any) -> dict[str, Any]:
+        return {**plain(*given), "forget": ()}
+
+    patch.setattr(routes, "_again", again)
+
+
+def ways_out_of_a_loop_that_are_not_taken_say_nothing(patch: pytest.MonkeyPatch) -> None:
+    plain = routes._go
+
+    def go(ours: Any, state: Any, slot: str, node: Node, *rest: Any) -> dict[str, Any]:
+        part = plain(ours, state, slot, node, *rest)
+        return {**part, "emits": tuple(token for token in part["emits"] if token.src == node.name)}
+
+    patch.setattr(routes, "_go", go)
+
+
+def failures_are_forgotten_on_the_way(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Scope, "errors", lambda scope: ())
+
+
+def what_a_later_round_reads_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    def reach(ours: Any) -> dict[str, int]:
+        forward: dict[str, int] = {}
+        for node in reversed(ours.graph.nodes):
+            forward[node.name] = ours._bit[node.name]
+            for follower in node.after:
+                forward[node.name] |= forward[follower]
+        return forward
+
+    patch.setattr(program.Program, "_reach", reach)
+
+
+BUGS: list[Patch] = [
+    what_a_later_round_reads_is_forgotten,
+    a_join_of_all_waits_for_one,
+    one_failure_too_many_is_tolerated,
+    a_join_hears_what_comes_late,
+    a_join_stops_nothing,
+    a_round_that_ends_leaves_its_rest_at_work,
+    a_loop_goes_round_once_more,
+    the_previous_round_is_this_one,
+    a_new_round_reads_what_the_last_one_gave,
+    ways_out_of_a_loop_that_are_not_taken_say_nothing,
+    failures_are_forgotten_on_the_way,
+]
+
+
+def shows() -> int:
+    """The number of the graph that shows that something is wrong; 0 if none of them does."""
+    for number, (seed, document, ours) in enumerate(graphs("", SIZE, MOST), 1):
+        draw = random.Random(seed)
+        try:
+            run(seed, document, ours, Luck(), draw)
+            run(seed, document, ours, bad_luck(draw), draw)
+        except Exception:  # noqa: BLE001 - a planted bug may show as any error at all
+            return number
+    return 0
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)
+def test_a_planted_bug_shows_in_the_random_graphs(bug: Patch, monkeypatch: pytest.MonkeyPatch) -> None:
+    bug(monkeypatch)
+    assert shows(), "nothing showed"

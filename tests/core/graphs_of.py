@@ -1,0 +1,19 @@
+"""Graphs with limits, for the tests of limits. No assertions here."""
+
+from __future__ import annotations
+
+import msgspec
+
+from baton.core.conditions.model import Compare
+from baton.core.graph import Cap
+from baton.core.program import Program
+
+
+def limited(of: Program, **limits: Cap) -> Program:
+    """The same with limits of the saga."""
+    return Program(msgspec.structs.replace(of.graph, limits=limits))
+
+
+def again() -> Compare:
+    """A condition that always holds."""
+    return Compare(left=1, operator="==", right=1)

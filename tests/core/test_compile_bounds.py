@@ -1,0 +1,136 @@
+"""Limits, guardrails, schemas, and kinds that cannot be run: what is stored, and what is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from baton.core.graph import Cap
+from tests.core.compiling import compiled, node, told
+
+SAID = "`guardrails.allowed_tools` does not name it"
+WRONG: list[tuple[str, str, str, str, str]] = [
+    ("a tool that may not run", "a: {}", "guardrails: {allowed_tools: ['u.*']}", "/nodes/a/tool",
+     f"`t` may not run: {SAID}"),
+    ("a tool that no one knows", "a: {}", "guardrails: {allowed_tools: [t, tt]}", "/guardrails/allowed_tools/1",
+     "there is no tool `tt`"),
+    ("a way that may not be taken", "a: {}, b: {after: a}, c: {after: [b, a]}", "guardrails: {allowed_transitions: {a: b}}",
+     "/nodes/c/after/1", "`a` may not go on to `c`: `guardrails.allowed_transitions` does not name it"),
+    ("a way back that may not be taken", "a: {loop: {AGAIN}}, b: {after: a}", "guardrails: {allowed_transitions: {a: b}}",
+     "/nodes/a/loop", "`a` may not go on to `a`: `guardrails.allowed_transitions` does not name it"),
+    ("a written way back that may not be taken", "h: {}, a: {after: h, loop: {AGAIN, back_to: h}}",
+     "guardrails: {allowed_transitions: {a: [a]}}", "/nodes/a/loop/back_to",
+     "`a` may not go on to `h`: `guardrails.allowed_transitions` does not name it"),
+    ("a guardrail for nobody", "a: {}", "guardrails: {allowed_transitions: {q: a}}", "/guardrails/allowed_transitions/q",
+     "there is no node `q`"),
+    ("a guardrail to nobody", "a: {}", "guardrails: {allowed_transitions: {a: [q]}}", "/guardrails/allowed_transitions/a",
+     "there is no node `q`"),
+    ("more than a node may send", "a: {limits: {fan_out: 1}}, b: {after: a}, c: {after: a}", "", "/nodes/a/limits/fan_out",
+     "`a` goes on to 2 nodes at once, and `fan_out` ends the saga beyond 1"),
+    ("more than any node may send", "a: {}, b: {after: a}, c: {after: a}, d: {after: a}", "limits: {fan_out: 2}",
+     "/limits/fan_out", "`a` goes on to 3 nodes at once, and `fan_out` ends the saga beyond 2"),
+    ("a schema that is none", "a: {output_schema: {type: nope}}", "", "/nodes/a/output_schema", "not a JSON Schema: "),
+    ("a named schema that is none", "a: {}", "schemas: {s: {type: nope}}", "/schemas/s", "not a JSON Schema: "),
+    ("a schema that is nowhere", "a: {output_schema: doen}", "schemas: {done: {}}", "/nodes/a/output_schema",
+     "there is no schema `doen` under `schemas`"),
+    ("a condition that cannot be read", "a: {when: 'input.x >'}", "", "/nodes/a/when", ""),
+    ("an agent", "a: {agent: {model: m}}", "", "/nodes/a/agent", "nodes of kind `agent` cannot be run by this version"),
+    ("somebody to ask", "a: {human: {question: q}}", "", "/nodes/a/human", "nodes of kind `human` cannot be run by this version"),
+    ("a map", "a: {map: {over: [1]}}", "", "/nodes/a/map", "nodes of kind `map` cannot be run by this version"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("nodes", "more", "path", "message"), [one[1:] for one in WRONG], ids=[one[0] for one in WRONG]
+)
+def test_what_is_told(nodes: str, more: str, path: str, message: str) -> None:
+    ((found_path, found, _),) = told(nodes, more)
+    assert found_path == path
+    assert found.startswith(message)
+
+
+def test_what_would_be_right_is_told_with_it() -> None:
+    assert told("a: {}, b: {after: a}", "guardrails: {allowed_transitions: {a: [a, b]}, allowed_tools: [u.v]}") == [
+        ("/nodes/a/tool", f"`t` may not run: {SAID}", "add `t` to `allowed_tools`, or take another tool"),
+        ("/nodes/b/tool", f"`t` may not run: {SAID}", "add `t` to `allowed_tools`, or take another tool"),
+    ]  # fmt: skip
+    ((*_, hint),) = told(
+        "a: {}, b: {after: a}, c: {after: a}", "guardrails: {allowed_transitions: {a: [a, b]}}"
+    )
+    assert hint == "it may go on to `a`, `b`"
+    ((*_, hint),) = told("a: {limits: {fan_out: 1}}, b: {after: a}, c: {after: a}")
+    assert hint == "allow 2, or write `then: throttle`"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "more"),
+    [
+        ("a: {}", "guardrails: {allowed_tools: ['*', 'q.*']}"),
+        ("a: {}, b: {after: a}", "guardrails: {allowed_transitions: {a: [b]}}"),
+        ("a: {limits: {fan_out: {max: 1, then: throttle}}}, b: {after: a}, c: {after: a}", ""),
+        (
+            "a: {limits: {fan_out: 1}, branch: {rules: [{if: output.score > 1, then: [b, c]}], default: b}}, b: {}, c: {}",
+            "",
+        ),
+        ("a: {output_schema: true}, b: {output_schema: s}", "schemas: {s: {type: object}}"),
+    ],
+)
+def test_what_is_allowed(nodes: str, more: str) -> None:
+    assert told(nodes, more) == []
+
+
+AGENT = "a: {agent: {tools: %s}, branch: {choose: output, among: [b], default: c}}, b: {}, c: {}, d: {%s}"
+
+
+def test_an_agent_goes_on_only_to_what_it_may_choose() -> None:
+    assert [path for path, _, _ in told(AGENT % ("[t]", ""))] == ["/nodes/a/agent"]
+    found = told(AGENT % ("[t]", "after: [c, a]"))
+    assert found[1:] == [
+        ("/nodes/d/after/1", "the agent `a` goes on only to the nodes that its `branch` names",
+         "add `d` to `among`, or let it come after another node"),
+    ]  # fmt: skip
+
+
+def test_an_agent_may_call_only_tools_that_may_run() -> None:
+    allowed = "guardrails: {allowed_tools: [t]}"
+    assert [path for path, _, _ in told(AGENT % ("[t, tt]", ""))] == [
+        "/nodes/a/agent",
+        "/nodes/a/agent/tools/1",
+    ]
+    assert told(AGENT % ("['*']", ""), allowed)[1:] == [
+        ("/nodes/a/agent/tools/0", f"`u.v` may not run: {SAID}", "add `u.v` to `allowed_tools`, or take another tool"),
+    ]  # fmt: skip
+
+
+def test_limits_are_stored_by_their_names_and_a_timeout_is_one() -> None:
+    graph = compiled(
+        "a: {limits: {hops: {max: 3, then: throttle}}}", "limits: {cost_usd: 1.5}", "timeout: 2h"
+    )
+    assert graph.limits == {"cost": Cap(most=1_500_000), "wall_time": Cap(most=7_200_000)}
+    assert graph.nodes[0].limits == {"hops": Cap(most=3, then="throttle")}
+    assert compiled("a: {}", "limits: {wall_time: 1h}").limits == {"wall_time": Cap(most=3_600_000)}
+
+
+def test_a_schema_is_stored_where_it_is_used() -> None:
+    assert node("a", "a: {output_schema: s}", "schemas: {s: {type: object}}").output_schema == {
+        "type": "object"
+    }
+    assert node("a", "a: {output_schema: false}").output_schema is False
+
+
+def test_a_value_and_a_time_are_stored_as_they_are_written() -> None:
+    found = node("a", "a: {value: {x: '${input}'}}")
+    assert (found.kind, found.value) == ("pass", {"x": "${input}"})
+    found = node("a", "a: {wait: {until: '2026-12-01T09:00:00Z'}}")
+    assert (found.kind, found.wait_until, found.wait_ms, found.wait_for) == (
+        "wait",
+        "2026-12-01T09:00:00Z",
+        None,
+        None,
+    )
+    found = node("a", "a: {wait: {for: '${input.x}'}}")
+    assert (found.wait_for, found.wait_ms) == ("${input.x}", None)
+
+
+def test_a_condition_on_a_node_is_stored_with_it() -> None:
+    found = node("a", "a: {when: {jsonpath: '$.x'}}").when
+    assert getattr(found, "of", "") == "input"

@@ -1,0 +1,155 @@
+"""Loops: what is around what in the graph, and what cannot be a loop, each with its path and what would be right."""
+
+from __future__ import annotations
+
+import pytest
+
+from baton.core.conditions.model import Cel
+from baton.core.graph import Loop
+from tests.core.compiling import compiled, node, told
+
+BODY = "a: {}, b: {after: a}, c: {after: b, loop: {AGAIN, back_to: b}}, d: {after: c}"
+
+
+def around(nodes: str) -> dict[str, tuple[str, ...]]:
+    return {one.name: one.loops for one in compiled(nodes).nodes}
+
+
+def test_a_loop_is_around_every_node_on_a_way_from_its_first_to_its_last() -> None:
+    assert around(BODY) == {"a": (), "b": ("c",), "c": ("c",), "d": ()}
+    assert node("c", BODY).loop == Loop(
+        condition=Cel(expression="output.score < 5"), max_iterations=100, back_to="b"
+    )
+
+
+def test_the_way_back_is_no_edge() -> None:
+    assert (node("b", BODY).before, node("c", BODY).after) == (("a",), ("d",))
+
+
+def test_without_a_way_back_a_loop_is_of_its_node_alone() -> None:
+    alone = "a: {}, b: {after: a, loop: {AGAIN, max_iterations: 3, break_path: c, timeout_path: [d]}}, c: {}, d: {}"
+    found = node("b", alone)
+    assert found.loops == ("b",)
+    assert found.loop is not None
+    assert (found.loop.back_to, found.loop.max_iterations) == ("b", 3)
+    assert (found.loop.break_path, found.loop.timeout_path, found.after) == (("c",), ("d",), ("c", "d"))
+
+
+def test_loops_inside_loops_are_named_outermost_first() -> None:
+    nodes = (
+        "h: {}, i: {after: h}, j: {after: i, loop: {AGAIN, back_to: i}}, k: {after: h}, "
+        "l: {after: [j, k], loop: {AGAIN, back_to: h}}"
+    )
+    assert around(nodes) == {
+        "h": ("l",), "i": ("l", "j"), "j": ("l", "j"), "k": ("l",), "l": ("l",),
+    }  # fmt: skip
+
+
+def test_two_loops_may_begin_with_the_same_node() -> None:
+    nodes = "a: {}, b: {after: a, loop: {AGAIN, back_to: a}}, c: {after: b, loop: {AGAIN, back_to: a}}"
+    assert around(nodes) == {"a": ("c", "b"), "b": ("c", "b"), "c": ("c",)}
+
+
+PROBLEMS: list[tuple[str, str, str, str, str]] = [
+    ("a first node that is not there", "a: {loop: {AGAIN, back_to: b}}", "/nodes/a/loop/back_to",
+     "there is no node `b`", ""),
+    ("a first node that does not lead to the last", "a: {}, b: {loop: {AGAIN, back_to: a}}", "/nodes/b/loop/back_to",
+     "no way leads from `a` to `b`, so that it cannot be the first node of this loop",
+     "let `b` come after `a`, directly or through other nodes"),
+    ("a way back among the ways forward", "a: {after: b}, b: {after: a, loop: {AGAIN, back_to: a}}", "/nodes/a/after",
+     "the loop at `b` comes back here by itself", "take `b` out of the `after` of `a`"),
+    ("a loop that comes after itself", "a: {after: a, loop: {AGAIN}}", "/nodes/a/after",
+     "the loop at `a` comes back here by itself", "take `a` out of the `after` of `a`"),
+    ("an exit into the loop", "a: {}, b: {after: a}, c: {after: b, loop: {AGAIN, back_to: a, timeout_path: b}}",
+     "/nodes/c/loop/timeout_path", "`b` is in the loop that this should lead out of, or comes before it",
+     "name a node that comes after the loop; the way back is `back_to`"),
+    ("an exit to what came before", "o: {}, a: {after: o}, c: {after: a, loop: {AGAIN, back_to: a, break_path: [o, z]}}, z: {}",
+     "/nodes/c/loop/break_path/0", "`o` is in the loop that this should lead out of, or comes before it",
+     "name a node that comes after the loop; the way back is `back_to`"),
+    ("loops that overlap",
+     "a: {}, b: {after: a}, c: {after: b, loop: {AGAIN, back_to: a}}, d: {after: c, loop: {while: output.score < 1, back_to: b}}",
+     "/nodes/d/loop",
+     "the loops that end at `c` and at `d` overlap: `b` is in both, and neither is inside the other",
+     "let one end before the other begins, or inside it"),
+    ("a way into the middle", "a: {}, b: {after: [a, x]}, c: {after: b, loop: {AGAIN, back_to: a}}, x: {}",
+     "/nodes/b/after/1", "this leads from `x` into the middle of the loop from `a` to `c`",
+     "let `a` come after `x`: a loop begins there and nowhere else"),
+    ("a plain way out", "a: {}, b: {after: a}, c: {after: b, loop: {AGAIN, back_to: a}}, d: {after: b}", "/nodes/d/after",
+     "this leads out of the loop that ends at `c`, from `b` and whatever happens in it",
+     "let `d` come after `c`, or let `branch` choose it"),
+    ("a choice that leaves and stays",
+     "a: {branch: {rules: [{if: 'true', then: [b, z]}]}}, b: {}, c: {after: b, loop: {AGAIN, back_to: a}}, z: {}", "/nodes/a/branch/rules/0/then/1",
+     "`z` is outside of a loop that `b` is in; they cannot be chosen together",
+     "a choice stays in the loop, or leaves it with all that it names"),
+    ("a choice by a value that leaves and stays",
+     "a: {branch: {choose: output.next, among: [b, z]}}, b: {}, c: {after: b, loop: {AGAIN, back_to: a}}, z: {}",
+     "/nodes/a/branch/among/1", "`z` is outside of a loop that `b` is in; they cannot be chosen together",
+     "a choice stays in the loop, or leaves it with all that it names"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("nodes", "path", "message", "suggestion"),
+    [one[1:] for one in PROBLEMS],
+    ids=[one[0] for one in PROBLEMS],
+)
+def test_what_cannot_be_a_loop(nodes: str, path: str, message: str, suggestion: str) -> None:
+    assert told(nodes) == [(path, message, suggestion)]
+
+
+def test_the_inner_loop_is_left_by_its_end_and_the_outer_one_by_a_choice() -> None:
+    nodes = "a: {}, b: {after: a, loop: {AGAIN}%s}, c: {after: b, loop: {AGAIN, back_to: a}}, z: {%s}"
+    assert told(nodes % ("", "after: b")) != []
+    branch = ", branch: {rules: [{if: output.score > 8, then: z}], default: c}"
+    assert told(nodes % (branch, "")) == []
+
+
+def test_names_of_nobody_are_told_wherever_they_stand() -> None:
+    nodes = "a: {branch: {rules: [{if: input.x, then: q}], default: [b, r]}, loop: {AGAIN, break_path: [b, s], timeout_path: u}}"
+    assert told(nodes + ", b: {}") == [
+        ("/nodes/a/branch/rules/0/then", "there is no node `q`", ""),
+        ("/nodes/a/branch/default/1", "there is no node `r`", ""),
+        ("/nodes/a/loop/break_path/1", "there is no node `s`", ""),
+        ("/nodes/a/loop/timeout_path", "there is no node `u`", ""),
+    ]  # fmt: skip
+
+
+def test_a_circle_beside_a_loop_is_none_of_the_loops() -> None:
+    nodes = "x: {after: y}, y: {after: x}, a: {loop: {AGAIN, timeout_path: b}}, b: {}"
+    assert [message[:29] for _, message, _ in told(nodes)] == ["these nodes wait for each oth"]
+
+
+def test_a_circle_of_very_many_is_told_by_some_of_its_names() -> None:
+    nodes = ", ".join(f"n{i}: {{after: n{(i + 1) % 30}}}" for i in range(30))
+    ((_, message, _),) = told(nodes)
+    assert message.endswith("n25, n26 and 10 more")
+
+
+ENDLESS = ["'true'", "{all: ['true', {cel: '2 > 1'}]}", "{any: ['1 == 1', output.score < 1]}", "{not: 'false'}", "{schema: {}}",
+           "{schema: false, of: input, invert: true}"]  # fmt: skip
+
+
+@pytest.mark.parametrize("condition", ENDLESS)
+def test_a_loop_without_an_end_is_told(condition: str) -> None:
+    assert told(f"a: {{loop: {{while: {condition}}}}}, b: {{after: a}}") == [
+        ("/nodes/a/loop/while", "the loop has no exit: its condition always holds, and its rounds end in a failure",
+         "write what ends it, a `timeout_path`, or a `branch` out of the loop"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        "a: {loop: {while: 'true', timeout_path: b}}, b: {}",
+        "h: {branch: {rules: [{if: input.x, then: b}], default: a}}, a: {loop: {while: 'true', back_to: h}}, b: {}",
+        "a: {loop: {while: {all: ['true', output.score > 1]}}}",
+        "a: {loop: {while: {any: ['false', output.score > 1]}}}",
+        "a: {loop: {while: 'false'}}",
+        "a: {loop: {while: {not: output.score > 1}}}",
+        "a: {loop: {while: {schema: {type: object}}}}",
+        "a: {loop: {while: {python: 'def evaluate(output, context): return True'}}}",
+        "a: {loop: {while: '1 / 0 == 1'}}",
+    ],
+)
+def test_a_loop_that_can_end_is_one(nodes: str) -> None:
+    assert told(nodes) == []

@@ -1,0 +1,149 @@
+"""What an expression may name where it stands, and what is known of the value: roots, rounds, joins, types."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.compiling import told
+
+LOOP = "a: {}, h: {after: a%s}, t: {after: h, loop: {AGAIN, back_to: h}%s}, z: {after: t%s}"
+JOIN = "a: {}, b: {after: a}, c: {after: [a, b]%s}, d: {after: c%s}"
+
+WRONG: list[tuple[str, str, str, str, str]] = [
+    ("a number of a round outside of loops", LOOP % ("", "", ", with: {x: '${loop.iteration}'}"), "/nodes/z/with/x",
+     "`loop.iteration`: this is in no loop", "a loop is written at its last node, and goes `back_to` its first"),
+    ("the round before of what is in no loop", LOOP % (", with: {x: '${ctx.a.previous}'}", "", ""), "/nodes/h/with/x",
+     "`ctx.a.previous`: no loop is around both `a` and `h`", "write `ctx.a.output`, or `ctx.a.output?`"),
+    ("this round's output of what comes later in it", LOOP % (", with: {x: '${ctx.t.output}'}", "", ""), "/nodes/h/with/x",
+     "`ctx.t.output`: `t` need not have run before this", "`ctx.t.previous` is what it gave in the round before"),
+    ("what comes later even if it may be missing", "a: {with: {x: '${ctx.b.output?}'}}, b: {after: a}", "/nodes/a/with/x",
+     "`ctx.b.output?`: `b` need not have run before this", "`b` comes after `a`; name a node that comes before it"),
+    ("its own output", "a: {with: {x: '${ctx.a.output}'}}", "/nodes/a/with/x",
+     "`ctx.a.output`: `a` need not have run before this", "a node reads its own output only in its `branch` and `loop`"),
+    ("`output` before there is one", "a: {with: {x: '${output.score}'}}", "/nodes/a/with/x",
+     "`output.score`: the node has given no output yet", "`output` is for `branch` and `loop`; elsewhere, `ctx.NODE.output`"),
+    ("`output` in a `when`", "a: {when: output.score > 1}", "/nodes/a/when",
+     "`output.score`: the node has given no output yet", "`output` is for `branch` and `loop`; elsewhere, `ctx.NODE.output`"),
+    ("an item outside of a map", "a: {with: {x: '${item}'}}", "/nodes/a/with/x", "`item`: only a `map` has items",
+     "name the value itself"),
+    ("a join of one way", JOIN % ("", ", with: {x: '${join.outputs}'}"), "/nodes/d/with/x",
+     "`join.outputs`: only one way leads here", "write `ctx.c.output`"),
+    ("a join of no way", "a: {with: {x: '${join.arrived}'}}", "/nodes/a/with/x", "`join.arrived`: only one way leads here",
+     "there is no join"),
+    ("a join's output that need not be there", "a: {when: input.x}, b: {}, c: {after: [a, b], with: {x: '${join.outputs.a}'}}",
+     "/nodes/c/with/x", "`join.outputs.a`: `a` need not be among them", "`ctx.a.output?` is null where it gave nothing"),
+    ("a join's output over a way that need not be taken",
+     "a: {branch: {rules: [{if: output.score > 1, then: [b, c]}], default: b}}, b: {}, c: {after: b, with: {x: '${join.outputs.a}'}}",
+     "/nodes/c/with/x", "`join.outputs.a`: `a` need not be among them", "`ctx.a.output?` is null where it gave nothing"),
+    ("a join's output in the second round", "a: {}, b: {}, h: {after: [a, b], loop: {AGAIN}, with: {x: '${join.outputs.a}'}}",
+     "/nodes/h/with/x", "`join.outputs.a`: `a` need not be among them", "`ctx.a.output?` is null where it gave nothing"),
+    ("a join's output of nobody", JOIN % (", with: {x: '${join.outputs.d}'}", ""), "/nodes/c/with/x",
+     "`join.outputs.d`: nothing produces `d`", "known: a, b"),
+    ("a field that errors do not have", JOIN % (", with: {x: '${join.errors[0].text}'}", ""), "/nodes/c/with/x",
+     "`join.errors[0].text`: nothing produces `text`", "did you mean `at`?"),
+    ("a field that the last error does not have", "a: {with: {x: '${last_error.text}'}}", "/nodes/a/with/x",
+     "`last_error.text`: nothing produces `text`", "known: node, code, message"),
+    ("an unknown node in a condition", "a: {when: ctx.q.output.x > 1}", "/nodes/a/when",
+     "`ctx.q.output.x`: there is no node `q`", ""),
+    ("a field that nobody gives in a condition", "a: {loop: {while: output.scor > 1}}", "/nodes/a/loop/while",
+     "`output.scor`: nothing produces `scor`", "did you mean `score`?"),
+    ("a part of a number", "a: {branch: {choose: output.score.x, among: b}}, b: {}", "/nodes/a/branch/choose",
+     "`output.score.x`: `x` of an integer cannot be taken", "`${output.score}` is the whole value"),
+    ("a choice that cannot be read", "a: {branch: {choose: 'outptu.next', among: b}}, b: {}", "/nodes/a/branch/choose",
+     "`outptu.next` must begin with one of input, ctx, saga, loop, join, last_error, item, output", "did you mean `output`?"),
+    ("a rule behind one that always holds",
+     "a: {branch: {rules: [{if: 'true', then: b}, {if: output.score > 1, then: c}]}}, b: {}, c: {}", "/nodes/a/branch/rules/1",
+     "this rule is never asked: rule 1 always holds",
+     "let rules that hold more seldom come first, and write what is left as `default`"),
+    ("a field that a value has not", "a: {value: {x: {y: 1}}}, b: {after: a, with: {x: '${ctx.a.output.x.z}'}}",
+     "/nodes/b/with/x", "`ctx.a.output.x.z`: nothing produces `z`", "did you mean `y`?"),
+    ("a part of a value's number", "a: {value: [1.5]}, b: {after: a, with: {x: '${ctx.a.output[0].z}'}}", "/nodes/b/with/x",
+     "`ctx.a.output[0].z`: `z` of a number cannot be taken", "`${ctx.a.output[0]}` is the whole value"),
+    ("an item that a value has not", "a: {value: {x: null}}, b: {after: a, with: {x: '${ctx.a.output.x.y}'}}", "/nodes/b/with/x",
+     "`ctx.a.output.x.y`: `y` of null cannot be taken", "`${ctx.a.output.x}` is the whole value"),
+    ("a value made of another",
+     "a: {}, b: {after: a, value: {in: '${ctx.a.output}'}}, c: {after: b, with: {x: '${ctx.b.output.in.scor}'}}",
+     "/nodes/c/with/x", "`ctx.b.output.in.scor`: nothing produces `scor`", "did you mean `score`?"),
+    ("a value with text around an expression", "b: {value: 'a ${saga.id}'}, c: {after: b, with: {x: '${ctx.b.output.z}'}}",
+     "/nodes/c/with/x", "`ctx.b.output.z`: `z` of a string cannot be taken", "`${ctx.b.output}` is the whole value"),
+    ("a number where there must be text", "a: {}, b: {after: a, with: {text: '${ctx.a.output}'}}", "/nodes/b/with/text",
+     "`ctx.a.output` is an object; `t` takes a string as `text`", "take a field: score, next"),
+    ("a schema of its own", "a: {output_schema: {type: object, properties: {x: {}}}}, b: {after: a, with: {x: '${ctx.a.output.y}'}}",
+     "/nodes/b/with/x", "`ctx.a.output.y`: nothing produces `y`", "did you mean `x`?"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("nodes", "path", "message", "suggestion"), [one[1:] for one in WRONG], ids=[one[0] for one in WRONG]
+)
+def test_what_cannot_be_named_there(nodes: str, path: str, message: str, suggestion: str) -> None:
+    ((found_path, found_message, found_suggestion),) = told(nodes)
+    assert (found_path, found_message) == (path, message)
+    if suggestion and not suggestion.startswith("did you mean"):
+        assert found_suggestion == suggestion
+
+
+RIGHT = [
+    LOOP % (", with: {x: '${loop.iteration}'}", "", ""),
+    LOOP % (", with: {x: '${ctx.t.previous.score}'}", "", ""),
+    LOOP % ("", ", with: {x: '${ctx.t.previous}'}", ""),
+    LOOP % ("", ", branch: {choose: '${ctx.t.output.next}', among: z}", ""),
+    JOIN % (", with: {x: '${join.outputs.a.score}', text: '${join.arrived[0]}'}", ""),
+    JOIN % ("", ", join: all, with: {x: '${join.outputs.c}'}"),
+    "a: {with: {x: '${last_error.message}'}}",
+    "a: {when: has(input.x)}, b: {after: a, when: '!has(ctx.a.output) || ctx.a.output.score > 1'}",
+    "a: {loop: {while: has(output.later)}}",
+    "a: {value: null}, b: {after: a, with: {x: '${ctx.a.output}'}}",
+    "a: {value: true}, b: {after: a, with: {x: '${ctx.a.output}'}}",
+    "a: {value: {x: '${input}'}}, b: {after: a, with: {x: '${ctx.a.output.x.y.z}', text: '${ctx.a.output.x}'}}",
+    "a: {value: '${last_error}'}, b: {after: a, with: {x: '${ctx.a.output.y}'}}",
+    "a: {wait: {for: '${input.pause}'}}, b: {wait: {until: '${input.then}'}}",
+    "a: {}, b: {after: a, with: {maybe: '${ctx.a.output?}'}}",
+    "a: {}, b: {after: a, value: '${ctx.a.output.nope}'}, c: {after: b, with: {x: '${ctx.b.output.x}'}}",
+]
+
+
+@pytest.mark.parametrize("nodes", RIGHT)
+def test_what_can_be_named_there(nodes: str) -> None:
+    known = [problem for problem in told(nodes) if "nope" not in problem[1]]
+    assert known == []
+
+
+def test_at_the_end_there_are_only_the_saga_and_its_nodes() -> None:
+    assert told("a: {}", "output: ['${loop.iteration}', '${join.errors}', '${output}', '${ctx.a.previous}']") == [
+        ("/output/0", "`loop.iteration`: this is in no loop", "a loop is written at its last node, and goes `back_to` its first"),
+        ("/output/1", "`join.errors`: only a node has a join", "name the nodes themselves: `ctx.NODE.output?`"),
+        ("/output/2", "`output`: the node has given no output yet",
+         "`output` is for `branch` and `loop`; elsewhere, `ctx.NODE.output`"),
+        ("/output/3", "`ctx.a.previous`: no loop is around both `a` and the saga's output",
+         "write `ctx.a.output`, or `ctx.a.output?`"),
+    ]  # fmt: skip
+
+
+def test_values_that_are_made_of_each_other_without_end_are_not_followed_for_ever() -> None:
+    many = ", ".join(f"n{i}: {{after: n{i - 1}, value: '${{ctx.n{i - 1}.output}}'}}" for i in range(1, 30))
+    assert told("n0: {value: 1}, " + many + ", z: {after: n29, with: {text: '${ctx.n29.output.x}'}}") == []
+
+
+def test_on_a_circle_nothing_is_told_but_the_circle() -> None:
+    nodes = "a: {after: b, with: {x: '${ctx.c.output}'}}, b: {after: a}, c: {after: b, with: {x: '${loop.iteration}'}}"
+    assert [path for path, _, _ in told(nodes)] == ["/nodes/a/after"]
+
+
+def test_beside_a_broken_loop_rounds_are_not_looked_at() -> None:
+    nodes = "a: {}, b: {loop: {AGAIN, back_to: a}, with: {x: '${loop.iteration}'}}, c: {after: b, with: {x: '${ctx.b.output}'}}"
+    assert [path for path, _, _ in told(nodes)] == ["/nodes/b/loop/back_to"]
+
+
+def test_what_is_left_of_a_broken_document_is_not_taken_at_its_word() -> None:
+    nodes = (
+        "a: {branch: {rules: [{if: 'true'}]}}, b: {with: {x: '${ctx.a.output}'}}, c: {with: {x: '${join.errors}'}}, "
+        "d: {with: {x: '${loop.iteration}'}}"
+    )
+    assert [path for path, _, _ in told(nodes)] == ["/nodes/a/branch/rules/0/then"]
+
+
+def test_an_item_is_named_in_a_map() -> None:
+    assert [path for path, _, _ in told("a: {map: {over: '${input}', value: '${item.x}'}}")] == [
+        "/nodes/a/map"
+    ]

@@ -1,0 +1,170 @@
+"""What an expression may count on: a node that gave something on every way that leads there, and never one that may not.
+
+One line for each shape of a graph: the reader (empty: the saga's output), the node, and whether it is sure.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from baton.core.compile.flow import in_most
+from tests.core.compiling import reads, told
+
+IF = "branch: {rules: [{if: output.score > 1, then: %s}], default: %s}"
+DIAMOND = "a: {%s}, b: {}, c: {}, d: {after: [b, c]}, e: {after: d}" % (IF % ("b", "c"))
+NO_DEFAULT = (
+    "a: {branch: {rules: [{if: output.score > 1, then: b}]}}, b: {}, c: {after: [a, b]}, d: {after: b}"
+)
+PAIR = "a: {%s}, b: {}, c: {}, d: {}, e: {after: [b, c]}" % (IF % ("[b, c]", "d"))
+FAN = "a: {}, b: {after: a}, c: {after: a}, d: {after: a}, j: {after: [b, c, d], join: %s}, k: {after: j}"
+ENTRIES = "a: {}, b: {}, c: {after: [a, b]}, d: {after: a}"
+CHOOSE = "a: {branch: {choose: output.next, among: [b, c]%s}}, b: {}, c: {}, d: {after: [b, c]}"
+WHEN = "a: {}, b: {after: a, when: input.x}, c: {after: b}, d: {after: [a, b]}"
+LOOP = "a: {}, h: {after: a}, m: {after: h}, n: {after: h}, t: {after: [m, n], loop: {AGAIN, back_to: h%s}}, z: {%s}, y: {}"
+PLAIN = LOOP % ("", "after: t")
+TIMED = LOOP % (", timeout_path: y", "after: t")
+BREAKS = (
+    "h: {}, m: {after: h, %s}, n: {}, o: {after: h}, t: {after: [n, o], loop: {AGAIN, back_to: h}}, z: {after: t}, "
+    "y: {after: z}"
+) % (IF % ("z", "n"))
+RISKY = "a: {}, b: {after: a}, c: {after: b}, d: {after: a}, e: {after: a}, j: {after: [c, d], join: {tolerated_failures: %s}}, k: {after: j}"
+SELF = "a: {}, h: {after: a, loop: {AGAIN}}, z: {after: h}"
+FADING = "h: {when: loop.iteration < 1}, t: {after: h, loop: {AGAIN, back_to: h}}, z: {after: t}"
+TWO = "a: {%s}, b: {loop: {AGAIN}}, c: {loop: {AGAIN}}, j: {after: [b, c], join: any}" % (
+    IF % ("b", "[b, c]")
+)
+RACE = "a: {}, b: {after: a, loop: {AGAIN}}, c: {after: a, loop: {AGAIN}}, j: {after: [b, c], join: any}"
+NESTED = (
+    "a: {}, h: {after: a}, i: {after: h}, j: {after: i, loop: {AGAIN, back_to: i}}, t: {after: j, loop: {AGAIN, back_to: h}}, "
+    "z: {after: t}"
+)
+OUT_OF_BOTH = (
+    "h: {}, i: {after: h}, j: {after: i, %s}, k: {loop: {AGAIN, back_to: i}}, t: {after: k, loop: {AGAIN, back_to: h}}, "
+    "z: {after: t}"
+) % (IF % ("z", "k"))
+HASTY = (
+    "h: {}, m: {after: h}, n: {after: h}, j: {after: [m, n], join: {wait_for: any, rest: %s}}, "
+    "t: {after: j, loop: {AGAIN, back_to: h}}, z: {after: t}"
+)
+TAIL_FAILS = "a: {}, t: {after: a, loop: {AGAIN}}, b: {after: a}, e: {after: a}, j: {after: [t, b], join: {tolerated_failures: 2}}"
+BODY_FAILS = (
+    "h: {}, m: {after: h}, t: {after: m, loop: {AGAIN, back_to: h}}, b: {}, "
+    "j: {after: [t, b], join: {tolerated_failures: 2}}"
+)
+HEADED = "a: {}, h: {after: a}, m: {after: h, join: {tolerated_failures: 1}}, t: {after: m, loop: {AGAIN, back_to: h}}"
+PASSING = (
+    "a: {}, b: {}, c: {after: [a, b]%s}, d: {}, j: {after: [c, d], join: {wait_for: %s, tolerated_failures: 2}}, "
+    "k: {after: j}"
+)
+INNER = (
+    "a: {}, b: {}, c: {}, i: {after: [a, b, c], join: {wait_for: 2, tolerated_failures: 1}}, d: {}, "
+    "j: {after: [i, d], join: {tolerated_failures: 1}}, k: {after: j}"
+)
+STOPPED = (
+    "x: {}, h: {after: x}, m: {after: h, %s}, n: {}, t: {after: n, loop: {AGAIN, back_to: h}}, z: {}, y: {after: x}, "
+    "j: {after: [t, y], join: any}, k: {after: [j, z]}"
+) % (IF % ("z", "n"))
+
+ROW = "a: {}, b: {after: a, loop: {AGAIN, back_to: a}}, c: {after: b}, d: {after: c, loop: {AGAIN, back_to: c}}, e: {after: d}"
+INTO_NEXT = (
+    "a: {%s}, b: {loop: {AGAIN, back_to: a}}, c: {after: b}, d: {after: c, loop: {AGAIN, back_to: c}}"
+    % (IF % ("c", "b"))
+)
+LATE = (
+    "f: {branch: {rules: [{if: output.score > 1, then: h}]}}, h: {}, m: {after: [f, h]}, j: {after: m, %s}, "
+    "t: {after: j, loop: {AGAIN, back_to: f}}, c: {}"
+) % (IF % ("c", "c"))
+GAPS = "h: {}, m: {after: h, when: input.x}, t: {after: m, loop: {AGAIN, back_to: h}}, z: {after: t}"
+EXIT_FAILS = (
+    "h: {%s}, t: {loop: {AGAIN, back_to: h}}, z: {}, b: {}, j: {after: [t, z, b], join: {tolerated_failures: 3}}"
+) % (IF % ("z", "t"))
+
+SURE: list[tuple[str, str, str, bool]] = [
+    # a way that is taken or not
+    (DIAMOND, "d", "a", True), (DIAMOND, "d", "b", False), (DIAMOND, "e", "d", True), (DIAMOND, "", "d", True),
+    (DIAMOND, "", "e", True), (DIAMOND, "", "b", False), (DIAMOND, "b", "a", True),
+    (NO_DEFAULT, "c", "a", True), (NO_DEFAULT, "c", "b", False), (NO_DEFAULT, "d", "b", True),
+    (NO_DEFAULT, "", "c", True), (NO_DEFAULT, "", "d", False),
+    (PAIR, "e", "b", True), (PAIR, "e", "c", True), (PAIR, "", "e", False),
+    (CHOOSE % "", "d", "b", False), (CHOOSE % "", "", "d", False), (CHOOSE % ", default: b", "", "d", True),
+    (WHEN, "c", "b", True), (WHEN, "c", "a", True), (WHEN, "d", "b", False), (WHEN, "", "b", False), (WHEN, "", "d", True),
+    (ENTRIES, "c", "a", True), (ENTRIES, "c", "b", True), (ENTRIES, "", "c", True),
+    # joins that do not wait for all
+    (FAN % "all", "j", "c", True), (FAN % "all", "", "j", True),
+    (FAN % "any", "j", "a", True), (FAN % "any", "j", "c", False), (FAN % "any", "k", "j", True),
+    (FAN % "any", "", "j", True), (FAN % "any", "", "c", False),
+    (FAN % "2", "", "j", True), (FAN % "2", "", "k", True), (FAN % "2", "j", "c", False), (FAN % "2", "", "b", False),
+    (FAN % "3", "j", "c", True), (FAN % "{wait_for: any, rest: run}", "", "c", True),
+    (FAN % "{wait_for: any, rest: run}", "k", "c", False),
+    # failures that are tolerated
+    (RISKY % 1, "j", "a", True), (RISKY % 1, "j", "b", False), (RISKY % 1, "j", "d", False), (RISKY % 1, "", "j", True),
+    (RISKY % 1, "c", "b", True), (RISKY % 1, "k", "j", True), (RISKY % 0, "j", "d", True), (RISKY % 0, "", "b", False),
+    (FAN % "{tolerated_failures: 1}", "", "j", True), (FAN % "{tolerated_failures: 1}", "j", "a", False),
+    ("e: {after: a}, " + FAN % "{tolerated_failures: 1}", "j", "a", True),
+    (PASSING % ("", "any"), "j", "a", False), (PASSING % ("", "all"), "k", "j", True),
+    (PASSING % (", join: any", "all"), "c", "a", False), (PASSING % (", join: 2", "all"), "c", "b", True),
+    (PASSING % (", when: input.x", "all"), "c", "a", True), (PASSING % (", join: any, when: input.x", "all"), "", "j", False),
+    (PASSING % ("", "all"), "", "j", True),
+    (INNER, "", "j", True), (INNER, "k", "j", True), (INNER, "j", "i", False), (INNER, "i", "a", False),
+    # loops
+    (PLAIN, "h", "a", True), (PLAIN, "t", "m", True), (PLAIN, "z", "m", True), (PLAIN, "z", "t", True),
+    (PLAIN, "", "m", True), (PLAIN, "", "z", True), (PLAIN, "m", "h", True),
+    (TIMED, "z", "t", True), (TIMED, "", "z", False), (TIMED, "", "t", True), (TIMED, "y", "m", True),
+    (SELF, "z", "h", True), (SELF, "", "z", True), (SELF, "", "h", True),
+    (FADING, "z", "t", True), (FADING, "z", "h", True), (FADING, "t", "h", True), (FADING, "", "t", False),
+    (BREAKS, "z", "h", True), (BREAKS, "z", "m", True), (BREAKS, "z", "t", False), (BREAKS, "z", "o", False),
+    (BREAKS, "t", "o", True), (BREAKS, "", "z", True), (BREAKS, "", "y", True), (BREAKS, "", "t", False),
+    (BREAKS, "", "o", False), (BREAKS, "", "h", True),
+    (NESTED, "t", "i", True), (NESTED, "z", "i", True), (NESTED, "", "z", True), (NESTED, "", "i", True),
+    (OUT_OF_BOTH, "", "z", True), (OUT_OF_BOTH, "z", "i", True), (OUT_OF_BOTH, "z", "k", False),
+    (OUT_OF_BOTH, "t", "k", True), (OUT_OF_BOTH, "", "k", False),
+    (HASTY % "run", "z", "m", False), (HASTY % "run", "", "m", False),
+    (HASTY % "cancel", "", "z", True), (HASTY % "cancel", "t", "h", True),
+    (RACE, "", "j", True), (RACE, "", "b", False), (TWO, "", "j", True), (TWO, "j", "b", False),
+    (TAIL_FAILS, "j", "a", True), (TAIL_FAILS, "j", "t", False),
+    (BODY_FAILS, "", "j", True), (BODY_FAILS, "j", "h", False), (BODY_FAILS, "t", "m", True),
+    (HEADED, "m", "h", False), (HEADED, "t", "m", True), (HEADED, "h", "a", False), (HEADED, "m", "a", False),
+    (STOPPED, "k", "j", True), (STOPPED, "", "j", True), (STOPPED, "", "k", True), (STOPPED, "", "h", False),
+    (LATE, "m", "f", True), (LATE, "m", "h", False),
+    (INTO_NEXT, "c", "a", True), (INTO_NEXT, "c", "b", False), (INTO_NEXT, "", "d", True), (ROW, "d", "b", True), (ROW, "e", "c", True), (ROW, "", "e", True),
+    (GAPS, "z", "m", True), (GAPS, "", "z", False), (GAPS, "", "h", True), (GAPS, "", "m", False),
+    (EXIT_FAILS, "j", "h", False), (EXIT_FAILS, "t", "h", True), (EXIT_FAILS, "", "h", False),
+    (STOPPED, "n", "m", True), (STOPPED, "", "t", False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("nodes", "reader", "name", "is_sure"), SURE)
+def test_an_output_is_there_on_every_way_or_is_refused(
+    nodes: str, reader: str, name: str, is_sure: bool
+) -> None:
+    assert reads(reader, name, nodes) is is_sure
+
+
+def test_a_join_of_very_many_is_judged_by_what_all_its_edges_have_in_common() -> None:
+    assert in_most([1, 3, 7], 2) == 3
+    assert in_most([1, 3, 7], 3) == 1
+    assert in_most([1] * 100 + [3] * 300, 300) == 1
+
+
+def test_what_is_not_there_can_be_asked_for_with_a_question_mark() -> None:
+    assert told(DIAMOND, "output: '${ctx.b.output?.score}'") == []
+    assert told(DIAMOND, "output: '${ctx.b.output.score}'") == [
+        ("/output", "`ctx.b.output.score`: the saga can be complete without `b` having given anything",
+         "`ctx.b.output?` is null where it gave nothing"),
+    ]  # fmt: skip
+
+
+def test_a_reader_is_told_what_to_write() -> None:
+    nodes = "a: {%s}, b: {}, c: {%s}, d: {after: [b, c], with: {x: '${ctx.b.output}'}%s}"
+    path, message = "/nodes/d/with/x", "`ctx.b.output`: `b` need not have given anything by then"
+    hint = "`ctx.b.output?` is null where it gave nothing"
+    assert told(nodes % (IF % ("b", "c"), "", "")) == [
+        (path, message, f"{hint}, and `join.outputs` has what there is")
+    ]
+    further = "a: {%s}, b: {}, c: {}, d: {after: [b, c]}, e: {after: d, with: {x: '${ctx.b.output}'}}"
+    assert told(further % (IF % ("b", "c"))) == [("/nodes/e/with/x", message, hint)]
+    asked = "a: {%s}, b: {}, c: {}, d: {after: [b, c], when: 'ctx.b.output.score > 1'}"
+    ((path, _, suggestion),) = told(asked % (IF % ("b", "c")))
+    assert (path, suggestion) == ("/nodes/d/when", f"{hint}; in CEL, ask `has(ctx.b.output)` first")
+    guarded = "a: {%s}, b: {}, c: {}, d: {after: [b, c], when: 'has(ctx.b.output) && ctx.b.output.score > 1'}"
+    assert told(guarded % (IF % ("b", "c"))) == []

@@ -1,0 +1,62 @@
+"""Questions about a saga's log for the tests of explanations: values in, answers out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from baton.core.compile import compile_document
+from baton.core.explain import STATES, explain, way
+from baton.core.program import Program
+from baton.core.state import node_of
+from baton.core.story import Story, tell
+from tests.core.build import TOOLS, Saga
+
+ROOM = 1_000_000
+
+
+def of(nodes: str, given: Any = None) -> Saga:
+    """A saga of a document's nodes that has begun; nothing of it has run that takes time."""
+    lines = "\n".join(f"  {line}" for line in nodes.strip().splitlines())
+    saga = Saga(Program(compile_document(f"name: w\nnodes:\n{lines}\n", TOOLS)), given)
+    saga.go()
+    return saga
+
+
+def story(saga: Saga) -> Story:
+    return tell(saga.program, saga.state, saga.entries)
+
+
+def whole(saga: Saga, name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = explain(story(saga), name, ROOM)["iterations"]
+    assert {one["state"] for one in found} <= set(STATES), "they are described to the outside"
+    return found
+
+
+def why(saga: Saga, slot: str) -> str:
+    """The sentence on one slot."""
+    name, iteration = node_of(slot)
+    (text,) = (one["text"] for one in whole(saga, name) if one["iteration"] == list(iteration))
+    return str(text)
+
+
+def steps(saga: Saga) -> list[tuple[str, str, str]]:
+    """The way: slot, what became of it, and the words."""
+    found = way(story(saga), 0, 1_000, ROOM)["steps"]
+    return [(place(step), step["became"], step["text"]) for step in found]
+
+
+def place(step: dict[str, Any]) -> str:
+    rounds = ".".join(map(str, step["iteration"]))
+    return str(step["node"]) + (f"@{rounds}" if rounds else "")
+
+
+BRANCH = """
+ask: {tool: t, branch: {rules: [{if: "output.n > 9", then: big}, {if: "output.n > 5", then: [mid, note]}], default: low}}
+big: {tool: t}
+mid: {tool: t}
+note: {tool: t}
+low: {tool: t}
+low2: {tool: t, after: low}
+end: {tool: t, after: [big, mid, note, low2]}
+"""
+"""A branch with all there is about it."""

@@ -1,0 +1,142 @@
+"""What the runner has to do with the ways of a graph: stop what a join does not wait for, ask, hand over in loops."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from baton import tool
+from baton.core.events import JoinFired, NodeAdmitted, NodePassed, NodeSkipped, StepSucceeded
+from tests.kit.corpus import Books, start
+from tests.kit.world import World
+from tests.runtime.conftest import Stage
+
+
+@pytest.mark.parametrize("rest", ["cancel", "run"])
+def test_a_join_that_fires_early_stops_the_rest_or_lets_it_run(stage: Stage, rest: str) -> None:
+    async def story(world: World, books: Books) -> None:
+        stopped = []
+
+        @tool("linger", registry=world.registry, timeout="10m")
+        async def linger() -> int:
+            try:
+                await asyncio.sleep(5)
+            except asyncio.CancelledError:
+                stopped.append(asyncio.get_running_loop().time())
+                raise
+            return 7
+
+        world.tools = world.registry.specs()
+        document = f"""
+name: race
+nodes:
+  fast: {{tool: work, with: {{n: 1, seconds: 1}}}}
+  slow: {{tool: linger}}
+  first: {{tool: work, after: [fast, slow], join: {{wait_for: any, rest: {rest}}}, with: {{n: 2, seconds: 1}}}}
+output: {{n: '${{ctx.first.output.n}}', slow: '${{ctx.slow.output?}}'}}
+"""
+        began = asyncio.get_running_loop().time()
+        saga = await start(world, document, {}, "race")
+        await world.settle()
+        view = await world.queries().show(saga)
+        took = asyncio.get_running_loop().time() - began
+        events = world.events(saga)
+        assert sum(isinstance(event, JoinFired) for event in events) == 1
+        if rest == "cancel":
+            assert view["result"] == {"n": 3, "slow": None}
+            assert len(stopped) == 1
+            assert stopped[0] - began < 1.5, "as soon as the join fires, not when something else is done"
+            assert [event.why for event in events if isinstance(event, NodeSkipped)] == ["join first"]
+        else:
+            assert view["result"] == {"n": 3, "slow": 7}
+            assert stopped == []
+            assert took >= 5, "a saga is complete when nothing of it runs any more"
+
+    stage(story)
+
+
+def test_the_children_of_the_rest_are_cancelled(stage: Stage) -> None:
+    document = """
+name: race
+nodes:
+  fast: {wait: {for: 20s}}
+  child: {workflow: other}
+  first: {tool: work, after: [fast, child], join: any, with: {n: 2}}
+"""
+
+    async def story(world: World, books: Books) -> None:
+        await world.service().register("name: other\nnodes: {a: {wait: {for: 5d}}}", json_only=False)
+        saga = await start(world, document, {}, "race")
+        await world.settle()
+        assert (await world.queries().show(saga))["status"] == "completed"
+        child = await world.queries().show(f"{saga}.0.child")
+        assert child["status"] == "cancelled"
+
+    stage(story)
+
+
+def test_an_answer_of_python_is_in_the_log_before_the_step_runs(stage: Stage) -> None:
+    document = """
+name: asks
+nodes:
+  a: {tool: work, with: {n: '${input.n}'}}
+  b:
+    tool: work
+    after: a
+    with: {n: 5}
+    when: {python: "def evaluate(output, context): return context['a']['output']['n'] > 1", needs: [ctx.a.output]}
+output: '${ctx.b.output?}'
+"""
+
+    async def story(world: World, books: Books) -> None:
+        saga = await start(world, document, {"n": 1}, "asks")
+        await world.settle()
+        assert (await world.queries().show(saga))["result"] == {"n": 6}
+        (together,) = [
+            entry for entry in world.entries(saga) if any(isinstance(e, NodeAdmitted) for e in entry.events)
+        ]
+        assert isinstance(together.events[0], StepSucceeded), "no write of its own"
+
+    stage(story)
+
+
+def test_rounds_that_run_nothing_hand_over_when_the_invocation_ends(stage: Stage) -> None:
+    document = """
+name: spin
+nodes:
+  spin:
+    value: '${loop.iteration}'
+    loop: {while: 'output < 9999', max_iterations: 10000, break_path: end}
+  end: {value: 1}
+output: '${ctx.spin.output}'
+"""
+
+    async def story(world: World, books: Books) -> None:
+        saga = await start(world, document, {}, "spin")
+        await world.settle()
+        view = await world.queries().show(saga)
+        assert (view["status"], view["result"]) == ("completed", 9999)
+        assert sum(isinstance(event, NodePassed) for event in world.events(saga)) == 10_001
+        assert max(len(entry.events) for entry in world.entries(saga)) < 5_000
+
+    stage(story)
+
+
+def test_a_value_that_doubles_every_round_fails_its_node_and_not_the_worker(stage: Stage) -> None:
+    document = """
+name: doubling
+nodes:
+  twice:
+    value: ['${ctx.twice.previous}', '${ctx.twice.previous}', some text]
+    loop: {while: 'true', max_iterations: 100, timeout_path: end}
+  end: {value: 1, after: twice}
+"""
+
+    async def story(world: World, books: Books) -> None:
+        saga = await start(world, document, {}, "doubling")
+        await world.settle()
+        view = await world.queries().show(saga)
+        assert view["error"]["code"] in {"value_too_large", "condition_too_large"}
+
+    stage(story)

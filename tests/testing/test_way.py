@@ -1,0 +1,42 @@
+"""What a result says of the way that a saga went."""
+
+from __future__ import annotations
+
+import pytest
+
+from baton.errors import NotFound
+from baton.testing import run
+from tests.testing.test_running import TOOLS
+
+BRANCHES = """
+name: it
+nodes:
+  ask: {value: "${input}", branch: {rules: [{if: "output.cents > 9", then: big}], default: small}}
+  big: {tool: shop.price, with: {item: big}}
+  small: {tool: shop.price, with: {item: small}}
+  again: {value: 1, after: [big, small], loop: {while: "loop.iteration < 1", back_to: again}}
+"""
+
+
+def test_a_result_says_which_way_it_went_and_why_not_another() -> None:
+    result = run(BRANCHES, {"cents": 10}, tools=TOOLS)
+    assert result.way == ["ask", "big", "again@0", "again@1"]
+    went = "rule 1 of its branch, `output.cents > 9`: to `big`, not to `small`"
+    assert result.why("small") == f"`small` did not run, because `ask` went another way: {went}"
+    assert result.why("again@1") == (
+        "`again@1` passed, reached from `again@0` (round 1 begins); then it left the loop after 2 rounds"
+    )
+    assert [line.partition(",")[0] for line in result.why("again").splitlines()] == [
+        "`again@0` passed",
+        "`again@1` passed",
+    ]
+    assert (result.steps["ask"].status, result.steps["small"].status) == ("succeeded", "skipped")
+    with pytest.raises(NotFound, match="did you mean `small`"):
+        result.why("smal")
+
+
+def test_a_condition_that_breaks_is_the_failure_of_its_node() -> None:
+    result = run(BRANCHES, {"dollars": 10}, tools=TOOLS)
+    assert result.status == "failed"
+    assert result.steps["ask"].status == "failed"
+    assert result.steps["ask"].error == result.error
