@@ -81,10 +81,10 @@ PROBLEMS: list[tuple[str, str, str, str, str]] = [
      "a: {branch: {rules: [{if: 'true', then: [b, z]}]}}, b: {}, c: {after: b, loop: {AGAIN, back_to: a}}, z: {}", "/nodes/a/branch/rules/0/then/1",
      "`z` is outside of a loop that `b` is in; they cannot be chosen together",
      "a choice stays in the loop, or leaves it with all that it names"),
-    ("a choice by a value that leaves and stays",
-     "a: {branch: {choose: output.next, among: [b, z]}}, b: {}, c: {after: b, loop: {AGAIN, back_to: a}}, z: {}",
-     "/nodes/a/branch/among/1", "`z` is outside of a loop that `b` is in; they cannot be chosen together",
-     "a choice stays in the loop, or leaves it with all that it names"),
+    ("what comes after a loop, by its own word always and by the loop's only in one case",
+     "a: {loop: {AGAIN, timeout_path: z}}, z: {after: a}",
+     "/nodes/z/after", "`a` leads here only when its rounds are used up, by its `timeout_path`",
+     "take `a` out of `after`, or name `z` in its `break_path` too"),
 ]  # fmt: skip
 
 
@@ -95,6 +95,18 @@ PROBLEMS: list[tuple[str, str, str, str, str]] = [
 )
 def test_what_cannot_be_a_loop(nodes: str, path: str, message: str, suggestion: str) -> None:
     assert told(nodes) == [(path, message, suggestion)]
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        "a: {branch: {choose: output.next, among: [b, z]}}, b: {}, c: {after: b, loop: {AGAIN, back_to: a}}, z: {}",
+        "a: {branch: {rules: [{if: output.score > 8, then: z}]}}, c: {after: a, loop: {AGAIN, back_to: a}}, z: {}",
+        "a: {loop: {AGAIN, timeout_path: z, break_path: z}}, z: {after: a}",
+    ],
+)
+def test_a_value_may_choose_to_stay_or_to_leave(nodes: str) -> None:
+    assert told(nodes) == []
 
 
 def test_the_inner_loop_is_left_by_its_end_and_the_outer_one_by_a_choice() -> None:

@@ -122,6 +122,7 @@ def test_a_byte_order_mark_is_passed_over() -> None:
         pytest.param("a: -.Inf", 1, 4, "`-.Inf` is not a JSON value", id="infinity in YAML"),
         pytest.param("a: 1e999", 1, 4, "the number 1e999 is too large", id="the same in YAML"),
         pytest.param("a: " + "1" * 5_000, 1, 4, f"the number {'1' * 40} is too large", id="5,000 digits"),
+        pytest.param('{"a": ' + "1" * 400 + "}", 1, 7, f"the number {'1' * 40} is too large", id="in JSON"),
         pytest.param("a: -" + "1" * 400, 1, 4, f"the number -{'1' * 39} is too large", id="400 digits"),
         pytest.param("a: b: c", 1, 5, "mapping values are not allowed in this context", id="two colons"),
         pytest.param("a: [1", 2, 1, "did not find expected ',' or ']'", id="a list that does not end"),

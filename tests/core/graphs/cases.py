@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.core.graphs.facts import slot_name, slot_of
+from tests.core.graphs.facts import BREAKS, slot_name, slot_of
 from tests.core.graphs.interpreter import Interpreter
 from tests.core.graphs.script import INPUT
 
@@ -36,8 +36,13 @@ def interpret(case: dict[str, Any]) -> tuple[dict[str, Any], list[str], dict[str
     ran: dict[str, Any] = {}
 
     def look() -> None:
-        while passes := sorted(world.open_of("pass")):
-            world.settle(passes[0], world.open[passes[0]])
+        while begun := sorted(
+            slot for slot in world.open if slot in world.open_of("pass") or world.open[slot] == BREAKS
+        ):
+            if world.open[begun[0]] == BREAKS:
+                world.fail(begun[0], "input_unbound")
+            else:
+                world.settle(begun[0], world.open[begun[0]])
         ran.update({slot_name(slot): given for slot, given in world.open_of("task").items()})
 
     look()

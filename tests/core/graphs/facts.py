@@ -11,6 +11,8 @@ from typing import Any
 Rounds = tuple[int, ...]
 Slot = tuple[str, Rounds]
 ALIVE, DEAD, FAILED = "alive", "dead", "failed"
+BREAKS = "breaks"
+"""Stands for what a node is given if that cannot be had: it fails when it begins."""
 
 
 @dataclass(frozen=True)

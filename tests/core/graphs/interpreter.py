@@ -10,7 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tests.core.graphs.facts import ALIVE, DEAD, FAILED, End, Error, Fate, Firing, Rounds, Slot, slot_name
+from tests.core.graphs.facts import (
+    ALIVE,
+    BREAKS,
+    DEAD,
+    FAILED,
+    End,
+    Error,
+    Fate,
+    Firing,
+    Rounds,
+    Slot,
+    slot_name,
+)
 from tests.core.graphs.language import Broken, holds, into, render
 from tests.core.graphs.plan import Document, Plan, names
 
@@ -219,7 +231,7 @@ class Interpreter:
             given = node.get("with") if "tool" in node else node.get("value")
             self.open[slot] = render(given, lambda path: self.ask(slot, path))
         except Broken:
-            self._failed(slot, "input_unbound")
+            self.open[slot] = BREAKS
 
     # ---- what becomes of a slot ----------------------------------------------------------------------------
 

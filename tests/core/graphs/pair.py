@@ -20,7 +20,7 @@ from baton.core.state import State, decode_state, encode_state
 from tests.core.build import T0, started, tool_spec
 from tests.core.graphs.cases import FAILS
 from tests.core.graphs.counter import Counter
-from tests.core.graphs.facts import Slot, slot_name, slot_of
+from tests.core.graphs.facts import BREAKS, Slot, slot_name, slot_of
 from tests.core.graphs.interpreter import Interpreter
 from tests.core.graphs.script import INPUT
 
@@ -157,6 +157,9 @@ class Pair:
             fate = world.became.get(slot)
             is_over = world.is_over(slot)
             assert is_over or (fate is not None and fate.kind == "skipped"), f"{name} is not to be skipped"
+        elif isinstance(event, ev.StepFailed) and world.open.get(slot) == BREAKS:
+            assert event.failure.code == "input_unbound", event.failure
+            world.fail(slot, event.failure.code)
         elif isinstance(event, ev.StepFailed) and name not in told:
             fate = world.became.get(slot)
             code = _code(event.failure.code)
@@ -200,6 +203,7 @@ class Pair:
             self.queues.get(world.plan.nodes[name.partition("@")[0]]["wait"]["signal"]) for name in waits
         )
         assert not world.open_of("pass")
+        assert BREAKS not in world.open.values()
         fates = {slot for slot, fate in world.became.items() if fate.kind == "skipped"}
         missing = {slot for slot in fates - self.skipped if not world.is_over(slot)}
         assert not missing, f"{missing} were not skipped"

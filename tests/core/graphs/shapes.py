@@ -18,8 +18,8 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 GO = ("red", "amber", "green")
 SIZES = (3, 4, 5, 5, 6, 6, 7, 7, 8, 9, 10, 11, 12, 14)
 
-MIXED = 0.03
-"""How often a choice may name nodes inside and outside of its loop."""
+MIXED = 0.3
+"""How often a choice may name nodes inside and outside of a loop together, or leave one beside edges that stay in it."""
 
 Doc = dict[str, Any]
 
@@ -118,13 +118,16 @@ class Maker:
                 *node.get("loop", {}).get("break_path", ()),
             }
             if out:
-                # A choice stays in a loop or leaves it, so that nothing is alive beside what is chosen.
-                node.get("loop", {}).pop("break_path", None)
                 free = [other for other in after if other in out or other not in named]
-                groups = [
-                    [other for other in free if level[other] == one] for one in sorted({*level.values()})
-                ]
-                node["branch"] = self._draw_branch([group for group in groups if group])
+                if self.often(MIXED):
+                    node["branch"] = self._draw_branch(
+                        [[other for other in free if other in out or self.often(0.6)]]
+                    )
+                else:
+                    # Nothing is alive beside what is chosen, and what is chosen is in the same loops.
+                    node.get("loop", {}).pop("break_path", None)
+                    groups = [[other for other in free if level[other] == one] for one in {*level.values()}]
+                    node["branch"] = self._draw_branch(sorted(group for group in groups if group))
             elif (len(after) > 1 and self.often(0.3)) or (after and self.often(0.05)):
                 targets = [other for other in after if other not in named and self.often(0.75)]
                 if targets:
@@ -150,7 +153,7 @@ class Maker:
     def _draw_branch(self, groups: list[list[str]]) -> Doc:
         """Rules that each choose among one group; everything is chosen by one of them."""
         targets = sorted(other for group in groups for other in group)
-        if self.often(0.25 if len(groups) == 1 else MIXED):
+        if self.often(0.25):
             branch: Doc = {"choose": "output.next", "among": targets}
             if self.often(0.5):
                 branch["default"] = self.draw.choice(targets)
@@ -287,7 +290,16 @@ class Maker:
                 or name in self.nodes[other].get("loop", {}).get("break_path", ())
                 or name in self.nodes[other].get("loop", {}).get("timeout_path", ())
             ]
-            after = [other for other in named if other not in spoken or self.often(0.3)]
+            rare = [
+                other
+                for other in spoken
+                if name in self.nodes[other].get("loop", {}).get("timeout_path", ())
+                and name not in self.nodes[other]["loop"].get("break_path", ())
+                and name not in plan.targets(other)
+            ]
+            after = [
+                other for other in named if other not in spoken or (other not in rare and self.often(0.3))
+            ]
             self.draw.shuffle(after)
             node["after"] = after
             if not after:

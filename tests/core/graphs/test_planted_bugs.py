@@ -19,6 +19,8 @@ from tests.core.graphs.test_random_graphs import bad_luck, graphs, run
 MOST = 200
 SIZE = 7
 
+pytestmark = pytest.mark.no_cover
+
 Patch = Callable[[pytest.MonkeyPatch], None]
 
 

@@ -13,6 +13,7 @@ import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import yaml
@@ -80,10 +81,15 @@ class Place:
 
 @dataclass(frozen=True)
 class Document:
-    """A parsed text: its value, and where each part of it stands."""
+    """A parsed text: its value, and where each part of it stands, which is found out when somebody asks."""
 
     value: Any
-    place: Place
+    places: Callable[[], Place]
+
+    @cached_property
+    def place(self) -> Place:
+        """Where the value begins, and its parts."""
+        return self.places()
 
     def locate(self, problem: Problem) -> Problem:
         """The problem with the position of its path, or of the nearest value around it."""
@@ -99,8 +105,56 @@ def parse_document(text: str, *, json_only: bool = False) -> Document:
     """Parse JSON or YAML. Raises `MalformedDocument` with line and column of the first fault."""
     looks_like_json = text.lstrip().startswith(("{", "["))
     if (json_only or looks_like_json) and _is_json(text, strict=json_only):
-        return _JsonReader(text).document()
+        try:
+            return Document(_plain_json(text), lambda: _JsonReader(text).document().place)
+        except _NotPlainError:
+            return _JsonReader(text).document()
     return _YamlReader(text).document()
+
+
+class _NotPlainError(Exception):
+    """Something that only the reader with its positions can judge."""
+
+
+def _plain_json(text: str) -> Any:
+    """The value of JSON in which nothing needs a closer look. Raises `_NotPlainError`."""
+    if "\\u" in text or _SURROGATE.search(text):
+        raise _NotPlainError
+    value = json.loads(
+        text, object_pairs_hook=_pairs, parse_int=_int, parse_float=_float, parse_constant=_float
+    )
+    level: list[Any] = [value]
+    depth = count = 0
+    while level:
+        count += len(level)
+        if depth > MAX_DEPTH or count > MAX_VALUES:
+            raise _NotPlainError
+        depth += 1
+        parts = [
+            one.values() if isinstance(one, dict) else one for one in level if isinstance(one, (dict, list))
+        ]
+        level = [inner for part in parts for inner in part]
+    return value
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _NotPlainError
+    return found
+
+
+def _int(word: str) -> int:
+    if len(word) > 300:
+        raise _NotPlainError
+    return int(word)
+
+
+def _float(word: str) -> float:
+    value = float(word)
+    if not math.isfinite(value):
+        raise _NotPlainError
+    return value
 
 
 def _is_json(text: str, *, strict: bool) -> bool:
@@ -172,7 +226,8 @@ class _JsonReader(_Reader):
         self._line_ends = [match.start() for match in re.finditer("\n", text)]
 
     def document(self) -> Document:
-        return Document(*self._value(0))
+        value, place = self._value(0)
+        return Document(value, lambda: place)
 
     def _value(self, depth: int) -> tuple[Any, Place]:
         char = self._next()
@@ -272,7 +327,8 @@ class _YamlReader(_Reader):
         next(self._events)  # the stream's start
         if isinstance(next(self._events), yaml.StreamEndEvent):
             raise _malformed("the document is empty", 1, 1)
-        document = Document(*self._value(next(self._events), 0))
+        value, place = self._value(next(self._events), 0)
+        document = Document(value, lambda: place)
         next(self._events)  # the document's end
         after = next(self._events)
         if not isinstance(after, yaml.StreamEndEvent):

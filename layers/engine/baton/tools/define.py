@@ -49,6 +49,11 @@ class Tool:
     context: str
     is_async: bool
 
+    @property
+    def needs_process(self) -> bool:
+        """Whether only the end of its process stops it, and it must be stopped: a plain function with effects."""
+        return not self.is_async and self.spec.effect != "pure"
+
 
 class Registry(Mapping[str, Tool]):
     """Tools by name. Two different functions cannot share one."""
@@ -96,6 +101,10 @@ def tool(
     effect: `pure` (no effect outside) or `idempotent` (may run again, always with the same
     `context.idempotency_key`, which it must pass on). timeout: of one attempt; without one, that of the
     deployment (30 s). The parameter annotated with `Context`, if any, is filled by the engine.
+
+    An `async` function is cancelled at its timeout. A plain one runs in a helper process, which is killed; so it is
+    declared where importing the app declares it again, and shares no variables with the worker. A plain one that is
+    `pure` runs in a thread of the worker, and may run on when nobody waits for it any more.
 
     Decorating raises `ToolError`, with the function and where it is.
     """

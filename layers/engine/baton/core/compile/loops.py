@@ -19,7 +19,8 @@ from baton.errors import Problem
 
 if TYPE_CHECKING:
     from baton.core.compile.source import Source
-    from baton.core.definition import NodeModel
+from baton.core.definition import NodeModel
+from baton.core.expressions import escape
 
 
 class Loops:
@@ -133,7 +134,9 @@ class Loops:
                 hint = f"let `{other}` come after `{last}`, or let `branch` choose it"
                 self._tell(self._edges.written[name, other], message, hint)
         if node.branch is not None:
-            for way in choices(node, least=False):
+            # What `choose` may name, it need not name together.
+            ways = choices(node, least=False)[1 if node.branch.choose is not None else 0 :]
+            for way in ways:
                 self._check_choice(name, [other for other in way if other in flow.at])
 
     def _check_choice(self, name: str, way: list[str]) -> None:
@@ -150,6 +153,7 @@ class Loops:
 def check(source: Source) -> Iterator[Problem]:
     """What is wrong with loops: their ways in and out, and those that have no end."""
     yield from source.loops.problems
+    yield from _half_meant(source)
     flow = source.flow
     for last, (_, body) in flow.loops.items():
         name = flow.names[last]
@@ -168,6 +172,20 @@ def check(source: Source) -> Iterator[Problem]:
             yield Problem(
                 place, message, "write what ends it, a `timeout_path`, or a `branch` out of the loop"
             )
+
+
+def _half_meant(source: Source) -> Iterator[Problem]:
+    """Nodes that say they come after a loop, which then leads to them only when its rounds are used up."""
+    for name, node in source.nodes.items():
+        if node.loop is None:
+            continue
+        otherwise = {*node.loop.break_path, *(named for _, named in chosen(name, node))}
+        for other in node.loop.timeout_path:
+            follower = source.nodes.get(other)
+            if follower is not None and name in follower.after and other not in otherwise:
+                message = f"`{name}` leads here only when its rounds are used up, by its `timeout_path`"
+                hint = f"take `{name}` out of `after`, or name `{other}` in its `break_path` too"
+                yield Problem(f"/nodes/{escape(other)}/after", message, hint)
 
 
 def always_holds(condition: Condition | None) -> bool:

@@ -57,5 +57,5 @@ PYTHON_TIMEOUT_MS = (10, 10_000)
 PYTHON_MEMORY_MB = (10, 256)
 """From and to: what a Python function may be given."""
 
-PLANS = 256
+PLANS = 2_048
 """Compiled conditions of each kind that a process keeps."""

@@ -1,0 +1,96 @@
+"""What goes into a tool's function and what comes out of it: types from JSON, JSON from types, failures as text.
+
+The same wherever the function runs: in the loop, in a thread, or in a helper process.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from traceback import format_exception
+from typing import Any
+
+from pydantic import ValidationError
+
+from baton.core.failures.evidence import Evidence
+from baton.ports import StepContext, StepFailure
+from baton.tools.define import Tool
+
+logger = logging.getLogger("baton.tools")
+
+
+class RaisedElsewhere(Exception):
+    """The cause of a step's failure whose tool ran in another process: what was known there of what it raised."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        super().__init__(*evidence.exceptions[:1])
+        self.evidence = evidence
+
+
+def bind(tool: Tool, arguments: Mapping[str, Any], context: StepContext) -> dict[str, Any]:
+    """The function's arguments as the types of its hints. Raises `StepFailure`."""
+    try:
+        model = tool.parameters.model_validate(dict(arguments))
+    except ValidationError as error:
+        raise StepFailure("input_invalid", f"`{tool.spec.name}`: {_first(error)}") from error
+    except Exception as error:  # a type's own code runs in there
+        raise StepFailure("input_invalid", text(f"`{tool.spec.name}`: {error}")) from error
+    call = {name: getattr(model, name) for name in tool.parameters.model_fields}
+    if tool.context:
+        call[tool.context] = context
+    return call
+
+
+def plain(tool: Tool, value: Any) -> Any:
+    """The value as JSON types. What the log would change without a word (NaN) or choke on is refused."""
+    try:
+        valid = tool.result.validate_python(value)
+        json.dumps(tool.result.dump_python(valid), allow_nan=False, default=str, skipkeys=True)
+        result = tool.result.dump_python(valid, mode="json")
+        json.dumps(result, ensure_ascii=False).encode()
+    except ValidationError as error:
+        message = f"`{tool.spec.name}` returned what its hints do not allow: {_first(error)}"
+        raise StepFailure("result_invalid", message) from error
+    except Exception as error:  # a type's own code runs in there
+        raise not_json(tool.spec.name, error) from error
+    return result
+
+
+def not_json(tool: str, error: BaseException) -> StepFailure:
+    """The failure of a tool whose result no log can hold."""
+    return StepFailure("result_invalid", text(f"`{tool}` returned what JSON cannot hold: {error}"))
+
+
+def failure_of(error: BaseException) -> StepFailure:
+    """What a step has failed with whose tool raised this."""
+    if isinstance(error, StepFailure):
+        return StepFailure(text(error.code), text(error.message))
+    return StepFailure("tool_error", text(f"{type(error).__name__}: {error}"))
+
+
+def traceback_of(error: BaseException) -> str:
+    # As text, because half a character in it would keep the whole line from being written.
+    return text("".join(format_exception(error)))
+
+
+def report(traceback: str, tool: str, context: StepContext) -> None:
+    """The entry holds what was raised; where, only its author needs, and finds in the worker's log."""
+    logger.warning("a tool raised: %s", traceback, extra=where(tool, context))
+
+
+def where(tool: str, context: StepContext) -> dict[str, Any]:
+    """Whose line of the log it is."""
+    return {"tool": tool, "saga": context.saga, "node": context.node, "attempt": context.attempt}
+
+
+def text(text: str) -> str:
+    """Text that UTF-8 can hold: messages quote whatever the outside sent."""
+    return text.encode(errors="replace").decode()
+
+
+def _first(error: ValidationError) -> str:
+    details = error.errors(include_url=False, include_input=False)
+    rest = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
+    pointer = "".join(f"/{step}" for step in details[0]["loc"])
+    return f"at {pointer or '/'}: {details[0]['msg']}{rest}"

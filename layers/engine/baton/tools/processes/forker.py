@@ -1,0 +1,222 @@
+"""A process that imports the app once, forks helpers off itself, and kills them: with all that they have started.
+
+It runs nothing of the app but its imports, so it has one thread and is always there to kill. The worker talks to it
+over three kinds of sockets: `control` brings, for each helper that is wished, the other ends of two more. One is the
+helper's own, for calls. The other is its life: when the worker closes it, or dies, the helper is killed; when the
+helper has ended, however that came about, its status is written there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import json
+import logging
+import os
+import selectors
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NoReturn
+
+from baton.tools.processes import wire
+from baton.tools.processes.helper import Channel, LogHandler, import_app, serve
+from baton.tools.processes.program import PROGRAM
+
+_LINUX: Final = sys.platform == "linux"
+_PR_SET_PDEATHSIG: Final = 1
+_PR_SET_CHILD_SUBREAPER: Final = 36
+# If memory runs out, the kernel takes a tool before it takes the worker.
+_TAKE_ME_FIRST: Final = "500"
+
+
+def main(told: str) -> None:
+    """`told`: JSON with `path`, `control`, `app` and `each`, by pool.py."""
+    given = json.loads(told)
+    control = socket.socket(fileno=given["control"])
+    control.set_inheritable(False)
+    handler = LogHandler()
+    # Before the app can: its `logging.basicConfig` is to do nothing here, as on Lambda.
+    logging.getLogger().addHandler(handler)
+    if not given["each"] and (import_app(given["app"]) or not _can_fork()):
+        # Begin anew, without the app: each helper imports it, and says what is wrong with it.
+        control.set_inheritable(True)
+        again = json.dumps({**given, "each": True})
+        os.execv(sys.executable, [sys.executable, "-c", PROGRAM, again])  # noqa: S606  # this very program
+    gc.collect()
+    gc.freeze()  # or the collector would write to all that the helpers share
+    _Forker(control, handler, given["app"], is_imported=not given["each"]).run()
+
+
+def _can_fork() -> bool:
+    """Whether what the import has made can be had by many: threads would be missing, connections be shared."""
+    if not _LINUX or threading.active_count() > 1:
+        return False  # elsewhere the system's own libraries do not stand a fork
+    links = [_link(entry) for entry in Path("/proc/self/fd").iterdir()]
+    sockets = sum(link.startswith("socket:") for link in links)
+    return sockets <= 1 + _inherited_sockets() and len(list(Path("/proc/self/task").iterdir())) == 1
+
+
+def _inherited_sockets() -> int:
+    """Standard input, output and error may be sockets."""
+    return sum(_link(Path(f"/proc/self/fd/{number}")).startswith("socket:") for number in range(3))
+
+
+def _link(entry: Path) -> str:
+    try:
+        return str(entry.readlink())
+    except OSError:
+        return ""
+
+
+class _Forker:
+    """`_lives`: by process id, the sockets of helpers that live or whose end is not told yet."""
+
+    def __init__(self, control: socket.socket, handler: LogHandler, app: str, *, is_imported: bool) -> None:
+        self._control = control
+        self._handler = handler
+        self._app = app
+        self._is_imported = is_imported
+        self._pid = os.getpid()
+        self._lives: dict[int, socket.socket] = {}
+        self._ended: dict[int, int] = {}
+        self._wake, self._waker = os.pipe()
+        for end in (self._wake, self._waker):
+            os.set_blocking(end, False)
+        self._selector = selectors.DefaultSelector()
+
+    def run(self) -> None:
+        """Until the worker has gone."""
+        if _LINUX:
+            _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what a dead helper has left comes to this process
+        signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self._selector.register(self._control, selectors.EVENT_READ)
+        self._selector.register(self._wake, selectors.EVENT_READ)
+        is_wanted = True
+        while is_wanted or self._lives:
+            for key, _ in self._selector.select():
+                if key.data is not None:
+                    self._selector.unregister(key.fileobj)  # there is nothing more to hear from it
+                    _kill(key.data)
+                elif key.fd == self._wake:
+                    with suppress(BlockingIOError):
+                        os.read(self._wake, 1 << 16)
+                elif is_wanted and not self._fork():
+                    is_wanted = False
+                    self._selector.unregister(self._control)
+                    for pid in self._lives:
+                        _kill(pid)
+            self._reap()
+
+    def _fork(self) -> bool:
+        """One helper more. False when none will be wished any more."""
+        try:
+            _, descriptors, _, _ = socket.recv_fds(self._control, 1, 2)
+        except ConnectionError:
+            descriptors = []
+        if len(descriptors) != 2:
+            return False
+        calls, life = (socket.socket(fileno=descriptor) for descriptor in descriptors)
+        with calls:
+            for end in (calls, life):
+                end.set_inheritable(False)
+            try:
+                pid = os.fork()
+            except OSError as error:  # no memory, no processes: closed sockets say that there is no helper
+                sys.stderr.write(f"no helper process for a plain function: {error}\n")
+                life.close()
+                return True
+            if pid == 0:
+                self._become_helper(calls, life)
+        with suppress(OSError):  # the helper was quicker, or has gone already
+            os.setpgid(pid, pid)
+        self._lives[pid] = life
+        self._selector.register(life, selectors.EVENT_READ, pid)
+        return True
+
+    def _become_helper(self, calls: socket.socket, life: socket.socket) -> NoReturn:
+        status = 1
+        try:
+            with suppress(OSError):
+                os.setpgid(0, 0)
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            self._selector.close()
+            for end in (self._control, life, *self._lives.values()):
+                end.close()
+            os.close(self._wake)
+            os.close(self._waker)
+            if _LINUX:
+                _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+                # What its children leave behind stays its own, to be found.
+                _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+                with suppress(OSError):
+                    Path("/proc/self/oom_score_adj").write_text(_TAKE_ME_FIRST, "ascii")
+            if os.getppid() == self._pid:
+                serve(Channel(calls), self._handler, self._app, is_imported=self._is_imported)
+                status = 0
+        except BaseException as error:  # noqa: BLE001  # whatever it is, this process must not go on as the forker
+            sys.stderr.write(f"a helper process ends: {type(error).__name__}: {error}\n")
+        finally:
+            os._exit(status)
+
+    def _reap(self) -> None:
+        """A helper has ended when nothing of what it has started lives any more; only then is it told."""
+        for pid, status in _dead():
+            if pid in self._lives:
+                self._ended[pid] = status
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(pid, signal.SIGKILL)
+        if not self._ended:
+            return
+        orphans = [pid for pid in _children(self._pid) if pid not in self._lives or pid in self._ended]
+        for pid in orphans:
+            _kill(pid)
+        if not orphans:
+            for pid, status in self._ended.items():
+                with self._lives.pop(pid) as life:
+                    with suppress(KeyError, ValueError):
+                        self._selector.unregister(life)
+                    with suppress(OSError):
+                        life.sendall(wire.STATUS.pack(status))
+            self._ended.clear()
+
+
+def _kill(pid: int) -> None:
+    """SIGKILL to a child that has not been waited for, and to its group, if it leads one."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _dead() -> Iterator[tuple[int, int]]:
+    """Children that have ended, with their status: whose they are does not matter."""
+    with suppress(ChildProcessError):
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if not pid:
+                return
+            yield pid, status
+
+
+def _children(parent: int) -> Iterator[int]:
+    """All children of a process, as far as the system tells: other than Linux none, and groups have to do."""
+    if not _LINUX:
+        return
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with suppress(OSError, ValueError, IndexError):
+                # pid (name) state parent …, and a name may have anything in it
+                after = (folder / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+                if int(after[1]) == parent and after[0] != "Z":
+                    yield int(folder.name)
+
+
+def _prctl(option: int, value: int) -> None:
+    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)

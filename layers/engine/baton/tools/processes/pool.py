@@ -1,0 +1,380 @@
+"""The worker's side of helper processes: how many there are, what they are asked, and that none is left.
+
+A call has a helper to itself. Cancelled, whatever for, it kills the helper and waits for its death before it lets go:
+what was said to be over does nothing any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import weakref
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from decimal import Decimal
+from typing import Any, Final
+
+import msgspec
+
+from baton.core.failures.evidence import Evidence
+from baton.core.limits import Limits
+from baton.core.rows import MAX_BYTES, MAX_PER_STEP, Row
+from baton.ports import NoRoom, StepContext, StepFailure
+from baton.tools.calls import RaisedElsewhere, not_json, report, where
+from baton.tools.processes import wire
+from baton.tools.processes.program import PROGRAM
+
+# A helper that only waits has a few MB of its own; what a tool adds, such as a client of boto3, it has as often.
+MAX_HELPERS: Final = 16
+# What a step pays at most of a helper's start, out of its own time. A fork takes a few milliseconds.
+PATIENCE_S: Final = 0.2
+# From SIGKILL to the end it takes a millisecond, unless the kernel is in the middle of something.
+DEATH_S: Final = 2.0
+_CHUNK: Final = 1 << 18
+_ROWS: Final = MAX_PER_STEP * MAX_BYTES * 8  # as JSON, with room for what it escapes
+
+_log = logging.getLogger("baton.tools")
+
+
+class Helpers:
+    """The helper processes of one worker, which begin with the first call. `close` is for who goes on without them.
+
+    app: the module whose import declares the tools. most: how many calls run at a time. variables: of the
+    environment, for each call anew.
+    """
+
+    def __init__(
+        self,
+        app: str,
+        *,
+        most: int = MAX_HELPERS,
+        result_bytes: int = Limits.result_bytes,
+        variables: Callable[[], Mapping[str, str]] = dict,
+    ) -> None:
+        self._app = app
+        self._most = most
+        self._result_bytes = result_bytes
+        self._variables = variables
+        self._frame_bytes = result_bytes + _ROWS
+        self._forker: _Forker | None = None
+        self._starting: list[_Helper] = []
+        self._idle: list[_Helper] = []
+        self._count = 0  # of all, whatever they are doing
+
+    async def call(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
+        """The tool's result as plain JSON types. Raises `StepFailure`, `NoRoom`.
+
+        Cancelled, it kills the helper; if there was none yet, that is `NoRoom`.
+        """
+        request = self._request(tool, arguments, context)
+        helper = await self._ready_one()
+        try:
+            end = await helper.ask(request, tool, context)
+        except _Lost as error:
+            status = await self._end(helper)
+            text = f"the process that ran `{tool}` {_how_it_ended(status, str(error))}"
+            raise StepFailure("tool_crashed", text) from error
+        except BaseException:
+            await self._end(helper)
+            raise
+        self._idle.append(helper)
+        return _result_of(end, tool, context)
+
+    def _begun(self) -> _Forker:
+        if self._forker is None:
+            self._forker = _Forker(self._app)
+        return self._forker
+
+    async def close(self) -> None:
+        """Ends all that are not at work, and the process that made them; those at work are killed with it."""
+        for helper in [*self._idle, *self._starting]:
+            await self._end(helper)
+        self._idle.clear()
+        self._starting.clear()
+        if self._forker is not None:
+            await asyncio.to_thread(self._forker.close)
+            self._forker = None
+
+    # ---- finding one
+
+    async def _ready_one(self) -> _Helper:
+        """One that can be asked. The last one used first, so that few stay in memory. Raises `NoRoom`, `StepFailure`."""
+        while self._idle:
+            helper = self._idle.pop()
+            if not helper.has_gone():
+                return helper
+            await self._end(helper)
+        helper = self._starting_one()
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                await helper.until(lambda: helper.has_started)
+        except (TimeoutError, asyncio.CancelledError):
+            self._starting.append(helper)  # it goes on starting, for whoever asks next
+            # Also when the step's time is over or nobody wants it any more: it has not begun, and not failed.
+            raise NoRoom("a helper process for plain functions with effects is being started") from None
+        return await self._started(helper)
+
+    async def _started(self, helper: _Helper) -> _Helper:
+        if helper.problem:
+            await self._end(helper)
+            _log.error("a helper process cannot import %s: %s", self._app, helper.problem)
+            last = helper.problem.rstrip().rpartition("\n")[2]
+            raise StepFailure(
+                "tool_missing", f"`{self._app}` cannot be imported in a process of its own: {last}"
+            )
+        if not helper.pid:
+            status = await self._end(helper)
+            raise NoRoom(f"a helper process {_how_it_ended(status, 'has gone')} while it started")
+        return helper
+
+    def _starting_one(self) -> _Helper:
+        """One that nobody waits for: it has started meanwhile, or is about to, or is new. Raises `NoRoom`."""
+        for helper in self._starting:
+            helper.read()
+        self._starting.sort(key=lambda helper: not helper.has_started)
+        if self._starting:
+            return self._starting.pop(0)
+        if self._count >= self._most:
+            raise NoRoom(f"{self._count} plain functions with effects are running or starting already")
+        return self._new()
+
+    def _new(self) -> _Helper:
+        for attempt in (1, 2):
+            forker = self._begun()
+            ends = [*socket.socketpair(), *socket.socketpair()]
+            try:
+                forker.fork(ends[1], ends[3])
+            except OSError as error:  # it was killed, by whomever; its helpers with it
+                forker.close()
+                self._forker = None
+                for end in ends:
+                    end.close()
+                if attempt == 2:
+                    raise NoRoom(f"no process can be started: {error}") from error
+                continue
+            self._count += 1
+            return _Helper(ends[0], ends[2], self._frame_bytes)
+        raise AssertionError("either way it has been left")
+
+    async def _end(self, helper: _Helper) -> int | None:
+        """Kill it, and wait until it is dead. How it ended, if that is known."""
+        helper.kill()
+        try:
+            return await helper.status()
+        finally:
+            self._count -= 1
+            helper.close()
+
+    def _request(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> bytes:
+        told = {name: getattr(context, name) for name in context.__struct_fields__}
+        del told["rows"], told["spent"]  # they come back
+        request = {
+            "tool": tool,
+            "arguments": arguments,
+            "context": told,
+            "log_level": logging.getLogger().level,
+            "variables": dict(self._variables()),
+            "result_bytes": self._result_bytes,
+        }
+        return json.dumps(request).encode()
+
+
+class _Lost(Exception):
+    """The helper says nothing sensible any more."""
+
+
+class _Helper:
+    """One helper. `pid`, `problem`: known when it has started, or never. It may outlive an event loop."""
+
+    def __init__(self, calls: socket.socket, life: socket.socket, most: int) -> None:
+        self.pid = 0
+        self.problem = ""
+        self._calls, self._life = calls, life
+        for end in (calls, life):
+            end.setblocking(False)
+        self._decoder = wire.Decoder(most)
+        self._lost = ""
+        self._number = 0
+        self._tool = ""
+        self._context: StepContext | None = None
+        self._end: wire.Frame | None = None
+        self._waiter: asyncio.Future[None] | None = None
+
+    @property
+    def has_started(self) -> bool:
+        return bool(self.pid or self.problem or self._lost)
+
+    def has_gone(self) -> bool:
+        """For one that has nothing to do, and so nothing to say."""
+        self.read()
+        return bool(self._lost)
+
+    async def ask(self, request: bytes, tool: str, context: StepContext) -> wire.Frame:
+        """The frame that ends the call. Raises `_Lost`."""
+        self._number += 1
+        self._tool, self._context, self._end = tool, context, None
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.sock_sendall(self._calls, wire.encode(wire.CALL, self._number, request))
+        except OSError as error:
+            raise _Lost("has gone") from error
+        await self.until(lambda: self._end is not None or bool(self._lost))
+        return self._ended()
+
+    def _ended(self) -> wire.Frame:
+        if self._end is None:
+            raise _Lost(self._lost)
+        self._context = None
+        return self._end
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self._calls, self._on_readable)
+        try:
+            while not condition():
+                self._waiter = loop.create_future()
+                await self._waiter
+        finally:
+            self._waiter = None
+            loop.remove_reader(self._calls)
+
+    def _on_readable(self) -> None:
+        self.read()
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def read(self) -> bool:
+        """Take in what it has said. Whether there may be more."""
+        try:
+            data = b"" if self._lost else self._calls.recv(_CHUNK)
+            for frame in self._decoder.feed(data):
+                self._take(frame)
+        except BlockingIOError:
+            return False
+        except (OSError, wire.Garbled, ValueError, ArithmeticError) as error:
+            self._lost = f"said what no helper says ({type(error).__name__}: {error})"
+            return False
+        if not data:
+            self._lost = self._lost or "has gone"
+        return bool(data)
+
+    def _take(self, frame: wire.Frame) -> None:
+        context = self._context if frame.call == self._number else None
+        if frame.kind == wire.READY:
+            self.pid = int(frame.data)
+        elif frame.kind == wire.BROKEN:
+            self.problem = frame.data.decode()
+        elif frame.kind == wire.LOG:
+            _write(json.loads(frame.data), where(self._tool, context) if context is not None else {})
+        elif frame.kind == wire.SPENT and context is not None:
+            context.spent.append(Decimal(frame.data.decode()))
+        elif frame.kind in wire.ENDS and context is not None:
+            self._end = frame
+
+    # ---- its end
+
+    def kill(self) -> None:
+        """Whoever holds the other end of its life does it."""
+        with suppress(OSError):
+            self._life.shutdown(socket.SHUT_WR)
+
+    async def status(self) -> int | None:
+        """When it is dead: how it ended, or None if nobody knows. What it had said before is taken in."""
+        data = b""
+        try:
+            async with asyncio.timeout(DEATH_S):
+                data = await asyncio.get_running_loop().sock_recv(self._life, wire.STATUS.size)
+        except TimeoutError:
+            _log.error("process %d was killed and has not ended in %s s", self.pid, DEATH_S)
+        except OSError:  # the forker was killed, and with it its helpers
+            pass
+        while self.read():
+            pass
+        return wire.STATUS.unpack(data)[0] if len(data) == wire.STATUS.size else None
+
+    def close(self) -> None:
+        self._calls.close()
+        self._life.close()
+
+
+class _Forker:
+    """The process that has imported the app. Raises `NoRoom`."""
+
+    def __init__(self, app: str) -> None:
+        self._control, other = socket.socketpair()
+        told = json.dumps({"path": sys.path, "control": other.fileno(), "app": app, "each": False})
+        try:
+            with other:
+                self._process = subprocess.Popen(  # noqa: S603  # this interpreter, and a program of ours
+                    [sys.executable, "-c", PROGRAM, told],
+                    stdin=subprocess.DEVNULL,
+                    pass_fds=[other.fileno()],
+                    # Ctrl-C and a kill of the worker's group are not for it: it has something to do then.
+                    start_new_session=True,
+                )
+        except OSError as error:
+            self._control.close()
+            raise NoRoom(f"no process can be started: {error}") from error
+        # By hand, by the collector, or when this interpreter ends.
+        self.close = weakref.finalize(self, _close, self._control, self._process)
+
+    def fork(self, calls: socket.socket, life: socket.socket) -> None:
+        """A helper with these ends, which are closed here. Raises `OSError`."""
+        socket.send_fds(self._control, [b"f"], [calls.fileno(), life.fileno()])
+        calls.close()
+        life.close()
+
+
+def _close(control: socket.socket, process: subprocess.Popen[bytes]) -> None:
+    """Ends a forker, which ends its helpers."""
+    control.close()
+    try:
+        process.wait(DEATH_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _how_it_ended(status: int | None, otherwise: str) -> str:
+    if status is None:
+        return otherwise
+    if not os.WIFSIGNALED(status):
+        return f"ended itself with status {os.WEXITSTATUS(status)}"
+    name = signal.Signals(os.WTERMSIG(status)).name
+    return f"was killed by {name}" + (", perhaps for want of memory" if name == "SIGKILL" else "")
+
+
+def _result_of(end: wire.Frame, tool: str, context: StepContext) -> Any:
+    if end.kind == wire.NO_ROOM:
+        raise NoRoom(end.data.decode())
+    try:
+        told = json.loads(end.data)
+    except (ValueError, RecursionError) as error:
+        raise not_json(tool, error) from error
+    if end.kind == wire.FAILURE:
+        if told["traceback"]:
+            report(told["traceback"], tool, context)
+        cause = RaisedElsewhere(msgspec.convert(told["evidence"], Evidence))
+        raise StepFailure(told["code"], told["message"]) from cause
+    context.rows.extend(Row(*row) for row in told["rows"])
+    return told["value"]
+
+
+def _write(line: Mapping[str, Any], extra: Mapping[str, Any]) -> None:
+    """A line of a helper's log as a line of ours, where and when it was written."""
+    logger = logging.getLogger(line["name"])
+    if not logger.isEnabledFor(line["level"]):
+        return
+    record = logger.makeRecord(
+        line["name"], line["level"], line["file"], line["line"], line["text"], (), None, line["function"],
+        {**extra, **line["extra"]},
+    )  # fmt: skip
+    record.created = line["at"]
+    record.msecs = int(line["at"] % 1 * 1_000)
+    logger.handle(record)

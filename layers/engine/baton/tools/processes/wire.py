@@ -1,0 +1,67 @@
+"""What worker and helper say to each other: frames of a kind, the number of a call, and bytes.
+
+Only the format. Who says what, and when, is in pool.py and helper.py.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+# From the worker: a call.
+CALL: Final = 1
+# From the helper. It can be called; or never will be, and why.
+READY: Final = 2
+BROKEN: Final = 3
+# During a call, any number of these …
+LOG: Final = 4
+SPENT: Final = 5
+# … and at its end one of these.
+VALUE: Final = 6
+FAILURE: Final = 7
+NO_ROOM: Final = 8
+ENDS: Final = frozenset({VALUE, FAILURE, NO_ROOM})
+
+# By the forker, on the socket of a helper's life: how it ended, as waitpid says it.
+STATUS: Final = struct.Struct("!i")
+
+MAX_TEXT: Final = 100_000  # characters of whatever is told to a person
+LONGEST: Final = 0xFFFF_FFFF
+_HEADER: Final = struct.Struct("!BII")
+
+
+class Garbled(Exception):
+    """Bytes that no helper of ours sends."""
+
+
+class Frame(NamedTuple):
+    kind: int
+    call: int
+    data: bytes
+
+
+def encode(kind: int, call: int, data: bytes) -> bytes:
+    return _HEADER.pack(kind, call, len(data)) + data
+
+
+class Decoder:
+    """Frames from bytes as they come. `most` is the length of the longest."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """Raises `Garbled`."""
+        self._buffer += data
+        while len(self._buffer) >= _HEADER.size:
+            kind, call, length = _HEADER.unpack_from(self._buffer)
+            if length > self._most or not CALL <= kind <= NO_ROOM:
+                raise Garbled(f"a frame of kind {kind} with {length} bytes")
+            end = _HEADER.size + length
+            if len(self._buffer) < end:
+                return
+            frame = Frame(kind, call, bytes(self._buffer[_HEADER.size : end]))
+            del self._buffer[:end]
+            yield frame
