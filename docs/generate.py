@@ -41,6 +41,18 @@ from docs.document_tables import (
     node_fields,
     schema_text,
 )
+from docs.failure_tables import (
+    backoffs,
+    failure_classes,
+    failure_codes,
+    failure_domains,
+    failure_hints,
+    failure_hooks,
+    failure_matrix,
+    failure_statuses,
+    failure_strategies,
+    retry_presets,
+)
 from docs.settings_table import parameters, settings
 from docs.transitions import find_transitions
 from tests.architecture.law import ALLOWED
@@ -48,7 +60,13 @@ from tests.architecture.law import ALLOWED
 ROOT = Path(__file__).parents[1]
 PAGES = tuple(
     ROOT / page
-    for page in ("README.md", "docs/architecture.md", "docs/configuration.md", "docs/documents.md")
+    for page in (
+        "README.md",
+        "docs/architecture.md",
+        "docs/configuration.md",
+        "docs/documents.md",
+        "docs/failures.md",
+    )
 )
 # Whole files that are derived from the code.
 FILES: Mapping[Path, Callable[[], str]] = {ROOT / "docs/workflow.schema.json": schema_text}
@@ -215,6 +233,16 @@ PARTS: Mapping[str, Callable[[], str]] = {
         join_fields,
         limit_fields,
         guardrail_fields,
+        failure_classes,
+        failure_codes,
+        failure_statuses,
+        failure_strategies,
+        failure_hints,
+        failure_hooks,
+        failure_domains,
+        failure_matrix,
+        backoffs,
+        retry_presets,
     )
 }
 

@@ -14,6 +14,7 @@ from functools import cache
 from msgspec.structs import replace
 
 from baton.core import events as ev
+from baton.core.caps import counts_of
 from baton.core.compile import compile_document
 from baton.core.conditions import Answer
 from baton.core.decide import MAX_DEATHS, advance
@@ -171,6 +172,7 @@ def _starts(program: Program) -> Iterator[ev.Event]:
         input=ev.Value(),
         at=T0,
         emits=tuple(ev.Token("", node.name, (0,) * len(node.loops)) for node in first),
+        counts=counts_of(program.graph),
     )
 
 

@@ -1,4 +1,5 @@
-"""Cancelling: graceful lets running steps end within their grace, forced does not; nothing new starts."""
+"""Cancelling: graceful lets running steps end within their grace, forced does not; nothing new starts. So it is with a
+failure, and neither waits for what a join has stopped."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from baton.core import events as ev
 from baton.core.decide import Decision
 from baton.core.state import status_of
 from tests.core.build import T0, Saga, chain, done, failed, program, ready, task, wait
+from tests.core.told import of
 
 
 def test_a_cancel_with_nothing_running_ends_the_saga_at_once() -> None:
@@ -91,3 +93,23 @@ def test_a_parked_saga_can_be_cancelled() -> None:
     assert status_of(saga.state) == "running"
     saga.go()
     assert status_of(saga.state) == "cancelled"
+
+
+RACE = """
+fast: {tool: t}
+slow: {tool: t}
+first: {%s, after: [fast, slow], join: any}
+"""
+
+
+def test_a_saga_that_fails_waits_for_nothing_that_a_join_has_stopped() -> None:
+    saga = of(RACE % "wait: {until: '${input}'}", "tomorrow")
+    saga.go(done("fast"), running=["slow"])
+    assert saga.kinds == ["step_succeeded", "join_fired", "node_skipped", "step_failed", "saga_ended"]
+    assert status_of(saga.state) == "failed"
+
+
+def test_a_condition_that_breaks_behind_an_early_join_fails_its_node_once() -> None:
+    saga = of(RACE % "value: 1, when: 'input > 5'", "text")
+    saga.go(done("fast"), running=["slow"])
+    assert saga.kinds == ["step_succeeded", "join_fired", "node_skipped", "step_failed", "saga_ended"]

@@ -338,3 +338,16 @@ def test_a_saga_without_limits_says_nothing_of_them() -> None:
     text = msgspec.json.encode(saga.entries).decode() + msgspec.json.encode(saga.state).decode()
     for word in ("counts", "used", "spent", "cost", "begun", "full"):
         assert f'"{word}"' not in text
+
+
+def test_a_fork_gives_what_had_begun_its_time_anew() -> None:
+    node = Node(name="w", kind="wait", signal="go", limits={"wall_time": Cap(most=10_000)})
+    saga = Saga(program(node))
+    saga.go()
+    saga.go(after_ms=4_000)
+    saga.put(ev.Forked(cut=saga.state.version, branch=1, by="ada", at=saga.now), epoch=0)
+    assert saga.go().due == T0 + 14_000
+    saga.go(after_ms=10_000)
+    assert saga.state.ended is not None
+    assert saga.state.ended.failure is not None
+    assert saga.state.ended.failure.code == "limit_wall_time"

@@ -107,9 +107,9 @@ def test_a_reason_may_be_left_out_of_a_cancel() -> None:
 
 
 def test_a_fork_begins_again_where_the_saga_had_failed() -> None:
-    saga = of("a: {tool: t}\nb: {tool: t}\nc: {tool: t, after: [a, b]}")
+    saga = of("a: {tool: t}\nb: {tool: t}\nc: {tool: t, after: [a, b]}\nd: {tool: t}")
     saga.go(done("b"))
-    saga.go(failed("a"), running=["b"])
+    saga.go(failed("a"), running=["d"])
     saga.put(ev.Forked(cut=3, branch=1, by="ada", at=T0), epoch=0, invocation="api")
     assert why(saga, "a") == "`a` is ready: it runs, or will as soon as there is room"
     saga.go(done("a"))
@@ -132,6 +132,18 @@ def test_a_fork_gives_a_failed_step_and_a_cancelled_saga_another_try() -> None:
     assert why(saga, "b").startswith(
         "`b` failed, with the start of the saga: tool_error: it broke; the failure goes on"
     )
+
+
+def test_a_fork_lets_a_node_run_again_that_could_not_tell_where_to_go_on() -> None:
+    saga = of("a: {tool: t, branch: {rules: [{if: 'output.n > 3', then: c}]}}\nb: {tool: t}\nc: {tool: t}")
+    saga.go(done("a", {}), running=["b"])
+    saga.go(done("b"))
+    saga.put(ev.Forked(cut=2, branch=1, by="ada", at=T0), epoch=0)
+    saga.go(done("a", {"n": 5}), done("b"))
+    saga.go(done("c"))
+    assert saga.state.ended is not None
+    told = way(story(saga), 0, 9, ROOM)["steps"]
+    assert [(step["node"], step["version"]) for step in told] == [("a", 5), ("b", 5), ("c", 6)]
 
 
 def test_a_child_that_a_fork_left_behind_is_to_be_opened_again() -> None:

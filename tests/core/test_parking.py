@@ -12,6 +12,7 @@ from baton.core import events as ev
 from baton.core.decide import MAX_DEATHS, Decision
 from baton.core.state import status_of
 from tests.core.build import Saga, chain, done, interrupted, program, ready, task, wait
+from tests.core.told import of
 
 
 def test_a_saga_is_parked_after_three_deaths_without_progress() -> None:
@@ -205,3 +206,10 @@ def test_a_careful_saga_with_nothing_ready_runs_nothing() -> None:
     saga = Saga(program(wait("w", signal="s")))
     saga.die()
     assert ready(saga.go()) == []
+
+
+def test_what_a_join_has_stopped_holds_up_nobody_after_a_death() -> None:
+    saga = of("slow: {tool: t}\nfast: {wait: {for: 5s}}\nfirst: {tool: t, after: [slow, fast], join: any}")
+    saga.die()
+    assert ready(saga.go()) == ["slow"]
+    assert ready(saga.go(running=["slow"], after_ms=5_000)) == ["first"]

@@ -58,7 +58,7 @@ def test_a_saga_that_has_just_begun() -> None:
         "version": 1, "branch": 0, "created_at": AT, "updated_at": AT, "steps": 0,
         "active": [{"node": "n0", "iteration": [], "state": "ready"}],
         "cancelling": False, "result": None, "error": None, "invocations": 0, "revivals": 0, "interruptions": 0,
-        "spent_usd": 0.0,
+        "spent_usd": 0.0, "limits": [],
     }  # fmt: skip
 
 

@@ -7,9 +7,12 @@ No clock here: `now` is an argument, and a wait's deadline is a number that `dec
 
 from __future__ import annotations
 
+import pytest
+
 from baton.core import events as ev
 from baton.core.decide import advance
 from baton.core.fold import apply, fingerprint, signal_key
+from baton.core.graph import Node
 from baton.core.state import KEYS_REMEMBERED, Signal, Wait, status_of
 from tests.core.build import T0, Saga, chain, done, program, ready, slots, task, wait
 
@@ -228,3 +231,14 @@ def test_a_timeout_leaves_a_signal_alone_whose_key_happens_to_be_time() -> None:
     saga.go(after_ms=60)
     assert saga.kinds[0] == "wait_closed"
     assert [signal.key for signal in saga.state.signals] == ["time"]
+
+
+@pytest.mark.parametrize("moment", ["9999-12-31T23:59:59-23:00", "0001-01-01T00:00:00+10:00"])
+def test_a_time_that_is_in_no_year_of_ours_is_none(moment: str) -> None:
+    node = Node(name="w", kind="wait", wait_until="${input}")
+    saga = Saga(program(node), moment)
+    saga.go()
+    assert saga.state.ended is not None
+    assert saga.state.ended.failure is not None
+    assert saga.state.ended.failure.code == "wait_invalid"
+    assert moment in saga.state.ended.failure.message

@@ -211,6 +211,14 @@ nodes:
     with: {n: '${ctx.check.output.n}'}
 output: {end: '${ctx.end.output?}', last: '${ctx.check.output}', first: '${ctx.first.output?}', why: '${ctx.both.output?}'}
 """
+LIMITED = """
+name: limited
+limits: {hops: 2}
+nodes:
+  one: {tool: work, with: {n: 1}, limits: {wall_time: 1h}}
+  two: {tool: work, after: one, with: {n: 2}}
+  three: {tool: work, after: two, with: {n: 3}}
+"""
 FAILING = """
 name: failing
 nodes:
@@ -328,6 +336,10 @@ async def _routes(world: World) -> str:
     return await start(world, ROUTES, {}, "routes")
 
 
+async def _limited(world: World) -> str:
+    return await start(world, LIMITED, {}, "limited")
+
+
 async def _failing(world: World) -> str:
     return await start(world, FAILING, {}, "failing")
 
@@ -377,6 +389,7 @@ CORPUS = (
     Scenario("parent-cancelled", _parent_cancelled, "cancelled"),
     Scenario("parent-forked", _parent_forked),
     Scenario("routes", _routes),
+    Scenario("limited", _limited, "failed"),
     Scenario("failing", _failing, "failed", same_steps=False),
     Scenario("cancelled", _cancelled, "cancelled", same_steps=False),
     Scenario("forked", _forked),

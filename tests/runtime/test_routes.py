@@ -123,6 +123,80 @@ output: '${ctx.spin.output}'
     stage(story)
 
 
+HUGE = "['${input}', '${input}', '${input}']"  # of an input that is within the limit
+
+
+@pytest.mark.parametrize("read", ["", "output: '${ctx.p.output[3]}'"])
+def test_a_saga_does_not_complete_with_a_value_that_is_too_large(stage: Stage, read: str) -> None:
+    document = f"name: huge\nnodes: {{p: {{value: {HUGE[:-1]}, 1]}}}}\n{read}"
+
+    async def story(world: World, books: Books) -> None:
+        saga = await start(world, document, "x" * 2_000_000, "huge")
+        await world.settle()
+        view = await world.queries().show(saga)
+        assert (view["status"], view["error"] and view["error"]["code"]) == ("failed", "value_too_large")
+
+    stage(story)
+
+
+def test_a_value_that_is_too_large_can_be_tolerated(stage: Stage) -> None:
+    document = f"""
+name: huge
+nodes:
+  p: {{value: {HUGE}}}
+  j: {{after: p, join: {{wait_for: all, tolerated_failures: 1}}, value: '${{join.errors[0].code}}'}}
+output: '${{ctx.j.output}}'
+"""
+
+    async def story(world: World, books: Books) -> None:
+        saga = await start(world, document, "x" * 2_000_000, "huge")
+        await world.settle()
+        assert (await world.queries().show(saga))["result"] == "value_too_large"
+
+    stage(story)
+
+
+def test_a_large_value_that_nobody_reads_does_not_fill_its_entry(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        saga = await start(world, "name: w\nnodes: {p: {value: '${input}'}}", "x" * 400_000, "w")
+        await world.settle()
+        (passed,) = (event for event in world.events(saga) if isinstance(event, NodePassed))
+        assert passed.output.size == 400_002
+        assert passed.output.v is None
+
+    stage(story)
+
+
+@pytest.mark.parametrize("condition", ["{{schema: '{}'}}", "{{python: '{}', needs: [output]}}"])
+def test_a_condition_whose_blob_is_not_there_fails_its_node(stage: Stage, condition: str) -> None:
+    ref = "cas://sha256/" + "a" * 64
+    rule = f"{{if: {condition.format(ref)}, then: b}}"
+
+    async def story(world: World, books: Books) -> None:
+        document = f"name: w\nnodes: {{a: {{value: 1, branch: {{rules: [{rule}]}}}}, b: {{value: 2}}}}"
+        saga = await start(world, document, {}, "w")
+        await world.settle(30)
+        view = await world.queries().show(saga)
+        assert view["error"]["code"] == "condition_missing"
+        assert f"{ref} is not there" in view["error"]["message"]
+
+    stage(story)
+
+
+def test_a_saga_whose_own_blob_is_gone_waits_for_a_person(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        document = "name: w\nnodes: {v: {wait: {for: 30s}}, p: {after: v, value: '${input.x}'}}"
+        saga = await start(world, document, {"x": "y" * 9_000}, "w")
+        await world.settle(10)
+        ref = next(ref for tenant, ref in world.blobs.stored if b"yyyy" in world.blobs.stored[tenant, ref])
+        del world.blobs.stored["acme", ref]
+        await world.settle(200)
+        assert (await world.queries().show(saga))["status"] in {"running", "waiting"}
+        assert f"{ref} is not there" in world.dead_letters.letters[0][1]
+
+    stage(story)
+
+
 def test_a_value_that_doubles_every_round_fails_its_node_and_not_the_worker(stage: Stage) -> None:
     document = """
 name: doubling
@@ -130,7 +204,7 @@ nodes:
   twice:
     value: ['${ctx.twice.previous}', '${ctx.twice.previous}', some text]
     loop: {while: 'true', max_iterations: 100, timeout_path: end}
-  end: {value: 1, after: twice}
+  end: {value: 1}
 """
 
     async def story(world: World, books: Books) -> None:

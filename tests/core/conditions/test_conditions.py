@@ -198,9 +198,11 @@ def test_a_condition_is_compiled_once_in_a_process() -> None:
 
 
 def test_what_is_kept_of_compiled_conditions_has_an_end() -> None:
-    for index in range(300):
+    """And room for all of a document that is larger than any that was met."""
+    for index in range(600):
         cel.plan_of(f"output == {index}")
-    assert cel.plan_of.cache_info().currsize == cel.plan_of.cache_info().maxsize == 256
+    known = cel.plan_of.cache_info()
+    assert 600 <= known.currsize <= (known.maxsize or 0) == 2_048
 
 
 def test_libraries_are_loaded_by_the_first_condition_that_needs_them() -> None:

@@ -28,6 +28,7 @@ from baton.core.state import Child, State, node_of
 
 MAX_DEATHS = Limits().max_deaths
 ROOM = Limits().entry_bytes
+MOST_BYTES = Limits().result_bytes
 LARGE = 12_288
 
 _encode = msgspec.json.Encoder().encode
@@ -67,14 +68,17 @@ def decide(
     running: Collection[str] = (),
     found: Found = NOTHING,
     max_deaths: int = MAX_DEATHS,
+    most_bytes: int = MOST_BYTES,
 ) -> Decision:
     """What to do at `now`, given the slots that are `running` in this invocation.
 
-    `found` is what earlier decisions lacked; after `max_deaths` in a row a person has to decide. Pure: equal
-    arguments, equal decisions.
+    `found` is what earlier decisions lacked; after `max_deaths` in a row a person has to decide; no value that is
+    made here has more than `most_bytes`. Pure: equal arguments, equal decisions.
     """
     if state.ended is not None or state.version == 0:
         return Decision()
+    # What a join has stopped may run on for a moment: nobody waits for its end.
+    running = {slot for slot in running if slot in state.tokens}
     if state.cancel is not None or state.failure is not None:
         return _stop(state, now, running)
     if state.left:
@@ -90,7 +94,7 @@ def decide(
         return Decision(due=deadline)
     if parked := _hopeless(state, max_deaths):
         return Decision(record=(parked,))
-    draft = Draft(program, state, now, running, found, due=deadline)
+    draft = Draft(program, state, now, running, found, due=deadline, most_bytes=most_bytes)
     if not state.tokens:
         return _complete(draft)
     look_around(draft)
@@ -133,6 +137,7 @@ def advance(
     found: Found = NOTHING,
     room: int = ROOM,
     max_deaths: int = MAX_DEATHS,
+    most_bytes: int = MOST_BYTES,
     *,
     together: bool = True,
 ) -> Advance:
@@ -142,7 +147,7 @@ def advance(
     outcome whose slot is not waiting any more (it was settled or forked away) is dropped; one for which
     there is no room counts as running still. Without `together` no two steps' rows are in one entry.
     """
-    entry = _Entry(state, room)
+    entry = _Entry(program, state, now, room, found, max_deaths, most_bytes)
     rows: tuple[Row, ...] = ()
     taken = 0
     lacking = Draft(program, state, now, running, found)
@@ -150,7 +155,7 @@ def advance(
         if program.ways.hurries:
             # What a join does not wait for must not be heard only because it came at the same time.
             busy = {*running, *(outcome.slot for outcome in outcomes[taken:])}
-            decision, is_part = entry.follow(program, now, busy, found, max_deaths)
+            decision, is_part = entry.follow(busy)
             if is_part or decision.is_lacking or decision.cancel:
                 return Advance(tuple(entry.events), decision, taken, True, rows)
         try:
@@ -170,7 +175,7 @@ def advance(
         more = Decision(needs=frozenset(lacking.needs), questions=frozenset(lacking.questions))
         return Advance((), more, 0, False)
     busy = {*running, *(outcome.slot for outcome in outcomes[taken:])}
-    decision, is_part = entry.follow(program, now, busy, found, max_deaths)
+    decision, is_part = entry.follow(busy)
     return Advance(tuple(entry.events), decision, taken, is_part or taken < len(outcomes), rows)
 
 
@@ -178,20 +183,25 @@ def advance(
 class _Entry:
     """An entry in the making: the state behind its events, and the bytes there is still room for."""
 
+    program: Program
     state: State
+    now: int
     room: int
+    found: Found
+    max_deaths: int
+    most_bytes: int
     events: list[ev.Event] = field(default_factory=list)
 
     def add(self, event: ev.Event) -> None:
         self.events.append(event)
         self.state = apply(self.state, event)
 
-    def follow(
-        self, program: Program, now: int, busy: Collection[str], found: Found, max_deaths: int
-    ) -> tuple[Decision, bool]:
+    def follow(self, busy: Collection[str]) -> tuple[Decision, bool]:
         """Add all that follows by itself. The decision then, and whether there was room only for a part."""
         while True:
-            decision = decide(program, self.state, now, busy, found, max_deaths)
+            decision = decide(
+                self.program, self.state, self.now, busy, self.found, self.max_deaths, self.most_bytes
+            )
             if not decision.record or decision.is_lacking or decision.cancel:
                 return decision, False
             for event in decision.record:
@@ -247,7 +257,7 @@ def _complete(draft: Draft) -> Decision:
         return Decision(record=(ev.SagaEnded(status="failed", failure=failure),))
     except LackingError as error:
         return Decision(needs=error.needs)
-    if excess := excess_of(output):
+    if excess := excess_of(output, draft.most_bytes):
         failure = ev.Failure("output_too_large", f"the saga's output is too large: {excess}")
         return Decision(record=(ev.SagaEnded(status="failed", failure=failure),))
     return Decision(record=(ev.SagaEnded(status="completed", output=ev.Value(v=output)),))

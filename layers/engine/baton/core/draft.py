@@ -10,6 +10,7 @@ from baton.core import events as ev
 from baton.core.conditions import Question
 from baton.core.fold import apply
 from baton.core.graph import Node
+from baton.core.limits import Limits
 from baton.core.program import Program
 from baton.core.scope import Found, LackingError, Scope
 from baton.core.state import Child, State, node_of, slot_of
@@ -46,6 +47,8 @@ class Draft:
     questions: set[Question] = field(default_factory=set)
     busy: dict[str, int] | None = None
     """What gate.py has counted."""
+    most_bytes: int = Limits().result_bytes
+    """What a value of the engine's own making may have, as JSON."""
 
     def note(self, event: ev.Event) -> None:
         """Record a fact; what follows in this decision is decided as if it were in the log."""

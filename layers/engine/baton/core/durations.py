@@ -41,7 +41,9 @@ def parse_time(value: Any) -> int:
     example = "write for example 2026-12-01T09:00:00Z"
     try:
         moment = datetime.fromisoformat(value)
-    except (TypeError, ValueError) as error:
+        if moment.tzinfo is not None:
+            moment = moment.astimezone(UTC)
+    except (TypeError, ValueError, OverflowError) as error:  # the last: it is in no year from 1 to 9999
         raise ValueError(f"`{str(value)[:40]}` is not a time; {example}") from error
     if moment.tzinfo is None:
         raise ValueError(f"`{value}` does not say in which time zone; {example}")

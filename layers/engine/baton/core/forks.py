@@ -52,7 +52,7 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
         invocations=before.invocations,
         revivals=before.revivals,
         interrupted=before.interrupted,
-        begun={},
+        begun=dict.fromkeys(at_cut.begun, fork.at),
         spent=before.spent,
         used=cut_back(before, at_cut, fork.at),
         keys={**at_cut.keys, **forks},

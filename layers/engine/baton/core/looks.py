@@ -40,6 +40,8 @@ def look_around(draft: Draft) -> None:
             known = len(draft.record)
             for slot in draft.state.tokens:
                 _try(draft, slot, to_begin=False)
+        if draft.state.failure is not None:
+            return
     for slot in draft.state.tokens:
         known = len(draft.record)
         _try(draft, slot, to_begin=True)
@@ -145,7 +147,7 @@ def _render(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> 
         _fail(draft, slot, node, iteration, ev.Failure("input_unbound", str(error), node.name))
         return _UNBOUND
     # What a task gets is in no entry, and what it makes of it is measured where it is made.
-    if node.kind != "task" and (excess := excess_of(given)):
+    if node.kind != "task" and (excess := excess_of(given, draft.most_bytes)):
         failure = ev.Failure("value_too_large", f"what the node is to get is too large: {excess}", node.name)
         _fail(draft, slot, node, iteration, failure)
         return _UNBOUND

@@ -16,6 +16,7 @@ from baton.core.expressions import ExpressionError, Path, Template
 from baton.core.program import Program
 from baton.core.sizes import MOST_BYTES
 from baton.core.state import State, node_of
+from baton.errors import CorruptLog
 
 
 class LackingError(Exception):
@@ -29,10 +30,22 @@ class LackingError(Exception):
 
 @dataclass(frozen=True)
 class Found:
-    """What was fetched for a decision: decoded blobs by reference, answers by the key of their question."""
+    """What was fetched for a decision: decoded blobs by reference, answers by the key of their question.
+
+    `absent` has the blobs that cannot be had, with the reason. A condition that needs one of those breaks; where the
+    log names one, nothing can be said any more.
+    """
 
     blobs: Mapping[str, Any] = field(default_factory=dict)
     answers: Mapping[str, Answer] = field(default_factory=dict)
+    absent: Mapping[str, str] = field(default_factory=dict)
+
+    def lacks(self, refs: Iterable[str]) -> set[str]:
+        """Those of them that are to be fetched. Raises `CorruptLog` for one that cannot be had."""
+        missing = {ref for ref in refs if ref not in self.blobs}
+        for ref in sorted(missing & self.absent.keys()):
+            raise CorruptLog(self.absent[ref])
+        return missing
 
 
 NOTHING = Found()
@@ -59,8 +72,7 @@ class Scope:
 
     def holds(self, condition: Condition) -> bool:
         """Whether the condition holds. Raises `ConditionError`, `LackingError`."""
-        missing = {ref for ref in blobs_of(condition) if ref not in self.found.blobs}
-        if missing:
+        if missing := blobs_of(condition) - self.found.blobs.keys() - self.found.absent.keys():
             raise LackingError(missing)
         try:
             self._fetch(names_of(condition))
@@ -73,16 +85,15 @@ class Scope:
 
     def content(self, value: ev.Value) -> Any:
         """The JSON value itself. Raises `LackingError`."""
-        if value.ref and value.ref not in self.found.blobs:
-            raise LackingError({value.ref})
+        if value.ref and (missing := self.found.lacks({value.ref})):
+            raise LackingError(missing)
         return self.found.blobs[value.ref] if value.ref else value.v
 
     def _fetch(self, paths: Iterable[Path]) -> None:
         values = [value for path in paths for value in self._values(path) if value.ref]
         if sum(value.size for value in values) > MOST_BYTES:
             raise ExpressionError(f"the values that are named have more than {MOST_BYTES:,} bytes together")
-        missing = {value.ref for value in values if value.ref not in self.found.blobs}
-        if missing:
+        if missing := self.found.lacks(value.ref for value in values):
             raise LackingError(missing)
 
     def _values(self, path: Path) -> list[ev.Value]:

@@ -8,13 +8,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 MOST_ITEMS = 1_000_000
 MOST_BYTES = 52_428_800
 MOST_LEVELS = 200
 
+_encode = msgspec.json.Encoder().encode
 
-def excess_of(value: Any) -> str:
-    """What is too much about a JSON value, in words; empty when nothing is. Looks no further than it has to."""
+
+def excess_of(value: Any, most_bytes: int) -> str:
+    """What is too much about a JSON value, in words; empty when nothing is. Looks no further than it has to.
+
+    `most_bytes` is how many it may have as JSON.
+    """
     items = size = 0
     level: list[Any] = [value]
     for _ in range(MOST_LEVELS):
@@ -33,6 +40,6 @@ def excess_of(value: Any) -> str:
             if size > MOST_BYTES:
                 return f"its texts have more than {MOST_BYTES:,} characters"
         if not inner:
-            return ""
+            return f"it is larger than {most_bytes} bytes" if len(_encode(value)) > most_bytes else ""
         level = inner
     return f"it is more than {MOST_LEVELS} levels deep"

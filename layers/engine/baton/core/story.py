@@ -127,11 +127,8 @@ class Story:
         self.parked: ev.Parked | None = None
         self.end: tuple[ev.SagaEnded, Moment] | None = None
         for place in self.places.values():
-            if (
-                place.end is not None
-                and place.end.became == FAILED
-                and not (place.end.to or place.end.not_to)
-            ):
+            end = place.end
+            if end is not None and end.failure is not None and not (end.to or end.not_to):
                 place.end = None  # its tokens are still there: it runs again
                 self.ended.remove(place.slot)
 

@@ -53,7 +53,7 @@ def saga_view(state: State, program: Program) -> dict[str, Any]:
 
 
 def _used(state: State, program: Program) -> dict[str, Any]:
-    """What was used of the limits that count, and until when the saga has time; nothing without limits."""
+    """What was used of the limits that count, and until when the saga has time."""
     rows = []
     for scope, limits in program.caps.of.items() if program.caps is not None else ():
         for name, cap in limits.items():
@@ -64,7 +64,7 @@ def _used(state: State, program: Program) -> dict[str, Any]:
             elif name == "wall_time" and not scope:
                 assert program.caps is not None
                 rows.append(row | {"until": iso(program.caps.deadline(state) or 0)})
-    return {"limits": rows} if rows else {}
+    return {"limits": rows}
 
 
 def _active(state: State, program: Program, slot: str) -> dict[str, Any]:

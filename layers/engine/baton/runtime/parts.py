@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from baton.core.events import ChildOpened, Event, Failure, Gives, NodePassed, SagaEnded, StepFailed
+from baton.core.events import ChildOpened, Event, Gives, NodePassed, SagaEnded
 from baton.core.limits import Limits
 from baton.core.toolspec import ToolSpec
 from baton.ports import Blobs, Clock, Entropy, Log, Offload, Performer, Sandbox
@@ -67,47 +67,19 @@ class Parts:
         )
 
     async def slim(self, tenant: str, event: Event) -> Event:
-        """The event with a large value of the engine's own making moved to a blob."""
-        if isinstance(event, SagaEnded) and event.output.v is not None:
-            value = await self.steps.value(tenant, event.output.v)
-            if value is None:
-                failure = Failure(
-                    "output_too_large", f"the output is larger than {self.limits.result_bytes} bytes"
-                )
-                return SagaEnded(status="failed", failure=failure)
-            return replace(event, output=value)
-        if isinstance(event, ChildOpened):
-            value = await self.steps.value(tenant, event.input.v)
-            if value is None:
-                return self._too_large(event, f"the input of `{event.workflow}`")
-            return replace(event, input=value)
+        """The event with a large value of the engine's own making moved to a blob.
+
+        Also one that nobody reads: it is in the log all the same, and an entry has only so much room. None is too
+        large: the decision would have been another (core/sizes.py).
+        """
+        if isinstance(event, SagaEnded | NodePassed) and not event.output.ref:
+            event = replace(event, output=await self.steps.inline_or_blob(tenant, event.output.v))
+        elif isinstance(event, ChildOpened):
+            event = replace(event, input=await self.steps.inline_or_blob(tenant, event.input.v))
         if isinstance(event, Gives) and event.full is not None and not event.full.ref:
             # What the log only summarises is there before the log says so.
-            value = await self.steps.whole(tenant, event.full.v)
-            if value is None:
-                return self._too_large(event, "the value")
-            return replace(event, full=value)
-        if isinstance(event, NodePassed) and event.full is None and event.keep:
-            value = await self.steps.value(tenant, event.output.v)
-            if value is None:
-                return self._too_large(event, "the value")
-            return replace(event, output=value)
+            event = replace(event, full=await self.steps.blob(tenant, event.full.v))
         return event
-
-    def _too_large(self, event: ChildOpened | Gives, what: str) -> StepFailed:
-        now = self.clock.now()
-        text = f"{what} is larger than {self.limits.result_bytes} bytes"
-        return StepFailed(
-            node=event.node,
-            iteration=event.iteration,
-            attempt=1,
-            failure=Failure("input_too_large", text, event.node),
-            started_at=now,
-            ended_at=now,
-            tool="",
-            tool_version="",
-            schema_hash="",
-        )
 
     def traceparent(self, started_with: str) -> str:
         """W3C trace context: the saga's trace, with this invocation as the span."""

@@ -42,13 +42,17 @@ class _Superseded(Exception):
 
 @dataclass
 class _Run:
-    """What one saga's run holds in memory. `asked`: children that this invocation has looked at."""
+    """What one saga's run holds in memory.
+
+    `absent`: blobs that cannot be had, with why. `asked`: children that this invocation has looked at.
+    """
 
     lease: Lease
     history: History
     program: Program
     steps: InFlight
     blobs: dict[str, Any] = field(default_factory=dict)
+    absent: dict[str, str] = field(default_factory=dict)
     answers: dict[str, Answer] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
 
@@ -167,8 +171,7 @@ class Runner:
                 continue
             if appended:
                 pending = pending[step.taken :]
-                as_decided = [type(event) for event in slim] == [type(event) for event in events]
-                if as_decided and not (step.more or step.decision.cancel):
+                if not (step.more or step.decision.cancel):
                     return step.decision
                 if step.more and not pending and self._p.clock.now() >= self._budget.cut_off:
                     return _CUT_SHORT
@@ -178,6 +181,7 @@ class Runner:
     async def _advance(self, run: _Run, outcomes: Sequence[Outcome], together: bool) -> Advance:
         if len(run.blobs) > BLOBS_KEPT:
             run.blobs.clear()
+        run.absent.clear()  # asked for anew with each decision
         if len(run.answers) > ANSWERS_KEPT:
             run.answers.clear()
         while True:
@@ -189,19 +193,28 @@ class Runner:
                 outcomes,
                 now,
                 run.steps.slots,
-                Found(run.blobs, run.answers),
+                Found(run.blobs, run.answers, run.absent),
                 limits.entry_bytes,
                 limits.max_deaths,
+                limits.result_bytes,
                 together=together,
             )
             if not step.decision.is_lacking:
                 return step
             for ref in step.decision.needs:
-                data = await self._p.call(self._p.blobs.get, run.lease.ref.tenant, ref)
-                run.blobs[ref] = msgspec.json.decode(data)
+                await self._fetch(run, ref)
             if asked := list(step.decision.questions):
                 answers = await asyncio.gather(*map(self._p.sandbox.answer, asked))
                 run.answers.update(zip((question.key for question in asked), answers, strict=True))
+
+    async def _fetch(self, run: _Run, ref: str) -> None:
+        """Into memory. One that is not there is the document's fault where the document names it."""
+        try:
+            run.blobs[ref] = msgspec.json.decode(
+                await self._p.call(self._p.blobs.get, run.lease.ref.tenant, ref)
+            )
+        except (CorruptLog, msgspec.DecodeError) as error:
+            run.absent[ref] = str(error)
 
     async def _append(
         self, lease: Lease, history: History, events: Sequence[ev.Event], rows: Sequence[Row] = ()

@@ -100,16 +100,18 @@ class Steps:
     async def value(self, tenant: str, result: Any) -> Value | None:
         """A JSON value inline or as a blob, whichever is cheaper; None when it is over the limit."""
         data = _encode(result)
-        if len(data) > self._limits.result_bytes:
-            return None
-        if len(data) <= self._limits.inline_bytes:
-            return Value(v=result)
-        return await self._blob(tenant, data)
+        return None if len(data) > self._limits.result_bytes else await self._value(tenant, result, data)
 
-    async def whole(self, tenant: str, result: Any) -> Value | None:
-        """A JSON value as a blob, however small; None when it is over the limit."""
-        data = _encode(result)
-        return None if len(data) > self._limits.result_bytes else await self._blob(tenant, data)
+    async def inline_or_blob(self, tenant: str, result: Any) -> Value:
+        """A JSON value inline or as a blob, whichever is cheaper."""
+        return await self._value(tenant, result, _encode(result))
+
+    async def blob(self, tenant: str, result: Any) -> Value:
+        """A JSON value as a blob, however small."""
+        return await self._blob(tenant, _encode(result))
+
+    async def _value(self, tenant: str, result: Any, data: bytes) -> Value:
+        return Value(v=result) if len(data) <= self._limits.inline_bytes else await self._blob(tenant, data)
 
     async def _blob(self, tenant: str, data: bytes) -> Value:
         return Value(ref=await self._call(self._blobs.put, tenant, data), size=len(data))
