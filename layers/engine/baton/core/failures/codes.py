@@ -1,0 +1,161 @@
+"""Every code of a failure: its class, a sentence for a person, and what to do about it. The one table.
+
+Belongs here: codes of the outside world and of the engine, as data. Does not belong here: what exceptions, statuses
+and services are called (names.py), what the engine does about a code (matrix.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+TRANSIENT, RECOVERABLE, USER_RESOLVABLE = "transient", "recoverable", "user_resolvable"
+PERMANENT, CATASTROPHIC, UNKNOWN = "permanent", "catastrophic", "unknown"
+
+CLASSES: Mapping[str, str] = {
+    TRANSIENT: "Goes away by itself: a network timeout, a rate limit, a service that is down for a moment.",
+    RECOVERABLE: "Another way leads there: credentials that ran out, a thing that has moved.",
+    USER_RESOLVABLE: "A person has to say or do something: log in, rephrase, approve.",
+    PERMANENT: "Nothing changes it: the input is wrong, a rule of the business says no.",
+    CATASTROPHIC: "The system underneath is broken: a database is down, memory or disk is used up.",
+    UNKNOWN: "Nobody has said what it is. It is tried again, in the hope that it goes away.",
+}
+"""The six classes, each with what it means."""
+
+
+class Code(NamedTuple):
+    """One code: its class, what is told to a person, and what that person can do."""
+
+    kind: str
+    says: str
+    advice: str
+
+
+_OUTSIDE: dict[str, Code] = {
+    # ---- transient
+    "timeout": Code(TRANSIENT, "There was no answer in time.", "Wait and try again; if it is slow by nature, give it a longer `timeout`."),
+    "rate_limited": Code(TRANSIENT, "The service gets more requests than it allows.", "Wait; it is tried again when the service says so. Spread the requests if it happens often."),
+    "service_unavailable": Code(TRANSIENT, "The service is not available at the moment.", "Wait and try again; if it lasts, ask whoever runs the service."),
+    "server_error": Code(TRANSIENT, "The service failed with an error of its own.", "Try again later; if it lasts, report it to whoever runs the service."),
+    "connection_failed": Code(TRANSIENT, "No connection could be made, or it broke.", "Check that the address is right and that the network lets it through, then try again."),
+    "invalid_response": Code(TRANSIENT, "The answer could not be read.", "Try again; if it lasts, the service has changed the form of its answers."),
+    "deadlock": Code(TRANSIENT, "Two transactions waited for each other.", "Try again; if it happens often, let all transactions touch rows in one order."),
+    "file_locked": Code(TRANSIENT, "Another program is using the file.", "Wait until it is done with it, or close that program."),
+    "element_not_found": Code(TRANSIENT, "The page does not show what was looked for.", "See whether the page still looks as expected; it may have been changed."),
+    "navigation_timeout": Code(TRANSIENT, "The page did not load in time.", "Try again later; see whether the site opens in a browser of your own."),
+    # ---- recoverable
+    "unauthorized": Code(RECOVERABLE, "The service does not accept the credentials.", "Renew the credentials, or enter new ones."),
+    "forbidden": Code(RECOVERABLE, "The credentials do not permit this.", "Ask for the permission, or use an account that has it."),
+    "not_found": Code(RECOVERABLE, "What was asked for is not there.", "Check its name or number; it may have been moved or deleted."),
+    "resource_moved": Code(RECOVERABLE, "What was asked for is at another address now.", "Use the new address."),
+    "conflict": Code(RECOVERABLE, "Somebody else has changed it in the meantime.", "Look at its present state and do it again on top of that."),
+    "context_exceeded": Code(RECOVERABLE, "The text is too long for the model.", "Shorten or summarise what the model is given, or use a model that takes more."),
+    "model_unavailable": Code(RECOVERABLE, "The model is not available.", "Use another model."),
+    "blocked_by_site": Code(RECOVERABLE, "The site refuses visits by a program.", "Use another source, or the official interface of the site."),
+    "file_not_found": Code(RECOVERABLE, "The file is not there.", "Check the path; the file may have been moved or renamed."),
+    # ---- user_resolvable
+    "invalid_input": Code(USER_RESOLVABLE, "The service finds the data not valid.", "Correct what it names and send it again."),
+    "content_policy": Code(USER_RESOLVABLE, "Content was filtered. Please rephrase your request.", "Say it in other words, without what the provider does not allow."),
+    "quota_exceeded": Code(USER_RESOLVABLE, "API quota exceeded. Please upgrade or wait.", "Buy more, or wait until the quota is renewed."),
+    "captcha_detected": Code(USER_RESOLVABLE, "CAPTCHA detected. Please solve it manually.", "Take over the browser, solve it, and hand back."),
+    "login_required": Code(USER_RESOLVABLE, "Login required. Please authenticate.", "Take over the browser, log in, and hand back."),
+    "missing_credentials": Code(USER_RESOLVABLE, "There are no credentials for this service.", "Enter them, or connect the account."),
+    "approval_needed": Code(USER_RESOLVABLE, "Somebody has to approve this first.", "Approve or reject it."),
+    # ---- permanent
+    "bad_request": Code(PERMANENT, "The service says that the request is wrong.", "Correct the step's parameters; the same request will be refused again."),
+    "client_error": Code(PERMANENT, "The service refuses the request.", "Correct the request; the same one will be refused again."),
+    "validation_failed": Code(PERMANENT, "The data are not valid.", "Correct the data; the same ones will be refused again."),
+    "business_rule": Code(PERMANENT, "A rule of the business does not allow this.", "Change what is asked for so that the rule allows it."),
+    "permission_denied": Code(PERMANENT, "The permissions do not suffice.", "Give the worker the permission, and start anew."),
+    "constraint_violation": Code(PERMANENT, "The database refuses the data: they break one of its rules.", "Look which rule the message names; a record may exist already."),
+    # ---- catastrophic
+    "disk_full": Code(CATASTROPHIC, "There is no space left on the disk.", "Make room or add some, then let the saga go on."),
+    "out_of_memory": Code(CATASTROPHIC, "There is not enough memory.", "Give the worker more memory, or let the step do less at once."),
+    "database_down": Code(CATASTROPHIC, "The database is down.", "Bring it back, then let the saga go on."),
+    # ---- unknown
+    "unknown": Code(UNKNOWN, "Something failed, and nothing says why.", "Read the message and the worker's log."),
+}  # fmt: skip
+
+_ENGINE: dict[str, Code] = {
+    # ---- tools
+    "tool_error": Code(UNKNOWN, "The tool raised an error.", "Read the message; the worker's log says where it was raised."),
+    "tool_crashed": Code(UNKNOWN, "The process that ran the tool died.", "See whether the tool needs more memory; the worker's log says how it died."),
+    "tool_missing": Code(PERMANENT, "The tool is not in this deployment.", "Deploy the application with it, then let the saga go on."),
+    "input_invalid": Code(PERMANENT, "The tool was called with arguments that it does not take.", "Correct the step's `with`, or the tool."),
+    "result_invalid": Code(PERMANENT, "The tool returned something else than it promises.", "Correct the tool, or the type hint of what it returns."),
+    "result_too_large": Code(PERMANENT, "The tool's result is too large.", "Return less, or put it into a bucket and return where it is."),
+    "rows_refused": Code(PERMANENT, "The table does not take the rows of this step.", "Correct the rows that the tool writes with its result."),
+    # ---- values and expressions
+    "input_unbound": Code(PERMANENT, "What the step needs is not there.", "Correct the expression in `with`, or write `?` where there may be nothing."),
+    "input_too_large": Code(PERMANENT, "What the step gets is too large.", "Pass on less, or where it can be found."),
+    "value_too_large": Code(PERMANENT, "A value made of others became too large.", "Pass on less of them."),
+    "output_invalid": Code(PERMANENT, "The output does not match the node's schema.", "Correct the tool, or `output_schema`."),
+    "output_unbound": Code(PERMANENT, "The saga's result names a value that is not there.", "Correct the document's `output`, or write `?` where there may be nothing."),
+    "output_too_large": Code(PERMANENT, "The saga's result is too large.", "Give less, or where it can be found."),
+    "wait_invalid": Code(PERMANENT, "What the wait is to wait for is no time.", "Correct the value that the expression gives."),
+    "branch_unbound": Code(PERMANENT, "The value that chooses the way is not there.", "Correct `branch.choose`, or write `?` where there may be nothing."),
+    "branch_not_allowed": Code(PERMANENT, "The way chosen is none of those allowed.", "Add the node to `branch.among`, or correct who chooses."),
+    "loop_exhausted": Code(PERMANENT, "The loop has used up its rounds.", "Raise `max_iterations`, or give the loop a `timeout_path`."),
+    # ---- joins and children
+    "join_failed": Code(PERMANENT, "More of the steps before it failed than it tolerates.", "Look at their failures first."),
+    "child_failed": Code(PERMANENT, "A saga that this one had started failed.", "Look at that saga; it names its own cause."),
+    "invalid_definition": Code(PERMANENT, "The workflow document has problems.", "Correct the document and register it again."),
+    "malformed": Code(PERMANENT, "The text cannot be parsed.", "Correct it at the line that the message names."),
+    "too_large": Code(PERMANENT, "It is larger than the limit.", "Send less, or where it can be found."),
+    "idempotency_key_reused": Code(PERMANENT, "The same key came with something else.", "Use a new key for a new request."),
+    "not_allowed_now": Code(PERMANENT, "The saga's state does not allow this.", "Look at its state first."),
+    # ---- conditions
+    "condition_invalid": Code(PERMANENT, "A condition is none.", "Correct the condition, or the blob that holds its code."),
+    "condition_missing": Code(PERMANENT, "A condition names a value that is not there.", "Ask whether it is there first: `has(...)`, `exists` or `?`."),
+    "condition_type": Code(PERMANENT, "A condition compares what cannot be compared.", "Change the operator, or convert the value."),
+    "condition_not_boolean": Code(PERMANENT, "A condition says neither yes nor no.", "Make it a comparison."),
+    "condition_too_large": Code(PERMANENT, "A condition has too much to look at.", "Name less of the data, or let a tool count."),
+    "condition_error": Code(PERMANENT, "A condition broke.", "Change what the message names."),
+    "condition_timeout": Code(PERMANENT, "A condition's function took too long.", "Let it do less, or raise its `timeout`."),
+    "condition_memory": Code(PERMANENT, "A condition's function took too much memory.", "Let it do less, or raise `max_memory_mb`."),
+    # ---- limits
+    "limit_fan_out": Code(PERMANENT, "A step went on to more others at once than allowed.", "Raise `limits.fan_out`, or choose fewer."),
+    "limit_hops": Code(PERMANENT, "More steps ran than allowed.", "Raise `limits.hops`; see whether it goes round in circles."),
+    "limit_wall_time": Code(PERMANENT, "It took longer than allowed.", "Raise `limits.wall_time` or `timeout`."),
+    "limit_bytes": Code(PERMANENT, "The outputs are larger than allowed together.", "Raise `limits.bytes`, or let outputs be summarised."),
+    "limit_cost": Code(PERMANENT, "It cost more than allowed.", "Raise `limits.cost_usd`; see what the steps spent."),
+    # ---- the saga
+    "cancelled": Code(PERMANENT, "It was cancelled.", "Start it anew if that was not meant."),
+    "worker_killed": Code(CATASTROPHIC, "The worker died several times in a row.", "See whether a step needs more memory, then let the saga go on."),
+    "over_budget": Code(CATASTROPHIC, "A step needs more time than a worker has.", "Split the step, or raise the worker's timeout, then let the saga go on."),
+}  # fmt: skip
+
+CODES: Mapping[str, Code] = _OUTSIDE | _ENGINE
+"""By code."""
+
+ALIASES: Mapping[str, str] = {
+    "authentication_failed": "unauthorized",
+    "unauthenticated": "unauthorized",
+    "context_length_exceeded": "context_exceeded",
+    "content_filtered": "content_policy",
+    "content_filter": "content_policy",
+    "too_many_requests": "rate_limited",
+    "rate_limit": "rate_limited",
+    "llm_rate_limit": "rate_limited",
+    "network_error": "connection_failed",
+    "internal_server_error": "server_error",
+}
+"""Other spellings of codes."""
+
+
+class Told(NamedTuple):
+    """What a person is told of a failure: what happened, and what to do."""
+
+    says: str
+    advice: str
+
+
+def kind_of(code: str) -> str:
+    """The class of a code. One that nobody knows is `unknown`."""
+    return CODES[code].kind if code in CODES else UNKNOWN
+
+
+def told(code: str) -> Told:
+    """A sentence and advice, for any code."""
+    row = CODES.get(code)
+    return Told(row.says, row.advice) if row else Told(f"The step failed with `{code}`.", "Read its message.")

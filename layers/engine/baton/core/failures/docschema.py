@@ -1,0 +1,250 @@
+"""The JSON Schema of `retry`, `on_failure` and `failover` as documents write them, for the published schema.
+
+How to wire it in: put `DEFINITIONS` among the shared definitions of core/docschema.py; the fields of
+core/definition/failing.py refer to them as `retry`, `onFailure` and `failover`. They refer to each other and to
+`duration`, `value`, `condition`, `nodeName`, `targets` and `toolPatterns`. They refuse nothing that the models accept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from baton.core.failures.cells import HINTS, HOOKS, QUESTIONS, SEVERITIES, STRATEGIES
+from baton.core.failures.codes import CLASSES, CODES
+from baton.core.failures.document import (
+    CODE_PATTERN,
+    MOST_MULTIPLIER,
+    MOST_PAUSES,
+    MOST_POLICIES,
+    MOST_TIMES,
+    NAME_PATTERN,
+    OFFSET_PATTERN,
+    TIME_OF_DAY_PATTERN,
+)
+from baton.core.failures.matrix import DOMAINS
+from baton.core.failures.policies import DAYS
+from baton.core.failures.retry import BACKOFFS, MOST_ATTEMPTS, PRESETS
+
+_Schema = dict[str, Any]
+
+
+def _ref(name: str, description: str = "", **more: Any) -> _Schema:
+    said = {"description": description} if description else {}
+    return {**said, **more, "$ref": f"#/$defs/{name}"}
+
+
+def _enum(words: Iterable[str], description: str = "", **more: Any) -> _Schema:
+    return _said({"type": "string", "enum": list(words), **more}, description)
+
+
+def _said(schema: _Schema, description: str) -> _Schema:
+    return {"description": description, **schema} if description else schema
+
+
+def _object(description: str, properties: _Schema, required: tuple[str, ...] = ()) -> _Schema:
+    needs = {"required": list(required)} if required else {}
+    shape = {"type": "object", **needs, "additionalProperties": False, "properties": properties}
+    return {"description": description, **shape}
+
+
+def _one_or_many(schema: _Schema, description: str = "", **more: Any) -> _Schema:
+    return _said({"anyOf": [schema, {"type": "array", "items": schema}], **more}, description)
+
+
+def _count(low: int, high: int, description: str = "", **more: Any) -> _Schema:
+    return _said({"type": "integer", "minimum": low, "maximum": high, **more}, description)
+
+
+_CODE: _Schema = {
+    "description": "A code of a failure, a class, or an HTTP status. Tools may have codes of their own.",
+    "type": ["string", "integer"],
+    "pattern": CODE_PATTERN,
+    "examples": [*sorted({*CODES, *CLASSES})],
+}
+_NAMES: _Schema = {"type": "string", "pattern": NAME_PATTERN}
+_STRATEGY = _enum(STRATEGIES)
+
+_RETRY = _object(
+    "How a failed attempt is tried again: a preset, and what is different from it.",
+    {
+        "preset": _enum(PRESETS, "The policy that everything else here is a change of.", examples=["critical"]),
+        "max_attempts": _count(1, MOST_ATTEMPTS, "How often it is tried, the first attempt counted.", examples=[3]),
+        "backoff": _enum(BACKOFFS, "How the pauses grow.", examples=["exponential_jitter"]),
+        "base": _ref("duration", "The first pause.", examples=["1s"]),
+        "multiplier": {
+            "description": "How many times as long each pause is as the one before it.",
+            "type": "number", "minimum": 1, "maximum": MOST_MULTIPLIER, "examples": [2],
+        },
+        "max_delay": _ref("duration", "The longest pause.", examples=["30s"]),
+        "jitter": {
+            "description": "By which share a pause may be shorter or longer by chance.",
+            "type": "number", "minimum": 0, "maximum": 1, "examples": [0.3],
+        },
+        "schedule": {
+            "description": "The pauses themselves; `backoff` is `custom` then.",
+            "type": "array", "minItems": 1, "maxItems": MOST_PAUSES, "items": _ref("duration"),
+            "examples": [["1s", "1m", "1h"]],
+        },
+        "budget": _ref("duration", "The longest time that may pass from the first failure to the last attempt.", examples=["5m"]),
+        "on": _one_or_many(_ref("code"), "The only codes or classes that are tried again.", examples=[["503", "timeout"]]),
+        "never": _one_or_many(_ref("code"), "Codes or classes that are not tried again.", examples=["conflict"]),
+    },
+)  # fmt: skip
+
+_REACTION = _object(
+    "What is done about one kind of failure, where it differs from the defaults.",
+    {
+        "class": _enum(CLASSES, "The class that it counts as.", examples=["transient"]),
+        "ladder": _ref(
+            "ladder", "The strategies in their order; a single one stands for itself and those above it."
+        ),
+        "at_most": _object(
+            "How often a strategy is used for one step; 0 leaves it out.",
+            {
+                name: _count(0, 1 if name == "rollback" else MOST_TIMES, f"The most uses of `{name}`.")
+                for name in STRATEGIES
+            },
+        ),
+        "retry": _ref("retry"),
+        "hints": _one_or_many(
+            _NAMES,
+            f"What a replan does, one after the other: {', '.join(HINTS)}, or a tool.",
+            examples=[["fallback_model"]],
+        ),
+        "before_retry": _one_or_many(
+            _NAMES,
+            f"What is done before each retry: {', '.join(HOOKS)}, or a tool.",
+            examples=["clear_cache"],
+        ),
+        "message": {
+            "description": "What a person is told, in place of the code's own sentence.",
+            "type": "string",
+            "examples": ["The bank does not answer."],
+        },
+        "question": _enum(QUESTIONS, "The kind of question that a person is asked.", examples=["input"]),
+        "severity": _enum(SEVERITIES, "How bad an incident it is.", examples=["high"]),
+    },
+)
+
+_WINDOW = _object(
+    "A part of the day. One that ends before it begins goes on past midnight.",
+    {
+        "from": {
+            "description": "When it begins.",
+            "type": "string",
+            "pattern": TIME_OF_DAY_PATTERN,
+            "examples": ["22:00"],
+        },
+        "to": {
+            "description": "When it ends.",
+            "type": "string",
+            "pattern": TIME_OF_DAY_PATTERN,
+            "examples": ["06:00"],
+        },
+        "days": _one_or_many(
+            _enum(DAYS), "The days that it begins on; without it, all.", examples=[["sat", "sun"]]
+        ),
+        "utc_offset": {
+            "description": "The offset of its clock from UTC.",
+            "type": "string",
+            "pattern": OFFSET_PATTERN,
+            "default": "+00:00",
+            "examples": ["+02:00"],
+        },
+    },
+)
+
+_ATTEMPT_NUMBER = _count(1, MOST_ATTEMPTS)
+_MATCH = _object(
+    "What a failure must be like: everything that stands here must fit.",
+    {
+        "node": _ref("toolPatterns", "The nodes, by name; `*` stands for any text.", examples=["book*"]),
+        "tool": _ref("toolPatterns", "The tools, by name; `*` stands for any text.", examples=["table.*"]),
+        "domain": _one_or_many(_enum(DOMAINS), "What the tool is about.", examples=["external_api"]),
+        "code": _one_or_many(_ref("code"), "The codes.", examples=[["timeout", "503"]]),
+        "class": _one_or_many(_enum(CLASSES), "The classes.", examples=["transient"]),
+        "attempt": {
+            "description": "The attempts: from this one on, or `from` one `to` another.",
+            "anyOf": [
+                _ATTEMPT_NUMBER,
+                _object("Both included.", {"from": _ATTEMPT_NUMBER, "to": _ATTEMPT_NUMBER}),
+            ],
+            "examples": [3, {"from": 1, "to": 2}],
+        },
+        "time": _one_or_many(
+            _WINDOW,
+            "When it happens: a part of the day, or several.",
+            examples=[{"from": "22:00", "to": "06:00"}],
+        ),
+        "parameters": {
+            "description": "Parameters of the tool, by their path with dots, each with the value, or values, that fit.",
+            "type": "object",
+            "examples": [{"table.kind": ["window", "terrace"]}],
+        },
+        "if": _ref("condition", "What must hold besides; `last_error` is the failure."),
+    },
+)
+
+_ACTION = _object(
+    "What the policy does.",
+    {
+        "strategy": _enum(STRATEGIES, "The strategy.", default="replan"),
+        "hint": {**_NAMES, "description": "What a replan does.", "examples": ["alternative_source"]},
+        "tool": {
+            **_NAMES,
+            "description": "The tool that is called in place.",
+            "examples": ["delivery.order"],
+        },
+        "with": {
+            "description": "Arguments that take the place of those with the same names.",
+            "type": "object",
+            "additionalProperties": _ref("value"),
+            "examples": [{"hour": 20}],
+        },
+        "to": _ref("targets", "The node, or nodes, to go on to in place.", examples=["waitlist"]),
+    },
+)
+
+_POLICY = _object(
+    "What is done about failures of one description.",
+    {
+        "name": _ref("nodeName", "The policy's name."),
+        "when": _ref("failoverMatch"),
+        "then": {"anyOf": [_STRATEGY, _ref("failoverAction")]},
+        "message": {"description": "What a person is told.", "type": "string"},
+        "at_most": _count(1, MOST_TIMES, "How often it is used for one step.", default=1),
+    },
+    ("name", "then"),
+)
+
+DEFINITIONS: dict[str, _Schema] = {
+    "code": _CODE,
+    "ladder": {
+        "anyOf": [_STRATEGY, {"type": "array", "minItems": 1, "uniqueItems": True, "items": _STRATEGY}]
+    },
+    "retry": {"description": _RETRY["description"], "anyOf": [_enum(PRESETS), _RETRY]},
+    "reaction": {"description": _REACTION["description"], "anyOf": [_ref("ladder"), _REACTION]},
+    "onFailure": {
+        "description": "What is done when it fails: by code, by class, or for `any` failure. The code counts most.",
+        "anyOf": [
+            _ref("ladder"),
+            {
+                "type": "object",
+                "propertyNames": {"pattern": CODE_PATTERN},
+                "additionalProperties": _ref("reaction"),
+            },
+        ],
+        "examples": [{"timeout": {"retry": "critical"}, "permanent": "escalate"}],
+    },
+    "failoverMatch": _MATCH,
+    "failoverAction": _ACTION,
+    "failover": {
+        "description": "Policies, asked in their order before anything else is done: the first that fits is taken.",
+        "type": "array",
+        "maxItems": MOST_POLICIES,
+        "items": _POLICY,
+        "examples": [[{"name": "full", "when": {"code": "not_found"}, "then": {"to": "waitlist"}}]],
+    },
+}
+"""By the names that schemas refer to them by."""

@@ -1,0 +1,112 @@
+"""evidence_of(error): what an exception says of itself and of the answer behind it, as names for `classify`.
+
+Belongs here: where libraries keep statuses and codes. No library is imported: attributes are looked for by name.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from baton.core.failures.classes import Verdict, classify
+from baton.core.failures.names import EXCEPTIONS
+
+MOST_CAUSES = 8
+# Where a status and a service's own code are found: on the error, or on the response that it carries.
+_STATUS = ("status_code", "status", "http_status", "code")
+_CODE = ("code", "type", "sqlstate", "pgcode", "sqlite_errorname")
+
+
+class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Arguments of `classify`; `retry_after` is the header's text."""
+
+    services: tuple[str, ...] = ()
+    status: int = 0
+    exceptions: tuple[str, ...] = ()
+    retry_after: str = ""
+
+    def verdict(self, code: str = "", kind: str = "") -> Verdict:
+        """What it all comes to."""
+        return classify(
+            code=code, kind=kind, services=self.services, status=self.status, exceptions=self.exceptions
+        )
+
+
+def evidence_of(error: BaseException) -> Evidence:
+    """What is known of an exception; of one that nobody knows by name, what is known of its causes, too."""
+    services: list[str] = []
+    names: list[str] = []
+    status, retry_after = 0, ""
+    for one in _chain(error):
+        own = tuple(map(_name, type(one).__mro__))
+        names += own
+        services += _services(one)
+        status = status or _status(one)
+        retry_after = retry_after or _retry_after(one)
+        if status or services or any(name in EXCEPTIONS for name in own):
+            break
+    return Evidence(tuple(services), status, tuple(names), retry_after)
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    found: BaseException | None = error
+    for _ in range(MOST_CAUSES):
+        if found is None:
+            return
+        yield found
+        found = found.__cause__ or (None if found.__suppress_context__ else found.__context__)
+
+
+def _name(kind: type) -> str:
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _of(owner: Any, name: str) -> Any:
+    """An attribute, or an item of a mapping; None if there is none."""
+    if isinstance(owner, Mapping):
+        return owner.get(name)
+    try:
+        return getattr(owner, name, None)
+    except Exception:  # noqa: BLE001  # a property may raise anything, and this is no time to fail
+        return None
+
+
+def _status(error: BaseException) -> int:
+    response = _of(error, "response")
+    places = [_of(error, name) for name in _STATUS]
+    places += [_of(response, "status_code"), _of(response, "status")]
+    places.append(_of(_of(response, "ResponseMetadata"), "HTTPStatusCode"))
+    return next((place for place in places if type(place) is int and 300 <= place <= 599), 0)
+
+
+def _services(error: BaseException) -> list[str]:
+    found = [_of(error, name) for name in _CODE]
+    found.append(_of(_of(_of(error, "response"), "Error"), "Code"))
+    body = _of(error, "body")
+    found += [_of(inner, name) for inner in (body, _of(body, "error")) for name in ("code", "type")]
+    number = _of(error, "errno")
+    if isinstance(error, OSError) and type(number) is int:
+        found.append(errno.errorcode.get(number))
+    return list(dict.fromkeys(text for text in found if isinstance(text, str) and 0 < len(text) <= 100))
+
+
+def _retry_after(error: BaseException) -> str:
+    response = _of(error, "response")
+    headers = [_of(error, "headers"), _of(response, "headers")]
+    headers.append(_of(_of(response, "ResponseMetadata"), "HTTPHeaders"))
+    for found in headers:
+        for name in ("retry-after", "Retry-After"):
+            text = _header(found, name)
+            if isinstance(text, str):
+                return text[:100]
+    return ""
+
+
+def _header(headers: Any, name: str) -> Any:
+    try:
+        return headers.get(name)
+    except Exception:  # noqa: BLE001  # no headers, or somebody else's code, as above
+        return None

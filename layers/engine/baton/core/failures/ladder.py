@@ -1,0 +1,157 @@
+"""next_rung(cell, history, …): which strategy is used now, given what was tried; and history as data.
+
+Belongs here: the climb, with its limits. Does not belong here: what a failure's cell is (matrix.py), the length of
+pauses (retry.py), and carrying anything out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import msgspec
+
+from baton.core.failures.cells import ASK_USER, ESCALATE, FAIL, REPLAN, RETRY, ROLLBACK, Cell
+from baton.core.failures.retry import listed, pause
+
+
+class Bounds(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """How often each strategy is used for one step, whatever its failures are.
+
+    `retries` holds for all codes together, since a person last decided; a policy that allows more by itself is not
+    held back. `question_ms`: how long a person has to answer.
+    """
+
+    retries: int = 20
+    replans: int = 3
+    questions: int = 3
+    rollbacks: int = 1
+    escalations: int = 3
+    question_ms: int = 86_400_000
+
+    def of(self, strategy: str) -> int:
+        """The number for a strategy besides retry."""
+        return {
+            REPLAN: self.replans,
+            ASK_USER: self.questions,
+            ROLLBACK: self.rollbacks,
+            ESCALATE: self.escalations,
+        }[strategy]
+
+
+class History(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What was done about the failures of one step since it began.
+
+    `since`: when it first failed since anything but a retry was done, 0 for never. `retries` by code, since the same.
+    `total`: all retries since a person last decided. `used`: how often each other strategy was. `hints`: those that
+    were carried out.
+    """
+
+    since: int = 0
+    retries: dict[str, int] = {}
+    total: int = 0
+    used: dict[str, int] = {}
+    hints: tuple[str, ...] = ()
+
+
+class Rung(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What is to be done now.
+
+    `strategy`: one of the ladder's, or `fail` at its end. Of a retry: `delay_ms`, and `hooks` to carry out before it.
+    Of a replan: `hint`. `why`: why the rungs below it were passed, for people.
+    """
+
+    strategy: str
+    delay_ms: int = 0
+    hooks: tuple[str, ...] = ()
+    hint: str = ""
+    why: tuple[str, ...] = ()
+
+
+def next_rung(
+    cell: Cell,
+    history: History,
+    *,
+    code: str,
+    now: int,
+    retry_after_ms: int | None = None,
+    draw: float = 0.5,
+    possible: Collection[str] | None = None,
+    bounds: Bounds = Bounds(),  # noqa: B008  # frozen
+) -> Rung:
+    """The first strategy of the cell's ladder that is not used up.
+
+    `possible`: the strategies besides `retry`, and the hints, that can be carried out here; None for all.
+    """
+    why: list[str] = []
+    for strategy in _ladder(cell, code):
+        if strategy == RETRY:
+            delay = _delay(cell, history, code, now, retry_after_ms, draw, bounds)
+            if delay is not None:
+                return Rung(strategy=RETRY, delay_ms=delay, hooks=cell.before_retry, why=tuple(why))
+            why.append("retry: used up")
+            continue
+        if possible is not None and strategy not in possible:
+            why.append(f"{strategy}: not possible here")
+        elif history.used.get(strategy, 0) >= cell.at_most.get(strategy, bounds.of(strategy)):
+            why.append(f"{strategy}: used up")
+        elif strategy != REPLAN:
+            return Rung(strategy=strategy, why=tuple(why))
+        elif hint := _hint(cell, history, possible):
+            return Rung(strategy=REPLAN, hint=hint, why=tuple(why))
+        else:
+            why.append("replan: no other way is known")
+    return Rung(strategy=FAIL, why=tuple(why))
+
+
+def climbed(history: History, rung: Rung, *, code: str, now: int) -> History:
+    """The history with a rung that is carried out for a failure at `now`."""
+    if rung.strategy == RETRY:
+        return msgspec.structs.replace(
+            history,
+            since=history.since or now,
+            retries=_one_more(history.retries, code),
+            total=history.total + 1,
+        )
+    # What is done another way, or again because a person says so, has all its retries before it.
+    by_person = rung.strategy in {ASK_USER, ESCALATE}
+    return History(
+        total=0 if by_person else history.total,
+        used=_one_more(history.used, rung.strategy),
+        hints=(*history.hints, rung.hint) if rung.hint else history.hints,
+    )
+
+
+def _ladder(cell: Cell, code: str) -> tuple[str, ...]:
+    """With `retry` where the policy's own lists want it, and without where they do not."""
+    said = listed(cell.policy, code, cell.kind)
+    if said is None:
+        return cell.ladder
+    rest = tuple(strategy for strategy in cell.ladder if strategy != RETRY)
+    return (RETRY, *rest) if said else rest
+
+
+def _delay(
+    cell: Cell,
+    history: History,
+    code: str,
+    now: int,
+    retry_after_ms: int | None,
+    draw: float,
+    bounds: Bounds,
+) -> int | None:
+    done = history.retries.get(code, 0)
+    retries = min(cell.policy.max_attempts - 1, cell.at_most.get(RETRY, cell.policy.max_attempts - 1))
+    if done >= retries or history.total >= max(bounds.retries, retries):
+        return None
+    elapsed = now - history.since if history.since else 0
+    return pause(cell.policy, done + 1, elapsed_ms=max(0, elapsed), retry_after_ms=retry_after_ms, draw=draw)
+
+
+def _hint(cell: Cell, history: History, possible: Collection[str] | None) -> str:
+    """The first hint that was not tried yet."""
+    left = (hint for hint in cell.hints if hint not in history.hints)
+    return next((hint for hint in left if possible is None or hint in possible), "")
+
+
+def _one_more(counts: Mapping[str, int], name: str) -> dict[str, int]:
+    return {**counts, name: counts.get(name, 0) + 1}

@@ -1,0 +1,195 @@
+"""The failure matrix: by domain and code, what is done about a failure when nobody has said anything else.
+
+Belongs here: the defaults, as data, and how a document's rules are laid over them. Does not belong here: what a cell
+can say (cells.py), what it comes to (ladder.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from baton.core.failures.cells import (
+    ASK_USER,
+    ESCALATE,
+    REPLAN,
+    RETRY,
+    ROLLBACK,
+    Cell,
+    Change,
+    merge,
+)
+from baton.core.failures.codes import (
+    CATASTROPHIC,
+    PERMANENT,
+    RECOVERABLE,
+    TRANSIENT,
+    UNKNOWN,
+    USER_RESOLVABLE,
+)
+from baton.core.failures.retry import EXPONENTIAL, FIXED, JITTERED, PRESETS, RetryChange
+
+ANY = "any"
+RETRY_BUDGET_MS = 1_800_000
+
+Rules = Mapping[str, Change]
+"""Changes by code, by class, or for `any` failure."""
+
+
+def _retries(count: int, backoff: str, base_ms: int, max_delay_ms: int) -> RetryChange:
+    return RetryChange(
+        max_attempts=count + 1,
+        backoff=backoff,
+        base_ms=base_ms,
+        max_delay_ms=max_delay_ms,
+        budget_ms=RETRY_BUDGET_MS,
+    )
+
+
+# ---- by class, whatever the domain ---------------------------------------------------------------------------------
+
+DEFAULTS: Mapping[str, Cell] = {
+    TRANSIENT: Cell(
+        kind=TRANSIENT, ladder=(RETRY, REPLAN, ASK_USER, ROLLBACK, ESCALATE), policy=PRESETS["standard"]
+    ),
+    RECOVERABLE: Cell(
+        kind=RECOVERABLE, ladder=(REPLAN, ASK_USER, ROLLBACK, ESCALATE), policy=PRESETS["standard"]
+    ),
+    USER_RESOLVABLE: Cell(
+        kind=USER_RESOLVABLE, ladder=(ASK_USER, ROLLBACK, ESCALATE), policy=PRESETS["standard"]
+    ),
+    PERMANENT: Cell(kind=PERMANENT, ladder=(ROLLBACK, ESCALATE), policy=PRESETS["standard"]),
+    # A person first: while the system underneath is broken, undoing would fail, too.
+    CATASTROPHIC: Cell(
+        kind=CATASTROPHIC,
+        ladder=(ESCALATE, ROLLBACK),
+        policy=PRESETS["standard"],
+        at_most={ESCALATE: 1},
+        severity="critical",
+    ),
+    UNKNOWN: Cell(
+        kind=UNKNOWN,
+        ladder=(RETRY, REPLAN, ASK_USER, ROLLBACK, ESCALATE),
+        policy=msgspec.structs.replace(PRESETS["standard"], max_attempts=4),
+    ),
+}
+
+# ---- by code, whatever the domain ----------------------------------------------------------------------------------
+
+GENERAL: Rules = {
+    "unauthorized": Change(hints=("refresh_credentials",)),
+    "forbidden": Change(hints=("refresh_credentials", "request_permissions")),
+    "not_found": Change(hints=("find_alternative_resource",)),
+    "resource_moved": Change(hints=("find_alternative_resource",)),
+    "conflict": Change(
+        ladder=(RETRY, REPLAN, ASK_USER, ROLLBACK, ESCALATE), before_retry=("refresh_and_retry",)
+    ),
+    "rate_limited": Change(retry=RetryChange(preset="rate_limited"), hints=("alternative_provider",)),
+    "service_unavailable": Change(
+        retry=_retries(5, EXPONENTIAL, 1_000, 30_000), hints=("alternative_provider",)
+    ),
+    "server_error": Change(retry=_retries(3, EXPONENTIAL, 1_000, 30_000)),
+    "content_policy": Change(hints=("rephrase_request",)),
+    "captcha_detected": Change(question="browser_takeover"),
+    "login_required": Change(question="browser_takeover"),
+    "missing_credentials": Change(question="input"),
+    "approval_needed": Change(question="approval"),
+    "context_exceeded": Change(hints=("truncate_context", "summarise_context", "chunk_context")),
+    "model_unavailable": Change(hints=("fallback_model",)),
+    "file_not_found": Change(hints=("alternative_path",)),
+    "blocked_by_site": Change(hints=("alternative_source",)),
+    "tool_missing": Change(ladder=(ESCALATE, ROLLBACK), severity="high"),
+}
+
+# ---- by domain ---------------------------------------------------------------------------------------------------
+
+MATRIX: Mapping[str, Rules] = {
+    "model_call": {
+        "transient": Change(retry=_retries(5, EXPONENTIAL, 1_000, 30_000), hints=("fallback_model",)),
+        # The answer says how long to wait; a minute when it does not.
+        "rate_limited": Change(retry=_retries(10, FIXED, 60_000, 60_000), hints=("fallback_model",)),
+        "context_exceeded": Change(hints=("truncate_context", "summarise_context", "chunk_context")),
+        "content_policy": Change(message="Content was filtered. Please rephrase your request."),
+        "model_unavailable": Change(hints=("fallback_model",)),
+    },
+    "browser_action": {
+        "element_not_found": Change(retry=_retries(3, FIXED, 2_000, 2_000), before_retry=("refresh_page",)),
+        "navigation_timeout": Change(retry=_retries(2, FIXED, 5_000, 5_000)),
+        "captcha_detected": Change(
+            question="browser_takeover", message="CAPTCHA detected. Please solve it manually."
+        ),
+        "login_required": Change(question="browser_takeover", message="Login required. Please authenticate."),
+        "blocked_by_site": Change(hints=("alternative_source",)),
+    },
+    "file_operation": {
+        "permission_denied": Change(message="Insufficient permissions"),
+        "disk_full": Change(severity="critical"),
+        "file_not_found": Change(hints=("alternative_path",)),
+        "file_locked": Change(retry=_retries(5, EXPONENTIAL, 500, 10_000)),
+    },
+    "external_api": {
+        "unauthorized": Change(hints=("refresh_credentials",)),
+        "quota_exceeded": Change(message="API quota exceeded. Please upgrade or wait."),
+        "service_unavailable": Change(retry=_retries(5, EXPONENTIAL, 5_000, 60_000)),
+        "invalid_response": Change(
+            retry=_retries(2, EXPONENTIAL, 1_000, 30_000), before_retry=("clear_cache",)
+        ),
+    },
+    "database": {
+        "connection_failed": Change(retry=_retries(10, EXPONENTIAL, 1_000, 30_000)),
+        "deadlock": Change(retry=_retries(3, JITTERED, 100, 1_000)),
+        "constraint_violation": Change(message="Data integrity violation"),
+        "timeout": Change(retry=_retries(2, EXPONENTIAL, 1_000, 30_000), before_retry=("optimize_query",)),
+    },
+}
+
+DOMAINS: Mapping[str, str] = {
+    "model_call": "a call of a language model",
+    "browser_action": "something done in a browser",
+    "file_operation": "reading and writing files",
+    "external_api": "a call of somebody else's service",
+    "database": "reading and writing a database",
+}
+"""What a tool can be about; one that does not say has the defaults of no domain."""
+
+
+def cell_of(
+    code: str,
+    kind: str,
+    domain: str = "",
+    rules: Sequence[Rules] = (),
+    *,
+    is_handled: bool = False,
+) -> Cell:
+    """What is done about a failure: the defaults, and over them the rules, each list more important than the last.
+
+    `rules` are those of the document, then those of the node. Within one, `any` counts least and the code most. Where
+    the graph itself goes on from a failure (`is_handled`), the defaults end with the strategies that nobody is asked
+    for and nothing is undone by; a document's own ladder stays as it is.
+    """
+    kind = next((change.kind for change in _in_turn(code, kind, reversed(rules)) if change.kind), kind)
+    cell = DEFAULTS[kind]
+    for change in _changes(code, kind, (GENERAL, MATRIX.get(domain, {}))):
+        cell = merge(cell, change)
+    if is_handled:
+        kept = tuple(strategy for strategy in cell.ladder if strategy in {RETRY, REPLAN})
+        cell = merge(cell, Change(ladder=kept))
+    for change in _changes(code, kind, rules):
+        cell = merge(cell, change)
+    return cell
+
+
+def _changes(code: str, kind: str, rules: Iterable[Rules]) -> Iterator[Change]:
+    for level in rules:
+        for name in (ANY, kind, code):
+            if name in level:
+                yield level[name]
+
+
+def _in_turn(code: str, kind: str, rules: Iterable[Rules]) -> Iterator[Change]:
+    """Those that apply, the most important one first."""
+    for level in rules:
+        for name in (code, kind, ANY):
+            if name in level:
+                yield level[name]

@@ -1,0 +1,208 @@
+"""Failover policies: what is done about a failure that fits a description; the first that fits is taken.
+
+Belongs here: the shapes, and whether one fits. Does not belong here: the ladder that is climbed when none fits
+(ladder.py), how a document writes them (document.py), and carrying anything out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from baton.core.conditions.model import Condition
+from baton.core.conditions.outcome import ConditionError
+from baton.core.failures.cells import REPLAN
+
+MINUTE_MS, DAY_MIN = 60_000, 1_440
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+Judge = Callable[[Condition], bool]
+
+
+class Context(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A failure and what it is about. `at` is UTC epoch ms, `parameters` are what the tool was called with."""
+
+    node: str
+    tool: str = ""
+    domain: str = ""
+    code: str
+    kind: str
+    status: int = 0
+    attempt: int = 1
+    at: int
+    parameters: Any = None
+    message: str = ""
+
+    def as_value(self, *, is_retryable: bool) -> dict[str, Any]:
+        """As JSON, for expressions and conditions: what `last_error` names."""
+        moment = _EPOCH + timedelta(milliseconds=self.at)
+        return {
+            "code": self.code,
+            "class": self.kind,
+            "message": self.message,
+            "retryable": is_retryable,
+            "node": self.node,
+            "action": self.tool,
+            "domain": self.domain,
+            "status": self.status,
+            "attempt": self.attempt,
+            "at": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "parameters": self.parameters,
+        }
+
+
+class Window(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A part of the day, in minutes from its midnight: `begins` belongs to it, `ends` does not.
+
+    One that ends before it begins goes on past midnight and belongs to the day it began on; one that ends when it begins
+    is the whole day. `days` count from Monday, 0; none: all. `offset` is the clock's, in minutes from UTC.
+    """
+
+    begins: int = 0
+    ends: int = 0
+    days: tuple[int, ...] = ()
+    offset: int = 0
+
+    def has(self, at: int) -> bool:
+        """Whether a moment, in UTC epoch ms, is in it."""
+        minutes = at // MINUTE_MS + self.offset
+        day, minute = divmod(minutes, DAY_MIN)
+        if self.begins >= self.ends and minute < self.ends:
+            day -= 1
+        elif minute < self.begins or (self.begins < self.ends <= minute):
+            return False
+        return not self.days or (day + 3) % 7 in self.days  # 1 January 1970 was a Thursday
+
+
+class Match(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What a failure must be like. Every field that is there must fit; one that is empty fits all.
+
+    `nodes` and `tools` are patterns, in which `*` stands for any text. `attempt` is from the first number to the second,
+    0 for no end. `parameters` maps a path with dots to the values that it may have.
+    """
+
+    nodes: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    domains: tuple[str, ...] = ()
+    codes: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    attempt: tuple[int, int] = (1, 0)
+    times: tuple[Window, ...] = ()
+    parameters: dict[str, tuple[Any, ...]] = {}
+    condition: Condition | None = None
+
+
+class Action(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What a policy does: a strategy of the ladder, for a replan with what is to be different.
+
+    `hint`: carry it out. `tool`: call this one in place. `arguments`: JSON with expressions, in place of those of the same
+    names. `to`: go on to these nodes in place.
+    """
+
+    strategy: str = REPLAN
+    hint: str = ""
+    tool: str = ""
+    arguments: dict[str, Any] = {}
+    to: tuple[str, ...] = ()
+
+
+class Policy(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One policy. `message` is told to a person; `at_most`: how often it is used for one step."""
+
+    name: str
+    when: Match = Match()
+    then: Action = Action()
+    message: str = ""
+    at_most: int = 1
+
+
+class Found(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """The policy that fits, if any, and why conditions that were asked on the way broke, by policy."""
+
+    policy: Policy | None = None
+    broken: dict[str, str] = {}
+
+
+def first_match(
+    policies: Sequence[Policy],
+    context: Context,
+    *,
+    used: Mapping[str, int],
+    judge: Judge,
+) -> Found:
+    """The first policy that fits and is not used up: `used` says how often each was, by its name.
+
+    `judge` asks a condition. One that breaks does not hold: a policy must not hide the failure that it is about. What
+    else `judge` raises passes through: that a value is to be fetched first, or the sandbox to be asked.
+    """
+    broken: dict[str, str] = {}
+    for policy in policies:
+        if used.get(policy.name, 0) >= policy.at_most or not fits(policy.when, context):
+            continue
+        try:
+            if policy.when.condition is None or judge(policy.when.condition):
+                return Found(policy=policy, broken=broken)
+        except ConditionError as error:
+            broken[policy.name] = f"{error.code}: {error.message}"
+    return Found(broken=broken)
+
+
+def fits(match: Match, context: Context) -> bool:
+    """Whether the failure is as described, but for the condition."""
+    first, last = match.attempt
+    return (
+        _named(context.node, match.nodes)
+        and _named(context.tool, match.tools)
+        and _listed(context.domain, match.domains)
+        and _listed(context.code, match.codes)
+        and _listed(context.kind, match.kinds)
+        and first <= context.attempt <= (last or context.attempt)
+        and (not match.times or any(window.has(context.at) for window in match.times))
+        and all(_has(context.parameters, path, values) for path, values in match.parameters.items())
+    )
+
+
+def _named(name: str, patterns: Iterable[str]) -> bool:
+    return not patterns or any(_like(name, pattern) for pattern in patterns)
+
+
+def _like(name: str, pattern: str) -> bool:
+    """Whether a name fits a pattern, in which `*` stands for any text."""
+    first, *rest = pattern.split("*")
+    if not rest:
+        return name == pattern
+    *middle, last = rest
+    if len(name) < len(first) + len(last) or not name.startswith(first) or not name.endswith(last):
+        return False
+    position, end = len(first), len(name) - len(last)
+    for part in middle:
+        position = name.find(part, position, end)
+        if position < 0:
+            return False
+        position += len(part)
+    return True
+
+
+def _listed(name: str, names: Sequence[str]) -> bool:
+    return not names or name in names
+
+
+def _has(value: Any, path: str, values: Sequence[Any]) -> bool:
+    for step in path.split("."):
+        if isinstance(value, Mapping):
+            if step not in value:
+                return False
+            value = value[step]
+        elif isinstance(value, list) and step.isdecimal() and int(step[:9]) < len(value):
+            value = value[int(step[:9])]
+        else:
+            return False
+    return any(_same(value, one) for one in values)
+
+
+def _same(left: Any, right: Any) -> bool:
+    """JSON's equality: `1` is `1.0`, and `true` is no number."""
+    return left == right and isinstance(left, bool) == isinstance(right, bool)

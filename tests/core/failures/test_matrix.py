@@ -1,0 +1,203 @@
+"""The failure matrix, cell by cell, as it is to be: written by hand here, and never read from the data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from baton.core.failures.cells import HINTS, HOOKS, QUESTIONS, SEVERITIES, STRATEGIES, Cell, Change, merge
+from baton.core.failures.classes import classify, code_of
+from baton.core.failures.codes import CLASSES, CODES
+from baton.core.failures.ladder import History, next_rung
+from baton.core.failures.matrix import DEFAULTS, DOMAINS, GENERAL, MATRIX, Rules, cell_of
+from baton.core.failures.retry import BACKOFFS, PRESETS, RetryChange
+
+
+def leads(code: str, domain: str = "") -> Cell:
+    verdict = classify(code=code)
+    return cell_of(verdict.code, verdict.kind, domain)
+
+
+# Strategy, retries, back-off, base and longest pause, and what else the cell says.
+MODEL = "model_call"
+BROWSER = "browser_action"
+FILE = "file_operation"
+API = "external_api"
+DB = "database"
+TABLE: list[tuple[str, str, str, int, str, int, int, dict[str, Any]]] = [
+    (MODEL, "timeout", "retry", 5, "exponential", 1_000, 30_000, {}),
+    (MODEL, "connection_failed", "retry", 5, "exponential", 1_000, 30_000, {}),
+    (MODEL, "server_error", "retry", 5, "exponential", 1_000, 30_000, {}),
+    (MODEL, "rate_limited", "retry", 10, "fixed", 60_000, 60_000, {}),
+    (MODEL, "context_length_exceeded", "replan", 0, "", 0, 0, {"hint": "truncate_context"}),
+    (MODEL, "content_filtered", "ask_user", 0, "", 0, 0, {"message": "Content was filtered. Please rephrase your request."}),
+    (MODEL, "model_unavailable", "replan", 0, "", 0, 0, {"hint": "fallback_model"}),
+    (BROWSER, "element_not_found", "retry", 3, "fixed", 2_000, 2_000, {"hooks": ("refresh_page",)}),
+    (BROWSER, "navigation_timeout", "retry", 2, "fixed", 5_000, 5_000, {}),
+    (BROWSER, "captcha_detected", "ask_user", 0, "", 0, 0, {"message": "CAPTCHA detected. Please solve it manually.", "question": "browser_takeover"}),
+    (BROWSER, "login_required", "ask_user", 0, "", 0, 0, {"message": "Login required. Please authenticate.", "question": "browser_takeover"}),
+    (BROWSER, "blocked_by_site", "replan", 0, "", 0, 0, {"hint": "alternative_source"}),
+    (FILE, "permission_denied", "rollback", 0, "", 0, 0, {"message": "Insufficient permissions"}),
+    (FILE, "disk_full", "escalate", 0, "", 0, 0, {"severity": "critical"}),
+    (FILE, "file_not_found", "replan", 0, "", 0, 0, {"hint": "alternative_path"}),
+    (FILE, "file_locked", "retry", 5, "exponential", 500, 10_000, {}),
+    (API, "authentication_failed", "replan", 0, "", 0, 0, {"hint": "refresh_credentials"}),
+    (API, "quota_exceeded", "ask_user", 0, "", 0, 0, {"message": "API quota exceeded. Please upgrade or wait."}),
+    (API, "service_unavailable", "retry", 5, "exponential", 5_000, 60_000, {}),
+    (API, "invalid_response", "retry", 2, "exponential", 1_000, 30_000, {"hooks": ("clear_cache",)}),
+    (DB, "connection_failed", "retry", 10, "exponential", 1_000, 30_000, {}),
+    (DB, "deadlock", "retry", 3, "exponential_jitter", 100, 1_000, {}),
+    (DB, "constraint_violation", "rollback", 0, "", 0, 0, {"message": "Data integrity violation"}),
+    (DB, "timeout", "retry", 2, "exponential", 1_000, 30_000, {"hooks": ("optimize_query",)}),
+    # Whatever it is about: by status.
+    ("", "401", "replan", 0, "", 0, 0, {"hint": "refresh_credentials"}),
+    ("", "403", "replan", 0, "", 0, 0, {"hint": "refresh_credentials"}),
+    ("", "404", "replan", 0, "", 0, 0, {"hint": "find_alternative_resource"}),
+    ("", "409", "retry", 4, "exponential", 1_000, 30_000, {"hooks": ("refresh_and_retry",)}),
+    ("", "422", "ask_user", 0, "", 0, 0, {}),
+    ("", "429", "retry", 9, "exponential_jitter", 5_000, 120_000, {}),
+    ("", "400", "rollback", 0, "", 0, 0, {}),
+    ("", "451", "rollback", 0, "", 0, 0, {}),
+    ("", "502", "retry", 5, "exponential", 1_000, 30_000, {}),
+    ("", "503", "retry", 5, "exponential", 1_000, 30_000, {}),
+    ("", "504", "retry", 5, "exponential", 1_000, 30_000, {}),
+    ("", "500", "retry", 3, "exponential", 1_000, 30_000, {}),
+    ("", "599", "retry", 3, "exponential", 1_000, 30_000, {}),
+    # Whatever it is about: nobody knows, and the system underneath.
+    ("", "never_heard_of", "retry", 3, "exponential", 1_000, 30_000, {}),
+    ("", "tool_error", "retry", 3, "exponential", 1_000, 30_000, {}),
+    ("", "validation_failed", "rollback", 0, "", 0, 0, {}),
+    ("", "database_down", "escalate", 0, "", 0, 0, {"severity": "critical"}),
+    ("", "out_of_memory", "escalate", 0, "", 0, 0, {"severity": "critical"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("domain", "code", "strategy", "retries", "backoff", "base", "longest", "more"),
+    TABLE,
+    ids=[f"{domain or 'any'}-{code}" for domain, code, *_ in TABLE],
+)
+def test_every_cell_leads_where_it_should(
+    domain: str,
+    code: str,
+    strategy: str,
+    retries: int,
+    backoff: str,
+    base: int,
+    longest: int,
+    more: dict[str, Any],
+) -> None:
+    cell = leads(code, domain)
+    rung = next_rung(cell, History(), code=code_of(code), now=1)
+    assert rung.strategy == strategy == cell.ladder[0]
+    if retries:
+        policy = cell.policy
+        assert (policy.max_attempts - 1, policy.backoff) == (retries, backoff)
+        assert (policy.base_ms, policy.max_delay_ms) == (base, longest)
+    assert rung.hint == more.get("hint", "")
+    assert rung.hooks == more.get("hooks", ())
+    assert cell.message == more.get("message", "")
+    assert cell.question == more.get("question", "error_resolution")
+    assert cell.severity == more.get("severity", "medium")
+
+
+def test_every_cell_of_the_data_is_in_the_table_above() -> None:
+    classes = {MODEL: {"transient"}}
+    for domain, cells in MATRIX.items():
+        tried = {code_of(code) for there, code, *_ in TABLE if there == domain}
+        assert cells.keys() - classes.get(domain, set()) <= tried
+
+
+@pytest.mark.parametrize(
+    ("kind", "first"),
+    [
+        ("transient", "retry"),
+        ("recoverable", "replan"),
+        ("user_resolvable", "ask_user"),
+        ("permanent", "rollback"),
+        ("catastrophic", "escalate"),
+        ("unknown", "retry"),
+    ],
+)
+def test_a_class_begins_with_its_strategy(kind: str, first: str) -> None:
+    assert cell_of("mine", kind).ladder[0] == first
+
+
+def test_what_is_catastrophic_is_escalated_and_then_undone() -> None:
+    cell = leads("database_down")
+    assert cell.ladder == ("escalate", "rollback")
+    assert cell.at_most == {"escalate": 1}
+
+
+def test_a_class_that_can_be_climbed_goes_up_the_whole_ladder() -> None:
+    assert DEFAULTS["transient"].ladder == tuple(STRATEGIES)
+    assert DEFAULTS["recoverable"].ladder == tuple(STRATEGIES)[1:]
+
+
+def test_everything_that_the_data_name_exists() -> None:
+    assert DEFAULTS.keys() == CLASSES.keys()
+    assert DOMAINS.keys() == MATRIX.keys()
+    for rules in (GENERAL, *MATRIX.values()):
+        assert rules.keys() <= CODES.keys() | CLASSES.keys()
+        for change in rules.values():
+            assert set(change.hints or ()) <= HINTS.keys()
+            assert set(change.before_retry or ()) <= HOOKS.keys()
+            assert change.question in {None, *QUESTIONS}
+            assert change.severity in {None, *SEVERITIES}
+            assert change.retry is None or change.retry.backoff in {None, *BACKOFFS}
+
+
+def test_a_hint_that_shortens_the_context_is_followed_by_the_others() -> None:
+    assert leads("context_exceeded", MODEL).hints == (
+        "truncate_context",
+        "summarise_context",
+        "chunk_context",
+    )
+
+
+# ---- a document's rules ------------------------------------------------------------------------------------------
+
+
+def test_the_code_counts_more_than_the_class_and_the_node_more_than_the_document() -> None:
+    document = {"timeout": Change(message="document, code"), "any": Change(message="document, any")}
+    node = {"transient": Change(message="node, class")}
+    assert cell_of("timeout", "transient", DB, (document, {})).message == "document, code"
+    assert cell_of("deadlock", "transient", DB, (document, {})).message == "document, any"
+    assert cell_of("timeout", "transient", DB, (document, node)).message == "node, class"
+    kept = cell_of("timeout", "transient", DB, (document, node))
+    assert kept.before_retry == ("optimize_query",)
+
+
+def test_a_rule_that_gives_another_class_brings_its_ladder() -> None:
+    rules = ({"any": Change(kind="transient")}, {"no_tables": Change(kind="permanent")})
+    cell = cell_of("no_tables", "unknown", "", rules)
+    assert (cell.kind, cell.ladder) == ("permanent", ("rollback", "escalate"))
+    assert cell_of("else", "unknown", "", rules).kind == "transient"
+
+
+def test_a_rule_says_how_it_is_tried_again() -> None:
+    rules: tuple[Rules, ...] = (
+        {},
+        {
+            "any": Change(retry=RetryChange(preset="critical")),
+            "timeout": Change(retry=RetryChange(max_attempts=2)),
+        },
+    )
+    assert cell_of("deadlock", "transient", "", rules).policy == PRESETS["critical"]
+    found = cell_of("timeout", "transient", "", rules).policy
+    assert (found.max_attempts, found.base_ms) == (2, 100)
+
+
+def test_caps_are_added_to_those_that_are_there() -> None:
+    cell = merge(leads("database_down"), Change(at_most={"rollback": 0}))
+    assert cell.at_most == {"escalate": 1, "rollback": 0}
+
+
+def test_where_the_graph_goes_on_from_a_failure_nobody_is_asked_and_nothing_undone_unless_the_document_says_so() -> (
+    None
+):
+    assert cell_of("timeout", "transient", "", (), is_handled=True).ladder == ("retry", "replan")
+    assert cell_of("bad_request", "permanent", "", (), is_handled=True).ladder == ()
+    rules: tuple[Rules, ...] = ({}, {"any": Change(ladder=("ask_user",))})
+    assert cell_of("timeout", "transient", "", rules, is_handled=True).ladder == ("ask_user",)
