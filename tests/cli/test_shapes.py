@@ -49,7 +49,7 @@ CONTROL = shown(
 
 def test_branches_loops_and_joins_say_what_they_do() -> None:
     assert draw(boxes(CONTROL), 120) == [
-        "◇        get    pass",
+        "◇        get    value",
         "●        draft  t",
         "●        judge  t  ↺ draft, at most 5 rounds, then ask",
         "├─╮",
@@ -71,7 +71,7 @@ def test_branches_loops_and_joins_say_what_they_do() -> None:
 
 def test_mermaid_says_which_edges_are_taken_when() -> None:
     lines = mermaid(boxes(CONTROL)).splitlines()
-    assert '  n0("get<br/>pass")' in lines
+    assert '  n0("get<br/>value")' in lines
     assert {line.strip() for line in lines if "." in line or "break" in line} >= {
         "n2 -. timeout .-> n3",
         "n2 -- break --> n4",

@@ -143,7 +143,7 @@ def test_a_saga_ends_at_the_end_of_its_time_and_stops_what_runs() -> None:
     assert end_of(saga) == ("failed", "limit_wall_time", "")
     assert saga.state.ended is not None
     assert saga.state.ended.failure is not None
-    assert saga.state.ended.failure.message == "`limits.wall_time` of the saga is 1 s, and it came to 1 s"
+    assert saga.state.ended.failure.message == "`limits.wall_time` of the saga is 1 s, and that time is over"
 
 
 def test_time_that_is_over_ends_a_parked_saga_too() -> None:

@@ -138,7 +138,7 @@ def test_a_tail_whose_failure_is_tolerated_ends_its_round_too() -> None:
     saga.go(done("quick@0"))
     saga.go(failed("tail@0"), running=["slow@0"])
     assert why(saga, "slow@0") == (
-        "`slow@0` did not run, because the loop ended with the failure of `tail@0`: tool_error: it broke"
+        "`slow@0` did not run, or was stopped, because the loop ended with the failure of `tail@0`: tool_error: it broke"
     )
 
 

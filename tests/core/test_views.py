@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from baton.core import events as ev
 from baton.core.conditions.model import AllOf, Cel
+from baton.core.failures.codes import told
 from baton.core.graph import Branch, Cap, Graph, Join, Loop, Node, Rule
 from baton.core.views import entry_view, graph_view, iso, saga_view, tool_view
 from tests.core.build import (
@@ -135,7 +136,10 @@ def test_a_finished_saga_shows_its_result_inline_or_as_a_reference() -> None:
 def test_a_failure_is_shown_as_soon_as_it_is_known() -> None:
     saga = Saga(program(task("a"), task("b")))
     saga.go(failed("a"), running=["b"])
-    expected = {"code": "tool_error", "message": "it broke", "node": "a"}
+    expected = {
+        "code": "tool_error", "message": "it broke", "node": "a", "kind": "unknown",
+        "says": "The tool raised an error.", "advice": told("tool_error").advice,
+    }  # fmt: skip
     assert (view(saga)["status"], view(saga)["error"]) == ("running", expected)
     saga.go(done("b"))
     assert (view(saga)["status"], view(saga)["error"]) == ("failed", expected)
@@ -148,7 +152,8 @@ def test_a_saga_that_is_being_cancelled_says_so_until_it_is() -> None:
     saga.go()
     shown = view(saga)
     assert (shown["cancelling"], shown["status"]) == (False, "cancelled")
-    assert shown["error"] == {"code": "cancelled", "message": "enough", "node": ""}
+    assert (shown["error"]["code"], shown["error"]["message"]) == ("cancelled", "enough")
+    assert shown["error"]["says"] == "It was cancelled."
 
 
 def test_a_parked_saga_has_its_reason_until_it_ends() -> None:

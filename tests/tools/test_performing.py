@@ -232,7 +232,6 @@ def raising(error: BaseException) -> Iterator[Callable[..., Any]]:
     [
         (ValueError("no table"), "ValueError: no table"),
         (KeyError("x"), "KeyError: 'x'"),
-        (TimeoutError("my own"), "TimeoutError: my own"),
         (SystemExit(3), "SystemExit: 3"),
         (RecursionError("deep"), "RecursionError: deep"),
         (OSError("half \ud800"), "OSError: half ?"),
@@ -241,6 +240,15 @@ def raising(error: BaseException) -> Iterator[Callable[..., Any]]:
 def test_an_exception_of_a_tool_is_a_failure_of_its_step(error: BaseException, message: str) -> None:
     for function in raising(error):
         assert failure(function) == ("tool_error", message)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(TimeoutError("my own"), "timeout"), (ConnectionRefusedError("no"), "connection_failed")],
+)
+def test_an_exception_that_is_known_has_a_code_of_its_own(error: BaseException, code: str) -> None:
+    for function in raising(error):
+        assert failure(function) == (code, f"{type(error).__name__}: {error}")
 
 
 def test_the_exception_is_kept_as_the_cause() -> None:

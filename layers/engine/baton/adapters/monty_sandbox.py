@@ -184,6 +184,8 @@ def _author_failed(error: MontyError, text: str) -> Answer:
         line, text = int(found[1]), text[: found.start()]
     elif stage == _CALLING and (not line or text.startswith("TypeError: evaluate() ")):
         code, text = "condition_invalid", f"it must define `evaluate(output, context)`: {text}"
+    elif text.startswith("KeyError"):
+        text += "; ask with `.get(…)`; `context` has what `needs` names"
     return Answer(value=None, code=code, message=f"line {line}: {text}" if line else text)
 
 

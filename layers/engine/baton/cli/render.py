@@ -64,8 +64,8 @@ def saga_table(saga: Mapping[str, Any], now: int) -> Table:
     if created is not None and updated is not None:
         table.add_row("time", _time(created, updated, None if status in FINISHED else now))
     table.add_row("log", f"version {saga.get('version')}, branch {saga.get('branch')}")
-    if saga.get("cost_usd"):
-        table.add_row("cost", f"${saga['cost_usd']}")
+    if saga.get("spent_usd"):
+        table.add_row("spent", f"${saga['spent_usd']}")
     for name in ("reason", "error", "result", "large_result"):
         if saga.get(name) is not None and saga.get(name) != "":
             table.add_row(name, plain(_value(saga[name])))
@@ -111,6 +111,7 @@ def _event_line(entry: Mapping[str, Any], event: Mapping[str, Any]) -> Text:
     bad = bad or kind == "limit_reached" or event.get("fault") is not None
     line.append(plain(f"{kind:<17} {node:<16}"), style="red" if bad else "")
     line.append("  " + plain(_details(event)), style="dim")
+    line.rstrip()
     return line
 
 
@@ -120,6 +121,8 @@ def _details(event: Mapping[str, Any]) -> str:
     for name, value in event.items():
         if name in _QUIET or value in (None, "", [], {}, {"v": None}) or (name, value) in _USUAL:
             continue
+        if name == "cost":
+            value = f"${value / 1_000_000:.6f}".rstrip("0").rstrip(".")
         text = one_line(_value(value))
         parts.append(f"{name}={text if len(text) <= 100 else text[:97] + '...'}")
     return "  ".join(parts)

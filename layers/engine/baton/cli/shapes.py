@@ -50,6 +50,8 @@ def _what(node: Mapping[str, Any]) -> str:
         return _wait(node.get("wait_ms"), node.get("signal"))
     if node["kind"] == "workflow":
         return f"workflow {node.get('workflow', '')}"
+    if node["kind"] == "pass":
+        return "value"
     return str(node.get("tool") or node["kind"])
 
 

@@ -164,7 +164,10 @@ def failure_of(name: str, cap: Cap, node: str, found: int) -> ev.Failure:
     """A limit of a node, or (without one) of the saga, that was not kept."""
     key, shown = _SHOWN[name]
     whose = f"node `{node}`" if node else "the saga"
-    text = f"`limits.{key}` of {whose} is {shown(cap.most)}, and it came to {shown(found)}"
+    came = "that time is over" if name == "wall_time" else f"it came to {shown(found)}"
+    text = f"`limits.{key}` of {whose} is {shown(cap.most)}, and {came}"
+    if name == "hops" and node:
+        text = f"`limits.hops` of {whose} is {cap.most} runs, and it came to {found}"
     return ev.Failure(f"limit_{name}", text, node)
 
 

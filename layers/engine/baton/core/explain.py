@@ -157,7 +157,7 @@ def _why(reasons: Reasons, story: Story, name: str, iteration: tuple[int, ...]) 
         text, causes, waits = _unfinished(reasons, place, state)
     elif end.became in (SKIPPED, DROPPED):
         state, causes = end.became, reasons.chain(place)
-        text = _head(story, place) + (_each(reasons.direct(place)) or _because(causes))
+        text = _head(reasons, story, place) + (_each(reasons.direct(place)) or _because(causes))
     else:
         state, text = end.became, _reached(story, place)
     shown = _some(causes)
@@ -193,7 +193,8 @@ def _reached(story: Story, place: Place) -> str:
     """Of a slot that had its turn: how it came to it, and which way it went on."""
     end = end_of(place)
     parts = [f"`{place.slot}` {end.became}"]
-    parts += [_edge(story, arrival) for arrival in _alive(place)[:_SAID]]
+    edges = [_edge(story, arrival) for arrival in _alive(place)[:_SAID]]
+    parts += [edge if not at else edge.removeprefix("reached ") for at, edge in enumerate(edges)]
     if len(_alive(place)) > _SAID:
         parts.append(f"and from {len(_alive(place)) - _SAID} more")
     if place.fired is not None:
@@ -236,12 +237,14 @@ def _edges(reasons: Reasons, story: Story, place: Place) -> list[dict[str, Any]]
     return found
 
 
-def _head(story: Story, place: Place) -> str:
+def _head(reasons: Reasons, story: Story, place: Place) -> str:
     """That a slot did not run, and what its join has to do with it."""
     end, node = end_of(place), story.program.nodes[place.node]
     alive, text = sum(place.heard.values()), f"`{place.slot}` did not run"
     if end.became == DROPPED or end.why:
-        return text
+        # That a step began is in no log: it is over as if it had not, once nobody waits for it.
+        may_have_begun = end.why != "when" and reasons.had_turn(place)
+        return f"{text}, or was stopped" if may_have_begun else text
     if node.join is not None and node.join.need:
         edges = counted(len(place.heard), "edge")
         return f"{text}: its join needs {node.join.need} alive, and of {edges} {alive} came alive"

@@ -179,6 +179,10 @@ class Reasons:
             return f"was waiting for its edges from {listed(self.missing(place))}"
         return "was not done"
 
+    def had_turn(self, place: Place) -> bool:
+        """Whether its edges let a slot run, which may have been stopped since."""
+        return bool(place.arrivals) and self._turn(place) == FIRES
+
     def _turn(self, place: Place) -> str:
         tails = self._program.ways.tails_of.get(place.node, _NO_TAILS)
         return turn_of(self._program.nodes[place.node], tails, place.heard, place.failed)

@@ -10,6 +10,7 @@ import msgspec
 
 from baton.core.caps import COUNTED
 from baton.core.events import Entry, Event
+from baton.core.failures.codes import kind_of, told
 from baton.core.graph import Cap, Graph, Node
 from baton.core.money import MICRO
 from baton.core.program import Program
@@ -95,10 +96,19 @@ def _reason(state: State) -> str | None:
 
 
 def _error(state: State) -> dict[str, str] | None:
+    """Why it failed: what was said, and what its code means to a person."""
     failure = state.ended.failure if state.ended else state.failure
     if failure is None:
         return None
-    return {"code": failure.code, "message": failure.message, "node": failure.node}
+    meant = told(failure.code)
+    return {
+        "code": failure.code,
+        "message": failure.message,
+        "node": failure.node,
+        "kind": kind_of(failure.code),
+        "says": meant.says,
+        "advice": meant.advice,
+    }
 
 
 def graph_view(graph: Graph) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import msgspec
 
 from baton.core.decide import RunStep
 from baton.core.events import Failure, Value
+from baton.core.failures import sanitised
 from baton.core.keys import idempotency_key
 from baton.core.limits import Limits
 from baton.core.money import micro_dollars
@@ -75,7 +76,9 @@ class Steps:
         except TimeoutError:
             failure = Failure("timeout", f"no answer within {timeout} ms", step.node.name)
         except StepFailure as error:
-            failure = Failure(error.code, error.message[:2_000], step.node.name)
+            # What a tool says may quote what it was told by others, keys and passwords among it.
+            message = sanitised(error.message[:20_000])[:2_000]
+            failure = Failure(error.code, message, step.node.name)
         else:
             output = await self.value(state.tenant, result)
             if output is None:

@@ -13,9 +13,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from baton.core.failures.evidence import Evidence
+from baton.core.failures import sanitised
+from baton.core.failures.evidence import Evidence, evidence_of
 from baton.ports import StepContext, StepFailure
 from baton.tools.define import Tool
+
+TRACEBACK = 20_000
 
 logger = logging.getLogger("baton.tools")
 
@@ -66,12 +69,13 @@ def failure_of(error: BaseException) -> StepFailure:
     """What a step has failed with whose tool raised this."""
     if isinstance(error, StepFailure):
         return StepFailure(text(error.code), text(error.message))
-    return StepFailure("tool_error", text(f"{type(error).__name__}: {error}"))
+    return StepFailure(evidence_of(error).verdict().code, text(f"{type(error).__name__}: {error}"))
 
 
 def traceback_of(error: BaseException) -> str:
+    """Where it was raised, for the worker's log: without secrets, and no longer than anybody reads."""
     # As text, because half a character in it would keep the whole line from being written.
-    return text("".join(format_exception(error)))
+    return sanitised(text("".join(format_exception(error))[-TRACEBACK:]))
 
 
 def report(traceback: str, tool: str, context: StepContext) -> None:

@@ -176,6 +176,16 @@ class Failure(Answer):
     node: str
 
 
+class SagaError(Failure):
+    """Why a saga failed, and what that means."""
+
+    kind: str = Field(
+        description="transient, recoverable, user_resolvable, permanent, catastrophic or unknown."
+    )
+    says: str = Field(description="What the code means, in a sentence for a person.")
+    advice: str = Field(description="What to do about it.")
+
+
 class LargeValue(Answer):
     """Where a value is that is not shown."""
 
@@ -214,7 +224,7 @@ class Saga(Answer):
     cancelling: bool
     result: Any = Field(description="Its output once it has ended; null before, and for a large one.")
     large_result: LargeValue | None = Field(description="Of an output that no answer has room for.")
-    error: Failure | None
+    error: SagaError | None
     invocations: int = Field(ge=0)
     revivals: int = Field(ge=0)
     interruptions: int = Field(ge=0)

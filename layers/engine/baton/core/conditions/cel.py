@@ -258,9 +258,8 @@ def _in_words(text: str, expression: str) -> tuple[str, str]:
     if unknown := re.match(r"undeclared reference to '([^']*)'", message):
         name = unknown.group(1).split(".")[0]
         known = (*VARIABLES, *FUNCTIONS, *MACROS)
-        return f"{where}: there is no `{unknown.group(1)}`", nearest(
-            name, known
-        ) or f"there are {', '.join(VARIABLES)}"
+        remedy = "`size(…)` counts" if name in ("len", "length", "count") else nearest(name, known)
+        return f"{where}: there is no `{unknown.group(1)}`", remedy or f"there are {', '.join(VARIABLES)}"
     if overload := _OVERLOAD.search(message):
         said, remedy = _overloaded(*overload.groups())
         return f"{where}: {said}", remedy
@@ -270,8 +269,12 @@ def _in_words(text: str, expression: str) -> tuple[str, str]:
 def _syntax_hint(message: str, expression: str) -> str:
     if re.search(r"\b(and|or|not)\b", message):
         return "CEL writes `&&`, `||` and `!`"
+    if "'=>'" in message or "'=<'" in message:
+        return "write `>=` or `<=`"
     if "'= " in message or "'='" in message:
         return "`==` compares"
+    if "<EOF>' expecting" in message:
+        return "it ends too early, or is empty"
     if "'$" in message or "${" in expression:
         return "no `${…}` here: write `output.x`, not `${output.x}`"
     return ""

@@ -21,7 +21,7 @@ import msgspec
 
 from baton.core.failures.evidence import Evidence, evidence_of
 from baton.core.toolspec import nearest
-from baton.ports import NoRoom, StepContext
+from baton.ports import NoRoom, StepContext, StepFailure
 from baton.tools.calls import bind, failure_of, plain, text, traceback_of
 from baton.tools.define import REGISTRY, load_app
 from baton.tools.processes import wire
@@ -143,7 +143,7 @@ def _answer(channel: Channel, app: str, data: bytes) -> tuple[int, bytes]:
         return wire.NO_ROOM, text(str(error)[: wire.MAX_TEXT]).encode()
     except BaseException as error:  # noqa: BLE001  # carried over to whoever awaits
         failure = failure_of(error)
-        traceback = "" if failure.code != "tool_error" else traceback_of(error)
+        traceback = "" if isinstance(error, StepFailure) else traceback_of(error)
         return _failure(failure.code, failure.message, traceback, evidence_of(error))
     if len(result) > call["result_bytes"]:
         return _failure("result_too_large", f"the result is larger than {call['result_bytes']} bytes")
