@@ -90,7 +90,7 @@ def test_what_only_the_api_refuses_is_listed_and_the_next_file_gets_its_turn(
         f"baton: {file}: The workflow document has problems (422): 2 problems",
         "  line 4, column 11  /nodes/hold/tool  there is no tool `hodl`  (did you mean `hold`?)",
         "  line 9, column 1  /output  is not used",
-        "1 document of 2 refused",
+        "1 document of 2 refused: the API may have older tools than this directory; restart `make up`, or deploy them",
     ]
 
 

@@ -351,3 +351,11 @@ def test_a_fork_gives_what_had_begun_its_time_anew() -> None:
     assert saga.state.ended is not None
     assert saga.state.ended.failure is not None
     assert saga.state.ended.failure.code == "limit_wall_time"
+
+
+def test_hops_of_a_node_are_told_as_its_runs() -> None:
+    loop = Loop(condition=again(), max_iterations=9, back_to="a")
+    saga = Saga(program(task("a", limits={"hops": Cap(most=1)}, loop=loop, loops=("a",))))
+    saga.go(done("a@0"))
+    assert saga.state.failure is not None
+    assert saga.state.failure.message == "`limits.hops` of node `a` is 1, and this would be its run 2"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from baton.core import events as ev
+from baton.core.decide import advance
+from baton.core.graph import Join
 from baton.core.state import Child, status_of
 from tests.core.build import Saga, child, done, program, ready, slots, started, task
 
@@ -131,3 +133,28 @@ def test_open_children_are_cancelled_before_the_end_is_recorded() -> None:
     assert [(slot, one.saga) for slot, one in decision.cancel] == [("c", "s1.0.c")]
     assert decision.record == (ev.SagaEnded(status="cancelled", failure=ev.Failure("cancelled", "enough")),)
     assert status_of(saga.state) == "cancelled"
+
+
+def test_an_outcome_that_lacks_a_blob_is_not_lost_when_a_join_leaves_a_child_behind() -> None:
+    strict = {"output_schema": {"type": "string"}}
+    graph = program(
+        task("a", **strict),
+        task("b"),
+        task("c"),
+        child("k"),
+        task("j", "b", "k", join=Join(need=1)),
+    )
+    saga = Saga(graph)
+    saga.go()
+    outcomes = [done("a", ref="cas://large"), done("b"), done("c")]
+    step = advance(graph, saga.state, outcomes, saga.now)
+    assert not step.events
+    assert step.taken == 0
+    assert step.decision.needs == {"cas://large"}
+
+
+@pytest.mark.parametrize(("length", "kind"), [(396, "child_opened"), (397, "step_failed")])
+def test_a_child_whose_id_would_be_too_long_for_a_key_fails_its_node(length: int, kind: str) -> None:
+    saga = Saga(program(child("c")), saga="s" * length)
+    saga.go()
+    assert saga.kinds[0] == kind

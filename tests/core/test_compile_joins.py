@@ -95,3 +95,8 @@ def test_a_join_that_may_fire_is_none_of_the_compilers_business(nodes: str) -> N
 def test_in_a_document_with_a_circle_only_numbers_are_compared() -> None:
     nodes = "x: {after: y}, y: {after: x}, a: {}, b: {}, j: {after: [a, b], join: 2}, k: {after: a, join: 2}"
     assert [path for path, _, _ in told(nodes)] == ["/nodes/x/after", "/nodes/k/join"]
+
+
+def test_a_join_that_counts_is_no_trouble_where_a_branch_names_nobody() -> None:
+    nodes = "a: {branch: {rules: [{if: 'output.score > 1', then: nobody}], default: b}}, b: {}, c: {}, d: {after: [b, c], join: 2}"
+    assert [message for _, message, _ in told(nodes)] == ["there is no node `nobody`"]

@@ -79,6 +79,7 @@ EXIT_FAILS = (
     "h: {%s}, t: {loop: {AGAIN, back_to: h}}, z: {}, b: {}, j: {after: [t, z, b], join: {tolerated_failures: 3}}"
 ) % (IF % ("z", "t"))
 
+RACES = "h: {}, a: {after: h}, b: {after: h}, t: {after: [a, b], join: any, loop: {AGAIN, back_to: h}}, z: {after: t}"
 SURE: list[tuple[str, str, str, bool]] = [
     # a way that is taken or not
     (DIAMOND, "d", "a", True), (DIAMOND, "d", "b", False), (DIAMOND, "e", "d", True), (DIAMOND, "", "d", True),
@@ -130,6 +131,7 @@ SURE: list[tuple[str, str, str, bool]] = [
     (GAPS, "z", "m", True), (GAPS, "", "z", False), (GAPS, "", "h", True), (GAPS, "", "m", False),
     (EXIT_FAILS, "j", "h", False), (EXIT_FAILS, "t", "h", True), (EXIT_FAILS, "", "h", False),
     (STOPPED, "n", "m", True), (STOPPED, "", "t", False),
+    (RACES, "", "t", True), (RACES, "z", "t", True), (RACES, "", "a", False), (RACES, "t", "a", False),
 ]  # fmt: skip
 
 

@@ -165,10 +165,13 @@ j: {tool: t, after: [a, b2, c], join: %s}
 """
 
 
-def test_the_rest_of_a_join_that_fired_did_not_run_because_of_it() -> None:
+def test_the_rest_of_a_join_that_fired_did_not_run_or_was_stopped_because_of_it() -> None:
     saga = of(ANY % "any")
     saga.go(done("a"))
-    assert why(saga, "b") == "`b` did not run, because the join `j` has fired without it, with `a`"
+    assert (
+        why(saga, "b")
+        == "`b` did not run, or was stopped, because the join `j` has fired without it, with `a`"
+    )
     assert why(saga, "b2") == "`b2` did not run, because the join `j` has fired without it, with `a`"
     assert why(saga, "j") == "`j` is ready: it runs, or will as soon as there is room"
     saga.go(done("j"))
@@ -251,4 +254,20 @@ def test_a_join_of_many_names_some_of_its_edges() -> None:
     )
     saga.go(*(done(f"a{n}") for n in range(8)))
     saga.go(done("j"))
-    assert why(saga, "j").endswith("reached from `a4`, and from 3 more")
+    assert why(saga, "j").endswith(
+        "`j` ran, reached from `a1`, from `a0`, from `a2`, from `a3`, from `a4`, and from 3 more"
+    )
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        ('{jsonpath: "$.go", operator: "==", value: [1, a]}', ', `$.go == [1,"a"]`'),
+        ('{jsonpath: "$.gone", operator: exists}', ", `$.gone exists`"),
+        ('{compare: {left: "${input.go}", operator: ">", right: 5}}', ', `"${input.go}" > 5`'),
+        ("{schema: {required: [gone]}}", ""),
+    ],
+)
+def test_what_a_when_has_asked_is_told_where_it_is_short(condition: str, words: str) -> None:
+    saga = of(f"a: {{tool: t, when: {condition}}}", {"go": 3})
+    assert why(saga, "a") == f"`a` did not run, because its `when` says no{words}"

@@ -97,7 +97,10 @@ j: {tool: t, after: [a, b], join: any, loop: {while: "output.more", back_to: j}}
 """
     saga = of(nodes)
     saga.go(done("a"))
-    assert why(saga, "b") == "`b` did not run, because the join `j@0` has fired without it, with `a`"
+    assert (
+        why(saga, "b")
+        == "`b` did not run, or was stopped, because the join `j@0` has fired without it, with `a`"
+    )
 
 
 SKIPS = """
@@ -115,7 +118,7 @@ def test_a_tail_that_is_skipped_leaves_its_loop_and_is_why() -> None:
     saga.go(done("head@0"))
     saga.go(done("quick@0"))
     no = "`tail@0`, which was skipped, because its `when` says no, `input.go`"
-    assert why(saga, "slow@0") == f"`slow@0` did not run, because the loop ended with {no}"
+    assert why(saga, "slow@0") == f"`slow@0` did not run, or was stopped, because the loop ended with {no}"
     assert why(saga, "far@0") == f"`far@0` did not run, because the loop ended with {no}"
     assert why(saga, "end") == (
         "`end` did not run, because `tail@0` was skipped, because its `when` says no, `input.go`"

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from baton.core.docschema import document_schema
 
-# {"saga": [ids], "name": [names of workflows], "signal": [...], "documents": [...], "cursors": {path: [...]}}
+# {"saga": [ids], "name": [names of workflows], "node": [...], "signal": [...], "documents": [...], "cursors": {path: [...]}}
 KNOWN: dict[str, Any] = json.loads(os.environ["BATON_FUZZ_KNOWN"])
 _DOCUMENT = jsonschema_rs.Draft202012Validator(document_schema())
 _SAGA = re.compile(r"[A-Za-z0-9._-]{1,400}")
@@ -34,7 +34,8 @@ def flatmap_path_parameters(context: Any, path_parameters: dict[str, Any]) -> An
     if not path_parameters:
         return st.just(path_parameters)
     known: dict[str, list[Any]] = {"saga": KNOWN["saga"], "name": KNOWN["name"], "version": [1, 2]}
-    valid = {"saga": _SAGA, "name": _NAME, "version": _NUMBER}
+    known["node"] = KNOWN["node"]
+    valid = {"saga": _SAGA, "name": _NAME, "version": _NUMBER, "node": re.compile("[^/]{1,128}")}
     if "signals" in _path(context):
         known["name"] = KNOWN["signal"]
         valid["name"] = re.compile("[^/]{1,128}")

@@ -56,6 +56,7 @@ def known(everything: Deployment) -> dict[str, object]:
     return {
         "saga": [*ended, *waiting, cancelled],
         "name": [*DOCUMENTS],
+        "node": ["say", "guests", "no", "inner", "pause"],
         "signal": ["guests"],
         "documents": [yaml.safe_load(document) for document in DOCUMENTS.values()],
         "cursors": cursors,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 
 from baton.errors import NotFound
@@ -40,3 +43,20 @@ def test_a_condition_that_breaks_is_the_failure_of_its_node() -> None:
     assert result.status == "failed"
     assert result.steps["ask"].status == "failed"
     assert result.steps["ask"].error == result.error
+
+
+def test_a_saga_that_fails_where_a_join_stops_the_rest_ends_at_once() -> None:
+    race = """
+name: it
+nodes:
+  fast: {wait: {for: 1s}}
+  slow: {tool: shop.price, with: {item: slow}}
+  first: {wait: {until: "${input.at}"}, after: [fast, slow], join: any}
+"""
+
+    async def price(item: str) -> dict[str, Any]:
+        await asyncio.sleep(20)
+        return {}
+
+    result = run(race, {"at": "tomorrow"}, tools=TOOLS, stand_ins={"shop.price": price})
+    assert (result.status, result.took_s) == ("failed", 1)

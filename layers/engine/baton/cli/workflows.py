@@ -40,8 +40,7 @@ def deploy_workflow(
     already changes nothing. If one has problems here, none is sent.
     """
     sources = [read_source(document, app) for document in documents]
-    if not no_check:
-        _check(sources, app, as_json)
+    is_checked = not no_check and _check(sources, app, as_json)
 
     async def run(api: Api) -> int:
         refusals = 0
@@ -53,7 +52,9 @@ def deploy_workflow(
 
     if refusals := shared.call(run):
         if not as_json:
-            click.echo(f"{counted(refusals, 'document')} of {len(sources)} refused", err=True)
+            older = ": the API may have older tools than this directory; restart `make up`, or deploy them"
+            refused = f"{counted(refusals, 'document')} of {len(sources)} refused"
+            click.echo(refused + (older if is_checked else ""), err=True)
         raise click.exceptions.Exit(REFUSED)
 
 
@@ -112,17 +113,19 @@ def _list(shared: Shared, limit: int | None, as_json: bool) -> None:
         click.echo("There are more: --limit N or --all.", err=True)
 
 
-def _check(sources: list[Source], app: str, as_json: bool) -> None:
-    """Compile all documents here where their tools can be loaded. Ends the command if there are problems."""
+def _check(sources: list[Source], app: str, as_json: bool) -> bool:
+    """Compile all documents here where their tools can be loaded, or say that they cannot. Ends the command if there
+    are problems.
+    """
     try:
         load_app(app)
     except Failed as why:
         click.echo(f"Not checked here, only by the API: {why.message}", err=True)
-        return
+        return False
     reports = [compile_locally(source, app) for source in sources]
     found = sum(len(report.problems) for report in reports)
     if not found:
-        return
+        return True
     for report in reports:
         if as_json and report.problems:
             print_json({"file": report.file, "problems": list(report.problems)}, line=True)

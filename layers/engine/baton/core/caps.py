@@ -167,7 +167,7 @@ def failure_of(name: str, cap: Cap, node: str, found: int) -> ev.Failure:
     came = "that time is over" if name == "wall_time" else f"it came to {shown(found)}"
     text = f"`limits.{key}` of {whose} is {shown(cap.most)}, and {came}"
     if name == "hops" and node:
-        text = f"`limits.hops` of {whose} is {cap.most} runs, and it came to {found}"
+        text = f"`limits.hops` of {whose} is {cap.most}, and this would be its run {found}"
     return ev.Failure(f"limit_{name}", text, node)
 
 

@@ -24,7 +24,8 @@ from baton.core.program import Program
 from baton.core.rows import Row, fit_together
 from baton.core.scope import NOTHING, Found, LackingError
 from baton.core.sizes import excess_of
-from baton.core.state import Child, State, node_of
+from baton.core.state import Child, State, node_of, slot_of
+from baton.core.turns import WAITS
 
 MAX_DEATHS = Limits().max_deaths
 ROOM = Limits().entry_bytes
@@ -151,11 +152,14 @@ def advance(
     rows: tuple[Row, ...] = ()
     taken = 0
     lacking = Draft(program, state, now, running, found)
+    is_quiet = not program.ways.hurries
     for outcome in outcomes:
-        if program.ways.hurries:
+        if not is_quiet:
             # What a join does not wait for must not be heard only because it came at the same time.
             busy = {*running, *(outcome.slot for outcome in outcomes[taken:])}
             decision, is_part = entry.follow(busy)
+            if lacking.is_lacking:
+                break  # one before it is not settled: nothing of this is to be kept
             if is_part or decision.is_lacking or decision.cancel:
                 return Advance(tuple(entry.events), decision, taken, True, rows)
         try:
@@ -171,7 +175,8 @@ def advance(
         rows += outcome.rows if settled else ()
         for event in settled:
             entry.add(event)
-    if lacking.needs or lacking.questions:
+        is_quiet = not program.ways.hurries or entry.is_quiet_after(settled)
+    if lacking.is_lacking:
         more = Decision(needs=frozenset(lacking.needs), questions=frozenset(lacking.questions))
         return Advance((), more, 0, False)
     busy = {*running, *(outcome.slot for outcome in outcomes[taken:])}
@@ -195,6 +200,21 @@ class _Entry:
     def add(self, event: ev.Event) -> None:
         self.events.append(event)
         self.state = apply(self.state, event)
+
+    def is_quiet_after(self, settled: Sequence[ev.Event]) -> bool:
+        """Whether certainly nothing follows from these: in a wide graph that is quicker to see than by looking around."""
+        state = self.state
+        if self.program.caps is not None or state.failure is not None:
+            return False
+        for event in settled:
+            if not isinstance(event, ev.StepSucceeded) or event.drops:
+                return False
+            for token in event.emits:
+                slot = slot_of(token.dst, token.iteration)
+                is_heard = slot in state.tokens and slot not in state.closed
+                if is_heard and self.program.turn(state, slot) != WAITS:
+                    return False
+        return True
 
     def follow(self, busy: Collection[str]) -> tuple[Decision, bool]:
         """Add all that follows by itself. The decision then, and whether there was room only for a part."""

@@ -20,7 +20,7 @@ from baton.core.graph import Node
 from baton.core.routes import done, skipped, stopped
 from baton.core.scope import LackingError
 from baton.core.sizes import excess_of
-from baton.core.state import node_of, slot_of
+from baton.core.state import LONGEST_ID, node_of, slot_of
 from baton.core.turns import FAILS, SKIPPED, WAITS
 
 
@@ -226,9 +226,13 @@ def _workflow(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -
 
 
 def _open_child(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> None:
+    child = f"{draft.state.saga}.{draft.state.branch}.{slot.replace('@', '-')}"
+    if len(child) > LONGEST_ID:
+        text = f"its id would have {len(child)} characters, more than {LONGEST_ID}: children and loops lie too deep"
+        _fail(draft, slot, node, iteration, ev.Failure("child_failed", text, node.name))
+        return
     given = _render(draft, slot, node, iteration)
     if given is not _UNBOUND:
-        child = f"{draft.state.saga}.{draft.state.branch}.{slot.replace('@', '-')}"
         draft.note(
             ev.ChildOpened(
                 node=node.name,

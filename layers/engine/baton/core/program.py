@@ -110,6 +110,10 @@ class Program:
             mask |= self._ahead[node_of(slot)[0]]
         return mask
 
+    def is_read(self, node: str) -> bool:
+        """Whether the output of `node` is read at all."""
+        return node in self._for_output or bool(self._readers[node])
+
     def is_needed(self, node: str, ahead: int) -> bool:
         """Whether the output of `node` can still be read."""
         return node in self._for_output or bool(self._readers[node] & ahead)

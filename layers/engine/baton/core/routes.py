@@ -240,12 +240,17 @@ def _part(
     drops: tuple[str, ...],
     stale: Collection[str],
 ) -> dict[str, Any]:
-    in_flight = [other for other in state.tokens if other != slot and other not in drops]
-    reached = (slot_of(token.dst, token.iteration) for token in emits)
-    ahead = program.ahead_of(in_flight + [other for other in reached if other not in state.closed])
-    unread = [name for name in state.outputs if name not in stale and not program.is_needed(name, ahead)]
+    name, ahead = node_of(slot)[0], 0
+    if state.outputs or program.is_read(name):
+        gone = {slot, *drops}
+        reached = (slot_of(token.dst, token.iteration) for token in emits)
+        ahead = program.ahead_of(
+            [other for other in state.tokens if other not in gone]
+            + [other for other in reached if other not in state.closed]
+        )
+    unread = [one for one in state.outputs if one not in stale and not program.is_needed(one, ahead)]
     part: dict[str, Any] = {"emits": emits, "forget": (*stale, *unread)}
     if drops:
         part["drops"] = drops
-    part["keep"] = program.is_needed(node_of(slot)[0], ahead)
+    part["keep"] = program.is_needed(name, ahead)
     return part

@@ -16,6 +16,7 @@ from baton.core.events import CancelRequested, Failure, Parked, SagaEnded, Value
 FINISHED = frozenset({"completed", "failed", "cancelled", "rolled_back", "rollback_failed"})
 WAITING = frozenset({"waiting", "suspended", "paused", "parked", "reflecting"})
 KEYS_REMEMBERED = 200
+LONGEST_ID = 400  # characters of a saga's id: it is a key of the table, and a part of its children's ids
 
 
 def slot_of(node: str, iteration: tuple[int, ...]) -> str:

@@ -7,9 +7,12 @@ from them (explain.py).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
+
+import msgspec
 
 from baton.core import events as ev
-from baton.core.conditions.model import Cel, Condition
+from baton.core.conditions.model import Cel, Compare, Condition, JsonPath
 from baton.core.program import Program
 from baton.core.state import node_of
 from baton.core.story import FAILED, Place
@@ -37,11 +40,21 @@ def said(failure: ev.Failure) -> str:
     return f"{failure.code}: {failure.message}" if failure.message else failure.code
 
 
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
 def condition_words(condition: Condition) -> str:
-    """An expression as it is written; nothing of a condition that has no short form."""
-    if not isinstance(condition, Cel):
+    """An expression, a query or a comparison as it is written; nothing of a condition that has no short form."""
+    if isinstance(condition, Cel):
+        text = " ".join(condition.expression.split())
+    elif isinstance(condition, JsonPath):
+        value = "" if condition.operator in ("exists", "not_exists") else f" {_json(condition.value)}"
+        text = f"{condition.query} {condition.operator}{value}"
+    elif isinstance(condition, Compare):
+        text = f"{_json(condition.left)} {condition.operator} {_json(condition.right)}"
+    else:
         return ""
-    text = " ".join(condition.expression.split())
     return f"`{text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'}`"
 
 

@@ -9,13 +9,14 @@ import re
 from dataclasses import dataclass, replace
 
 from baton.core.program import Program
+from baton.core.state import LONGEST_ID
 from baton.errors import NotFound
 from baton.ports import Head, SagaRef
 from baton.runtime.history import History
 from baton.runtime.lease import Invocation
 from baton.runtime.parts import Engine, Parts
 
-SAGA_ID = r"[A-Za-z0-9._-]{1,400}"
+SAGA_ID = rf"[A-Za-z0-9._-]{{1,{LONGEST_ID}}}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,7 +52,9 @@ class _Exclusions:
             if len(ways) > 1:
                 self._ways[index] = []
                 for way in ways:
-                    self._ways[index].append((next_bit, frozenset(flow.at[other] for other in way if other in flow.at)))
+                    self._ways[index].append(
+                        (next_bit, frozenset(flow.at[other] for other in way if other in flow.at))
+                    )
                     next_bit <<= 1
         self._not_taken: list[int] = []
         for index, spot in enumerate(flow.spots):

@@ -84,7 +84,7 @@ class Sure:
                 self.along.setdefault(index, []).append((going, facts))
             # The last node of a loop leaves its own with every way; a way that leads further leaves more.
             for last in spot.around[level:]:
-                self._left[last] &= facts
+                self._left[last] &= facts | 1 << index
         done = 1 << index | after
         failed = self._failed(index) if self._ended.tolerated >> index & 1 else -1
         begun, begun_failed = done, failed
