@@ -109,6 +109,20 @@ def test_a_value_may_choose_to_stay_or_to_leave(nodes: str) -> None:
     assert told(nodes) == []
 
 
+def test_loops_inside_each_other_have_an_end() -> None:
+    def nested(depth: int) -> str:
+        ends = "".join(
+            f", t{i}: {{after: {f't{i - 1}' if i else 'h'}, loop: {{AGAIN, back_to: h}}}}"
+            for i in range(depth)
+        )
+        return "h: {}" + ends
+
+    assert told(nested(32)) == []
+    (problem,) = told(nested(33))
+    assert problem[0].endswith("/loop")
+    assert problem[1:] == ("this is the innermost of 33 loops inside each other", "there may be 32")
+
+
 def test_the_inner_loop_is_left_by_its_end_and_the_outer_one_by_a_choice() -> None:
     nodes = "a: {}, b: {after: a, loop: {AGAIN}%s}, c: {after: b, loop: {AGAIN, back_to: a}}, z: {%s}"
     assert told(nodes % ("", "after: b")) != []

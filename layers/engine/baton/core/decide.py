@@ -31,6 +31,7 @@ MAX_DEATHS = Limits().max_deaths
 ROOM = Limits().entry_bytes
 MOST_BYTES = Limits().result_bytes
 LARGE = 12_288
+REFERENCE = 128
 
 _encode = msgspec.json.Encoder().encode
 
@@ -234,7 +235,11 @@ class _Entry:
 def _size(event: ev.Event) -> int:
     """Bytes of an event in an entry. What is large by itself will be a blob's reference there."""
     size = len(_encode(event))
-    return size if size <= LARGE else LARGE // 10
+    if size <= LARGE:
+        return size
+    value = getattr(event, "output", None) or getattr(event, "input", None)
+    moves = len(_encode(value.v)) if isinstance(value, ev.Value) and not value.ref else 0
+    return size if moves <= LARGE // 2 else size - moves + REFERENCE
 
 
 def _stop(state: State, now: int, running: Collection[str]) -> Decision:

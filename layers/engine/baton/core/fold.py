@@ -122,7 +122,7 @@ def _consume(state: State, event: ev._Consumes, output: ev.Value | None, **more:
         begun=_without(state.begun, gone),
         interruptions={},  # any progress: the saga as a whole is not stuck
         tries=0,
-        steps=state.steps + 1,
+        steps=state.steps + (not isinstance(event, ev.NodeSkipped)),
         **more,
     )
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 from baton.core.definition import NodeModel
 from baton.core.expressions import escape
 
+MAX_NESTED = 32
+
 
 class Loops:
     """The loops around each node. What cannot be a loop is in `problems`, and around nobody."""
@@ -78,6 +80,10 @@ class Loops:
             for index in members(flow.loops[last][1]):
                 around.setdefault(index, []).append(last)
         told = set()
+        deepest = max(around.values(), key=len, default=[])
+        if len(deepest) > MAX_NESTED:
+            message = f"this is the innermost of {len(deepest)} loops inside each other"
+            self._tell(f"/nodes/{flow.names[deepest[-1]]}/loop", message, f"there may be {MAX_NESTED}")
         for index, lasts in around.items():
             flow.spots[index].around = tuple(lasts)
             for outer, inner in pairwise(lasts):
