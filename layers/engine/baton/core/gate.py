@@ -96,9 +96,8 @@ def _busy(draft: Draft, caps: Caps) -> dict[str, int]:
     """How many are at work: steps in the saga, children in the saga, both behind each node whose fan-out is throttled."""
     if draft.busy is None:
         draft.busy = dict.fromkeys((SAGA, _CHILDREN, *caps.wide), 0)
-        for slot in draft.running:
-            if slot in draft.state.tokens:
-                _begins(draft, caps, draft.program.nodes[node_of(slot)[0]])
+        for slot in draft.state.tokens.keys() & set(draft.running):
+            _begins(draft, caps, draft.program.nodes[node_of(slot)[0]])
         for slot in draft.state.children:  # one that has ended is closed in this very decision
             _begins(draft, caps, draft.program.nodes[node_of(slot)[0]])
     return draft.busy
