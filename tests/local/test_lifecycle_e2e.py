@@ -83,7 +83,7 @@ def test_nothing_stays_behind_whatever_ends_the_program(
         assert time.monotonic() < give_up
         time.sleep(0.02)
     os.kill(program.pid, number)
-    program.wait(timeout=10)
+    program.wait(timeout=30)
     program.stdout.close()
     assert gone(tmp_path)
 
