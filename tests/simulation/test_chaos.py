@@ -11,7 +11,7 @@ from tests.kit.world import World
 
 pytestmark = pytest.mark.simulation
 
-SEEDS = 30
+SEEDS = 60
 
 
 @pytest.mark.parametrize("scenario", CORPUS, ids=lambda scenario: scenario.name)
