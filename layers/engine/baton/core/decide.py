@@ -233,7 +233,7 @@ class _Entry:
 
 
 def _size(event: ev.Event) -> int:
-    """Bytes of an event in an entry. What is large by itself will be a blob's reference there."""
+    """Bytes of an event in an entry. A large value in it will be a blob's reference there; the rest of it stays."""
     size = len(_encode(event))
     if size <= LARGE:
         return size

@@ -14,13 +14,12 @@ from baton.core.compile.edges import Edges, chosen
 from baton.core.compile.flow import Flow, choices, members
 from baton.core.conditions import ConditionError, judge, names_of
 from baton.core.conditions.model import AllOf, AnyOf, Condition, Matches, Not, Python
-from baton.core.expressions import Path
+from baton.core.definition import NodeModel
+from baton.core.expressions import Path, escape
 from baton.errors import Problem
 
 if TYPE_CHECKING:
     from baton.core.compile.source import Source
-from baton.core.definition import NodeModel
-from baton.core.expressions import escape
 
 MAX_NESTED = 32
 
