@@ -15,15 +15,20 @@ from baton.adapters.clock import SystemClock, SystemEntropy
 from baton.adapters.dynamo_definitions import DynamoDefinitions
 from baton.adapters.dynamo_log import DynamoLog
 from baton.adapters.memory import MemoryBlobs, MemoryDefinitions, MemoryLog
+from baton.adapters.memory_budgets import MemoryBudgets
+from baton.adapters.memory_effects import MemoryEffects
+from baton.adapters.memory_notices import MemoryNotices
 from baton.adapters.monty_sandbox import MontySandbox
 from baton.adapters.s3_blobs import S3Blobs
 from baton.core.limits import Limits
+from baton.core.purse import Terms
 from baton.ports import Blobs, Definitions, Log, Message, Offload, SagaRef
 from baton.runtime.catalog import Catalog
 from baton.runtime.lease import Invocation
 from baton.runtime.pace import Pace
 from baton.runtime.parts import Engine, Parts
 from baton.runtime.patience import Threads, inline
+from baton.runtime.purse import Funds
 from baton.runtime.request import Caller
 from baton.runtime.runner import Runner
 from baton.runtime.service import Service
@@ -42,6 +47,9 @@ REGISTRY = Registry()
 async def step(n: int) -> dict[str, int]:
     """The cheapest step: all that is measured is the engine."""
     return {"n": n + 1}
+
+
+NOTICES = MemoryNotices()  # no bench tells anybody anything
 
 
 def chain_of(length: int) -> str:
@@ -70,6 +78,10 @@ def _engine(
         catalog=Catalog(definitions, blobs, clock),
         pace=Pace(1),
         limits=Limits(),
+        notices=NOTICES,
+        incidents=NOTICES,
+        effects=MemoryEffects(),
+        funds=Funds(MemoryBudgets(), Terms()),
     )
 
 

@@ -22,6 +22,7 @@ TITLES = {
     "App": "Your sagas",
     "Callers": "Callers of the HTTP API",
     "Execution": "Execution",
+    "Money": "What tools may spend",
     "Liveness": "Liveness",
     "Values": "Values",
     "Signals": "Signals",

@@ -14,9 +14,12 @@ import msgspec
 from boto3.dynamodb.types import TypeDeserializer
 
 from baton.adapters.aws import Aws
+from baton.adapters.dynamo_budgets import DynamoBudgets
 from baton.adapters.dynamo_definitions import DynamoDefinitions
+from baton.adapters.dynamo_effects import DynamoEffects
 from baton.adapters.dynamo_items import image_wake
 from baton.adapters.dynamo_log import DynamoLog
+from baton.adapters.dynamo_notices import DynamoNotices
 from baton.adapters.dynamo_rates import DynamoRates
 from baton.adapters.memory import (
     MemoryBlobs,
@@ -25,14 +28,20 @@ from baton.adapters.memory import (
     MemoryLog,
     MemoryQueue,
 )
+from baton.adapters.memory_budgets import MemoryBudgets
+from baton.adapters.memory_effects import MemoryEffects
+from baton.adapters.memory_notices import MemoryNotices
 from baton.adapters.memory_rates import MemoryRates
 from baton.adapters.s3_blobs import S3Blobs
+from baton.adapters.sns_notices import SnsNotices
 from baton.adapters.sqs_queue import SqsDeadLetters, SqsQueue
 from baton.ports import (
     Blobs,
+    Budgets,
     DeadLetters,
     Definition,
     Definitions,
+    Effects,
     Head,
     Log,
     Queue,
@@ -42,6 +51,7 @@ from baton.ports import (
     SagaRef,
     Wake,
 )
+from baton.ports.notices import Incidents, Notices
 from tests.kit.table import create_table
 
 if TYPE_CHECKING:
@@ -69,6 +79,22 @@ class Stores(Protocol):
 
     @property
     def rates(self) -> Rates: ...
+
+    @property
+    def effects(self) -> Effects: ...
+
+    @property
+    def budgets(self) -> Budgets: ...
+
+    @property
+    def notices(self) -> Notices: ...
+
+    @property
+    def incidents(self) -> Incidents: ...
+
+    def told(self) -> list[dict[str, str]]:
+        """What somebody was told so far: the attributes of each notice that are not empty, and its message."""
+        ...
 
     @property
     def queue(self) -> Queue: ...
@@ -110,9 +136,15 @@ class MemoryStores:
         self.definitions = MemoryDefinitions()
         self.blobs = MemoryBlobs()
         self.rates = MemoryRates()
+        self.notices = self.incidents = MemoryNotices()
+        self.budgets = MemoryBudgets()
+        self.effects = MemoryEffects()
         self.queue = MemoryQueue(StillClock())
         self.dead_letters = MemoryDeadLetters()
         self._stream: list[tuple[SagaRef, Wake]] = []
+
+    def a_small_budgets(self, most_open: int) -> Budgets:
+        return MemoryBudgets(most_open)
 
     def wakes(self) -> list[tuple[SagaRef, Wake]]:
         self._stream += self.log.drain()
@@ -123,6 +155,17 @@ class MemoryStores:
 
     def letters(self) -> list[tuple[str, str]]:
         return self.dead_letters.letters
+
+    def told(self) -> list[dict[str, str]]:
+        return [
+            {
+                "tenant": tenant,
+                "saga": saga,
+                "user": user,
+                **{name: getattr(notice, name) for name in ("node", "to", "code", "severity", "message")},
+            }
+            for tenant, saga, user, notice in self.notices.told
+        ]
 
     def overwrite_blob(self, tenant: str, ref: str, data: bytes) -> None:
         self.blobs.stored[tenant, ref] = data
@@ -139,6 +182,7 @@ class AwsStores:
         self._streams = streams
         self._name = f"contract-{next(_numbers)}"
         self._stream = ""
+        self._told: list[dict[str, str]] = []
 
     @cached_property
     def _table(self) -> str:
@@ -174,6 +218,52 @@ class AwsStores:
     @cached_property
     def rates(self) -> Rates:
         return DynamoRates(self._aws.dynamodb, self._table)
+
+    @cached_property
+    def effects(self) -> Effects:
+        return DynamoEffects(self._aws.dynamodb, self._table)
+
+    @cached_property
+    def budgets(self) -> Budgets:
+        return DynamoBudgets(self._aws.dynamodb, self._table)
+
+    def a_small_budgets(self, most_open: int) -> Budgets:
+        return DynamoBudgets(self._aws.dynamodb, self._table, most_open)
+
+    @cached_property
+    def topic(self) -> str:
+        """A topic that sends everything on to a queue."""
+        arn = self._aws.sns.create_topic(Name=self._name)["TopicArn"]
+        asked = self._aws.sqs.get_queue_attributes(QueueUrl=self._told_url, AttributeNames=["QueueArn"])
+        self._aws.sns.subscribe(
+            TopicArn=arn,
+            Protocol="sqs",
+            Endpoint=asked["Attributes"]["QueueArn"],
+            Attributes={"RawMessageDelivery": "true"},
+        )
+        return arn
+
+    @cached_property
+    def _told_url(self) -> str:
+        return self._aws.sqs.create_queue(QueueName=f"{self._name}-told")["QueueUrl"]
+
+    @cached_property
+    def incidents(self) -> DynamoNotices:
+        return DynamoNotices(self._aws.dynamodb, self._table)
+
+    @cached_property
+    def notices(self) -> Notices:
+        return SnsNotices(self._aws.sns, self.topic, self.incidents)
+
+    def told(self) -> list[dict[str, str]]:
+        assert self.topic
+        for message in self._received(self._told_url):
+            attributes = message["MessageAttributes"].items()
+            text, facts = message["Body"].split("\n\n")
+            told = {name: value["StringValue"] for name, value in attributes}
+            assert all(f"{name}: {value}\n" in facts for name, value in told.items())
+            self._told.append(told | {"message": text})
+        return self._told
 
     def scan(self) -> Sequence[Any]:
         """All items of the table."""

@@ -11,7 +11,7 @@ from botocore.loaders import Loader
 from baton.adapters.aws import Aws, later
 from baton.adapters.aws_models import Models, uncollected
 
-SERVICES = ("dynamodb", "lambda", "s3", "sqs")
+SERVICES = ("dynamodb", "lambda", "s3", "sns", "sqs")
 
 
 @pytest.mark.parametrize("service", SERVICES)

@@ -20,6 +20,8 @@ from baton.core.caps import counts_of
 from baton.core.compile import compile_document
 from baton.core.conditions import Answer
 from baton.core.decide import ROOM, Decision, advance
+from baton.core.failures.cells import ROLLBACK, Change
+from baton.core.failures.matrix import ANY, Rules
 from baton.core.fold import fold
 from baton.core.forks import fork_to
 from baton.core.graph import Graph, Node
@@ -53,18 +55,22 @@ def child(name: str, *before: str, workflow: str = "other", **more: Any) -> Node
     )
 
 
-def program(*nodes: Node, output: Any = None) -> Program:
+AT_ONCE = {ANY: Change(ladder=(ROLLBACK,))}
+"""Rules by which a step that fails has failed, for tests of something else than what is done about it."""
+
+
+def program(*nodes: Node, output: Any = None, failures: Rules = AT_ONCE) -> Program:
     """A program of these nodes, which stand in a topological order; `after` follows from `before`."""
     after = {node.name: tuple(other.name for other in nodes if node.name in other.before) for node in nodes}
     linked = tuple(msgspec.structs.replace(node, after=after[node.name]) for node in nodes)
-    return Program(Graph(name="w", nodes=linked, output=output))
+    return Program(Graph(name="w", nodes=linked, output=output, failures=dict(failures)))
 
 
 def chain(length: int, **arguments: Any) -> Program:
     nodes = [task(f"n{i}", *([f"n{i - 1}"] if i else []), arguments=arguments) for i in range(length)]
     after = [(node.name,) for node in nodes[1:]] + [()]
     linked = (msgspec.structs.replace(node, after=then) for node, then in zip(nodes, after, strict=True))
-    return Program(Graph(name="w", nodes=tuple(linked)))
+    return Program(Graph(name="w", nodes=tuple(linked), failures=AT_ONCE))
 
 
 # ---- documents ---------------------------------------------------------------------------------------------
@@ -225,6 +231,12 @@ class Saga:
             invocation="api",
         )
 
+    def tell(self) -> Decision:
+        """Tell what is to be told, and say so."""
+        keys = tuple(notice.key for notice in self.go().notices)
+        self.put(ev.NoticesSent(keys=keys))
+        return self.go()
+
     def die(self) -> None:
         """The invocation died; the next one has taken the lease and says so."""
         dead = self.epoch
@@ -275,6 +287,8 @@ def of_type(hint: Any) -> st.SearchStrategy[Any]:
         return st.one_of(*map(of_type, arguments))
     if origin is tuple:
         return st.lists(of_type(arguments[0]), max_size=3).map(tuple)
+    if origin is dict:
+        return st.dictionaries(of_type(arguments[0]), of_type(arguments[1]), max_size=3)
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         return of_struct(hint)
     simple: dict[Any, st.SearchStrategy[Any]] = {

@@ -163,7 +163,7 @@ def test_the_hash_of_a_graph_is_that_of_its_bytes_and_has_not_changed() -> None:
     """A running saga finds its graph by this name."""
     assert hash_of(b"") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
     graph = program(
-        task("a", arguments={"b": 1, "a": "${input}"}), wait("w", "a", ms=5), child("c", "w")
+        task("a", arguments={"b": 1, "a": "${input}"}), wait("w", "a", ms=5), child("c", "w"), failures={}
     ).graph
     assert encode_graph(graph) == (
         b'{"name":"w","nodes":[{"name":"a","kind":"task","after":["w"],"arguments":{"a":"${input}","b":1},"tool":"t"},'

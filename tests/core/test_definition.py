@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from baton.core.definition import NodeModel, WorkflowModel, read_definition
 from baton.core.definition.bounds import LimitsModel
-from baton.core.definition.places import INSIDE, MAX_HINTS
+from baton.core.definition.places import BELOW, INSIDE, MAX_HINTS
 from baton.core.document import parse_document
 from baton.core.nodetypes import KINDS, KINDS_TO_COME
 from tests.core.build import PROPERTY
@@ -193,7 +193,8 @@ def test_a_document_of_the_wrong_shape(text: str, path: str, message: str, sugge
 
 
 def test_the_keys_of_every_object_are_known_where_it_stands() -> None:
-    models: tuple[type[BaseModel], ...] = (WorkflowModel, NodeModel, *INSIDE.values())
+    known = {**INSIDE, **BELOW}
+    models: tuple[type[BaseModel], ...] = (WorkflowModel, NodeModel, *known.values())
     for model in models:
         for name, field in model.model_fields.items():
             key = field.alias or name
@@ -201,7 +202,7 @@ def test_the_keys_of_every_object_are_known_where_it_stands() -> None:
                 "NodeModel",
                 "LimitModel",
             }
-            assert parts <= {INSIDE[key].__name__ if key in INSIDE else ""}, key
+            assert parts <= {known[key].__name__ if key in known else ""}, key
     assert INSIDE["limits"] is LimitsModel
 
 

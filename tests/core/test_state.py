@@ -10,10 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.core import events as ev
+from baton.core.failures.ladder import History
+from baton.core.graph import Way
 from baton.core.state import (
     FINISHED,
     SHAPE,
     WAITING,
+    Failing,
     State,
     Used,
     decode_state,
@@ -125,6 +128,31 @@ def busy() -> State:
         spent=3,
         used={"": Used(hops=1, bytes=2, cost=3, last=4, since=5)},
         previous={"b/a": ev.Value(v=1)},
+        failing={"a": failing_with_all(failure)},
+        notices=(NOTICE,),
+        noticed=("old",),
+        budget=2_000_000,
+    )
+
+
+NOTICE = ev.Notice(key="k", to="user", code="c", message="m", severity="high", node="a", at=1, incident=True)
+
+
+def failing_with_all(failure: ev.Failure) -> Failing:
+    way = Way(name="w", hints=("h",), tool="t", arguments={"x": 1}, shorten="x")
+    return Failing(
+        attempts=2,
+        failure=failure,
+        history=History(since=1, retries=1, total=1, used={"replan": 1}, ways=("w",)),
+        policies={"p": 1},
+        strategy="ask_user",
+        due_at=5,
+        hooks=("t",),
+        way=way,
+        arguments={"x": [1.5, None]},
+        ask=ev.Ask(id="i", kind="input", message="m", options=("retry",), expires_at=9),
+        decided_at=3,
+        given=ev.Value(v=1),
     )
 
 

@@ -1,4 +1,4 @@
-"""Alarms: what needs a person is watched, and a person who wants to know gets to know."""
+"""Alarms and notices: what needs a person is watched, and a person who wants to know gets to know."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_an_alarm_says_what_has_happened_and_what_to_do(name: str) -> None:
 
 def test_with_an_address_every_alarm_and_its_end_reach_a_person() -> None:
     of = stack(AlarmEmail=SOMEBODY)
-    ((name, topic),) = of.of_type("AWS::SNS::Topic").items()
+    name, topic = "AlarmTopic", of.of_type("AWS::SNS::Topic")["AlarmTopic"]
     assert topic["Subscription"] == [{"Protocol": "email", "Endpoint": SOMEBODY}]
     told = [of.resolver.ref(name, "test")]
     for logical_id, alarm in alarms(of).items():
@@ -55,7 +55,7 @@ def test_with_an_address_every_alarm_and_its_end_reach_a_person() -> None:
 
 
 def test_without_an_address_there_is_no_topic_and_nobody_is_told() -> None:
-    assert stack().of_type("AWS::SNS::Topic") == {}
+    assert "AlarmTopic" not in stack().of_type("AWS::SNS::Topic")
     for logical_id, alarm in alarms(stack()).items():
         assert not {"AlarmActions", "OKActions"} & set(alarm), logical_id
 
@@ -71,3 +71,20 @@ def test_the_reconciler_has_time_for_a_run_within_the_period_it_is_watched_for(m
     alarm = alarms(stack(ReconcileMinutes=minutes))["ReconcileAlarm"]
     assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("LessThanThreshold", 1)
     assert int(minutes) * 60 < alarm["Period"]
+
+
+def test_sagas_tell_people_over_a_topic_of_their_own_whoever_listens() -> None:
+    assert set(stack().of_type("AWS::SNS::Topic")) == {"NoticesTopic"}
+    assert stack().variables("worker")["BATON_NOTICES_TOPIC"] == stack().arn("NoticesTopic")
+    assert stack().of_type("AWS::SNS::Subscription") == {}
+
+
+def test_whoever_is_on_call_gets_a_mail_of_incidents_and_of_nothing_else() -> None:
+    of = stack(OnCallEmail=SOMEBODY)
+    (subscription,) = of.of_type("AWS::SNS::Subscription").values()
+    assert subscription == {
+        "TopicArn": of.arn("NoticesTopic"),
+        "Protocol": "email",
+        "Endpoint": SOMEBODY,
+        "FilterPolicy": {"to": ["on_call"]},
+    }

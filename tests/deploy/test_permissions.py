@@ -37,6 +37,7 @@ MAY: dict[str, dict[str, set[str]]] = {
             "sqs:ChangeMessageVisibility",
         },
         "WakeDeadLetterQueue": {"sqs:SendMessage"},
+        "NoticesTopic": {"sns:Publish"},
         "WorkerFunction": {"lambda:InvokeFunction"},
     },
     "RelayRole": {
@@ -89,7 +90,7 @@ ACTION_OF = {
     "invoke": "lambda:InvokeFunction",
     "transact_write_items": "dynamodb:PutItem",  # a transaction of puts needs no more than its puts
 }
-SERVICE_OF = {"dynamodb": r"item|items|query|scan", "s3": r"object|objects_v2", "sqs": r"message|queue_\w+"}
+SERVICE_OF = {"dynamodb": r"item|items|query|scan", "s3": r"object|objects_v2", "sqs": r"message|queue_\w+", "sns": r"publish"}
 
 
 def roles() -> dict[str, dict[str, Any]]:
@@ -106,6 +107,7 @@ def resource_named(arn: str) -> str:
     kinds = (
         "AWS::DynamoDB::Table",
         "AWS::SQS::Queue",
+        "AWS::SNS::Topic",
         "AWS::Lambda::Function",
         "AWS::Logs::LogGroup",
         "AWS::S3::Bucket",

@@ -93,6 +93,7 @@ def test_a_deployment_tells_where_everything_is() -> None:
         "TableName",
         "BucketName",
         "WakeQueueUrl",
+        "NoticesTopicArn",
         "WakeDeadLetterQueueUrl",
         "RelayFailureQueueUrl",
     }

@@ -13,7 +13,9 @@ from typing import Any
 
 import boto3
 import pytest
+from msgspec.structs import replace
 
+from baton.core.events import Notice
 from baton.core.limits import Limits
 from baton.ports import SagaRef
 from baton.settings import FUNCTIONS, SettingsError, variable_of
@@ -145,6 +147,19 @@ def test_max_body_bytes(most: str, status: int, deployment: Deployment) -> None:
 
 
 # ---- the others' ---------------------------------------------------------------------------------------------
+
+
+def test_notices_topic(deployment: Deployment) -> None:
+    sns, told = boto3.client("sns", region_name=REGION), queue(deployment)
+    topic = sns.create_topic(Name=OTHER)["TopicArn"]
+    arn = deployment.sqs.get_queue_attributes(QueueUrl=told, AttributeNames=["QueueArn"])
+    sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn["Attributes"]["QueueArn"])
+    notice = Notice(key="k", to="on_call", code="service_down", message="The service is down.", at=1)
+    for address, count in (("", 0), (topic, 1)):
+        with deployment.function("worker", BATON_NOTICES_TOPIC=address) as module:
+            engine = module._engine
+            engine.notices.tell("acme", "s1", "ada", replace(notice, key=f"k{count}"), engine.clock.now())
+        assert len(bodies(deployment, told)) == count
 
 
 def test_dead_letter_url_of_the_worker(deployment: Deployment) -> None:

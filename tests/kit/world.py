@@ -17,17 +17,23 @@ from typing import Any, ParamSpec, TypeVar
 import msgspec
 
 from baton.adapters.memory import MemoryBlobs, MemoryDeadLetters, MemoryDefinitions, MemoryLog
+from baton.adapters.memory_budgets import MemoryBudgets
+from baton.adapters.memory_effects import MemoryEffects
+from baton.adapters.memory_notices import MemoryNotices
 from baton.adapters.monty_sandbox import MontySandbox
 from baton.core.events import Entry, Event, SagaEnded, StepSucceeded, decode_entry
 from baton.core.limits import Limits
+from baton.core.purse import Terms
 from baton.core.toolspec import ToolSpec
 from baton.errors import EngineFault, StoreUnavailable, Throttled
 from baton.ports import Head, Message, SagaRef, StepContext, Wake
 from baton.runtime.catalog import Catalog
 from baton.runtime.lease import Invocation
+from baton.runtime.metrics import Metrics
 from baton.runtime.pace import Pace
 from baton.runtime.parts import Engine
 from baton.runtime.patience import inline
+from baton.runtime.purse import Funds
 from baton.runtime.queries import Queries
 from baton.runtime.reconcile import Reconciler
 from baton.runtime.relay import Relay, StreamItem
@@ -148,11 +154,14 @@ class World:
     start_late_s: float = 0  # from receiving a batch to the start of its handler
     reconciler_first_s: float = 60
     reconciler_gap_s: float = 60  # what it believes is always a minute
+    metrics: Metrics = field(default_factory=Metrics)
 
     def __post_init__(self) -> None:
         self.log = MemoryLog(SHARDS, lag=True, on_wake=self._on_wake)
         self.blobs, self.definitions = MemoryBlobs(), MemoryDefinitions()
-        self.dead_letters = MemoryDeadLetters()
+        self.dead_letters, self.notices = MemoryDeadLetters(), MemoryNotices()
+        self.budgets = MemoryBudgets()
+        self.effects = MemoryEffects()
         self.queue = WakeQueue(self)
         self.tools: Mapping[str, ToolSpec] = self.registry.specs()
         self.slow: dict[str, float] = {}
@@ -181,6 +190,11 @@ class World:
             catalog=Catalog(self.definitions, self.blobs, process.clock),
             pace=Pace(self.limits.step_estimate_ms),
             limits=self.limits,
+            notices=self.notices,
+            incidents=self.notices,
+            effects=self.effects,
+            funds=Funds(self.budgets, Terms.of(self.limits)),
+            metrics=self.metrics,
         )
 
     def process(self, role: str) -> Process:

@@ -162,7 +162,8 @@ def test_the_names_that_an_author_needs_are_at_the_front_door() -> None:
     assert baton.tool is tool
     assert issubclass(StepFailure, Exception)
     builds = {name for name in builder.__all__ if name[0].islower()} | {"OUTPUT", "Workflow"}
-    assert set(baton.__all__) == {"Context", "StepFailure", "__version__", "tool"} | builds
+    of_tools = {"Context", "Key", "Merits", "StepFailure", "tool"}
+    assert set(baton.__all__) - {"__version__"} == of_tools | builds
     with pytest.raises(AttributeError, match="nonsense"):
         _ = baton.nonsense  # type: ignore[attr-defined]  # the mistake
 
@@ -188,9 +189,9 @@ def test_a_name_is_lower_case_with_dots(name: str) -> None:
 
 def test_an_effect_is_one_of_those_that_there_are() -> None:
     assert refusal(good, effect="idempotnt") == (
-        "tool `t`: effect `idempotnt` is not one of pure, idempotent; did you mean `idempotent`?"
+        "tool `t`: effect `idempotnt` is not one of pure, idempotent, once; did you mean `idempotent`?"
     )
-    assert refusal(good, effect="zzz") == "tool `t`: effect `zzz` is not one of pure, idempotent"
+    assert refusal(good, effect="zzz") == "tool `t`: effect `zzz` is not one of pure, idempotent, once"
 
 
 def test_the_decorator_without_its_parentheses_is_told_with_what_to_write() -> None:

@@ -235,6 +235,24 @@ def test_what_is_known_of_an_exception_comes_with_the_failure(helpers: Helpers) 
     assert cause.evidence.exceptions[0] == f"{APP}._Unavailable"
 
 
+@pytest.mark.parametrize(
+    ("how", "code", "known"),
+    [
+        ("service", "service_unavailable", ("transient", 503, "7")),
+        ("told", "sold_out", ("recoverable", 409, "9")),
+        ("own", "sold_out", ("unknown", 0, "")),
+        ("error", "tool_error", ("unknown", 0, "")),
+    ],
+)
+def test_class_status_and_pause_come_with_a_failure(
+    how: str, code: str, known: tuple[str, int, str], helpers: Helpers
+) -> None:
+    with pytest.raises(StepFailure) as caught:
+        run(call(helpers, "fail", how=how))
+    failed = caught.value
+    assert (failed.code, (failed.kind, failed.status, failed.retry_after)) == (code, known)
+
+
 def test_input_that_does_not_match_is_told_with_its_path(helpers: Helpers) -> None:
     assert failure(helpers, "fail", how=5) == (
         "input_invalid",

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
         python,
         rule,
     )
+    from baton.core.keys import Key
+    from baton.core.toolspec import Merits
     from baton.ports import StepContext as Context
     from baton.ports import StepFailure
     from baton.tools.define import tool
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 __all__ = [
     "OUTPUT",
     "Context",
+    "Key",
+    "Merits",
     "StepFailure",
     "Workflow",
     "__version__",
@@ -58,6 +62,8 @@ __version__ = VERSION
 
 _HOMES = {
     "Context": ("baton.ports", "StepContext"),
+    "Key": ("baton.core.keys", "Key"),
+    "Merits": ("baton.core.toolspec", "Merits"),
     "StepFailure": ("baton.ports", "StepFailure"),
     "tool": ("baton.tools.define", "tool"),
 }

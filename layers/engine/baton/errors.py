@@ -123,6 +123,13 @@ class TooManyRequests(UserError):
         self.retry_after_s = retry_after_s
 
 
+class BudgetSpent(TooManyRequests):
+    """The user has spent the money of the day; `retry_after_s` is the time until the next one begins."""
+
+    code = "budget-user-day"
+    title = "The user's money for today is spent"
+
+
 class EngineFault(BatonError):
     """The engine could not go on. Raised, never recorded, so that the message is delivered again."""
 

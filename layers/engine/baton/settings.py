@@ -15,7 +15,18 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 import msgspec
 from msgspec import Meta
 
-from baton.core.limits import Estimates, Execution, Limits, Liveness, Signals, Stores, Values
+from baton.core.limits import (
+    Effects,
+    Estimates,
+    Execution,
+    Failing,
+    Limits,
+    Liveness,
+    Money,
+    Signals,
+    Stores,
+    Values,
+)
 from baton.errors import BatonError
 
 PREFIX = "BATON_"
@@ -78,16 +89,19 @@ class Callers:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ApiSettings(Callers, Values, Signals, Stores, Estimates, App, Settings):
+class ApiSettings(Callers, Money, Values, Signals, Stores, Estimates, App, Settings):
     """The api function's."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorkerSettings(Execution, Liveness, Values, Stores, App, Settings):
+class WorkerSettings(Execution, Failing, Effects, Money, Liveness, Values, Stores, App, Settings):
     """The worker function's."""
 
     dead_letter_url: Annotated[Name, Meta(description="Queue for what nobody can handle.")]
     worker: Annotated[Name, Meta(description="Name of the worker function.")]
+    notices_topic: Annotated[
+        str, Meta(description="ARN of the topic that tells people what needs them. Empty: only the log does.")
+    ] = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,27 +7,36 @@ created here, in the time before it that Lambda gives a whole processor; the oth
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from baton import settings
 from baton.adapters.aws import Aws, later
 from baton.adapters.clock import SystemClock, SystemEntropy
+from baton.adapters.dynamo_budgets import DynamoBudgets
 from baton.adapters.dynamo_definitions import DynamoDefinitions
+from baton.adapters.dynamo_effects import DynamoEffects
 from baton.adapters.dynamo_items import image_wake
 from baton.adapters.dynamo_log import DynamoLog
+from baton.adapters.dynamo_notices import DynamoNotices
 from baton.adapters.dynamo_rates import DynamoRates
 from baton.adapters.lambda_invoker import LambdaInvoker
 from baton.adapters.monty_sandbox import MontySandbox
 from baton.adapters.s3_blobs import S3Blobs
+from baton.adapters.sns_notices import SnsNotices
 from baton.adapters.sqs_queue import SqsDeadLetters, SqsQueue
 from baton.core.limits import Limits
+from baton.core.purse import Terms
 from baton.core.toolspec import ToolSpec
 from baton.ports import Performer, Rates, StepContext, StepFailure
 from baton.runtime.catalog import Catalog
+from baton.runtime.metrics import Metrics
 from baton.runtime.pace import Pace
 from baton.runtime.parts import Engine
 from baton.runtime.patience import Threads
+from baton.runtime.purse import Funds
 from baton.runtime.reconcile import Reconciler
 from baton.runtime.relay import Relay
 from baton.runtime.worker import Worker
@@ -52,6 +61,9 @@ def _engine(
     _log_to_stdout(config.log_level)
     limits = Limits.of(config)
     clock = SystemClock()
+    # Only a worker tells anybody; the others show and resolve what it has kept.
+    topic = config.notices_topic if isinstance(config, settings.WorkerSettings) else ""
+    kept = DynamoNotices(aws.dynamodb, config.table)
     return Engine(
         log=DynamoLog(aws.dynamodb, config.table, config.shards),
         blobs=blobs,
@@ -64,12 +76,21 @@ def _engine(
         catalog=Catalog(DynamoDefinitions(aws.dynamodb, config.table), blobs, clock),
         pace=Pace(limits.step_estimate_ms),
         limits=limits,
+        notices=SnsNotices(later(lambda: aws.sns), topic, kept),
+        incidents=kept,
+        effects=DynamoEffects(aws.dynamodb, config.table),
+        funds=Funds(DynamoBudgets(aws.dynamodb, config.table), Terms.of(limits)),
     )
 
 
 def _log_to_stdout(level: str) -> None:
     """Lambda's runtime formats and collects; only the level is ours."""
     logging.getLogger("baton").setLevel(level)
+
+
+def _line_to_stdout(line: str) -> None:
+    """A whole line at once, past the logging of Lambda's runtime: see runtime/metrics.py."""
+    sys.stdout.write(line + "\n")
 
 
 def make_worker() -> tuple[Worker, Engine]:
@@ -86,6 +107,7 @@ def make_worker() -> tuple[Worker, Engine]:
     )
     blobs = S3Blobs(aws.s3, config.bucket)  # the first saga's graph is one
     engine = _engine(aws, blobs, config, ToolPerformer(registry, helpers), registry.specs())
+    engine = replace(engine, metrics=Metrics(_line_to_stdout, config.worker))
     dead_letters = SqsDeadLetters(later(lambda: aws.sqs), config.dead_letter_url)
     return Worker(engine, dead_letters, LambdaInvoker(later(lambda: aws.lambda_), config.worker)), engine
 

@@ -212,3 +212,30 @@ def test_causes_that_lead_in_a_circle_are_followed_no_further() -> None:
 def test_the_pause_that_an_answer_asks_for_is_found() -> None:
     assert evidence_of(status_error(429, **{"Retry-After": "7"})).retry_after == "7"
     assert evidence_of(client_error("Throttling", 400)).retry_after == ""
+
+
+@pytest.mark.parametrize("name", ["Retry-After", "retry-after", "Retry-after", "RETRY-AFTER"])
+@pytest.mark.parametrize("where", ["error", "response", "mapping"])
+def test_the_pause_is_found_in_whatever_letters_a_plain_dict_has_it(name: str, where: str) -> None:
+    error: Any = RuntimeError("busy")
+    headers = {"content-length": "0", name: "7"}
+    if where == "error":
+        error.headers = headers
+    else:
+        error.response = {"headers": headers} if where == "mapping" else type("R", (), {"headers": headers})()
+    assert evidence_of(error).retry_after == "7"
+
+
+@pytest.mark.parametrize(
+    ("headers", "text"),
+    [
+        ({"Retry-After": 30}, "30"),
+        ({"Retry-After": None, 5: "x"}, ""),
+        ({"Retry-After": ["7"]}, ""),
+        ("no", ""),
+    ],
+)
+def test_a_header_is_text_or_a_number(headers: Any, text: str) -> None:
+    error: Any = RuntimeError("busy")
+    error.headers = headers
+    assert evidence_of(error).retry_after == text

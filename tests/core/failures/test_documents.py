@@ -227,7 +227,7 @@ def test_everything_that_can_be_said_of_a_policy() -> None:
     policies = [
         POLICY,
         {"name": "rest", "then": "escalate"},
-        {"name": "third", "when": {"attempt": 3}, "then": {"to": "w"}},
+        {"name": "third", "when": {"attempt": 3}, "then": {"hint": "w"}},
     ]
     assert violations(SCHEMA, {"failover": policies}) == ()
     first, rest, third = policies_of(
@@ -251,7 +251,7 @@ def test_everything_that_can_be_said_of_a_policy() -> None:
         at_most=2,
     )
     assert rest == Policy(name="rest", then=Action(strategy="escalate"))
-    assert third == Policy(name="third", when=Match(attempt=(3, 0)), then=Action(to=("w",)))
+    assert third == Policy(name="third", when=Match(attempt=(3, 0)), then=Action(hint="w"))
 
 
 @pytest.mark.parametrize(
@@ -259,9 +259,9 @@ def test_everything_that_can_be_said_of_a_policy() -> None:
     [
         ({"then": {"strategy": "escalate", "tool": "a"}}, "`tool` goes with"),
         ({"then": "replan"}, "says what is different"),
-        ({"then": {"to": "a", "with": {"b": 1}}}, "stands alone"),
         ({"when": {"attempt": {"from": 3, "to": 2}}}, "must not be below"),
-        ({"when": {"time": {"from": "24:00"}}}, "match pattern"),
+        ({"when": {"time": {"from": "24:00"}}}, "not a time of day"),
+        ({"when": {"time": {"utc_offset": "2h"}}}, "not an offset"),
         ({"when": {"parameters": 7}}, "valid dictionary"),
         ({"at_most": 0}, "between 1 and 100"),
     ],

@@ -17,26 +17,37 @@ BREAKS = "breaks"
 
 @dataclass(frozen=True)
 class Error:
-    """A failure, as a tolerant join is told of it."""
+    """A failure. `attempt`: that of the step, 1 for one that has no attempts."""
 
     node: str
     code: str
+    kind: str
+    attempt: int = 1
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What `last_error` says of it, as far as these tests ask."""
+        return {"node": self.node, "code": self.code, "class": self.kind, "attempt": self.attempt}
 
 
 @dataclass(frozen=True)
 class Fate:
-    """What became of a slot: done (alive edges: `to`), failed or skipped (with the `errors` that are to blame)."""
+    """What became of a slot: done (alive edges: `to`), failed or skipped (with the `errors` that are to blame).
+
+    One that failed and was `caught` has alive edges, too, which carry that error; it has no others.
+    """
 
     kind: str
     value: Any = None
     to: frozenset[str] = frozenset()
     again: bool = False
     errors: tuple[Error, ...] = ()
+    caught: tuple[Error, ...] = ()
 
 
 @dataclass(frozen=True)
 class Firing:
-    """How a join fired: whose edges were alive, what it tolerated."""
+    """How a join fired: whose edges were alive, what it tolerated and what came with those that are alive."""
 
     arrived: tuple[str, ...] = ()
     errors: tuple[Error, ...] = ()

@@ -7,7 +7,7 @@ Tasks, waits and passes that are `open` end when the test says so; all that foll
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tests.core.graphs.facts import (
@@ -23,6 +23,7 @@ from tests.core.graphs.facts import (
     Slot,
     slot_name,
 )
+from tests.core.graphs.failing import class_of
 from tests.core.graphs.language import Broken, holds, into, render
 from tests.core.graphs.plan import Document, Plan, names
 
@@ -175,14 +176,14 @@ class Interpreter:
         alive = tuple(source for source in before if said[source] == ALIVE)
         failed = [source for source in before if said[source] == FAILED]
         silent = sum(word is None for word in said.values())
-        found = [error for source in failed for error in self._blame(source, name, at)]
-        errors = tuple(error for index, error in enumerate(found) if error not in found[:index])
+        errors = self._blame(failed, name, at)
+        told = self._blame([source for source in before if said[source] in (ALIVE, FAILED)], name, at)
         need, tolerated, _ = self.plan.join(name)
         if tolerated is not None and len(failed) > tolerated:
             return Firing(early=silent > 0, fails=True)
         if need:
             if len(alive) >= need:
-                return Firing(alive, errors, early=silent > 0)
+                return Firing(alive, told, early=silent > 0)
             if tolerated is not None and failed and len(alive) + silent < need:
                 return Firing(early=silent > 0, fails=True)
             return None if silent else errors
@@ -190,7 +191,7 @@ class Interpreter:
             return None
         if failed and tolerated is None:
             return errors
-        return Firing(alive, errors) if alive or failed else ()
+        return Firing(alive, told) if alive or failed else ()
 
     def _is_later_round(self, slot: Slot) -> bool:
         """Whether a header comes to its turn by a way back."""
@@ -215,8 +216,11 @@ class Interpreter:
             return None
         return ALIVE if name in fate.to else FAILED if fate.errors else DEAD
 
-    def _blame(self, source: str, name: str, at: Rounds) -> tuple[Error, ...]:
-        return self.became[self._sender(source, name, at)].errors
+    def _blame(self, sources: Iterable[str], name: str, at: Rounds) -> tuple[Error, ...]:
+        """What the edges of failed nodes carry, and those that have caught a failure; each error once."""
+        fates = (self.became[self._sender(source, name, at)] for source in sources)
+        found = [error for fate in fates for error in (fate.errors or fate.caught)]
+        return tuple(error for index, error in enumerate(found) if error not in found[:index])
 
     def _begin(self, slot: Slot) -> None:
         node = self.plan.nodes[slot[0]]
@@ -274,6 +278,7 @@ class Interpreter:
         else:
             chosen = next((rule["then"] for rule in branch.get("rules", ()) if holds(rule["if"], ask)), None)
         to = set(names(chosen) or names(branch.get("default")))
+        conditional |= self.plan.handlers(name)
         return to | {target for target in self.plan.after[name] if target not in conditional}
 
     def _leave(self, slot: Slot, to: set[str]) -> None:
@@ -290,13 +295,45 @@ class Interpreter:
         self._leave(slot, set())
 
     def _failed(self, slot: Slot, code: str) -> None:
+        error = Error(slot[0], code, class_of(code), self.attempt(slot))
+        to = self.caught(slot, error)
+        if to is not None:
+            self.became[slot] = Fate("failed", to=to, caught=(error,))
+            self._leave(slot, set(to))
+            return
         if slot[0] not in self.plan.tolerated:
             # What fails at the same moment may be the first as well: nothing says which.
             self.failures.append((code, slot[0]))
             self.became[slot] = Fate("failed", to=frozenset(), again=True)
             return
-        self.became[slot] = Fate("failed", errors=(Error(slot[0], code),))
+        self.became[slot] = Fate("failed", errors=(error,))
         self._leave(slot, set())
+
+    def caught(self, slot: Slot, error: Error) -> frozenset[str] | None:
+        """Where it goes on from a failure by the first rule that fits; None: nobody catches it."""
+
+        def ask(path: tuple[str, ...]) -> Any:
+            return into(error.told, path[1:]) if path[0] == "last_error" else self.ask(slot, path)
+
+        for rule in self.plan.catch(slot[0]):
+            codes, classes = rule.get("code"), rule.get("class")
+            if (codes and error.code not in names(codes)) or (classes and error.kind not in names(classes)):
+                continue
+            try:
+                if holds(rule.get("if", "true"), ask):
+                    return frozenset(names(rule["then"]))
+            except Broken:
+                continue
+        return None
+
+    def is_handled(self, slot: Slot, code: str) -> bool:
+        """Whether the graph itself goes on from this failure."""
+        error = Error(slot[0], code, class_of(code), self.attempt(slot))
+        return slot[0] in self.plan.tolerated or self.caught(slot, error) is not None
+
+    def attempt(self, slot: Slot) -> int:
+        """The number of the attempt that is under way: here there is but one."""
+        return 1
 
     # ---- what a name stands for ----------------------------------------------------------------------------
 
@@ -314,7 +351,7 @@ class Interpreter:
         if root == "loop":
             return at[-1]
         if root == "last_error":
-            return into(vars(firing.errors[0]), tuple(rest)) if firing.errors else None
+            return into(firing.errors[0].told, tuple(rest)) if firing.errors else None
         if root == "join":
             return into(self._join_says(slot, firing, rest[0]), tuple(rest[1:]))
         assert root == "ctx", path
@@ -338,7 +375,7 @@ class Interpreter:
         if field == "arrived":
             return list(firing.arrived)
         if field == "errors":
-            return [vars(error) for error in firing.errors]
+            return [{"node": error.node, "code": error.code} for error in firing.errors]
         return {source: self.gave(self._sender(source, name, at)) for source in firing.arrived}
 
     def readable(self) -> set[str]:

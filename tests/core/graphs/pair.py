@@ -10,6 +10,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from baton.core import events as ev
 from baton.core.compile import compile_document
 from baton.core.decide import ROOM, advance, decide
@@ -17,7 +19,7 @@ from baton.core.fold import apply, fold
 from baton.core.outcomes import Outcome
 from baton.core.program import Program
 from baton.core.state import State, decode_state, encode_state
-from tests.core.build import T0, started, tool_spec
+from tests.core.build import AT_ONCE, T0, started, tool_spec
 from tests.core.graphs.cases import FAILS
 from tests.core.graphs.counter import Counter
 from tests.core.graphs.facts import BREAKS, Slot, slot_name, slot_of
@@ -32,7 +34,8 @@ OWN_CODES = {"tool_error", "join_failed", "loop_exhausted", "input_unbound"}
 
 def program_of(document: Mapping[str, Any]) -> Program:
     """Raises `InvalidDefinition`."""
-    return Program(compile_document(json.dumps(document), TOOLS))
+    graph = compile_document(json.dumps(document), TOOLS)
+    return Program(msgspec.structs.replace(graph, failures=graph.failures or AT_ONCE))
 
 
 def plain(value: Any) -> Any:

@@ -31,9 +31,8 @@ class Plan:
         edges = {(source, name) for name, node in self.nodes.items() for source in names(node.get("after"))}
         for name, node in self.nodes.items():
             loop = node.get("loop", {})
-            to = (
-                self.targets(name) | set(names(loop.get("break_path"))) | set(names(loop.get("timeout_path")))
-            )
+            to = self.targets(name) | self.handlers(name)
+            to |= {*names(loop.get("break_path")), *names(loop.get("timeout_path"))}
             edges |= {(name, target) for target in to}
         self.before = {name: sorted(a for a, b in edges if b == name) for name in self.nodes}
         self.after = {name: sorted(b for a, b in edges if a == name) for name in self.nodes}
@@ -47,6 +46,16 @@ class Plan:
         branch = self.nodes[name].get("branch", {})
         rules = (target for rule in branch.get("rules", ()) for target in names(rule["then"]))
         return {*rules, *names(branch.get("default")), *names(branch.get("among"))}
+
+    def catch(self, name: str) -> list[Any]:
+        """The rules by which a failure of this node is caught."""
+        said = self.nodes[name].get("catch", [])
+        rules = said if isinstance(said, list) else [said]
+        return [{"then": rules}] if rules and all(isinstance(rule, str) for rule in rules) else rules
+
+    def handlers(self, name: str) -> set[str]:
+        """The nodes that a failure of this one can lead to."""
+        return {target for rule in self.catch(name) for target in names(rule["then"])}
 
     def header(self, tail: str) -> str:
         return str(self.nodes[tail]["loop"].get("back_to", tail))

@@ -1,4 +1,4 @@
-"""How each step of a random graph ends: a value that its conditions can be asked about, or a failure.
+"""How each step of a random graph ends: values that its conditions can be asked about, or failures.
 
 Drawn from a seed and the slot alone, so that it does not depend on what else happened, nor on the order.
 """
@@ -13,10 +13,15 @@ from tests.core.graphs.plan import Plan
 from tests.core.graphs.shapes import GO
 
 INPUT = {"go": "red", "again": True}
+CODES = (
+    *("timeout", "timeout", "tool_error", "server_error", "not_found", "conflict", "content_policy"),
+    *("bad_request", "disk_full"),
+)
+FOR_EVER = 99
 
 
 class Script:
-    """The scripted ends of one run of a graph. `fate` says how often failures are: never, where tolerated, anywhere."""
+    """The scripted ends of one run of a graph. Failures are never, where the graph goes on from them, or anywhere."""
 
     def __init__(self, plan: Plan, seed: str) -> None:
         self.plan = plan
@@ -25,6 +30,8 @@ class Script:
         self.tolerated = draw.choice((0.0, 0.2, 0.4))
         self.anywhere = draw.choice((0.0, 0.0, 0.0, 0.04))
         self.strange = draw.choice((0.0, 0.0, 0.0, 0.0, 0.1))
+        self.troubled = 0.0 if plan.document.get("on_failure") == "rollback" else draw.choice((0.2, 0.5))
+        self.codes = draw.sample(CODES, 3)
 
     def value(self, slot: Slot) -> dict[str, Any]:
         draw = random.Random(f"{self.seed}/{slot_name(slot)}")
@@ -40,9 +47,14 @@ class Script:
             del value[draw.choice(("go", "again", "next"))]
         return value
 
-    def fails(self, slot: Slot) -> bool:
+    def fails(self, slot: Slot, attempt: int) -> str:
+        """The code with which this attempt fails; empty if it does not."""
+        if self.plan.kind(slot[0]) != "task":
+            return ""
+        draw = random.Random(f"{self.seed}!{slot_name(slot)}")
+        if draw.random() < self.troubled:
+            many = draw.choice((1, 1, 2, 2, 3, 5, FOR_EVER))
+            codes = draw.choices(self.codes, k=many)
+            return codes[attempt - 1] if attempt <= many else ""
         chance = self.tolerated if slot[0] in self.plan.tolerated else self.anywhere
-        return (
-            self.plan.kind(slot[0]) == "task"
-            and random.Random(f"{self.seed}!{slot_name(slot)}").random() < chance
-        )
+        return "tool_error" if draw.random() < chance else ""

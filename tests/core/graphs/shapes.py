@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.core.graphs.plan import Plan
 from tests.core.graphs.sure import is_racing, sure_of
+from tests.core.graphs.troubles import draw_catches, draw_rules
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 GO = ("red", "amber", "green")
@@ -20,6 +21,9 @@ SIZES = (3, 4, 5, 5, 6, 6, 7, 7, 8, 9, 10, 11, 12, 14)
 
 MIXED = 0.3
 """How often a choice may name nodes inside and outside of a loop together, or leave one beside edges that stay in it."""
+
+TROUBLED = 0.5
+"""How often a graph says what is done about failures; in the others a step that fails has failed."""
 
 Doc = dict[str, Any]
 
@@ -32,6 +36,7 @@ class Maker:
         self.count = size or self.draw.choice(SIZES)
         self.ranked = self.draw.sample(LETTERS, self.count)
         self.nodes: Doc = {name: {"after": []} for name in self.ranked}
+        self.troubled = self.often(TROUBLED)
 
     def often(self, chance: float) -> bool:
         return self.draw.random() < chance
@@ -107,7 +112,8 @@ class Maker:
     def draw_ways(self) -> None:
         plan = self.plan
         for name in self.ranked:
-            after, loops, node = plan.after[name], plan.loops[name], self.nodes[name]
+            handlers, loops, node = plan.handlers(name), plan.loops[name], self.nodes[name]
+            after = [other for other in plan.after[name] if other not in handlers]
             own = "loop" in node
             level = {other: plan.common(name, other) for other in after}
             out = {other for other in after if level[other] < len(loops) - own}
@@ -204,7 +210,7 @@ class Maker:
     def _count(self, plan: Plan, name: str) -> int:
         """How many edges a join may wait for: of nodes that a branch chooses between, not all come to life."""
         near = {*plan.before[name], *(other for source in plan.before[name] for other in plan.before[source])}
-        if any("branch" in self.nodes[other] or "loop" in self.nodes[other] for other in near):
+        if any(self.nodes[other].keys() & {"branch", "loop", "catch"} for other in near):
             return 1
         return self.draw.randint(1, len(plan.before[name]))
 
@@ -266,8 +272,8 @@ class Maker:
             if self.often(0.4):
                 field = self.draw.choice(("outputs", "arrived", "errors"))
                 reads["join"] = f"${{join.{field}}}"
-            if self.often(0.2):
-                reads["error"] = "${last_error.code}"
+        if plan.before[name] and self.often(0.2 if len(plan.before[name]) > 1 else 0.05):
+            reads["error"] = f"${{last_error.{self.draw.choice(('code', 'code', 'class', 'attempt'))}}}"
         return reads
 
     def document(self) -> Doc:
@@ -275,6 +281,8 @@ class Maker:
         self.draw_edges()
         self.draw_loops()
         self.draw_collector()
+        if self.troubled:
+            draw_catches(self.draw, self.plan, self.nodes)
         self.draw_ways()
         self.draw_joins()
         self.draw_kinds()
@@ -286,7 +294,7 @@ class Maker:
             spoken = [
                 other
                 for other in named
-                if name in plan.targets(other)
+                if name in plan.targets(other) | plan.handlers(other)
                 or name in self.nodes[other].get("loop", {}).get("break_path", ())
                 or name in self.nodes[other].get("loop", {}).get("timeout_path", ())
             ]
@@ -315,6 +323,10 @@ class Maker:
             document["output"] = {
                 name: f"${{ctx.{name}.output{'' if name in certain else '?'}}}" for name in chosen
             }
+        if self.troubled:
+            draw_rules(self.draw, document)
+        else:
+            document["on_failure"] = "rollback"
         return document
 
     def signature(self) -> str:

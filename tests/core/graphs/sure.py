@@ -28,7 +28,7 @@ def sure_of(plan: Plan) -> dict[str, set[str]]:
         if tolerated is not None:
             sure[name] = set.intersection(*(failed[source] for source in before))
         else:
-            sure[name] = set.intersection(*(sure[source] | {source} for source in before))
+            sure[name] = set.intersection(*(_by_edge(plan, sure, source, name) for source in before))
             if plan.join(name)[0] == 0:
                 _add_all(plan, sure, always, name)
         failed[name] = sure[name].intersection(
@@ -41,6 +41,11 @@ def sure_of(plan: Plan) -> dict[str, set[str]]:
     return sure
 
 
+def _by_edge(plan: Plan, sure: dict[str, set[str]], source: str, name: str) -> set[str]:
+    """What is done if this edge is alive: its sender, too, but where it is one that is taken on failure."""
+    return sure[source] if name in plan.handlers(source) else sure[source] | {source}
+
+
 def _add_all(plan: Plan, sure: dict[str, set[str]], always: dict[str, set[str]], name: str) -> None:
     """A join of all its edges waits for those, too, that are sure to be done."""
     moved = True
@@ -49,6 +54,7 @@ def _add_all(plan: Plan, sure: dict[str, set[str]], always: dict[str, set[str]],
         for source in plan.before[name]:
             if (
                 source not in known
+                and "catch" not in plan.nodes[source]
                 and always[source] & known
                 and _is_certain(plan, source, name, plan.targets(source))
             ):
@@ -61,7 +67,7 @@ def _is_certain(plan: Plan, source: str, name: str, chosen: Collection[str] = ()
 
     With what its branch chose, if that is not the question.
     """
-    if name in plan.targets(source) and name not in chosen:
+    if (name in plan.targets(source) and name not in chosen) or name in plan.handlers(source):
         return False
     common = plan.common(source, name)
     if common == len(plan.loops[source]):
@@ -79,7 +85,12 @@ def _runs_if(plan: Plan, always: dict[str, set[str]], name: str) -> set[str]:
     if not plan.before[name]:
         return {START}
     certain = [source for source in plan.before[name] if _is_certain(plan, source, name)]
-    return {other for source in certain for other in always[source] | {source}}
+    # One whose failure is caught may not be done at all.
+    return {
+        other
+        for source in certain
+        for other in (() if "catch" in plan.nodes[source] else always[source])
+    }.union(certain)
 
 
 def _by_the_end(plan: Plan, always: dict[str, set[str]], sure: dict[str, set[str]]) -> set[str]:
@@ -92,6 +103,7 @@ def _by_the_end(plan: Plan, always: dict[str, set[str]], sure: dict[str, set[str
         and not plan.loops[name]
         and name not in stoppable
         and name not in plan.tolerated
+        and "catch" not in plan.nodes[name]
     }
     return runs.union(*(sure[name] for name in runs)) if runs else set()
 

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from baton import Context, StepFailure, tool
 from baton.ports import NoRoom
@@ -121,6 +121,7 @@ class _Unavailable(Exception):
     """As libraries for HTTP raise it."""
 
     status_code = 503
+    headers: ClassVar = {"Retry-After": "7"}
 
 
 @tool("plain.fail")
@@ -134,6 +135,7 @@ def fail(how: str) -> Any:
         "half": OSError("half \ud800"),
         "long": ValueError("x" * 1_000_000),
         "own": StepFailure("sold_out", "no table for 9"),
+        "told": StepFailure("Sold-Out", "no table", kind="recoverable", status=409, retry_after="9"),
         "full": NoRoom("the kitchen is full"),
     }
     if how in ways:

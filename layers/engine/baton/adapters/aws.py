@@ -25,11 +25,14 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_lambda import LambdaClient
     from mypy_boto3_s3 import S3Client
+    from mypy_boto3_sesv2 import SESV2Client
+    from mypy_boto3_sns import SNSClient
     from mypy_boto3_sqs import SQSClient
 
 # Answers that say: nothing was done, come back later.
 _THROTTLED = frozenset(
     {
+        "ConditionalRequestConflict",
         "LimitExceededException",
         "OverLimit",
         "ProvisionedThroughputExceededException",
@@ -43,6 +46,9 @@ _THROTTLED = frozenset(
         "TransactionConflictException",
     }
 )
+# DynamoDB's, and S3's. Of two conditional puts of an object at once S3 refuses one with a conflict, and it may come
+# again: it is throttled.
+_CONDITION_FAILED = frozenset({"ConditionalCheckFailedException", "PreconditionFailed"})
 _CANCELLED_FOR_NOW = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
 _TOO_MANY_REQUESTS = 429
 _SERVER_FAULT = 500
@@ -81,7 +87,7 @@ def translated(invalid: type[Exception] | None = None) -> Iterator[None]:
         response: Mapping[str, Any] = error.response
         code = response.get("Error", {}).get("Code", "")
         status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        if code == "ConditionalCheckFailedException":
+        if code in _CONDITION_FAILED:
             raise ConditionFailed(response.get("Item", {})) from error
         reasons = response.get("CancellationReasons", ()) if code == "TransactionCanceledException" else ()
         why = {reason.get("Code", "") for reason in reasons}
@@ -103,6 +109,15 @@ def translated(invalid: type[Exception] | None = None) -> Iterator[None]:
         raise StoreUnavailable(str(error)) from error
 
 
+@contextmanager
+def refusals_are_outages() -> Iterator[None]:
+    """Around `translated`: for a service whose refusals are no reason for the caller to stop, only to come back later."""
+    try:
+        yield
+    except exceptions.ClientError as error:
+        raise StoreUnavailable(str(error)) from error
+
+
 # What AWS reads of whoever calls it. Fixed, because botocore would put it together twice for every request,
 # which is a tenth of what a request costs.
 _USER_AGENT = f"Baton Botocore/{botocore.__version__} Python/{platform.python_version()}"
@@ -121,7 +136,7 @@ def _config(read_timeout_s: float) -> Config:
 
 
 # Each service with the seconds that an answer may take.
-_READ_TIMEOUT_S = {"dynamodb": 5, "s3": 15, "sqs": 5, "lambda": 5}
+_READ_TIMEOUT_S = {"dynamodb": 5, "s3": 15, "sqs": 5, "sns": 5, "sesv2": 10, "lambda": 5}
 
 
 class Aws:
@@ -148,6 +163,14 @@ class Aws:
     @property
     def sqs(self) -> SQSClient:
         return cast("SQSClient", self._client("sqs"))
+
+    @property
+    def sesv2(self) -> SESV2Client:
+        return cast("SESV2Client", self._client("sesv2"))
+
+    @property
+    def sns(self) -> SNSClient:
+        return cast("SNSClient", self._client("sns"))
 
     @property
     def lambda_(self) -> LambdaClient:

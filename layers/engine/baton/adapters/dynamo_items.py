@@ -6,6 +6,7 @@ Every name that is stored is in this file. No requests here; they are in `dynamo
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -37,13 +38,13 @@ ATTRIBUTES: Mapping[str, str] = {
     "created": "when (also of a definition)",
     "start": "entry 1, until that is known to exist",
     "start_hash": "hash of the body that started it",
-    "st": "status, a cache",
+    "st": "status, a cache (also of an effect)",
     "st_key": "partition of StatusIndex: tenant, group of the status, shard",
     "st_at": "sort key of StatusIndex: when the group last changed",
     "br": "branch",
     "folded": "version that the last holder had folded",
     "snap": "version of the newest snapshot; absent: none",
-    "owner": "holder of the lease; absent: free",
+    "owner": "holder of the lease; absent: free (also who claims an effect)",
     "until": "end of the lease; absent: free",
     "epoch": "number of takes",
     "nudge": "version left for the holder; absent: none",
@@ -55,9 +56,33 @@ ATTRIBUTES: Mapping[str, str] = {
     "d": "the data: JSON, or zlib of it",
     # definition
     "doc": "reference of the document's blob",
-    "by": "who registered it",
+    "by": "who registered it (also who resolved an incident)",
+    # notice
+    "told": "when it was told; absent: somebody is about to (whose saga: `owner`, for how long: `until`)",
+    "at": "when the notice was made",
+    # incident
+    "saga": "whose incident it is",
+    "node": "of which node",
+    "code": "code of the failure",
+    "said": "what was told",
+    "severity": "low, medium, high or critical",
+    "resolved": "when a person did something about it (who: `by`); absent: nobody has",
     # requests of a tenant in a window of time
-    "spent": "how many there were",
+    "spent": "how many there were; of a user's day, what was spent, in micro-dollars",
+    # a user's day; besides, r#ID an open reservation, x#ID one that was freed, c#ID what was counted without one
+    "held": "what was spent and what is reserved together",
+    "open": "number of open reservations",
+    # effect
+    "tool": "whose effect",
+    "slot": "where in its saga",
+    "updated": "when it was last written",
+    "gen": "generation of its key; absent: the first",
+    "ref": "the blob that holds what came of it",
+    "message": "why it failed",
+    "kind": "class of that failure",
+    # entity
+    "ver": "version: the number of its writes",
+    "keys": "idempotency keys of its newest writes, in their order",
     "ttl": "when DynamoDB may delete the item, in epoch seconds; absent: never",
 }
 
@@ -92,6 +117,34 @@ def rate_pk(tenant: str) -> str:
 
 def rate_sk(window: int) -> str:
     return f"{window:014d}"
+
+
+def budget_pk(tenant: str, user: str) -> str:
+    return f"T#{tenant}#BUDGET#{user}"
+
+
+def budget_sk(day: int) -> str:
+    return f"{day:06d}"
+
+
+def notice_pk(tenant: str, key: str) -> str:
+    """Hashed: a key may be longer than a partition key."""
+    return f"T#{tenant}#NOTICE#{hashlib.sha256(key.encode()).hexdigest()}"
+
+
+def incidents_pk(tenant: str) -> str:
+    """Where a tenant's incidents are, the id as sort key."""
+    return f"T#{tenant}#INCIDENTS"
+
+
+def incidents_of_pk(tenant: str, saga: str) -> str:
+    """Where the ids of one saga's incidents are listed."""
+    return f"T#{tenant}#INCIDENTS#{saga}"
+
+
+def entity_pk(tenant: str, type: str) -> str:
+    """Where a tenant's entities of a type are, the id as sort key."""
+    return f"T#{tenant}#ENTITY#{type}"
 
 
 def due_shard(shard: int) -> str:

@@ -5,14 +5,13 @@ Sending only: receiving is Lambda's event source mapping.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from baton.adapters.aws import translated
-from baton.adapters.rules import check_delay
+from baton.adapters.rules import check_delay, xml_text
 from baton.errors import StoreUnavailable, Throttled
 from baton.ports import Message
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 _BATCH = 10  # SQS's limit
 _MAX_MESSAGE = 1_048_576  # SQS's limit in bytes: body, and name, type and value of each attribute
 _MAX_REASON = 1_000
-_XML = "\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff"
 
 
 class SqsQueue:
@@ -69,7 +67,7 @@ class SqsDeadLetters:
         self._url = url
 
     def send(self, body: str, reason: str) -> None:
-        told, text = _allowed(reason)[:_MAX_REASON] or "unknown", _allowed(body) or "{}"
+        told, text = xml_text(reason)[:_MAX_REASON] or "unknown", xml_text(body) or "{}"
         room = _MAX_MESSAGE - len("reason") - len("String") - len(told.encode())
         data = text.encode()
         if len(data) > room:
@@ -89,8 +87,3 @@ class SqsDeadLetters:
                 QueueUrl=self._url, AttributeNames=["ApproximateNumberOfMessages"]
             )
         return int(answer["Attributes"]["ApproximateNumberOfMessages"])
-
-
-def _allowed(text: str) -> str:
-    """SQS takes the characters of XML 1.0 and no others. Compiled when there is a dead letter: it takes long."""
-    return re.sub(f"[^{_XML}]", "\ufffd", text)

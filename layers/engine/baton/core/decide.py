@@ -7,11 +7,12 @@ All behaviour of a running saga is here and in fold.py. Nothing is performed: th
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
 from baton.core import events as ev
+from baton.core.attempts import unpark
 from baton.core.caps import late
 from baton.core.conditions import Question
 from baton.core.draft import Draft, RunStep
@@ -21,6 +22,7 @@ from baton.core.limits import Limits
 from baton.core.looks import look_around
 from baton.core.outcomes import Outcome, settle
 from baton.core.program import Program
+from baton.core.purse import ANY_AMOUNT, Terms, saga_notice
 from baton.core.rows import Row, fit_together
 from baton.core.scope import NOTHING, Found, LackingError
 from baton.core.sizes import excess_of
@@ -43,6 +45,7 @@ class Decision:
     record: facts to append before anything else happens.
     run: steps that are ready and not running. children: (slot, child) that must exist, or be asked.
     abort: running steps must stop, all of them; stop: those at these slots. cancel: (slot, child) to cancel before recording.
+    notices: what somebody outside is to be told. again: when a step is tried again.
     due: when time alone changes the decision (None: never). needs and questions: blobs to fetch and conditions to
     judge, without which no more can be said; decide again with them.
     """
@@ -53,6 +56,8 @@ class Decision:
     cancel: tuple[tuple[str, Child], ...] = ()
     abort: bool = False
     stop: tuple[str, ...] = ()
+    notices: tuple[ev.Notice, ...] = ()
+    again: int | None = None
     due: int | None = None
     needs: frozenset[str] = frozenset()
     questions: frozenset[Question] = frozenset()
@@ -71,14 +76,33 @@ def decide(
     found: Found = NOTHING,
     max_deaths: int = MAX_DEATHS,
     most_bytes: int = MOST_BYTES,
+    terms: Terms = ANY_AMOUNT,
 ) -> Decision:
     """What to do at `now`, given the slots that are `running` in this invocation.
 
     `found` is what earlier decisions lacked; after `max_deaths` in a row a person has to decide; no value that is
-    made here has more than `most_bytes`. Pure: equal arguments, equal decisions.
+    made here has more than `most_bytes`; `terms` are those of its money. Pure: equal arguments, equal decisions.
     """
     if state.ended is not None or state.version == 0:
         return Decision()
+    decision = _decide(program, state, now, running, found, max_deaths, most_bytes, terms)
+    if not state.notices:
+        return decision
+    # Nobody looks at a saga that has ended: what is to be told is told before.
+    ends = any(isinstance(event, ev.SagaEnded) for event in decision.record)
+    return replace(decision, notices=state.notices, record=() if ends else decision.record)
+
+
+def _decide(
+    program: Program,
+    state: State,
+    now: int,
+    running: Collection[str],
+    found: Found,
+    max_deaths: int,
+    most_bytes: int,
+    terms: Terms,
+) -> Decision:
     # What a join has stopped may run on for a moment: nobody waits for its end.
     running = {slot for slot in running if slot in state.tokens}
     if state.cancel is not None or state.failure is not None:
@@ -93,10 +117,12 @@ def decide(
             return Decision(record=(ev.LimitReached(failure=failure),))
         deadline = program.caps.deadline(state)
     if state.parked is not None:
-        return Decision(due=deadline)
+        return _parked(Draft(program, state, now, running, found, due=deadline), state.parked)
     if parked := _hopeless(state, max_deaths):
         return Decision(record=(parked,))
-    draft = Draft(program, state, now, running, found, due=deadline, most_bytes=most_bytes)
+    if state.spent and (notice := saga_notice(state, terms, now)):
+        return Decision(record=(ev.NoticeDue(notice=notice),))
+    draft = Draft(program, state, now, running, found, due=deadline, most_bytes=most_bytes, terms=terms)
     if not state.tokens:
         return _complete(draft)
     look_around(draft)
@@ -109,6 +135,7 @@ def decide(
         record=tuple(draft.record),
         run=tuple(run),
         children=tuple(draft.children),
+        again=draft.again,
         due=draft.due,
         needs=frozenset(draft.needs),
         questions=frozenset(draft.questions),
@@ -140,6 +167,7 @@ def advance(
     room: int = ROOM,
     max_deaths: int = MAX_DEATHS,
     most_bytes: int = MOST_BYTES,
+    terms: Terms = ANY_AMOUNT,
     *,
     together: bool = True,
 ) -> Advance:
@@ -149,7 +177,7 @@ def advance(
     outcome whose slot is not waiting any more (it was settled or forked away) is dropped; one for which
     there is no room counts as running still. Without `together` no two steps' rows are in one entry.
     """
-    entry = _Entry(program, state, now, room, found, max_deaths, most_bytes)
+    entry = _Entry(program, state, now, room, found, max_deaths, most_bytes, terms)
     rows: tuple[Row, ...] = ()
     taken = 0
     lacking = Draft(program, state, now, running, found)
@@ -196,6 +224,7 @@ class _Entry:
     found: Found
     max_deaths: int
     most_bytes: int
+    terms: Terms
     events: list[ev.Event] = field(default_factory=list)
 
     def add(self, event: ev.Event) -> None:
@@ -221,7 +250,14 @@ class _Entry:
         """Add all that follows by itself. The decision then, and whether there was room only for a part."""
         while True:
             decision = decide(
-                self.program, self.state, self.now, busy, self.found, self.max_deaths, self.most_bytes
+                self.program,
+                self.state,
+                self.now,
+                busy,
+                self.found,
+                self.max_deaths,
+                self.most_bytes,
+                self.terms,
             )
             if not decision.record or decision.is_lacking or decision.cancel:
                 return decision, False
@@ -257,6 +293,19 @@ def _stop(state: State, now: int, running: Collection[str]) -> Decision:
     orphans = [(slot, child) for slot, child in state.children.items() if not child.status]
     orphans += [("", child) for child in state.left]
     return Decision(record=(end,), cancel=tuple(orphans))
+
+
+def _parked(draft: Draft, parked: ev.Parked) -> Decision:
+    """A parked saga starts nothing, until its time has come or its question has an answer."""
+    if parked.until:
+        if draft.now >= parked.until:
+            return Decision(record=(ev.Resumed(by="time", at=draft.now),))
+        draft.due_by(parked.until)
+    try:
+        unpark(draft)
+    except LackingError as error:
+        return Decision(needs=error.needs)
+    return Decision(record=tuple(draft.record), due=draft.due)
 
 
 def _hopeless(state: State, max_deaths: int) -> ev.Parked | None:

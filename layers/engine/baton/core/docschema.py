@@ -23,6 +23,7 @@ from baton.core.definition import DEFINED, WorkflowModel
 from baton.core.definition.bounds import LimitsModel
 from baton.core.definition.places import INSIDE
 from baton.core.docshared import SHARED
+from baton.core.failures.docschema import DEFINITIONS
 from baton.core.nodetypes import NODE_TYPES, NodeType
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -124,7 +125,7 @@ def _definitions() -> Mapping[str, Any]:
     made = _made()
     models: dict[str, type[BaseModel]] = {model.__name__: model for model in INSIDE.values()}
     parts = {name: _part(made[model], made, models[model]) for model, name in _PARTS.items()}
-    return {**SHARED, "condition": CONDITION, **parts}
+    return {**SHARED, "condition": CONDITION, **DEFINITIONS, **parts}
 
 
 def _part(described: Mapping[str, Any], made: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:

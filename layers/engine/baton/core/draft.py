@@ -9,9 +9,10 @@ from typing import Any
 from baton.core import events as ev
 from baton.core.conditions import Question
 from baton.core.fold import apply
-from baton.core.graph import Node
+from baton.core.graph import Node, Way
 from baton.core.limits import Limits
 from baton.core.program import Program
+from baton.core.purse import ANY_AMOUNT, Terms
 from baton.core.scope import Found, LackingError, Scope
 from baton.core.state import Child, State, node_of, slot_of
 from baton.core.turns import FAILS, FIRES
@@ -21,13 +22,23 @@ ENDS = (FIRES, FAILS)
 
 @dataclass(frozen=True, slots=True)
 class RunStep:
-    """Run a tool once."""
+    """Run a tool once: this attempt, after the `hooks` (tools) and in this `way`. `failure` is the last one's.
+
+    `since`: when the step's turn came, where that matters. `decided_at`: a person has decided what became of attempts until
+    then, of which nobody knew: none has happened, or this came of it (`given`).
+    """
 
     slot: str
     node: Node
     iteration: tuple[int, ...]
     arguments: Any
     attempt: int = 1
+    hooks: tuple[str, ...] = ()
+    way: Way | None = None
+    failure: ev.Failure | None = None
+    since: int = 0
+    decided_at: int = 0
+    given: ev.Value | None = None
 
 
 @dataclass
@@ -43,12 +54,17 @@ class Draft:
     run: list[RunStep] = field(default_factory=list)
     children: list[tuple[str, Child]] = field(default_factory=list)
     due: int | None = None
+    again: int | None = None
+    """When the first of the steps that wait for it is tried again."""
     needs: set[str] = field(default_factory=set)
     questions: set[Question] = field(default_factory=set)
     busy: dict[str, int] | None = None
     """What gate.py has counted."""
     most_bytes: int = Limits().result_bytes
     """What a value of the engine's own making may have, as JSON."""
+    terms: Terms = ANY_AMOUNT
+    reserved: int | None = None
+    """What the steps that run, and those that are to, may cost, in micro-dollars; looked up when it matters."""
 
     def note(self, event: ev.Event) -> None:
         """Record a fact; what follows in this decision is decided as if it were in the log."""

@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 import msgspec
 
+from baton.core.graph import Way
 from baton.errors import CorruptLog, UnknownEntry
 
 FORMAT = 1
@@ -24,11 +25,48 @@ class Value(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why a step or a saga failed: a code for programs, a message for people, the node if there is one."""
+    """Why a step or a saga failed: a code for programs, a message for people, the node if there is one.
+
+    Of an attempt of a tool also the class, the HTTP status if there was one, which tool and attempt it was, and when.
+    """
 
     code: str
     message: str
     node: str = ""
+    kind: str = ""
+    status: int = 0
+    tool: str = ""
+    attempt: int = 0
+    at: int = 0
+
+
+class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A question to a person about a failure. `id` is the saga's own; `expires_at` 0: never.
+
+    `kind` is one of QUESTIONS of core/failures/cells.py; `options` are the actions that an answer can name.
+    """
+
+    id: str
+    kind: str
+    message: str
+    options: tuple[str, ...]
+    expires_at: int = 0
+
+
+class Notice(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What somebody outside is to be told, once for each `key`. `to` is `user` or `on_call`.
+
+    `incident`: this notice opens an incident under its key.
+    """
+
+    key: str
+    to: str
+    code: str
+    message: str
+    severity: str = "medium"
+    node: str = ""
+    at: int = 0
+    incident: bool = False
 
 
 class Token(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
@@ -127,6 +165,73 @@ class StepFailed(_Consumes, frozen=True, tag="step_failed", omit_defaults=True, 
     tool_version: str
     schema_hash: str
     cost: int = 0
+
+
+class AttemptFailed(_Event, frozen=True, tag="attempt_failed", omit_defaults=True, kw_only=True):
+    """An attempt failed that is not the step's last word: what is done about it follows in the same entry."""
+
+    node: str
+    iteration: tuple[int, ...] = ()
+    attempt: int
+    failure: Failure
+    started_at: int
+    ended_at: int
+    tool: str
+    tool_version: str
+    schema_hash: str
+    cost: int = 0
+
+
+class StrategyChosen(_Event, frozen=True, tag="strategy_chosen", omit_defaults=True, kw_only=True):
+    """What is done about the last failure of a step: retry, replan, ask_user or escalate (core/failures/ladder.py).
+
+    `due_at`: not before then. `way` and `arguments` hold for all attempts from now on, `hooks` (tools) are called before the
+    next. `policy`: the failover policy that said so. `why`: why the strategies below it were passed.
+    """
+
+    node: str
+    iteration: tuple[int, ...] = ()
+    strategy: str
+    code: str
+    at: int
+    due_at: int = 0
+    hooks: tuple[str, ...] = ()
+    hint: str = ""
+    way: Way | None = None
+    arguments: dict[str, Any] = {}
+    policy: str = ""
+    why: tuple[str, ...] = ()
+    ask: Ask | None = None
+    severity: str = ""
+
+
+class QuestionClosed(_Event, frozen=True, tag="question_closed", omit_defaults=True, kw_only=True):
+    """A question has its answer: `retry` (with other arguments, perhaps), `use`, `fail`; or it `expired`.
+
+    `by` is the key of the signal that brought the answer. What the answer comes to follows in the same entry, but for an
+    effect of which nobody knew what became of it: what a person says (`output`) is recorded by the next attempt.
+    """
+
+    node: str
+    iteration: tuple[int, ...] = ()
+    ask: str
+    action: str
+    at: int
+    by: str = ""
+    arguments: dict[str, Any] = {}
+    output: Value | None = None
+
+
+class NoticeDue(_Event, frozen=True, tag="notice_due", omit_defaults=True, kw_only=True):
+    """Somebody outside is to be told. Until `NoticesSent` says so, whoever runs the saga tells them."""
+
+    notice: Notice
+
+
+class NoticesSent(_Event, frozen=True, tag="notices_sent", omit_defaults=True, kw_only=True):
+    """These were told."""
+
+    keys: tuple[str, ...]
 
 
 class StepInterrupted(_Event, frozen=True, tag="step_interrupted", omit_defaults=True, kw_only=True):
@@ -265,18 +370,20 @@ class LimitReached(_Event, frozen=True, tag="limit_reached", omit_defaults=True,
 
 
 class Parked(_Event, frozen=True, tag="parked", omit_defaults=True, kw_only=True):
-    """A person has to decide; `code` says about what."""
+    """A person has to decide; `code` says about what. `until`: then it goes on by itself; 0: never."""
 
     code: str
     message: str
     node: str = ""
+    until: int = 0
 
 
 class Resumed(_Event, frozen=True, tag="resumed", omit_defaults=True, kw_only=True):
-    """A person let a parked saga try again."""
+    """A person let a parked saga try again, or its time has come. `budget`: so much it may spend from now on."""
 
     by: str
     at: int
+    budget: int = 0
 
 
 class Forked(_Event, frozen=True, tag="forked", omit_defaults=True, kw_only=True):
@@ -305,6 +412,11 @@ Event = (
     SagaStarted
     | StepSucceeded
     | StepFailed
+    | AttemptFailed
+    | StrategyChosen
+    | QuestionClosed
+    | NoticeDue
+    | NoticesSent
     | StepInterrupted
     | NodeSkipped
     | JoinFired

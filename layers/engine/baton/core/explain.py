@@ -11,15 +11,27 @@ from typing import Any
 
 import msgspec
 
-from baton.core.reasons import CHILD, JOINING, READY, UNREACHED, WAITING, Cause, Reasons, end_of
+from baton.core.reasons import (
+    ASKING,
+    CHILD,
+    JOINING,
+    READY,
+    RETRYING,
+    UNREACHED,
+    WAITING,
+    Cause,
+    Reasons,
+    end_of,
+)
 from baton.core.state import node_of, slot_of
 from baton.core.story import BECAME, DROPPED, FAILED, SKIPPED, Arrival, Moment, Place, Story
 from baton.core.telling import choice, counted, listed, moved, said
 from baton.core.toolspec import nearest
+from baton.core.tries import attempts_view, history
 from baton.core.views import iso
 from baton.errors import NotFound
 
-STATES = (*BECAME, READY, WAITING, CHILD, JOINING, UNREACHED)
+STATES = (*BECAME, READY, RETRYING, ASKING, WAITING, CHILD, JOINING, UNREACHED)
 MOST_OPEN = 100
 MOST_CAUSES = 20  # of the chain to a cause: the first of them, and the cause itself
 _SAID = 5  # of edges, of causes, or of what a node waits for, in one sentence
@@ -107,7 +119,7 @@ def _step(reasons: Reasons, story: Story, place: Place) -> dict[str, Any]:
         more = f"; and {counted(len(causes) - 1, 'more edge')} not taken" if len(causes) > 1 else ""
         text = "".join(cause.text for cause in causes[:1]) + more
     else:
-        text = _onward(story, place)
+        text = "; ".join(part for part in (history(place), _onward(story, place)) if part)
     return {
         "node": place.node,
         "iteration": list(place.iteration),
@@ -167,6 +179,7 @@ def _why(reasons: Reasons, story: Story, name: str, iteration: tuple[int, ...]) 
         **_moment(end.when if end else None),
         "text": text,
         "edges": _edges(reasons, story, place),
+        "attempts": attempts_view(place),
         "causes": [_cause(cause) for cause in shown],
         "causes_left_out": len(causes) - len(shown),
         "waits_for": [_open(reasons, other) for other in waits[:MOST_OPEN]],
@@ -199,6 +212,8 @@ def _reached(story: Story, place: Place) -> str:
         parts.append(f"and from {len(_alive(place)) - _SAID} more")
     if place.fired is not None:
         parts.append(f"its join did not wait for {listed(place.fired[0].unspoken)}")
+    if tried := history(place):
+        parts.append(tried)
     if end.closed_by:
         parts.append("until its time came" if end.closed_by == "time" else "until its signal came")
     onward = _onward(story, place)

@@ -16,7 +16,20 @@ from msgspec.structs import replace
 
 from baton.core import events as ev
 from baton.core.caps import counted, pay
-from baton.core.state import KEYS_REMEMBERED, Child, Signal, State, Used, Wait, slot_of
+from baton.core.failures.ladder import History, Rung, climbed
+from baton.core.state import (
+    ANSWER,
+    KEYS_REMEMBERED,
+    NOTICES_REMEMBERED,
+    UNKNOWN_OUTCOME,
+    Child,
+    Failing,
+    Signal,
+    State,
+    Used,
+    Wait,
+    slot_of,
+)
 from baton.errors import CorruptLog
 
 
@@ -58,10 +71,11 @@ def _emit(
 ) -> dict[str, Any]:
     """The tokens in flight once these are emitted and those at the slots `gone` are not there any more.
 
-    Those that `blamed` sends carry `blame`.
+    Those that `blamed` sends carry `blame`; where live ones are among them, only those.
     """
     tokens = {slot: arrived for slot, arrived in state.tokens.items() if slot not in gone}
     errors, closed = _without(state.errors, gone), _without(state.closed, gone) if gone else state.closed
+    is_caught = bool(blame) and any(token.alive for token in emits if token.src == blamed)
     for token in emits:
         slot = slot_of(token.dst, token.iteration)
         if slot in closed:
@@ -69,7 +83,7 @@ def _emit(
             closed = {**closed, slot: left}
         elif token.src not in tokens.get(slot, ()):
             tokens[slot] = {**tokens.get(slot, {}), token.src: token.alive}
-            if blame and token.src == blamed:
+            if blame and token.src == blamed and token.alive == is_caught:
                 errors = {**errors, slot: {**errors.get(slot, {}), token.src: blame}}
     return {"tokens": tokens, "errors": errors, "closed": closed}
 
@@ -120,6 +134,7 @@ def _consume(state: State, event: ev._Consumes, output: ev.Value | None, **more:
         left=state.left + left,
         admitted=tuple(other for other in state.admitted if other not in gone),
         begun=_without(state.begun, gone),
+        failing=_without(state.failing, gone),
         interruptions={},  # any progress: the saga as a whole is not stuck
         tries=0,
         steps=state.steps + (not isinstance(event, ev.NodeSkipped)),
@@ -167,7 +182,82 @@ def _failed(state: State, e: ev.StepFailed) -> State:
     state = pay(state, slot, e.cost)
     if e.emits:
         return _consume(state, e, None)
-    return replace(state, failure=state.failure or e.failure, tries=0)
+    return replace(
+        state, failure=state.failure or e.failure, failing=_without(state.failing, (slot,)), tries=0
+    )
+
+
+def _attempt_failed(state: State, e: ev.AttemptFailed) -> State:
+    slot = slot_of(e.node, e.iteration)
+    if slot not in state.tokens:
+        return state
+    before = state.failing.get(slot)
+    failing = Failing(
+        attempts=e.attempt,
+        failure=e.failure,
+        history=History() if before is None else before.history,
+        policies={} if before is None else before.policies,
+        way=None if before is None else before.way,
+        arguments={} if before is None else before.arguments,
+    )
+    return replace(
+        pay(state, slot, e.cost),
+        failing={**state.failing, slot: failing},
+        interruptions=_without(state.interruptions, (slot,)),
+        tries=0,
+    )
+
+
+def _strategy_chosen(state: State, e: ev.StrategyChosen) -> State:
+    slot = slot_of(e.node, e.iteration)
+    failing = state.failing.get(slot)
+    if failing is None:
+        return state
+    rung = Rung(strategy=e.strategy, hint=e.hint, way=e.way)
+    policies = failing.policies
+    if e.policy:
+        policies = {**policies, e.policy: policies.get(e.policy, 0) + 1}
+    failing = replace(
+        failing,
+        history=climbed(failing.history, rung, now=e.at),
+        policies=policies,
+        strategy=e.strategy,
+        due_at=e.due_at,
+        hooks=e.hooks,
+        hint=e.hint,
+        way=failing.way if e.way is None else e.way,
+        arguments={**failing.arguments, **e.arguments},
+        ask=e.ask,
+    )
+    return replace(state, failing={**state.failing, slot: failing})
+
+
+def _question_closed(state: State, e: ev.QuestionClosed) -> State:
+    slot = slot_of(e.node, e.iteration)
+    failing = state.failing.get(slot)
+    if failing is None or failing.ask is None or failing.ask.id != e.ask:
+        return state
+    is_doubt = failing.failure.code == UNKNOWN_OUTCOME and e.action in {"retry", "use"}
+    failing = replace(
+        failing,
+        ask=None,
+        arguments={**failing.arguments, **e.arguments},
+        decided_at=e.at if is_doubt else 0,
+        given=e.output,
+    )
+    signals = tuple(other for other in state.signals if (other.name, other.key) != (ANSWER, e.by))
+    return replace(state, failing={**state.failing, slot: failing}, signals=signals)
+
+
+def _notice_due(state: State, e: ev.NoticeDue) -> State:
+    if e.notice.key in state.noticed or e.notice in state.notices:
+        return state
+    return replace(state, notices=(*state.notices, e.notice))
+
+
+def _notices_sent(state: State, e: ev.NoticesSent) -> State:
+    left = tuple(notice for notice in state.notices if notice.key not in e.keys)
+    return replace(state, notices=left, noticed=(*state.noticed, *e.keys)[-NOTICES_REMEMBERED:])
 
 
 def _interrupted(state: State, e: ev.StepInterrupted) -> State:
@@ -285,7 +375,8 @@ def _parked(state: State, e: ev.Parked) -> State:
 
 
 def _resumed(state: State, e: ev.Resumed) -> State:
-    return replace(state, parked=None, tries=0, interruptions={})
+    """What waits for this is tried again; a question that somebody has answered stays until that is heard."""
+    return replace(state, parked=None, tries=0, interruptions={}, budget=max(state.budget, e.budget))
 
 
 def _forked(state: State, e: ev.Forked) -> State:
@@ -301,6 +392,7 @@ def _ended(state: State, e: ev.SagaEnded) -> State:
         closed={},
         admitted=(),
         begun={},
+        failing={},
         outputs={},
         previous={},
         waits={},
@@ -317,6 +409,11 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.SagaStarted: _started,
         ev.StepSucceeded: _succeeded,
         ev.StepFailed: _failed,
+        ev.AttemptFailed: _attempt_failed,
+        ev.StrategyChosen: _strategy_chosen,
+        ev.QuestionClosed: _question_closed,
+        ev.NoticeDue: _notice_due,
+        ev.NoticesSent: _notices_sent,
         ev.StepInterrupted: _interrupted,
         ev.NodeSkipped: _skipped,
         ev.JoinFired: _join_fired,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from baton.core import events as ev
 from baton.core.caps import cut_back
-from baton.core.state import Child, Segment, State
+from baton.core.state import Child, Failing, Segment, State
 from baton.errors import CorruptLog
 
 FORK_KEY = "/fork/"  # begins as no signal's key can: those begin with the signal's name
@@ -55,6 +55,12 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
         begun=dict.fromkeys(at_cut.begun, fork.at),
         spent=before.spent,
         used=cut_back(before, at_cut, fork.at),
+        failing={
+            slot: _with_time(failing, fork.at - at_cut.last_at) for slot, failing in at_cut.failing.items()
+        },
+        notices=before.notices,
+        noticed=before.noticed,
+        budget=before.budget,
         keys={**at_cut.keys, **forks},
         children=kept,
         left=(*before.left, *(child for child in running if child.saga not in staying)),
@@ -65,6 +71,14 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
         tries=0,
         interruptions={},
     )
+
+
+def _with_time(failing: Failing, later: int) -> Failing:
+    """Whoever is asked has as much time left as at the cut."""
+    ask = failing.ask
+    if ask is None or not ask.expires_at:
+        return failing
+    return replace(failing, ask=replace(ask, expires_at=ask.expires_at + later))
 
 
 def _is_open(known: Child | None, child: Child) -> bool:

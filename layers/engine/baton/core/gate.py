@@ -27,7 +27,7 @@ _CHILDREN = "/children"
 def overtaken(draft: Draft, slot: str, node: Node) -> ev.Failure | None:
     """Why a node that has begun may not go on. Otherwise its time is one of the decision's."""
     since = draft.state.begun.get(slot)
-    if since is None:
+    if since is None or "wall_time" not in node.limits:
         return None
     until = since + node.limits["wall_time"].most
     if draft.now >= until:

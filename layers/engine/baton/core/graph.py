@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 
 from baton.core.conditions.model import Condition
+from baton.core.failures.cells import Change
+from baton.core.failures.policies import Policy
 from baton.errors import UnknownEntry
 
 FORMAT = 1
@@ -71,13 +73,42 @@ class Cap(_Part, frozen=True, kw_only=True):
     then: str = "terminate"
 
 
+class Catch(_Part, frozen=True, kw_only=True):
+    """Where it goes on from a failed node: to these nodes, if the failure fits. What is empty fits all."""
+
+    codes: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    condition: Condition | None = None
+    then: tuple[str, ...]
+
+
+class Way(_Part, frozen=True, kw_only=True):
+    """Another way to do what a tool does. `hints` are the hints that it carries out; none: any.
+
+    Either `tool` is called in its place (`first` False), or before it (`first` True), and what that gives takes the
+    place of the arguments of the same names. `arguments` take the place of those of the same names, too. `shorten` and
+    `chunk` name the argument that is shortened, or given in parts.
+    """
+
+    name: str
+    hints: tuple[str, ...] = ()
+    tool: str = ""
+    first: bool = False
+    arguments: dict[str, Any] = {}
+    shorten: str = ""
+    chunk: str = ""
+
+
 class Node(_Part, frozen=True, kw_only=True):
     """One node. `arguments` is the document's `with`; `timeout_ms` 0 means the engine's default.
 
     `kind` is task, wait, workflow or pass; `value` is what a pass gives. `wait_ms` None: no time limit on the
     wait; `wait_for` and `wait_until` are templates of a duration and of a time. `before` and `after` are the
     forward edges; a loop's way back is in neither. `loops` are the last nodes of the loops around it, outermost
-    first. `limits` by name: fan_out, hops, wall_time (ms), bytes, cost (micro-dollars).
+    first. `limits` by name: fan_out, hops, wall_time (ms), bytes, cost (micro-dollars). `failures` are rules by code or
+    class, over the graph's; `failover` are asked before the graph's. `cost` is reserved for each attempt, in
+    micro-dollars. `timed`: it matters when the node's turn came. `ways` are in the order in which they are tried; `hooks` maps what can be done before a retry to the
+    tool that does it.
     """
 
     name: str
@@ -103,6 +134,14 @@ class Node(_Part, frozen=True, kw_only=True):
     loops: tuple[str, ...] = ()
     output_schema: Any = None
     limits: dict[str, Cap] = {}
+    failures: dict[str, Change] = {}
+    failover: tuple[Policy, ...] = ()
+    catch: tuple[Catch, ...] = ()
+    domain: str = ""
+    cost: int = 0
+    timed: bool = False
+    ways: tuple[Way, ...] = ()
+    hooks: dict[str, str] = {}
 
 
 class Graph(_Part, frozen=True, kw_only=True):
@@ -117,6 +156,8 @@ class Graph(_Part, frozen=True, kw_only=True):
     output: Any = None
     input_schema: Any = None
     limits: dict[str, Cap] = {}
+    failures: dict[str, Change] = {}
+    failover: tuple[Policy, ...] = ()
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode

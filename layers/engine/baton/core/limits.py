@@ -65,6 +65,69 @@ class Execution:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Failing:
+    """How a step that failed is tried again."""
+
+    retry_inside_ms: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=60_000,
+            description="Longest pause between two attempts that an invocation waits for; for a longer one it lets "
+            "the saga go.",
+        ),
+    ] = 2_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effects:
+    """How long it is remembered what a tool that acts only once has done."""
+
+    effect_ttl_days: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=3_650,
+            description="How long the result of an action that may happen only once is kept, and given to whoever does the "
+            "same again. Longer than a saga may last.",
+        ),
+    ] = 400
+    effect_retry_ms: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=31_536_000_000,
+            description="From the first try of such an action that failed: how long it is tried again. Afterwards it is "
+            "refused with its failure.",
+        ),
+    ] = 604_800_000
+
+
+_USD = r"^(0|[1-9][0-9]{0,5})(\.[0-9]{1,6})?$"  # up to 999,999.999999 dollars
+
+
+@dataclass(frozen=True, kw_only=True)
+class Money:
+    """What tools may spend; 0: any amount."""
+
+    saga_budget_usd: Annotated[
+        str,
+        Meta(pattern=_USD, description="Dollars that a saga may spend before it is parked. 0: any number."),
+    ] = "1.00"
+    user_day_budget_usd: Annotated[
+        str,
+        Meta(
+            pattern=_USD,
+            description="Dollars that the sagas of one user may spend on a day (UTC) before they wait for the next. "
+            "0: any number.",
+        ),
+    ] = "5.00"
+    budget_warning_percent: Annotated[
+        int, Meta(ge=1, le=100, description="Percentage of either at which the user is warned.")
+    ] = 80
+
+
+@dataclass(frozen=True, kw_only=True)
 class Liveness:
     """How often an unfinished saga is looked at where nothing happens to it."""
 
@@ -138,7 +201,7 @@ class Estimates:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits(Execution, Liveness, Values, Signals, Stores, Estimates):
+class Limits(Execution, Failing, Effects, Money, Liveness, Values, Signals, Stores, Estimates):
     """The sections, and what is the same everywhere. Times in ms, sizes in bytes.
 
     start_due: a saga that was started is looked at by then. fork_deadline: so long a caller has for a fork.
@@ -147,7 +210,9 @@ class Limits(Execution, Liveness, Values, Signals, Stores, Estimates):
     fault_pause: before a saga is tried again that a fault of the engine kept from going on.
     unreadable_pause: the same, of a saga whose log this version cannot read. room_pause: before a step that
     found no room in its process asks again, doubling from first to longest. throttle_pause: between two steps
-    behind a limit that throttles. children_at_once: port calls for children side by side.
+    behind a limit that throttles. children_at_once: port calls for children side by side. effect_grace: after the
+    time of an attempt, until others may believe that it did not record how it ended. effect_pause: before one that waits
+    for another's effect looks again, doubling from first to longest.
     """
 
     start_due_ms: int = 60_000
@@ -161,6 +226,9 @@ class Limits(Execution, Liveness, Values, Signals, Stores, Estimates):
     room_pause_longest_ms: int = 2_000
     throttle_pause_ms: int = 1_000
     children_at_once: int = 8
+    effect_grace_ms: int = 5_000
+    effect_pause_first_ms: int = 50
+    effect_pause_longest_ms: int = 2_000
 
     def __post_init__(self) -> None:
         for first, longest in (

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from baton.core import events as ev
+from baton.core import purse
+from baton.core.attempts import may_try_again, next_attempt
 from baton.core.conditions import ConditionError
 from baton.core.conditions.model import AllOf, AnyOf, Condition, Not, Python
-from baton.core.draft import Draft, RunStep
+from baton.core.draft import Draft
 from baton.core.durations import parse_duration, parse_time
 from baton.core.expressions import ExpressionError
 from baton.core.gate import ask, overtaken
@@ -59,7 +61,7 @@ def _try(draft: Draft, slot: str, *, to_begin: bool) -> None:
 def _look_at(draft: Draft, slot: str, *, to_begin: bool) -> None:
     """What is to be done at one slot; what begins there only when it is asked for. Raises `LackingError`."""
     program, state = draft.program, draft.state
-    if slot not in state.tokens:
+    if slot not in state.tokens or state.parked is not None:
         return
     name, iteration = node_of(slot)
     node = program.nodes[name]
@@ -155,9 +157,32 @@ def _render(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> 
 
 
 def _task(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> None:
+    if slot in draft.state.failing and not may_try_again(draft, slot, node, iteration):
+        return
     arguments = _render(draft, slot, node, iteration)
-    if arguments is not _UNBOUND:
-        draft.run.append(RunStep(slot, node, iteration, arguments))
+    if arguments is _UNBOUND or not _may_spend(draft, node):
+        return
+    if node.timed and slot not in draft.state.begun:
+        draft.note(ev.NodeBegan(node=node.name, iteration=iteration, at=draft.now))
+    draft.run.append(next_attempt(draft.state, slot, node, iteration, arguments))
+
+
+def _may_spend(draft: Draft, node: Node) -> bool:
+    """Whether the saga has money left for it. If not, it waits for what is under way, or the saga for a person."""
+    terms = draft.terms
+    if not terms.saga or (not node.cost and draft.state.spent < terms.saga):
+        return True
+    nodes = draft.program.nodes
+    if draft.reserved is None:
+        draft.reserved = sum(nodes[node_of(slot)[0]].cost for slot in draft.running)
+    answer = purse.ask(draft.state, terms, node, draft.reserved)
+    if isinstance(answer, ev.Parked):
+        notice = purse.parked_notice(draft.state, terms, answer, draft.now)
+        draft.note(ev.NoticeDue(notice=notice))
+        draft.note(answer)
+    if answer == purse.BEGINS:
+        draft.reserved += node.cost
+    return answer == purse.BEGINS
 
 
 def _pass(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> None:
@@ -226,6 +251,8 @@ def _workflow(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -
 
 
 def _open_child(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> None:
+    if not _may_spend(draft, node):
+        return
     child = f"{draft.state.saga}.{draft.state.branch}.{slot.replace('@', '-')}"
     if len(child) > LONGEST_ID:
         text = f"its id would have {len(child)} characters, more than {LONGEST_ID}: children and loops lie too deep"
@@ -257,7 +284,7 @@ def _fail(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...], failu
             tool=node.tool,
             tool_version=node.tool_version,
             schema_hash=node.schema_hash,
-            **stopped(draft.program, draft.state, slot, failure),
+            **stopped(draft.scope(slot), failure),
         )
     )
 

@@ -6,7 +6,7 @@ Belongs here: what is said of kinds. Does not belong here: the shape of a field 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -34,9 +34,21 @@ class NodeType(msgspec.Struct, frozen=True, kw_only=True):
         """The fields that it may have, besides `key`."""
         return (*self.own, *COMMON)
 
+    def refuses(self, names: Collection[str]) -> str:
+        """What is said of fields that it may not have."""
+        name = next((name for name in FAILING if name in names), "")
+        return (
+            f"`{name}` goes with a `tool`: nothing else is tried again or done another way; "
+            "`catch` says where it goes on from a failure"
+            if name
+            else self.refusal
+        )
+
 
 # What a node of any kind may have.
-COMMON = ("after", "when", "branch", "loop", "join", "output_schema", "limits", "description")
+COMMON = ("after", "when", "branch", "loop", "join", "catch", "output_schema", "limits", "description")
+# What only a node may have whose work can be done again.
+FAILING = ("retry", "on_failure", "failover")
 
 
 NODE_TYPES = (
@@ -45,8 +57,9 @@ NODE_TYPES = (
         key="tool",
         title="Task",
         description="Runs a tool, a Python function of the application, in a worker. Its output is what the tool "
-        "returns. A failed attempt fails the saga; an attempt cut off by the end of an invocation is tried again.",
-        own=("with", "timeout"),
+        "returns. What is done when an attempt fails is on [failures.md](failures.md); an attempt cut off by the end of "
+        "an invocation is tried again.",
+        own=("with", "timeout", *FAILING),
         example={"tool": "table.hold", "with": {"party": 4, "user": "${saga.user}"}, "timeout": "10s"},
     ),
     NodeType(
@@ -81,7 +94,7 @@ NODE_TYPES = (
         key="agent",
         title="Agent",
         description="A model that works with tools until it has an answer; this version cannot run it.",
-        own=("with", "timeout"),
+        own=("with", "timeout", *FAILING),
         example={"agent": {"model": "a-model", "tools": ["table.search"], "instructions": "Find a table."}},
         runs=False,
     ),

@@ -6,12 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec.structs import replace as replace_fields
+
 from baton.core import events as ev
+from baton.core.failures.codes import kind_of
 from baton.core.program import Program
+from baton.core.reactions import react
 from baton.core.routes import RouteError, check_output, done, stopped
 from baton.core.rows import Row
 from baton.core.scope import NOTHING, Found, Scope
-from baton.core.state import State, node_of
+from baton.core.state import Failing, State, node_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +24,8 @@ class Outcome:
 
     `tool_version` and `schema_hash` are those of the code that ran. `budget_ms` is set for an
     interruption: the time from the step's start to the cut. `rows` go into the transaction of its entry.
-    `cost`: what the tool said it spent, in millionths of a dollar.
+    `cost`: what the tool said it spent, in millionths of a dollar. `retry_after_ms`: the pause that a service asked for.
+    `tool`: the one that ran, where it was not the node's own. `halt`: it was not even begun, because the saga has to be parked. `notices`: what somebody is to be told besides.
     """
 
     slot: str
@@ -34,6 +39,10 @@ class Outcome:
     budget_ms: int = 0
     rows: tuple[Row, ...] = ()
     cost: int = 0
+    retry_after_ms: int | None = None
+    tool: str = ""
+    halt: ev.Parked | None = None
+    notices: tuple[ev.Notice, ...] = ()
 
 
 def refused(outcome: Outcome, why: str) -> Outcome:
@@ -46,12 +55,18 @@ def refused(outcome: Outcome, why: str) -> Outcome:
 
 
 def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTHING) -> Iterator[ev.Event]:
-    """The event for an outcome; none when its slot is not waiting any more, or the saga has ended.
+    """The events for an outcome; none when its slot is not waiting any more, or the saga has ended.
 
     Raises `LackingError`.
     """
     slot = outcome.slot
     if slot not in state.tokens or not program.has_come(state, slot) or state.ended is not None:
+        return
+    for notice in outcome.notices:
+        yield ev.NoticeDue(notice=notice)
+    if outcome.halt is not None:
+        if state.parked is None:
+            yield outcome.halt
         return
     name, iteration = node_of(slot)
     node = program.nodes[name]
@@ -67,7 +82,7 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
         return
     ran: dict[str, Any] = {
         "attempt": outcome.attempt,
-        "tool": node.tool,
+        "tool": outcome.tool or node.tool,
         "tool_version": outcome.tool_version,
         "schema_hash": outcome.schema_hash,
     }
@@ -82,4 +97,21 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
             yield ev.StepSucceeded(**place, **ran, **done(scope, outcome.cost))
             return
     assert failure is not None
-    yield ev.StepFailed(failure=failure, **place, **ran, **stopped(program, state, slot, failure))
+    failure = replace_fields(
+        failure,
+        kind=failure.kind or kind_of(failure.code),
+        tool=ran["tool"],
+        attempt=outcome.attempt,
+        at=outcome.ended_at,
+    )
+    scope = Scope(program, state, found, slot)
+    before = state.failing.get(slot) or Failing(attempts=0, failure=failure)
+    failing = replace_fields(before, attempts=outcome.attempt, failure=failure, ask=None)
+    # A saga that ends anyway is not held up.
+    is_over = state.cancel is not None or state.failure is not None
+    reaction = [] if is_over else list(react(scope, failing, outcome.ended_at, outcome.retry_after_ms))
+    if reaction:
+        yield ev.AttemptFailed(failure=failure, **place, **ran)
+        yield from reaction
+        return
+    yield ev.StepFailed(failure=failure, **place, **ran, **stopped(scope, failure))

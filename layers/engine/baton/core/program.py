@@ -11,12 +11,14 @@ from collections.abc import Collection, Iterator
 from baton.core.caps import caps_of
 from baton.core.conditions import names_of
 from baton.core.expressions import Path, Template, compile_template, parse
+from baton.core.failures.policies import Policy, named
 from baton.core.graph import Graph, Node
 from baton.core.state import State, node_of
 from baton.core.turns import FIRES, turn_of
 from baton.core.ways import Ways
 
 _NO_TAILS: frozenset[str] = frozenset()
+Policies = tuple[tuple[Policy, Template], ...]
 
 
 class Program:
@@ -35,6 +37,8 @@ class Program:
             for node in graph.nodes
             if node.branch is not None and node.branch.choose
         }
+        self.failover = _failover_of(graph)
+        """For each task: the policies that may be for it, its own first, each with what it puts in place of arguments."""
         self.output = compile_template(graph.output)
         self._bit = {node.name: 1 << index for index, node in enumerate(graph.nodes)}
         self._ahead = self._reach()
@@ -47,7 +51,10 @@ class Program:
         """Whether the turn of a slot with tokens has come; see turns.py."""
         name, _ = node_of(slot)
         tails = self.ways.tails_of.get(name, _NO_TAILS)
-        return turn_of(self.nodes[name], tails, state.tokens[slot], state.errors.get(slot, ()))
+        arrived, errors = state.tokens[slot], state.errors.get(slot, ())
+        # What comes along a live edge was caught: its receiver is there for it.
+        failed = [src for src in errors if not arrived.get(src)] if errors else ()
+        return turn_of(self.nodes[name], tails, arrived, failed)
 
     def has_come(self, state: State, slot: str) -> bool:
         """Whether what has arrived at `slot` is all that its join waits for, and lets it run."""
@@ -93,13 +100,20 @@ class Program:
 
     def _paths_at(self, node: Node) -> Iterator[Path]:
         yield from self.arguments[node.name].paths
+        for policy, template in self.failover.get(node.name, ()):
+            yield from template.paths
+            if policy.when.condition is not None:
+                yield from names_of(policy.when.condition)
+        for rule in node.catch:
+            if rule.condition is not None:
+                yield from names_of(rule.condition)
         if node.when is not None:
             yield from names_of(node.when)
         if node.loop is not None:
             yield from names_of(node.loop.condition)
         if node.branch is not None:
-            for rule in node.branch.rules:
-                yield from names_of(rule.condition)
+            for choice in node.branch.rules:
+                yield from names_of(choice.condition)
         if node.name in self.choices:
             yield self.choices[node.name]
 
@@ -117,6 +131,18 @@ class Program:
     def is_needed(self, node: str, ahead: int) -> bool:
         """Whether the output of `node` can still be read."""
         return node in self._for_output or bool(self._readers[node] & ahead)
+
+
+def _failover_of(graph: Graph) -> dict[str, Policies]:
+    shared = [(policy, compile_template(policy.then.arguments)) for policy in graph.failover]
+    return {
+        node.name: (
+            *((policy, compile_template(policy.then.arguments)) for policy in node.failover),
+            *(one for one in shared if named(node.name, one[0].when.nodes)),
+        )
+        for node in graph.nodes
+        if node.kind == "task"
+    }
 
 
 def _given(node: Node) -> object:

@@ -12,9 +12,12 @@ from baton.core import events as ev
 from baton.core.state import slot_of
 from baton.core.story import DROPPED, FAILED, SKIPPED, Arrival, End, Moment, Place, Story
 from baton.core.telling import condition_words, listed, moved, opened, said
+from baton.core.tries import is_asking, outlook
 from baton.core.turns import FIRES, WAITS, turn_of
+from baton.core.views import iso
 
 READY, WAITING, CHILD, JOINING, UNREACHED = "ready", "waiting", "child", "joining", "unreached"
+RETRYING, ASKING = "retrying", "asking"
 _NO_TAILS: frozenset[str] = frozenset()
 
 
@@ -150,6 +153,8 @@ class Reasons:
             return UNREACHED
         if place.opened is not None:
             return CHILD if isinstance(place.opened, ev.ChildOpened) else WAITING
+        if place.attempts:
+            return ASKING if is_asking(place) else RETRYING
         return JOINING if self._turn(place) == WAITS else READY
 
     def doing(self, place: Place) -> str:
@@ -161,9 +166,10 @@ class Reasons:
         turn = self._turn(place)
         if turn == WAITS:
             return f"waits for its edges from {listed(self.missing(place))}"
+        if place.attempts and (is_asking(place) or self._story.parked is None):
+            return outlook(place)
         if self._story.parked is not None:
-            parked = self._story.parked
-            return f"is ready, but the saga is parked: {parked.code}: {parked.message}"
+            return f"is ready, but {_parked(self._story.parked)}"
         if turn == FIRES:
             limits = "" if self._program.caps is None else ", and its limits allow it"
             return f"is ready: it runs, or will as soon as there is room{limits}"
@@ -177,7 +183,8 @@ class Reasons:
             return f"was waiting for {opened(place.opened)}"
         if self._turn(place) == WAITS:
             return f"was waiting for its edges from {listed(self.missing(place))}"
-        return "was not done"
+        failed = outlook(place)
+        return f"{failed}; it was not done" if failed else "was not done"
 
     def had_turn(self, place: Place) -> bool:
         """Whether its edges let a slot run, which may have been stopped since."""
@@ -219,3 +226,8 @@ class Reasons:
                 )
             )
         ]
+
+
+def _parked(parked: ev.Parked) -> str:
+    until = f", until {iso(parked.until)}" if parked.until else ""
+    return f"the saga is parked{until}: {parked.code}: {parked.message}"

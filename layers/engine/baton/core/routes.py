@@ -13,6 +13,7 @@ from baton.core import events as ev
 from baton.core.caps import Caps, size_of
 from baton.core.conditions import ConditionError
 from baton.core.expressions import ExpressionError
+from baton.core.failures.codes import kind_of
 from baton.core.graph import Node
 from baton.core.program import Program
 from baton.core.schema import violations
@@ -53,7 +54,7 @@ def done(scope: Scope, cost: int = 0) -> dict[str, Any]:
             _check_limits(caps, state, node, part["emits"], given["output"], cost)
     except RouteError as error:
         fault = ev.Failure(error.code, error.message[:2_000], node.name)
-        return {**stopped(program, state, slot, fault), "fault": fault, "keep": False, **given}
+        return {**stopped(scope, fault), "fault": fault, "keep": False, **given}
     if way:
         part["way"] = way
     part.update(given)
@@ -72,14 +73,44 @@ def skipped(program: Program, state: State, slot: str, *, passes_on: bool) -> di
     return part
 
 
-def stopped(program: Program, state: State, slot: str, failure: ev.Failure) -> dict[str, Any]:
-    """The token part for a node that failed: empty unless a join tolerates it."""
+def stopped(scope: Scope, failure: ev.Failure) -> dict[str, Any]:
+    """The token part for the node at the scope's slot that failed: empty unless it is caught or a join tolerates it.
+
+    Raises `LackingError`.
+    """
+    program, state, slot = scope.program, scope.state, scope.slot
     node = program.nodes[node_of(slot)[0]]
-    if node.name not in program.ways.can_fail:
+    number = caught(scope, failure)
+    if number is None and node.name not in program.ways.can_fail:
         return {}
-    part = _go(program, state, slot, node, _NONE, (failure,))
+    chosen = _NONE if number is None else frozenset(node.catch[number].then)
+    part = _go(program, state, slot, node, chosen, (failure,))
     del part["keep"]
+    if number is not None:
+        part["way"] = f"catch {number + 1}"
     return part
+
+
+def caught(scope: Scope, failure: ev.Failure) -> int | None:
+    """The number of the first rule of `catch` that fits, from 0. One whose condition breaks does not. Raises `LackingError`."""
+    node = scope.program.nodes[node_of(scope.slot)[0]]
+    kind = failure.kind or kind_of(failure.code)
+    blamed = scope.blaming(failure)
+    for number, rule in enumerate(node.catch):
+        if (rule.codes and failure.code not in rule.codes) or (rule.kinds and kind not in rule.kinds):
+            continue
+        try:
+            if rule.condition is None or blamed.holds(rule.condition):
+                return number
+        except ConditionError:
+            continue
+    return None
+
+
+def is_handled(scope: Scope, failure: ev.Failure) -> bool:
+    """Whether the saga would go on from this failure. Raises `LackingError`."""
+    name, _ = node_of(scope.slot)
+    return name in scope.program.ways.can_fail or caught(scope, failure) is not None
 
 
 def check_output(scope: Scope, node: Node) -> None:

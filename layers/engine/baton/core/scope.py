@@ -6,13 +6,16 @@ Belongs here: values, by the roots of expressions (docs/semantics.md). Does not 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from baton.core import events as ev
 from baton.core.conditions import Answer, ConditionError, Question, Unanswered, blobs_of, judge, names_of
 from baton.core.conditions.model import Condition
 from baton.core.expressions import ExpressionError, Path, Template
+from baton.core.failures.classes import RETRYABLE
+from baton.core.failures.codes import kind_of
+from baton.core.failures.policies import Context
 from baton.core.program import Program
 from baton.core.sizes import MOST_BYTES
 from baton.core.state import State, node_of
@@ -60,6 +63,12 @@ class Scope:
     found: Found
     slot: str = ""
     output: ev.Value | None = None
+    failure: ev.Failure | None = None
+    parameters: Any = None
+
+    def blaming(self, failure: ev.Failure, parameters: Any = None) -> Scope:
+        """The same place, where `last_error` is a failure that has just happened, to a tool called with `parameters`."""
+        return replace(self, output=None, failure=failure, parameters=parameters)
 
     def render(self, template: Template) -> Any:
         """The template's value. Raises `ExpressionError`, `LackingError`."""
@@ -127,13 +136,36 @@ class Scope:
         if path.root == "join":
             return self._join(str(path.steps[0]))
         if path.root == "last_error":
-            return next((_shown(failure) for failure in self.errors()), None)
+            last = self.failure or next(iter((*self._carried(alive=True), *self.errors())), None)
+            return None if last is None else self._last_error(last)
         value = self._value(path)
         if value is not None:
             return self.content(value)
         if path.may_be_null:
             return None
         raise ExpressionError(f"`{path.text}`: `{path.node or path.root}` has no output")
+
+    def _last_error(self, failure: ev.Failure) -> dict[str, Any]:
+        node = self.program.nodes.get(failure.node)
+        kind = failure.kind or kind_of(failure.code)
+        context = Context(
+            node=failure.node,
+            tool=failure.tool,
+            domain="" if node is None else node.domain,
+            code=failure.code,
+            kind=kind,
+            status=failure.status,
+            attempt=failure.attempt,
+            at=failure.at,
+            parameters=self.parameters,
+            message=failure.message,
+        )
+        value = context.as_value(is_retryable=kind in RETRYABLE)
+        # The engine's own failures were nobody's attempt.
+        value["at"] = value["at"] if failure.at else None
+        if self.parameters is None:
+            del value["parameters"]
+        return value
 
     def _join(self, wanted: str) -> dict[str, Any]:
         """The one field of `join` that is wanted: the others may cost a fetch."""
@@ -152,11 +184,16 @@ class Scope:
         return {name: outputs[name] for name in self._alive() if name in outputs}
 
     def errors(self) -> tuple[ev.Failure, ...]:
-        """The errors that came with the tokens, in the order of the edges, each once."""
+        """The errors that came with dead tokens, in the order of the edges, each once."""
+        return self._carried(alive=False)
+
+    def _carried(self, *, alive: bool) -> tuple[ev.Failure, ...]:
+        """What a caught failure's live token carries, or dead ones do."""
         name, _ = node_of(self.slot)
-        carried = self.state.errors.get(self.slot, {})
+        carried, arrived = self.state.errors.get(self.slot, {}), self.state.tokens.get(self.slot, {})
         before = self.program.nodes[name].before if name else ()
-        return tuple(dict.fromkeys(failure for src in before for failure in carried.get(src, ())))
+        senders = (src for src in before if bool(arrived.get(src)) == alive)
+        return tuple(dict.fromkeys(failure for src in senders for failure in carried.get(src, ())))
 
 
 def _shown(failure: ev.Failure) -> dict[str, str]:

@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
-from baton.core.events import CancelRequested, Failure, Parked, SagaEnded, Value
+from baton.core.events import Ask, CancelRequested, Failure, Notice, Parked, SagaEnded, Value
+from baton.core.failures.ladder import History
+from baton.core.graph import Way
 
 FINISHED = frozenset({"completed", "failed", "cancelled", "rolled_back", "rollback_failed"})
 WAITING = frozenset({"waiting", "suspended", "paused", "parked", "reflecting"})
 KEYS_REMEMBERED = 200
+NOTICES_REMEMBERED = 50
+UNKNOWN_OUTCOME = "unknown_outcome"  # of an effect that may have happened
+ANSWER = ":answer"  # the name of the signal that answers a question: none that a workflow can wait for
 LONGEST_ID = 400  # characters of a saga's id: it is a key of the table, and a part of its children's ids
 
 
@@ -52,6 +57,28 @@ class Child(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     failure: Failure | None = None
 
 
+class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A step some of whose attempts have failed: how many, the last failure, and what is done about it.
+
+    `history` and `policies` (uses by name) are what was done since it began; the rest is what `StrategyChosen` said.
+    `decided_at`: when a person has decided about an unknown outcome; `given`: what has come of it.
+    """
+
+    attempts: int
+    failure: Failure
+    history: History = History()
+    policies: dict[str, int] = {}
+    strategy: str = ""
+    due_at: int = 0
+    hooks: tuple[str, ...] = ()
+    hint: str = ""
+    way: Way | None = None
+    arguments: dict[str, Any] = {}
+    ask: Ask | None = None
+    decided_at: int = 0
+    given: Value | None = None
+
+
 class Segment(msgspec.Struct, frozen=True, array_like=True):
     """The entries `first`..`last` (both included) of `branch` are part of this history."""
 
@@ -84,7 +111,8 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     those of each slot since the last progress. `keys` remembers signals and forks by their keys; `left` are
     children that a fork left behind and nobody has cancelled yet. `begun` tells of slots whose time is limited when
     their turn came; `used` has the scopes with limits that count: nodes by name, the saga as an empty text. `spent`
-    is what tools and children said they cost, in millionths of a dollar.
+    is what tools and children said they cost, in millionths of a dollar; `budget` what it may spend, 0 for the default.
+    `notices` are still to be told, `noticed` are the keys of the last that were.
     """
 
     version: int = 0
@@ -130,6 +158,10 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     interrupted: int = 0
     spent: int = 0
     used: dict[str, Used] = {}
+    failing: dict[str, Failing] = {}
+    notices: tuple[Notice, ...] = ()
+    noticed: tuple[str, ...] = ()
+    budget: int = 0
 
     @property
     def in_flight(self) -> int:
@@ -158,13 +190,19 @@ def status_of(state: State, turns: Turns | None = None) -> str:
         return "running"
     if state.parked is not None:
         return "parked"
-    if not state.waits and not state.children:
+    if not state.waits and not state.children and not state.failing:
         return "running"
     for slot in state.tokens:
-        is_open = slot in state.waits or slot in state.children
+        is_open = slot in state.waits or slot in state.children or _is_held(state.failing.get(slot))
         if not is_open and (turns is None or turns.has_come(state, slot)):
             return "running"
-    return "waiting"
+    asks = any(failing.ask is not None for failing in state.failing.values())
+    return "suspended" if asks else "waiting"
+
+
+def _is_held(failing: Failing | None) -> bool:
+    """Whether a step waits for an answer, or for its next attempt."""
+    return failing is not None and (failing.ask is not None or failing.due_at > 0)
 
 
 def group_of(status: str) -> str:
@@ -179,7 +217,7 @@ LISTS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "done": (("done",), ""),
     **{
         status: ((group_of(status),), status)
-        for status in ("running", "waiting", "parked", "completed", "failed", "cancelled")
+        for status in ("running", "waiting", "suspended", "parked", "completed", "failed", "cancelled")
     },
 }
 """What a list of sagas can be asked for, as groups of the status index and, within them, one status.
@@ -197,7 +235,10 @@ class _Snapshot(msgspec.Struct, frozen=True):
     state: State
 
 
-_PARTS = (State, Value, Wait, Signal, Child, Segment, Used, CancelRequested, Failure, Parked, SagaEnded)
+_PARTS = (
+    *(State, Value, Wait, Signal, Child, Segment, Used, CancelRequested, Failure, Parked, SagaEnded),
+    *(Failing, History, Way, Ask, Notice),
+)
 SHAPE = hashlib.sha256(
     repr([(part.__name__, part.__struct_fields__) for part in _PARTS]).encode()
 ).hexdigest()[:12]

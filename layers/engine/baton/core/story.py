@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from baton.core import events as ev
 from baton.core.forks import lineage_to
 from baton.core.program import Program
@@ -69,6 +71,23 @@ class End:
     closed_by: str = ""
 
 
+@dataclass(slots=True)
+class Attempt:
+    """An attempt that failed, but was not the step's last word. `lasted` in ms.
+
+    `then` is what was done about it: more than one thing where nobody answered a question. `answers`: what became of
+    questions, by their ids.
+    """
+
+    number: int
+    tool: str
+    failure: ev.Failure
+    lasted: int
+    when: Moment
+    then: list[ev.StrategyChosen] = field(default_factory=list)
+    answers: dict[str, ev.QuestionClosed] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class Failed:
     """What the saga fails with: the slot's failure, or (no slot) a limit of the saga."""
@@ -80,7 +99,10 @@ class Failed:
 
 @dataclass(slots=True)
 class Place:
-    """One slot, as far as the log was read. `opened` is the wait or the child that it began with."""
+    """One slot, as far as the log was read. `opened` is the wait or the child that it began with.
+
+    `attempts` are those that failed before the last.
+    """
 
     node: str
     iteration: tuple[int, ...]
@@ -88,6 +110,7 @@ class Place:
     fired: tuple[ev.JoinFired, Moment] | None = None
     opened: ev.WaitOpened | ev.ChildOpened | None = None
     end: End | None = None
+    attempts: list[Attempt] = field(default_factory=list)
 
     @property
     def slot(self) -> str:
@@ -161,6 +184,10 @@ class Story:
             self._place(event.node, event.iteration).fired = (event, when)
         elif isinstance(event, ev.WaitOpened | ev.ChildOpened):
             self._place(event.node, event.iteration).opened = event
+        elif isinstance(event, ev.AttemptFailed | ev.StrategyChosen | ev.QuestionClosed):
+            place = self.places.get(slot_of(event.node, event.iteration))
+            if place is not None and place.end is None:
+                _try(place, event, when)
         elif isinstance(event, ev.LimitReached):
             self.failed = self.failed or Failed("", event.failure, when)
         elif isinstance(event, ev.CancelRequested):
@@ -230,6 +257,16 @@ class Story:
         node = self.program.nodes[event.node]
         depth = len(node.loops) - (node.loop is not None)
         return min((depth, *(self.program.ways.shared(token.src, token.dst) for token in event.emits)))
+
+
+def _try(place: Place, event: ev.AttemptFailed | ev.StrategyChosen | ev.QuestionClosed, when: Moment) -> None:
+    if isinstance(event, ev.AttemptFailed):
+        lasted = event.ended_at - event.started_at
+        place.attempts.append(Attempt(event.attempt, event.tool, event.failure, lasted, when))
+    elif place.attempts and isinstance(event, ev.StrategyChosen):
+        place.attempts[-1].then.append(replace(event, arguments=dict.fromkeys(event.arguments)))
+    elif place.attempts and isinstance(event, ev.QuestionClosed):
+        place.attempts[-1].answers[event.ask] = replace(event, arguments=dict.fromkeys(event.arguments))
 
 
 def tell(program: Program, state: State, entries: Iterable[ev.Entry]) -> Story:

@@ -81,6 +81,8 @@ def _word(word: str, program: Program, place: Place) -> str:
     if word == "default" and branch is not None:
         why = "its `choose` names no node" if branch.choose else "no rule of its branch holds"
         return why if branch.default else f"{why}, and it has no default"
+    if word.startswith("catch "):
+        return f"caught by rule {word.removeprefix('catch ')} of its `catch`"
     if word == "chosen" and branch is not None:
         return f"by its `choose`, `{branch.choose}`"
     number = word.removeprefix("rule ")
@@ -95,9 +97,9 @@ def moved(program: Program, place: Place) -> str:
     end = place.end
     assert end is not None, "it is done"
     receivers = list(dict.fromkeys(node_of(slot)[0] for slot in (*end.to, *end.not_to)))
-    if end.became == FAILED:
+    if end.became == FAILED and not end.to:
         return f"the failure goes on to {listed(receivers)}" if receivers else ""
-    if end.failure is not None:
+    if end.failure is not None and end.became != FAILED:
         return f"which way it goes on cannot be told: {said(end.failure)}"
     to = list(dict.fromkeys(node_of(slot)[0] for slot in end.to))
     others = [name for name in receivers if name not in to]
@@ -107,6 +109,20 @@ def moved(program: Program, place: Place) -> str:
         if part
     )
     return ": ".join(part for part in (choice(program, place), where) if part)
+
+
+def lasting(ms: int) -> str:
+    """`340 ms`, `2.5 s`, `3 min 5 s`, `2 h 10 min`, `1 d 3 h`."""
+    if ms < 1_000:
+        return f"{ms} ms"
+    if ms < 60_000:
+        return f"{ms / 1_000:.1f}".removesuffix(".0") + " s"
+    units = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+    seconds = round(ms / 1_000)
+    at = next(at for at, (_, unit) in enumerate(units) if seconds >= unit)
+    (name, unit), (less, part) = units[at], units[at + 1]
+    rest = seconds % unit // part
+    return f"{seconds // unit} {name}" + (f" {rest} {less}" if rest else "")
 
 
 def opened(event: ev.WaitOpened | ev.ChildOpened) -> str:

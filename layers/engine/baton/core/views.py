@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from baton.core.caps import COUNTED
-from baton.core.events import Entry, Event
+from baton.core.events import Ask, Entry, Event, Failure, Notice
+from baton.core.failures.classes import RETRYABLE
 from baton.core.failures.codes import kind_of, told
 from baton.core.graph import Cap, Graph, Node
 from baton.core.money import MICRO
@@ -19,7 +20,9 @@ from baton.core.toolspec import ToolSpec
 from baton.core.turns import WAITS
 
 _UNITS = {"wall_time": "wall_time_ms", "cost": "cost_usd"}
-_TIMES = frozenset({"at", "started_at", "ended_at", "until", "dead_until"})
+_TIMES = frozenset({"at", "started_at", "ended_at", "until", "dead_until", "due_at", "expires_at"})
+# A time that may be absent, and is 0 in the log then.
+_MAYBE = frozenset({"due_at", "expires_at", "until"})
 
 
 def iso(milliseconds: int) -> str:
@@ -50,6 +53,10 @@ def saga_view(state: State, program: Program) -> dict[str, Any]:
         "revivals": state.revivals,
         "interruptions": state.interrupted,
         "spent_usd": state.spent / MICRO,
+        "budget_usd": state.budget / MICRO if state.budget else None,
+        "failing": [_failing(state, slot) for slot in state.failing],
+        "questions": questions_view(state),
+        "parked": _parked(state),
     } | _used(state, program)
 
 
@@ -68,6 +75,76 @@ def _used(state: State, program: Program) -> dict[str, Any]:
     return {"limits": rows}
 
 
+def _failing(state: State, slot: str) -> dict[str, Any]:
+    """A step some of whose attempts have failed, and what comes next."""
+    node, iteration = node_of(slot)
+    failing = state.failing[slot]
+    return {
+        "node": node,
+        "iteration": list(iteration),
+        "attempts": failing.attempts,
+        **failure_view(failing.failure),
+        "at": _time(failing.failure.at),
+        "strategy": failing.strategy,
+        "hint": failing.hint or None,
+        "way": failing.way.name if failing.way is not None else None,
+        "next_attempt_at": _time(failing.due_at),
+    }
+
+
+def failure_view(failure: Failure) -> dict[str, Any]:
+    """A failure of an attempt: what it is, and what that means to a person."""
+    kind = failure.kind or kind_of(failure.code)
+    meant = told(failure.code)
+    return {
+        "code": failure.code,
+        "class": kind,
+        "message": failure.message,
+        "retryable": kind in RETRYABLE,
+        "says": meant.says,
+        "advice": meant.advice,
+    }
+
+
+def questions_view(state: State) -> list[dict[str, Any]]:
+    """The questions that wait for an answer."""
+    return [
+        question_view(*node_of(slot), failing.ask)
+        for slot, failing in state.failing.items()
+        if failing.ask is not None
+    ]
+
+
+def question_view(node: str, iteration: tuple[int, ...], ask: Ask) -> dict[str, Any]:
+    """A question to a person; `expires_at` None: it waits for ever."""
+    return {
+        "id": ask.id,
+        "node": node,
+        "iteration": list(iteration),
+        "kind": ask.kind,
+        "message": ask.message,
+        "options": list(ask.options),
+        "expires_at": _time(ask.expires_at),
+    }
+
+
+def _parked(state: State) -> dict[str, Any] | None:
+    """Why it is parked, and until when if it goes on by itself."""
+    parked = state.parked
+    if parked is None or state.ended is not None:
+        return None
+    return {
+        "code": parked.code,
+        "message": parked.message,
+        "node": parked.node or None,
+        "until": _time(parked.until),
+    }
+
+
+def _time(milliseconds: int) -> str | None:
+    return iso(milliseconds) if milliseconds else None
+
+
 def _active(state: State, program: Program, slot: str) -> dict[str, Any]:
     node, iteration = node_of(slot)
     what = "joining"
@@ -75,6 +152,8 @@ def _active(state: State, program: Program, slot: str) -> dict[str, Any]:
         what = "waiting"
     elif slot in state.children:
         what = "child"
+    elif slot in state.failing:
+        what = "asking" if state.failing[slot].ask is not None else "retrying"
     elif program.turn(state, slot) != WAITS:
         what = "ready"
     shown: dict[str, Any] = {"node": node, "iteration": list(iteration), "state": what}
@@ -237,7 +316,11 @@ def _event_view(event: Event) -> dict[str, Any]:
     for name in event.__struct_fields__:
         value = getattr(event, name)
         if name in _TIMES and isinstance(value, int):
-            shown[name] = iso(value)
+            shown[name] = iso(value) if value or name not in _MAYBE else None
+        elif isinstance(value, Failure | Ask | Notice):
+            shown[name] = _part_view(value)
+        elif name == "errors":
+            shown[name] = [_part_view(failure) for failure in value]
         elif name == "emits":
             shown[name] = [
                 {
@@ -251,6 +334,12 @@ def _event_view(event: Event) -> dict[str, Any]:
         else:
             shown[name] = _plain(value)
     return shown
+
+
+def _part_view(part: Failure | Ask | Notice) -> dict[str, Any]:
+    """As in the log, without what has its default, but for the times."""
+    shown: dict[str, Any] = _plain(part)
+    return {name: iso(value) if name in _TIMES and value else value for name, value in shown.items()}
 
 
 def _plain(value: Any) -> Any:

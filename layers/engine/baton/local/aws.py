@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_dynamodbstreams import DynamoDBStreamsClient
     from mypy_boto3_s3 import S3Client
+    from mypy_boto3_sns import SNSClient
     from mypy_boto3_sqs import SQSClient
 
 P = ParamSpec("P")
@@ -43,6 +44,7 @@ class Aws:
     streams: DynamoDBStreamsClient
     sqs: SQSClient
     s3: S3Client
+    sns: SNSClient
 
     def __init__(self, endpoint: str) -> None:
         config = Config(
@@ -57,6 +59,7 @@ class Aws:
         self.streams = client("dynamodbstreams")
         self.sqs = client("sqs")
         self.s3 = client("s3")
+        self.sns = client("sns")
         # Not asyncio.to_thread's pool: that has cpu + 4 threads, and each long poll holds one for a while.
         self._threads = ThreadPoolExecutor(max_workers=64, thread_name_prefix="baton-local")
 

@@ -16,6 +16,7 @@ _NAMES = {
     "AWS::Lambda::LayerVersion": ("LayerName",),
     "AWS::Logs::LogGroup": ("LogGroupName",),
     "AWS::S3::Bucket": ("BucketName",),
+    "AWS::SNS::Topic": ("TopicName",),
     "AWS::SQS::Queue": ("QueueName",),
     "AWS::Scheduler::Schedule": ("Name",),
     "AWS::StepFunctions::StateMachine": ("StateMachineName", "Name"),
@@ -27,11 +28,16 @@ _ARNS = {
     "AWS::Lambda::LayerVersion": "arn:aws:lambda:{region}:{account}:layer:{name}:1",
     "AWS::Logs::LogGroup": "arn:aws:logs:{region}:{account}:log-group:{name}:*",
     "AWS::S3::Bucket": "arn:aws:s3:::{name}",
+    "AWS::SNS::Topic": "arn:aws:sns:{region}:{account}:{name}",
     "AWS::SQS::Queue": "arn:aws:sqs:{region}:{account}:{name}",
     "AWS::Scheduler::Schedule": "arn:aws:scheduler:{region}:{account}:schedule/default/{name}",
     "AWS::StepFunctions::StateMachine": "arn:aws:states:{region}:{account}:stateMachine:{name}",
 }
-_REFERENCE_IS_ARN = {"AWS::StepFunctions::StateMachine", "AWS::Lambda::LayerVersion"}
+_REFERENCE_IS_ARN = {
+    "AWS::Lambda::LayerVersion",
+    "AWS::SNS::Topic",
+    "AWS::StepFunctions::StateMachine",
+}
 
 
 def names_of(kind: str) -> tuple[str, ...]:

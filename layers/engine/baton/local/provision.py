@@ -1,6 +1,6 @@
-"""Creates the template's tables, queues and buckets in the embedded AWS, and learns their physical ids.
+"""Creates the template's tables, queues, buckets and topics in the embedded AWS, and learns their physical ids.
 
-Only what functions can see of a resource is carried over; alarms, roles and log groups are not created.
+Only what functions can see of a resource is carried over; alarms, roles, log groups and subscriptions are not created.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ def provision(template: Template, resolver: Resolver, aws: Aws) -> None:
         "AWS::DynamoDB::Table": _table,
         "AWS::SQS::Queue": _queue,
         "AWS::S3::Bucket": _bucket,
+        "AWS::SNS::Topic": _topic,
     }
     work = [
         (makers[kind], logical_id)
@@ -92,3 +93,9 @@ def _redrive(logical_id: str, resolver: Resolver, aws: Aws) -> None:
 
 def _bucket(logical_id: str, resolver: Resolver, aws: Aws) -> None:
     aws.s3.create_bucket(Bucket=resolver.name(logical_id))
+
+
+def _topic(logical_id: str, resolver: Resolver, aws: Aws) -> None:
+    """Nobody subscribes to it here: what is sent is gone, and incidents are kept in the table."""
+    answer = aws.sns.create_topic(Name=resolver.name(logical_id))
+    resolver.learn(logical_id, "Ref", answer["TopicArn"])

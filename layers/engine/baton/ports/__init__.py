@@ -7,34 +7,48 @@ again after a pause) or `StoreUnavailable` (it may have happened).
 
 from __future__ import annotations
 
+from baton.ports.budgets import Account, Budgets, Held, Refused, Reservation, Sums
+from baton.ports.effects import Effect, Effects
 from baton.ports.log import Head, Listed, Log, Place, Record, Release, SagaRef, Wake
 from baton.ports.messages import DeadLetters, Invoker, Message, Queue
+from baton.ports.notices import Incident, Incidents, Notices
 from baton.ports.process import Clock, Entropy, NoRoom, Offload, Performer, Sandbox, StepContext, StepFailure
 from baton.ports.stores import Blobs, Definition, Definitions, Rates
 
 __all__ = [
+    "Account",
     "Blobs",
+    "Budgets",
     "Clock",
     "DeadLetters",
     "Definition",
     "Definitions",
+    "Effect",
+    "Effects",
     "Entropy",
     "Head",
+    "Held",
+    "Incident",
+    "Incidents",
     "Invoker",
     "Listed",
     "Log",
     "Message",
     "NoRoom",
+    "Notices",
     "Offload",
     "Performer",
     "Place",
     "Queue",
     "Rates",
     "Record",
+    "Refused",
     "Release",
+    "Reservation",
     "SagaRef",
     "Sandbox",
     "StepContext",
     "StepFailure",
+    "Sums",
     "Wake",
 ]

@@ -93,12 +93,30 @@ class Sandbox(Protocol):
 
 
 class StepFailure(Exception):
-    """What a performer raises: a failure that goes into the log, not an engine fault."""
+    """What a performer raises: a failure that goes into the log, not an engine fault.
 
-    def __init__(self, code: str, message: str) -> None:
+    `kind` is one of the classes of core/failures/codes.py, where more is known than the code says; `status` that of an
+    HTTP answer; `retry_after` the text of its header of that name. `happened`: whether what the tool does outside has
+    happened all the same, where its author knows; it matters to a tool with `effect="once"`.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        kind: str = "",
+        status: int = 0,
+        retry_after: str = "",
+        happened: bool | None = None,
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
+        self.kind = kind
+        self.status = status
+        self.retry_after = retry_after
+        self.happened = happened
 
 
 class NoRoom(Exception):

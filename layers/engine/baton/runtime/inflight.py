@@ -76,6 +76,10 @@ class InFlight:
                 self._begun[step.slot] = (now, step)
         return wants_more
 
+    def has_time(self, at: int) -> bool:
+        """Whether a step that begins then can be expected to end in this invocation."""
+        return self._budget.fits(at, self._limits.step_estimate_ms)
+
     async def wait(self, until: int) -> None:
         """Until one is done, there may be room for another, or the time has come."""
         until = until if self._ask_again is None else min(until, self._ask_again)
@@ -136,10 +140,10 @@ class InFlight:
         return [outcome for outcome in map(self._interrupted, gone) if outcome.cost]
 
     def _interrupted(self, slot: str) -> Outcome:
-        started, _ = self._begun[slot]
+        started, step = self._begun[slot]
         return Outcome(
             slot=slot,
-            attempt=1,
+            attempt=step.attempt,
             started_at=started,
             ended_at=self._clock.now(),
             budget_ms=max(self._budget.cut_off - started, 0),

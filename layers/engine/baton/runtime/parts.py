@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from msgspec.structs import replace
 
-from baton.core.events import ChildOpened, Event, Gives, NodePassed, SagaEnded
+from baton.core.events import ChildOpened, Event, Gives, NodePassed, QuestionClosed, SagaEnded
 from baton.core.limits import Limits
 from baton.core.toolspec import ToolSpec
-from baton.ports import Blobs, Clock, Entropy, Log, Offload, Performer, Sandbox
+from baton.ports import Blobs, Clock, Effects, Entropy, Incidents, Log, Notices, Offload, Performer, Sandbox
 from baton.runtime.catalog import Catalog
 from baton.runtime.children import Children
 from baton.runtime.lease import Invocation, Leases
+from baton.runtime.metrics import Metrics
+from baton.runtime.once import Once
 from baton.runtime.pace import Pace
 from baton.runtime.patience import Patience
+from baton.runtime.purse import Funds, Purse
 from baton.runtime.start import Starter
 from baton.runtime.steps import Steps
 
@@ -37,6 +40,11 @@ class Engine:
     catalog: Catalog
     pace: Pace
     limits: Limits
+    notices: Notices
+    incidents: Incidents
+    effects: Effects
+    funds: Funds
+    metrics: Metrics = field(default_factory=Metrics)
 
 
 class Parts:
@@ -46,13 +54,23 @@ class Parts:
         self.invocation = invocation
         self.log, self.blobs, self.clock = engine.log, engine.blobs, engine.clock
         self.limits, self.pace = engine.limits, engine.pace
-        self.sandbox = engine.sandbox
+        self.sandbox, self.notices = engine.sandbox, engine.notices
+        self.metrics = engine.metrics
         give_up = invocation.deadline - engine.limits.answer_ms
         self.call = Patience(engine.offload, engine.clock, engine.entropy, engine.limits, give_up)
+        self.terms = engine.funds.terms
+        self.purse = Purse(engine.funds, self.call, engine.clock, engine.limits, invocation)
         self.catalog = engine.catalog.through(self.call)
         self.leases = Leases(engine.log, engine.clock, engine.limits, self.call, invocation)
         self.steps = Steps(
-            engine.performer, engine.tools, engine.blobs, engine.clock, engine.limits, self.call
+            engine.performer,
+            engine.tools,
+            engine.blobs,
+            engine.clock,
+            engine.limits,
+            self.call,
+            self.purse,
+            Once(engine.effects, engine.blobs, engine.clock, engine.entropy, engine.limits, self.call),
         )
         self.starter = Starter(engine.log, engine.blobs, engine.clock, engine.limits, self.call)
         self.children = Children(
@@ -76,6 +94,8 @@ class Parts:
             event = replace(event, output=await self.steps.inline_or_blob(tenant, event.output.v))
         elif isinstance(event, ChildOpened):
             event = replace(event, input=await self.steps.inline_or_blob(tenant, event.input.v))
+        elif isinstance(event, QuestionClosed) and event.output is not None:
+            event = replace(event, output=await self.steps.inline_or_blob(tenant, event.output.v))
         if isinstance(event, Gives) and event.full is not None and not event.full.ref:
             # What the log only summarises is there before the log says so.
             event = replace(event, full=await self.steps.blob(tenant, event.full.v))

@@ -24,6 +24,7 @@ from baton.runtime.cost import cost_of
 from baton.runtime.cursors import foreign_cursor, read_cursor, write_cursor
 from baton.runtime.explaining import story_of
 from baton.runtime.history import records_of
+from baton.runtime.incidents import IncidentDesk
 from baton.runtime.listing import Listing
 from baton.runtime.parts import Engine
 from baton.runtime.request import Caller, Opened, Request
@@ -119,6 +120,13 @@ class Queries:
         listing = Listing(tenant=self._tenant, status=status, workflow=workflow, since=since)
         found, after = await listing.page(self._engine.log, self._parts.call, limit, cursor)
         return {"sagas": [_row(row) for row in found], "next": after}
+
+    async def incidents(self, *, status: str = "", limit: int = 50, cursor: str = "") -> dict[str, Any]:
+        """A page of the tenant's incidents, the newest first. `next` continues it. `status`: open or resolved."""
+        _check_limit(limit)
+        engine = self._engine
+        desk = IncidentDesk(engine.incidents, self._parts.call, engine.clock, self._tenant)
+        return await desk.page(status, limit, cursor)
 
     # ---- workflows
 

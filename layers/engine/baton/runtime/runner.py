@@ -7,6 +7,7 @@ starts no step.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,7 +21,7 @@ from baton.core.outcomes import Outcome, refused
 from baton.core.program import Program
 from baton.core.rows import Row
 from baton.core.scope import Found
-from baton.errors import CorruptLog, RowsRefused, UnknownEntry
+from baton.errors import CorruptLog, EngineFault, RowsRefused, UnknownEntry
 from baton.ports import Message, SagaRef
 from baton.runtime.budget import Budget
 from baton.runtime.children import cut, is_news
@@ -28,6 +29,8 @@ from baton.runtime.history import History, wake_of_end
 from baton.runtime.inflight import InFlight
 from baton.runtime.lease import Lease
 from baton.runtime.parts import Parts
+
+logger = logging.getLogger("baton.worker")
 
 YIELDED, FINISHED, IDLE, SUPERSEDED = "yielded", "finished", "idle", "superseded"
 BLOBS_KEPT = 32
@@ -44,7 +47,8 @@ class _Superseded(Exception):
 class _Run:
     """What one saga's run holds in memory.
 
-    `absent`: blobs that cannot be had, with why. `asked`: children that this invocation has looked at.
+    `absent`: blobs that cannot be had, with why. `asked`: children that this invocation has looked at. `untold`: when
+    to try again to tell somebody what they could not be told.
     """
 
     lease: Lease
@@ -55,6 +59,7 @@ class _Run:
     absent: dict[str, str] = field(default_factory=dict)
     answers: dict[str, Answer] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
+    untold: int | None = None
 
 
 class Runner:
@@ -90,6 +95,7 @@ class Runner:
             raise
         finally:
             await steps.stop()
+            await self._p.purse.drain(ref)
 
     async def _load(self, lease: Lease, history: History) -> Program:
         entries = await history.load(lease.before)
@@ -102,7 +108,17 @@ class Runner:
         self._p.pace.learn(history.state.graph, entries)
         if lease.dead is not None:
             await self._record_death(lease, history)
+            await self._p.purse.revived(history.state, program.graph, lease.dead.until)
+        await self._check_money(lease, history, program)
         return program
+
+    async def _check_money(self, lease: Lease, history: History, program: Program) -> None:
+        """A saga whose user may spend nothing more today is parked before anything of it begins."""
+        parked = await self._p.purse.blocked(history.state, program.graph)
+        while parked is not None and history.state.parked is None and history.state.ended is None:
+            if await self._append(lease, history, (parked,)):
+                return
+            await self._news(lease, history)
 
     async def _record_death(self, lease: Lease, history: History) -> None:
         """The first entry of a revival is also the fence that stops the old invocation for good."""
@@ -129,13 +145,15 @@ class Runner:
             open_children = [pair for pair in decision.children if pair[0] not in run.asked]
             if open_children and await self._tend_children(run, open_children):
                 continue
-            if run.steps.is_busy:
+            if decision.notices and await self._tell(run, decision.notices):
+                continue
+            if run.steps.is_busy or self._is_near(run, decision.again):
                 outcomes = await self._wait(run, decision)
                 continue
             wants_more = wants_more or decision is _CUT_SHORT
             wants_more = wants_more or any(slot not in run.asked for slot, _ in decision.children)
             if await self._p.leases.release(
-                run.lease, run.history, run.program, again=wants_more, due=decision.due
+                run.lease, run.history, run.program, again=wants_more, due=_sooner(decision.due, run.untold)
             ):
                 if wants_more:
                     return YIELDED
@@ -197,6 +215,7 @@ class Runner:
                 limits.entry_bytes,
                 limits.max_deaths,
                 limits.result_bytes,
+                self._p.terms,
                 together=together,
             )
             if not step.decision.is_lacking:
@@ -228,7 +247,10 @@ class Runner:
             trace=self._p.traceparent(history.state.traceparent),
         )
         self._check_lease(lease)
-        return await history.append(entry, wake_of_end(history.state, entry), rows)
+        appended = await history.append(entry, wake_of_end(history.state, entry), rows)
+        if appended:
+            self._p.metrics.heard(history.state.workflow, entry.events, entry.at)
+        return appended
 
     async def _news(self, lease: Lease, history: History) -> bool:
         """Read what others appended. True when it was a fork; `_Superseded` when it was a newer holder."""
@@ -258,6 +280,36 @@ class Runner:
             await self._catch_up(run)
         return outcomes
 
+    def _is_near(self, run: _Run, again: int | None) -> bool:
+        """Whether the next attempt of a step is worth waiting for here: giving the saga away costs more than a short pause."""
+        if again is None:
+            return False
+        pause = again - self._p.clock.now()
+        return pause <= self._p.limits.retry_inside_ms and run.steps.has_time(again)
+
+    async def _tell(self, run: _Run, notices: Sequence[ev.Notice]) -> bool:
+        """Tell somebody outside, and note that. True when more may be known now.
+
+        Steps do not wait for somebody who cannot be told: it is tried again later, and at the end of the saga at the
+        latest.
+        """
+        now = self._p.clock.now()
+        if run.untold is not None and now < run.untold:
+            return False
+        state = run.history.state
+        try:
+            for notice in notices:
+                await self._p.call(self._p.notices.tell, state.tenant, state.saga, state.user, notice, now)
+        except EngineFault as error:
+            logger.warning("a notice could not be sent: %s", error, extra={"saga": state.saga})
+            run.untold = now + self._p.limits.fault_pause_ms
+            return False
+        run.untold = None
+        sent = ev.NoticesSent(keys=tuple(notice.key for notice in notices))
+        if not await self._append(run.lease, run.history, (sent,)):
+            await self._catch_up(run)
+        return True
+
     async def _tend_children(self, run: _Run, children: Sequence[tuple[str, Any]]) -> bool:
         """Start children that are to be started, ask open ones once; True when one of them has ended."""
 
@@ -286,3 +338,7 @@ class Runner:
     def _check_lease(self, lease: Lease) -> None:
         if self._p.clock.now() >= lease.until:
             raise _Superseded
+
+
+def _sooner(first: int | None, second: int | None) -> int | None:
+    return min((moment for moment in (first, second) if moment is not None), default=None)

@@ -1,4 +1,4 @@
-"""What a caller can do: register, start, cancel, signal, resume, fork. What it can look at is in `queries`.
+"""What a caller can do: register, start, cancel, signal, answer, resume, fork. What it can look at is in `queries`.
 
 One `Service` per request. Everything appended here carries a wake, so that the table's stream sets the
 saga going.
@@ -21,14 +21,26 @@ from baton.core.events import (
     Resumed,
     SignalReceived,
 )
+from baton.core.failures.answers import (
+    MAX_ARGUMENTS,
+    Answer,
+    answer_key,
+    asked,
+    check_answer,
+    is_answered,
+    named,
+)
 from baton.core.fold import fingerprint, signal_key
 from baton.core.forks import FORK_KEY
-from baton.core.state import State, status_of
+from baton.core.money import dollars
+from baton.core.purse import afresh
+from baton.core.state import ANSWER, State, node_of, status_of
 from baton.core.toolspec import nearest
-from baton.errors import KeyReused, NotAllowedNow, NotFound, TooLarge, UserError
+from baton.errors import InvalidInput, KeyReused, NotAllowedNow, NotFound, Problem, TooLarge, UserError
 from baton.ports import Head, SagaRef, Wake
 from baton.runtime.catalog import Registered
 from baton.runtime.history import History
+from baton.runtime.incidents import IncidentDesk
 from baton.runtime.parts import Engine
 from baton.runtime.request import Caller, Opened, Request
 from baton.runtime.start import Beginning, body_hash
@@ -44,6 +56,7 @@ class Service:
         self._engine = engine
         self._caller = self._request.caller
         self._parts = self._request.parts
+        self._incidents = IncidentDesk(engine.incidents, self._parts.call, engine.clock, self._caller.tenant)
 
     async def register(self, text: str, *, json_only: bool) -> Registered:
         """Register a workflow document. Raises `MalformedDocument`, `InvalidDefinition`, `TooLarge`."""
@@ -59,9 +72,11 @@ class Service:
         hashed = body_hash([workflow, given])
         head = await self._parts.call(self._engine.log.read_head, ref) if key else None
         if head is not None and head.start_hash == hashed:
-            # Whatever became of the workflow's name and schema since, this saga has been started.
+            # Whatever became of the workflow's name and schema, and of the user's money, since: it has been started.
             opened = await self._request.open(ref.id)
             return self._accepted(opened) | {"workflow": opened.history.state.workflow}, False
+        now = self._engine.clock.now()
+        await self._engine.funds.refuse_the_blocked(self._parts.call, caller.tenant, caller.user, now)
         definition = await self._parts.catalog.find(caller.tenant, workflow)
         beginning = Beginning(
             ref=ref,
@@ -100,7 +115,9 @@ class Service:
 
         opened = await self._request.open(saga)
         try:
-            return await self._append(opened, make)
+            accepted = await self._append(opened, make)
+            await self._incidents.resolve_all(saga, self._caller.user)
+            return accepted
         except NotAllowedNow:
             ended = opened.history.state.ended
             if ended is not None and ended.status == "cancelled":
@@ -135,15 +152,77 @@ class Service:
 
         return await self._append(opened, make, is_known)
 
-    async def resume(self, saga: str) -> dict[str, Any]:
-        """Let a parked saga try again, with its tries counted anew."""
+    async def answer(self, saga: str, answer: Answer, key: str) -> dict[str, Any]:
+        """Answer an open question; the same answer again changes nothing.
+
+        Raises `NotFound` with the questions that are open, `InvalidInput` with all that is wrong with the answer,
+        `NotAllowedNow` for a question that has another one.
+        """
+        opened = await self._request.open(saga)
+        if len(msgspec.json.encode(answer.arguments)) > MAX_ARGUMENTS:
+            raise TooLarge(f"the arguments of an answer have at most {MAX_ARGUMENTS} bytes")
+        value = await self._parts.steps.value(self._caller.tenant, answer.payload())
+        if value is None:
+            raise TooLarge(f"an answer has at most {self._engine.limits.result_bytes} bytes")
+        unique = answer_key(answer.ask, key)
+        remembered = signal_key(ANSWER, unique)
+
+        def is_known(state: State) -> bool:
+            known = state.keys.get(remembered)
+            if key and known is not None and known != fingerprint(value):
+                raise KeyReused(f"question `{answer.ask}` was answered otherwise under this key")
+            return known == fingerprint(value)
+
+        def make(state: State, now: int) -> Event | None:
+            self._check_answer(opened, state, answer)
+            return SignalReceived(name=ANSWER, key=unique, payload=value, by=self._caller.user, at=now)
+
+        node = next(
+            (node_of(slot)[0] for slot, ask in asked(opened.history.state) if ask.id == answer.ask), ""
+        )
+        accepted = await self._append(opened, make, is_known)
+        if node:
+            await self._incidents.resolve_all(saga, self._caller.user, node)
+        return accepted
+
+    def _check_answer(self, opened: Opened, state: State, answer: Answer) -> None:
+        if is_answered(state, answer.ask):
+            raise NotAllowedNow(f"question `{answer.ask}` has been answered")
+        slot, ask = next((pair for pair in asked(state) if pair[1].id == answer.ask), ("", None))
+        if ask is None:
+            raise NotFound(f"there is no question `{answer.ask[:80]}`; {named(state)}")
+        node = opened.program.nodes[node_of(slot)[0]]
+        way = state.failing[slot].way
+        tool = self._engine.tools.get(
+            way.tool if way is not None and way.tool and not way.first else node.tool
+        )
+        problems = check_answer(ask, node, tool.parameters if tool is not None else {}, answer)
+        if problems:
+            raise InvalidInput(f"at {problems[0].path}: {problems[0].message}", problems)
+
+    async def resume(self, saga: str, budget: int = 0) -> dict[str, Any]:
+        """Let a parked saga try again, with its tries counted anew.
+
+        `budget`: micro-dollars that it may spend in all. Without one, a saga that was parked for its money may spend
+        as much again.
+        """
 
         def make(state: State, now: int) -> Event | None:
             if state.parked is None:
                 raise NotAllowedNow(f"only a parked saga can be resumed; this one is {status_of(state)}")
-            return Resumed(by=self._caller.user, at=now)
+            if 0 < budget <= state.spent:
+                spent = f"{dollars(state.spent)} dollars are spent; `budget_usd` is for the whole saga"
+                raise InvalidInput(f"at /budget_usd: {spent}", (Problem("/budget_usd", spent),))
+            more = budget or afresh(state, self._engine.funds.terms)
+            return Resumed(by=self._caller.user, at=now, budget=more)
 
-        return await self._append(await self._request.open(saga), make)
+        accepted = await self._append(await self._request.open(saga), make)
+        await self._incidents.resolve_all(saga, self._caller.user)
+        return accepted
+
+    async def resolve(self, incident: str) -> dict[str, Any]:
+        """Say that somebody has done something about an incident; again, it changes nothing. Raises `NotFound`."""
+        return await self._incidents.resolve(incident, self._caller.user)
 
     async def fork(self, saga: str, cut: int, reason: str, key: str = "") -> dict[str, Any]:
         """Go on, in a new branch, from the state at version `cut`; also for a saga that has ended.
@@ -170,6 +249,7 @@ class Service:
             )
             entry = self._entry(history, fork, now)
             if await history.append(entry, Wake(v=entry.version)):
+                await self._incidents.resolve_all(saga, self._caller.user)
                 return self._accepted(opened)
             await history.catch_up()
 

@@ -1,25 +1,34 @@
-"""One attempt of one step: run the tool within its time, and say what became of it."""
+"""One attempt of one step: what goes before the tool, the tool within its time, and what became of it.
+
+Belongs here: the order of money, claim, and call. Does not belong here: accounts (purse.py), claims (once.py), what is
+called in which way (attempt.py).
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
 import msgspec
 
-from baton.core.decide import RunStep
+from baton.core.draft import RunStep
 from baton.core.events import Failure, Value
 from baton.core.failures import sanitised
-from baton.core.keys import idempotency_key
+from baton.core.failures.retryafter import parse_retry_after
+from baton.core.keys import KeyIncomplete, KeyRule, key_of
 from baton.core.limits import Limits
 from baton.core.money import micro_dollars
 from baton.core.outcomes import Outcome
+from baton.core.rows import Row
 from baton.core.state import State
-from baton.core.toolspec import ToolSpec
+from baton.core.toolspec import ONCE, ToolSpec
 from baton.ports import Blobs, Clock, Performer, StepContext, StepFailure
+from baton.runtime.attempt import carry_out, tool_called
+from baton.runtime.once import Once
 from baton.runtime.patience import Patience
+from baton.runtime.purse import Purse
 
 _encode = msgspec.json.Encoder().encode
 
@@ -35,6 +44,8 @@ class Steps:
         clock: Clock,
         limits: Limits,
         call: Patience,
+        purse: Purse,
+        once: Once,
     ) -> None:
         self._performer = performer
         self._tools = tools
@@ -42,62 +53,145 @@ class Steps:
         self._clock = clock
         self._limits = limits
         self._call = call
+        self._purse = purse
+        self._once = once
 
     def timeout(self, step: RunStep) -> int:
         """Milliseconds that one attempt of this step may take."""
         return step.node.timeout_ms or self._limits.step_timeout_ms
 
     async def run(self, state: State, step: RunStep, traceparent: str, spent: list[Decimal]) -> Outcome:
-        """The outcome of one attempt. Cancelling it interrupts the tool; engine faults pass through.
+        """The outcome of one attempt. Cancelling it interrupts the tool; engine faults and `NoRoom` pass through.
 
         What the tool spends is added to `spent`, where it is found even if there never is an outcome.
         """
         started = self._clock.now()
-        timeout = self.timeout(step)
-        output: Value | None = None
-        failure: Failure | None = None
-        context = StepContext(
+        tool = tool_called(step)
+        spec = self._tools.get(tool)
+        if step.given is not None:
+            return await self._settled(state, step, spec, step.given)
+        halt = await self._purse.reserve(state, step, spent)
+        if halt is not None:
+            return Outcome(
+                slot=step.slot,
+                attempt=step.attempt,
+                started_at=started,
+                ended_at=self._clock.now(),
+                halt=halt.parked,
+                notices=halt.notices,
+            )
+        output, failure, retry_after_ms, rows = await self._attempt(state, step, spec, traceparent, spent)
+        cost = micro_dollars(spent)
+        return Outcome(
+            slot=step.slot,
+            attempt=step.attempt,
+            started_at=started,
+            ended_at=self._clock.now(),
+            tool=tool,
+            tool_version=spec.version if spec else "",
+            schema_hash=spec.schema_hash if spec else "",
+            output=output,
+            failure=failure,
+            rows=rows if output is not None else (),
+            cost=cost,
+            retry_after_ms=retry_after_ms,
+            notices=await self._purse.settle(state, step, cost),
+        )
+
+    async def _attempt(
+        self, state: State, step: RunStep, spec: ToolSpec | None, traceparent: str, spent: list[Decimal]
+    ) -> tuple[Value | None, Failure | None, int | None, tuple[Row, ...]]:
+        """Output or failure, the pause that was asked for, and the tool's rows."""
+        node, timeout = step.node.name, self.timeout(step)
+        try:
+            context = self._context(state, step, traceparent, spent, self._clock.now())
+            async with asyncio.timeout(timeout / 1_000):
+                output, rows = await self._perform(step, spec, context)
+        except TimeoutError:
+            return None, Failure("timeout", f"no answer within {timeout} ms", node), None, ()
+        except StepFailure as error:
+            # What a tool says may quote what it was told by others, keys and passwords among it.
+            message = sanitised(error.message[:20_000])[:2_000]
+            failure = Failure(error.code, message, node, kind=error.kind, status=error.status)
+            return None, failure, parse_retry_after(error.retry_after, self._clock.now()), ()
+        if output is not None:
+            return output, None, None, rows
+        limit = self._limits.result_bytes
+        failure = Failure("result_too_large", f"the result is larger than {limit} bytes", node)
+        return None, failure, None, ()
+
+    async def _perform(
+        self, step: RunStep, spec: ToolSpec | None, context: StepContext
+    ) -> tuple[Value | None, tuple[Row, ...]]:
+        """The output (None when it is too large), and rows. Raises `StepFailure`, `NoRoom`."""
+
+        async def act() -> Any:
+            return await carry_out(self._performer, self._tools, step, context)
+
+        if spec is None or spec.effect != ONCE:
+            return await self.value(context.tenant, await act()), tuple(context.rows)
+        verify = self._verify(step, spec, context) if spec.verify else None
+        done = await self._once.run(spec, step.slot, context, act, verify, decided_at=step.decided_at)
+        return done.value, done.rows
+
+    def _verify(self, step: RunStep, spec: ToolSpec, context: StepContext) -> Callable[[], Awaitable[Any]]:
+        """Asks the tool that knows, with those of the step's arguments that it takes."""
+        known = self._tools.get(spec.verify)
+        takes = {} if known is None else known.parameters.get("properties", {})
+        arguments = {name: value for name, value in step.arguments.items() if name in takes}
+
+        async def verify() -> Any:
+            return await self._performer.perform(spec.verify, arguments, context)
+
+        return verify
+
+    async def _settled(self, state: State, step: RunStep, spec: ToolSpec | None, given: Value) -> Outcome:
+        """What a person says came of an effect whose outcome nobody knew: recorded, so that it is not done again."""
+        now = self._clock.now()
+        context = self._context(state, step, "", [], now)
+        if spec is not None and spec.effect == ONCE:
+            await self._once.happened(spec, step.slot, context, given, step.decided_at)
+        return Outcome(
+            slot=step.slot,
+            attempt=step.attempt,
+            started_at=now,
+            ended_at=now,
+            tool=tool_called(step),
+            tool_version=spec.version if spec else "",
+            schema_hash=spec.schema_hash if spec else "",
+            output=given,
+        )
+
+    def _context(
+        self, state: State, step: RunStep, traceparent: str, spent: list[Decimal], started: int
+    ) -> StepContext:
+        """What the tool may know. Raises `StepFailure` when its idempotency key cannot be made."""
+        tool = tool_called(step)
+        spec = self._tools.get(tool)
+        try:
+            key = key_of(
+                spec.key if spec else KeyRule(),
+                tenant=state.tenant,
+                user=state.user,
+                saga=state.saga,
+                tool=tool,
+                parameters=step.arguments,
+                occurrence=step.iteration,
+                at=step.since,
+            )
+        except KeyIncomplete as error:
+            raise StepFailure("key_incomplete", str(error)) from error
+        return StepContext(
             saga=state.saga,
             tenant=state.tenant,
             user=state.user,
             node=step.node.name,
             iteration=step.iteration,
             attempt=step.attempt,
-            idempotency_key=idempotency_key(
-                state.tenant, state.user, state.saga, step.node.tool, step.arguments, step.iteration
-            ),
-            deadline_ms=started + timeout,
+            idempotency_key=key,
+            deadline_ms=started + self.timeout(step),
             traceparent=traceparent,
             spent=spent,
-        )
-        try:
-            async with asyncio.timeout(timeout / 1_000):
-                result = await self._performer.perform(step.node.tool, step.arguments, context)
-        except TimeoutError:
-            failure = Failure("timeout", f"no answer within {timeout} ms", step.node.name)
-        except StepFailure as error:
-            # What a tool says may quote what it was told by others, keys and passwords among it.
-            message = sanitised(error.message[:20_000])[:2_000]
-            failure = Failure(error.code, message, step.node.name)
-        else:
-            output = await self.value(state.tenant, result)
-            if output is None:
-                limit = self._limits.result_bytes
-                failure = Failure(
-                    "result_too_large", f"the result is larger than {limit} bytes", step.node.name
-                )
-        spec = self._tools.get(step.node.tool)
-        return Outcome(
-            slot=step.slot,
-            attempt=step.attempt,
-            started_at=started,
-            ended_at=self._clock.now(),
-            tool_version=spec.version if spec else "",
-            schema_hash=spec.schema_hash if spec else "",
-            output=output,
-            failure=failure,
-            rows=tuple(context.rows) if output is not None else (),
-            cost=micro_dollars(spent),
         )
 
     async def value(self, tenant: str, result: Any) -> Value | None:

@@ -97,6 +97,7 @@ class Worker:
             work.append((of[saga], asyncio.create_task(run)))
         if work:
             await self._until_the_end([task for _, task in work], invocation)
+        self._engine.metrics.flush(self._engine.clock.now())
         return [delivery.id for mine, task in work for delivery in mine if delivery.must_come_again(task)]
 
     async def _until_the_end(self, tasks: list[asyncio.Task[_Verdict]], invocation: Invocation) -> None:

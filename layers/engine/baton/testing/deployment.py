@@ -21,9 +21,13 @@ from baton.adapters.memory import (
     MemoryLog,
     MemoryQueue,
 )
+from baton.adapters.memory_budgets import MemoryBudgets
+from baton.adapters.memory_effects import MemoryEffects
+from baton.adapters.memory_notices import MemoryNotices
 from baton.adapters.monty_sandbox import MontySandbox
 from baton.core.events import decode_entry
 from baton.core.limits import Limits
+from baton.core.purse import Terms
 from baton.core.state import State, status_of
 from baton.core.story import tell
 from baton.core.views import entry_view, saga_view
@@ -33,6 +37,7 @@ from baton.runtime.lease import Invocation
 from baton.runtime.pace import Pace
 from baton.runtime.parts import Engine
 from baton.runtime.patience import inline
+from baton.runtime.purse import Funds
 from baton.runtime.reconcile import Reconciler
 from baton.runtime.relay import Relay, StreamItem
 from baton.runtime.request import Caller, Request
@@ -87,7 +92,7 @@ class Deployment:
         self._clock = LoopClock(loop, begin)
         self._log, self._blobs = MemoryLog(SHARDS), MemoryBlobs()
         self._queue, self._invoker = MemoryQueue(self._clock), MemoryInvoker()
-        self._dead_letters = MemoryDeadLetters()
+        self._dead_letters, self._notices = MemoryDeadLetters(), MemoryNotices()
         self._worker_timeout = worker_timeout
         self._tenant, self._user = caller
         self._next_run = begin + PERIOD
@@ -106,6 +111,10 @@ class Deployment:
             catalog=Catalog(MemoryDefinitions(), self._blobs, self._clock),
             pace=Pace(limits.step_estimate_ms),
             limits=limits,
+            notices=self._notices,
+            incidents=self._notices,
+            effects=MemoryEffects(),
+            funds=Funds(MemoryBudgets(), Terms.of(limits)),
         )
         self._reconciler = Reconciler(
             self._log, self._queue, self._invoker, self._dead_letters, self._clock, PERIOD

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from traceback import format_exception
 from typing import Any
 
+import msgspec
 from pydantic import ValidationError
 
 from baton.core.failures import sanitised
@@ -19,6 +20,7 @@ from baton.ports import StepContext, StepFailure
 from baton.tools.define import Tool
 
 TRACEBACK = 20_000
+MOST_OF_A_HEADER = 100
 
 logger = logging.getLogger("baton.tools")
 
@@ -65,11 +67,35 @@ def not_json(tool: str, error: BaseException) -> StepFailure:
     return StepFailure("result_invalid", text(f"`{tool}` returned what JSON cannot hold: {error}"))
 
 
-def failure_of(error: BaseException) -> StepFailure:
-    """What a step has failed with whose tool raised this."""
+def evidence_for(error: BaseException) -> Evidence:
+    """What is known of what a tool raised; of a `StepFailure`, what is known of the error that it was raised from."""
+    if not isinstance(error, StepFailure):
+        return evidence_of(error)
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return Evidence() if cause is None else evidence_of(cause)
+
+
+def failure_of(error: BaseException, evidence: Evidence | None = None) -> StepFailure:
+    """What a step has failed with whose tool raised this: its code, class and status, and the pause it asks for.
+
+    What the tool itself says counts first.
+    """
+    found = evidence_for(error) if evidence is None else evidence
     if isinstance(error, StepFailure):
-        return StepFailure(text(error.code), text(error.message))
-    return StepFailure(evidence_of(error).verdict().code, text(f"{type(error).__name__}: {error}"))
+        said, message = error, str(error.message)
+    else:
+        said, message = StepFailure("", ""), f"{type(error).__name__}: {error}"
+    status = said.status if type(said.status) is int else 0
+    found = msgspec.structs.replace(found, status=status or found.status)
+    verdict = found.verdict(text(str(said.code)), str(said.kind))
+    return StepFailure(
+        verdict.code,
+        text(message),
+        kind=verdict.kind,
+        status=verdict.status,
+        retry_after=text(str(said.retry_after or found.retry_after))[:MOST_OF_A_HEADER],
+        happened=said.happened,
+    )
 
 
 def traceback_of(error: BaseException) -> str:

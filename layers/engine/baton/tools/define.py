@@ -1,6 +1,6 @@
 """@tool: a Python function becomes a tool; its schemas come from the type hints by pydantic.
 
-The registry is what a process imported. How a tool is run is perform.py's.
+The registry is what a process imported. What a tool says of itself besides is abilities.py's, how it is run perform.py's.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-import re
 import typing
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -27,11 +27,13 @@ from pydantic import (
 )
 
 from baton.core.durations import parse_duration
-from baton.core.toolspec import EFFECTS, ToolSpec, nearest
+from baton.core.failures.remedies import problems_of
+from baton.core.keys import KeyRule
+from baton.core.toolspec import EFFECTS, Merits, ToolSpec, nearest
 from baton.ports import StepContext
+from baton.tools.abilities import NAME, Abilities
 
 F = TypeVar("F", bound=Callable[..., Any])
-_NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*")
 
 
 class ToolError(Exception):
@@ -71,6 +73,11 @@ class Registry(Mapping[str, Tool]):
     def specs(self) -> dict[str, ToolSpec]:
         return {name: tool.spec for name, tool in self._tools.items()}
 
+    def check(self) -> None:
+        """Raises `ToolError` for the first thing that a tool says of another and that cannot be; once all are there."""
+        for name, why in problems_of(self.specs()):
+            raise ToolError(f"tool `{name}`: {why}{_where(self._tools[name].function)}")
+
     def __getitem__(self, name: str) -> Tool:
         return self._tools[name]
 
@@ -94,13 +101,33 @@ def tool(
     version: str = "1",
     effect: str = "idempotent",
     timeout: str | float | None = None,
+    domain: str = "",
+    cost_usd: Decimal | str | float | None = None,
+    key: KeyRule | None = None,
+    verify: str = "",
+    instead_of: str | Sequence[str] = (),
+    hints: str | Sequence[str] = (),
+    merits: Merits | None = None,
+    carries_out: str | Sequence[str] = (),
+    for_tools: str | Sequence[str] = "*",
+    fallbacks: Mapping[str, Sequence[Any]] | None = None,
+    context: str = "",
     registry: Registry | None = None,
 ) -> Callable[[F], F]:
     """Declare a function as a tool; the function itself stays as it was.
 
-    effect: `pure` (no effect outside) or `idempotent` (may run again, always with the same
-    `context.idempotency_key`, which it must pass on). timeout: of one attempt; without one, that of the
-    deployment (30 s). The parameter annotated with `Context`, if any, is filled by the engine.
+    effect: `pure` (no effect outside), `idempotent` (may run again, always with the same `context.idempotency_key`,
+    which it must pass on) or `once` (must not run again when it is not sure whether it has happened). timeout: of one
+    attempt; without one, that of the deployment (30 s). The parameter annotated with `Context`, if any, is filled by the
+    engine.
+
+    domain: what it is about, for the failure matrix. cost_usd: what one attempt costs at most. key: what makes two calls
+    the same. verify: the tool that looks whether a call of this one has happened.
+
+    What is done when it fails: fallbacks has, by parameter, values to try one after the other; context is the parameter
+    that can be shortened, or given in parts. instead_of: tools that this one can stand in for, for these hints (without
+    any: for all). carries_out: hints and hooks that this one carries out before an attempt of for_tools. merits: what
+    speaks for it against other ways. Names of tools are patterns, in which `*` stands for any text.
 
     An `async` function is cancelled at its timeout. A plain one runs in a helper process, which is killed; so it is
     declared where importing the app declares it again, and shares no variables with the worker. A plain one that is
@@ -112,10 +139,24 @@ def tool(
         called = getattr(name, "__name__", repr(name))
         raise ToolError(f'write `@tool("name")` above `def {called}`{_where(name)}')
 
+    abilities = Abilities(
+        domain=domain,
+        cost_usd=cost_usd,
+        key=key,
+        verify=verify,
+        instead_of=instead_of,
+        hints=hints,
+        merits=merits,
+        carries_out=carries_out,
+        for_tools=for_tools,
+        fallbacks=fallbacks,
+        context=context,
+    )
+
     def declare(function: F) -> F:
         try:
             _check(name, effect)
-            made = _make(function, name, version, effect, _milliseconds(name, timeout))
+            made = _make(function, name, version, effect, _milliseconds(name, timeout), abilities)
             (REGISTRY if registry is None else registry).add(made)
         except ToolError as error:
             raise ToolError(f"{error}{_where(function)}") from error.__cause__
@@ -137,7 +178,7 @@ def _where(function: Callable[..., Any]) -> str:
 
 
 def _check(name: str, effect: str) -> None:
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         raise ToolError(f"`{name}` is not a tool name; write lower case, with dots, such as `table.hold`")
     if effect not in EFFECTS:
         hint = nearest(effect, EFFECTS)
@@ -152,7 +193,9 @@ def _milliseconds(name: str, timeout: str | float | None) -> int:
         raise ToolError(f"tool `{name}`: timeout: {error}") from error
 
 
-def _make(function: Callable[..., Any], name: str, version: str, effect: str, timeout_ms: int) -> Tool:
+def _make(
+    function: Callable[..., Any], name: str, version: str, effect: str, timeout_ms: int, abilities: Abilities
+) -> Tool:
     try:
         hints = typing.get_type_hints(function, include_extras=True)
     except (NameError, SyntaxError, TypeError) as error:
@@ -182,27 +225,34 @@ def _make(function: Callable[..., Any], name: str, version: str, effect: str, ti
             warnings.filterwarnings("ignore", "Field name .* shadows an attribute", UserWarning)
             parameters = create_model(f"{name} parameters", __config__=ConfigDict(extra="forbid"), **fields)
         result = TypeAdapter(hints["return"])
-        spec = ToolSpec(
-            name=name,
-            version=version,
-            effect=effect,
-            parameters=parameters.model_json_schema(),
-            result=result.json_schema(mode="serialization"),
-            timeout_ms=timeout_ms,
-            description=inspect.getdoc(function) or "",
-        )
+        takes, gives = parameters.model_json_schema(), result.json_schema(mode="serialization")
     except (PydanticSchemaGenerationError, PydanticUserError) as error:
         raise ToolError(f"tool `{name}`: no JSON schema for its hints: {error}") from error
+    try:
+        able = abilities.fields(name, effect, takes, hints)
+    except ValueError as error:
+        raise ToolError(f"tool `{name}`: {error}") from error
+    spec = ToolSpec(
+        name=name,
+        version=version,
+        effect=effect,
+        parameters=takes,
+        result=gives,
+        timeout_ms=timeout_ms,
+        description=inspect.getdoc(function) or "",
+        **able,
+    )
     return Tool(spec, function, parameters, result, context, inspect.iscoroutinefunction(function))
 
 
 def import_tools(module: str) -> None:
     """Import the app and, if it is a package, every module in it: that declares their tools.
 
-    Modules whose names begin with `_` are left alone. Raises whatever an import raises.
+    Modules whose names begin with `_` are left alone. Raises whatever an import raises, and `ToolError`.
     """
     for _ in modules_of(module):
         pass
+    REGISTRY.check()
 
 
 def modules_of(module: str) -> Iterator[ModuleType]:

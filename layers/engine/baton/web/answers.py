@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from baton.core.events import Event
+from baton.core.failures.cells import QUESTIONS, SEVERITIES
 from baton.core.toolspec import EFFECTS
 from baton.web.explained import Explanation, Way
 from baton.web.graphs import Edge, Limits, WorkflowNode
@@ -206,6 +207,42 @@ class LimitUse(Answer):
     until: Time | None = Field(None, description="When the saga's time is over.")
 
 
+class Question(Answer):
+    """A question to a person about a failure, which `POST /sagas/{saga}/answer` answers."""
+
+    id: str
+    node: str
+    iteration: list[int]
+    kind: Annotated[str, WithJsonSchema({"type": "string", "enum": list(QUESTIONS)})]
+    message: str
+    options: list[str] = Field(description="The actions that an answer can name.")
+    expires_at: Time | None = Field(
+        description="From then on what comes next is done; null: it waits for ever."
+    )
+
+
+class Incident(Answer):
+    """Something that went wrong and needs a person. It is resolved once somebody has decided about its saga."""
+
+    id: str
+    status: Annotated[str, WithJsonSchema({"type": "string", "enum": ["open", "resolved"]})]
+    saga: str
+    node: str | None
+    code: str
+    message: str
+    severity: Annotated[str, WithJsonSchema({"type": "string", "enum": list(SEVERITIES)})]
+    opened_at: Time
+    resolved_at: Time | None
+    resolved_by: str | None = Field(description="Who answered, resumed, cancelled, forked or said so.")
+
+
+class IncidentPage(Answer):
+    """Incidents, the newest first."""
+
+    incidents: list[Incident]
+    next: Cursor
+
+
 class Saga(Answer):
     """A saga, folded from its log."""
 
@@ -230,6 +267,7 @@ class Saga(Answer):
     interruptions: int = Field(ge=0)
     spent_usd: float = Field(ge=0, description="What its tools and its children said they had spent.")
     limits: list[LimitUse] = Field([], description="What it has used of its limits, where it has any.")
+    questions: list[Question] = Field([], description="What it asks a person.")
 
 
 class LoggedEvent(BaseModel):

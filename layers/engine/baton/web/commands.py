@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from baton.web.ask import Ask
 from baton.web.replies import Reply
-from baton.web.requests import CancelBody, ForkBody, SignalBody, StartBody
+from baton.web.requests import AnswerBody, CancelBody, ForkBody, ResumeBody, SignalBody, StartBody
 
 
 async def register(ask: Ask[None]) -> Reply:
@@ -33,8 +33,16 @@ async def signal(ask: Ask[SignalBody]) -> Reply:
     return Reply(HTTPStatus.ACCEPTED, await ask.service.signal(saga, name, ask.body.payload, ask.key))
 
 
-async def resume(ask: Ask[None]) -> Reply:
-    return Reply(HTTPStatus.ACCEPTED, await ask.service.resume(ask.path["saga"]))
+async def answer(ask: Ask[AnswerBody]) -> Reply:
+    return Reply(HTTPStatus.ACCEPTED, await ask.service.answer(ask.path["saga"], ask.body.answer(), ask.key))
+
+
+async def resume(ask: Ask[ResumeBody]) -> Reply:
+    return Reply(HTTPStatus.ACCEPTED, await ask.service.resume(ask.path["saga"], ask.body.budget_usd))
+
+
+async def resolve(ask: Ask[None]) -> Reply:
+    return Reply(HTTPStatus.OK, await ask.service.resolve(ask.path["incident"]))
 
 
 async def fork(ask: Ask[ForkBody]) -> Reply:

@@ -53,6 +53,10 @@ async def explain_node(ask: Ask[None]) -> Reply:
     return _ok(await ask.queries.explain(ask.path["saga"], ask.path["node"]))
 
 
+async def list_incidents(ask: Ask[None]) -> Reply:
+    return _ok(await ask.queries.incidents(**ask.query))
+
+
 async def list_tools(ask: Ask[None]) -> Reply:
     return _ok(await ask.queries.tools())
 

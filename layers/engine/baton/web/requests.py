@@ -6,9 +6,11 @@ Queries are in parameters.py. The docstrings of the bodies are their description
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
+import msgspec
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -22,10 +24,13 @@ from pydantic import (
 from baton.core.document import parse_document
 from baton.core.durations import LONGEST_S, PATTERN, SHORTEST_S, parse_duration
 from baton.core.expressions import escape
+from baton.core.failures.answers import ACTIONS, Answer
+from baton.core.money import MOST_USD, amount_of, micro_dollars
 from baton.core.toolspec import nearest
 from baton.errors import InvalidInput, Problem, TooLarge, UserError
 
 MAX_KEY = 255
+_DOLLARS = r"^(0|[1-9][0-9]{0,5})(\.[0-9]{1,6})?$"
 B = TypeVar("B", bound="Body")
 
 
@@ -38,6 +43,13 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+def _micro_dollars(value: Any) -> int:
+    """Dollars as a number, or as text, which is exact."""
+    if isinstance(value, str) and not re.fullmatch(_DOLLARS, value):
+        raise ValueError(f"`{value[:40]}` is not an amount of dollars; give for example 2 or '2.00'")
+    return micro_dollars([amount_of(value)])
+
+
 _GRACE_SCHEMA = {
     "anyOf": [
         {"type": "number", "minimum": SHORTEST_S, "maximum": LONGEST_S},
@@ -45,6 +57,16 @@ _GRACE_SCHEMA = {
         {"type": "string", "pattern": PATTERN, "examples": ["500ms", "10m"]},
     ],
     "default": 30,
+}
+
+
+_BUDGET_SCHEMA = {
+    "anyOf": [
+        {"type": "number", "exclusiveMinimum": 0, "maximum": MOST_USD},
+        {"type": "string", "pattern": _DOLLARS, "examples": ["2.00"]},
+        {"const": 0},
+    ],
+    "default": 0,
 }
 
 
@@ -81,6 +103,38 @@ class SignalBody(Body):
     """What the signal brings."""
 
     payload: JsonValue = Field(None, description="Becomes the output of the node that waits for it.")
+
+
+class AnswerBody(Body):
+    """What a person says to a question of a saga."""
+
+    ask: str = Field(
+        min_length=1, max_length=500, description="The question's id, as the saga shows it in `questions`."
+    )
+    action: str = Field(
+        min_length=1,
+        max_length=20,
+        description="One of the question's `options`: `retry`, `use` (this output) or `fail`.",
+        examples=list(ACTIONS),
+    )
+    arguments: dict[str, JsonValue] = Field(
+        {}, description="With `retry`: these take the place of the step's arguments of the same names."
+    )
+    output: JsonValue = Field(None, description="With `use`: what takes the place of the step's output.")
+
+    def answer(self) -> Answer:
+        output = self.output if "output" in self.model_fields_set else msgspec.UNSET
+        return Answer(ask=self.ask, action=self.action, arguments=self.arguments, output=output)
+
+
+class ResumeBody(Body):
+    """What the saga may spend from now on."""
+
+    budget_usd: Annotated[int, BeforeValidator(_micro_dollars), WithJsonSchema(_BUDGET_SCHEMA)] = Field(
+        0,
+        description="Dollars that the saga may spend in all. Left out, one that was parked for its money may spend as "
+        "much again.",
+    )
 
 
 class ForkBody(Body):

@@ -11,13 +11,14 @@ from typing import Any, Generic, TypeVar
 
 from baton.core.definition import WORKFLOW_NAME
 from baton.core.state import LISTS
+from baton.runtime.incidents import INCIDENT_ID, STATUSES
 from baton.runtime.queries import MAX_EVENTS, MAX_LIST
 from baton.runtime.request import SAGA_ID
 from baton.web import commands, reads
 from baton.web.ask import Ask
 from baton.web.parameters import Parameter, moment, one_of, whole, words
 from baton.web.replies import Reply
-from baton.web.requests import Body, CancelBody, ForkBody, SignalBody, StartBody
+from baton.web.requests import AnswerBody, Body, CancelBody, ForkBody, ResumeBody, SignalBody, StartBody
 
 DEFAULT_LIST = 50
 DEFAULT_EVENTS = 100
@@ -59,6 +60,7 @@ _VERSION = whole("version", 1, MAX_NUMBER, None, "A version of the workflow.")
 _SIGNAL = words(
     "name", "[^/]{1,128}", "the name of a signal", "A signal that a node of the workflow waits for."
 )
+_INCIDENT = words("incident", INCIDENT_ID, "the id of an incident", "The `id` of an incident in the list.")
 _NODE = words("node", "[^/]{1,128}", "the name of a node", "A node of the saga's workflow.", example="pay")
 
 _LIMIT = whole(
@@ -76,6 +78,7 @@ _STATUS = one_of(
     "A status, or `open` for all that has not ended, or `done` for all that has.",
     hints={"pending": "a list shows a new saga as `running`"},
 )
+_INCIDENTS = one_of("status", STATUSES, "Only open incidents, or only resolved ones.")
 _OF_WORKFLOW = words(
     "workflow",
     WORKFLOW_NAME[1:-1],
@@ -170,14 +173,30 @@ ROUTES: tuple[Route[Any], ...] = (
         refusals=(404, 409),
     ),
     Route(
+        method="POST", path="/sagas/{saga}/answer", id="answerQuestion", handler=commands.answer, roles=("answer",),
+        summary="Answer a question of a saga; the same answer again changes nothing.",
+        parameters=(_SAGA,), body=AnswerBody, has_key=True, answers={202: "Accepted"}, refusals=(404, 409),
+    ),
+    Route(
         method="POST", path="/sagas/{saga}/resume", id="resumeSaga", handler=commands.resume, roles=("operate",),
         summary="Let a parked saga try again.",
-        parameters=(_SAGA,), answers={202: "Accepted"}, refusals=(404, 409),
+        parameters=(_SAGA,), body=ResumeBody, answers={202: "Accepted"}, refusals=(404, 409),
     ),
     Route(
         method="POST", path="/sagas/{saga}/forks", id="forkSaga", handler=commands.fork, roles=("operate",),
         summary="Go on from an earlier version of the log in a new branch; a known key makes no second one.",
         parameters=(_SAGA,), body=ForkBody, has_key=True, answers={202: "Accepted"}, refusals=(404, 409),
+    ),
+    Route(
+        method="GET", path="/incidents", id="listIncidents", handler=reads.list_incidents, roles=("read",),
+        summary="What went wrong and needs a person, the newest first.",
+        query=(_INCIDENTS, _LIMIT, _CURSOR), answers={200: "IncidentPage"},
+    ),
+    Route(
+        method="POST", path="/incidents/{incident}/resolve", id="resolveIncident", handler=commands.resolve,
+        roles=("operate",),
+        summary="Say that somebody has done something about an incident; again, it changes nothing.",
+        parameters=(_INCIDENT,), answers={200: "Incident"}, refusals=(404,),
     ),
     Route(
         method="GET", path="/tools", id="listTools", handler=reads.list_tools, roles=("read",),

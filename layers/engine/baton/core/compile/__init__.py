@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from baton.core.compile import bounds, edges, expressions, joins, loops, schemas, tools
+from baton.core.compile import bounds, edges, expressions, failing, joins, loops, schemas, tools
 from baton.core.compile.build import build
 from baton.core.compile.source import MAX_HINTS, Source, Tools
 from baton.core.definition import read_definition
@@ -21,6 +21,7 @@ _CHECKS: tuple[Callable[[Source], Iterator[Problem]], ...] = (
     loops.check,
     joins.check,
     tools.check,
+    failing.check,
     bounds.check,
     schemas.check,
     expressions.check,

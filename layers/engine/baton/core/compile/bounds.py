@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from baton.core.compile.edges import listed
-from baton.core.compile.flow import least_ways
+from baton.core.compile.flow import caught_ways, least_ways
 from baton.errors import Problem
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _transitions(source: Source) -> Iterator[Problem]:
 def _outside_of_among(source: Source, name: str, node: NodeModel) -> Iterator[Problem]:
     """Where an agent goes on is what it is asked: nothing else may follow on it."""
     assert node.branch is not None
-    named = {*node.branch.among, *node.branch.default}
+    named = {*node.branch.among, *node.branch.default}.union(*caught_ways(node))
     for dst in source.edges.after[name]:
         if dst not in named:
             message = f"the agent `{name}` goes on only to the nodes that its `branch` names"

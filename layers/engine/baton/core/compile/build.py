@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from baton.core.compile.failing import named_tools
 from baton.core.compile.flow import waits_for
 from baton.core.compile.schemas import output_schema
 from baton.core.conditions.model import Condition
 from baton.core.expressions import SPACE
-from baton.core.graph import Branch, Cap, Graph, Join, Loop, Node, Rule
+from baton.core.failures.document import policies_of, rules_of
+from baton.core.failures.policies import Policy
+from baton.core.graph import Branch, Cap, Catch, Graph, Join, Loop, Node, Rule
 
 if TYPE_CHECKING:
     from baton.core.compile.source import Source
     from baton.core.definition import LimitModel, NodeModel
+    from baton.core.definition.failing import CatchModel, PolicyModel
 
 
 def build(source: Source) -> Graph:
@@ -34,6 +38,8 @@ def build(source: Source) -> Graph:
         output=model.output,
         input_schema=model.input,
         limits=limits,
+        failures=source.failures,
+        failover=_failover(source, "/failover", model.failover),
     )
 
 
@@ -47,17 +53,23 @@ def _node(source: Source, name: str, hashes: dict[str, str]) -> Node:
         branch=_branch(source, name, node),
         loop=_loop(source, name, node),
         join=_join(source, name, node),
+        catch=tuple(_catch(source, name, index, rule) for index, rule in enumerate(node.catch)),
         loops=source.loops.around(name),
         output_schema=output_schema(source, name),
         limits=_caps(node.limits),
-        **_kind(source, node, hashes),
+        **_kind(source, name, node, hashes),
     )
 
 
-def _kind(source: Source, node: NodeModel, hashes: dict[str, str]) -> dict[str, Any]:
+def _kind(source: Source, name: str, node: NodeModel, hashes: dict[str, str]) -> dict[str, Any]:
     """The fields of one kind of node."""
     if node.tool is not None:
         spec = source.tools[node.tool]
+        failures = rules_of(node.retry, node.on_failure)
+        changes = (*failures.values(), *source.failures.values())
+        ways, hooks = named_tools(
+            source, node.tool, (*changes, source.hinted[name]) if name in source.hinted else changes
+        )
         return {
             "kind": "task",
             "tool": spec.name,
@@ -66,6 +78,12 @@ def _kind(source: Source, node: NodeModel, hashes: dict[str, str]) -> dict[str, 
             "effect": spec.effect,
             "arguments": node.with_,
             "timeout_ms": node.timeout or spec.timeout_ms,
+            "failures": failures,
+            "failover": _failover(source, f"/nodes/{name}/failover", node.failover),
+            "domain": spec.domain,
+            "cost": spec.cost,
+            "ways": ways,
+            "hooks": hooks,
         }
     if (wait := node.wait) is not None:
         is_known = isinstance(wait.for_, int)
@@ -79,6 +97,10 @@ def _kind(source: Source, node: NodeModel, hashes: dict[str, str]) -> dict[str, 
     if node.workflow is not None:
         return {"kind": "workflow", "workflow": node.workflow, "arguments": node.with_}
     return {"kind": "pass", "value": node.value}
+
+
+def _failover(source: Source, place: str, models: list[PolicyModel]) -> tuple[Policy, ...]:
+    return policies_of(models, lambda index, _: source.condition(f"{place}/{index}/when/if"))
 
 
 def _condition(source: Source, place: str) -> Condition:
@@ -113,6 +135,12 @@ def _loop(source: Source, name: str, node: NodeModel) -> Loop | None:
         break_path=tuple(loop.break_path),
         timeout_path=tuple(loop.timeout_path),
     )
+
+
+def _catch(source: Source, name: str, index: int, rule: CatchModel) -> Catch:
+    place = f"/nodes/{name}/catch/{index}/if"
+    condition = None if rule.if_ is None else _condition(source, place)
+    return Catch(codes=tuple(rule.code), kinds=tuple(rule.class_), condition=condition, then=tuple(rule.then))
 
 
 def _join(source: Source, name: str, node: NodeModel) -> Join | None:

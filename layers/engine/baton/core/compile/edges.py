@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
+from baton.core.definition.failing import HandlersModel
 from baton.errors import Problem
 
 if TYPE_CHECKING:
@@ -41,6 +42,14 @@ def _left_by(name: str, node: NodeModel) -> Iterator[tuple[str, str]]:
         yield from listed(f"/nodes/{name}/loop/timeout_path", node.loop.timeout_path)
 
 
+def caught(name: str, node: NodeModel) -> Iterator[tuple[str, str]]:
+    """(JSON Pointer, name) of every node that a `catch` names."""
+    for index, rule in enumerate(node.catch):
+        is_short = isinstance(rule, HandlersModel)
+        place = f"/nodes/{name}/catch" if is_short else f"/nodes/{name}/catch/{index}/then"
+        yield from listed(place, rule.then)
+
+
 class Edges:
     """Forward edges between existing nodes; the way back of a loop is none of them.
 
@@ -63,7 +72,7 @@ class Edges:
                 for place, to in chosen(name, node):
                     if to in nodes:
                         self.written.setdefault((name, to), place)
-            for place, to in _left_by(name, node):
+            for place, to in (*_left_by(name, node), *caught(name, node)):
                 if to in nodes and (name, to) not in self.written:
                     exits[name, to] = self.written[name, to] = place
         self._link()
@@ -105,12 +114,19 @@ class Edges:
         return order, missing.keys() - set(order)
 
     def _drop_exits_that_lead_back(self, exits: Mapping[tuple[str, str], str]) -> None:
-        """A circle that an exit of a loop closes is told as what it is."""
+        """A circle that an exit of a loop or a handler closes is told as what it is."""
         wrong = [(src, dst) for src, dst in exits if self._leads_to(dst, src, exits)]
         for src, dst in wrong:
-            message = f"`{dst}` is in the loop that this should lead out of, or comes before it"
-            hint = "name a node that comes after the loop; the way back is `back_to`"
-            self.problems.append(Problem(self.written.pop((src, dst)), message, hint))
+            place = self.written.pop((src, dst))
+            if place.startswith(f"/nodes/{src}/catch"):
+                message = (
+                    f"`{dst}` is `{src}` itself, or comes before it: a failure is handled by what comes after"
+                )
+                hint = "to try the same again write `retry`; to go round again, `loop`"
+            else:
+                message = f"`{dst}` is in the loop that this should lead out of, or comes before it"
+                hint = "name a node that comes after the loop; the way back is `back_to`"
+            self.problems.append(Problem(place, message, hint))
         if wrong:
             self._link()
 
@@ -124,16 +140,38 @@ class Edges:
         return last in seen
 
 
+def _handlers(source: Source, name: str, node: NodeModel) -> Iterator[Problem]:
+    """Handlers to which the node leads besides, and rules that are never asked."""
+    otherwise = {to for _, to in (*chosen(name, node), *_left_by(name, node))}
+    value = "let both lead to it through a node of their own, such as `value: null`"
+    for place, to in caught(name, node):
+        if to in otherwise:
+            message = f"`{name}` leads to `{to}` when it is done, too, by its `branch` or `loop`"
+            yield Problem(place, message, value)
+        elif to in source.nodes and name in source.nodes[to].after:
+            message = f"`{name}` leads here only when it has failed, by its `catch`"
+            yield Problem(f"/nodes/{to}/after", message, f"take `{name}` out of `after`; or {value}")
+    for index, rule in enumerate(node.catch[:-1]):
+        if rule.fits_all:
+            message = f"this rule is never asked: rule {index + 1} fits every failure"
+            hint = "let the rule without `code`, `class` and `if` come last"
+            yield Problem(f"/nodes/{name}/catch/{index + 1}", message, hint)
+            return
+
+
 def check(source: Source) -> Iterator[Problem]:
     """Unknown names, circles, and edges that mean something else."""
     nodes, edges = source.nodes, source.edges
     for name, node in nodes.items():
         named = [*listed(f"/nodes/{name}/after", node.after), *chosen(name, node), *_left_by(name, node)]
+        named += caught(name, node)
         if node.loop is not None and node.loop.back_to is not None:
             named.append((f"/nodes/{name}/loop/back_to", node.loop.back_to))
         for place, other in named:
             if other not in nodes:
                 yield Problem(place, f"there is no node `{other}`", source.hint(other, nodes))
+        if node.catch:
+            yield from _handlers(source, name, node)
     yield from edges.problems
     if edges.circle:
         names = sorted(edges.circle)

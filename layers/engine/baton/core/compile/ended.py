@@ -36,7 +36,8 @@ class Ended:
 
     def can_fail_early(self, index: int) -> bool:
         """Whether it is a join that may fail before all edges have spoken, and the saga goes on."""
-        return self._flow.spots[index].tolerated >= 0 and bool(self.tolerated >> index & 1)
+        spot = self._flow.spots[index]
+        return spot.tolerated >= 0 and bool(spot.caught or self.tolerated >> index & 1)
 
     def _is_early(self, index: int, spot: Spot) -> bool:
         return (spot.need > 0 and spot.cancels) or self.can_fail_early(index)
@@ -86,7 +87,8 @@ class Ended:
         ended = self.by(last)
         for index in members(body ^ 1 << last):
             place = flow.spots[index].around.index(last)
-            if any(flow.going(index, way)[0] <= place for way in flow.spots[index].ways):
+            spot = flow.spots[index]
+            if any(flow.going(index, way)[0] <= place for way in (*spot.ways, *spot.caught)):
                 ended &= self.before[index] | 1 << index
         return ended
 

@@ -6,8 +6,8 @@ values (known.py) and of their being there (produced.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from baton.core.compile.known import follow
@@ -28,6 +28,7 @@ from baton.errors import Problem
 if TYPE_CHECKING:
     from baton.core.compile.source import Source
     from baton.core.definition import NodeModel
+    from baton.core.definition.failing import PolicyModel
     from baton.core.toolspec import ToolSpec
 
 
@@ -35,13 +36,15 @@ if TYPE_CHECKING:
 class Place:
     """Where an expression stands: at which node (none: the saga's output), and what may be named there.
 
-    `is_after`: in a `branch` or `loop`, when the node has given its output. `is_condition`: CEL, maybe.
+    `is_after`: in a `branch` or `loop`, when the node has given its output. `is_condition`: CEL, maybe. `is_failing`:
+    in a failover policy, when an attempt has failed.
     """
 
     node: str
     is_after: bool = False
     is_condition: bool = False
     has_item: bool = False
+    is_failing: bool = False
 
 
 def check(source: Source) -> Iterator[Problem]:
@@ -52,7 +55,10 @@ def check(source: Source) -> Iterator[Problem]:
         if node.branch is not None:
             yield from _branch(source, name, node)
         if node.tool is not None and node.tool in source.tools:
-            yield from _types(source, name, node, source.tools[node.tool])
+            yield from types(source, name, node.with_, source.tools[node.tool], f"/nodes/{name}/with")
+    for place, policy, names in source.policies:
+        if policy.then.with_:
+            yield from _of_policy(source, place, policy, names)
     yield from _conditions(source)
     yield from _expressions_at(source, "/output", source.model.output, Place(""))
 
@@ -91,12 +97,50 @@ def _branch(source: Source, name: str, node: NodeModel) -> Iterator[Problem]:
 
 
 def _conditions(source: Source) -> Iterator[Problem]:
-    for place, condition, problems in source.conditions:
+    for place, (condition, problems, of, names) in source.read.items():
         yield from problems
-        name = place.split("/")[2]
-        where = Place(name, is_after=not place.endswith("/when"), is_condition=True)
-        for path in names_of(condition) if condition is not None else ():
-            yield from _check_path(source, place, path, where)
+        if condition is not None and (paths := tuple(names_of(condition))):
+            found = (_paths_at(source, place, paths, name, is_after=of == "output") for name in names)
+            yield from first_of(place, names, found)
+
+
+def _paths_at(
+    source: Source, place: str, paths: tuple[Path, ...], name: str, *, is_after: bool
+) -> Iterator[Problem]:
+    where = Place(name, is_after=is_after, is_condition=True, is_failing="/failover/" in place)
+    for path in paths:
+        yield from _check_path(source, place, path, where)
+
+
+def _of_policy(source: Source, place: str, policy: PolicyModel, names: tuple[str, ...]) -> Iterator[Problem]:
+    """The arguments that a policy gives, at each of its nodes."""
+    below, given, paths = f"{place}/then/with", policy.then.with_, []
+    for pointer, found in expressions_in(given, below):
+        if isinstance(found, ExpressionError):
+            yield Problem(pointer, str(found), _root_hint(source, found))
+        else:
+            paths.append((pointer, found))
+
+    def at(name: str) -> Iterator[Problem]:
+        for pointer, path in paths:
+            yield from _check_path(source, pointer, path, Place(name, is_failing=True))
+        spec = source.tools.get(policy.then.tool or source.nodes[name].tool or "")
+        if spec is not None:
+            yield from types(source, name, given, spec, below)
+
+    if paths:
+        yield from first_of(place, names, map(at, names))
+
+
+def first_of(place: str, names: tuple[str, ...], problems: Iterable[Iterable[Problem]]) -> Iterator[Problem]:
+    """What is wrong at the first of several nodes where anything is, for what stands at none of them."""
+    for name, found in zip(names, problems, strict=True):
+        told = list(found)
+        if told and place.startswith("/nodes/"):
+            yield from told
+        elif told:
+            yield from (replace(one, message=f"at `{name}`: {one.message}") for one in told)
+            return
 
 
 def _expressions_at(source: Source, place: str, value: Any, where: Place) -> Iterator[Problem]:
@@ -125,7 +169,9 @@ def _check_path(source: Source, pointer: str, path: Path, where: Place) -> Itera
     problem = _CHECK_ROOT.get(path.root, _nothing_wrong)(source, path, where)
     if problem is not None:
         yield Problem(pointer, f"`{path.text}`: {problem[0]}", problem[1])
-    elif not (where.is_condition and path.optional):
+    elif not (where.is_condition and path.optional) and not (
+        where.is_failing and path.root == "last_error" and path.inner[:1] == ("parameters",)
+    ):
         yield from _check_known(source, pointer, path, where)
 
 
@@ -279,10 +325,12 @@ def _parts_of(text: str, schema: Schema) -> str:
     return f"`${{{text}}}` is the whole value"
 
 
-def _types(source: Source, name: str, node: NodeModel, spec: ToolSpec) -> Iterator[Problem]:
+def types(
+    source: Source, name: str, given: Mapping[str, Any], spec: ToolSpec, below: str
+) -> Iterator[Problem]:
     """An argument that is one expression keeps its type, which must be one that the tool takes."""
     properties = spec.parameters.get("properties", {})
-    for key, value in node.with_.items():
+    for key, value in given.items():
         path = lone_path(value) if key in properties else None
         if path is None:
             continue
@@ -294,4 +342,4 @@ def _types(source: Source, name: str, node: NodeModel, spec: ToolSpec) -> Iterat
             is_whole = here.types().isdisjoint({"array", "object"})
             hint = "name another value, or let a tool convert it" if is_whole else _parts_of(path.text, here)
             message = f"`{path.text}` is {in_words(here.types())}; {takes}"
-            yield Problem(f"/nodes/{name}/with/{escape(key)}", message, hint)
+            yield Problem(f"{below}/{escape(key)}", message, hint)

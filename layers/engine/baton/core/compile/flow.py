@@ -20,6 +20,7 @@ class Spot:
     """One node. `need`: so many live edges, 0 for all; `tolerated` failures, -1 for none that it says.
 
     `ways`: sets of receivers; when the node is done, those of one of the sets get a live token, and maybe others.
+    `caught`: the same when it has failed and one of the rules of its `catch` fits; `catches_all`: one always does.
     `around`: the last nodes of the loops around it, outermost first.
     """
 
@@ -32,6 +33,8 @@ class Spot:
     asks: bool
     around: tuple[int, ...] = ()
     is_tail: bool = False
+    caught: tuple[tuple[int, ...], ...] = ()
+    catches_all: bool = False
 
 
 class Flow:
@@ -50,13 +53,19 @@ class Flow:
             before = tuple(at[other] for other in edges.before[name])
             after = tuple(at[other] for other in edges.after[name] if other in at)
             ways = [after]
-            if node.branch is not None or node.loop is not None:
+            if node.branch is not None or node.loop is not None or node.catch:
                 ways = [
                     tuple(sorted(at[other] for other in way if other in at))
                     for way in least_ways(node, edges.after[name])
                 ]
             need, tolerated, cancels = waits_for(node.join, len(before))
-            self.spots.append(Spot(before, after, ways, need, tolerated, cancels, node.when is not None))
+            spot = Spot(before, after, ways, need, tolerated, cancels, node.when is not None)
+            if node.catch:
+                spot.caught = tuple(
+                    tuple(sorted(at[other] for other in way if other in at)) for way in caught_ways(node)
+                )
+                spot.catches_all = any(rule.fits_all for rule in node.catch)
+            self.spots.append(spot)
             mask = 0
             for index in before:
                 mask |= self.behind[index] | 1 << index
@@ -102,8 +111,9 @@ def waits_for(join: JoinModel | None, edges: int) -> tuple[int, int, bool]:
 
 
 def always(node: NodeModel, receivers: Iterable[str]) -> set[str]:
-    """The receivers that neither `branch` nor `timeout_path` decides about."""
+    """The receivers that neither `branch` nor `timeout_path` decides about, and that are no handlers."""
     decided = set(choices(node, least=False, flat=True)[0]) if node.branch is not None else set()
+    decided.update(*caught_ways(node))
     if node.loop is not None:
         decided |= set(node.loop.timeout_path) - set(node.loop.break_path)
     return set(receivers) - decided
@@ -138,6 +148,11 @@ def least_ways(node: NodeModel, receivers: Iterable[str]) -> list[set[str]]:
 def most_ways(node: NodeModel, receivers: Iterable[str]) -> list[set[str]]:
     """Sets of receivers: whatever happens when the node is done, only those of one of them get a live token."""
     return _ways(node, receivers, least=False)
+
+
+def caught_ways(node: NodeModel) -> list[set[str]]:
+    """Sets of receivers: when the node has failed and is caught, those of one of them get a live token."""
+    return [set(rule.then) for rule in node.catch]
 
 
 def members(mask: int) -> Iterator[int]:

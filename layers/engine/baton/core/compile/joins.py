@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from baton.core.compile.flow import Flow, in_most, most_ways
+from baton.core.compile.flow import Flow, caught_ways, in_most, most_ways
 from baton.errors import Problem
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class _Exclusions:
         next_bit = 1
         for index, name in enumerate(flow.names):
             ways = most_ways(nodes[name], (flow.names[other] for other in flow.spots[index].after))
+            ways += caught_ways(nodes[name])
             if len(ways) > 1:
                 self._ways[index] = []
                 for way in ways:

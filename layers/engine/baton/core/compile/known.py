@@ -19,7 +19,17 @@ _TEXT = {"type": "string"}
 _SAGA = {"type": "object", "properties": dict.fromkeys(SAGA_FIELDS, _TEXT)}
 _LOOP = {"type": "object", "properties": {"iteration": {"type": "integer"}}}
 _ERROR = {"properties": {"node": _TEXT, "code": _TEXT, "message": _TEXT}}
-_LAST_ERROR = {"type": ["object", "null"], **_ERROR}
+_LAST_ERROR = {
+    "type": ["object", "null"],
+    "properties": {
+        **_ERROR["properties"],
+        **dict.fromkeys(("class", "action", "domain"), _TEXT),
+        "at": {"type": ["string", "null"]},
+        "retryable": {"type": "boolean"},
+        "status": {"type": "integer"},
+        "attempt": {"type": "integer"},
+    },
+}
 _NOTHING = Schema(None, None)
 # A value may be made of another that is made of another; beyond so many nothing is known.
 _MOST_STEPS = 20

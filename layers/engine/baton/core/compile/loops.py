@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from baton.core.compile.edges import Edges, chosen
+from baton.core.compile.edges import Edges, caught, chosen
 from baton.core.compile.flow import Flow, choices, members
 from baton.core.conditions import ConditionError, judge, names_of
 from baton.core.conditions.model import AllOf, AnyOf, Condition, Matches, Not, Python
@@ -130,10 +130,10 @@ class Loops:
         level = flow.level(index)
         if not level:
             return
-        by_branch = {other for _, other in chosen(name, node)}
+        by_choice = {other for _, other in (*chosen(name, node), *caught(name, node))}
         for receiver in flow.spots[index].after:
             other = flow.names[receiver]
-            if flow.shared(index, receiver) < level and other not in by_branch:
+            if flow.shared(index, receiver) < level and other not in by_choice:
                 last = flow.names[flow.spots[index].around[flow.shared(index, receiver)]]
                 message = f"this leads out of the loop that ends at `{last}`, from `{name}` and whatever happens in it"
                 hint = f"let `{other}` come after `{last}`, or let `branch` choose it"
@@ -143,6 +143,8 @@ class Loops:
             ways = choices(node, least=False)[1 if node.branch.choose is not None else 0 :]
             for way in ways:
                 self._check_choice(name, [other for other in way if other in flow.at])
+        for rule in node.catch:
+            self._check_choice(name, [other for other in rule.then if other in flow.at])
 
     def _check_choice(self, name: str, way: list[str]) -> None:
         """A loop is left or it is not."""
@@ -167,10 +169,10 @@ def check(source: Source) -> Iterator[Problem]:
         place = f"/nodes/{name}/loop/while"
         if loop.timeout_path or not always_holds(source.condition(place)):
             continue
-        leaves = any(
+        leaves = bool(source.nodes[name].catch) or any(
             flow.going(index, way)[0] < flow.spots[index].around.index(last) + 1
             for index in members(body ^ 1 << last)
-            for way in flow.spots[index].ways
+            for way in (*flow.spots[index].ways, *flow.spots[index].caught)
         )
         if not leaves:
             message = "the loop has no exit: its condition always holds, and its rounds end in a failure"

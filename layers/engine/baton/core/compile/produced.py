@@ -82,8 +82,16 @@ class Produced:
 
     def _along(self, src: int, dst: int) -> int:
         """What is sure when an edge is alive."""
+        spot = self._flow.spots[src]
+        if any(dst in way for way in spot.caught):
+            # The sender has failed. A join may have done so before it was its turn.
+            known = self._known[src] & (self._from_failed(src) if spot.tolerated >= 0 else -1)
+            return known | in_all([facts for way, facts in self._sure.handled[src] if dst in way])
         known = self._known[src] | self._sure.done[src]
         ways = [facts for way, facts in self._sure.along.get(src, ()) if dst in way]
-        if ways:
-            known |= in_most(ways, len(ways))
-        return known
+        return known | in_all(ways)
+
+
+def in_all(masks: list[int]) -> int:
+    """What is in all of the sets; nothing, if there are none."""
+    return in_most(masks, len(masks))

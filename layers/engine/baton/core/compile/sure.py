@@ -18,6 +18,9 @@ from collections.abc import Iterable
 from baton.core.compile.ended import Ended
 from baton.core.compile.flow import Flow, Spot, members
 
+# What follows from something that cannot happen: everything.
+_NEVER = -1
+
 
 class Sure:
     """For each node, by its number, what follows from its being done."""
@@ -54,6 +57,8 @@ class Sure:
         """What follows from a node's being done; of the last node of a loop: and the loop's being left."""
         self.along: dict[int, list[tuple[tuple[int, ...], int]]] = {}
         """For nodes with several ways on: each way, and what follows from its being taken."""
+        self.handled: dict[int, list[tuple[tuple[int, ...], int]]] = {}
+        """For nodes that catch their failures: each way to handlers, and what follows from its being taken."""
         self._called = [0] * count
         self._called_failed: dict[int, int] = {}
         for index in range(count - 1, -1, -1):
@@ -86,27 +91,47 @@ class Sure:
             for last in spot.around[level:]:
                 self._left[last] &= facts | 1 << index
         done = 1 << index | after
-        failed = self._failed(index) if self._ended.tolerated >> index & 1 else -1
-        begun, begun_failed = done, failed
+        passed_on = self._failed(index) if self._ended.tolerated >> index & 1 else _NEVER
+        failed = self._caught(index, spot) & (_NEVER if spot.catches_all else passed_on)
         if spot.is_tail:
-            own = spot.around[-1]
-            self._left[own] &= failed
-            begun = 1 << index | self._end[own]
-            if self._flow.loops[own][0] != index:
-                begun_failed = self._end[own]
-        for last in self._firsts.get(index, ()):
-            if begun & self._end[last]:
-                begun |= self._out_of(last)
-            if begun_failed & self._end[last]:
-                begun_failed |= self._out_of(last)
+            self._left[spot.around[-1]] &= passed_on & failed
+        begun = self._begun(index, spot, done, is_done=True)
         self.done[index] = done | begun
+        begun &= self._begun(index, spot, failed)
         if self._ended.tolerated >> index & 1:
-            begun &= begun_failed
+            passed_on = self._begun(index, spot, passed_on)
             is_passed_on = not spot.need
             self._called_failed[index] = self._kept(
-                index, begun_failed if is_passed_on else 0 if spot.asks else begun
+                index, passed_on if is_passed_on else 0 if spot.asks else begun & passed_on
             )
         self._called[index] = 0 if spot.asks else self._kept(index, begun)
+
+    def _caught(self, index: int, spot: Spot) -> int:
+        """What follows when the node fails and a rule of its `catch` fits."""
+        after = _NEVER
+        for way in spot.caught:
+            level, going = self._flow.going(index, way)
+            facts = self._way(index, level, going)
+            after &= facts
+            self.handled.setdefault(index, []).append((going, facts))
+            for last in spot.around[level:]:
+                self._left[last] &= facts
+        return after
+
+    def _begun(self, index: int, spot: Spot, facts: int, *, is_done: bool = False) -> int:
+        """What follows once the node has begun, if these facts follow when it has ended that way."""
+        if facts == _NEVER:
+            return facts
+        if spot.is_tail:
+            own = spot.around[-1]
+            if is_done:
+                facts = 1 << index | self._end[own]
+            elif self._flow.loops[own][0] != index:
+                facts = self._end[own]
+        for last in self._firsts.get(index, ()):
+            if facts & self._end[last]:
+                facts |= self._out_of(last)
+        return facts
 
     def _call(self, src: int, dst: int) -> int:
         return self.calls[dst].get(src, 0) if dst in self.calls else 0

@@ -1,4 +1,4 @@
-"""What is done when a step fails: the shapes of `retry`, `on_failure` and `failover`.
+"""What is done when a step fails: the shapes of `retry`, `on_failure`, `failover` and `catch`.
 
 What they mean is on docs/failures.md. What they become in a graph is core/failures/document.py's; whether the nodes
 and tools that they name exist is the compiler's.
@@ -49,7 +49,7 @@ _CODE = re.compile(CODE_PATTERN)
 
 def _code(value: Any) -> Any:
     """A code as it is spelled in the engine. A status may be a number."""
-    text = str(value) if is_number(value) else value
+    text = str(int(value)) if is_number(value) and value == value // 1 else value
     if not isinstance(text, str) or not _CODE.fullmatch(text):
         raise refuse(f"`{shown(value)}` is not a code; write for example timeout, rate_limited or 503")
     return code_of(text)
@@ -64,6 +64,28 @@ def _each_once(value: list[Any]) -> list[Any]:
         if one in value[:index]:
             raise refuse(f"`{shown(one)}` is there twice")
     return value
+
+
+def _few(low: int, high: int, what: str) -> BeforeValidator:
+    def read(value: Any) -> Any:
+        if isinstance(value, list) and not low <= len(value) <= high:
+            raise refuse(
+                f"there may be {low} to {high} {what} here" if low else f"there may be {high} {what} here"
+            )
+        return value
+
+    return BeforeValidator(read)
+
+
+def _text(pattern: str, what: str, example: str) -> BeforeValidator:
+    known = re.compile(pattern)
+
+    def read(value: Any) -> str:
+        if not isinstance(value, str) or not known.fullmatch(value):
+            raise refuse(f"`{shown(value)}` is not {what}; write for example {example}")
+        return value
+
+    return BeforeValidator(read)
 
 
 def _share(low: float, high: float) -> BeforeValidator:
@@ -100,7 +122,7 @@ class RetryModel(Model):
     multiplier: Annotated[float | None, _share(1, MOST_MULTIPLIER), Given] = None
     max_delay: Annotated[Duration | None, Given] = None
     jitter: Annotated[float | None, _share(0, 1), Given] = None
-    schedule: Annotated[list[Duration] | None, Field(min_length=1, max_length=MOST_PAUSES), Given] = None
+    schedule: Annotated[list[Duration] | None, _few(1, MOST_PAUSES, "pauses"), Given] = None
     budget: Annotated[Duration | None, Given] = None
     on: Annotated[_Codes | None, Given] = None
     never: Annotated[_Codes | None, Given] = None
@@ -162,18 +184,16 @@ class ReactionModel(Model):
 
 
 def _by_code(value: Any) -> Any:
-    """One reaction stands for that to any failure. Codes are spelled as the engine does."""
+    """One reaction stands for that to any failure."""
     if isinstance(value, (str, list)):
         return {ANY: value}
-    if not isinstance(value, dict):
-        return value
-    read: dict[str, Any] = {}
-    for key, reaction in value.items():
+    known: set[str] = set()
+    for key in value if isinstance(value, dict) else ():
         code = _code(key)
-        if code in read:
+        if code in known:
             raise refuse(f"`{shown(key)}` is there twice: it is another spelling of `{code}`")
-        read[code] = reaction
-    return read
+        known.add(code)
+    return value
 
 
 # ---- failover --------------------------------------------------------------------------------------------------
@@ -194,7 +214,8 @@ class AttemptModel(Model):
         return self
 
 
-_TimeOfDay = Annotated[str, StringConstraints(pattern=TIME_OF_DAY_PATTERN)]
+_TimeOfDay = Annotated[str, _text(TIME_OF_DAY_PATTERN, "a time of day", '"22:00"')]
+_Offset = Annotated[str, _text(OFFSET_PATTERN, "an offset from UTC", '"+02:00"')]
 
 
 class WindowModel(Model):
@@ -203,7 +224,7 @@ class WindowModel(Model):
     from_: Annotated[_TimeOfDay, Given] = Field(default="00:00", alias="from")
     to: Annotated[_TimeOfDay, Given] = "00:00"
     days: Annotated[list[_Day], BeforeValidator(_many), Given] = Field(default_factory=list)
-    utc_offset: Annotated[str, StringConstraints(pattern=OFFSET_PATTERN), Given] = "+00:00"
+    utc_offset: Annotated[_Offset, Given] = "+00:00"
 
 
 def _values(value: Any) -> Any:
@@ -235,17 +256,14 @@ class ActionModel(Model):
     hint: Annotated[_Name | None, Given] = None
     tool: Annotated[_Name | None, Given] = None
     with_: Annotated[dict[str, Value], Given] = Field(default_factory=dict, alias="with")
-    to: Annotated[Targets, Given] = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _goes_together(self) -> ActionModel:
-        different = [name for name in ("hint", "tool", "with_", "to") if getattr(self, name)]
+        different = [name for name in ("hint", "tool", "with_") if getattr(self, name)]
         if different and self.strategy != REPLAN:
             raise refuse(f"`{different[0].rstrip('_')}` goes with `strategy: {REPLAN}`")
         if not different and self.strategy == REPLAN:
-            raise refuse("a replan says what is different: `hint`, `tool`, `with` or `to`")
-        if self.to and len(different) > 1:
-            raise refuse("`to` goes on to other nodes; it stands alone")
+            raise refuse("a replan says what is different: `hint`, `tool` or `with`")
         return self
 
 
@@ -264,14 +282,51 @@ def _named_once(value: list[PolicyModel]) -> list[PolicyModel]:
     return value
 
 
+# ---- catch -----------------------------------------------------------------------------------------------------
+
+
+class CatchModel(Model):
+    """Where it goes on when the node has failed, and the failure is like this. What is left out fits all."""
+
+    code: Annotated[_Codes, Given] = Field(default_factory=list)
+    class_: Annotated[list[_Class], BeforeValidator(_many), Given] = Field(
+        default_factory=list, alias="class"
+    )
+    if_: Annotated[Condition | None, Given] = Field(default=None, alias="if")
+    then: Targets
+
+    @property
+    def fits_all(self) -> bool:
+        """Whether every failure is like this."""
+        return not self.code and not self.class_ and self.if_ is None
+
+
+class HandlersModel(CatchModel):
+    """A `catch` that is only names."""
+
+
+def _rules(value: Any) -> Any:
+    """One name, a list of names, a rule, a list of rules: a list of rules."""
+    many = _many(value)
+    if not many:
+        raise refuse("name at least one node")
+    texts = sum(isinstance(one, str) for one in many)
+    if texts == len(many):
+        return [HandlersModel(then=_each_once(many))]
+    if texts:
+        raise refuse("write names of nodes, or rules with `then`, not both in one list")
+    return many
+
+
 # ---- the fields of nodes and documents ---------------------------------------------------------------------------
 
 Retry = Annotated[RetryModel | None, Given, defined("retry")]
-OnFailure = Annotated[dict[str, ReactionModel], BeforeValidator(_by_code), Given, defined("onFailure")]
+OnFailure = Annotated[dict[_Code, ReactionModel], BeforeValidator(_by_code), Given, defined("onFailure")]
 Failover = Annotated[
     list[PolicyModel],
-    Field(max_length=MOST_POLICIES),
     AfterValidator(_named_once),
+    _few(0, MOST_POLICIES, "policies"),
     Given,
     defined("failover"),
 ]
+Catch = Annotated[list[CatchModel], BeforeValidator(_rules), Given, defined("catch")]

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from baton.core.definition.fields import MAX_NODES
 from baton.core.definition.models import NodeModel, WorkflowModel
-from baton.core.definition.places import MAX_HINTS, meant
+from baton.core.definition.places import MAX_HINTS, meant, there
 from baton.core.nodetypes import COMMON, NODE_TYPES
 
 Faults = Sequence[Any]
@@ -88,7 +88,7 @@ def _rekeyed(value: Any, faults: Faults, before: tuple[str, ...] = ()) -> Any:
 
     `before` leads to the value in its document.
     """
-    unknown = [fault["loc"] for fault in faults if fault["type"] == "extra_forbidden"]
+    unknown = [there(fault["loc"], value) for fault in faults if fault["type"] == "extra_forbidden"]
     if not unknown:
         return value
     value = deepcopy(value)
@@ -200,8 +200,18 @@ def _loop(value: Any, names: Collection[str]) -> _Object | None:
     return made
 
 
+def _catch(value: Any, names: Collection[str]) -> list[_Object] | None:
+    """Rules that lead to the same nodes."""
+    rules = value if isinstance(value, list) else [value]
+    thens = [rule.get("then") if isinstance(rule, dict) else rule for rule in rules]
+    found = (_existing(then, names) for then in thens)
+    made = [{"code": f"c{number}", "then": then} for number, then in enumerate(found) if then]
+    return made or None
+
+
 _EDGES: Mapping[str, Callable[[Any, Collection[str]], Any]] = {
     "after": _after,
     "branch": _branch,
     "loop": _loop,
+    "catch": _catch,
 }

@@ -14,6 +14,7 @@ from pydantic.types import JsonValue
 
 from baton.core.definition.bounds import GuardrailsModel, Limits
 from baton.core.definition.control import BranchModel, JoinModel, LoopModel
+from baton.core.definition.failing import Catch, Failover, OnFailure, Retry
 from baton.core.definition.fields import (
     MAX_NODES,
     After,
@@ -162,6 +163,23 @@ class NodeModel(Model):
         description="The longest time for one attempt, in place of the tool's own.",
         examples=["10s"],
     )
+    retry: Retry = Field(
+        default=None,
+        description="How a failed attempt is tried again.",
+        examples=["critical", {"max_attempts": 3, "base": "2s"}],
+    )
+    on_failure: OnFailure = Field(
+        default_factory=dict,
+        description="What is done when an attempt fails: by code, by class, or for `any` failure.",
+        examples=["rollback", {"timeout": {"retry": "critical"}, "permanent": "escalate"}],
+        json_schema_extra={"default": {}},
+    )
+    failover: Failover = Field(
+        default_factory=list,
+        description="Policies that are asked first, in their order: the first that fits the failure is taken.",
+        examples=[[{"name": "full", "when": {"code": "no_tables"}, "then": {"tool": "delivery.order"}}]],
+        json_schema_extra={"default": []},
+    )
     after: After = Field(
         default_factory=list,
         description="The node, or nodes, that must have ended before this one starts. Without it the node starts when "
@@ -181,6 +199,12 @@ class NodeModel(Model):
     )
     join: Annotated[JoinModel | None, Given] = Field(
         default=None, examples=["any", 2, {"wait_for": "all", "tolerated_failures": "25%"}]
+    )
+    catch: Catch = Field(
+        default_factory=list,
+        description="Where it goes on when the node has failed for good, in place of everything else: a node, a list of "
+        "them, or rules, of which the first that fits the failure is taken.",
+        examples=["tell", [{"code": "no_tables", "then": "waitlist"}, {"then": ["tell", "clean_up"]}]],
     )
     output_schema: SchemaOrName = Field(
         default=None,
@@ -207,8 +231,9 @@ class NodeModel(Model):
             found = " and ".join(kind.key for kind in chosen) or "none"
             raise refuse(f"a node has exactly one of {', '.join(KINDS)}; found {found}")
         (kind,) = chosen
-        if {name.rstrip("_") for name in self.model_fields_set} - {kind.key, *kind.fields}:
-            raise refuse(kind.refusal)
+        strange = {name.rstrip("_") for name in self.model_fields_set} - {kind.key, *kind.fields}
+        if strange:
+            raise refuse(kind.refuses(strange))
         return self
 
 
@@ -265,6 +290,23 @@ class WorkflowModel(Model):
         default_factory=dict,
         description="How far a saga may go.",
         examples=[{"hops": 100, "wall_time": "2h", "cost_usd": 1.5}],
+    )
+    retry: Retry = Field(
+        default=None,
+        description="How the attempts of all tasks are tried again, unless a task says otherwise.",
+        examples=["standard"],
+    )
+    on_failure: OnFailure = Field(
+        default_factory=dict,
+        description="What is done when an attempt of any task fails, unless the task says otherwise.",
+        examples=[{"rate_limited": {"retry": "rate_limited"}, "catastrophic": "escalate"}],
+        json_schema_extra={"default": {}},
+    )
+    failover: Failover = Field(
+        default_factory=list,
+        description="Policies for all tasks, asked after a task's own.",
+        examples=[[{"name": "late", "when": {"attempt": 3, "class": "transient"}, "then": "escalate"}]],
+        json_schema_extra={"default": []},
     )
     guardrails: Annotated[GuardrailsModel | None, Given] = Field(
         default=None, examples=[{"allowed_tools": ["table.*"], "allowed_transitions": {"plan": ["search"]}}]

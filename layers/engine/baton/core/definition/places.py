@@ -18,6 +18,17 @@ from baton.core.definition.bounds import (
     TimeModel,
 )
 from baton.core.definition.control import BranchModel, JoinModel, LoopModel, RuleModel
+from baton.core.definition.failing import (
+    ActionModel,
+    AtMostModel,
+    AttemptModel,
+    CatchModel,
+    MatchModel,
+    PolicyModel,
+    ReactionModel,
+    RetryModel,
+    WindowModel,
+)
 from baton.core.definition.models import NodeModel, WaitModel, WorkflowModel
 from baton.core.toolspec import closest
 
@@ -38,14 +49,42 @@ INSIDE: Mapping[str, type[BaseModel]] = {
     "wall_time": TimeModel,
     "bytes": BytesModel,
     "cost_usd": CostModel,
+    "retry": RetryModel,
+    "at_most": AtMostModel,
+    "failover": PolicyModel,
+    "when": MatchModel,
+    "attempt": AttemptModel,
+    "time": WindowModel,
+    "then": ActionModel,
+    "catch": CatchModel,
 }
+# What stands under any key of these.
+BELOW: Mapping[str, type[BaseModel]] = {"on_failure": ReactionModel}
+
+
+def there(location: Sequence[Any], document: Any) -> list[Any]:
+    """As much of a location as the document has: `join: 0` has no `wait_for` in it. A missing key is had, too.
+
+    A place in a list is none where one thing stands for a list of it.
+    """
+    value, taken = document, []
+    for step in location:
+        if isinstance(value, dict) and isinstance(step, int):
+            continue
+        if not isinstance(value, (dict, list)) or isinstance(step, str) == isinstance(value, list):
+            break
+        taken.append(step)
+        value = value.get(step) if isinstance(value, dict) else value[step]
+    return taken
 
 
 def fields_around(location: Sequence[Any]) -> Mapping[str, FieldInfo]:
     """The fields that there can be beside the last step of the location, by the keys that a document writes."""
     in_node = location[0] == "nodes"
     around = [step for step in location[2 if in_node else 0 : -1] if isinstance(step, str)]
-    model = INSIDE.get(around[-1], BaseModel) if around else NodeModel if in_node else WorkflowModel
+    model: type[BaseModel] = NodeModel if in_node else WorkflowModel
+    if around:
+        model = BELOW.get(around[-2] if around[1:] else "") or INSIDE.get(around[-1], BaseModel)
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from baton.core.definition.fields import MAX_NODES, NO_VALUE, NODE_NAME, check_time
 from baton.core.definition.mend import Faults, mended
 from baton.core.definition.models import WorkflowModel
-from baton.core.definition.places import MAX_HINTS, fields_around, meant
+from baton.core.definition.places import MAX_HINTS, fields_around, meant, there
 from baton.core.durations import parse_duration
 from baton.core.expressions import escape
 from baton.errors import Problem
@@ -58,7 +58,7 @@ def _same_time_twice(value: dict[str, Any]) -> Sequence[Problem]:
 
 def _problem(fault: Any, document: Any, *, has_hint: bool) -> Problem:
     """The fault in plain words, at the innermost value of the document that there is."""
-    location = _there([step for step in fault["loc"] if step != "[key]"], document)
+    location = there([step for step in fault["loc"] if step != "[key]"], document)
     pointer = "".join(f"/{escape(step)}" for step in location)
     kind, suggestion = fault["type"], ""
     message = _PLAIN_WORDS.get(kind, fault["msg"])
@@ -94,17 +94,6 @@ def _told(faults: Faults) -> list[Any]:
     unknown = [fault["loc"] for fault in faults if fault["type"] == "extra_forbidden"]
     misspelt = {(*at[:-1], meant(at)) for at in unknown[:MAX_HINTS] if at[:-1] in lacking}
     return [fault for fault in faults if fault["type"] != "missing" or fault["loc"] not in misspelt]
-
-
-def _there(location: Sequence[Any], document: Any) -> list[Any]:
-    """As much of a location as the document has: `join: 0` has no `wait_for` in it. A missing key is had, too."""
-    value, taken = document, 0
-    for step in location:
-        if not isinstance(value, (dict, list)) or isinstance(step, str) == isinstance(value, list):
-            break
-        taken += 1
-        value = value.get(step) if isinstance(value, dict) else value[step]
-    return list(location[:taken])
 
 
 def _meant(location: Sequence[Any], value: Any) -> str:

@@ -79,7 +79,7 @@ class Cell(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     severity: str = "medium"
 
 
-class Change(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class Change(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
     """What a rule changes of a cell: what is not None. A class without a ladder brings the ladder of that class."""
 
     kind: str | None = None

@@ -84,6 +84,9 @@ _ENGINE: dict[str, Code] = {
     "input_invalid": Code(PERMANENT, "The tool was called with arguments that it does not take.", "Correct the step's `with`, or the tool."),
     "result_invalid": Code(PERMANENT, "The tool returned something else than it promises.", "Correct the tool, or the type hint of what it returns."),
     "result_too_large": Code(PERMANENT, "The tool's result is too large.", "Return less, or put it into a bucket and return where it is."),
+    "key_incomplete": Code(PERMANENT, "What names the action is not there.", "Give the step the parameter that the message names, or change the tool's `key`."),
+    "in_progress": Code(TRANSIENT, "Somebody else is doing the same at this moment.", "Wait; afterwards there is a result, or it is tried here."),
+    "unknown_outcome": Code(USER_RESOLVABLE, "It may have happened, and nothing here can tell.", "Look where it would have happened. Answer `retry` if it has not, `use` with its output if it has."),
     "rows_refused": Code(PERMANENT, "The table does not take the rows of this step.", "Correct the rows that the tool writes with its result."),
     # ---- values and expressions
     "input_unbound": Code(PERMANENT, "What the step needs is not there.", "Correct the expression in `with`, or write `?` where there may be nothing."),

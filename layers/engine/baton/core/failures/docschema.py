@@ -1,8 +1,7 @@
-"""The JSON Schema of `retry`, `on_failure` and `failover` as documents write them, for the published schema.
+"""The JSON Schema of `retry`, `on_failure`, `failover` and `catch` as documents write them, for the published schema.
 
-How to wire it in: put `DEFINITIONS` among the shared definitions of core/docschema.py; the fields of
-core/definition/failing.py refer to them as `retry`, `onFailure` and `failover`. They refer to each other and to
-`duration`, `value`, `condition`, `nodeName`, `targets` and `toolPatterns`. They refuse nothing that the models accept.
+The fields of core/definition/failing.py refer to `DEFINITIONS` by their names, and these to each other and to what all
+fields share (core/docshared.py). They refuse nothing that the models accept.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from baton.core.failures.cells import HINTS, HOOKS, QUESTIONS, SEVERITIES, STRATEGIES
+from baton.core.failures.cells import HINTS, HOOKS, QUESTIONS, REPLAN, SEVERITIES, STRATEGIES
 from baton.core.failures.codes import CLASSES, CODES
 from baton.core.failures.document import (
     CODE_PATTERN,
@@ -24,7 +23,7 @@ from baton.core.failures.document import (
 )
 from baton.core.failures.matrix import DOMAINS
 from baton.core.failures.policies import DAYS
-from baton.core.failures.retry import BACKOFFS, MOST_ATTEMPTS, PRESETS
+from baton.core.failures.retry import BACKOFFS, CUSTOM, EXPONENTIAL, JITTERED, MOST_ATTEMPTS, PRESETS
 
 _Schema = dict[str, Any]
 
@@ -92,6 +91,16 @@ _RETRY = _object(
     },
 )  # fmt: skip
 
+_RETRY |= {
+    "dependentSchemas": {
+        "schedule": {"properties": {"backoff": {"const": CUSTOM}}},
+        "jitter": {"properties": {"backoff": {"const": JITTERED}}},
+        "multiplier": {"properties": {"backoff": {"enum": [EXPONENTIAL, JITTERED]}}},
+    },
+    "if": {"required": ["backoff"], "properties": {"backoff": {"const": CUSTOM}}},
+    "then": {"required": ["schedule"]},
+}
+
 _REACTION = _object(
     "What is done about one kind of failure, where it differs from the defaults.",
     {
@@ -106,7 +115,7 @@ _REACTION = _object(
                 for name in STRATEGIES
             },
         ),
-        "retry": _ref("retry"),
+        "retry": _ref("retry", "How it is tried again."),
         "hints": _one_or_many(
             _NAMES,
             f"What a replan does, one after the other: {', '.join(HINTS)}, or a tool.",
@@ -162,8 +171,8 @@ _MATCH = _object(
         "node": _ref("toolPatterns", "The nodes, by name; `*` stands for any text.", examples=["book*"]),
         "tool": _ref("toolPatterns", "The tools, by name; `*` stands for any text.", examples=["table.*"]),
         "domain": _one_or_many(_enum(DOMAINS), "What the tool is about.", examples=["external_api"]),
-        "code": _one_or_many(_ref("code"), "The codes.", examples=[["timeout", "503"]]),
-        "class": _one_or_many(_enum(CLASSES), "The classes.", examples=["transient"]),
+        "code": _one_or_many(_ref("code"), "The codes that fit.", examples=[["timeout", "503"]]),
+        "class": _one_or_many(_enum(CLASSES), "The classes that fit.", examples=["transient"]),
         "attempt": {
             "description": "The attempts: from this one on, or `from` one `to` another.",
             "anyOf": [
@@ -202,20 +211,53 @@ _ACTION = _object(
             "additionalProperties": _ref("value"),
             "examples": [{"hour": 20}],
         },
-        "to": _ref("targets", "The node, or nodes, to go on to in place.", examples=["waitlist"]),
     },
 )
+
+# A replan says what is different, and nothing else does.
+_ACTION["anyOf"] = [
+    {
+        "required": ["strategy"],
+        "properties": {
+            "strategy": {"enum": [name for name in STRATEGIES if name != REPLAN]},
+            "hint": False,
+            "tool": False,
+            "with": {"maxProperties": 0},
+        },
+    },
+    *(
+        {"required": [name], "properties": {"strategy": {"const": REPLAN}, "with": {"minProperties": 1}}}
+        if name == "with"
+        else {"required": [name], "properties": {"strategy": {"const": REPLAN}}}
+        for name in ("hint", "tool", "with")
+    ),
+]
 
 _POLICY = _object(
     "What is done about failures of one description.",
     {
         "name": _ref("nodeName", "The policy's name."),
-        "when": _ref("failoverMatch"),
-        "then": {"anyOf": [_STRATEGY, _ref("failoverAction")]},
+        "when": _ref("failoverMatch", "What a failure must be like."),
+        "then": {"description": "What is done.", "anyOf": [_STRATEGY, _ref("failoverAction")]},
         "message": {"description": "What a person is told.", "type": "string"},
         "at_most": _count(1, MOST_TIMES, "How often it is used for one step.", default=1),
     },
     ("name", "then"),
+)
+
+_CATCH = _object(
+    "Where it goes on when the node has failed and the failure is like this. What is left out fits all.",
+    {
+        "code": _one_or_many(_ref("code"), "The codes that fit.", examples=["no_tables", ["timeout", 503]]),
+        "class": _one_or_many(_enum(CLASSES), "The classes that fit.", examples=["transient"]),
+        "if": _ref(
+            "condition",
+            "What must hold besides; `last_error` is the failure.",
+            examples=["last_error.attempt > 2"],
+        ),
+        "then": _ref("targets", "The node, or nodes, to go on to.", examples=["tell"]),
+    },
+    ("then",),
 )
 
 DEFINITIONS: dict[str, _Schema] = {
@@ -237,6 +279,14 @@ DEFINITIONS: dict[str, _Schema] = {
         ],
         "examples": [{"timeout": {"retry": "critical"}, "permanent": "escalate"}],
     },
+    "catchRule": _CATCH,
+    "catch": {
+        "anyOf": [
+            _ref("targets"),
+            _ref("catchRule"),
+            {"type": "array", "minItems": 1, "items": _ref("catchRule")},
+        ]
+    },
     "failoverMatch": _MATCH,
     "failoverAction": _ACTION,
     "failover": {
@@ -244,7 +294,7 @@ DEFINITIONS: dict[str, _Schema] = {
         "type": "array",
         "maxItems": MOST_POLICIES,
         "items": _POLICY,
-        "examples": [[{"name": "full", "when": {"code": "not_found"}, "then": {"to": "waitlist"}}]],
+        "examples": [[{"name": "full", "when": {"code": "not_found"}, "then": {"tool": "delivery.order"}}]],
     },
 }
 """By the names that schemas refer to them by."""

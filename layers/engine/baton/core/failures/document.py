@@ -6,7 +6,7 @@ know. Does not belong here: which shapes are right (the models), the published s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from baton.core.failures.cells import HINTS, HOOKS, STRATEGIES, Change, merge_changes
@@ -81,7 +81,6 @@ def policies_of(
                 hint=model.then.hint or "",
                 tool=model.then.tool or "",
                 arguments=dict(model.then.with_),
-                to=tuple(model.then.to),
             ),
             message=model.message,
             at_most=model.at_most,
@@ -127,10 +126,14 @@ def _tuple(values: Sequence[Any] | None) -> tuple[Any, ...] | None:
 # ---- names ---------------------------------------------------------------------------------------------------------
 
 
-def strange_names(rules: Mapping[str, Change], tools: Collection[str]) -> Iterator[tuple[str, str, str]]:
+def strange_names(
+    rules: Mapping[str, Change],
+    tools: Collection[str],
+    meant: Callable[[str, Iterable[str]], str] = nearest,
+) -> Iterator[tuple[str, str, str]]:
     """Hints and hooks that nobody knows: what is neither of the engine's own nor a tool of the application.
 
-    Of each the place below `on_failure`, what is wrong, and what may have been meant.
+    Of each the place below `on_failure`, what is wrong, and what may have been meant, which `meant` says.
     """
     for code, change in rules.items():
         for field, known in (("hints", HINTS), ("before_retry", HOOKS)):
@@ -138,4 +141,4 @@ def strange_names(rules: Mapping[str, Change], tools: Collection[str]) -> Iterat
                 if name not in known and name not in tools:
                     what = "hint" if field == "hints" else "hook"
                     message = f"there is no {what} and no tool `{name}`"
-                    yield f"/{code}/{field}/{index}", message, nearest(name, [*known, *tools])
+                    yield f"/{code}/{field}/{index}", message, meant(name, [*known, *tools])

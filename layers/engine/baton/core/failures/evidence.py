@@ -97,16 +97,15 @@ def _retry_after(error: BaseException) -> str:
     response = _of(error, "response")
     headers = [_of(error, "headers"), _of(response, "headers")]
     headers.append(_of(_of(response, "ResponseMetadata"), "HTTPHeaders"))
-    for found in headers:
-        for name in ("retry-after", "Retry-After"):
-            text = _header(found, name)
-            if isinstance(text, str):
-                return text[:100]
-    return ""
+    return next((text[:100] for found in headers if (text := _header(found, "retry-after"))), "")
 
 
-def _header(headers: Any, name: str) -> Any:
+def _header(headers: Any, name: str) -> str:
+    """A header, in whatever letters: a plain dict knows only those that it was made with."""
     try:
-        return headers.get(name)
+        for key, value in headers.items():
+            if isinstance(key, str) and key.lower() == name and type(value) in (str, int):
+                return str(value)
     except Exception:  # noqa: BLE001  # no headers, or somebody else's code, as above
-        return None
+        return ""
+    return ""

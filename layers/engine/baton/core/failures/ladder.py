@@ -6,19 +6,20 @@ pauses (retry.py), and carrying anything out.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
 from baton.core.failures.cells import ASK_USER, ESCALATE, FAIL, REPLAN, RETRY, ROLLBACK, Cell
+from baton.core.failures.remedies import choose
 from baton.core.failures.retry import listed, pause
+from baton.core.graph import Way
 
 
 class Bounds(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """How often each strategy is used for one step, whatever its failures are.
 
-    `retries` holds for all codes together, since a person last decided; a policy that allows more by itself is not
-    held back. `question_ms`: how long a person has to answer.
+    `retries` holds since a person last decided; a policy that allows more by itself is not held back. `question_ms`: how long a person has to answer.
     """
 
     retries: int = 20
@@ -41,29 +42,30 @@ class Bounds(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 class History(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What was done about the failures of one step since it began.
 
-    `since`: when it first failed since anything but a retry was done, 0 for never. `retries` by code, since the same.
-    `total`: all retries since a person last decided. `used`: how often each other strategy was. `hints`: those that
-    were carried out.
+    `since`: when it first failed since anything but a retry was done, 0 for never. `retries`: how many since the same,
+    whatever their failures were. `total`: all since a person last decided. `used`: how often each other strategy was. `ways`: the names of
+    those that were tried.
     """
 
     since: int = 0
-    retries: dict[str, int] = {}
+    retries: int = 0
     total: int = 0
     used: dict[str, int] = {}
-    hints: tuple[str, ...] = ()
+    ways: tuple[str, ...] = ()
 
 
 class Rung(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What is to be done now.
 
     `strategy`: one of the ladder's, or `fail` at its end. Of a retry: `delay_ms`, and `hooks` to carry out before it.
-    Of a replan: `hint`. `why`: why the rungs below it were passed, for people.
+    Of a replan: `way`, and the `hint` that it carries out. `why`: why the rungs below it were passed, for people.
     """
 
     strategy: str
     delay_ms: int = 0
     hooks: tuple[str, ...] = ()
     hint: str = ""
+    way: Way | None = None
     why: tuple[str, ...] = ()
 
 
@@ -76,16 +78,18 @@ def next_rung(
     retry_after_ms: int | None = None,
     draw: float = 0.5,
     possible: Collection[str] | None = None,
+    ways: Sequence[Way] = (),
     bounds: Bounds = Bounds(),  # noqa: B008  # frozen
 ) -> Rung:
     """The first strategy of the cell's ladder that is not used up.
 
-    `possible`: the strategies besides `retry`, and the hints, that can be carried out here; None for all.
+    `possible`: the strategies besides `retry` that can be carried out here; None for all. `ways`: how else the step can be
+    done, the best first; a replan is one of them.
     """
     why: list[str] = []
     for strategy in _ladder(cell, code):
         if strategy == RETRY:
-            delay = _delay(cell, history, code, now, retry_after_ms, draw, bounds)
+            delay = _delay(cell, history, now, retry_after_ms, draw, bounds)
             if delay is not None:
                 return Rung(strategy=RETRY, delay_ms=delay, hooks=cell.before_retry, why=tuple(why))
             why.append("retry: used up")
@@ -96,20 +100,21 @@ def next_rung(
             why.append(f"{strategy}: used up")
         elif strategy != REPLAN:
             return Rung(strategy=strategy, why=tuple(why))
-        elif hint := _hint(cell, history, possible):
-            return Rung(strategy=REPLAN, hint=hint, why=tuple(why))
+        elif way := choose(cell.hints, ways, history.ways):
+            hint = next((hint for hint in cell.hints if hint in way.hints), "")
+            return Rung(strategy=REPLAN, hint=hint, way=way, why=tuple(why))
         else:
             why.append("replan: no other way is known")
     return Rung(strategy=FAIL, why=tuple(why))
 
 
-def climbed(history: History, rung: Rung, *, code: str, now: int) -> History:
+def climbed(history: History, rung: Rung, *, now: int) -> History:
     """The history with a rung that is carried out for a failure at `now`."""
     if rung.strategy == RETRY:
         return msgspec.structs.replace(
             history,
             since=history.since or now,
-            retries=_one_more(history.retries, code),
+            retries=history.retries + 1,
             total=history.total + 1,
         )
     # What is done another way, or again because a person says so, has all its retries before it.
@@ -117,7 +122,7 @@ def climbed(history: History, rung: Rung, *, code: str, now: int) -> History:
     return History(
         total=0 if by_person else history.total,
         used=_one_more(history.used, rung.strategy),
-        hints=(*history.hints, rung.hint) if rung.hint else history.hints,
+        ways=history.ways if rung.way is None else (*history.ways, rung.way.name),
     )
 
 
@@ -133,24 +138,17 @@ def _ladder(cell: Cell, code: str) -> tuple[str, ...]:
 def _delay(
     cell: Cell,
     history: History,
-    code: str,
     now: int,
     retry_after_ms: int | None,
     draw: float,
     bounds: Bounds,
 ) -> int | None:
-    done = history.retries.get(code, 0)
+    done = history.retries
     retries = min(cell.policy.max_attempts - 1, cell.at_most.get(RETRY, cell.policy.max_attempts - 1))
     if done >= retries or history.total >= max(bounds.retries, retries):
         return None
     elapsed = now - history.since if history.since else 0
     return pause(cell.policy, done + 1, elapsed_ms=max(0, elapsed), retry_after_ms=retry_after_ms, draw=draw)
-
-
-def _hint(cell: Cell, history: History, possible: Collection[str] | None) -> str:
-    """The first hint that was not tried yet."""
-    left = (hint for hint in cell.hints if hint not in history.hints)
-    return next((hint for hint in left if possible is None or hint in possible), "")
 
 
 def _one_more(counts: Mapping[str, int], name: str) -> dict[str, int]:

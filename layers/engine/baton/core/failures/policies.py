@@ -54,7 +54,7 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         }
 
 
-class Window(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class Window(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
     """A part of the day, in minutes from its midnight: `begins` belongs to it, `ends` does not.
 
     One that ends before it begins goes on past midnight and belongs to the day it began on; one that ends when it begins
@@ -77,7 +77,7 @@ class Window(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return not self.days or (day + 3) % 7 in self.days  # 1 January 1970 was a Thursday
 
 
-class Match(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class Match(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
     """What a failure must be like. Every field that is there must fit; one that is empty fits all.
 
     `nodes` and `tools` are patterns, in which `*` stands for any text. `attempt` is from the first number to the second,
@@ -95,21 +95,20 @@ class Match(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     condition: Condition | None = None
 
 
-class Action(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class Action(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
     """What a policy does: a strategy of the ladder, for a replan with what is to be different.
 
     `hint`: carry it out. `tool`: call this one in place. `arguments`: JSON with expressions, in place of those of the same
-    names. `to`: go on to these nodes in place.
+    names.
     """
 
     strategy: str = REPLAN
     hint: str = ""
     tool: str = ""
     arguments: dict[str, Any] = {}
-    to: tuple[str, ...] = ()
 
 
-class Policy(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class Policy(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
     """One policy. `message` is told to a person; `at_most`: how often it is used for one step."""
 
     name: str
@@ -154,8 +153,8 @@ def fits(match: Match, context: Context) -> bool:
     """Whether the failure is as described, but for the condition."""
     first, last = match.attempt
     return (
-        _named(context.node, match.nodes)
-        and _named(context.tool, match.tools)
+        named(context.node, match.nodes)
+        and named(context.tool, match.tools)
         and _listed(context.domain, match.domains)
         and _listed(context.code, match.codes)
         and _listed(context.kind, match.kinds)
@@ -165,7 +164,8 @@ def fits(match: Match, context: Context) -> bool:
     )
 
 
-def _named(name: str, patterns: Iterable[str]) -> bool:
+def named(name: str, patterns: Iterable[str]) -> bool:
+    """Whether a name fits one of the patterns, in which `*` stands for any text, or there are none."""
     return not patterns or any(_like(name, pattern) for pattern in patterns)
 
 

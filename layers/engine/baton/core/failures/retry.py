@@ -68,7 +68,7 @@ PRESETS: Mapping[str, RetryPolicy] = {
 """Policies by name."""
 
 
-class RetryChange(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class RetryChange(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
     """What a document says of a policy: the fields that are not None are its own, the others those of `preset`.
 
     Without a preset the others stay as they are where it applies.

@@ -19,10 +19,10 @@ from typing import Any, Final
 
 import msgspec
 
-from baton.core.failures.evidence import Evidence, evidence_of
+from baton.core.failures.evidence import Evidence
 from baton.core.toolspec import nearest
 from baton.ports import NoRoom, StepContext, StepFailure
-from baton.tools.calls import bind, failure_of, plain, text, traceback_of
+from baton.tools.calls import bind, evidence_for, failure_of, plain, text, traceback_of
 from baton.tools.define import REGISTRY, load_app
 from baton.tools.processes import wire
 
@@ -132,9 +132,8 @@ def _answer(channel: Channel, app: str, data: bytes) -> tuple[int, bytes]:
     tool = REGISTRY.get(name)
     if tool is None:
         hint = f"importing `{app}` in a process of its own does not declare it: do so at the top of a module"
-        return _failure(
-            "tool_missing", f"there is no tool `{name}`: {hint}. {nearest(name, REGISTRY)}".strip()
-        )
+        missing = f"there is no tool `{name}`: {hint}. {nearest(name, REGISTRY)}".strip()
+        return _failure(StepFailure("tool_missing", missing))
     context = StepContext(**{**told, "iteration": tuple(told["iteration"])}, spent=_Spent(channel))
     try:
         value = plain(tool, tool.function(**bind(tool, call["arguments"], context)))
@@ -142,22 +141,27 @@ def _answer(channel: Channel, app: str, data: bytes) -> tuple[int, bytes]:
     except NoRoom as error:
         return wire.NO_ROOM, text(str(error)[: wire.MAX_TEXT]).encode()
     except BaseException as error:  # noqa: BLE001  # carried over to whoever awaits
-        failure = failure_of(error)
+        evidence = evidence_for(error)
         traceback = "" if isinstance(error, StepFailure) else traceback_of(error)
-        return _failure(failure.code, failure.message, traceback, evidence_of(error))
+        return _failure(failure_of(error, evidence), traceback, evidence)
     if len(result) > call["result_bytes"]:
-        return _failure("result_too_large", f"the result is larger than {call['result_bytes']} bytes")
+        too_large = f"the result is larger than {call['result_bytes']} bytes"
+        return _failure(StepFailure("result_too_large", too_large))
     rows = json.dumps([[row.key, row.sort, row.attributes] for row in context.rows])
     return wire.VALUE, b'{"rows":%b,"value":%b}' % (rows.encode(), result)
 
 
 def _failure(
-    code: str, message: str, traceback: str = "", evidence: Evidence | None = None
+    failure: StepFailure, traceback: str = "", evidence: Evidence | None = None
 ) -> tuple[int, bytes]:
     # Of a traceback the end says what happened; of a message the beginning.
     parts: Mapping[str, Any] = {
-        "code": code[: wire.MAX_TEXT],
-        "message": message[: wire.MAX_TEXT],
+        "code": failure.code[: wire.MAX_TEXT],
+        "message": failure.message[: wire.MAX_TEXT],
+        "kind": failure.kind,
+        "status": failure.status,
+        "retry_after": failure.retry_after[: wire.MAX_TEXT],
+        "happened": failure.happened,
         "traceback": traceback[-wire.MAX_TEXT :],
         "evidence": msgspec.to_builtins(evidence or Evidence()),
     }

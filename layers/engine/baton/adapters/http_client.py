@@ -1,0 +1,30 @@
+"""`HttpClient`, as cheap as nothing until it is used: the library behind it is imported by the first request.
+
+How a request is made is in httpx_exchange.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from importlib import import_module
+
+from baton.ports.outside import HttpAnswer, HttpClient, HttpRequest
+
+
+class LazyHttpClient:
+    """The `HttpClient` of a process."""
+
+    def __init__(self, plain: Collection[str] = (), closed: Collection[str] = ()) -> None:
+        """plain: hosts that are called without TLS, besides loopback. closed: addresses, `ip:port`, that are refused."""
+        self._plain = frozenset(plain)
+        self._closed = frozenset(closed)
+        self._client: HttpClient | None = None
+
+    async def send(self, request: HttpRequest) -> HttpAnswer:
+        if self._client is None:
+            # In a thread, because others run on this loop. Two first requests make two clients; one is kept.
+            module = await asyncio.to_thread(import_module, "baton.adapters.httpx_exchange")
+            made: HttpClient = module.HttpxClient(self._plain, self._closed)
+            self._client = self._client or made
+        return await self._client.send(request)

@@ -1,0 +1,219 @@
+"""`HttpClient` by httpx: one exchange within a total time, to addresses that may be called.
+
+Names are resolved here and the connection is made to the very address that was looked at, so that no name can stand
+for one address when it is judged and for another when it is used. What a step makes of an answer is in tools/standard.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Collection, Iterable
+from functools import cache
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import Any
+
+import httpcore
+import httpx
+
+from baton.core.failures.evidence import evidence_of
+from baton.core.version import VERSION
+from baton.ports import StepFailure
+from baton.ports.outside import HttpAnswer, HttpRequest
+
+# Where machines tell who asks them their credentials: nothing that a workflow names may reach these. The first
+# also holds the addresses of instances (169.254.169.254), of containers (169.254.170.2) and of Lambda itself.
+_NEVER = tuple(
+    ip_network(net)
+    for net in (
+        "169.254.0.0/16",
+        "fe80::/10",
+        "fd00:ec2::/32",
+        "0.0.0.0/8",
+        "::/128",
+        "224.0.0.0/4",
+        "ff00::/8",
+    )
+)
+_NAT64 = ip_network("64:ff9b::/96")
+_CONNECT_MS = 5_000
+_LAST_PORT = 65_535
+# Idle connections are given up early: a process that was frozen for minutes must not send its next request into one
+# that the other side has long closed.
+_IDLE_S = 2.0
+
+
+class AddressRefused(Exception):
+    """An address that is not called from here."""
+
+
+class HttpxClient:
+    """The `HttpClient` of a process. Connections belong to an event loop, so a new loop has new ones."""
+
+    def __init__(self, plain: Collection[str] = (), closed: Collection[str] = ()) -> None:
+        """plain: hosts that are called without TLS, `*` for all. closed: `ip:port` that are refused besides."""
+        self._plain = frozenset(plain)
+        self._closed = frozenset(closed)
+        self._of: tuple[asyncio.AbstractEventLoop, httpx.AsyncClient] | None = None
+
+    async def send(self, request: HttpRequest) -> HttpAnswer:
+        host = _host(request.url)
+        try:
+            self.check_scheme(httpx.URL(request.url))
+            async with asyncio.timeout(request.within_ms / 1_000):
+                return await self._exchange(request, host)
+        except TimeoutError as error:
+            raise StepFailure("timeout", f"{host} did not answer within {request.within_ms} ms") from error
+        except AddressRefused as error:
+            raise StepFailure("permission_denied", f"{host} is not called from here: {error}") from error
+        except (httpx.InvalidURL, httpx.LocalProtocolError, ValueError) as error:
+            # Without its text, which quotes addresses and headers.
+            raise StepFailure("bad_request", f"{host}: this is no request that HTTP knows") from error
+        except httpx.TransportError as error:
+            code = evidence_of(error).verdict().code
+            raise StepFailure(code, f"{host}: {str(error) or type(error).__name__}") from error
+
+    def check_scheme(self, url: httpx.URL) -> None:
+        """Raises `StepFailure` for what is not https, unless it may be called without TLS."""
+        if url.scheme not in ("http", "https") or not url.host or (url.port or 0) > _LAST_PORT:
+            raise StepFailure("bad_request", "an address begins with https:// and a host")
+        if url.scheme == "https" or _is_loopback(url.host) or not self._plain.isdisjoint({url.host, "*"}):
+            return
+        hint = "use https://, or have the deployment's `PlainHttpHosts` name this host"
+        raise StepFailure("permission_denied", f"{url.host} is not called without TLS; {hint}")
+
+    async def _exchange(self, request: HttpRequest, host: str) -> HttpAnswer:
+        headers = {"user-agent": f"Baton/{VERSION}", "accept-encoding": "identity", **request.headers}
+        built = self._client().build_request(
+            request.method, request.url, headers=headers, content=request.body or None
+        )
+        answer = await self._client().send(built, stream=True)
+        try:
+            parts, size = [], 0
+            async for part in answer.aiter_bytes():
+                size += len(part)
+                if size > request.most:
+                    raise StepFailure(
+                        "result_too_large", f"{host} answered with more than {request.most} bytes"
+                    )
+                parts.append(part)
+        finally:
+            await answer.aclose()
+        return HttpAnswer(status=answer.status_code, headers=dict(answer.headers), body=b"".join(parts))
+
+    def _client(self) -> httpx.AsyncClient:
+        loop = asyncio.get_running_loop()
+        if self._of is None or self._of[0] is not loop:
+            # No environment: a proxy that it names would resolve names in our place, past the guard.
+            client = httpx.AsyncClient(
+                transport=_Guarded(self._closed),
+                trust_env=False,
+                follow_redirects=False,
+                timeout=httpx.Timeout(None, connect=_CONNECT_MS / 1_000),
+            )
+            client.cookies = _NoCookies()
+            self._of = (loop, client)
+        return self._of[1]
+
+
+class _NoCookies(httpx.Cookies):
+    """One process serves many tenants: what a service wants to be remembered by is nobody's."""
+
+    def extract_cookies(self, response: httpx.Response) -> None:
+        pass
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """Once for a process: reading the certificates of everybody's authorities takes its time."""
+    return httpx.create_ssl_context()
+
+
+class _Guarded(httpx.AsyncHTTPTransport):
+    """httpx's own transport, whose connections are made by the guard."""
+
+    def __init__(self, closed: frozenset[str]) -> None:
+        super().__init__()
+        # httpx has no parameter for it, httpcore has: the pool is the one that httpx would make.
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=_tls(),
+            max_connections=100,
+            max_keepalive_connections=20,
+            keepalive_expiry=_IDLE_S,
+            network_backend=_Guard(closed),
+        )
+
+
+class _Guard(httpcore.AsyncNetworkBackend):
+    """Resolves a name, looks at what it stands for, and connects to that."""
+
+    def __init__(self, closed: frozenset[str]) -> None:
+        self._closed = closed
+        self._inner = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109  # httpcore's own interface
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        failed: Exception = httpcore.ConnectError(f"no address is known for {host}")
+        for address in await _resolve(host, port):
+            check(address, port, self._closed)
+            try:
+                return await self._inner.connect_tcp(
+                    str(address), port, timeout, local_address, socket_options
+                )
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failed = error
+        raise failed
+
+    async def sleep(self, seconds: float) -> None:
+        await self._inner.sleep(seconds)
+
+
+async def _resolve(host: str, port: int) -> list[IPv4Address | IPv6Address]:
+    try:
+        return [ip_address(host.strip("[]"))]
+    except ValueError:
+        pass
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise httpcore.ConnectError(f"the name cannot be resolved: {error}") from error
+    addresses = dict.fromkeys(str(place[0]).partition("%")[0] for *_, place in found)
+    return [ip_address(address) for address in addresses]
+
+
+def check(address: IPv4Address | IPv6Address, port: int, closed: Collection[str] = ()) -> None:
+    """Raises `AddressRefused` for one that no workflow may reach, in whatever form it is written."""
+    meant: IPv4Address | IPv6Address = address
+    if isinstance(address, IPv6Address):
+        if address.ipv4_mapped is not None:
+            meant = address.ipv4_mapped
+        elif address.sixtofour is not None:
+            meant = address.sixtofour
+        elif address in _NAT64:
+            meant = IPv4Address(int(address) & 0xFFFFFFFF)
+    if any(meant in net for net in _NEVER if net.version == meant.version):
+        raise AddressRefused("its address is one of those by which machines speak to themselves")
+    if f"{meant}:{port}" in closed:
+        raise AddressRefused("its address belongs to the runtime of this function")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _host(url: str) -> str:
+    """The host for a message, and nothing of the address that may be a secret."""
+    try:
+        return httpx.URL(url).host or "an address without a host"
+    except (httpx.InvalidURL, TypeError):
+        return "an address that is none"

@@ -1,0 +1,149 @@
+"""What is done when a step fails: names of hints, hooks and tools, and policies that can never be taken.
+
+Belongs here: what `on_failure` and `failover` name. Does not belong here: expressions in policies (expressions.py), and
+where it goes on from a failure (`catch`: edges.py, caught.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from baton.core.compile.expressions import first_of
+from baton.core.compile.tools import exists, known, takes
+from baton.core.failures.cells import HINTS, HOOKS, Change
+from baton.core.failures.document import rules_of, strange_names
+from baton.core.failures.policies import named
+from baton.core.failures.remedies import way_by
+from baton.errors import Problem
+
+if TYPE_CHECKING:
+    from baton.core.compile.source import Source
+    from baton.core.definition import NodeModel, WorkflowModel
+    from baton.core.definition.failing import PolicyModel
+    from baton.core.graph import Way
+
+
+def check(source: Source) -> Iterator[Problem]:
+    """Everything that `on_failure` and `failover` name."""
+    yield from _rules(source, "", source.model, source.tasks)
+    for name in source.tasks:
+        yield from _rules(source, f"/nodes/{name}", source.nodes[name], (name,))
+    for place, policy, names in source.policies:
+        yield from _policy(source, place, policy, names)
+
+
+def named_tools(
+    source: Source, tool: str, changes: Sequence[Change]
+) -> tuple[tuple[Way, ...], dict[str, str]]:
+    """The ways and hooks of a tool with those that rules name by the names of tools."""
+    ways, hooks = source.ways(tool), source.hooks(tool)
+    for change in changes:
+        for hint in change.hints or ():
+            if hint not in HINTS and (way := way_by(hint, tool, source.allowed)) is not None:
+                ways = (*ways, *(() if way in ways else (way,)))
+        own = {
+            name: name for name in change.before_retry or () if name not in hooks and name in source.allowed
+        }
+        hooks = {**hooks, **own}
+    return ways, hooks
+
+
+def _rules(
+    source: Source, at: str, said: NodeModel | WorkflowModel, names: Sequence[str]
+) -> Iterator[Problem]:
+    rules = rules_of(None, said.on_failure)
+    place = f"{at}/on_failure"
+    strange = set()
+    for below, message, hint in strange_names(rules, source.known_names, source.hint):
+        strange.add(below)
+        yield Problem(place + below, message, hint)
+    for code, change in rules.items():
+        for index, hint in enumerate(change.hints or ()):
+            if (below := f"/{code}/hints/{index}") not in strange:
+                yield from _hint(source, place + below, hint, names)
+        for index, hook in enumerate(change.before_retry or ()):
+            if (below := f"/{code}/before_retry/{index}") not in strange:
+                yield from _hook(source, place + below, hook, names)
+
+
+def _hint(source: Source, place: str, hint: str, names: Sequence[str]) -> Iterator[Problem]:
+    """A hint that cannot be carried out for any of these nodes."""
+    tools = {source.nodes[name].tool or "" for name in names} & source.tools.keys()
+    for tool in sorted(tools):
+        if any(hint in way.hints or not way.hints for way in source.ways(tool)):
+            return
+        if hint not in HINTS and way_by(hint, tool, source.allowed) is not None:
+            return
+    if tools:
+        yield from _nobody(source, place, hint, min(tools))
+
+
+def _hook(source: Source, place: str, hook: str, names: Sequence[str]) -> Iterator[Problem]:
+    tools = {source.nodes[name].tool or "" for name in names} & source.tools.keys()
+    is_tool = hook not in HOOKS and hook in source.allowed
+    if tools and not is_tool and not any(hook in source.hooks(tool) for tool in tools):
+        yield from _nobody(source, place, hook, min(tools))
+
+
+def _nobody(source: Source, place: str, name: str, tool: str) -> Iterator[Problem]:
+    if name in source.tools:
+        known = exists(source, place, name) if name not in source.allowed else ()
+        yield from known or (Problem(place, f"`{name}` can neither stand in for `{tool}` nor help it"),)
+        return
+    yield Problem(
+        place,
+        f"no tool carries out `{name}` for `{tool}`",
+        f'declare one with `@tool(…, carries_out="{name}")`, or leave it out',
+    )
+
+
+# ---- policies --------------------------------------------------------------------------------------------------
+
+
+def _policy(source: Source, place: str, policy: PolicyModel, names: tuple[str, ...]) -> Iterator[Problem]:
+    when, then = policy.when, policy.then
+    all_names = names if place.startswith("/nodes/") else source.tasks
+    is_lost = False
+    for index, pattern in enumerate(when.node):
+        if not any(named(name, [pattern]) for name in all_names):
+            is_lost = True
+            where = f"{place}/when/node" + (f"/{index}" if len(when.node) > 1 else "")
+            yield Problem(where, f"no task here is called `{pattern}`", source.hint(pattern, all_names))
+    where = f"{place}/when/tool"
+    for problem in known(where, when.tool, source):
+        is_lost = True
+        yield problem
+    if not names and not is_lost:
+        yield Problem(f"{place}/when" if when.model_fields_set else place, "no task here is like this")
+    if then.hint is not None:
+        yield from _named_hint(source, f"{place}/then/hint", then.hint, names)
+    if then.tool is not None:
+        yield from exists(source, f"{place}/then/tool", then.tool)
+    if then.tool is not None or then.with_:
+        yield from first_of(place, names, _given(source, place, policy, names))
+
+
+def _named_hint(source: Source, place: str, hint: str, names: Sequence[str]) -> Iterator[Problem]:
+    changes = {"any": Change(hints=(hint,))}
+    strange = list(strange_names(changes, source.known_names, source.hint))
+    for _, message, meant in strange:
+        yield Problem(place, message, meant)
+    if not strange:
+        yield from _hint(source, place, hint, names)
+
+
+def _given(source: Source, place: str, policy: PolicyModel, names: Sequence[str]) -> Iterator[list[Problem]]:
+    """For each node: arguments that the policy gives there, and those that its tool lacks."""
+    then, known_well = policy.then, set()
+    for name in names:
+        node, found = source.nodes[name], list[Problem]()
+        spec = source.tools.get(then.tool or node.tool or "")
+        if spec is not None and spec.name not in known_well:
+            known_well.add(spec.name)
+            found += takes(source, spec, then.with_, f"{place}/then/with")
+        for key in spec.parameters.get("required", ()) if spec is not None and then.tool is not None else ():
+            if key not in then.with_ and key not in node.with_:
+                message = f"`{then.tool}` needs `{key}`, which `{name}` has not"
+                found.append(Problem(f"{place}/then", message, f"write `{key}` under `with`"))
+        yield found

@@ -1,0 +1,113 @@
+"""Answers to questions about failures: which questions are open, and what can be an answer to one.
+
+Belongs here: checking what a person says against the question and the step. Does not belong here: what an answer
+comes to (core/attempts.py), and asking (core/reactions.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from baton.core.events import Ask
+from baton.core.graph import Node
+from baton.core.schema import violations
+from baton.core.state import ANSWER, State
+from baton.core.toolspec import nearest
+from baton.errors import Problem
+
+RETRY, USE, FAIL = "retry", "use", "fail"
+ACTIONS: Mapping[str, str] = {
+    RETRY: "Try the step again, with other arguments if some are given.",
+    USE: "Take this output in place of the step's own.",
+    FAIL: "Let the step fail with its last failure.",
+}
+"""What a person can answer, each with what it does."""
+
+MAX_ARGUMENTS = 32_768  # bytes; they are in the state until the step is done
+_SHOWN = 10
+_REMEMBERED = f"{ANSWER}/"  # what keys of answers begin with in a state
+
+
+class Answer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What a person says to the question `ask`. `arguments` goes with `retry`, `output` with `use`."""
+
+    ask: str
+    action: str
+    arguments: dict[str, Any] = {}
+    output: Any = msgspec.UNSET
+
+    def payload(self) -> dict[str, Any]:
+        """As the log keeps it: what was said and nothing else."""
+        said: dict[str, Any] = {"ask": self.ask, "action": self.action}
+        if self.arguments:
+            said["arguments"] = self.arguments
+        if self.output is not msgspec.UNSET:
+            said["output"] = self.output
+        return said
+
+
+def asked(state: State) -> Iterator[tuple[str, Ask]]:
+    """Each question that is not closed, with the slot of its step; an answer may be there already."""
+    for slot, failing in state.failing.items():
+        if failing.ask is not None:
+            yield slot, failing.ask
+
+
+def open_questions(state: State) -> Iterator[tuple[str, Ask]]:
+    """Each question that nobody has answered yet, with the slot of its step."""
+    for slot, ask in asked(state):
+        if not is_answered(state, ask.id):
+            yield slot, ask
+
+
+def answer_key(ask: str, key: str) -> str:
+    """The key of an answer's signal. An `Idempotency-Key` counts for its question only; no id has a slash."""
+    return f"{ask}/{key}" if key else ask
+
+
+def is_answered(state: State, ask: str) -> bool:
+    """Whether an answer has come, be it closed with it or not heard yet. Of those of long ago the key is forgotten."""
+    said = [signal.key for signal in state.signals if signal.name == ANSWER]
+    said += [key.removeprefix(_REMEMBERED) for key in state.keys if key.startswith(_REMEMBERED)]
+    return any(key == ask or key.startswith(f"{ask}/") for key in said)
+
+
+def named(state: State) -> str:
+    """The open questions, for somebody who has asked for one that is not."""
+    ids = [ask.id for _, ask in open_questions(state)]
+    if not ids:
+        return "no question is open"
+    more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
+    return f"open: {', '.join(ids[:_SHOWN])}{more}"
+
+
+def check_answer(ask: Ask, node: Node, parameters: Mapping[str, Any], answer: Answer) -> tuple[Problem, ...]:
+    """Everything that is wrong with an answer. `parameters`: the schema of the arguments of the tool that would run."""
+    if answer.action not in ask.options:
+        hint = nearest(answer.action, ask.options)
+        return (Problem("/action", f"must be one of {', '.join(ask.options)}", hint),)
+    found = []
+    if answer.arguments and answer.action != RETRY:
+        found.append(Problem("/arguments", f"goes with `retry`, not with `{answer.action}`"))
+    elif answer.arguments:
+        found += _arguments(parameters, answer.arguments)
+    if answer.action == USE and answer.output is msgspec.UNSET:
+        found.append(Problem("/output", "is missing: `use` needs what to take in place of the step's output"))
+    elif answer.action != USE and answer.output is not msgspec.UNSET:
+        found.append(Problem("/output", f"goes with `use`, not with `{answer.action}`"))
+    elif answer.action == USE and node.output_schema is not None:
+        found += violations(node.output_schema, answer.output, "/output")
+    return tuple(found)
+
+
+def _arguments(parameters: Mapping[str, Any], arguments: Mapping[str, Any]) -> Iterator[Problem]:
+    """They take the place of the step's own, so none of them has to be there."""
+    if parameters.get("additionalProperties") is False:
+        known = parameters.get("properties", {})
+        for name in sorted(arguments.keys() - known.keys()):
+            yield Problem("/arguments", f"the tool has no argument `{name}`", nearest(name, known))
+        arguments = {name: value for name, value in arguments.items() if name in known}
+    yield from violations({**parameters, "required": []}, arguments, "/arguments")

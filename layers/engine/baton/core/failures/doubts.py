@@ -1,0 +1,43 @@
+"""Whether an attempt that failed may have done what it was to do all the same.
+
+Belongs here: the rule, and the codes for which it is another. Does not belong here: what is done about a doubt
+(runtime/once.py).
+
+It matters to tools that may act only once. A failure that leaves a doubt is never simply tried again: somebody has to
+look first. So where nobody knows, there is a doubt; a tool that knows says so (`StepFailure(..., happened=False)`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from baton.core.failures.codes import ALIASES, CATASTROPHIC, TRANSIENT, UNKNOWN, kind_of
+
+DOUBTFUL = frozenset({TRANSIENT, CATASTROPHIC, UNKNOWN})
+"""Classes of failures after which it may have happened: the answer did not come, or says nothing. The others refuse."""
+
+BY_CODE: Mapping[str, bool] = {
+    # It was refused, and the same may be accepted later.
+    "rate_limited": False,
+    "deadlock": False,
+    "file_locked": False,
+    "element_not_found": False,
+    # The tool did return: only what it returned is of no use.
+    "result_invalid": True,
+    "result_too_large": True,
+    "rows_refused": True,
+    "output_invalid": True,
+    "cancelled": True,
+}
+"""Codes for which it is not as their class says: whether there is a doubt."""
+
+
+def leaves_doubt(code: str, kind: str = "", happened: bool | None = None) -> bool:
+    """Whether it may have happened. `kind` is the failure's class, `happened` what the tool itself says.
+
+    What has happened for sure and came to no result is a doubt, too: nobody knows the result.
+    """
+    if happened is not None:
+        return happened
+    code = ALIASES.get(code, code)
+    return BY_CODE.get(code, (kind or kind_of(code)) in DOUBTFUL)

@@ -1,0 +1,38 @@
+"""Idempotency keys: a hash of who, in which saga, does what, with which canonical parameters.
+
+Belongs here: the room's front door. canonical.py says which parameters are the same, rules.py what a key is made of,
+author.py how the author of a tool says so.
+"""
+
+from __future__ import annotations
+
+from baton.core.keys.author import Key, check_rule
+from baton.core.keys.canonical import canonical
+from baton.core.keys.rules import (
+    IN_PROGRESS,
+    REFUSE,
+    SAGA,
+    STRATEGIES,
+    WAIT,
+    KeyIncomplete,
+    KeyRule,
+    Strategy,
+    idempotency_key,
+    key_of,
+)
+
+__all__ = [
+    "IN_PROGRESS",
+    "REFUSE",
+    "SAGA",
+    "STRATEGIES",
+    "WAIT",
+    "Key",
+    "KeyIncomplete",
+    "KeyRule",
+    "Strategy",
+    "canonical",
+    "check_rule",
+    "idempotency_key",
+    "key_of",
+]

@@ -1,0 +1,184 @@
+"""What is done about an attempt that failed: retry, replan, ask, escalate; or nothing, and the step has failed.
+
+Belongs here: from a failure to the events that say what follows, by failover policies and the ladder
+(core/failures/). Does not belong here: where it goes on from a step that has failed (routes.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from baton.core import events as ev
+from baton.core.failures.cells import ASK_USER, ESCALATE, FAIL, REPLAN, RETRY, ROLLBACK, Cell
+from baton.core.failures.codes import kind_of, told
+from baton.core.failures.ladder import Bounds, Rung, next_rung
+from baton.core.failures.matrix import cell_of
+from baton.core.failures.policies import Context, Policy, first_match
+from baton.core.failures.retry import draw, pause
+from baton.core.graph import Node, Way
+from baton.core.routes import is_handled
+from baton.core.scope import Scope
+from baton.core.state import Failing, node_of
+
+OPTIONS = ("retry", "use", "fail")
+POSSIBLE = frozenset({REPLAN, ASK_USER, ROLLBACK, ESCALATE})
+BOUNDS = Bounds()
+
+
+def react(scope: Scope, failing: Failing, now: int, retry_after_ms: int | None = None) -> Iterator[ev.Event]:
+    """What is done about `failing.failure`; nothing when it is the step's last word.
+
+    `scope` is that of the step, `failing` what was tried for it until now. Raises `LackingError`.
+    """
+    name, iteration = node_of(scope.slot)
+    node = scope.program.nodes[name]
+    failure = failing.failure
+    kind = failure.kind or kind_of(failure.code)
+    graph = scope.program.graph
+    cell = cell_of(
+        failure.code,
+        kind,
+        node.domain,
+        (graph.failures, node.failures),
+        is_handled=is_handled(scope, failure),
+    )
+    policy, arguments, broken = _policy(scope, node, failing, kind)
+    if policy is None:
+        rung = _climb(scope, node, cell, failing, now, retry_after_ms)
+        way = rung.way
+    else:
+        rung, way = _by_policy(scope, policy, cell, failing, now, retry_after_ms)
+    if rung.strategy in {ROLLBACK, FAIL}:
+        # Nothing that was done can be undone yet, so to undo it all is to do nothing.
+        return
+    message = (policy.message if policy is not None else "") or cell.message
+    ask = _ask(scope, rung.strategy, cell, failing, message, now)
+    yield ev.StrategyChosen(
+        node=name,
+        iteration=iteration,
+        strategy=rung.strategy,
+        code=failure.code,
+        at=now,
+        due_at=now + rung.delay_ms if rung.strategy == RETRY else 0,
+        hooks=tuple(node.hooks[hook] for hook in rung.hooks if hook in node.hooks),
+        hint=rung.hint,
+        way=way,
+        arguments=arguments,
+        policy="" if policy is None else policy.name,
+        why=(*broken, *rung.why),
+        ask=ask,
+        severity=cell.severity if rung.strategy == ESCALATE else "",
+    )
+    if ask is None:
+        return
+    yield ev.NoticeDue(notice=_notice(scope, node, rung.strategy, cell, ask, failure, now))
+    if rung.strategy == ESCALATE:
+        yield ev.Parked(code="escalated", message=ask.message, node=name)
+
+
+def _climb(
+    scope: Scope, node: Node, cell: Cell, failing: Failing, now: int, retry_after_ms: int | None
+) -> Rung:
+    return next_rung(
+        cell,
+        failing.history,
+        code=failing.failure.code,
+        now=now,
+        retry_after_ms=retry_after_ms,
+        draw=draw(scope.state.saga, scope.slot, failing.attempts),
+        possible=POSSIBLE,
+        ways=node.ways,
+        bounds=BOUNDS,
+    )
+
+
+def _policy(
+    scope: Scope, node: Node, failing: Failing, kind: str
+) -> tuple[Policy | None, dict[str, Any], tuple[str, ...]]:
+    """The failover policy that fits, with what it puts in place of arguments, and the conditions that broke."""
+    policies = scope.program.failover[node.name]
+    if not policies:
+        return None, {}, ()
+    failure = failing.failure
+    given = scope.render(scope.program.arguments[node.name])
+    context = Context(
+        node=node.name,
+        tool=failure.tool or node.tool,
+        domain=node.domain,
+        code=failure.code,
+        kind=kind,
+        status=failure.status,
+        attempt=failing.attempts,
+        at=failure.at,
+        parameters={**given, **failing.arguments} if isinstance(given, dict) else given,
+        message=failure.message,
+    )
+    blamed = scope.blaming(failure, context.parameters)
+    found = first_match(
+        [policy for policy, _ in policies], context, used=failing.policies, judge=blamed.holds
+    )
+    broken = tuple(f"{name}: {why}" for name, why in found.broken.items())
+    if found.policy is None:
+        return None, {}, broken
+    template = next(template for policy, template in policies if policy is found.policy)
+    return found.policy, blamed.render(template), broken
+
+
+def _by_policy(
+    scope: Scope, policy: Policy, cell: Cell, failing: Failing, now: int, retry_after_ms: int | None
+) -> tuple[Rung, Way | None]:
+    """What a failover policy says. A retry that its cell has no pause for any more is none."""
+    action = policy.then
+    if action.strategy == RETRY:
+        since = failing.history.since
+        delay = pause(
+            cell.policy,
+            failing.history.retries + 1,
+            elapsed_ms=max(0, now - since) if since else 0,
+            retry_after_ms=retry_after_ms,
+            draw=draw(scope.state.saga, scope.slot, failing.attempts),
+        )
+        rung = Rung(strategy=FAIL) if delay is None else Rung(strategy=RETRY, delay_ms=delay)
+        return rung, None
+    if action.strategy != REPLAN:
+        return Rung(strategy=action.strategy), None
+    way = None
+    if action.tool:
+        way = Way(name=f"policy {policy.name}", tool=action.tool)
+    elif action.hint:
+        ways = scope.program.nodes[node_of(scope.slot)[0]].ways
+        way = next((way for way in ways if action.hint in way.hints), None)
+        if way is None and not action.arguments:
+            return Rung(strategy=FAIL), None
+    return Rung(strategy=REPLAN, hint=action.hint), way
+
+
+def _ask(scope: Scope, strategy: str, cell: Cell, failing: Failing, message: str, now: int) -> ev.Ask | None:
+    if strategy not in {ASK_USER, ESCALATE}:
+        return None
+    failure = failing.failure
+    name = f"{scope.state.branch}.{scope.slot}.{failing.attempts}"
+    return ev.Ask(
+        id=name if strategy == ASK_USER else f"{name}.incident",
+        kind=cell.question,
+        message=f"{message or told(failure.code).says} ({failure.code}: {failure.message})"[:2_000],
+        options=OPTIONS,
+        expires_at=now + BOUNDS.question_ms if strategy == ASK_USER else 0,
+    )
+
+
+def _notice(
+    scope: Scope, node: Node, strategy: str, cell: Cell, ask: ev.Ask, failure: ev.Failure, now: int
+) -> ev.Notice:
+    is_incident = strategy == ESCALATE
+    return ev.Notice(
+        key=f"{scope.state.saga}/{ask.id}",
+        to="on_call" if is_incident else "user",
+        code=failure.code,
+        message=ask.message,
+        severity=cell.severity,
+        node=node.name,
+        at=now,
+        incident=is_incident,
+    )

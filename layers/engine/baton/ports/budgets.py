@@ -1,0 +1,86 @@
+"""What users have spent on a day, and what is reserved of it for calls under way: one item for each user and day.
+
+Amounts are whole micro-dollars, times UTC epoch milliseconds. What a limit is, and what follows from a refusal, is
+not decided here (core/purse.py, runtime/purse.py).
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+MOST_OPEN = 200  # reservations of one user at a time: the item they are in must stay small
+
+
+class Account(msgspec.Struct, frozen=True):
+    """A user's money of one day; `day` counts UTC days since 1970."""
+
+    tenant: str
+    user: str
+    day: int
+
+
+class Reservation(msgspec.Struct, frozen=True):
+    """An amount held for one attempt. After `until` whoever holds it is dead, and it may be freed."""
+
+    id: str
+    amount: int
+    until: int
+
+
+class Sums(msgspec.Struct, frozen=True):
+    """`held` is what was spent and what is reserved together, `open` the number of reservations."""
+
+    spent: int = 0
+    held: int = 0
+    open: int = 0
+
+    @property
+    def reserved(self) -> int:
+        return self.held - self.spent
+
+
+class Held(msgspec.Struct, frozen=True):
+    """It is reserved, now or since before; `sums` count it."""
+
+    sums: Sums
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """It is not reserved. `is_busy`: what others have reserved is in the way, and may be freed soon."""
+
+    sums: Sums
+    is_busy: bool
+
+
+class Budgets(Protocol):
+    """The accounts of users. Each change is one conditional write of one item."""
+
+    def reserve(self, account: Account, reservation: Reservation, limit: int, now: int) -> Held | Refused:
+        """Hold an amount if `held` stays at or below `limit`; whatever is past its time at `now` is freed first.
+
+        Of any number of callers no two get the same money. A reservation with an id that is open changes nothing.
+        More than MOST_OPEN at a time are refused as busy.
+        """
+        ...
+
+    def settle(self, account: Account, reservation: Reservation, cost: int) -> Sums:
+        """Put what was spent in the place of what was held.
+
+        Also of a reservation that was freed meanwhile, and also more than was held: spent is spent. One that is
+        settled already, or was never held, changes nothing.
+        """
+        ...
+
+    def add(self, account: Account, id: str, cost: int, until: int, now: int) -> Sums:
+        """Count what was spent without a reservation. An id that was counted before changes nothing, up to `until`."""
+        ...
+
+    def expire(self, account: Account, now: int) -> Sums:
+        """Free what is past its time."""
+        ...
+
+    def read(self, account: Account) -> Sums:
+        """The sums, eventually consistent; zeros for an account that nobody has touched."""
+        ...

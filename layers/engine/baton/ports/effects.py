@@ -1,0 +1,64 @@
+"""What is stored of an effect that may happen only once, and the port to it.
+
+Belongs here: the claim's shape, and three calls, each of one item. Does not belong here: who may claim what when, and
+what an old claim means (runtime/once.py).
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+IN_PROGRESS, COMPLETED, FAILED, FREED = "in_progress", "completed", "failed", "freed"
+
+
+class Effect(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One effect, by its idempotency key.
+
+    `owner` names one try of one attempt, and nobody else's: with `status` it says which state of the effect this is.
+    `saga` and `slot` are where that attempt belongs. `until`: when it has ended in any case. `first` and `updated`: when
+    the effect was first claimed, and last written. Completed, it has `data` (or `ref`, the blob that holds it): what
+    came of it. Failed, it has `code`, `message` and `kind`. `expires`: it counts until then; 0 for ever.
+    """
+
+    tenant: str
+    key: str
+    status: str
+    owner: str
+    tool: str
+    saga: str
+    slot: str
+    until: int
+    first: int
+    updated: int
+    generation: int = 0
+    data: bytes = b""
+    ref: str = ""
+    code: str = ""
+    message: str = ""
+    kind: str = ""
+    expires: int = 0
+
+
+class Effects(Protocol):
+    """Claims of once-only effects. Each write is one conditional write of one item."""
+
+    def claim(self, effect: Effect, now: int) -> Effect | None:
+        """Put a claim. None when it was put, else the effect that is there (strongly read), and nothing is written.
+
+        One that was freed, or has expired by `now`, counts as not there.
+        """
+        ...
+
+    def change(self, seen: Effect, effect: Effect) -> Effect | None:
+        """Put `effect` in the place of what was seen. None when it was put.
+
+        Else somebody was there before: what is there now (strongly read), and nothing is written. An effect that has
+        gone is put.
+        """
+        ...
+
+    def read(self, tenant: str, key: str) -> Effect | None:
+        """Strongly consistent."""
+        ...

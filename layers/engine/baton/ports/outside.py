@@ -1,0 +1,120 @@
+"""What the standard tools need of the outside: HTTP, mail, objects and versioned entities, as Protocols.
+
+No behaviour here. What a tool promises on top of these is in tools/standard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import msgspec
+
+
+class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One exchange. `within_ms` bounds all of it, to the last byte of the answer; `most` is that answer's size."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str] = {}
+    body: bytes = b""
+    within_ms: int
+    most: int
+
+
+class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """Names of headers are in lower case; the body is whole."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class HttpClient(Protocol):
+    """The one way out by HTTP. It follows no redirects, keeps no cookies and asks no proxy."""
+
+    async def send(self, request: HttpRequest) -> HttpAnswer:
+        """Whatever was answered, of any status.
+
+        Raises `StepFailure`: timeout, connection_failed, result_too_large, invalid_response; permission_denied for an
+        address that nobody may call from here. Its message names the host and nothing else of the address.
+        """
+        ...
+
+
+class Letter(msgspec.Struct, frozen=True, kw_only=True):
+    """One mail to one person."""
+
+    sender: str
+    to: str
+    subject: str
+    text: str
+    html: str = ""
+
+
+class Mailer(Protocol):
+    """Sends mail. Synchronous."""
+
+    def send(self, letter: Letter) -> str:
+        """The service's name for the message. Sending again sends again."""
+        ...
+
+
+class Entity(msgspec.Struct, frozen=True, kw_only=True):
+    """An entity as it stands: `version` counts its writes from 1."""
+
+    version: int
+    data: Any
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a write. `is_new`: it was done by this call; otherwise an earlier call had done it.
+
+    `conflict`: it was refused, because the entity is at `version` and not where the caller expected it.
+    """
+
+    version: int
+    is_new: bool = False
+    conflict: bool = False
+
+
+KEYS_KEPT = 64  # writes of an entity that a repetition is recognised of
+
+
+class Entities(Protocol):
+    """Versioned JSON by tenant, type and id. Synchronous; one atomic write each."""
+
+    def put(
+        self, tenant: str, type: str, id: str, data: Any, *, key: str, expected: int | None = None
+    ) -> Written:
+        """Replace what is there, and count its version up, unless the write with this key has been done already.
+
+        expected: the version that must be there, 0 for none. A repeated write is recognised as long as fewer than
+        half of `KEYS_KEPT` others have come after it.
+        """
+        ...
+
+    def get(self, tenant: str, type: str, id: str) -> Entity | None:
+        """Strongly consistent."""
+        ...
+
+
+class StoredObject(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an object is. `is_new`: it was written by this call, and not there before."""
+
+    ref: str
+    sha256: str
+    size: int
+    is_new: bool
+
+
+class Objects(Protocol):
+    """Named bytes of a tenant, which never change: the hash of the content is part of the name. Synchronous."""
+
+    def put(self, tenant: str, name: str, data: bytes, content_type: str) -> StoredObject:
+        """Written only if it is not there."""
+        ...
+
+    def get(self, tenant: str, name: str, sha256: str) -> bytes | None:
+        """None for what is not there."""
+        ...

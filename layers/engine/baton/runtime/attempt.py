@@ -1,0 +1,201 @@
+"""carry_out(...): one attempt of one step: what is called before the tool, which tool is called, and with what.
+
+Belongs here: hooks and ways, carried out with the calls of a `Performer`. Does not belong here: which way is taken
+(core/failures/), the time of an attempt and what becomes of its result (steps.py).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from baton.core.draft import RunStep
+from baton.core.failures.classes import RETRYABLE
+from baton.core.failures.codes import kind_of
+from baton.core.failures.context import combined, parts_of, shortened
+from baton.core.failures.policies import Context
+from baton.core.failures.remedies import ARGUMENTS, FAILURE, TOOL
+from baton.core.toolspec import ONCE, ToolSpec
+from baton.ports import Performer, StepContext, StepFailure
+
+TOO_LONG = "context_exceeded"
+MOST_HALVINGS = 5
+"""How often a context is halved within one attempt: to a thirty-second of it, or into 32 parts."""
+
+Specs = Mapping[str, ToolSpec]
+
+
+def tool_called(step: RunStep) -> str:
+    """The tool that does the step's work in this attempt."""
+    way = step.way
+    return way.tool if way is not None and way.tool and not way.first else step.node.tool
+
+
+async def carry_out(performer: Performer, specs: Specs, step: RunStep, context: StepContext) -> Any:
+    """The result of one attempt. Raises `StepFailure`, `NoRoom`; cancellation passes through.
+
+    What spends, writes rows or fails on the way does so for the step. What is called besides the tool, and the tool itself
+    where it is called for something else than the step says, has an idempotency key of its own; a tool that is `once`
+    keeps the key of the context.
+    """
+    return await work(performer, specs, step, context, await prepared(performer, specs, step, context))
+
+
+async def prepared(performer: Performer, specs: Specs, step: RunStep, context: StepContext) -> dict[str, Any]:
+    """The first half of an attempt: the arguments for the tool, after all that is called before it. It has not begun."""
+    attempt = _Attempt(performer, specs, step, context)
+    arguments = dict(step.arguments)
+    for hook in step.hooks:
+        arguments = await attempt.helped(hook, arguments)
+    if step.way is None:
+        return arguments
+    if step.way.first:
+        arguments = await attempt.helped(step.way.tool, arguments)
+    return attempt.taken(arguments | step.way.arguments)
+
+
+async def work(
+    performer: Performer, specs: Specs, step: RunStep, context: StepContext, arguments: dict[str, Any]
+) -> Any:
+    """The second half: the tool with the arguments of the first, once or for each part of a context."""
+    attempt, way = _Attempt(performer, specs, step, context), step.way
+    if way is None or (way.first and not way.arguments):
+        return await attempt.call(arguments)
+    if way.shorten:
+        return await attempt.shorter(way.shorten, arguments)
+    if way.chunk:
+        return await attempt.in_parts(way.chunk, arguments)
+    return await attempt.call(arguments, way.name)
+
+
+async def look(
+    performer: Performer, specs: Specs, tool: str, arguments: Mapping[str, Any], context: StepContext
+) -> Any:
+    """What the `verify` of a tool says of a call with these arguments and with the key of this context."""
+    verify = specs[tool].verify
+    takes = _parameters(specs.get(verify))
+    given = {name: value for name, value in arguments.items() if name in takes}
+    return await performer.perform(verify, given, context)
+
+
+class _Attempt:
+    """`called` is the tool that does the work."""
+
+    def __init__(self, performer: Performer, specs: Specs, step: RunStep, context: StepContext) -> None:
+        self._performer = performer
+        self._specs = specs
+        self._step = step
+        self._context = context
+        self._called = tool_called(step)
+
+    def taken(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Those that the tool takes which stands in; the step's own has to be content with all."""
+        spec = self._specs.get(self._called)
+        if self._called == self._step.node.tool or spec is None:
+            return arguments
+        if spec.parameters.get("additionalProperties") is not False:
+            return arguments
+        return {name: value for name, value in arguments.items() if name in _parameters(spec)}
+
+    async def call(self, arguments: Mapping[str, Any], *other: str | int) -> Any:
+        """The tool. `other`: what makes it another call than the step's own."""
+        spec = self._specs.get(self._called)
+        is_other = other and (spec is None or spec.effect != ONCE)
+        context = self._with_key(*other) if is_other else self._context
+        return await self._performer.perform(self._called, arguments, context)
+
+    async def helped(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """The arguments after a tool that carries something out has been called."""
+        takes = _parameters(self._specs.get(tool))
+        known = {**arguments, FAILURE: self._failure(), ARGUMENTS: arguments, TOOL: self._called}
+        given = {name: known[name] for name in takes if name in known}
+        # The number of the attempt is part of the key, or what is asked for anew would be answered from before.
+        context = self._with_key(tool, self._step.attempt)
+        try:
+            result = await self._performer.perform(tool, given, context)
+        except StepFailure as error:
+            raise StepFailure(
+                error.code,
+                f"`{tool}`: {error.message}",
+                kind=error.kind,
+                status=error.status,
+                retry_after=error.retry_after,
+                happened=False,
+            ) from error
+        if not isinstance(result, dict):
+            return arguments
+        names = {*arguments, *_parameters(self._specs.get(self._called))}
+        return arguments | {name: value for name, value in result.items() if name in names}
+
+    async def shorter(self, parameter: str, arguments: dict[str, Any]) -> Any:
+        """With a context that is halved until it fits."""
+        value, halvings = arguments.get(parameter), 0
+        while True:
+            before, value, halvings = value, shortened(value), halvings + 1
+            with self._fitting(is_last=halvings == MOST_HALVINGS or value == before):
+                return await self.call({**arguments, parameter: value}, parameter, halvings)
+
+    async def in_parts(self, parameter: str, arguments: dict[str, Any]) -> Any:
+        """With the context in two parts, one after the other, each parted again if it does not fit."""
+        results: list[Any] = []
+
+        async def part(value: Any, path: tuple[int, ...]) -> None:
+            pieces = parts_of(value, 2)
+            for number, piece in enumerate(pieces):
+                here = (*path, number)
+                with self._fitting(is_last=len(here) == MOST_HALVINGS or len(pieces) == 1):
+                    results.append(await self.call({**arguments, parameter: piece}, parameter, *here))
+                    continue
+                await part(piece, here)
+
+        await part(arguments.get(parameter), ())
+        try:
+            return combined(results)
+        except ValueError as error:
+            raise StepFailure("result_invalid", f"`{self._called}`: {error}") from error
+
+    @contextmanager
+    def _fitting(self, *, is_last: bool) -> Iterator[None]:
+        """Passes over that a context is too long, unless this is the last try, and forgets the rows of that call."""
+        kept = len(self._context.rows)
+        try:
+            yield
+        except StepFailure as error:
+            if error.code != TOO_LONG or is_last:
+                raise
+            del self._context.rows[kept:]
+
+    def _with_key(self, *parts: str | int) -> StepContext:
+        """A context that shares all but its key."""
+        said = msgspec.json.encode([self._context.idempotency_key, self._called, *parts])
+        key = hashlib.sha256(said).hexdigest()[:32]
+        return msgspec.structs.replace(self._context, idempotency_key=key)
+
+    def _failure(self) -> dict[str, Any]:
+        """The last failure as conditions know it; the parameters are given by themselves."""
+        failure, node = self._step.failure, self._step.node
+        if failure is None:
+            return {}
+        kind = failure.kind or kind_of(failure.code)
+        value = Context(
+            node=node.name,
+            tool=failure.tool or node.tool,
+            domain=node.domain,
+            code=failure.code,
+            kind=kind,
+            status=failure.status,
+            attempt=failure.attempt or self._step.attempt,
+            at=failure.at,
+            message=failure.message,
+        ).as_value(is_retryable=kind in RETRYABLE)
+        del value["parameters"]
+        return value
+
+
+def _parameters(spec: ToolSpec | None) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = {} if spec is None else spec.parameters.get("properties", {})
+    return found

@@ -1,0 +1,70 @@
+"""Incidents as the API shows them, and when they are over: once a person has decided about their saga.
+
+What opens one is in core/reactions.py, where they are kept is the port's business.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from baton.core.views import iso
+from baton.errors import NotFound
+from baton.ports import Clock, Incident, Incidents
+from baton.runtime.cursors import foreign_cursor, read_cursor, write_cursor
+from baton.runtime.patience import Patience
+
+INCIDENT_ID = r"i[0-9a-f]{24}"
+STATUSES = ("open", "resolved")
+
+
+class IncidentDesk:
+    """The incidents of one tenant, for one request."""
+
+    def __init__(self, incidents: Incidents, call: Patience, clock: Clock, tenant: str) -> None:
+        self._incidents = incidents
+        self._call = call
+        self._clock = clock
+        self._tenant = tenant
+
+    async def page(self, status: str, limit: int, cursor: str) -> dict[str, Any]:
+        """The next incidents, the newest first. A page may be short and yet not be the last."""
+        after = read_cursor(cursor).decode(errors="replace") if cursor else ""
+        if cursor and not re.fullmatch(INCIDENT_ID, after):
+            raise foreign_cursor()
+        found, last = await self._call(
+            self._incidents.listed, self._tenant, status=status, limit=limit, after=after
+        )
+        rows = [incident_view(incident) for incident in found]
+        return {"incidents": rows, "next": write_cursor(last.encode()) if last else None}
+
+    async def resolve(self, id: str, by: str) -> dict[str, Any]:
+        """Raises `NotFound`."""
+        found = await self._call(self._incidents.resolve, self._tenant, id, by, self._clock.now())
+        if found is None:
+            raise NotFound(f"there is no incident `{id}`")
+        return incident_view(found)
+
+    async def resolve_all(self, saga: str, by: str, node: str = "") -> None:
+        """Those of a saga, or of one of its nodes, because a person has decided what becomes of it.
+
+        After the entry that says so: whoever dies in between leaves an incident open, which can be resolved by itself.
+        """
+        for incident in await self._call(self._incidents.of_saga, self._tenant, saga, node):
+            await self._call(self._incidents.resolve, self._tenant, incident, by, self._clock.now())
+
+
+def incident_view(incident: Incident) -> dict[str, Any]:
+    """An incident as JSON."""
+    return {
+        "id": incident.id,
+        "status": "resolved" if incident.resolved else "open",
+        "saga": incident.saga,
+        "node": incident.node or None,
+        "code": incident.code,
+        "message": incident.message,
+        "severity": incident.severity,
+        "opened_at": iso(incident.opened),
+        "resolved_at": iso(incident.resolved) if incident.resolved else None,
+        "resolved_by": incident.by or None,
+    }

@@ -1,0 +1,50 @@
+"""The figures of a process: heard with each entry that it appends, written when an invocation ends.
+
+Belongs here: when figures are written. Does not belong here: what they are (core/metrics.py), where a line goes
+(wiring.py).
+
+A line reaches CloudWatch as it is, and as a whole, only by standard output: what goes through `logging` is wrapped into
+an object of Lambda's own when the function's log format is JSON, and a document inside of another is none; what is
+printed is passed on as it was. Sources: "Log and monitor Python Lambda functions" (Lambda developer guide: output of
+`print` stays plain text), "Using the embedded metric format with Lambda" (CloudWatch user guide: written to standard
+output; what is not written when the invocation times out is lost).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from baton.core.events import Event
+from baton.core.metrics import Figures
+
+QUIET_MS = 60_000
+"""So long the figures of a tool are kept whose steps all succeed at once. They are lost with their process."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Metrics:
+    """The figures of all sagas of a process. Without `write` there are none."""
+
+    def __init__(self, write: Callable[[str], None] | None = None, deployment: str = "") -> None:
+        """`write` takes one line without its end; `deployment` names this one among those of the account."""
+        self._write = write
+        self._deployment = deployment
+        self._figures = Figures()
+
+    def heard(self, workflow: str, events: Iterable[Event], now: int) -> None:
+        """An entry was appended at `now` (epoch ms) to the log of a saga of this workflow."""
+        if self._write is not None:
+            self._figures.heard(workflow, events, now)
+
+    def flush(self, now: int) -> None:
+        """Write what is due; at the end of an invocation. Nobody's step is worse off if it cannot be written."""
+        if self._write is None:
+            return
+        for document in self._figures.take(now, QUIET_MS, self._deployment):
+            try:
+                self._write(_encode(document).decode())
+            except OSError:
+                return

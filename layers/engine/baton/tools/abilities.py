@@ -1,0 +1,270 @@
+"""What a tool says of itself besides its function: what it is about, costs, and can do about failures.
+
+Belongs here: what the keywords of `@tool` may be, each mistake with what would be right. Does not belong here: the function
+and its schemas (define.py), what tools say of each other (core/failures/remedies.py).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from baton.core.failures.cells import HINTS, HOOKS
+from baton.core.failures.matrix import DOMAINS
+from baton.core.failures.remedies import kinds_of
+from baton.core.keys import KeyRule, check_rule
+from baton.core.money import amount_of, micro_dollars
+from baton.core.toolspec import ONCE, PURE, Merits, nearest
+
+NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*")
+_PATTERN = re.compile(r"[a-z*][a-z0-9_.*]*")
+_TYPO = 0.85
+_MOST_FALLBACKS = 20
+
+Names = str | Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Abilities:
+    """The keywords of `@tool` as they were written."""
+
+    domain: str
+    cost_usd: Decimal | str | float | None
+    key: KeyRule | None
+    verify: str
+    instead_of: Names
+    hints: Names
+    merits: Merits | None
+    carries_out: Names
+    for_tools: Names
+    fallbacks: Mapping[str, Sequence[Any]] | None
+    context: str
+
+    def fields(
+        self, name: str, effect: str, schema: dict[str, Any], hints: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The fields of the `ToolSpec`. `schema` is that of the parameters, `hints` their types. Raises `ValueError`."""
+        takes = schema.get("properties", {})
+        carries_out = _carries_out(self.carries_out)
+        return {
+            "domain": _domain(self.domain),
+            "cost": _cost(self.cost_usd),
+            "key": _key(self.key, effect, schema),
+            "verify": _verify(self.verify, name, effect),
+            "instead_of": (instead_of := _tools("instead_of", self.instead_of, name)),
+            "hints": _hints(self.hints, instead_of),
+            "merits": _merits(self.merits, is_way=bool(instead_of or carries_out)),
+            "carries_out": carries_out,
+            "for_tools": _for_tools(self.for_tools, name, carries_out),
+            "fallbacks": _fallbacks(self.fallbacks, takes, hints),
+            "context": _context(self.context, schema, takes),
+        }
+
+
+def _names(field: str, said: Any) -> tuple[str, ...]:
+    """One name or several, each once."""
+    if isinstance(said, str):
+        return (said,) if said else ()
+    if not isinstance(said, Sequence) or not all(isinstance(name, str) and name for name in said):
+        raise ValueError(f"{field}: give a name or a list of names")
+    return tuple(dict.fromkeys(said))
+
+
+def _told(text: str, hint: str) -> str:
+    return f"{text}; {hint}" if hint else text
+
+
+# ---- what it is about, and what it costs ---------------------------------------------------------------------------
+
+
+def _domain(domain: str) -> str:
+    if domain and domain not in DOMAINS:
+        known = f"domain `{domain}` is not one of {', '.join(DOMAINS)}"
+        raise ValueError(_told(known, nearest(str(domain), DOMAINS)))
+    return domain
+
+
+def _cost(usd: Any) -> int:
+    try:
+        return 0 if usd is None else micro_dollars([amount_of(usd)])
+    except ValueError as error:
+        raise ValueError(f"cost_usd: {error}") from error
+
+
+# ---- effects -------------------------------------------------------------------------------------------------------
+
+
+def _key(key: Any, effect: str, schema: dict[str, Any]) -> KeyRule:
+    if key is None:
+        return KeyRule()
+    if not isinstance(key, KeyRule):
+        raise ValueError("key: give one that `Key` makes, such as `Key.business(...)`")
+    if effect == PURE:
+        raise ValueError(
+            "key: a tool with the effect `pure` needs none; nothing happens that could happen twice"
+        )
+    if problem := check_rule(key, schema):
+        raise ValueError(f"key: {problem}")
+    return key
+
+
+def _verify(verify: str, name: str, effect: str) -> str:
+    if not verify:
+        return ""
+    if not NAME.fullmatch(verify):
+        raise ValueError(f"verify: `{verify}` is not a tool name")
+    if verify == name:
+        raise ValueError("verify: it names itself; name the tool that looks whether a call has happened")
+    if effect != ONCE:
+        raise ValueError(
+            f'verify: a tool with the effect `{effect}` may run again; only `effect="once"` needs it'
+        )
+    return verify
+
+
+# ---- ways ----------------------------------------------------------------------------------------------------------
+
+
+def _tools(field: str, said: Names, name: str) -> tuple[str, ...]:
+    found = _names(field, said)
+    for pattern in found:
+        if not _PATTERN.fullmatch(pattern):
+            raise ValueError(
+                f"{field}: `{pattern}` is neither the name of a tool nor a pattern such as `search.*`"
+            )
+        if pattern == name:
+            raise ValueError(f"{field}: it names itself; name the tools that it can do something for")
+    return found
+
+
+def _for_tools(said: Names, name: str, carries_out: Sequence[str]) -> tuple[str, ...]:
+    found = _tools("for_tools", said, name)
+    if carries_out:
+        return found or ("*",)
+    if found not in {(), ("*",)}:
+        raise ValueError("for_tools: says for which tools it carries something out; `carries_out` is missing")
+    return ()
+
+
+def _hints(said: Names, instead_of: Sequence[str]) -> tuple[str, ...]:
+    found = _names("hints", said)
+    for hint in found:
+        if hint in HOOKS:
+            raise ValueError(
+                f"hints: `{hint}` is done before a retry, and no other way; write it as `carries_out`"
+            )
+        _own_name("hints", hint, "hint", HINTS)
+    if found and not instead_of:
+        raise ValueError(
+            "hints: says for which hints it stands in for another tool; `instead_of` is missing "
+            "(a tool that helps another one has `carries_out`)"
+        )
+    return found
+
+
+def _merits(merits: Any, *, is_way: bool) -> Merits:
+    if merits is None:
+        return Merits()
+    if not isinstance(merits, Merits):
+        raise ValueError("merits: give `Merits(reliability=0.98, cost=1.2)`")
+    if not is_way:
+        raise ValueError(
+            "merits: speak for a tool that others have as a way; say `instead_of` or `carries_out`"
+        )
+    for field in Merits.__struct_fields__:
+        value = getattr(merits, field)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        is_relative = field in {"cost", "latency"}
+        if not is_number or value < 0 or (value > 1 and not is_relative):
+            right = "0 or more, 1 for the usual" if is_relative else "between 0 and 1"
+            raise ValueError(f"merits: {field} must be a number, {right}")
+    return merits
+
+
+def _carries_out(said: Names) -> tuple[str, ...]:
+    found = _names("carries_out", said)
+    for name in found:
+        _own_name("carries_out", name, "hint and no hook", (*HINTS, *HOOKS))
+    return found
+
+
+def _own_name(field: str, name: str, what: str, known: Collection[str]) -> None:
+    """Names of the author's own are fine, as long as they are not meant to be one of these."""
+    if name in known:
+        return
+    if not NAME.fullmatch(name):
+        raise ValueError(f"{field}: `{name}` is not a name; write lower case, such as `{next(iter(known))}`")
+    if close := get_close_matches(name, known, n=1, cutoff=_TYPO):
+        raise ValueError(f"{field}: there is no {what} `{name}`; did you mean `{close[0]}`?")
+
+
+def _fallbacks(
+    said: Mapping[str, Sequence[Any]] | None, takes: Mapping[str, Any], hints: Mapping[str, Any]
+) -> dict[str, tuple[Any, ...]]:
+    if said is None:
+        return {}
+    if not isinstance(said, Mapping):
+        raise ValueError(
+            'fallbacks: give the values of each parameter, such as {"model": ["small", "large"]}'
+        )
+    return {
+        name: _values(name, values, hints[_parameter("fallbacks", name, takes)])
+        for name, values in said.items()
+    }
+
+
+def _values(name: str, values: Any, hint: Any) -> tuple[Any, ...]:
+    field = f"fallbacks: `{name}`"
+    if not isinstance(values, list | tuple) or not 0 < len(values) <= _MOST_FALLBACKS:
+        raise ValueError(f"{field} needs a list of 1 to {_MOST_FALLBACKS} values")
+    valid = _valid(hint)
+    found: list[Any] = []
+    for value in values:
+        try:
+            data = json.loads(json.dumps(value, allow_nan=False))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{field}: {value!r} is no JSON: {error}") from error
+        if why := valid(data):
+            raise ValueError(f"{field}: {value!r} is no value of it: {why}")
+        if any(data == other and type(data) is type(other) for other in found):
+            raise ValueError(f"{field}: {value!r} is there twice")
+        found.append(data)
+    return tuple(found)
+
+
+def _valid(hint: Any) -> Callable[[Any], str]:
+    adapter: TypeAdapter[Any] = TypeAdapter(hint)
+
+    def why(value: Any) -> str:
+        try:
+            adapter.validate_python(value)
+        except ValidationError as error:
+            return str(error.errors(include_url=False, include_input=False)[0]["msg"])
+        except Exception as error:  # noqa: BLE001  # a type's own code runs in there
+            return str(error)
+        return ""
+
+    return why
+
+
+def _context(context: str, schema: Mapping[str, Any], takes: Mapping[str, Any]) -> str:
+    if context:
+        kinds = kinds_of(takes[_parameter("context", context, takes)], schema)
+        if kinds and kinds.isdisjoint({"string", "array"}):
+            raise ValueError(f"context: `{context}` is neither text nor a list, and cannot be shortened")
+    return context
+
+
+def _parameter(field: str, name: str, takes: Mapping[str, Any]) -> str:
+    if name not in takes:
+        known = f"it has {', '.join(f'`{one}`' for one in takes)}" if takes else "it has none"
+        raise ValueError(f"{field}: there is no parameter `{name}`; {nearest(str(name), takes) or known}")
+    return name

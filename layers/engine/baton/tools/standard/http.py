@@ -1,0 +1,163 @@
+"""`std.http`: a request to a service outside, with the step's idempotency key as a header.
+
+How bytes travel, and where to, is the adapter's. What an answer means to a step is here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+from urllib.parse import urlencode, urljoin, urlsplit
+
+import msgspec
+from pydantic import BaseModel
+
+from baton.ports import StepContext, StepFailure
+from baton.ports.outside import HttpAnswer
+from baton.tools.define import Registry, tool
+from baton.tools.standard.kit import SAFE, Services, exchange, milliseconds, refused
+
+Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
+Scalar = str | int | float | bool
+
+MOST_REDIRECTS = 5
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_NOT_MODIFIED = 304
+# What a later step may want to know. Cookies are none of it.
+KEPT = (
+    "content-language content-type etag expires last-modified link location retry-after x-request-id "
+    "idempotency-replayed"
+).split()
+# What is told to a host that a redirect leads to, and that was not asked by the document.
+_HARMLESS = frozenset({"accept", "accept-language", "user-agent"})
+
+
+class Answered(BaseModel):
+    """An answer below 300, or 304. `body` is JSON, text, or null for none."""
+
+    status: int
+    headers: dict[str, str]
+    body: Any
+
+
+def declare(registry: Registry, services: Services) -> None:
+    @tool("std.http", registry=registry, domain="external_api")
+    async def http(
+        url: str,
+        context: StepContext,
+        method: Method = "GET",
+        headers: dict[str, str] | None = None,
+        query: dict[str, Scalar] | None = None,
+        json: Any = None,
+        text: str | None = None,
+        timeout: str | float | None = None,
+        expect: Literal["auto", "json", "text"] = "auto",
+    ) -> Answered:
+        """Send a request and give its answer.
+
+        POST, PUT, PATCH and DELETE carry `Idempotency-Key`, the same for every attempt of the step. A status of 400
+        and above is the step's failure. GET and HEAD follow redirects.
+        """
+        longest = milliseconds(timeout)
+        given = {name.lower(): value for name, value in (headers or {}).items()}
+        body = _body(given, json, text)
+        if query:
+            more = urlencode({name: _written(value) for name, value in query.items()})
+            url += f"{'&' if '?' in url else '?'}{more}"
+        if expect == "json":
+            given.setdefault("accept", "application/json")
+        key = "" if method in SAFE else context.idempotency_key
+        answer = await _followed(services, context, method, url, given, body, key, longest)
+        kept = {name: answer.headers[name] for name in KEPT if name in answer.headers}
+        return Answered(status=answer.status, headers=kept, body=_read(host_of(url), answer, expect))
+
+
+async def _followed(
+    services: Services,
+    context: StepContext,
+    method: str,
+    url: str,
+    headers: dict[str, str],
+    body: bytes,
+    key: str,
+    longest: int | None,
+) -> HttpAnswer:
+    """The answer at the end of the redirects. Raises `StepFailure`."""
+    ends = None if longest is None else services.clock.now() + longest
+    for _ in range(MOST_REDIRECTS + 1):
+        within = None if ends is None else max(ends - services.clock.now(), 1)
+        answer = await exchange(
+            services, context, method, url, headers=headers, body=body, key=key, longest=within
+        )
+        if answer.status not in _REDIRECTS or method not in SAFE or "location" not in answer.headers:
+            break
+        there = _joined(url, answer)
+        if _origin(there) != _origin(url):
+            headers = {name: value for name, value in headers.items() if name in _HARMLESS}
+        url = there
+    else:
+        raise StepFailure("resource_moved", f"{host_of(url)} redirects in a circle", status=answer.status)
+    if answer.status >= 300 and answer.status != _NOT_MODIFIED:
+        raise refused(host_of(url), answer, "resource_moved" if answer.status in _REDIRECTS else "")
+    return answer
+
+
+def _joined(url: str, answer: HttpAnswer) -> str:
+    """Where a redirect leads. Raises `StepFailure` for what is no address, and for one without TLS."""
+    try:
+        there = urljoin(url, answer.headers["location"])
+        safe = urlsplit(there).scheme in ("https", urlsplit(url).scheme)
+    except ValueError as error:
+        what = f"{host_of(url)} redirects to what is no address"
+        raise StepFailure("invalid_response", what, status=answer.status) from error
+    if not safe:
+        message = f"{host_of(url)} redirects to an address that does not begin with https://"
+        raise StepFailure("permission_denied", message, status=answer.status)
+    return there
+
+
+def _body(headers: dict[str, str], json: Any, text: str | None) -> bytes:
+    if json is not None and text is not None:
+        raise StepFailure("input_invalid", "a request has either `json` or `text`")
+    if json is not None:
+        headers.setdefault("content-type", "application/json")
+        return msgspec.json.encode(json)
+    if text is not None:
+        headers.setdefault("content-type", "text/plain; charset=utf-8")
+        return text.encode(errors="replace")
+    return b""
+
+
+def _read(host: str, answer: HttpAnswer, expect: str) -> Any:
+    """The body as JSON, as text, or as None if there is none. Raises `StepFailure`."""
+    kind, _, more = answer.headers.get("content-type", "").lower().partition(";")
+    is_json = kind.strip() == "application/json" or kind.strip().endswith("+json")
+    if not answer.body and expect != "json":
+        return None
+    if expect == "json" or (expect == "auto" and is_json):
+        try:
+            return msgspec.json.decode(answer.body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            what = f"{host} answered {answer.status} with what is not JSON: {error}"
+            raise StepFailure("invalid_response", what, status=answer.status) from error
+    charset = more.partition("charset=")[2].strip(" \"'") or "utf-8"
+    try:
+        return answer.body.decode(charset, errors="replace")
+    except LookupError:
+        return answer.body.decode(errors="replace")
+
+
+def _written(value: Scalar) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def host_of(url: str) -> str:
+    """The host for a message: the rest of an address may be a secret."""
+    try:
+        return urlsplit(url).hostname or "an address without a host"
+    except ValueError:
+        return "an address that is none"
+
+
+def _origin(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc.rpartition("@")[2].lower()

@@ -1,0 +1,132 @@
+"""What the standard tools are given: ports, the deployment's settings, and how a step's rest of time is counted.
+
+No tool is declared here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, ParamSpec, TypeVar, cast
+
+import msgspec
+
+from baton.core.durations import parse_duration
+from baton.core.failures.evidence import Evidence
+from baton.ports import Clock, Offload, StepContext, StepFailure
+from baton.ports.outside import Entities, HttpAnswer, HttpClient, HttpRequest, Mailer, Objects
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# So much before the engine's own end of the step, so that a slow service is reported by name.
+EARLIER_MS = 50
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Services:
+    """One for a process. `mail_from` and `payments_url` may be empty: then their tools say what is missing."""
+
+    http: HttpClient
+    entities: Entities
+    objects: Objects
+    mailer: Mailer
+    clock: Clock
+    offload: Offload
+    most_bytes: int = 5_242_880
+    mail_from: str = ""
+    payments_url: str = ""
+
+    async def stored(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """A call of a synchronous port, off the event loop."""
+        return await self.offload(function, *args, **kwargs)
+
+
+class _Nowhere:
+    """Stands for `Services` where tools are only known and never run."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise StepFailure("tool_missing", "the standard tools are only declared here: nothing runs them")
+
+
+NOWHERE: Final = cast("Services", _Nowhere())
+
+
+def milliseconds(timeout: str | float | None) -> int | None:
+    """A duration as a parameter. Raises `StepFailure`."""
+    try:
+        return None if timeout is None else parse_duration(timeout)
+    except ValueError as error:
+        raise StepFailure("input_invalid", f"timeout: {error}") from error
+
+
+def left_ms(services: Services, context: StepContext, longest: int | None = None) -> int:
+    """How long an exchange may take: to the end of the step, or less. Raises `StepFailure` when there is no time left."""
+    left = context.deadline_ms - services.clock.now() - EARLIER_MS
+    if left <= 0:
+        raise StepFailure("timeout", "there was no time left to ask")
+    return left if longest is None else min(left, longest)
+
+
+async def exchange(
+    services: Services,
+    context: StepContext,
+    method: str,
+    url: str,
+    *,
+    headers: Mapping[str, str],
+    body: bytes = b"",
+    key: str = "",
+    longest: int | None = None,
+) -> HttpAnswer:
+    """One request with the idempotency key and the trace of its step. Raises `StepFailure`."""
+    given = {name.lower(): value for name, value in headers.items()}
+    if key:
+        given.setdefault("idempotency-key", key)
+    if context.traceparent:
+        given.setdefault("traceparent", context.traceparent)
+    within = left_ms(services, context, longest)
+    request = HttpRequest(
+        method=method, url=url, headers=given, body=body, within_ms=within, most=services.most_bytes
+    )
+    return await services.http.send(request)
+
+
+def refused(host: str, answer: HttpAnswer, code: str = "") -> StepFailure:
+    """The failure that an answer of 300 and above is: its code by what the service says and by the status."""
+    body = read_json(answer.body)
+    evidence = Evidence(services=tuple(_codes(body)), status=answer.status)
+    verdict = evidence.verdict(code)
+    said = _detail(body) or answer.body[:300].decode(errors="replace").strip()
+    message = f"{host} answered {answer.status}{f': {said}' if said else ''}"
+    return StepFailure(
+        verdict.code, message, status=answer.status, retry_after=answer.headers.get("retry-after", "")[:100]
+    )
+
+
+def read_json(body: bytes) -> Any:
+    """The JSON in it, or None."""
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _codes(body: Any) -> list[str]:
+    """Where services put a code of their own: at the top, or in an object `error`."""
+    if not isinstance(body, dict):
+        return []
+    inner = body.get("error")
+    places = [body, inner if isinstance(inner, dict) else {}]
+    return [place[name] for place in places for name in ("code", "type") if isinstance(place.get(name), str)]
+
+
+def _detail(body: Any) -> str:
+    """What a problem document (RFC 9457), or what else services send in its place, says to a person."""
+    if not isinstance(body, dict):
+        return ""
+    inner = body.get("error")
+    places = [body, inner if isinstance(inner, dict) else {"message": inner}]
+    found = [place.get(name) for place in places for name in ("title", "detail", "message")]
+    return ": ".join(dict.fromkeys(text for text in found if isinstance(text, str) and text))[:500]

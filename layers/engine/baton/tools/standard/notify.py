@@ -1,0 +1,48 @@
+"""`std.notify`: a mail to one person, which is sent once in 24 hours however often it is asked for.
+
+That it is sent once is the engine's doing, by the key below; how it is sent, the mailer's.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from baton.core.keys import Key
+from baton.ports import StepContext, StepFailure
+from baton.ports.outside import Letter
+from baton.tools.define import Registry, tool
+from baton.tools.standard.kit import Services
+
+Address = Annotated[str, Field(pattern=r"^[^@\s<>,;:\"]+@[^@\s<>,;:\"]+$", max_length=254)]
+# A line break in a subject would begin a header of its own.
+Subject = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=200)]
+Body = Annotated[str, Field(min_length=1, max_length=100_000)]
+
+
+class Sent(BaseModel):
+    """`message` is the service's own name for it."""
+
+    message: str
+    to: str
+
+
+def declare(registry: Registry, services: Services) -> None:
+    @tool(
+        "std.notify",
+        registry=registry,
+        effect="once",
+        domain="external_api",
+        # Whoever of the tenant asks for it: what counts is what one person gets.
+        key=Key.content("to", "subject", "text", "html", keep="24h", anyone=True),
+    )
+    async def notify(to: Address, subject: Subject, text: Body, context: StepContext, html: str = "") -> Sent:
+        """Send a mail to one person. The same mail to the same person is sent once in 24 hours."""
+        if not services.mail_from:
+            raise StepFailure(
+                "input_invalid",
+                "nobody to send it from: set `MailFrom` of the deployment to an address of yours",
+            )
+        letter = Letter(sender=services.mail_from, to=to, subject=subject, text=text, html=html)
+        return Sent(message=await services.stored(services.mailer.send, letter), to=to)

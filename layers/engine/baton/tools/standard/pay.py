@@ -1,0 +1,214 @@
+"""`std.pay` and `std.find_payment`: a payment in two phases against a payment service that speaks HTTP.
+
+Reserve, execute, confirm; or reserve, be refused, release. Each phase has an idempotency key of its own, made of the
+step's, so that whoever comes again after a crash, wherever it was, finds what was done and goes on from there. What the
+service has to understand is in docs/tools.md.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+from urllib.parse import quote
+
+import msgspec
+from pydantic import BaseModel, Field
+
+from baton.ports import StepContext, StepFailure
+from baton.ports.outside import HttpAnswer
+from baton.tools.define import Registry, tool
+from baton.tools.standard.http import host_of
+from baton.tools.standard.kit import Services, exchange, read_json, refused
+
+RESERVED, EXECUTED, CONFIRMED, RELEASED = "reserved", "executed", "confirmed", "released"
+STATUSES = frozenset({RESERVED, EXECUTED, CONFIRMED, RELEASED})
+REFUSED = "refused"
+
+# Refusals that say nothing of the payment: who asks is not known, somebody is asking already, too early, too often.
+_LATER = frozenset({401, 408, 409, 425, 429})
+# A released reservation has moved nothing, and is over for good: a later attempt makes another. So many of one step.
+MOST_RESERVATIONS = 20
+
+Money = Annotated[
+    int, Field(gt=0, le=10**15, description="In the smallest unit of the currency, such as cents.")
+]
+Currency = Annotated[str, Field(pattern="^[A-Z]{3}$", description="ISO 4217, such as EUR.")]
+Account = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class Payment(BaseModel):
+    """A payment that was executed and confirmed."""
+
+    payment: str
+    status: Literal["confirmed"] = "confirmed"
+    amount: int
+    currency: str
+    to: str
+    reference: str
+
+
+class _Reservation(msgspec.Struct):
+    """What the service says of a reservation; more than that is not looked at."""
+
+    id: str
+    status: str
+    amount: int
+    currency: str
+    to: str
+    payment: str = ""
+    reason: str = ""
+
+
+class _Reservations(msgspec.Struct):
+    reservations: list[_Reservation]
+
+
+def declare(registry: Registry, services: Services) -> None:
+    @tool("std.pay", registry=registry, effect="once", verify="std.find_payment", domain="external_api")
+    async def pay(
+        amount: Money, currency: Currency, to: Account, context: StepContext, account: Account = "default",
+        memo: str = "", service: str = "",
+    ) -> Payment:  # fmt: skip
+        """Pay once, in two phases: reserve the amount on `account`, execute, confirm; a refusal releases it again.
+
+        `service` is the address of the payment service; without one that of the deployment.
+        """
+        desk = _Desk(services, context, service)
+        wanted = {
+            "amount": amount, "currency": currency, "to": to, "account": account, "memo": memo,
+            "reference": context.idempotency_key,
+        }  # fmt: skip
+        return await desk.pay(wanted)
+
+    @tool("std.find_payment", registry=registry, domain="external_api")
+    async def find_payment(context: StepContext, service: str = "") -> dict[str, Any]:
+        """Whether `std.pay` with this idempotency key has moved money. A payment that was not confirmed yet, is now."""
+        found = await _Desk(services, context, service).find()
+        return {"happened": False} if found is None else {"happened": True, "result": found.model_dump()}
+
+
+class _Desk:
+    """The payment service, as one step sees it."""
+
+    def __init__(self, services: Services, context: StepContext, service: str) -> None:
+        self._services = services
+        self._context = context
+        self._url = (service or services.payments_url).rstrip("/")
+        if not self._url:
+            raise StepFailure(
+                "input_invalid",
+                "no payment service: name one in `service`, or set `PaymentsUrl` of the deployment",
+            )
+        if not context.idempotency_key:
+            raise StepFailure("input_invalid", "a payment needs the idempotency key of its step")
+        self._key = context.idempotency_key
+
+    async def pay(self, wanted: dict[str, Any]) -> Payment:
+        """Raises `StepFailure`; `business_rule` for a payment that was refused, and whose reservation is released."""
+        # First what there is: a service may well repeat its first answer to a key, however long ago that was true.
+        known = await self._known()
+        made = next((one for one in known if one.status != RELEASED), None)
+        number = 1 + sum(one.status == RELEASED for one in known)
+        if number > MOST_RESERVATIONS:
+            raise StepFailure("business_rule", f"{self._host} has refused this payment {number - 1} times")
+        if made is None:
+            made = await self._reservation("/reservations", number, "reserve", wanted)
+        self._same(made, wanted)
+        if made.status == RESERVED:
+            made = await self._execute(made, number)
+        if made.status == EXECUTED:
+            made = await self._confirm(made)
+        return self._paid(made)
+
+    async def find(self) -> Payment | None:
+        """The payment of this key, confirmed; None if no money was moved."""
+        for one in await self._known():
+            if one.status == EXECUTED:
+                return self._paid(await self._confirm(one))
+            if one.status == CONFIRMED:
+                return self._paid(one)
+        return None
+
+    async def _known(self) -> list[_Reservation]:
+        """All reservations of this step, as they stand."""
+        answer = await self._send("GET", f"/reservations?reference={_part(self._key)}", "", None)
+        try:
+            made = msgspec.json.decode(answer.body, type=_Reservations).reservations
+        except msgspec.DecodeError as error:
+            raise self._strange(answer) from error
+        if any(one.status not in STATUSES for one in made):
+            raise self._strange(answer)
+        return made
+
+    async def _execute(self, made: _Reservation, number: int) -> _Reservation:
+        path = f"/reservations/{_part(made.id)}"
+        try:
+            done = await self._reservation(f"{path}/execute", number, "execute", {})
+        except StepFailure as error:
+            if not 400 <= error.status < 500 or error.status in _LATER:
+                raise
+            why, status = error.message, error.status
+        else:
+            if done.status != REFUSED:
+                return done
+            why, status = f"{self._host}: {done.reason or 'no reason was given'}", 0
+        # Not before it is certain that nothing was moved. Should this fail, the next attempt is refused again, by the
+        # same key, and releases.
+        await self._reservation(f"{path}/release", number, "release", {})
+        message = f"the payment was refused and its reservation is released: {why}"
+        raise StepFailure("business_rule", message, status=status)
+
+    async def _confirm(self, made: _Reservation) -> _Reservation:
+        return await self._reservation(f"/reservations/{_part(made.id)}/confirm", 1, "confirm", {})
+
+    async def _reservation(self, path: str, number: int, phase: str, body: dict[str, Any]) -> _Reservation:
+        answer = await self._send("POST", path, f"{self._key}-{phase}-{number}", body)
+        try:
+            made = msgspec.json.decode(answer.body, type=_Reservation)
+        except msgspec.DecodeError as error:
+            raise self._strange(answer) from error
+        if made.status not in STATUSES and not (phase == "execute" and made.status == REFUSED):
+            raise self._strange(answer)
+        return made
+
+    async def _send(self, method: str, path: str, key: str, body: dict[str, Any] | None) -> HttpAnswer:
+        headers = {"accept": "application/json", "content-type": "application/json"}
+        answer = await exchange(
+            self._services, self._context, method, self._url + path, headers=headers, key=key,
+            body=b"" if body is None else msgspec.json.encode(body),
+        )  # fmt: skip
+        if answer.status >= 300:
+            raise refused(self._host, answer)
+        return answer
+
+    @property
+    def _host(self) -> str:
+        return host_of(self._url)
+
+    def _same(self, made: _Reservation, wanted: dict[str, Any]) -> None:
+        """A service that gives out somebody else's reservation is not to be trusted with money."""
+        if (made.amount, made.currency, made.to) != (wanted["amount"], wanted["currency"], wanted["to"]):
+            what = (
+                f"{self._host} has another payment under this key: {made.amount} {made.currency} to {made.to}"
+            )
+            raise StepFailure("conflict", what)
+
+    def _strange(self, answer: HttpAnswer) -> StepFailure:
+        what = "JSON of another shape" if read_json(answer.body) is not None else "what is not JSON"
+        return StepFailure(
+            "invalid_response", f"{self._host} answered with {what}; docs/tools.md has the right one"
+        )
+
+    def _paid(self, made: _Reservation) -> Payment:
+        if made.status != CONFIRMED:
+            raise StepFailure(
+                "invalid_response", f"{self._host} says `{made.status}` where it should have confirmed"
+            )
+        return Payment(
+            payment=made.payment or made.id, amount=made.amount, currency=made.currency, to=made.to,
+            reference=self._key,
+        )  # fmt: skip
+
+
+def _part(name: str) -> str:
+    """The service's own name for a reservation, as one part of a path."""
+    return quote(name, safe="")

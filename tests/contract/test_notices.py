@@ -1,0 +1,281 @@
+"""Contract of `Notices` and `Incidents`: told once in a day, never lost; incidents are kept, found and resolved."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from baton.adapters.aws import Aws
+from baton.adapters.sns_notices import SnsNotices, subject_of
+from baton.core.events import Notice
+from baton.errors import StoreUnavailable, Throttled
+from baton.ports.notices import CLAIM_MS, WINDOW_MS, incident_of
+from tests.contract.stores import AwsStores, Stores
+
+NOW = 1_790_000_000_000
+ASKED = Notice(
+    key="dinner-1/0.pay.3", to="user", code="rate_limited", message="Pay later?", node="pay", at=NOW
+)
+BROKEN = Notice(
+    key="dinner-1/0.book.2.incident",
+    to="on_call",
+    code="service_down",
+    message="The service is down.",
+    severity="high",
+    node="book",
+    at=NOW,
+    incident=True,
+)
+
+
+def tell(
+    stores: Stores, notice: Notice, now: int = NOW, saga: str = "dinner-1", tenant: str = "acme"
+) -> None:
+    stores.notices.tell(tenant, saga, "ada", notice, now)
+
+
+# ---- notices
+
+
+def test_a_notice_says_what_has_happened_and_where_and_can_be_filtered(stores: Stores) -> None:
+    tell(stores, BROKEN)
+    (told,) = stores.told()
+    assert told == {
+        "tenant": "acme",
+        "saga": "dinner-1",
+        "user": "ada",
+        "node": "book",
+        "to": "on_call",
+        "code": "service_down",
+        "severity": "high",
+        "message": "The service is down.",
+    }
+
+
+def test_a_key_is_told_once_in_a_day_and_again_the_day_after(stores: Stores) -> None:
+    for later in (0, 1, WINDOW_MS - 1):
+        tell(stores, ASKED, NOW + later)
+    assert len(stores.told()) == 1
+    tell(stores, ASKED, NOW + WINDOW_MS)
+    tell(stores, ASKED, NOW + WINDOW_MS + 1)
+    assert len(stores.told()) == 2
+
+
+def test_other_keys_and_other_tenants_are_told_too_and_the_saga_does_not_matter(stores: Stores) -> None:
+    tell(stores, ASKED)
+    tell(stores, replace(ASKED, key="dinner-1/0.pay.4"))
+    tell(stores, ASKED, tenant="globex")
+    tell(stores, ASKED, saga="dinner-2")
+    assert len(stores.told()) == 3
+
+
+def test_of_callers_at_the_same_time_one_tells(concurrent_stores: Stores) -> None:
+    def one(number: int) -> None:
+        with contextlib.suppress(Throttled):  # the others come back after a pause
+            tell(concurrent_stores, ASKED, saga=f"dinner-{number}")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(one, range(12)))
+    tell(concurrent_stores, ASKED)
+    assert len(concurrent_stores.told()) == 1
+
+
+# ---- incidents
+
+
+def test_an_incident_is_kept_once_and_open(stores: Stores) -> None:
+    tell(stores, BROKEN)
+    tell(stores, BROKEN, NOW + 5)
+    tell(stores, ASKED)
+    expected = incident_of("acme", "dinner-1", BROKEN)
+    assert stores.incidents.listed("acme", limit=10) == ([expected], "")
+    assert (expected.opened, expected.resolved, expected.message) == (NOW, 0, "The service is down.")
+    assert stores.incidents.listed("globex", limit=10) == ([], "")
+
+
+def test_the_newest_incident_is_the_first_and_pages_go_on_behind_each_other(stores: Stores) -> None:
+    for number in range(5):
+        tell(stores, replace(BROKEN, key=f"k{number}", at=NOW + number), saga=f"dinner-{number}")
+    seen, after = [], ""
+    for _ in range(10):
+        page, after = stores.incidents.listed("acme", limit=2, after=after)
+        assert len(page) <= 2
+        seen += [incident.saga for incident in page]
+        if not after:
+            break
+    assert seen == [f"dinner-{number}" for number in (4, 3, 2, 1, 0)]
+
+
+def test_an_incident_is_resolved_once_by_whoever_was_first(stores: Stores) -> None:
+    tell(stores, BROKEN)
+    (found,) = stores.incidents.of_saga("acme", "dinner-1")
+    first = stores.incidents.resolve("acme", found, "grace", NOW + 60_000)
+    assert first is not None
+    assert (first.resolved, first.by) == (NOW + 60_000, "grace")
+    assert stores.incidents.resolve("acme", found, "ada", NOW + 70_000) == first
+    assert stores.incidents.listed("acme", limit=10) == ([first], "")
+
+
+@pytest.mark.parametrize("id", ["i00000000000000", "no such"])
+def test_there_is_no_incident_to_resolve_that_was_never_opened(stores: Stores, id: str) -> None:
+    assert stores.incidents.resolve("acme", id, "grace", NOW) is None
+    assert stores.incidents.listed("acme", limit=10) == ([], "")
+
+
+def test_a_list_can_be_of_open_ones_or_of_resolved_ones(stores: Stores) -> None:
+    for number in range(4):
+        tell(stores, replace(BROKEN, key=f"k{number}", at=NOW + number), saga=f"dinner-{number}")
+    for number in (1, 3):
+        for found in stores.incidents.of_saga("acme", f"dinner-{number}"):
+            stores.incidents.resolve("acme", found, "grace", NOW)
+    shown = {
+        status: [incident.saga for incident in stores.incidents.listed("acme", status=status, limit=10)[0]]
+        for status in ("open", "resolved")
+    }
+    assert shown == {"open": ["dinner-2", "dinner-0"], "resolved": ["dinner-3", "dinner-1"]}
+    (newest,), after = stores.incidents.listed("acme", status="open", limit=1)
+    ((oldest,), _) = stores.incidents.listed("acme", status="open", limit=1, after=after)
+    assert (newest.saga, oldest.saga) == ("dinner-2", "dinner-0")
+
+
+def test_the_incidents_of_a_saga_are_found_also_those_of_one_node(stores: Stores) -> None:
+    tell(stores, BROKEN)
+    tell(stores, replace(BROKEN, key="later", at=NOW + 9, node="pay"))
+    tell(stores, replace(BROKEN, key="other"), saga="dinner-2")
+    both = stores.incidents.of_saga("acme", "dinner-1")
+    assert list(both) == sorted(both)
+    assert len(both) == 2
+    assert list(stores.incidents.of_saga("acme", "dinner-1", "pay")) == list(both)[1:]
+    assert list(stores.incidents.of_saga("acme", "dinner-3")) == []
+
+
+# ---- what can go wrong on the way
+
+
+class Topic:
+    """A client of SNS that fails when it is told to."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self.then: Callable[[], None] | None = None
+
+    def publish(self, **request: Any) -> Any:
+        if self.then is not None:
+            self.then()
+        return self._client.publish(**request)
+
+
+class Died(BaseException):
+    """The invocation is gone."""
+
+
+@pytest.fixture
+def topic(moto: AwsStores, moto_aws: Aws) -> Topic:
+    return Topic(moto_aws.sns)
+
+
+@pytest.fixture
+def sender(moto: AwsStores, topic: Topic) -> SnsNotices:
+    return SnsNotices(topic, moto.topic, moto.incidents)  # type: ignore[arg-type]  # a topic that can fail
+
+
+def die() -> None:
+    raise Died
+
+
+def test_an_invocation_that_died_over_a_notice_has_its_successor_send_it(
+    moto: AwsStores, topic: Topic, sender: SnsNotices
+) -> None:
+    topic.then = die
+    with pytest.raises(Died):
+        sender.tell("acme", "dinner-1", "ada", BROKEN, NOW)
+    topic.then = None
+    sender.tell("acme", "dinner-1", "ada", BROKEN, NOW + 1)
+    sender.tell("acme", "dinner-1", "ada", BROKEN, NOW + 2)
+    assert len(moto.told()) == 1
+    assert len(moto.incidents.listed("acme", limit=10)[0]) == 1
+
+
+def test_another_saga_waits_for_a_claim_to_run_out_and_keeps_the_first_incident(
+    moto: AwsStores, topic: Topic, sender: SnsNotices
+) -> None:
+    topic.then = die
+    with pytest.raises(Died):
+        sender.tell("acme", "dinner-1", "ada", BROKEN, NOW)
+    topic.then = None
+    later = replace(BROKEN, at=NOW + 5)
+    with pytest.raises(Throttled):
+        sender.tell("acme", "dinner-2", "ada", later, NOW + CLAIM_MS - 1)
+    sender.tell("acme", "dinner-2", "ada", later, NOW + CLAIM_MS)
+    assert len(moto.told()) == 1
+    ((incident,), _) = moto.incidents.listed("acme", limit=10)
+    assert incident.opened == NOW
+
+
+def test_a_claim_that_somebody_else_takes_over_first_is_theirs(moto: AwsStores, moto_aws: Aws) -> None:
+    kept = moto.incidents
+    assert kept.claim("acme", "dinner-1", ASKED, NOW) == ASKED
+
+    def overtake(params: Any, **_: object) -> None:
+        if "ConditionExpression" in params and "#until = :seen" in params["ConditionExpression"]:
+            events.unregister("provide-client-params.dynamodb.UpdateItem", overtake)
+            assert kept.claim("acme", "dinner-2", ASKED, NOW + CLAIM_MS) == ASKED
+
+    events = moto_aws.dynamodb.meta.events
+    events.register("provide-client-params.dynamodb.UpdateItem", overtake)
+    with pytest.raises(Throttled):
+        kept.claim("acme", "dinner-3", ASKED, NOW + CLAIM_MS)
+
+
+def test_a_topic_that_refuses_is_an_outage_and_the_notice_is_sent_later(
+    moto: AwsStores, moto_aws: Aws
+) -> None:
+    gone = SnsNotices(moto_aws.sns, moto.topic + "-gone", moto.incidents)
+    with pytest.raises(StoreUnavailable):
+        gone.tell("acme", "dinner-1", "ada", BROKEN, NOW)
+    tell(moto, BROKEN, NOW + 1)
+    assert len(moto.told()) == 1
+
+
+def test_without_a_topic_a_notice_is_logged_and_its_incident_kept(
+    moto: AwsStores, moto_aws: Aws, caplog: pytest.LogCaptureFixture
+) -> None:
+    alone = SnsNotices(moto_aws.sns, "", moto.incidents)
+    alone.tell("acme", "dinner-1", "ada", BROKEN, NOW)
+    alone.tell("acme", "dinner-1", "ada", BROKEN, NOW)
+    (line,) = caplog.records
+    assert "The service is down." in line.getMessage()
+    assert len(moto.incidents.listed("acme", limit=10)[0]) == 1
+
+
+def test_what_no_message_can_hold_is_replaced_and_what_is_too_long_is_cut(moto: AwsStores) -> None:
+    odd = replace(ASKED, code="c" * 200, message="\x00" + "x" * 300_000, node="")
+    tell(moto, odd)
+    (told,) = moto.told()
+    assert told["message"].startswith("\ufffdx")
+    assert "node" not in told
+    subject = subject_of("dinner-é\n", odd)
+    assert len(subject) < 100
+    assert subject.endswith("...")
+    assert subject_of("é\n", ASKED) == "[medium] Question: rate_limited in ??"
+    assert subject_of("s", replace(ASKED, to="on_call")) == "[medium] Notice: rate_limited in s"
+
+
+def test_a_claim_in_progress_stays_and_one_that_was_told_expires_an_hour_after_its_day(
+    moto: AwsStores,
+) -> None:
+    kept = moto.incidents
+    kept.claim("acme", "dinner-1", ASKED, NOW)
+    (claimed,) = moto.scan()
+    assert claimed["pk"]["S"].startswith("T#acme#NOTICE#")
+    assert "ttl" not in claimed
+    kept.told("acme", ASKED.key, NOW)
+    (told,) = moto.scan()
+    assert told["ttl"] == {"N": str((NOW + WINDOW_MS) // 1_000 + 3_600)}
+    assert json.dumps(told).count("acme") == 1

@@ -1,0 +1,99 @@
+"""What random graphs say about failures: edges that are taken on failure, and what is done about attempts that fail.
+
+Belongs here: how they are drawn onto a graph in the making. What they mean is in failing.py and interpreter.py.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from tests.core.graphs.failing import ASK, ESCALATE, REPLAN, RETRY, UNDO
+from tests.core.graphs.plan import Plan
+
+Doc = dict[str, Any]
+
+CATCHES: tuple[Doc, ...] = (
+    {},
+    {},
+    {"code": ["timeout"]},
+    {"code": ["tool_error", "conflict"]},
+    {"class": ["transient", "recoverable"]},
+    {"class": ["permanent"]},
+    {"class": ["user_resolvable", "unknown", "permanent"]},
+    {"if": "last_error.code == 'timeout'"},
+    {"if": "last_error.attempt < 3", "class": ["transient", "unknown"]},
+    {"code": ["not_found"], "if": "input.go == 'red'"},
+    {"if": "last_error.nothing == 1"},
+)
+SCHEDULES = (["1ms"], ["700ms"], ["200ms", "3000ms"], ["2000ms", "5ms", "900ms"])
+LADDERS: tuple[Any, ...] = (
+    UNDO,
+    UNDO,
+    [RETRY],
+    [RETRY, UNDO],
+    [RETRY, REPLAN, UNDO],
+    [RETRY, ASK],
+    [ASK, UNDO],
+    [ASK, ESCALATE],
+    [REPLAN, RETRY, ASK],
+    [RETRY, ESCALATE],
+    [ESCALATE],
+)
+KEYS = ("any", "any", "timeout", "tool_error", "conflict", "transient", "recoverable", "unknown", "permanent")
+
+
+def draw_catches(draw: random.Random, plan: Plan, nodes: Doc) -> None:
+    """Some edges become such as are taken on failure."""
+    for name in nodes:
+        after = plan.after[name]
+        if not after or draw.random() > 0.35:
+            continue
+        targets = draw.sample(after, min(len(after), draw.choice((1, 1, 1, 2))))
+        if len(targets) == len(after) and draw.random() < 0.6:
+            targets = targets[1:]
+        if not targets:
+            continue
+        if draw.random() < 0.2:
+            nodes[name]["catch"] = targets[0] if len(targets) == 1 else targets
+            continue
+        rules = [{**draw.choice(CATCHES), "then": target} for target in targets]
+        if draw.random() < 0.4:
+            rules.append({**draw.choice(CATCHES), "then": targets})
+        nodes[name]["catch"] = rules
+
+
+def draw_rules(draw: random.Random, document: Doc) -> None:
+    """What is done about attempts that fail, of the document and of some nodes."""
+    document["on_failure"] = _rules(draw) if draw.random() < 0.5 else {}
+    if draw.random() < 0.4:
+        document["retry"] = _retry(draw)
+    for node in document["nodes"].values():
+        if "tool" not in node:
+            continue
+        if draw.random() < 0.3:
+            node["tool"] = "fetch"
+        if draw.random() < 0.25:
+            node["retry"] = _retry(draw)
+        if draw.random() < 0.35:
+            node["on_failure"] = _rules(draw) if draw.random() < 0.7 else draw.choice((UNDO, ASK))
+
+
+def _retry(draw: random.Random) -> Any:
+    preset = draw.choice(("immediate", "immediate", "quick", "none"))
+    return preset if draw.random() < 0.6 else {"schedule": draw.choice(SCHEDULES)}
+
+
+def _rules(draw: random.Random) -> Doc:
+    return {key: _rule(draw) for key in draw.sample(KEYS, draw.choice((1, 1, 2)))}
+
+
+def _rule(draw: random.Random) -> Doc:
+    rule: Doc = {}
+    if draw.random() < 0.7:
+        rule["ladder"] = draw.choice(LADDERS)
+    if draw.random() < 0.4:
+        rule["retry"] = _retry(draw)
+    if draw.random() < 0.3:
+        rule["at_most"] = {draw.choice((RETRY, REPLAN, ASK, ESCALATE)): draw.choice((0, 1, 1, 2))}
+    return rule or {"ladder": UNDO}

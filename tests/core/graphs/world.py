@@ -1,0 +1,114 @@
+"""The interpreter of a saga whose steps may be tried several times: graphs as in interpreter.py, failures as in failing.py.
+
+Belongs here: what is between the two. A parked saga begins nothing and hears nothing until it goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tests.core.graphs.facts import BREAKS, End, Slot
+from tests.core.graphs.failing import ASK, ESCALATE, Trying, after_failure, after_silence
+from tests.core.graphs.interpreter import Interpreter
+from tests.core.graphs.plan import Document
+
+
+class World(Interpreter):
+    """A saga. `trying` are the steps some of whose attempts have failed."""
+
+    def __init__(self, document: Document, given: Any = None) -> None:
+        self.trying: dict[Slot, Trying] = {}
+        self.is_parked = False
+        super().__init__(document, given)
+
+    def fork(self) -> World:
+        twin = super().fork()
+        assert isinstance(twin, World)
+        twin.trying = dict(self.trying)
+        return twin
+
+    # ---- what the test says --------------------------------------------------------------------------------
+
+    def attempt_fails(self, slot: Slot, code: str, now: int) -> str:
+        """An attempt failed: what is done about it. Empty: it was the step's last word."""
+        before = self.trying.get(slot, Trying())
+        return self._go_on(
+            slot,
+            code,
+            after_failure(self.plan, slot[0], before, code, now, handled=self.is_handled(slot, code)),
+        )
+
+    def expires(self, slot: Slot, now: int) -> str:
+        """Nobody has answered in time: what is done then. Empty: the step has failed."""
+        before = self.trying[slot]
+        assert before.doing == ASK
+        assert before.asks
+        assert now >= before.expires
+        handled = self.is_handled(slot, before.code)
+        return self._go_on(slot, before.code, after_silence(self.plan, slot[0], before, now, handled=handled))
+
+    def answer(self, slot: Slot, action: str, arguments: Mapping[str, Any], output: Any) -> None:
+        """A person has answered the question about a step."""
+        before = self.trying[slot]
+        assert before.asks, f"nobody has asked about {slot}"
+        self.trying[slot] = replace_asks(before, {**before.arguments, **arguments})
+        if action == "use":
+            self.settle(slot, output)
+        elif action == "fail":
+            self.fail(slot, before.code)
+
+    def resume(self) -> None:
+        """A parked saga goes on: all that waited for this is tried again, but for what is answered besides."""
+        assert self.is_parked
+        self.is_parked = False
+        self._look()
+
+    # ---- what is to be seen --------------------------------------------------------------------------------
+
+    def attempt(self, slot: Slot) -> int:
+        """The number of the attempt that is under way, or the next."""
+        return self.trying.get(slot, Trying()).attempts + 1
+
+    def given_to(self, slot: Slot) -> Any:
+        """What the attempt is called with."""
+        given = self.open[slot]
+        if given == BREAKS:
+            return given
+        return {**(given or {}), **self.trying.get(slot, Trying()).arguments}
+
+    def may_run(self, now: int) -> set[Slot]:
+        """The tasks that are at work, or would be if nobody was yet."""
+        return set() if self.is_parked else {slot for slot in self.open_of("task") if self._is_free(slot, now)}
+
+    def _is_free(self, slot: Slot, now: int) -> bool:
+        trying = self.trying.get(slot)
+        return trying is None or (now >= trying.due and not (trying.asks and trying.doing == ASK))
+
+    def due(self, now: int) -> int | None:
+        """When time alone changes something."""
+        if self.is_parked or self.ended is not None:
+            return None
+        times = [one.expires if one.asks else one.due for one in self.trying.values()]
+        return min((time for time in times if time > now), default=None)
+
+    # ---- how it goes on ------------------------------------------------------------------------------------
+
+    def _go_on(self, slot: Slot, code: str, found: Trying | None) -> str:
+        if found is None:
+            self.fail(slot, code)
+            return ""
+        self.trying[slot] = found
+        self.is_parked = self.is_parked or found.doing == ESCALATE
+        return found.doing
+
+    def _look(self) -> None:
+        if not self.is_parked:
+            super()._look()
+        elif self.failures:
+            self.ended = End("failed", code=self.failures[0][0], node=self.failures[0][1])
+        self.trying = {slot: trying for slot, trying in self.trying.items() if slot in self.open}
+
+
+def replace_asks(trying: Trying, arguments: Mapping[str, Any]) -> Trying:
+    return Trying(trying.attempts, trying.code, trying.did, arguments=arguments)

@@ -1,0 +1,355 @@
+"""Attempts that failed, told: what each was, what was done about it and why, what was asked, and what comes next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from baton.core import events as ev
+from baton.core.explain import way
+from baton.core.failures.cells import ASK_USER, ESCALATE, REPLAN, RETRY, ROLLBACK, Change
+from baton.core.failures.policies import Action, Match, Policy
+from baton.core.failures.retry import CUSTOM, RetryChange
+from baton.core.graph import Catch, Node, Way
+from baton.core.state import status_of
+from baton.core.telling import lasting
+from baton.core.tries import SHOWN
+from baton.core.views import saga_view
+from tests.core.build import T0, Saga, done, program, task
+from tests.core.test_failing import answer, broken, schedule
+from tests.core.told import ROOM, steps, story, whole, why
+
+DOWN = "service_unavailable: it broke"
+SAYS = "The service is not available at the moment."
+START = "with the start of the saga"
+
+
+def of(*nodes: Node, **failures: Change) -> Saga:
+    saga = Saga(program(*nodes, failures=failures))
+    saga.go()
+    return saga
+
+
+def attempts(saga: Saga, name: str = "a") -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = whole(saga, name)[0]["attempts"]
+    return found
+
+
+def words(saga: Saga, name: str = "a") -> list[str]:
+    return [one["text"] for one in attempts(saga, name)]
+
+
+# ---- retries
+
+
+def test_a_step_that_waits_for_its_next_attempt_says_when_and_why() -> None:
+    saga = of(task("a"), any=schedule(2_000, 0))
+    saga.go(broken("a", at=T0 + 120))
+    assert why(saga, "a") == (
+        f"`a` failed at attempt 1: {DOWN}; it is tried again after 2 s, at 2023-11-14T22:13:22.120Z"
+    )
+    assert whole(saga, "a")[0]["state"] == "retrying"
+    assert words(saga) == [
+        f"attempt 1 failed after 120 ms: {DOWN} ({SAYS}); tried again after 2 s, at 2023-11-14T22:13:22.120Z"
+    ]
+    assert attempts(saga) == [
+        {
+            "attempt": 1,
+            "tool": "t",
+            "version": 2,
+            "at": "2023-11-14T22:13:20.000Z",
+            "lasted_ms": 120,
+            "code": "service_unavailable",
+            "class": "transient",
+            "message": "it broke",
+            "retryable": True,
+            "says": SAYS,
+            "advice": "Wait and try again; if it lasts, ask whoever runs the service.",
+            "then": [
+                {
+                    "strategy": "retry",
+                    "hint": None,
+                    "way": None,
+                    "policy": None,
+                    "why": [],
+                    "pause_ms": 2_000,
+                    "next_attempt_at": "2023-11-14T22:13:22.120Z",
+                    "question": None,
+                    "answer": None,
+                }
+            ],
+            "text": words(saga)[0],
+        }
+    ]
+
+
+def test_a_step_that_ran_a_second_time_says_why() -> None:
+    saga = of(task("a"), task("b", "a"), any=schedule(2_000, 0))
+    saga.go(broken("a"))
+    saga.go(broken("a", "timeout", attempt=2, at=T0 + 2_000), after_ms=2_000)
+    saga.go(done("a", attempt=3))
+    tried = "after it had failed 2 times, last with timeout: it broke"
+    assert why(saga, "a") == f"`a` ran, {START}, {tried}; then to `b`"
+    assert steps(saga) == [("a", "ran", f"{tried}; to `b`")]
+    assert words(saga)[1].endswith("(There was no answer in time.); tried again at once")
+
+
+def test_a_step_that_failed_for_good_has_told_its_attempts() -> None:
+    saga = of(task("a"), any=schedule(0))
+    saga.go(broken("a"))
+    saga.go(broken("a", "bad_request", attempt=2))
+    assert (
+        why(saga, "a")
+        == f"`a` failed, {START}, after it had failed once, last with {DOWN}: bad_request: it broke"
+    )
+    assert steps(saga) == [
+        ("a", "failed", f"after it had failed once, last with {DOWN}; bad_request: it broke")
+    ]
+
+
+def test_hooks_before_a_retry_are_told() -> None:
+    node = task("a", hooks={"clear_cache": "cache.clear"})
+    saga = of(node, any=Change(ladder=(RETRY,), before_retry=("clear_cache",)))
+    saga.go(broken("a"))
+    assert words(saga)[0].endswith(", after `cache.clear`")
+
+
+def test_of_very_many_attempts_the_first_and_the_last_are_shown() -> None:
+    saga = of(task("a"), any=schedule(*[0] * (SHOWN + 5)))
+    for attempt in range(1, SHOWN + 4):
+        saga.go(broken("a", attempt=attempt))
+    assert [one["attempt"] for one in attempts(saga)] == [1, *range(5, SHOWN + 4)]
+
+
+# ---- another way
+
+
+def test_another_way_is_told_with_its_hint_its_tool_and_why_it_was_not_just_tried_again() -> None:
+    ways = (Way(name="other", tool="search.other", hints=("alternative_provider",)),)
+    retry = RetryChange(backoff=CUSTOM, schedule=(0,), max_attempts=1)
+    change = Change(ladder=(RETRY, REPLAN), hints=("alternative_provider",), retry=retry)
+    saga = of(task("a", ways=ways), any=change)
+    saga.go(broken("a"))
+    assert words(saga)[0].endswith(
+        "; tried another way: `alternative_provider` by `search.other` (retry: used up)"
+    )
+    assert why(saga, "a").endswith("; it is tried another way: `alternative_provider` by `search.other`")
+    (shown,) = saga_view(saga.state, saga.program)["failing"]
+    assert (shown["hint"], shown["way"], shown["next_attempt_at"]) == ("alternative_provider", "other", None)
+
+
+def test_a_policy_that_says_what_is_done_is_named_with_the_values_that_it_changes() -> None:
+    policy = Policy(name="later", when=Match(), then=Action(strategy=REPLAN, arguments={"hour": 20}))
+    saga = of(task("a", failover=(policy,)))
+    saga.go(broken("a"))
+    assert words(saga)[0].endswith("; tried another way: with other values of `hour`, by the policy `later`")
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"strategy": "replan"}, "tried another way: with what the policy says"),
+        ({"strategy": "replan", "way": Way(name="short", shorten="text")}, "tried another way: by `short`"),
+        ({"strategy": "dance"}, "dance"),
+        ({"strategy": "retry", "due_at": T0 - 5}, "tried again at once"),
+        ({"strategy": "ask_user"}, "ask_user"),
+    ],
+)
+def test_what_another_version_may_have_written_is_told_as_well_as_can_be(
+    fields: dict[str, Any], words: str
+) -> None:
+    saga = of(task("a"))
+    saga.put(_failed_attempt(), ev.StrategyChosen(node="a", code="x", at=T0, **fields))
+    assert attempts(saga)[0]["text"].endswith(f"; {words}")
+
+
+def _failed_attempt(node: str = "a", **more: Any) -> ev.AttemptFailed:
+    failure = ev.Failure("x", "it broke", node, attempt=1, at=T0)
+    return ev.AttemptFailed(
+        node=node, attempt=1, failure=failure, started_at=T0, ended_at=T0, tool="t", tool_version="1",
+        schema_hash="h", **more,
+    )  # fmt: skip
+
+
+# ---- questions
+
+
+def asked(*nodes: Node) -> Saga:
+    saga = of(*(nodes or (task("a"),)), any=Change(ladder=(ASK_USER, ROLLBACK)))
+    saga.go(broken("a"))
+    return saga
+
+
+def test_an_open_question_is_what_a_step_waits_for() -> None:
+    saga = asked()
+    assert status_of(saga.state, saga.program) == "suspended"
+    until = "2023-11-15T22:13:20.000Z"
+    assert why(saga, "a") == (
+        f"`a` failed at attempt 1: {DOWN}; it waits for an answer by a person to the question `0.a.1`, "
+        f"until {until} at most"
+    )
+    assert whole(saga, "a")[0]["state"] == "asking"
+    assert words(saga)[0].endswith(f"; a person was asked, until {until} at most")
+    view = saga_view(saga.state, saga.program)
+    assert view["questions"] == [
+        {
+            "id": "0.a.1",
+            "node": "a",
+            "iteration": [],
+            "kind": "error_resolution",
+            "message": f"{SAYS} ({DOWN})",
+            "options": ["retry", "use", "fail"],
+            "expires_at": until,
+        }
+    ]
+    assert view["active"] == [{"node": "a", "iteration": [], "state": "asking"}]
+    assert attempts(saga)[0]["then"][0]["question"] == view["questions"][0]
+
+
+@pytest.mark.parametrize(
+    ("action", "more", "words"),
+    [
+        (
+            "retry",
+            {"arguments": {"city": "Rome"}},
+            "a person said: try it again, with other values of `city`",
+        ),
+        ("retry", {}, "a person said: try it again"),
+        ("use", {"output": 7}, "a person gave what it was to give"),
+        ("fail", {}, "a person gave it up"),
+    ],
+)
+def test_an_answer_is_told(action: str, more: dict[str, Any], words: str) -> None:
+    saga = asked()
+    answer(saga, action, **more)
+    saga.go()
+    assert attempts(saga)[0]["text"].endswith(f" at most; {words}")
+    assert attempts(saga)[0]["then"][0]["answer"] == action
+
+
+def test_a_step_whose_question_is_answered_runs_again() -> None:
+    saga = asked()
+    answer(saga, "retry")
+    saga.go()
+    assert why(saga, "a") == f"`a` failed at attempt 1: {DOWN}; a person said: try it again"
+    assert whole(saga, "a")[0]["state"] == "retrying"
+    assert saga_view(saga.state, saga.program)["questions"] == []
+
+
+def test_a_question_that_nobody_answers_is_told_with_what_followed() -> None:
+    saga = of(task("a"), any=Change(ladder=(ASK_USER, ESCALATE, ROLLBACK), at_most={ASK_USER: 1}))
+    saga.go(broken("a"))
+    saga.go(after_ms=86_400_000)
+    (text,) = words(saga)
+    assert "; nobody answered in time; an incident was opened, severity medium" in text
+    assert [one["strategy"] for one in attempts(saga)[0]["then"]] == ["ask_user", "escalate"]
+
+
+def test_an_incident_parks_the_saga_and_its_step_waits_for_whoever_is_on_call() -> None:
+    saga = of(task("a"), task("b"), any=Change(ladder=(ESCALATE, ROLLBACK), severity="high"))
+    saga.go(broken("a"))
+    assert why(saga, "a") == (
+        f"`a` failed at attempt 1: {DOWN}; it waits for an answer by whoever is on call to the question "
+        "`0.a.1.incident`"
+    )
+    assert words(saga)[0].endswith("; an incident was opened, severity high")
+    parked = f"escalated: {SAYS} ({DOWN})"
+    assert why(saga, "b") == f"`b` is ready, but the saga is parked: {parked}"
+    view = saga_view(saga.state, saga.program)
+    assert (view["status"], view["reason"]) == ("parked", parked)
+    assert view["parked"] == {
+        "code": "escalated",
+        "message": f"{SAYS} ({DOWN})",
+        "node": "a",
+        "until": None,
+    }
+    assert view["questions"][0]["expires_at"] is None
+
+
+def test_a_saga_that_is_parked_for_a_time_says_until_when() -> None:
+    saga = of(task("a"), any=schedule(5_000))
+    saga.go(broken("a"))
+    saga.put(ev.Parked(code="budget_spent", message="no money", until=T0 + 60_000))
+    until = "2023-11-14T22:14:20.000Z"
+    assert why(saga, "a") == f"`a` is ready, but the saga is parked, until {until}: budget_spent: no money"
+    shown = saga_view(saga.state, saga.program)["parked"]
+    assert (shown["node"], shown["until"]) == (None, until)
+    saga.put(ev.Resumed(by="ada", at=T0, budget=2_500_000))
+    assert saga_view(saga.state, saga.program)["budget_usd"] == 2.5
+    saga.put(ev.SagaEnded(status="failed"))
+    assert saga_view(saga.state, saga.program)["parked"] is None
+
+
+# ---- the end, and strange logs
+
+
+def test_a_saga_that_stops_says_how_far_a_failing_step_had_come() -> None:
+    saga = of(task("a"), any=schedule(5_000))
+    saga.go(broken("a"))
+    saga.cancel()
+    assert why(saga, "a") == (
+        f"`a` failed at attempt 1: {DOWN}; it is tried again after 5 s, at 2023-11-14T22:13:25.000Z; "
+        "it was not done: the saga was cancelled by ada: enough"
+    )
+
+
+def test_a_failure_that_is_caught_goes_on_to_its_handler() -> None:
+    saga = of(
+        task("a", catch=(Catch(codes=("timeout",), then=("x",)), Catch(then=("mend",)))),
+        task("x", "a"),
+        task("mend", "a"),
+        task("b", "a"),
+        any=Change(ladder=(ROLLBACK,)),
+    )
+    saga.go(broken("a"))
+    moved = "caught by rule 2 of its `catch`: to `mend`, not to `x` and `b`"
+    assert why(saga, "a") == f"`a` failed, {START}: {DOWN}; {moved}"
+    assert why(saga, "b") == f"`b` did not run, because `a` went another way: {moved}"
+    assert why(saga, "mend").startswith("`mend` is ready")
+    saga.go(done("mend"))
+    assert why(saga, "mend") == "`mend` ran, reached from `a` (caught by rule 2 of its `catch`)"
+    assert way(story(saga), 0, 10, ROOM)["end"] == "the saga completed"
+
+
+def test_a_fork_tells_the_attempts_before_its_cut() -> None:
+    saga = of(task("a"), any=schedule(0, 0))
+    saga.go(broken("a"))
+    saga.go(broken("a", attempt=2))
+    saga.put(ev.Forked(cut=2, branch=1, by="ada", at=T0), epoch=0)
+    assert [one["attempt"] for one in attempts(saga)] == [1]
+
+
+def test_what_is_said_of_a_step_that_nobody_waits_for_any_more_is_passed_over() -> None:
+    saga = of(task("a"), task("b", "a"))
+    saga.put(ev.QuestionClosed(node="b", ask="?", action="retry", at=T0))
+    saga.put(ev.StrategyChosen(node="a", strategy="retry", code="x", at=T0))
+    saga.put(ev.QuestionClosed(node="a", ask="?", action="retry", at=T0))
+    assert attempts(saga) == []
+    saga.go(done("a"))
+    saga.put(_failed_attempt())
+    assert attempts(saga) == []
+
+
+def test_an_attempt_about_which_nothing_is_said_yet() -> None:
+    saga = of(task("a"))
+    saga.put(_failed_attempt())
+    assert why(saga, "a") == "`a` failed at attempt 1: x: it broke"
+    assert whole(saga, "a")[0]["state"] == "retrying"
+
+
+def test_an_incident_that_has_an_answer_of_another_version_is_told_as_it_is() -> None:
+    saga = asked()
+    saga.put(ev.QuestionClosed(node="a", ask="0.a.1", action="shrugged", at=T0))
+    assert attempts(saga)[0]["text"].endswith("; shrugged")
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [
+        (0, "0 ms"), (999, "999 ms"), (1_000, "1 s"), (2_540, "2.5 s"), (59_900, "59.9 s"), (60_000, "1 min"),
+        (185_000, "3 min 5 s"), (3_600_000, "1 h"), (7_800_000, "2 h 10 min"), (97_200_000, "1 d 3 h"),
+    ],
+)  # fmt: skip
+def test_a_length_of_time_is_told_as_a_person_says_it(ms: int, text: str) -> None:
+    assert lasting(ms) == text

@@ -1,0 +1,200 @@
+"""Figures of attempts: what is counted, what is not counted twice, and that CloudWatch takes every line."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from baton.core import events as ev
+from baton.core.metrics import METRICS, Figures
+from tests.core.build import EVENTS, FEW, T0
+from tests.kit import emf
+
+RAN: dict[str, Any] = {"tool_version": "1", "schema_hash": "h"}
+SOON = T0 + 59_999
+LATER = T0 + 60_000
+
+
+def succeeded(attempt: int = 1, tool: str = "search.web", ms: int = 40) -> ev.StepSucceeded:
+    return ev.StepSucceeded(
+        node="a", output=ev.Value(), attempt=attempt, tool=tool, started_at=T0, ended_at=T0 + ms, **RAN
+    )
+
+
+def failure(attempt: int, code: str = "service_unavailable", at: int = T0 + 7) -> ev.Failure:
+    return ev.Failure(code, "m", "a", "transient", attempt=attempt, at=at)
+
+
+def attempt_failed(attempt: int, code: str = "service_unavailable") -> ev.AttemptFailed:
+    return ev.AttemptFailed(
+        node="a",
+        attempt=attempt,
+        failure=failure(attempt, code),
+        started_at=T0,
+        ended_at=T0 + 7,
+        tool="search.web",
+        **RAN,
+    )
+
+
+def step_failed(told: ev.Failure, attempt: int = 3) -> ev.StepFailed:
+    return ev.StepFailed(
+        node="a",
+        attempt=attempt,
+        failure=told,
+        started_at=T0,
+        ended_at=T0 + 7,
+        tool="search.web",
+        **RAN,
+    )
+
+
+def chosen(strategy: str, pause: int = 0) -> ev.StrategyChosen:
+    due = T0 + 7 + pause if pause else 0
+    return ev.StrategyChosen(node="a", strategy=strategy, code="x", at=T0 + 7, due_at=due)
+
+
+def lines(figures: Figures, now: int = LATER) -> list[str]:
+    return [json.dumps(one) for one in figures.take(now, 60_000, "prod-worker")]
+
+
+def read(*entries: tuple[ev.Event, ...], now: int = LATER) -> emf.Sums:
+    figures = Figures()
+    for events in entries:
+        figures.heard("dinner", events, T0)
+    return emf.read(lines(figures, now))
+
+
+def of(found: emf.Sums, metric: str) -> float:
+    """By tool and by workflow it is the same, where there is one of each."""
+    by_tool = emf.total(found, metric, function="prod-worker", tool="search.web")
+    assert by_tool == emf.total(found, metric, function="prod-worker", workflow="dinner")
+    return by_tool
+
+
+def test_a_step_that_succeeds_at_its_third_attempt_is_one_success_and_two_retries() -> None:
+    found = read(
+        (attempt_failed(1), chosen("retry", 200)),
+        (attempt_failed(2, "timeout"), chosen("retry", 400)),
+        (succeeded(3),),
+    )
+    told = {name: of(found, name) for name in METRICS}
+    assert told == {
+        "Attempts": 3,
+        "Retries": 2,
+        "Succeeded": 1,
+        "Failed": 0,
+        "Timeouts": 1,
+        "AttemptsUntilSuccess": 3,
+        "WorkTime": 40,
+        "FailedTime": 14,
+        "PauseTime": 600,
+        "Replans": 0,
+        "Questions": 0,
+        "Escalations": 0,
+        "Errors": 0,
+    }
+
+
+def test_errors_are_counted_by_code_and_by_tool_and_code() -> None:
+    found = read(
+        (attempt_failed(1), chosen("retry", 5)), (attempt_failed(2, "Rate-Limited"), chosen("retry", 5))
+    )
+    for code in ("service_unavailable", "rate_limited"):
+        assert emf.total(found, "Errors", function="prod-worker", code=code) == 1
+        assert emf.total(found, "Errors", function="prod-worker", tool="search.web", code=code) == 1
+
+
+def test_the_last_attempt_of_a_step_that_fails_for_good_is_an_attempt_too() -> None:
+    found = read((attempt_failed(1), chosen("retry", 5)), (step_failed(failure(2, "timeout"), 2),))
+    assert [of(found, name) for name in ("Attempts", "Retries", "Failed", "Timeouts")] == [2, 1, 1, 1]
+    assert [of(found, name) for name in ("FailedTime", "Succeeded")] == [14, 0]
+
+
+def test_a_step_that_a_person_gives_up_makes_no_attempt_by_that() -> None:
+    """Its last attempt was counted when it failed; the log repeats the failure, with its time."""
+    given_up = step_failed(failure(1, at=T0 - 60_000), 1)
+    found = read((attempt_failed(1), chosen("ask_user")), (given_up,))
+    assert [of(found, name) for name in ("Attempts", "Failed", "Questions", "FailedTime")] == [1, 1, 1, 7]
+    assert emf.total(found, "Errors", function="prod-worker", code="service_unavailable") == 1
+
+
+def test_a_failure_that_no_attempt_has_made_is_an_error_and_no_attempt() -> None:
+    found = read((step_failed(ev.Failure("input_unbound", "m", "a"), 1),))
+    assert of(found, "Failed") == 1
+    assert of(found, "Attempts") == 0
+    assert emf.total(found, "Errors", function="prod-worker", code="input_unbound") == 1
+
+
+@pytest.mark.parametrize(
+    ("strategy", "metric"), [("replan", "Replans"), ("ask_user", "Questions"), ("escalate", "Escalations")]
+)
+def test_what_is_done_about_a_failure_is_counted(strategy: str, metric: str) -> None:
+    assert of(read((attempt_failed(1), chosen(strategy))), metric) == 1
+
+
+def test_what_follows_an_unanswered_question_counts_for_its_workflow_alone() -> None:
+    """The entry does not say which tool it is about."""
+    found = read((chosen("escalate"),))
+    assert emf.total(found, "Escalations", function="prod-worker", workflow="dinner") == 1
+    assert {name for _, where in found for name, _ in where} == {"function", "workflow"}
+
+
+def test_a_retry_without_a_pause_has_no_time() -> None:
+    assert of(read((attempt_failed(1), chosen("retry"))), "PauseTime") == 0
+
+
+def test_steps_that_succeed_at_once_cost_one_line_a_minute() -> None:
+    figures = Figures()
+    for _ in range(1_000):
+        figures.heard("dinner", (succeeded(),), T0)
+    assert lines(figures, SOON) == []
+    (line,) = lines(figures)
+    found = emf.read([line])
+    assert [of(found, name) for name in ("Attempts", "Succeeded", "WorkTime")] == [1_000, 1_000, 40_000]
+    assert lines(figures) == []
+
+
+def test_a_failure_brings_the_successes_before_it_along_so_that_the_rate_is_right() -> None:
+    figures = Figures()
+    for _ in range(9):
+        figures.heard("dinner", (succeeded(),), T0)
+    figures.heard("other", (succeeded(tool="calm"),), T0)
+    figures.heard("dinner", (succeeded(2),), SOON)
+    found = emf.read(lines(figures, SOON))
+    assert [of(found, name) for name in ("Attempts", "Retries")] == [10, 1]
+    assert not any(("tool", "calm") in where for _, where in found), "it is quiet, and waits for its minute"
+
+
+def test_a_rate_of_zero_is_told_as_zero() -> None:
+    """CloudWatch takes what is missing for nothing known."""
+    assert ("Retries", (("function", "prod-worker"), ("tool", "search.web"))) in read((succeeded(),))
+
+
+def test_more_numbers_than_one_line_may_have_take_several() -> None:
+    figures = Figures()
+    for _ in range(250):
+        figures.heard("dinner", (succeeded(2),), T0)
+    told = lines(figures)
+    found = emf.read(told)
+    assert len(told) == 3
+    assert len(found["AttemptsUntilSuccess", (("function", "prod-worker"), ("tool", "search.web"))]) == 250
+    assert of(found, "Attempts") == 250
+
+
+def test_a_clock_that_goes_back_takes_no_time_away() -> None:
+    assert of(read((succeeded(ms=-500),)), "WorkTime") == 0
+
+
+@given(st.lists(st.lists(EVENTS, max_size=4), max_size=4), st.text(max_size=300))
+@FEW
+def test_cloudwatch_takes_every_line_whatever_was_heard(entries: list[list[ev.Event]], workflow: str) -> None:
+    figures = Figures()
+    for events in entries:
+        figures.heard(workflow, events, T0)
+    documents = figures.take(T0 + 60_000, 60_000, "prod-worker")
+    emf.read(json.dumps(one, ensure_ascii=False) for one in documents)

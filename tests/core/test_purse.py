@@ -1,0 +1,230 @@
+"""Limits of money: what begins, waits or parks, and what people are told. Amounts are micro-dollars."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from baton.core import events as ev
+from baton.core.graph import Node
+from baton.core.limits import Limits
+from baton.core.purse import (
+    BEGINS,
+    DAY_MS,
+    WAITS,
+    Terms,
+    afresh,
+    ask,
+    day_of,
+    end_of,
+    is_blocked,
+    is_told,
+    parked_notice,
+    saga_notice,
+    shown,
+    total_of,
+    user_notices,
+    user_parked,
+)
+from baton.core.state import State
+
+DOLLAR = 1_000_000
+TERMS = Terms(saga=DOLLAR, user_day=5 * DOLLAR)
+DAY = 20_717
+NOW = DAY * DAY_MS + 1
+
+
+def node(cost: int = 0) -> Node:
+    return Node(name="think", kind="task", tool="llm", cost=cost)
+
+
+def state(spent: int = 0, budget: int = 0, **more: Any) -> State:
+    return State(version=1, saga="s1", spent=spent, budget=budget, **more)
+
+
+@dataclass
+class Day:
+    spent: int = 0
+
+
+def test_a_deployment_says_its_terms_in_dollars() -> None:
+    assert Terms.of(Limits()) == TERMS
+    limits = Limits(saga_budget_usd="0", user_day_budget_usd="12.345678", budget_warning_percent=50)
+    assert Terms.of(limits) == Terms(saga=0, user_day=12_345_678, warn_percent=50)
+
+
+# ---- what a saga may begin
+
+
+@pytest.mark.parametrize("cost", [0, 1, DOLLAR])
+def test_what_fits_begins(cost: int) -> None:
+    assert ask(state(), TERMS, node(cost), 0) == BEGINS
+
+
+def test_what_is_under_way_counts_as_if_it_were_spent() -> None:
+    assert ask(state(spent=300_000), TERMS, node(200_000), 500_000) == BEGINS
+    assert ask(state(spent=300_000), TERMS, node(200_001), 500_000) == WAITS
+
+
+def test_what_does_not_fit_parks_the_saga_once_nothing_is_under_way() -> None:
+    parked = ask(state(spent=980_000), TERMS, node(50_000), 0)
+    assert parked == ev.Parked(
+        code="budget_saga",
+        message="`think` would cost up to 0.05 dollars, and 0.98 of the 1 dollars of this saga are spent: resumed, it "
+        "may spend 1 more",
+        node="think",
+    )
+
+
+def test_once_all_is_spent_nothing_begins_whatever_it_says_that_it_costs() -> None:
+    assert ask(state(spent=999_999), TERMS, node(), 0) == BEGINS
+    assert ask(state(spent=DOLLAR), TERMS, node(), 1) == WAITS
+    parked = ask(state(spent=1_200_000), TERMS, node(), 0)
+    assert isinstance(parked, ev.Parked)
+    assert parked.message == "1.2 of the 1 dollars of this saga are spent: resumed, it may spend 1 more"
+
+
+def test_without_a_limit_everything_begins() -> None:
+    assert ask(state(spent=10**12, budget=5), Terms(), node(10**12), 10**12) == BEGINS
+
+
+def test_a_saga_that_was_given_more_has_more() -> None:
+    assert total_of(state(budget=3 * DOLLAR), TERMS) == 3 * DOLLAR
+    assert ask(state(spent=2 * DOLLAR, budget=3 * DOLLAR), TERMS, node(DOLLAR), 0) == BEGINS
+
+
+def test_a_limit_that_was_raised_since_holds_for_sagas_that_were_given_less() -> None:
+    assert total_of(state(budget=3 * DOLLAR), Terms(saga=10 * DOLLAR)) == 10 * DOLLAR
+
+
+@pytest.mark.parametrize(
+    ("spent", "budget", "total"),
+    [(980_000, 0, 2 * DOLLAR), (1_500_000, 0, 2_500_000), (1_990_000, 2 * DOLLAR, 3 * DOLLAR)],
+)
+def test_a_saga_that_is_let_go_on_may_spend_as_much_again(spent: int, budget: int, total: int) -> None:
+    parked = ev.Parked(code="budget_saga", message="")
+    assert afresh(state(spent, budget, parked=parked), TERMS) == total
+
+
+def test_a_step_that_costs_more_than_a_limit_can_be_paid_for_in_the_end() -> None:
+    of, large = state(), node(3 * DOLLAR)
+    for _ in range(2):
+        parked = ask(of, TERMS, large, 0)
+        assert isinstance(parked, ev.Parked)
+        of = replace(of, budget=afresh(replace(of, parked=parked), TERMS))
+    assert ask(of, TERMS, large, 0) == BEGINS
+
+
+def test_whoever_was_parked_for_something_else_is_given_nothing() -> None:
+    assert afresh(state(DOLLAR, parked=ev.Parked(code="worker_killed", message="")), TERMS) == 0
+    assert afresh(state(DOLLAR), TERMS) == 0
+
+
+# ---- what is said of a saga
+
+
+def test_at_four_fifths_of_its_money_there_is_a_warning() -> None:
+    assert saga_notice(state(spent=799_999), TERMS, NOW) is None
+    assert saga_notice(state(spent=800_000), TERMS, NOW) == ev.Notice(
+        key="budget80/saga/s1/1000000",
+        to="user",
+        code="budget_warning",
+        message="0.8 of the 1 dollars of this saga are spent",
+        at=NOW,
+    )
+
+
+def test_the_share_can_be_another() -> None:
+    terms = Terms(saga=DOLLAR, warn_percent=50)
+    assert saga_notice(state(spent=499_999), terms, NOW) is None
+    notice = saga_notice(state(spent=500_000), terms, NOW)
+    assert notice is not None
+    assert notice.key == "budget50/saga/s1/1000000"
+
+
+def test_nobody_is_warned_twice_and_of_a_new_limit_once_more() -> None:
+    of = state(spent=900_000)
+    notice = saga_notice(of, TERMS, NOW)
+    assert notice is not None
+    assert saga_notice(replace(of, notices=(notice,)), TERMS, NOW) is None
+    told = replace(of, noticed=(notice.key,))
+    assert saga_notice(told, TERMS, NOW) is None
+    assert is_told(told, notice.key)
+    more = saga_notice(replace(told, spent=1_700_000, budget=2 * DOLLAR), TERMS, NOW)
+    assert more is not None
+    assert more.key == "budget80/saga/s1/2000000"
+
+
+def test_without_a_limit_there_is_nothing_to_warn_of() -> None:
+    assert saga_notice(state(spent=10**12), Terms(), NOW) is None
+
+
+def test_somebody_is_told_that_a_saga_waits_for_money() -> None:
+    of = state(spent=DOLLAR)
+    parked = ask(of, TERMS, node(5), 0)
+    assert isinstance(parked, ev.Parked)
+    notice = parked_notice(of, TERMS, parked, NOW)
+    assert (notice.key, notice.code, notice.message, notice.node) == (
+        "budget100/saga/s1/1000000",
+        "budget_saga",
+        parked.message,
+        "think",
+    )
+
+
+# ---- a user's day
+
+
+def test_a_day_is_that_of_utc() -> None:
+    assert (day_of(NOW), day_of(end_of(DAY) - 1), day_of(end_of(DAY))) == (DAY, DAY, DAY + 1)
+    assert shown(DAY) == "2026-09-21"
+
+
+def test_a_user_who_has_spent_it_all_is_blocked_for_the_day() -> None:
+    assert not is_blocked(Day(5 * DOLLAR - 1), TERMS)
+    assert is_blocked(Day(5 * DOLLAR), TERMS)
+    assert not is_blocked(Day(10**12), Terms())
+
+
+def test_a_saga_of_theirs_goes_on_by_itself_when_the_day_turns() -> None:
+    assert user_parked(Day(5 * DOLLAR), TERMS, DAY) == ev.Parked(
+        code="budget_user_day",
+        message="5 of the user's 5 dollars of 2026-09-21 are spent",
+        until=end_of(DAY),
+    )
+    parked = user_parked(Day(4_990_000), TERMS, DAY, "think", 50_000)
+    assert parked.until == end_of(DAY)
+    assert parked.message == (
+        "`think` would cost up to 0.05 dollars, and 4.99 of the user's 5 dollars of 2026-09-21 are spent"
+    )
+
+
+def test_an_attempt_that_no_day_has_room_for_waits_for_a_person() -> None:
+    assert user_parked(Day(), TERMS, DAY, "think", 6 * DOLLAR) == ev.Parked(
+        code="budget_user_day",
+        message="`think` would cost up to 6 dollars, and a user may spend 5 a day",
+        node="think",
+    )
+
+
+def test_the_user_is_warned_and_then_told_that_it_is_over() -> None:
+    assert user_notices("ada", Day(3_999_999), TERMS, DAY, NOW) == ()
+    (warning,) = user_notices("ada", Day(4 * DOLLAR), TERMS, DAY, NOW)
+    assert warning == ev.Notice(
+        key=f"budget80/user/ada/{DAY}",
+        to="user",
+        code="budget_warning",
+        message="4 of the 5 dollars of ada for 2026-09-21 are spent",
+        at=NOW,
+    )
+    again, over = user_notices("ada", Day(5_100_000), TERMS, DAY, NOW)
+    assert again.key == warning.key
+    assert (over.key, over.code, over.severity) == (f"budget100/user/ada/{DAY}", "budget_user_day", "high")
+    assert "nothing more begins before 2026-09-22 (UTC)" in over.message
+
+
+def test_without_a_limit_the_user_is_told_nothing() -> None:
+    assert user_notices("ada", Day(10**12), Terms(), DAY, NOW) == ()

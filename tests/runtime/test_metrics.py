@@ -1,0 +1,83 @@
+"""Figures of attempts reach standard output as lines that CloudWatch reads, once per invocation, and harm nobody."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from baton import tool
+from baton.ports import StepFailure
+from baton.runtime.metrics import Metrics
+from tests.core.test_metrics import succeeded
+from tests.kit import emf
+from tests.kit.corpus import Books, start
+from tests.kit.world import World
+from tests.runtime.conftest import Stage
+
+FLAKY = "name: w\nnodes: {a: {tool: flaky}, b: {tool: work, with: {n: 1}, after: a}}"
+
+
+def add_flaky(world: World, failures: int) -> None:
+    """A tool that is not available so many times."""
+    left = [failures]
+
+    @tool("flaky", registry=world.registry)
+    async def flaky() -> dict[str, Any]:
+        if left[0]:
+            left[0] -= 1
+            raise StepFailure("service_unavailable", "not now")
+        return {}
+
+    world.tools = world.registry.specs()
+
+
+def test_retries_of_a_real_saga_are_counted_once(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_flaky(world, 2)
+        saga = await start(world, FLAKY, {}, "w")
+        await world.settle()
+        assert (await world.queries().show(saga))["status"] == "completed"
+        found = emf.read(lines)
+        told = {
+            name: emf.total(found, name, function="f", tool="flaky")
+            for name in ("Attempts", "Retries", "Succeeded", "AttemptsUntilSuccess")
+        }
+        assert told == {"Attempts": 3, "Retries": 2, "Succeeded": 1, "AttemptsUntilSuccess": 3}
+        assert emf.total(found, "Errors", function="f", tool="flaky", code="service_unavailable") == 2
+        assert emf.total(found, "PauseTime", function="f", workflow="w") > 0
+        assert not any(("tool", "work") in where for _, where in found), (
+            "it is quiet, and waits for its minute"
+        )
+
+    lines: list[str] = []
+    stage(story, metrics=Metrics(lines.append, "f"))
+
+
+def test_a_quiet_tool_is_told_of_by_the_first_invocation_after_its_minute(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        document = "name: w\nnodes: {b: {tool: work, with: {n: 1}}}"
+        await start(world, document, {}, "w")
+        await world.settle()
+        assert lines == []
+        await asyncio.sleep(60)
+        await world.service().start("w", {}, "key-2")
+        await world.settle()
+        assert emf.total(emf.read(lines), "Attempts", function="f", tool="work") == 2
+
+    lines: list[str] = []
+    stage(story, metrics=Metrics(lines.append, "f"))
+
+
+def test_standard_output_that_is_gone_stops_nobody() -> None:
+    def gone(line: str) -> None:
+        raise BrokenPipeError
+
+    metrics = Metrics(gone)
+    metrics.heard("w", (succeeded(2),), 0)
+    metrics.flush(0)
+
+
+def test_without_somewhere_to_write_nothing_is_kept() -> None:
+    metrics = Metrics()
+    metrics.heard("w", (succeeded(2),), 0)
+    metrics.flush(0)

@@ -1,0 +1,308 @@
+"""The money of users around the attempts of steps: who may begin, what is counted, what the dead leave behind."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from baton.adapters.memory_budgets import MemoryBudgets
+from baton.core import events as ev
+from baton.core.draft import RunStep
+from baton.core.graph import Graph, Node
+from baton.core.limits import Limits
+from baton.core.purse import DAY_MS, Terms, day_of
+from baton.core.state import State
+from baton.errors import BudgetSpent, StoreUnavailable
+from baton.ports import Account, NoRoom, Reservation, SagaRef, Sums
+from baton.runtime.lease import Invocation
+from baton.runtime.patience import Patience, inline
+from baton.runtime.purse import Funds, Halt, Purse
+from tests.kit.virtual import SeededEntropy
+
+DOLLAR = 1_000_000
+DAY = 20_717
+NOON = DAY * DAY_MS + DAY_MS // 2
+LIMITS = Limits()
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.at = NOON
+
+    def now(self) -> int:
+        return self.at
+
+
+class Failing(MemoryBudgets):
+    """A store that does not answer while `is_down`, though the call is made."""
+
+    is_down = False
+
+    def settle(self, account: Account, reservation: Reservation, cost: int) -> Sums:
+        sums = super().settle(account, reservation, cost)
+        if self.is_down:
+            raise StoreUnavailable("no answer")
+        return sums
+
+
+class Desk:
+    """One process with its accounts. Each `purse` is an invocation of two seconds."""
+
+    def __init__(self, budgets: MemoryBudgets | None = None, user_day: int = 5 * DOLLAR) -> None:
+        self.clock = Clock()
+        self.budgets = budgets or MemoryBudgets()
+        self.funds = Funds(self.budgets, Terms(saga=DOLLAR, user_day=user_day))
+        self.count = 0
+
+    def call(self) -> Patience:
+        return Patience(inline, self.clock, SeededEntropy(1), LIMITS, self.clock.at + 1)
+
+    def purse(self) -> Purse:
+        self.count += 1
+        invocation = Invocation(f"i{self.count}", self.clock.at, self.clock.at + 2_000)
+        return Purse(self.funds, self.call(), self.clock, LIMITS, invocation)
+
+    def sums(self, day: int = DAY) -> Sums:
+        return self.budgets.read(Account("acme", "ada", day))
+
+
+def state(saga: str = "s1", spent: int = 0, **more: Any) -> State:
+    return State(version=1, tenant="acme", user="ada", saga=saga, spent=spent, **more)
+
+
+def step(cost: int = 0, slot: str = "a") -> RunStep:
+    return RunStep(slot, Node(name=slot, kind="task", tool="t", cost=cost), (), {})
+
+
+def graph(cost: int = 0) -> Graph:
+    return Graph(name="w", nodes=(Node(name="a", kind="task", tool="t", cost=cost),))
+
+
+def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(coroutine)
+
+
+def test_what_a_step_may_cost_is_held_and_what_it_did_cost_is_counted() -> None:
+    desk = Desk()
+    purse = desk.purse()
+    assert run(purse.reserve(state(), step(200_000), [])) is None
+    assert desk.sums() == Sums(0, 200_000, 1)
+    assert run(purse.settle(state(), step(200_000), 150_000)) == ()
+    assert desk.sums() == Sums(150_000, 150_000, 0)
+
+
+def test_a_step_that_neither_declares_nor_reports_a_cost_causes_no_request() -> None:
+    desk = Desk()
+    purse = desk.purse()
+    assert run(purse.reserve(state(), step(), [])) is None
+    assert run(purse.settle(state(), step(), 0)) == ()
+    run(purse.drain(SagaRef("acme", "s1")))
+    assert run(purse.blocked(state(), graph())) is None
+    run(purse.revived(state(), graph(), NOON))
+    assert desk.budgets.calls == 0
+
+
+def test_without_a_limit_nothing_is_asked_for_or_counted() -> None:
+    desk = Desk(user_day=0)
+    purse = desk.purse()
+    assert run(purse.reserve(state(), step(10**12), [])) is None
+    assert run(purse.settle(state(), step(10**12), 10**12)) == ()
+    assert run(purse.blocked(state(), graph(1))) is None
+    run(purse.revived(state(), graph(1), NOON))
+    run(desk.funds.refuse_the_blocked(desk.call(), "acme", "ada", NOON))
+    assert desk.budgets.calls == 0
+
+
+def test_a_cost_that_nobody_declared_counts_once_it_is_reported() -> None:
+    desk = Desk()
+    purse = desk.purse()
+    run(purse.reserve(state(), step(), []))
+    run(purse.settle(state(), step(), 7))
+    assert desk.sums() == Sums(7, 7, 0)
+
+
+def test_more_than_was_declared_counts_and_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    desk = Desk()
+    purse = desk.purse()
+    run(purse.reserve(state(), step(5), []))
+    with caplog.at_level(logging.WARNING, "baton.purse"):
+        run(purse.settle(state(), step(5), 6))
+    assert desk.sums() == Sums(6, 6, 0)
+    assert "`a` has cost more than its tool declares" in caplog.text
+
+
+def test_money_that_is_spent_parks_the_saga_until_the_day_turns() -> None:
+    desk = Desk()
+    desk.budgets.add(Account("acme", "ada", DAY), "x", 4_990_000, NOON, NOON)
+    halt = run(desk.purse().reserve(state(), step(50_000), []))
+    assert isinstance(halt, Halt)
+    assert (halt.parked.code, halt.parked.until) == ("budget_user_day", (DAY + 1) * DAY_MS)
+    (notice,) = halt.notices
+    assert notice.key == f"budget100/user/ada/{DAY}"
+    desk.clock.at = halt.parked.until
+    assert run(desk.purse().reserve(state(), step(50_000), [])) is None
+    assert desk.sums(DAY + 1).held == 50_000
+
+
+def test_money_that_others_only_hold_costs_no_attempt() -> None:
+    desk = Desk()
+    other, mine = desk.purse(), desk.purse()
+    run(other.reserve(state("other"), step(4_990_000), []))
+    with pytest.raises(NoRoom):
+        run(mine.reserve(state(), step(50_000), []))
+    run(mine.drain(SagaRef("acme", "s1")))
+    run(other.settle(state("other"), step(4_990_000), 10))
+    assert run(mine.reserve(state(), step(50_000), [])) is None
+
+
+def test_a_step_that_found_no_room_in_its_process_holds_its_money_only_once() -> None:
+    desk = Desk()
+    purse = desk.purse()
+    for _ in range(3):
+        assert run(purse.reserve(state(), step(DOLLAR), [])) is None
+    assert desk.sums() == Sums(0, DOLLAR, 1)
+    run(purse.settle(state(), step(DOLLAR), 5))
+    assert desk.sums() == Sums(5, 5, 0)
+
+
+def test_an_attempt_can_need_more_than_its_node_does() -> None:
+    desk = Desk()
+    run(desk.purse().reserve(state(), step(5), [], 7))
+    assert desk.sums().held == 7
+
+
+# ---- warnings
+
+
+def test_the_user_is_warned_once_by_a_process_and_told_when_it_is_over() -> None:
+    desk = Desk()
+    purse = desk.purse()
+    told = []
+    for cost in (3_900_000, 200_000, 200_000, 800_000, 1):
+        run(purse.reserve(state(), step(), []))
+        told.append([notice.key for notice in run(purse.settle(state(), step(), cost))])
+    assert told == [[], [f"budget80/user/ada/{DAY}"], [], [f"budget100/user/ada/{DAY}"], []]
+
+
+def test_a_saga_that_has_said_so_does_not_say_so_again_in_another_process() -> None:
+    first, second = Desk(), Desk()
+    second.budgets = second.funds.budgets = first.budgets
+    for desk, of in ((first, state()), (second, state(noticed=(f"budget80/user/ada/{DAY}",)))):
+        purse = desk.purse()
+        run(purse.reserve(of, step(), []))
+        notices = run(purse.settle(of, step(), 4_000_000 if desk is first else 1))
+        assert len(notices) == (desk is first)
+
+
+def test_a_new_day_has_warnings_of_its_own() -> None:
+    desk = Desk()
+    for expected in (DAY, DAY + 1):
+        purse = desk.purse()
+        run(purse.reserve(state(), step(), []))
+        (notice,) = run(purse.settle(state(), step(), 4_000_000))
+        assert notice.key == f"budget80/user/ada/{expected}"
+        desk.clock.at += DAY_MS
+
+
+# ---- what is cut off, and what dies
+
+
+def test_an_attempt_that_was_cut_off_is_settled_with_what_it_said_by_then() -> None:
+    desk = Desk()
+    purse, declared, silent = desk.purse(), list[Decimal](), list[Decimal]()
+    run(purse.reserve(state(), step(200_000, "a"), declared))
+    run(purse.reserve(state(), step(0, "b"), silent))
+    run(purse.reserve(state("other"), step(100_000, "a"), []))
+    declared.append(Decimal("0.15"))
+    silent.append(Decimal("0.01"))
+    for _ in range(2):
+        run(purse.drain(SagaRef("acme", "s1")))
+    assert desk.sums() == Sums(160_000, 260_000, 1), "what another saga holds is its own"
+
+
+def test_an_attempt_that_takes_the_place_of_one_that_spent_leaves_that_to_be_settled() -> None:
+    desk = Desk()
+    purse = desk.purse()
+    run(purse.reserve(state(), step(100), [Decimal("0.00001")]))
+    run(purse.reserve(state(), step(100), []))
+    assert desk.sums() == Sums(0, 200, 2)
+    run(purse.settle(state(), step(100), 50))
+    run(purse.drain(SagaRef("acme", "s1")))
+    assert desk.sums() == Sums(60, 60, 0)
+
+
+def test_a_store_that_does_not_answer_fails_no_step_that_is_done_and_counts_it_once() -> None:
+    budgets = Failing()
+    desk = Desk(budgets)
+    purse = desk.purse()
+    spent = [Decimal("0.1")]
+    run(purse.reserve(state(), step(200_000), spent))
+    budgets.is_down = True
+    assert run(purse.settle(state(), step(200_000), 100_000)) == ()
+    run(purse.drain(SagaRef("acme", "s1")))
+    budgets.is_down = False
+    assert desk.sums() == Sums(100_000, 100_000, 0)
+
+
+def test_whoever_revives_a_saga_frees_what_the_dead_invocation_held() -> None:
+    desk = Desk()
+    desk.clock.at = (DAY + 1) * DAY_MS - 1_000
+    run(desk.purse().reserve(state(), step(DOLLAR), []))
+    desk.clock.at += 2_000
+    run(desk.purse().reserve(state("other"), step(DOLLAR), []))
+    dead_until = (DAY + 1) * DAY_MS - 1_000 + 2_000 + LIMITS.lease_grace_ms
+    assert day_of(dead_until) == DAY + 1
+    desk.clock.at = dead_until
+    run(desk.purse().revived(state(), graph(DOLLAR), dead_until))
+    assert desk.sums(DAY).held == 0, "of the day on which it was reserved"
+    assert desk.sums(DAY + 1).held == DOLLAR, "and nothing of those who live"
+
+
+# ---- blocked users
+
+
+def test_of_a_blocked_user_no_saga_runs_in_which_something_costs() -> None:
+    desk = Desk()
+    desk.budgets.add(Account("acme", "ada", DAY), "x", 5 * DOLLAR, NOON, NOON)
+    asked = desk.budgets.calls
+    assert run(desk.purse().blocked(state(), graph())) is None
+    assert desk.budgets.calls == asked, "and no other is asked for"
+    for of, costs in ((state(), 1), (state(spent=1), 0)):
+        parked = run(desk.purse().blocked(of, graph(costs)))
+        assert parked.code == "budget_user_day"
+        assert parked.until == (DAY + 1) * DAY_MS
+    over = state(spent=1, parked=ev.Parked(code="x", message=""))
+    assert run(desk.purse().blocked(over, graph(1))) is None, "it is parked already"
+
+
+def test_whoever_has_money_left_runs() -> None:
+    desk = Desk()
+    assert run(desk.purse().blocked(state(spent=1), graph())) is None
+
+
+def test_a_process_that_knows_a_user_to_be_blocked_begins_nothing_that_costs_and_asks_nobody() -> None:
+    desk = Desk()
+    purse = desk.purse()
+    run(purse.reserve(state(), step(), []))
+    run(purse.settle(state(), step(), 5 * DOLLAR))
+    asked = desk.budgets.calls
+    assert isinstance(run(purse.reserve(state("other"), step(1), [])), Halt)
+    assert isinstance(run(purse.reserve(state("other", spent=1), step(), [])), Halt)
+    assert run(purse.reserve(state("free"), step(), [])) is None
+    assert desk.budgets.calls == asked
+    desk.clock.at += DAY_MS
+    assert run(desk.purse().reserve(state("other"), step(1), [])) is None
+
+
+def test_a_blocked_user_is_refused_with_the_seconds_that_are_left_of_the_day() -> None:
+    desk = Desk()
+    run(desk.funds.refuse_the_blocked(desk.call(), "acme", "ada", NOON))
+    desk.budgets.add(Account("acme", "ada", DAY), "x", 5 * DOLLAR, NOON, NOON)
+    with pytest.raises(BudgetSpent, match="5 of the user's 5 dollars") as refused:
+        run(desk.funds.refuse_the_blocked(desk.call(), "acme", "ada", NOON))
+    assert refused.value.retry_after_s == 43_200

@@ -1,0 +1,81 @@
+"""Standard tools run as a worker runs them, against real counterparts: what the tests of this room share.
+
+No assertions here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+
+from baton.adapters.clock import SystemClock
+from baton.adapters.http_client import LazyHttpClient
+from baton.ports import StepContext, StepFailure
+from baton.ports.outside import Entities, HttpClient, Mailer, Objects
+from baton.runtime.patience import Threads
+from baton.tools.perform import ToolPerformer
+from baton.tools.standard import Services, standard_tools
+
+THREADS = Threads(4)
+
+
+def services(**parts: Any) -> Services:
+    """With HTTP; of the others what is given."""
+    given: dict[str, Any] = {
+        "http": LazyHttpClient(),
+        "entities": cast("Entities", None),
+        "objects": cast("Objects", None),
+        "mailer": cast("Mailer", None),
+        "clock": SystemClock(),
+        "offload": THREADS,
+        "most_bytes": 100_000,
+    }
+    return Services(**given | parts)
+
+
+def context(key: str = "k1", seconds: float = 20, **changes: Any) -> StepContext:
+    """Of a step with so much time left."""
+    fields: dict[str, Any] = {"saga": "s1", "tenant": "acme", "user": "ada", "node": "n"}
+    deadline = SystemClock().now() + round(seconds * 1_000)
+    return StepContext(**fields | {"idempotency_key": key, "deadline_ms": deadline} | changes)
+
+
+def perform(tool: str, of: Services, at: StepContext | None = None, **arguments: Any) -> Any:
+    """The tool's result, as it gets into the log."""
+
+    async def limited() -> Any:
+        performer = ToolPerformer(standard_tools(of))
+        return await asyncio.wait_for(performer.perform(tool, arguments, at or context()), 30)
+
+    return asyncio.run(limited())
+
+
+def failure(tool: str, of: Services, at: StepContext | None = None, **arguments: Any) -> StepFailure:
+    with pytest.raises(StepFailure) as caught:
+        perform(tool, of, at, **arguments)
+    return caught.value
+
+
+class Crash(BaseException):
+    """The process ends here."""
+
+
+class CrashingClient:
+    """Dies at one exchange: before it is sent, or when it was answered and nobody has read it."""
+
+    def __init__(self, inner: HttpClient, at: int, *, after: bool) -> None:
+        self._inner, self._at, self._after, self._count = inner, at, after, 0
+
+    @property
+    def died(self) -> bool:
+        return self._count > self._at
+
+    async def send(self, request: Any) -> Any:
+        self._count += 1
+        if self._count - 1 != self._at:
+            return await self._inner.send(request)
+        if self._after:
+            await self._inner.send(request)
+        raise Crash

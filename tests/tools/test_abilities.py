@@ -1,0 +1,224 @@
+"""What a tool says of itself besides its function: kept in its spec, and each mistake told with what would be right."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from baton import Merits
+from baton.core.keys import Key, KeyRule
+from baton.core.toolspec import ToolSpec
+from baton.tools.define import REGISTRY, Registry, ToolError, load_app, tool
+
+
+def ask(messages: list[dict[str, Any]], model: Literal["m1", "m2", "m3"] = "m1", size: int = 1) -> str:
+    raise NotImplementedError
+
+
+def plain(number: int) -> None: ...
+
+
+def declared(function: Callable[..., Any] = ask, name: str = "t.ask", **more: Any) -> ToolSpec:
+    registry = Registry()
+    tool(name, registry=registry, **more)(function)
+    return registry[name].spec
+
+
+def refusal(function: Callable[..., Any] = ask, **more: Any) -> str:
+    with pytest.raises(ToolError) as caught:
+        declared(function, **more)
+    text, _, place = str(caught.value).rpartition(" (")
+    assert (
+        place == f"`{function.__name__}`, tests/tools/test_abilities.py:{function.__code__.co_firstlineno})"
+    )
+    return text.removeprefix("tool `t.ask`: ")
+
+
+# ---- what is kept --------------------------------------------------------------------------------------------------
+
+
+def test_a_tool_that_says_nothing_has_nothing() -> None:
+    assert declared() == ToolSpec(
+        name="t.ask", version="1", effect="idempotent", parameters=declared().parameters, result={"type": "string"}
+    )  # fmt: skip
+
+
+def test_what_it_says_is_in_its_spec() -> None:
+    spec = declared(
+        domain="model_call",
+        cost_usd="0.05",
+        instead_of="llm.*",
+        hints=["fallback_model", "fallback_model", "cheaper"],
+        merits=Merits(reliability=0.98, cost=3),
+        carries_out=("summarise_context", "think_twice"),
+        for_tools=["llm.ask", "other.*"],
+        fallbacks={"model": ["m2", "m3"], "size": (2,)},
+        context="messages",
+    )
+    assert (spec.domain, spec.cost, spec.context) == ("model_call", 50_000, "messages")
+    assert (spec.instead_of, spec.hints) == (("llm.*",), ("fallback_model", "cheaper"))
+    assert (spec.carries_out, spec.for_tools) == (
+        ("summarise_context", "think_twice"),
+        ("llm.ask", "other.*"),
+    )
+    assert spec.merits == Merits(reliability=0.98, cost=3)
+    assert spec.fallbacks == {"model": ("m2", "m3"), "size": (2,)}
+
+
+def test_what_it_says_of_itself_changes_no_schema() -> None:
+    assert declared(domain="database", cost_usd=1).schema_hash == declared().schema_hash
+
+
+def test_what_carries_something_out_does_so_for_all_if_it_does_not_say() -> None:
+    assert declared(carries_out="clear_cache").for_tools == ("*",)
+    assert declared(carries_out="clear_cache", for_tools=()).for_tools == ("*",)
+
+
+def test_once_has_a_key_and_a_tool_that_looks() -> None:
+    spec = declared(effect="once", verify="pay.find", key=Key.content("model"))
+    assert (spec.effect, spec.verify, spec.key.parts) == ("once", "pay.find", ("model",))
+    assert declared(effect="once").key == KeyRule()
+    assert declared(key=Key.request()).key.strategy == "request"
+
+
+@pytest.mark.parametrize(("usd", "micro"), [(0, 0), (Decimal("0.0000001"), 1), (2.5, 2_500_000)])
+def test_what_it_costs_is_kept_in_millionths_of_a_dollar(usd: Any, micro: int) -> None:
+    assert declared(cost_usd=usd).cost == micro
+
+
+# ---- what is refused -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            {"domain": "databse"},
+            (
+                "domain `databse` is not one of model_call, browser_action, file_operation, external_api, database; "
+                "did you mean `database`?"
+            ),
+        ),
+        ({"cost_usd": "much"}, "cost_usd: `much` is not an amount of dollars; give for example '0.0123'"),
+        ({"cost_usd": -1}, "cost_usd: `-1` must be between 0 and 1,000,000 dollars"),
+        ({"key": "id"}, "key: give one that `Key` makes, such as `Key.business(...)`"),
+        (
+            {"key": Key.request(), "effect": "pure"},
+            "key: a tool with the effect `pure` needs none; nothing happens that could happen twice",
+        ),
+        ({"key": Key.content("modl")}, "key: Key.content: the tool has no parameter `modl`; did you mean `model`?"),
+        ({"verify": "Pay", "effect": "once"}, "verify: `Pay` is not a tool name"),
+        (
+            {"verify": "t.ask", "effect": "once"},
+            "verify: it names itself; name the tool that looks whether a call has happened",
+        ),
+        (
+            {"verify": "pay.find"},
+            'verify: a tool with the effect `idempotent` may run again; only `effect="once"` needs it',
+        ),
+        ({"instead_of": 5}, "instead_of: give a name or a list of names"),
+        ({"instead_of": ["a", ""]}, "instead_of: give a name or a list of names"),
+        (
+            {"instead_of": "Search"},
+            "instead_of: `Search` is neither the name of a tool nor a pattern such as `search.*`",
+        ),
+        ({"instead_of": "t.ask"}, "instead_of: it names itself; name the tools that it can do something for"),
+        (
+            {"hints": "fallback_model"},
+            (
+                "hints: says for which hints it stands in for another tool; `instead_of` is missing "
+                "(a tool that helps another one has `carries_out`)"
+            ),
+        ),
+        (
+            {"instead_of": "a", "hints": "fallback_models"},
+            "hints: there is no hint `fallback_models`; did you mean `fallback_model`?",
+        ),
+        (
+            {"instead_of": "a", "hints": "clear_cache"},
+            "hints: `clear_cache` is done before a retry, and no other way; write it as `carries_out`",
+        ),
+        (
+            {"carries_out": "refresh_pages"},
+            "carries_out: there is no hint and no hook `refresh_pages`; did you mean `refresh_page`?",
+        ),
+        ({"carries_out": "Log in"}, "carries_out: `Log in` is not a name; write lower case, such as `refresh_credentials`"),
+        (
+            {"for_tools": "crm.*"},
+            "for_tools: says for which tools it carries something out; `carries_out` is missing",
+        ),
+        ({"carries_out": "clear_cache", "for_tools": "a b"}, "for_tools: `a b` is neither the name of a tool nor a pattern such as `search.*`"),
+        ({"merits": 5}, "merits: give `Merits(reliability=0.98, cost=1.2)`"),
+        (
+            {"merits": Merits()},
+            "merits: speak for a tool that others have as a way; say `instead_of` or `carries_out`",
+        ),
+        ({"instead_of": "a", "merits": Merits(fit=2)}, "merits: fit must be a number, between 0 and 1"),
+        ({"instead_of": "a", "merits": Merits(cost=-1)}, "merits: cost must be a number, 0 or more, 1 for the usual"),
+        ({"instead_of": "a", "merits": Merits(latency=math.nan)}, "merits: latency must be a number, 0 or more, 1 for the usual"),
+        ({"instead_of": "a", "merits": Merits(preference=True)}, "merits: preference must be a number, between 0 and 1"),
+        ({"fallbacks": ["m2"]}, 'fallbacks: give the values of each parameter, such as {"model": ["small", "large"]}'),
+        ({"fallbacks": {"modell": ["m2"]}}, "fallbacks: there is no parameter `modell`; did you mean `model`?"),
+        ({"fallbacks": {"zzz": ["m2"]}}, "fallbacks: there is no parameter `zzz`; it has `messages`, `model`, `size`"),
+        ({"fallbacks": {"model": "m2"}}, "fallbacks: `model` needs a list of 1 to 20 values"),
+        ({"fallbacks": {"model": []}}, "fallbacks: `model` needs a list of 1 to 20 values"),
+        ({"fallbacks": {"model": ["m2", "m2"]}}, "fallbacks: `model`: 'm2' is there twice"),
+        ({"fallbacks": {"model": ["m9"]}}, "fallbacks: `model`: 'm9' is no value of it: Input should be 'm1', 'm2' or 'm3'"),
+        ({"context": "mesages"}, "context: there is no parameter `mesages`; did you mean `messages`?"),
+        ({"context": "size"}, "context: `size` is neither text nor a list, and cannot be shortened"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_told_with_what_would_be_right(said: dict[str, Any], told: str) -> None:
+    assert refusal(**said) == told
+
+
+def test_a_value_that_json_knows_nothing_of_is_told() -> None:
+    assert refusal(fallbacks={"size": [{1}]}).startswith("fallbacks: `size`: {1} is no JSON: ")
+
+
+def test_a_function_without_parameters_has_nothing_to_name() -> None:
+    def nothing() -> None: ...
+
+    assert refusal(nothing, context="text") == "context: there is no parameter `text`; it has none"
+
+
+def test_a_parameter_of_any_type_may_be_a_context() -> None:
+    def anything(value: Any, text: str | None = None) -> None: ...
+
+    assert [declared(anything, context=name).context for name in ("value", "text")] == ["value", "text"]
+
+
+# ---- what tools say of each other ----------------------------------------------------------------------------------
+
+
+def test_a_registry_holds_against_tools_what_they_say_of_each_other() -> None:
+    registry = Registry()
+    tool("a", registry=registry, instead_of="b")(plain)
+    with pytest.raises(ToolError, match=r"^tool `a`: instead_of: there is no tool `b`\. \(`plain`, .*\)$"):
+        registry.check()
+    tool("b", registry=registry)(ask)
+    with pytest.raises(ToolError, match="for `b` it cannot be called: it takes no `messages`"):
+        registry.check()
+    tool("a", registry=registry, instead_of="c")(plain)
+    tool("c", registry=registry)(plain)
+    registry.check()
+
+
+def test_an_app_whose_tools_contradict_each_other_is_not_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "an_app_that_contradicts_itself.py").write_text(
+        "from baton import tool\n\n"
+        "@tool('this_test.pay', effect='once', verify='this_test.look')\ndef pay() -> None: ...\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    try:
+        with pytest.raises(ToolError, match=r"verify: there is no tool `this_test.look`\..*_itself\.py:3\)$"):
+            load_app("an_app_that_contradicts_itself")
+    finally:
+        REGISTRY._tools.pop("this_test.pay")
