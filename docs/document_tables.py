@@ -25,6 +25,12 @@ _SHARED = {
     "branch": "a [branch](#branch)",
     "loop": "a [loop](#loop)",
     "join": "a [join](#join)",
+    "catch": "[where it goes on from a failure](#catch)",
+    "retry": "[retries](failures.md#what-a-document-can-say)",
+    "onFailure": "[reactions](failures.md#what-a-document-can-say)",
+    "failover": "[policies](failures.md#what-a-document-can-say)",
+    "ladder": "a strategy, or a list of them",
+    "code": "a code",
     "limits": "[limits](#limits)",
     "guardrails": "[guardrails](#guardrails)",
     "jsonSchema": "a JSON Schema",
@@ -79,6 +85,11 @@ def loop_fields() -> str:
 def join_fields() -> str:
     """The fields of a join that is written as an object."""
     return _part("join")
+
+
+def catch_fields() -> str:
+    """The fields of a rule of `catch`."""
+    return _part("catchRule")
 
 
 def limit_fields() -> str:
@@ -143,6 +154,8 @@ def _fields(
 def _value(field: dict[str, Any], schema: dict[str, Any]) -> str:
     if "$ref" in field:
         return _SHARED[field["$ref"].removeprefix("#/$defs/")]
+    if "anyOf" in field:
+        return f"{_value(field['anyOf'][0], schema)}, or a list of such"
     if "enum" in field:
         return " or ".join(f"`{word}`" for word in field["enum"])
     if field["type"] == "object":

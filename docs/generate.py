@@ -32,6 +32,7 @@ from baton.runtime.service import MAX_DOCUMENT
 from baton.web.requests import MAX_KEY
 from docs.document_tables import (
     branch_fields,
+    catch_fields,
     common_fields,
     document_fields,
     guardrail_fields,
@@ -41,6 +42,7 @@ from docs.document_tables import (
     node_fields,
     schema_text,
 )
+from docs.effect_tables import effect_doubts, key_strategies
 from docs.failure_tables import (
     backoffs,
     failure_classes,
@@ -65,6 +67,7 @@ PAGES = tuple(
         "docs/architecture.md",
         "docs/configuration.md",
         "docs/documents.md",
+        "docs/effects.md",
         "docs/failures.md",
     )
 )
@@ -231,6 +234,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
         branch_fields,
         loop_fields,
         join_fields,
+        catch_fields,
         limit_fields,
         guardrail_fields,
         failure_classes,
@@ -243,6 +247,8 @@ PARTS: Mapping[str, Callable[[], str]] = {
         failure_matrix,
         backoffs,
         retry_presets,
+        key_strategies,
+        effect_doubts,
     )
 }
 

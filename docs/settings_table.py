@@ -23,10 +23,12 @@ TITLES = {
     "Callers": "Callers of the HTTP API",
     "Execution": "Execution",
     "Money": "What tools may spend",
+    "Effects": "Effects that happen once",
     "Liveness": "Liveness",
     "Values": "Values",
     "Signals": "Signals",
     "Stores": "Stores that do not answer",
+    "Outside": "What the standard tools reach",
     "Estimates": "The cost of a saga",
     "Names": "Names of what the template makes",
 }

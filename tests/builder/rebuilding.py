@@ -15,6 +15,7 @@ from baton import (
     all_of,
     any_of,
     branch,
+    caught,
     cel,
     choose,
     compare,
@@ -29,9 +30,13 @@ from baton import (
 from baton.core.conditions.document import FIELDS
 from baton.core.expressions import ExpressionError, Path, expressions_in
 
-_HEAD = ("description", "owner", "metadata", "input", "schemas", "timeout", "limits", "guardrails")
+_FAILING = ("retry", "on_failure", "failover")
+_HEAD = (
+    *("description", "owner", "metadata", "input", "schemas", "timeout", "limits", "guardrails"),
+    *_FAILING,
+)
 _ALONE: dict[str, Any] = {"cel": cel, "jsonpath": jsonpath, "schema": matches, "python": python}
-_ALIKE = ("join", "output_schema", "limits", "description")
+_ALIKE = ("join", "output_schema", "limits", "description", *_FAILING)
 
 
 def rebuilt(document: dict[str, Any]) -> Workflow:
@@ -62,6 +67,8 @@ class _Again:
             more["branch"] = self.branch(node["branch"])
         if "loop" in node:
             more["loop"] = self.loop(node["loop"])
+        if "catch" in node:
+            more["catch"] = self.catch(node["catch"])
         if "with" in node:
             more["with_"] = self.value(node["with"])
         if "timeout" in node:
@@ -96,6 +103,17 @@ class _Again:
         if "max_iterations" in value:
             more["max_iterations"] = value["max_iterations"]
         return loop(self.condition(value["while"]), **more)
+
+    def catch(self, value: Any) -> Any:
+        if isinstance(value, str) or isinstance(value[0], str):
+            return self.names(value)
+        return [self.caught(rule) for rule in value]
+
+    def caught(self, value: dict[str, Any]) -> Any:
+        more = {f"{key}_" if key in {"if", "class"} else key: item for key, item in value.items()}
+        if "if_" in more:
+            more["if_"] = self.condition(more["if_"])
+        return caught(self.names(more.pop("then")), **more)
 
     def condition(self, value: Any) -> Any:
         if isinstance(value, str):

@@ -15,6 +15,7 @@ from baton import (
     OUTPUT,
     Workflow,
     branch,
+    caught,
     choose,
     join,
     loop,
@@ -23,9 +24,10 @@ from baton import (
 )
 from baton import builder as room
 from baton.builder import control, workflow
+from baton.builder import failing as building
 from baton.core import definition
 from baton.core.compile import compile_document
-from baton.core.definition import bounds
+from baton.core.definition import bounds, failing
 from baton.core.document import parse_document
 from baton.core.graph import encode_graph
 from baton.errors import InvalidDefinition
@@ -161,8 +163,8 @@ def test_every_field_of_a_document_has_a_parameter() -> None:
     assert set(kinds.values()) == set(definition.KINDS)
     more = set(workflow.NodeFields.__annotations__)
     own = keys(definition.NodeModel) - more - {*definition.KINDS, *definition.KINDS_TO_COME}
-    assert own == {"with", "timeout"}
-    assert parameters(Workflow.task) == {"tool", "with", "timeout"}
+    assert own == {"with", "timeout", "retry", "on_failure", "failover"}
+    assert parameters(Workflow.task) == own | {"tool"}
     assert parameters(Workflow.wait) == keys(definition.WaitModel)
     assert parameters(Workflow.workflow) == {"workflow", "with"}
     assert parameters(Workflow.value) == {"value"}
@@ -170,6 +172,15 @@ def test_every_field_of_a_document_has_a_parameter() -> None:
     assert parameters(rule) == keys(definition.RuleModel)
     assert parameters(loop) == keys(definition.LoopModel)
     assert parameters(join) == keys(definition.JoinModel)
+    assert parameters(caught) == keys(failing.CatchModel)
+    for type_, model in (
+        (building.Retry, failing.RetryModel),
+        (building.Reaction, failing.ReactionModel),
+        (building.Match, failing.MatchModel),
+        (building.Action, failing.ActionModel),
+        (building.Policy, failing.PolicyModel),
+    ):
+        assert set(type_.__annotations__) == keys(model)
     assert set(control.Limits.__annotations__) == keys(bounds.LimitsModel)
     assert set(control.Guardrails.__annotations__) == keys(definition.GuardrailsModel)
 

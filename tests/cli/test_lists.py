@@ -143,6 +143,57 @@ def test_a_saga_without_steps_has_no_price_per_step(api: FakeApi, baton: Baton) 
     assert "million" not in baton("cost", "s1").stdout
 
 
+# ---- budget
+
+BUDGET = {
+    "user": "ada",
+    "day": "2026-11-22",
+    "spent_usd": 4.2,
+    "reserved_usd": 0.05,
+    "limit_usd": 5.0,
+    "left_usd": 0.75,
+    "blocked_until": None,
+    "saga_limit_usd": 1.0,
+}
+
+
+def test_a_budget_says_what_is_left_of_the_day(api: FakeApi, baton: Baton) -> None:
+    api.on("GET /budget", (200, BUDGET))
+    assert baton("budget").stdout.splitlines() == [
+        "user      ada",
+        "day       2026-11-22 (UTC)",
+        "spent     $4.20",
+        "reserved  $0.05",
+        "left      $0.75 of $5.00",
+        "saga      $1.00 each",
+    ]
+    assert json.loads(baton("budget", "--json").stdout) == BUDGET
+
+
+def test_a_budget_that_is_spent_says_until_when(api: FakeApi, baton: Baton) -> None:
+    over = {
+        "spent_usd": 5.1,
+        "reserved_usd": 0.0,
+        "left_usd": 0.0,
+        "blocked_until": "2026-11-23T00:00:00.000Z",
+    }
+    api.on("GET /budget", (200, BUDGET | over))
+    assert "blocked  until 2026-11-23 00:00:00 UTC" in baton("budget").stdout
+
+
+def test_without_a_limit_there_is_nothing_to_count(api: FakeApi, baton: Baton) -> None:
+    free = {
+        "spent_usd": 0.0,
+        "reserved_usd": 0.0,
+        "limit_usd": None,
+        "left_usd": None,
+        "saga_limit_usd": None,
+    }
+    api.on("GET /budget", (200, BUDGET | free))
+    lines = baton("budget").stdout.splitlines()
+    assert lines[2:] == ["left  any amount, and nothing is counted", "saga  any amount"]
+
+
 # ---- tools and kinds of nodes
 
 TOOL = {
@@ -165,6 +216,20 @@ def test_tools_are_listed_with_their_first_line(api: FakeApi, baton: Baton) -> N
         "a           1        idempotent  default  Hold a table.",
     ]
     assert len(json.loads(baton("tools", "--json").stdout)["tools"]) == 2
+
+
+def test_what_tools_are_about_and_cost_is_listed_if_any_of_them_says_so(api: FakeApi, baton: Baton) -> None:
+    model = TOOL | {"name": "ask", "effect": "once", "domain": "model_call", "cost_usd": 0.05}
+    silent = TOOL | {"domain": None, "cost_usd": 0}
+    api.on("GET /tools", (200, {"tools": [model, silent]}))
+    assert baton("tools").stdout.splitlines() == [
+        "tool        version  effect      timeout  domain      cost   description",
+        "ask         1        once        5.0 s    model_call  $0.05  Hold a table.",
+        "table.hold  1        idempotent  5.0 s                       Hold a table.",
+    ]
+    shown = baton("tools", "ask").stdout
+    assert ("model_call" in shown, "$0.05" in shown) == (True, True)
+    assert "domain" not in baton("tools", "table.hold").stdout
 
 
 def test_one_tool_is_shown_with_its_schemas(api: FakeApi, baton: Baton) -> None:

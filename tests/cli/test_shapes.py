@@ -79,3 +79,10 @@ def test_mermaid_says_which_edges_are_taken_when() -> None:
         "n2 -. again .-> n1",
     }
     assert "  n5 --> n8" in lines
+
+
+def test_where_a_failure_leads_is_part_of_the_drawing() -> None:
+    failing = {"name": "a", "catch": [{"then": ["b"]}, {"then": ["c", "d"]}]}
+    found = boxes(shown(failing, {"name": "b"}, edges="a>b:catch"))
+    assert found[0].note == "! b | c, d"
+    assert "-. catch .->" in "\n".join(mermaid(found))

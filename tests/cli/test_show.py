@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from baton.cli.render import saga_table
+from baton.cli.text import epoch_ms
 from tests.cli.conftest import Baton, FakeApi
 
 SAGA: dict[str, Any] = {
@@ -172,3 +176,134 @@ def test_a_person_sees_a_line_per_event_and_who_wrote_it(api: FakeApi, baton: Ba
     assert "reason=ill" in shown
     rules = [line for line in shown.splitlines() if line.startswith("──")]
     assert rules == ["── worker i1.a, epoch 1", "── API request req", "── worker i1.a, epoch 2, cold start"]
+
+
+# ---- attempts that failed
+
+NOW = "2026-11-21T22:00:10.000Z"
+FAILING = {
+    "node": "pay",
+    "iteration": [1],
+    "attempts": 2,
+    "code": "service_unavailable",
+    "message": "not\nnow",
+    "strategy": "retry",
+    "hint": None,
+    "way": None,
+    "next_attempt_at": None,
+}
+QUESTION = {
+    "id": "0.ask.1",
+    "node": "ask",
+    "iteration": [],
+    "kind": "error_resolution",
+    "message": "Login required.",
+    "options": ["retry", "fail"],
+    "expires_at": None,
+}
+
+
+def facts(**more: Any) -> str:
+    """What is shown of a saga at NOW, as text."""
+    console = Console(width=200, file=io.StringIO())
+    console.print(saga_table(SAGA | more, epoch_ms(NOW) or 0))
+    return str(console.file.getvalue())  # type: ignore[attr-defined]  # it is a StringIO
+
+
+def test_a_failing_step_says_what_comes_next_and_how_far_away_that_is() -> None:
+    soon = FAILING | {"next_attempt_at": "2026-11-21T22:00:14.000Z"}
+    assert "pay@1, attempt 2: service_unavailable: not\\nnow; again 22:00:14.000 UTC (in 4.0 s)" in facts(
+        failing=[soon]
+    )
+    past = FAILING | {"next_attempt_at": "2026-11-21T22:00:09.000Z"}
+    assert "; again 22:00:09.000 UTC (now)" in facts(failing=[past])
+    other = FAILING | {"strategy": "replan", "hint": "fallback_model", "way": "m2"}
+    assert "; replan: fallback_model m2" in facts(failing=[other])
+    assert "not\\nnow; escalate" in facts(failing=[FAILING | {"strategy": "escalate"}])
+
+
+def test_a_question_is_shown_with_its_id_its_answers_and_until_when() -> None:
+    shown = facts(
+        status="suspended", questions=[QUESTION, QUESTION | {"expires_at": "2026-11-23T22:00:10.000Z"}]
+    )
+    assert "0.ask.1: Login required." in shown
+    lines = [line.rstrip() for line in shown.splitlines()]
+    assert any(line.endswith("  answer retry, fail") for line in lines)
+    assert any(
+        line.endswith("  answer retry, fail, until 2026-11-23 22:00 UTC (in 2 d 0 h)") for line in lines
+    )
+
+
+def test_a_saga_that_is_parked_for_a_time_says_until_when_and_what_it_may_spend() -> None:
+    parked = {"code": "budget_spent", "message": "m", "node": None, "until": "2026-11-21T23:00:10.000Z"}
+    shown = facts(status="parked", parked=parked, budget_usd=2.5)
+    assert "until 23:00:10.000 UTC (in 1 h 0 min)" in shown
+    assert "$0 of $2.5" in shown
+    assert "until" not in facts(parked=parked | {"until": None})
+
+
+def test_watch_stays_until_somebody_is_asked_and_nothing_else_goes_on(api: FakeApi, baton: Baton) -> None:
+    end = SAGA | {"status": "suspended", "version": 6, "questions": [QUESTION]}
+    api.on("GET /sagas/s1", (200, SAGA), (200, end))
+    result = baton("show", "s1", "--watch", "--every", "1ms")
+    assert result.exit_code == 1
+    assert "0.ask.1: Login required." in result.stdout
+    assert "the saga waits for an answer" in result.stderr
+    assert "show s1" in result.stderr
+
+
+def test_the_log_tells_attempts_strategies_and_questions(api: FakeApi, baton: Baton) -> None:
+    failure = {"code": "timeout", "message": "no answer", "node": "a", "kind": "transient", "tool": "t"}
+    events = [
+        {"kind": "attempt_failed", "node": "a", "attempt": 2, "failure": failure, "tool": "t"},
+        {
+            "kind": "strategy_chosen",
+            "node": "a",
+            "strategy": "retry",
+            "code": "timeout",
+            "at": "2026-11-21T22:00:00.000Z",
+            "due_at": "2026-11-21T22:00:02.500Z",
+            "hooks": [],
+            "way": None,
+        },
+        {"kind": "strategy_chosen", "node": "a", "strategy": "ask_user", "due_at": None, "ask": QUESTION},
+        {"kind": "question_closed", "node": "a", "ask": "0.ask.1", "action": "retry", "by": "k"},
+    ]
+    api.on("GET /sagas/s1/events", (200, {"entries": [entry(1, events=events)], "next": None}))
+    lines = [line[21:] for line in baton("events", "s1").stdout.splitlines()[1:]]
+    assert lines == [
+        "attempt_failed    a                 attempt=2  failure=timeout at a: no answer  tool=t",
+        "strategy_chosen   a                 again at 22:00:02.500, after 2.5 s  strategy=retry  code=timeout",
+        "strategy_chosen   a                 strategy=ask_user  ask=0.ask.1: Login required.",
+        "question_closed   a                 ask=0.ask.1  action=retry  by=k",
+    ]
+
+
+def asking(version: int, *events: dict[str, Any]) -> dict[str, Any]:
+    return {"entries": [entry(version, events=list(events))], "next": None}
+
+
+def test_following_stays_while_something_else_goes_on_beside_a_question(api: FakeApi, baton: Baton) -> None:
+    ask = {"kind": "strategy_chosen", "node": "a", "strategy": "ask_user", "ask": QUESTION}
+    closed = {"kind": "question_closed", "node": "a", "ask": "0.ask.1", "action": "retry"}
+    api.on(
+        "GET /sagas/s1/events",
+        (200, asking(2, ask)),
+        (200, {"entries": [], "next": None}),
+        (200, asking(3, {"kind": "step_succeeded", "node": "b"})),
+        (200, {"entries": [], "next": None}),
+        (200, asking(4, closed)),
+        (200, asking(5, {"kind": "saga_ended", "status": "completed"})),
+    )
+    api.on("GET /sagas/s1", (200, SAGA), (200, SAGA | {"status": "running"}))
+    result = baton("events", "s1", "--follow", "--every", "1ms", "--json")
+    assert result.exit_code == 0
+    assert [json.loads(line)["version"] for line in result.stdout.splitlines()] == [2, 3, 4, 5]
+
+
+def test_following_ends_when_nothing_but_a_question_is_left(api: FakeApi, baton: Baton) -> None:
+    ask = {"kind": "strategy_chosen", "node": "a", "strategy": "ask_user", "ask": QUESTION}
+    api.on("GET /sagas/s1/events", (200, asking(2, ask)), (200, {"entries": [], "next": None}))
+    api.on("GET /sagas/s1", (200, SAGA | {"status": "suspended"}))
+    result = baton("events", "s1", "--follow", "--every", "1ms")
+    assert (result.exit_code, "waits for an answer" in result.stderr) == (1, True)

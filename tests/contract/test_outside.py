@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -53,8 +52,8 @@ def concurrent(request: pytest.FixtureRequest) -> Kept:
 
 
 @pytest.fixture
-def letter() -> Iterator[Letter]:
-    yield Letter(sender="desk@lantern.example", to="ada@home.example", subject="Überraschung", text="At 8.")
+def letter() -> Letter:
+    return Letter(sender="desk@lantern.example", to="ada@home.example", subject="Überraschung", text="At 8.")
 
 
 # ---- entities ------------------------------------------------------------------------------------------------
@@ -114,9 +113,9 @@ def test_any_json_comes_back_as_it_was(kept: Kept, data: Any) -> None:
 
 def test_entities_belong_to_their_tenant_type_and_id(kept: Kept) -> None:
     put(kept.entities, 1, "a")
-    for tenant, type, id in (("globex", "order", "o-1"), ("acme", "bill", "o-1"), ("acme", "order", "o-2")):
-        assert kept.entities.get(tenant, type, id) is None
-        assert kept.entities.put(tenant, type, id, 1, key="a") == Written(version=1, is_new=True)
+    for where in (("globex", "order", "o-1"), ("acme", "bill", "o-1"), ("acme", "order", "o-2")):
+        assert kept.entities.get(*where) is None
+        assert kept.entities.put(*where, 1, key="a") == Written(version=1, is_new=True)
 
 
 def test_of_writes_at_the_same_time_each_gets_a_version_of_its_own(concurrent: Kept) -> None:

@@ -353,3 +353,29 @@ def test_an_incident_that_has_an_answer_of_another_version_is_told_as_it_is() ->
 )  # fmt: skip
 def test_a_length_of_time_is_told_as_a_person_says_it(ms: int, text: str) -> None:
     assert lasting(ms) == text
+
+
+def test_a_fault_that_is_caught_is_told_with_the_way_that_it_goes() -> None:
+    saga = of(
+        task("a", catch=(Catch(then=("mend",)),), output_schema=None),
+        task("mend", "a"),
+        task("b", "a"),
+    )
+    fault = ev.Failure("branch_unbound", "no n", "a")
+    emits = (ev.Token("a", "mend"), ev.Token("a", "b", alive=False))
+    saga.put(
+        ev.StepSucceeded(
+            node="a", output=ev.Value(), emits=emits, errors=(fault,), fault=fault, way="catch 1", attempt=1,
+            started_at=T0, ended_at=T0, tool="t", tool_version="1", schema_hash="h",
+        )
+    )  # fmt: skip
+    moved = "branch_unbound: no n, caught by rule 1 of its `catch`: to `mend`, not to `b`"
+    assert why(saga, "a") == f"`a` ran, {START}; then {moved}"
+    saga.go()
+    assert why(saga, "b") == f"`b` did not run, because `a` went another way: {moved}"
+
+
+def test_what_somebody_is_told_is_no_part_of_the_way() -> None:
+    saga = of(task("a"))
+    saga.put(ev.NoticesSent(keys=("k",)))
+    assert why(saga, "a").startswith("`a` is ready")

@@ -29,6 +29,7 @@ from baton.core.purse import (
     user_notices,
     user_parked,
 )
+from baton.core.purseview import budget_view
 from baton.core.state import State
 
 DOLLAR = 1_000_000
@@ -228,3 +229,20 @@ def test_the_user_is_warned_and_then_told_that_it_is_over() -> None:
 
 def test_without_a_limit_the_user_is_told_nothing() -> None:
     assert user_notices("ada", Day(10**12), Terms(), DAY, NOW) == ()
+
+
+def test_a_users_day_can_be_looked_at() -> None:
+    assert budget_view("ada", 4_500_000, 300_000, TERMS, DAY) == {
+        "user": "ada",
+        "day": "2026-09-21",
+        "spent_usd": 4.5,
+        "reserved_usd": 0.3,
+        "limit_usd": 5.0,
+        "left_usd": 0.2,
+        "blocked_until": None,
+        "saga_limit_usd": 1.0,
+    }
+    over = budget_view("ada", 5_500_000, 0, TERMS, DAY)
+    assert (over["left_usd"], over["blocked_until"]) == (0, "2026-09-22T00:00:00.000Z")
+    free = budget_view("ada", 0, 0, Terms(), DAY)
+    assert (free["limit_usd"], free["left_usd"], free["saga_limit_usd"], free["blocked_until"]) == (None,) * 4

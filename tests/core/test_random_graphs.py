@@ -209,7 +209,7 @@ def test_after_a_failure_or_a_cancel_nothing_starts_and_what_runs_may_end(
     running = sorted(run.running)
     fails = data.draw(st.booleans())
     broken = data.draw(st.sampled_from(running)) if running and fails else ""
-    outcomes = [failed(broken)] if broken else []
+    outcomes = [failed(broken, "bad_request")] if broken else []
     if not broken:
         run.saga.cancel(grace_ms=1_000)
     running = [name for name in running if name != broken]

@@ -126,7 +126,7 @@ def test_a_key_is_32_hexadecimal_digits_and_has_not_changed() -> None:
         "9999-12-31T23:59-14:00",
         "0001-01-01T00:00+14:00",
         "1:2:3",
-        "24:00",
+        "24:01",
     ],
 )
 def test_what_only_looks_like_a_time_stays_as_it_is(text: str) -> None:

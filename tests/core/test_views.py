@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from baton.core import events as ev
 from baton.core.conditions.model import AllOf, Cel
 from baton.core.failures.codes import told
-from baton.core.graph import Branch, Cap, Graph, Join, Loop, Node, Rule
+from baton.core.graph import Branch, Cap, Catch, Graph, Join, Loop, Node, Rule
 from baton.core.views import entry_view, graph_view, iso, saga_view, tool_view
 from tests.core.build import (
     EVENTS,
@@ -324,3 +324,41 @@ def test_a_tool_is_shown_with_its_schemas_and_their_hash() -> None:
     assert (shown["name"], shown["timeout_ms"], shown["schema_hash"]) == ("t", None, spec.schema_hash)
     assert (shown["input"], shown["output"]) == (spec.parameters, spec.result)
     assert tool_view(msgspec.structs.replace(spec, timeout_ms=7))["timeout_ms"] == 7
+    assert (shown["domain"], shown["cost_usd"]) == (None, 0)
+    costly = tool_view(msgspec.structs.replace(spec, domain="model_call", cost=50_000))
+    assert (costly["domain"], costly["cost_usd"]) == ("model_call", 0.05)
+
+
+def test_where_a_failure_leads_is_part_of_the_graph() -> None:
+    condition = Cel(expression="last_error.attempt > 2")
+    rules = (
+        Catch(codes=("timeout",), kinds=("transient",), condition=condition, then=("b",)),
+        Catch(then=("c",)),
+    )
+    graph = Graph(
+        name="w",
+        nodes=(task("a", catch=rules, after=("b", "c", "d")), task("b", "a"), task("c", "a"), task("d", "a")),
+    )
+    shown = graph_view(graph)
+    assert [(edge["to"], edge["kind"]) for edge in shown["edges"]] == [
+        ("b", "catch"),
+        ("c", "catch"),
+        ("d", "after"),
+    ]
+    first, second = shown["nodes"][0]["catch"]
+    assert (first["code"], first["class"], first["then"]) == (["timeout"], ["transient"], ["b"])
+    assert first["if"]["expression"] == "last_error.attempt > 2"
+    assert second == {"code": [], "class": [], "if": None, "then": ["c"]}
+
+
+def test_the_times_inside_of_failures_and_questions_are_iso_8601_too() -> None:
+    failure = ev.Failure("x", "m", "a", at=T0)
+    ask = ev.Ask(id="q", kind="error_resolution", message="m", options=("retry",), expires_at=T0)
+    chosen = ev.StrategyChosen(node="a", strategy="ask_user", code="x", at=T0, ask=ask)
+    parked = ev.Parked(code="c", message="m")
+    notice = ev.NoticeDue(notice=ev.Notice(key="k", to="user", code="x", message="m", at=T0))
+    skipped = ev.NodeSkipped(node="b", why="", errors=(failure,))
+    shown = entry_view(entry(1, chosen, parked, notice, skipped))["events"]
+    assert (shown[0]["due_at"], shown[0]["ask"]["expires_at"]) == (None, AT)
+    assert (shown[1]["until"], shown[2]["notice"]["at"]) == (None, AT)
+    assert shown[3]["errors"] == [{"code": "x", "message": "m", "node": "a", "at": AT}]

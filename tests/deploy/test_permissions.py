@@ -77,6 +77,7 @@ MAY: dict[str, dict[str, set[str]]] = {
     },
     "ReconcileScheduleRole": {"ReconcileStateMachine": {"states:StartExecution"}},
 }
+MAIL = ["ses:SendEmail"]  # granted to the worker only with MailFrom
 TRUSTED = {
     "ReconcileStateMachineRole": "states.amazonaws.com",
     "ReconcileScheduleRole": "scheduler.amazonaws.com",
@@ -88,6 +89,7 @@ ACTION_OF = {
     "send_message_batch": "sqs:SendMessage",
     "delete_message_batch": "sqs:DeleteMessage",
     "invoke": "lambda:InvokeFunction",
+    "send_email": "ses:SendEmail",
     "transact_write_items": "dynamodb:PutItem",  # a transaction of puts needs no more than its puts
 }
 SERVICE_OF = {"dynamodb": r"item|items|query|scan", "s3": r"object|objects_v2", "sqs": r"message|queue_\w+", "sns": r"publish"}
@@ -128,6 +130,14 @@ def test_a_role_may_do_exactly_what_the_table_says(role: str) -> None:
         for arn in statement["Resource"]:
             granted[resource_named(arn)] |= set(statement["Action"])
     assert granted == MAY[role]
+
+
+def test_the_worker_may_send_mail_if_a_deployment_has_an_address_and_only_from_that_one() -> None:
+    _, mail = stack(MailFrom="desk@lantern.example").properties("WorkerRole")["Policies"]
+    (statement,) = mail["PolicyDocument"]["Statement"]
+    assert statement["Action"] == MAIL
+    assert statement["Resource"][0].endswith(":identity/*")
+    assert statement["Condition"] == {"StringEquals": {"ses:FromAddress": "desk@lantern.example"}}
 
 
 def test_there_is_no_other_role_and_no_other_policy() -> None:
@@ -194,7 +204,7 @@ def test_whatever_the_adapters_call_some_function_may_do() -> None:
         for call in re.findall(pattern, file.read_text("utf-8"))
     }
     assert "put_item" in calls, "the adapters' calls are not found any more"
-    granted = {action for role in MAY.values() for actions in role.values() for action in actions}
+    granted = {action for role in MAY.values() for actions in role.values() for action in actions} | {*MAIL}
     assert {call: action_of(call) for call in calls if action_of(call) not in granted} == {}
 
 

@@ -9,14 +9,17 @@ import pytest
 from moto import mock_aws
 
 from baton.adapters.aws import Aws
+from baton.adapters.dynamo_budgets import DynamoBudgets
 from baton.adapters.dynamo_log import DynamoLog
 from baton.core.usage import Deployment
-from baton.ports import Wake
+from baton.ports import Account, Reservation, Wake
 from tests.contract.stores import SHARDS, a_head, a_release, an_entry
 from tests.contract.test_write_units import SAGA, TABLE, spent
 from tests.docs.pages import ROOT
 from tests.kit.meter import Meter
 from tests.kit.table import create_table, table_properties
+
+ADA = Account("acme", "ada", 20_700)
 
 
 @pytest.fixture
@@ -56,6 +59,12 @@ def test_every_row_costs_what_the_page_says(log_and_meter: tuple[DynamoLog, Mete
     cost["take"] = spent(meter)
     log.append(SAGA, an_entry(2))
     cost["step, signal, cancel, resume, child report, revival"] = spent(meter)
+    budgets, hold = DynamoBudgets(meter.client, TABLE), Reservation("r", 5, 60_000)
+    budgets.reserve(ADA, hold, 10, 50_000)
+    budgets.settle(ADA, hold, 4)
+    cost["an attempt of a tool that declares a cost"] = spent(meter)
+    budgets.add(ADA, "c", 4, 60_000, 50_000)
+    cost["an attempt that only reports a cost"] = spent(meter)
     assert not log.append(SAGA, an_entry(2))
     cost["a refused write"] = spent(meter)
     log.release(SAGA, "i1", 1, a_release(folded=2, due_at=88_000, wake=Wake(v=2)))

@@ -34,8 +34,9 @@ def flatmap_path_parameters(context: Any, path_parameters: dict[str, Any]) -> An
     if not path_parameters:
         return st.just(path_parameters)
     known: dict[str, list[Any]] = {"saga": KNOWN["saga"], "name": KNOWN["name"], "version": [1, 2]}
-    known["node"] = KNOWN["node"]
+    known |= {"node": KNOWN["node"], "incident": [f"i{number:024x}" for number in range(2)]}
     valid = {"saga": _SAGA, "name": _NAME, "version": _NUMBER, "node": re.compile("[^/]{1,128}")}
+    valid["incident"] = re.compile("i[0-9a-f]{24}")
     if "signals" in _path(context):
         known["name"] = KNOWN["signal"]
         valid["name"] = re.compile("[^/]{1,128}")

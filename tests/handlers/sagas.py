@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from baton.core.events import Event
+from baton.core.events import Ask, AttemptFailed, Event, Failure, Notice, Parked, StrategyChosen
 from baton.ports import SagaRef
 from baton.runtime.history import History
 from baton.runtime.lease import Invocation
@@ -32,6 +32,12 @@ name: party
 nodes:
   guests: {wait: {signal: guests_changed}}
 output: "${ctx.guests.output}"
+"""
+
+SILENT = """
+name: silent
+nodes:
+  say: {wait: {signal: never}}
 """
 
 
@@ -72,6 +78,44 @@ def append(engine: Engine, *events: Event, ref: SagaRef = ADA) -> None:
         assert await history.append(history.next_entry(events, at=now, invocation="worker-1", epoch=1))
 
     asyncio.run(work())
+
+
+def asking(
+    engine: Engine,
+    ref: SagaRef = ADA,
+    document: str = ECHO,
+    *,
+    escalated: bool = False,
+    ask: str = "0.say.3",
+) -> None:
+    """Begin a saga whose only step, `say`, has failed for good: it asks a person, or whoever is on call."""
+    begin(engine, ref, document)
+    failure = Failure(code="service_down", message="The service is down.", node="say", attempt=3, at=1)
+    tried: dict[str, Any] = {"started_at": 0, "ended_at": 1, "tool_version": "", "schema_hash": ""}
+    question = Ask(
+        id=ask, kind="error_resolution", message="What now?", options=("retry", "use", "fail"), expires_at=0
+    )
+    chosen = StrategyChosen(
+        node="say", strategy="escalate" if escalated else "ask_user", code="service_down", at=1, ask=question
+    )
+    events: list[Event] = [
+        AttemptFailed(node="say", attempt=3, failure=failure, tool="trial.echo", **tried),
+        chosen,
+    ]
+    if escalated:
+        events.append(Parked(code="escalated", message="What now?", node="say"))
+    append(engine, *events, ref=ref)
+    notice = Notice(
+        key=f"{ref.id}/{ask}.incident",
+        to="on_call",
+        code="service_down",
+        message="The service is down.",
+        severity="high",
+        node="say",
+        at=1_767_225_600_000,
+        incident=True,
+    )
+    engine.notices.tell(ref.tenant, ref.id, "ada", notice, engine.clock.now())
 
 
 def batch(*bodies: str) -> dict[str, Any]:

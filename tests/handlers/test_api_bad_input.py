@@ -19,7 +19,14 @@ from tests.handlers.sagas import ADA, ECHO, PARTY, begin
 PARAMETERS = {"AppModule": "tests.kit.app.trial", "MaxBodyBytes": "4096"}
 LIMIT = 4096
 SAGA = f"/sagas/{ADA.id}"
-WITH_BODY = ["/sagas", f"{SAGA}/cancel", f"{SAGA}/signals/guests_changed", f"{SAGA}/forks"]
+WITH_BODY = [
+    "/sagas",
+    f"{SAGA}/cancel",
+    f"{SAGA}/signals/guests_changed",
+    f"{SAGA}/forks",
+    f"{SAGA}/answer",
+    f"{SAGA}/resume",
+]
 YAML = {"content-type": "application/yaml"}
 
 
@@ -210,9 +217,10 @@ def test_an_unknown_saga_is_not_found(path: str, http: Http) -> None:
     http.get(path).problem(404, "not-found")
 
 
-@pytest.mark.parametrize("action", ["cancel", "resume", "forks", "signals/guests_changed"])
+@pytest.mark.parametrize("action", ["cancel", "resume", "forks", "signals/guests_changed", "answer"])
 def test_nothing_can_be_done_to_an_unknown_saga(action: str, http: Http) -> None:
-    body = {"version": 1} if action == "forks" else {}
+    bodies: dict[str, Any] = {"forks": {"version": 1}, "answer": {"ask": "q", "action": "retry"}}
+    body = bodies.get(action, {})
     problem = http.post(f"/sagas/nobody/{action}", body).problem(404, "not-found")
     assert problem["detail"] == "there is no saga `nobody`"
 
@@ -246,7 +254,10 @@ def test_a_wrong_query_is_refused_with_what_would_be_right(
         ({"status": "opne"}, "`status` must be one of open, done, running, "),
         ({"status": "opne"}, " failed, cancelled (did you mean `open`?); it is `opne`"),
         ({"status": "pending"}, "(a list shows a new saga as `running`); it is `pending`"),
-        ({"status": "rolled_back"}, " must be one of open, done, running, waiting, parked, completed, "),
+        (
+            {"status": "rolled_back"},
+            " must be one of open, done, running, waiting, suspended, parked, completed, ",
+        ),
         ({"status": ""}, " failed, cancelled; it is ``"),
         ({"limit": "101"}, "`limit` must be a whole number from 1 to 100"),
         ({"workflow": "No Such"}, "`workflow` must be the name of a workflow, which matches ^[a-z]"),

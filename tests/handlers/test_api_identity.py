@@ -19,6 +19,7 @@ ROUTES = [
     ("GET", "/workflows/echo/1"),
     ("POST", "/sagas"),
     ("GET", "/sagas"),
+    ("GET", "/budget"),
     ("GET", "/tools"),
     ("GET", "/node-types"),
     ("GET", f"/sagas/{ADA.id}"),

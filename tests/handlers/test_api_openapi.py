@@ -20,7 +20,7 @@ from baton.web.openapi import describe
 from baton.web.routes import ROUTES, Route
 from tests.handlers.deployment import ROOT, payload, payload_names
 from tests.handlers.http import Answer, Http
-from tests.handlers.sagas import ADA, PARTY, begin
+from tests.handlers.sagas import ADA, GRACE, PARTY, SILENT, asking, begin
 
 DINNER = (ROOT / "layers/app/sagas/dinner.yaml").read_text("utf-8")
 
@@ -78,6 +78,7 @@ def test_a_row_of_the_table_is_whole(route: Route[Any]) -> None:
 @pytest.mark.parametrize("name", payload_names("api"))
 def test_the_answer_to_a_payload_is_as_described(name: str, http: Http) -> None:
     begin(http.engine, ADA, PARTY)
+    asking(http.engine, GRACE, SILENT)
     http.register(DINNER)
     if name == "start-same-key-other-body":
         http.send(payload("api", "start"))

@@ -9,13 +9,16 @@ from baton.web.app import matches
 from baton.web.routes import ROUTES
 from tests.handlers.deployment import ROOT, Deployment, payload, payload_names
 from tests.handlers.http import Http
-from tests.handlers.sagas import ADA, PARTY, begin
+from tests.handlers.sagas import ADA, GRACE, PARTY, SILENT, asking, begin
 
 DINNER = (ROOT / "layers/app/sagas/dinner.yaml").read_text("utf-8")
 IAM_ACCOUNT = "123456789012"
 
 # status, and the problem's code where it is one
 EXPECTED: dict[str, tuple[int, str]] = {
+    "answer": (202, ""),
+    "answer-no-option": (422, "invalid-input"),
+    "budget": (200, ""),
     "cancel": (202, ""),
     "cost": (200, ""),
     "events": (200, ""),
@@ -23,6 +26,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "explain-node": (200, ""),
     "fork": (202, ""),
     "health": (200, ""),
+    "list-incidents": (200, ""),
     "list-sagas": (200, ""),
     "list-sagas-bad-query": (400, "bad-request"),
     "list-workflows": (200, ""),
@@ -32,6 +36,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "register-workflow-base64": (201, ""),
     "register-workflow-malformed-yaml": (400, "malformed"),
     "register-workflow-with-problems": (422, "invalid-definition"),
+    "resolve-incident": (202, ""),
     "resume": (409, "not-allowed-now"),
     "show": (200, ""),
     "show-unknown": (404, "not-found"),
@@ -53,8 +58,9 @@ EXPECTED: dict[str, tuple[int, str]] = {
 
 @pytest.fixture
 def busy(http: Http) -> Http:
-    """The dinner is known to both tenants, one saga waits, and one was started under a key."""
+    """The dinner is known to both tenants, one saga waits, one asks, and one was started under a key."""
     begin(http.engine, ADA, PARTY)
+    asking(http.engine, GRACE, SILENT)
     http.register(DINNER)
     http.register(DINNER, tenant=IAM_ACCOUNT)
     return http

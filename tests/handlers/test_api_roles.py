@@ -15,7 +15,13 @@ from tests.handlers.sagas import ADA, ECHO, PARTY, begin
 
 PARAMETERS = {"AppModule": "tests.kit.app.trial"}
 GUARDED = [route for route in ROUTES if route.roles]
-PLACES = {"{saga}": ADA.id, "{name}": "guests_changed", "{version}": "1", "{node}": "guests"}
+PLACES = {
+    "{saga}": ADA.id,
+    "{name}": "guests_changed",
+    "{version}": "1",
+    "{node}": "guests",
+    "{incident}": "i" + "0" * 24,
+}
 
 
 def config(**changes: Any) -> settings.ApiSettings:

@@ -146,6 +146,30 @@ def test_max_body_bytes(most: str, status: int, deployment: Deployment) -> None:
     assert with_api(deployment, start, max_body_bytes=most) == status
 
 
+# ---- the worker's tools' -------------------------------------------------------------------------------------
+
+
+def services_of_a_worker(deployment: Deployment, **settings: str) -> Any:
+    """What the standard tools of a worker with these settings are given."""
+    changed = {variable_of(name): value for name, value in settings.items()}
+    with deployment.function("worker", **changed) as module:
+        module._loop.close()
+        return module._engine.performer._registry._services
+
+
+def test_mail_from(deployment: Deployment) -> None:
+    assert services_of_a_worker(deployment, mail_from="desk@a.example").mail_from == "desk@a.example"
+
+
+def test_payments_url(deployment: Deployment) -> None:
+    assert services_of_a_worker(deployment, payments_url="https://pay.example").payments_url
+
+
+def test_plain_http_hosts(deployment: Deployment) -> None:
+    found = services_of_a_worker(deployment, plain_http_hosts="a.example b.example").http
+    assert found._plain == {"a.example", "b.example"}
+
+
 # ---- the others' ---------------------------------------------------------------------------------------------
 
 

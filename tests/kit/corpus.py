@@ -221,6 +221,7 @@ nodes:
 """
 FAILING = """
 name: failing
+on_failure: rollback
 nodes:
   slow: {tool: work, with: {n: 1, seconds: 2}}
   bad: {tool: refuse}

@@ -18,6 +18,13 @@ WRITES = frozenset(
         "put",
         "send",
         "invoke",
+        "claim",
+        "change",
+        "reserve",
+        "settle",
+        "add",
+        "expire",
+        "tell",
     }
 )
 

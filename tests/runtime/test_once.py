@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar
 
 import pytest
@@ -28,7 +28,7 @@ from tests.kit.virtual import SeededEntropy, VirtualClock, run_virtual
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Story = Callable[["Place"], Awaitable[None]]
+Story = Callable[["Place"], Coroutine[Any, Any, None]]
 DAY = 86_400_000
 DINNER = {"restaurant": "Luigi's", "at": "19:30"}
 
@@ -679,6 +679,35 @@ def test_of_two_that_look_at_the_same_time_one_acts() -> None:
         runs = (place.invocation().run(saga, key=key, verify=slowly) for saga in ("s2", "s3"))
         done = await asyncio.gather(*runs)
         assert [each.value.v for each in done] == [{"number": 1}] * 2
+
+    play(story)
+
+
+def test_of_two_that_find_it_at_the_same_time_both_have_what_the_first_recorded() -> None:
+    async def story(place: Place) -> None:
+        key = Key.request()
+        error = StepFailure("connection_failed", "reset")
+        await failed(place.invocation().run(act=raising(error), key=key, lasts=1_000))
+        await asyncio.sleep(10)
+        found = (saying({"happened": True, "result": {"number": number}}) for number in (1, 2))
+        runs = (place.invocation().run(f"s{n}", key=key, verify=verify) for n, verify in enumerate(found))
+        done = await asyncio.gather(*runs)
+        assert [each.value.v for each in done] == [{"number": 1}] * 2
+
+    play(story)
+
+
+def test_of_those_who_wait_for_a_claim_that_somebody_deletes_one_acts() -> None:
+    async def story(place: Place) -> None:
+        first = place.invocation()
+        first.die_before = "change"
+        await killed(first.run(key=Key.request()))
+        place.booked.clear()
+        others = asyncio.gather(*(place.invocation().run(f"s{n}", key=Key.request()) for n in (2, 3)))
+        await asyncio.sleep(1)
+        place.effects.stored.clear()
+        assert sorted(done.is_recorded for done in await others) == [False, True]
+        assert place.booked.total() == 1
 
     play(story)
 

@@ -29,7 +29,7 @@ def test_a_secret_in_what_a_tool_raises_reaches_neither_log_nor_entry_nor_answer
             )
 
         world.tools = world.registry.specs()
-        saga = await start(world, "name: w\nnodes: {a: {tool: leaky}}", {}, "w")
+        saga = await start(world, "name: w\non_failure: rollback\nnodes: {a: {tool: leaky}}", {}, "w")
         await world.settle()
         view = await world.queries().show(saga)
         assert view["error"]["code"] == "connection_failed"

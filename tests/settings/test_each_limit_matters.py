@@ -13,17 +13,17 @@ from typing import Any
 
 import pytest
 
-from baton import Context, tool
-from baton.core.events import Parked, Revived, StepFailed
-from baton.core.limits import Estimates, Execution, Limits, Liveness, Signals, Stores, Values
-from baton.errors import NotAllowedNow
+from baton import Context, Key, StepFailure, tool
+from baton.core.events import NoticeDue, Parked, Revived, StepFailed
+from baton.core.limits import Effects, Estimates, Execution, Limits, Liveness, Money, Signals, Stores, Values
+from baton.errors import BudgetSpent, NotAllowedNow
 from baton.tools.define import Registry
 from tests.kit.corpus import Books, chain_of, fan_of, make_registry
 from tests.kit.faults import THROTTLE, Crash, Plan
 from tests.kit.virtual import run_virtual
 from tests.kit.world import World
 
-SECTIONS = (Execution, Liveness, Values, Signals, Stores, Estimates)
+SECTIONS = (Execution, Effects, Liveness, Values, Signals, Stores, Estimates, Money)
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class Case:
     """`measure` in a world with `few` and in one with `many` of something gives these."""
 
     measure: Callable[[World], Awaitable[Any]]
-    few: int
-    many: int
+    few: int | str
+    many: int | str
     expected: tuple[Any, Any]
     world: dict[str, Any] | None = None
 
@@ -43,17 +43,27 @@ def add_tools(registry: Registry, world: list[World]) -> None:
         """Has no timeout of its own."""
         await asyncio.sleep(seconds)
 
+    @tool("buy", registry=registry)
+    async def buy(context: Context) -> None:
+        context.spend("0.40")
+
+    @tool("book", effect="once", key=Key.content("table"), registry=registry)
+    async def book(table: str, is_open: bool) -> None:
+        if not is_open:
+            raise StepFailure("closed", "on Mondays", kind="permanent")
+
     @tool("kill", registry=registry)
     async def kill(context: Context) -> None:
         world[0].running[context.saga, context.node].is_dead = True
         raise Crash
 
 
-def observe(case: Case, setting: str, value: int) -> Any:
+def observe(case: Case, setting: str, value: int | str) -> Any:
     async def main() -> Any:
         registry, worlds = make_registry(Books()), list[World]()
         add_tools(registry, worlds)
-        world = World(registry, limits=Limits(**{setting: value}), **(case.world or {}))
+        changed: dict[str, Any] = {setting: value}
+        world = World(registry, limits=Limits(**changed), **(case.world or {}))
         worlds.append(world)
         world.switch_on()
         return await case.measure(world)
@@ -156,6 +166,46 @@ async def is_looked_at_hourly_after_a_week(world: World) -> bool:
     return (head.due_at or 0) - head.created - 7 * 86_400_000 <= 3_600_000
 
 
+# ---- effects that happen once ----------------------------------------------------------------------------------
+
+BOOKING = "name: w\nnodes: {a: {tool: book, with: {table: t-1, is_open: %s}}}"
+
+
+async def days_that_a_booking_is_remembered(world: World) -> int:
+    await finished(world, BOOKING % "true")
+    (effect,) = world.effects.stored.values()
+    return round((effect.expires - effect.updated) / 86_400_000)
+
+
+async def fate_of_a_booking_ten_seconds_after_one_that_failed(world: World) -> str:
+    await finished(world, BOOKING % "false")
+    await asyncio.sleep(10)
+    return await status(world, BOOKING % "true")
+
+
+# ---- money -----------------------------------------------------------------------------------------------------
+
+TWO_PURCHASES = "name: w\nnodes: {a: {tool: buy}, b: {tool: buy, after: a}}"
+
+
+async def fate_of_a_saga_that_spends_eighty_cents(world: World) -> str:
+    return await status(world, TWO_PURCHASES)
+
+
+async def is_somebody_refused_who_has_spent_eighty_cents(world: World) -> bool:
+    await finished(world, TWO_PURCHASES)
+    try:
+        await world.service().start("w", {}, "")
+    except BudgetSpent:
+        return True
+    return False
+
+
+async def warnings_of_a_saga_that_spends_eighty_cents(world: World) -> int:
+    saga = await finished(world, TWO_PURCHASES)
+    return sum(isinstance(event, NoticeDue) for event in world.events(saga))
+
+
 # ---- values, signals, stores -----------------------------------------------------------------------------------
 
 
@@ -213,6 +263,15 @@ CASES: dict[str, Case] = {
     "snapshot_tail_bytes": Case(snapshots_of_twenty_invocations, 1_024, 1_048_576, (True, False)),
     "sweep_shortest_ms": Case(minutes_until_it_is_looked_at, 300_000, 1_800_000, (5, 30)),
     "sweep_longest_ms": Case(is_looked_at_hourly_after_a_week, 3_600_000, 86_400_000, (True, False)),
+    "effect_ttl_days": Case(days_that_a_booking_is_remembered, 1, 40, (1, 40)),
+    "effect_retry_ms": Case(
+        fate_of_a_booking_ten_seconds_after_one_that_failed, 1_000, 60_000, ("failed", "completed")
+    ),
+    "saga_budget_usd": Case(fate_of_a_saga_that_spends_eighty_cents, "0.40", "0.80", ("parked", "completed")),
+    "user_day_budget_usd": Case(
+        is_somebody_refused_who_has_spent_eighty_cents, "0.80", "0.81", (True, False)
+    ),
+    "budget_warning_percent": Case(warnings_of_a_saga_that_spends_eighty_cents, 80, 81, (1, 0)),
     "inline_bytes": Case(blobs_of_two_values_of_three_kilobytes, 1_024, 8_192, (2, 0)),
     "result_bytes": Case(fate_of_a_result_of_three_kilobytes, 1_024, 8_192, ("result_too_large", None)),
     "signals_kept": Case(signals_until_one_is_refused, 2, 10, (2, 10)),

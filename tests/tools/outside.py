@@ -6,6 +6,7 @@ No assertions here.
 from __future__ import annotations
 
 import asyncio
+from functools import lru_cache
 from typing import Any, cast
 
 import pytest
@@ -21,10 +22,13 @@ from baton.tools.standard import Services, standard_tools
 THREADS = Threads(4)
 
 
+HTTP = LazyHttpClient()
+
+
 def services(**parts: Any) -> Services:
     """With HTTP; of the others what is given."""
     given: dict[str, Any] = {
-        "http": LazyHttpClient(),
+        "http": HTTP,
         "entities": cast("Entities", None),
         "objects": cast("Objects", None),
         "mailer": cast("Mailer", None),
@@ -42,12 +46,20 @@ def context(key: str = "k1", seconds: float = 20, **changes: Any) -> StepContext
     return StepContext(**fields | {"idempotency_key": key, "deadline_ms": deadline} | changes)
 
 
+@lru_cache(maxsize=8)
+def performer(of: Services) -> ToolPerformer:
+    """Declaring all the tools takes longer than to run one."""
+    return ToolPerformer(standard_tools(of))
+
+
 def perform(tool: str, of: Services, at: StepContext | None = None, **arguments: Any) -> Any:
     """The tool's result, as it gets into the log."""
 
     async def limited() -> Any:
-        performer = ToolPerformer(standard_tools(of))
-        return await asyncio.wait_for(performer.perform(tool, arguments, at or context()), 30)
+        try:
+            return await asyncio.wait_for(performer(of).perform(tool, arguments, at or context()), 30)
+        finally:
+            await of.http.aclose()
 
     return asyncio.run(limited())
 
@@ -71,6 +83,9 @@ class CrashingClient:
     @property
     def died(self) -> bool:
         return self._count > self._at
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
 
     async def send(self, request: Any) -> Any:
         self._count += 1

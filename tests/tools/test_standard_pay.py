@@ -11,7 +11,10 @@ from baton.adapters.http_client import LazyHttpClient
 from tests.kit.payments import DOWN, LOST, SLOW, Payments, payment_service
 from tests.tools.outside import Crash, CrashingClient, context, failure, perform, services
 
-WANTED = {"amount": 2_500, "currency": "EUR", "to": "lantern"}
+WANTED: dict[str, Any] = {"amount": 2_500, "currency": "EUR", "to": "lantern"}
+
+
+HTTP = services()
 
 
 @pytest.fixture
@@ -21,15 +24,15 @@ def books() -> Iterator[Payments]:
 
 
 def pay(books: Payments, key: str = "k1", **changes: Any) -> Any:
-    return perform("std.pay", services(payments_url=books.url), context(key), **WANTED | changes)
+    return perform("std.pay", HTTP, context(key), service=books.url, **WANTED | changes)
 
 
 def refusal(books: Payments, seconds: float = 20, **changes: Any) -> Any:
-    return failure("std.pay", services(payments_url=books.url), context(seconds=seconds), **WANTED | changes)
+    return failure("std.pay", HTTP, context(seconds=seconds), service=books.url, **WANTED | changes)
 
 
 def find(books: Payments, key: str = "k1") -> Any:
-    return perform("std.find_payment", services(payments_url=books.url), context(key))
+    return perform("std.find_payment", HTTP, context(key), service=books.url)
 
 
 def paid_once(books: Payments) -> bool:
@@ -99,7 +102,7 @@ def test_a_refusal_releases_the_reservation_and_a_later_attempt_makes_another(bo
     books.refuse = 422
     for attempt in (1, 2):
         error = refusal(books)
-        assert (error.code, error.status) == ("business_rule", 422)
+        assert (error.code, error.status, error.happened) == ("business_rule", 422, False)
         assert error.message.endswith("is released: 127.0.0.1 answered 422: the payee is blocked")
         assert [one.status for one in books.reservations.values()] == ["released"] * attempt
     assert (books.paid, books.held, find(books)) == ([], 0, {"happened": False})
@@ -151,11 +154,16 @@ def test_what_is_no_payment_is_refused_before_anybody_is_asked(
     assert not books.requests
 
 
+def test_a_deployment_names_its_payment_service(books: Payments) -> None:
+    perform("std.pay", services(payments_url=books.url + "/"), context(), **WANTED)
+    assert paid_once(books)
+
+
 def test_without_a_service_the_failure_says_what_to_set() -> None:
-    error = failure("std.pay", services(), **WANTED)
+    error = failure("std.pay", HTTP, **WANTED)
     assert (error.code, "PaymentsUrl" in error.message) == ("input_invalid", True)
 
 
 def test_a_step_without_a_key_pays_nothing(books: Payments) -> None:
-    error = failure("std.pay", services(payments_url=books.url), context(""), **WANTED)
+    error = failure("std.pay", HTTP, context(""), service=books.url, **WANTED)
     assert (error.code, books.requests) == ("input_invalid", [])

@@ -89,12 +89,40 @@ class Callers:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Outside:
+    """What the standard tools reach."""
+
+    mail_from: Annotated[
+        str,
+        Meta(
+            pattern=r"^([^@\s<>,;:\"]+@[^@\s<>,;:\"]+)?$",
+            description="Address that `std.notify` sends from, verified in SES. Empty: it sends nothing.",
+        ),
+    ] = ""
+    payments_url: Annotated[
+        str,
+        Meta(
+            pattern=r"^(https?://\S+)?$",
+            description="Payment service of `std.pay` for steps that name none. Empty: they have to.",
+        ),
+    ] = ""
+    plain_http_hosts: Annotated[
+        str,
+        Meta(
+            pattern="^[^/@,]*$",
+            description="Hosts that the standard tools may call without TLS, besides loopback, separated by spaces; "
+            "`*` is any.",
+        ),
+    ] = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ApiSettings(Callers, Money, Values, Signals, Stores, Estimates, App, Settings):
     """The api function's."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorkerSettings(Execution, Failing, Effects, Money, Liveness, Values, Stores, App, Settings):
+class WorkerSettings(Outside, Execution, Failing, Effects, Money, Liveness, Values, Stores, App, Settings):
     """The worker function's."""
 
     dead_letter_url: Annotated[Name, Meta(description="Queue for what nobody can handle.")]
@@ -133,6 +161,11 @@ def variables_of_the_invocation() -> dict[str, str]:
     """What Lambda's runtime writes into the environment anew for each invocation, for the SDK to find."""
     name = "_X_AMZN_TRACE_ID"
     return {name: os.environ[name]} if name in os.environ else {}
+
+
+def runtime_api() -> str:
+    """Where this function's own runtime listens, `ip:port`; empty outside of Lambda. No tool has any business there."""
+    return os.environ.get("AWS_LAMBDA_RUNTIME_API", "")
 
 
 def variable_of(name: str) -> str:

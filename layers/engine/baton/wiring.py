@@ -10,7 +10,7 @@ import logging
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from baton import settings
 from baton.adapters.aws import Aws, later
@@ -18,13 +18,17 @@ from baton.adapters.clock import SystemClock, SystemEntropy
 from baton.adapters.dynamo_budgets import DynamoBudgets
 from baton.adapters.dynamo_definitions import DynamoDefinitions
 from baton.adapters.dynamo_effects import DynamoEffects
+from baton.adapters.dynamo_entities import DynamoEntities
 from baton.adapters.dynamo_items import image_wake
 from baton.adapters.dynamo_log import DynamoLog
 from baton.adapters.dynamo_notices import DynamoNotices
 from baton.adapters.dynamo_rates import DynamoRates
+from baton.adapters.http_client import LazyHttpClient
 from baton.adapters.lambda_invoker import LambdaInvoker
 from baton.adapters.monty_sandbox import MontySandbox
 from baton.adapters.s3_blobs import S3Blobs
+from baton.adapters.s3_objects import S3Objects
+from baton.adapters.ses_mailer import SesMailer
 from baton.adapters.sns_notices import SnsNotices
 from baton.adapters.sqs_queue import SqsDeadLetters, SqsQueue
 from baton.core.limits import Limits
@@ -40,6 +44,9 @@ from baton.runtime.purse import Funds
 from baton.runtime.reconcile import Reconciler
 from baton.runtime.relay import Relay
 from baton.runtime.worker import Worker
+
+if TYPE_CHECKING:
+    from baton.tools.standard import Services
 
 __all__ = ["image_wake", "make_api", "make_reconciler", "make_relay", "make_signer", "make_worker"]
 
@@ -93,15 +100,33 @@ def _line_to_stdout(line: str) -> None:
     sys.stdout.write(line + "\n")
 
 
+def _standard(aws: Aws, config: settings.WorkerSettings) -> Services:
+    """What the standard tools are given. Nothing of it is imported, connected or created before one is called."""
+    from baton.tools.standard import Services
+
+    return Services(
+        http=LazyHttpClient(config.plain_http_hosts.split(), [settings.runtime_api()]),
+        entities=DynamoEntities(aws.dynamodb, config.table),
+        objects=S3Objects(aws.s3, config.bucket),
+        mailer=SesMailer(later(lambda: aws.sesv2)),
+        clock=SystemClock(),
+        offload=Threads(),
+        most_bytes=config.result_bytes,
+        mail_from=config.mail_from,
+        payments_url=config.payments_url,
+    )
+
+
 def make_worker() -> tuple[Worker, Engine]:
     """The worker, with the tools of the app module."""
     from baton.tools.define import load_app  # the tools' pydantic is only for functions with tools
     from baton.tools.perform import ToolPerformer
     from baton.tools.processes.pool import Helpers
+    from baton.tools.standard import with_standard
 
     config = settings.read(settings.WorkerSettings)
     aws = Aws()
-    registry = load_app(config.app)
+    registry = with_standard(load_app(config.app), _standard(aws, config))
     helpers = Helpers(
         config.app, result_bytes=config.result_bytes, variables=settings.variables_of_the_invocation
     )
@@ -115,11 +140,12 @@ def make_worker() -> tuple[Worker, Engine]:
 def make_api() -> tuple[Engine, settings.ApiSettings, Rates]:
     """The engine of the api function, with the tools' schemas, and what counts its callers' requests."""
     from baton.tools.define import load_app
+    from baton.tools.standard import with_standard
 
     config = settings.read(settings.ApiSettings)
     aws = Aws()
     blobs = S3Blobs(aws.s3, config.bucket)
-    engine = _engine(aws, blobs, config, _NoTools(), load_app(config.app).specs())
+    engine = _engine(aws, blobs, config, _NoTools(), with_standard(load_app(config.app)).specs())
     return engine, config, DynamoRates(aws.dynamodb, config.table)
 
 

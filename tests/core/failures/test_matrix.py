@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
 
+from baton.core import events as ev
 from baton.core.failures.cells import HINTS, HOOKS, QUESTIONS, SEVERITIES, STRATEGIES, Cell, Change, merge
 from baton.core.failures.classes import classify, code_of
 from baton.core.failures.codes import CLASSES, CODES
 from baton.core.failures.ladder import History, next_rung
 from baton.core.failures.matrix import DEFAULTS, DOMAINS, GENERAL, MATRIX, Rules, cell_of
 from baton.core.failures.retry import BACKOFFS, PRESETS, RetryChange
+from baton.core.graph import Way
+from baton.core.outcomes import Outcome
+from tests.core.build import Saga, program, task
 
 
 def leads(code: str, domain: str = "") -> Cell:
@@ -89,7 +94,8 @@ def test_every_cell_leads_where_it_should(
     more: dict[str, Any],
 ) -> None:
     cell = leads(code, domain)
-    rung = next_rung(cell, History(), code=code_of(code), now=1)
+    ways = [Way(name=hint, hints=(hint,)) for hint in cell.hints]
+    rung = next_rung(cell, History(), code=code_of(code), now=1, ways=ways)
     assert rung.strategy == strategy == cell.ladder[0]
     if retries:
         policy = cell.policy
@@ -100,6 +106,59 @@ def test_every_cell_leads_where_it_should(
     assert cell.message == more.get("message", "")
     assert cell.question == more.get("question", "error_resolution")
     assert cell.severity == more.get("severity", "medium")
+
+
+@pytest.mark.parametrize(
+    ("domain", "code", "strategy", "retries", "backoff", "base", "longest", "more"),
+    TABLE,
+    ids=[f"{domain or 'any'}-{code}" for domain, code, *_ in TABLE],
+)
+def test_the_engine_does_what_the_cell_says(
+    domain: str,
+    code: str,
+    strategy: str,
+    retries: int,
+    backoff: str,
+    base: int,
+    longest: int,
+    more: dict[str, Any],
+) -> None:
+    """With a tool for every hint and every hook, and a failure that comes again and again."""
+    ways = tuple(Way(name=hint, hints=(hint,), tool=hint) for hint in HINTS)
+    node = task("a", domain=domain, ways=ways, hooks={hook: f"{hook}.tool" for hook in HOOKS})
+    saga = Saga(program(node, failures={}))
+    verdict = classify(code=code)
+    pauses = []
+    for attempt in itertools.count(1):
+        failure = ev.Failure(verdict.code, "it broke", "a", kind=verdict.kind)
+        failed = Outcome(slot="a", attempt=attempt, started_at=saga.now, ended_at=saga.now, failure=failure)
+        saga.go(failed)
+        chosen = [e for e in saga.entries[-1].events if isinstance(e, ev.StrategyChosen)]
+        if not chosen or chosen[0].strategy != "retry":
+            break
+        assert chosen[0].hooks == tuple(f"{hook}.tool" for hook in more.get("hooks", ()))
+        pauses.append(chosen[0].due_at - saga.now)
+        assert saga.go(after_ms=pauses[-1]).run[0].attempt == attempt + 1
+    assert len(pauses) == retries
+    assert pauses == sorted(pauses) or "jitter" in backoff
+    assert all(pause <= longest for pause in pauses)
+    if pauses and "jitter" not in backoff:
+        assert pauses[0] == base
+    if strategy == "retry":
+        return  # what comes after the retries is the ladder's
+    assert [event.strategy for event in chosen] == ([] if strategy == "rollback" else [strategy])
+    if strategy == "rollback":
+        assert saga.state.ended is not None
+        assert saga.state.ended.status == "failed"
+        return
+    assert (chosen[0].hint, chosen[0].severity) == (more.get("hint", ""), more.get("severity", ""))
+    if strategy == "replan":
+        assert [step.way and step.way.tool for step in saga.decision.run] == [more["hint"]]
+        return
+    assert chosen[0].ask is not None
+    assert chosen[0].ask.kind == more.get("question", "error_resolution")
+    assert more.get("message", "") in chosen[0].ask.message
+    assert (saga.state.parked is not None) == (strategy == "escalate")
 
 
 def test_every_cell_of_the_data_is_in_the_table_above() -> None:

@@ -1,7 +1,7 @@
 """Cases that are kept: graphs by hand, and shrunk ones that were once a difference between engine and interpreter.
 
 A case says what it shows, the nodes (a node without a kind is a task), how its steps end in which order (a value, or
-"fails"; what is not at work any more is told all the same), and what comes of it.
+"fails" with a code if that matters; what is not at work any more is told all the same), and what comes of it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,20 @@ FOLDER = Path(__file__).parent / "cases"
 FAILS = "fails"
 
 
+def code_in(value: Any) -> str:
+    """The code that a step fails with, by what a case says of its end: `fails`, or `fails timeout`; empty if it does not."""
+    if not isinstance(value, str) or value.partition(" ")[0] != FAILS:
+        return ""
+    return value.partition(" ")[2] or "tool_error"
+
+
 def load(path: Path) -> dict[str, Any]:
     """The case, with its document made whole."""
     case: dict[str, Any] = json.loads(path.read_text())
     for node in case["nodes"].values():
         if not node.keys() & {"tool", "wait", "value"}:
             node["tool"] = "work"
-    case["document"] = {"name": "graph", "nodes": case["nodes"]}
+    case["document"] = {"name": "graph", "nodes": case["nodes"], "on_failure": "rollback"}
     if "output" in case:
         case["document"]["output"] = case["output"]
     return case
@@ -50,8 +57,8 @@ def interpret(case: dict[str, Any]) -> tuple[dict[str, Any], list[str], dict[str
         slot = slot_of(text)
         if slot not in world.open:
             assert slot in world.stopped or world.ended, f"{text} has not begun"
-        elif value == FAILS:
-            world.fail(slot, "tool_error")
+        elif code_in(value):
+            world.fail(slot, code_in(value), 1)
         else:
             world.settle(slot, value)
         look()

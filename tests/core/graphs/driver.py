@@ -13,18 +13,19 @@ from typing import Any
 from baton.core import events as ev
 from baton.core.decide import ROOM
 from baton.core.outcomes import Outcome
-from tests.core.build import T0, done
-from tests.core.graphs.cases import FAILS
 from tests.core.graphs.facts import slot_of
-from tests.core.graphs.pair import Pair
+from tests.core.graphs.pair import Pair, Told
 from tests.core.graphs.script import Script
 
-MOST_STEPS = 400
+MOST_STEPS = 600
 
 
 @dataclass(frozen=True)
 class Luck:
-    """How one run goes: steps that end at once, room in an entry, chances of deaths, early signals, late outcomes."""
+    """How one run goes: steps that end at once, room in an entry, chances of deaths, early signals, late outcomes.
+
+    `cut`: of steps cut off by the end of their invocation; `stray`: of answers that nobody has asked for.
+    """
 
     together: int = 1
     room: int = ROOM
@@ -32,42 +33,85 @@ class Luck:
     early: float = 0.0
     late: float = 0.0
     look: float = 0.0
+    cut: float = 0.0
+    stray: float = 0.0
 
 
-def outcome_of(script: Script, slot: str) -> Outcome:
+def ending(pair: Pair, slot: str, value: Any = None, code: str = "") -> Outcome:
+    """The end of the attempt that was begun last: with this value, or a failure."""
+    times: dict[str, Any] = {"attempt": pair.last[slot], "started_at": pair.now, "ended_at": pair.now}
+    if code:
+        return Outcome(slot=slot, failure=ev.Failure(code, "it broke", slot_of(slot)[0]), **times)
+    return Outcome(slot=slot, output=ev.Value(v=value), **times)
+
+
+def outcome_of(pair: Pair, script: Script, slot: str) -> Outcome:
     key = slot_of(slot)
-    return failing(slot) if script.fails(key) else done(slot, script.value(key))
+    code = script.fails(key, pair.last[slot])
+    return ending(pair, slot, code=code) if code else ending(pair, slot, script.value(key))
 
 
-def failing(slot: str) -> Outcome:
-    failure = ev.Failure("tool_error", "it broke", slot_of(slot)[0])
-    return Outcome(slot=slot, attempt=1, started_at=T0, ended_at=T0 + 5, failure=failure)
+def from_outside(pair: Pair) -> list[str]:
+    """Whatever else can move the saga on: signals, answers, the decision to go on, and time."""
+    if pair.world.ended is not None:
+        return []
+    found = [f"signal {name}" for name, _ in sorted(pair.world.open_of("wait"))]
+    found += [f"answer {ask}" for ask, slot in sorted(pair.asks.items()) if pair.is_asked(slot)]
+    if pair.world.is_parked:
+        found.append("resume")
+    if pair.world.due(pair.now) is not None:
+        found.append("time")
+    return found
 
 
-def signal(pair: Pair, script: Script, name: str, number: int) -> None:
-    pair.signal(name, script.value((name, (number,))))
+def happen(pair: Pair, script: Script, what: str) -> None:
+    """One thing from outside, but for what the engine makes of it."""
+    kind, _, name = what.partition(" ")
+    draw = random.Random(f"{script.seed}?{what}/{len(pair.told)}")
+    if kind == "signal":
+        pair.signal(name, script.value((name, (len(pair.entries),))))
+    elif kind == "resume":
+        pair.resume()
+    elif kind == "time":
+        due = pair.world.due(pair.now)
+        assert due is not None
+        # Not yet, just in time, or later.
+        pair.let_time_pass(due + draw.choice((-1, 0, 0, 5)))
+    else:
+        said: dict[str, Any] = {"action": draw.choice(("retry", "retry", "use", "fail"))}
+        if said["action"] == "retry" and draw.random() < 0.5:
+            said["arguments"] = {"hint": draw.randint(0, 9)}
+        if said["action"] == "use":
+            said["output"] = script.value(pair.asks[name]) if name in pair.asks else None
+        pair.answer(name, said)
 
 
 def carry_on(pair: Pair, script: Script, draw: random.Random, luck: Luck) -> int:
     """Let everything end that can, in any order. How many entries a check looked at."""
     looks = 0
     seen: set[str] = set()
-    for number in range(MOST_STEPS):
+    for _ in range(MOST_STEPS):
         if pair.world.ended is not None and not pair.running:
             return looks
         seen |= pair.running
-        choices = sorted(pair.running) + sorted(f"signal {name}" for name in waiting(pair))
+        outside = from_outside(pair)
+        choices = [*sorted(pair.running), *outside]
         chosen = draw.sample(choices, min(len(choices), draw.randint(1, luck.together)))
-        for name in [*(one.removeprefix("signal ") for one in chosen if one.startswith("signal "))]:
-            signal(pair, script, name, number)
-        if draw.random() < luck.early:
+        for what in chosen:
+            if what in outside:
+                happen(pair, script, what)
+        if draw.random() < luck.early and pair.world.ended is None:
             names = [name for name, node in pair.world.plan.nodes.items() if "wait" in node]
-            if names and pair.world.ended is None:
-                signal(pair, script, draw.choice(names), number)
-        outcomes = [outcome_of(script, slot) for slot in chosen if not slot.startswith("signal ")]
+            if names:
+                happen(pair, script, f"signal {draw.choice(names)}")
+        if draw.random() < luck.stray and pair.known_asks and pair.world.ended is None:
+            happen(pair, script, f"answer {draw.choice(sorted(pair.known_asks))}")
+        if pair.running and draw.random() < luck.cut and not pair.state.interruptions:
+            pair.interrupt(draw.choice(sorted(pair.running)))
+        outcomes = [outcome_of(pair, script, slot) for slot in chosen if slot in pair.running]
         gone = sorted(seen - pair.running)
         if gone and draw.random() < luck.late:
-            outcomes.insert(draw.randint(0, len(outcomes)), outcome_of(script, draw.choice(gone)))
+            outcomes.insert(draw.randint(0, len(outcomes)), outcome_of(pair, script, draw.choice(gone)))
         pair.go(*outcomes, dies=draw.random() < luck.death)
         if draw.random() < luck.look:
             looks += 1
@@ -76,32 +120,29 @@ def carry_on(pair: Pair, script: Script, draw: random.Random, luck: Luck) -> int
     raise AssertionError("it does not end")
 
 
-def carry_on_together(pair: Pair, told: Sequence[tuple[str, Any]], most: int) -> None:
+def carry_on_together(pair: Pair, told: Sequence[Told], most: int) -> None:
     """Tell what was told before, in the same order, but as much of it at once as is at work by then."""
     left = list(told)
     while left:
         outcomes: list[Outcome] = []
-        while (
-            left and len(outcomes) < most and (left[0][0] in pair.running or left[0][0].startswith("signal "))
-        ):
-            name, value = left.pop(0)
-            if name.startswith("signal "):
-                # What comes from outside is an entry of its own, and what was told before it is settled first.
-                if outcomes:
-                    left.insert(0, (name, value))
-                    break
-                pair.signal(name.removeprefix("signal "), value)
-                break
-            outcomes.append(failing(name) if value == FAILS else done(name, value))
-        else:
-            if not outcomes:
-                left.pop(0)
+        while left and len(outcomes) < most and left[0].what in pair.running:
+            outcomes.append(left.pop(0).value)
+            pair.now = max(pair.now, outcomes[-1].ended_at)
+        if not outcomes:
+            tell(pair, left.pop(0))
         pair.go(*outcomes)
 
 
-def waiting(pair: Pair) -> list[str]:
-    """The waits that are open: each has a signal of its own name."""
-    return [] if pair.world.ended is not None else [name for name, _ in pair.world.open_of("wait")]
+def tell(pair: Pair, told: Told) -> None:
+    """What comes from outside is an entry of its own; what is not at work any more is not told."""
+    kind, _, name = told.what.partition(" ")
+    pair.now = max(pair.now, told.at)
+    if kind == "signal":
+        pair.signal(name, told.value)
+    elif kind == "answer":
+        pair.answer(name, told.value)
+    elif kind == "resume" and pair.world.is_parked:
+        pair.resume()
 
 
 def every_order(pair: Pair, script: Script, most: int) -> Iterator[Pair]:
@@ -115,10 +156,10 @@ def every_order(pair: Pair, script: Script, most: int) -> Iterator[Pair]:
             continue
         for slot in sorted(here.running):
             twin = here.fork()
-            twin.go(outcome_of(script, slot))
+            twin.go(outcome_of(twin, script, slot))
             stack.append(twin)
-        for name in waiting(here):
+        for what in from_outside(here):
             twin = here.fork()
-            signal(twin, script, name, len(here.entries))
+            happen(twin, script, what)
             twin.go()
             stack.append(twin)

@@ -17,12 +17,12 @@ BREAKS = "breaks"
 
 @dataclass(frozen=True)
 class Error:
-    """A failure. `attempt`: that of the step, 1 for one that has no attempts."""
+    """A failure. `attempt`: that of the step which made it, 0 for one that nobody's attempt has made."""
 
     node: str
     code: str
     kind: str
-    attempt: int = 1
+    attempt: int = 0
 
     @property
     def told(self) -> dict[str, Any]:
@@ -47,7 +47,7 @@ class Fate:
 
 @dataclass(frozen=True)
 class Firing:
-    """How a join fired: whose edges were alive, what it tolerated and what came with those that are alive."""
+    """How a join fired: whose edges were alive, and the errors that had come: those first that were caught."""
 
     arrived: tuple[str, ...] = ()
     errors: tuple[Error, ...] = ()

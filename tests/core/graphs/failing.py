@@ -172,7 +172,7 @@ def _pause(cell: Cell, trying: Trying, now: int) -> int | None:
     """How long until it is tried again; None if it is not."""
     latest = [*takewhile(lambda did: did.what == RETRY, reversed(trying.did))]
     by_nobody = takewhile(lambda did: did.what not in (ASK, ESCALATE), reversed(trying.did))
-    count = sum(did.code == trying.code for did in latest)
+    count = len(latest)
     may = min(len(cell.pauses), cell.at_most.get(RETRY, len(cell.pauses)))
     if count >= may or sum(did.what == RETRY for did in by_nobody) >= max(MOST[RETRY], may):
         return None
@@ -191,6 +191,8 @@ def cell_of(plan: Plan, name: str, code: str, *, handled: bool) -> Cell:
     kind = class_of(code)
     pauses, budget = PRESETS["standard"]
     cell = Cell(LADDERS[kind], pauses[: 3 if kind == "unknown" else 4], budget)
+    if kind == "catastrophic":
+        cell = replace(cell, at_most={ESCALATE: 1})
     known = CODES.get(code, {})
     cell = replace(
         cell,

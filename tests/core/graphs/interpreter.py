@@ -53,10 +53,10 @@ class Interpreter:
         self._done(slot, value)
         self._look()
 
-    def fail(self, slot: Slot, code: str) -> None:
-        """The step at `slot` failed."""
+    def fail(self, slot: Slot, code: str, attempt: int = 0) -> None:
+        """The step at `slot` failed: by this attempt, or without any."""
         del self.open[slot]
-        self._failed(slot, code)
+        self._failed(slot, code, attempt)
         self._look()
 
     def open_of(self, kind: str) -> dict[Slot, Any]:
@@ -64,7 +64,7 @@ class Interpreter:
 
     def fork(self) -> Interpreter:
         """A second one that stands where this one does."""
-        twin = object.__new__(Interpreter)
+        twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         for name in ("became", "open", "fired", "stopped", "rounds", "left", "cancels", "failures"):
             setattr(twin, name, getattr(self, name).copy())
@@ -177,7 +177,7 @@ class Interpreter:
         failed = [source for source in before if said[source] == FAILED]
         silent = sum(word is None for word in said.values())
         errors = self._blame(failed, name, at)
-        told = self._blame([source for source in before if said[source] in (ALIVE, FAILED)], name, at)
+        told = self._blame([*alive, *failed], name, at)
         need, tolerated, _ = self.plan.join(name)
         if tolerated is not None and len(failed) > tolerated:
             return Firing(early=silent > 0, fails=True)
@@ -294,8 +294,8 @@ class Interpreter:
         self.became[slot] = Fate("skipped", errors=errors)
         self._leave(slot, set())
 
-    def _failed(self, slot: Slot, code: str) -> None:
-        error = Error(slot[0], code, class_of(code), self.attempt(slot))
+    def _failed(self, slot: Slot, code: str, attempt: int = 0) -> None:
+        error = Error(slot[0], code, class_of(code), attempt)
         to = self.caught(slot, error)
         if to is not None:
             self.became[slot] = Fate("failed", to=to, caught=(error,))
@@ -326,14 +326,10 @@ class Interpreter:
                 continue
         return None
 
-    def is_handled(self, slot: Slot, code: str) -> bool:
+    def is_handled(self, slot: Slot, code: str, attempt: int) -> bool:
         """Whether the graph itself goes on from this failure."""
-        error = Error(slot[0], code, class_of(code), self.attempt(slot))
+        error = Error(slot[0], code, class_of(code), attempt)
         return slot[0] in self.plan.tolerated or self.caught(slot, error) is not None
-
-    def attempt(self, slot: Slot) -> int:
-        """The number of the attempt that is under way: here there is but one."""
-        return 1
 
     # ---- what a name stands for ----------------------------------------------------------------------------
 
@@ -376,7 +372,9 @@ class Interpreter:
             return list(firing.arrived)
         if field == "errors":
             return [{"node": error.node, "code": error.code} for error in firing.errors]
-        return {source: self.gave(self._sender(source, name, at)) for source in firing.arrived}
+        slots = {source: self._sender(source, name, at) for source in firing.arrived}
+        # One whose failure is caught has given nothing.
+        return {source: self.gave(its) for source, its in slots.items() if self.became[its].kind == "done"}
 
     def readable(self) -> set[str]:
         """The nodes whose output somebody may still read, in this round of their loops or a later one."""

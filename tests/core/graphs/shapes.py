@@ -301,9 +301,12 @@ class Maker:
             rare = [
                 other
                 for other in spoken
-                if name in self.nodes[other].get("loop", {}).get("timeout_path", ())
-                and name not in self.nodes[other]["loop"].get("break_path", ())
-                and name not in plan.targets(other)
+                if name in plan.handlers(other)
+                or (
+                    name in self.nodes[other].get("loop", {}).get("timeout_path", ())
+                    and name not in self.nodes[other]["loop"].get("break_path", ())
+                    and name not in plan.targets(other)
+                )
             ]
             after = [
                 other for other in named if other not in spoken or (other not in rare and self.often(0.3))

@@ -17,7 +17,7 @@ from typing import Any
 
 from baton.core.decide import ROOM
 from baton.errors import InvalidDefinition
-from tests.core.graphs.cases import FAILS, interpret
+from tests.core.graphs.cases import FAILS, code_in, interpret
 from tests.core.graphs.driver import Luck, carry_on
 from tests.core.graphs.facts import BREAKS, slot_name, slot_of
 from tests.core.graphs.interpreter import Interpreter
@@ -131,7 +131,7 @@ def shrink(document: dict[str, Any]) -> dict[str, Any]:
 def case_of(document: dict[str, Any]) -> dict[str, Any]:
     """The case of this document: the run that showed the difference, told to the end by the interpreter."""
     _, pair, seed = difference(document)
-    told = {slot_of(text): value for text, value in pair.told if " " not in text} if pair is not None else {}
+    told = {} if pair is None else {slot_of(one.what): said_by(one.value) for one in pair.told if one.value}
     world = Interpreter(document, INPUT)
     script = Script(world.plan, seed)
     settle: list[Any] = []

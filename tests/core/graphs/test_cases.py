@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from baton.core import events as ev
-from tests.core.build import done
-from tests.core.graphs.cases import FAILS, FOLDER, interpret, load
-from tests.core.graphs.driver import failing
+from tests.core.graphs.cases import FOLDER, code_in, interpret, load
+from tests.core.graphs.driver import ending
 from tests.core.graphs.facts import slot_name
 from tests.core.graphs.pair import Pair, program_of
 
@@ -37,7 +36,7 @@ def test_the_engine_does_what_the_interpreter_does(path: Path, room: int) -> Non
             pair.signal(case["nodes"][name]["wait"]["signal"], value)
             pair.go()
             continue
-        outcomes = [failing(slot) if value == FAILS else done(slot, value)]
+        outcomes = [ending(pair, slot, value, code_in(value))]
         pair.go(*outcomes)
         pair.check_restart()
         pair.check_twice(outcomes)

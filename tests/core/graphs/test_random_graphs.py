@@ -54,13 +54,15 @@ def graphs(kind: str, size: int, count: int) -> Iterator[tuple[str, Doc, Program
 
 
 def bad_luck(draw: random.Random) -> Luck:
-    """Several ends in one entry, little room in it, deaths between entries, signals too early, outcomes too late."""
+    """Several ends in one entry, little room in it, deaths between entries, what comes too early, too late or for nobody."""
     return Luck(
         together=draw.choice((1, 2, 3)),
         room=draw.choice((1, 300, ROOM)),
         death=draw.choice((0.0, 0.5, 1.0)),
         early=draw.choice((0.0, 0.3)),
         late=draw.choice((0.0, 0.5)),
+        cut=draw.choice((0.0, 0.0, 0.2)),
+        stray=draw.choice((0.0, 0.3)),
     )
 
 

@@ -24,7 +24,7 @@ CATCHES: tuple[Doc, ...] = (
     {"if": "last_error.code == 'timeout'"},
     {"if": "last_error.attempt < 3", "class": ["transient", "unknown"]},
     {"code": ["not_found"], "if": "input.go == 'red'"},
-    {"if": "last_error.nothing == 1"},
+    {"if": "input.nothing == 1"},
 )
 SCHEDULES = (["1ms"], ["700ms"], ["200ms", "3000ms"], ["2000ms", "5ms", "900ms"])
 LADDERS: tuple[Any, ...] = (
@@ -60,6 +60,10 @@ def draw_catches(draw: random.Random, plan: Plan, nodes: Doc) -> None:
         rules = [{**draw.choice(CATCHES), "then": target} for target in targets]
         if draw.random() < 0.4:
             rules.append({**draw.choice(CATCHES), "then": targets})
+        # Behind a rule that fits everything none is ever asked.
+        rules.sort(key=lambda rule: len(rule) == 1)
+        whole = next((number for number, rule in enumerate(rules, 1) if len(rule) == 1), len(rules))
+        rules = rules[:whole]
         nodes[name]["catch"] = rules
 
 

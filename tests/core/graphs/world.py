@@ -33,11 +33,9 @@ class World(Interpreter):
     def attempt_fails(self, slot: Slot, code: str, now: int) -> str:
         """An attempt failed: what is done about it. Empty: it was the step's last word."""
         before = self.trying.get(slot, Trying())
-        return self._go_on(
-            slot,
-            code,
-            after_failure(self.plan, slot[0], before, code, now, handled=self.is_handled(slot, code)),
-        )
+        handled = self.is_handled(slot, code, before.attempts + 1)
+        found = after_failure(self.plan, slot[0], before, code, now, handled=handled)
+        return self._go_on(slot, code, before.attempts + 1, found)
 
     def expires(self, slot: Slot, now: int) -> str:
         """Nobody has answered in time: what is done then. Empty: the step has failed."""
@@ -45,8 +43,9 @@ class World(Interpreter):
         assert before.doing == ASK
         assert before.asks
         assert now >= before.expires
-        handled = self.is_handled(slot, before.code)
-        return self._go_on(slot, before.code, after_silence(self.plan, slot[0], before, now, handled=handled))
+        handled = self.is_handled(slot, before.code, before.attempts)
+        found = after_silence(self.plan, slot[0], before, now, handled=handled)
+        return self._go_on(slot, before.code, before.attempts, found)
 
     def answer(self, slot: Slot, action: str, arguments: Mapping[str, Any], output: Any) -> None:
         """A person has answered the question about a step."""
@@ -56,7 +55,7 @@ class World(Interpreter):
         if action == "use":
             self.settle(slot, output)
         elif action == "fail":
-            self.fail(slot, before.code)
+            self.fail(slot, before.code, before.attempts)
 
     def resume(self) -> None:
         """A parked saga goes on: all that waited for this is tried again, but for what is answered besides."""
@@ -81,6 +80,10 @@ class World(Interpreter):
         """The tasks that are at work, or would be if nobody was yet."""
         return set() if self.is_parked else {slot for slot in self.open_of("task") if self._is_free(slot, now)}
 
+    def at_work(self) -> set[Slot]:
+        """The tasks that may still be at work: what began before the saga was parked may end."""
+        return {slot for slot in self.open_of("task") if not self.is_over(slot)}
+
     def _is_free(self, slot: Slot, now: int) -> bool:
         trying = self.trying.get(slot)
         return trying is None or (now >= trying.due and not (trying.asks and trying.doing == ASK))
@@ -94,9 +97,9 @@ class World(Interpreter):
 
     # ---- how it goes on ------------------------------------------------------------------------------------
 
-    def _go_on(self, slot: Slot, code: str, found: Trying | None) -> str:
+    def _go_on(self, slot: Slot, code: str, attempt: int, found: Trying | None) -> str:
         if found is None:
-            self.fail(slot, code)
+            self.fail(slot, code, attempt)
             return ""
         self.trying[slot] = found
         self.is_parked = self.is_parked or found.doing == ESCALATE

@@ -19,12 +19,17 @@ class LazyHttpClient:
         """plain: hosts that are called without TLS, besides loopback. closed: addresses, `ip:port`, that are refused."""
         self._plain = frozenset(plain)
         self._closed = frozenset(closed)
-        self._client: HttpClient | None = None
+        self._opened: HttpClient | None = None
+
+    async def aclose(self) -> None:
+        """Ends the connections of this event loop. A process that lives as long as its loop need not."""
+        if self._opened is not None:
+            await self._opened.aclose()
 
     async def send(self, request: HttpRequest) -> HttpAnswer:
-        if self._client is None:
-            # In a thread, because others run on this loop. Two first requests make two clients; one is kept.
+        if self._opened is None:
+            # In a thread, because others run on this loop. Two first requests make two clients; the later one stays.
             module = await asyncio.to_thread(import_module, "baton.adapters.httpx_exchange")
-            made: HttpClient = module.HttpxClient(self._plain, self._closed)
-            self._client = self._client or made
-        return await self._client.send(request)
+            self._opened = module.HttpxClient(self._plain, self._closed)
+        assert self._opened is not None
+        return await self._opened.send(request)

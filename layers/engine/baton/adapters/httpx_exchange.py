@@ -74,6 +74,12 @@ class HttpxClient:
             code = evidence_of(error).verdict().code
             raise StepFailure(code, f"{host}: {str(error) or type(error).__name__}") from error
 
+    async def aclose(self) -> None:
+        """Ends this loop's connections; the next request opens new ones."""
+        if self._of is not None and self._of[0] is asyncio.get_running_loop():
+            await self._of[1].aclose()
+            self._of = None
+
     def check_scheme(self, url: httpx.URL) -> None:
         """Raises `StepFailure` for what is not https, unless it may be called without TLS."""
         if url.scheme not in ("http", "https") or not url.host or (url.port or 0) > _LAST_PORT:
@@ -134,7 +140,7 @@ class _Guarded(httpx.AsyncHTTPTransport):
     """httpx's own transport, whose connections are made by the guard."""
 
     def __init__(self, closed: frozenset[str]) -> None:
-        super().__init__()
+        super().__init__(verify=_tls())
         # httpx has no parameter for it, httpcore has: the pool is the one that httpx would make.
         self._pool = httpcore.AsyncConnectionPool(
             ssl_context=_tls(),

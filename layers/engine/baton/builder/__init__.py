@@ -28,24 +28,30 @@ from baton.builder.control import (
     loop,
     rule,
 )
+from baton.builder.failing import Caught, Policy, Reaction, Retry, caught
 from baton.builder.references import OUTPUT, Node, Reference
 from baton.builder.workflow import Workflow
 
 __all__ = [
     "OUTPUT",
     "Branch",
+    "Caught",
     "Condition",
     "Guardrails",
     "Join",
     "Limits",
     "Loop",
     "Node",
+    "Policy",
+    "Reaction",
     "Reference",
+    "Retry",
     "Rule",
     "Workflow",
     "all_of",
     "any_of",
     "branch",
+    "caught",
     "cel",
     "choose",
     "compare",

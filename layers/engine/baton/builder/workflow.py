@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from baton.builder.conditions import Holds, condition
 from baton.builder.control import Branch, Guardrails, Join, Limits, Loop, guardrails, join_or_short
+from baton.builder.failing import Catch, Policies, Reactions, Retries, by_code, catch, said
 from baton.builder.parts import Writer, finished, given, only, schema, schema_by_name
 from baton.builder.references import JoinFields, LoopFields, Node, Origin, Reference, SagaFields
 from baton.builder.values import Collector, Duration, Nodes
@@ -37,6 +38,7 @@ class NodeFields(TypedDict, total=False):
     branch: Branch | None
     loop: Loop | None
     join: Join | Literal["all", "any"] | int | None
+    catch: Catch | None
     output_schema: object
     limits: Limits | None
     description: str | None
@@ -50,6 +52,10 @@ _FIELDS: Mapping[str, Writer] = {
     "branch": only(Branch, "a branch", "write branch(rule(condition, node), …) or choose(value, among)"),
     "loop": only(Loop, "a loop", "write loop(condition, …)"),
     "join": join_or_short,
+    "retry": said,
+    "on_failure": by_code,
+    "failover": said,
+    "catch": catch,
     "output_schema": schema,
     "limits": Collector.measures,
     "description": Collector.value,
@@ -61,6 +67,9 @@ _HEAD: Mapping[str, Writer] = {
     "timeout": Collector.duration,
     "limits": Collector.measures,
     "guardrails": guardrails,
+    "retry": said,
+    "on_failure": by_code,
+    "failover": said,
 }
 
 
@@ -85,6 +94,9 @@ class Workflow:
         timeout: Duration | None = None,
         limits: Limits | None = None,
         guardrails: Guardrails | None = None,
+        retry: Retries | None = None,
+        on_failure: Reactions | None = None,
+        failover: Policies | None = None,
     ) -> None:
         self.name = name
         self._origin = Origin(name)
@@ -99,6 +111,9 @@ class Workflow:
             "timeout": timeout,
             "limits": limits,
             "guardrails": guardrails,
+            "retry": retry,
+            "on_failure": on_failure,
+            "failover": failover,
         }
         self._head = {
             key: _HEAD.get(key, Collector.value)(self._made, f"/{key}", value)
@@ -135,7 +150,7 @@ class Workflow:
 
     @property
     def last_error(self) -> Reference:
-        """The first of the errors that came to the node that asks, or null: `node`, `code`, `message`."""
+        """The failure that led to the node that asks, or null: `node`, `code`, `class`, `message` and others."""
         return Reference(self._origin, "last_error")
 
     # ---- nodes -----------------------------------------------------------------------------------------------
@@ -147,11 +162,15 @@ class Workflow:
         *,
         with_: Mapping[str, Any] | None = None,
         timeout: Duration | None = None,
+        retry: Retries | None = None,
+        on_failure: Reactions | None = None,
+        failover: Policies | None = None,
         **more: Unpack[NodeFields],
     ) -> Node:
         """A node that runs a tool, given by its name or as the function that `@tool` declared."""
         chosen = self._made.tool(f"{_place(name)}/tool", tool)
-        return self._add(name, {"tool": chosen}, more, with_, timeout)
+        own = {"timeout": timeout, "retry": retry, "on_failure": on_failure, "failover": failover}
+        return self._add(name, {"tool": chosen}, more, with_, own)
 
     def wait(
         self,
@@ -205,14 +224,14 @@ class Workflow:
         node: dict[str, Any],
         more: NodeFields,
         with_: Mapping[str, Any] | None = None,
-        timeout: Duration | None = None,
+        own: Mapping[str, Any] | None = None,
     ) -> Node:
         for key in more.keys() - NodeFields.__annotations__.keys():
             from baton.core.toolspec import nearest
 
             hint = nearest(key, NodeFields.__annotations__)
             raise TypeError(f"`{key}` cannot be said of this node{hint and f'; {hint}'}")
-        fields: dict[str, Any] = {**more, "with": with_, "timeout": timeout}
+        fields: dict[str, Any] = {**more, "with": with_, **(own or {})}
         place = _place(name)
         for key, write in _FIELDS.items():
             if fields.get(key) is not None:
@@ -247,8 +266,9 @@ class Workflow:
         from baton.core.compile import compile_document, refusal_of
         from baton.core.yamltext import write_yaml
         from baton.tools import define
+        from baton.tools.standard import with_standard
 
-        tools = define.REGISTRY if tools is None else tools
+        tools = with_standard(define.REGISTRY) if tools is None else tools
         specs = tools.specs() if isinstance(tools, define.Registry) else tools
         made, value = self._build()
         try:

@@ -73,9 +73,10 @@ def compile_locally(source: Source, app: str) -> Report:
     from baton.core.views import graph_view
     from baton.errors import InvalidDefinition, MalformedDocument
     from baton.tools.define import REGISTRY
+    from baton.tools.standard import with_standard
 
     try:
-        graph = compile_document(source.text, REGISTRY.specs(), json_only=source.is_json)
+        graph = compile_document(source.text, with_standard(REGISTRY).specs(), json_only=source.is_json)
     except (InvalidDefinition, MalformedDocument) as error:
         return Report(source.name, tuple(asdict(problem) for problem in error.problems))
     return Report(source.name, name=graph.name, graph=graph_view(graph))

@@ -90,6 +90,10 @@ class Api:
         """`GET /sagas/{id}/cost`."""
         return await self._get(_saga(saga, "cost"), has="usd")
 
+    async def budget(self) -> dict[str, Any]:
+        """`GET /budget`."""
+        return await self._get("/budget", has="spent_usd")
+
     async def way(
         self, saga: str, after: int | None = None, limit: int | None = None
     ) -> AsyncIterator[dict[str, Any]]:
@@ -122,14 +126,32 @@ class Api:
         """`POST /sagas/{id}/signals/{name}`."""
         return await self._send(_saga(saga, "signals", name), {"payload": payload}, key=key or new_key())
 
-    async def resume(self, saga: str) -> dict[str, Any]:
+    async def answer(self, saga: str, body: Mapping[str, Any], key: str | None = None) -> dict[str, Any]:
+        """`POST /sagas/{id}/answer`; without a key the same answer to a question still counts once."""
+        return await self._send(_saga(saga, "answer"), body, key=key)
+
+    async def resume(self, saga: str, budget_usd: str | None = None) -> dict[str, Any]:
         """`POST /sagas/{id}/resume`, of a parked saga."""
-        return await self._send(_saga(saga, "resume"), {})
+        body = {} if budget_usd is None else {"budget_usd": budget_usd}
+        return await self._send(_saga(saga, "resume"), body)
 
     async def fork(self, saga: str, version: int, reason: str, key: str | None = None) -> dict[str, Any]:
         """`POST /sagas/{id}/forks`."""
         body = {"version": version, "reason": reason}
         return await self._send(_saga(saga, "forks"), body, key=key or new_key())
+
+    # ---- incidents
+
+    async def incidents(
+        self, filters: Mapping[str, str], limit: int | None, cursor: str | None
+    ) -> AsyncIterator[tuple[list[dict[str, Any]], str | None]]:
+        """`GET /incidents` page by page, as `sagas`."""
+        async for page in self._pages("/incidents", "incidents", filters, limit, cursor):
+            yield page
+
+    async def resolve(self, incident: str) -> dict[str, Any]:
+        """`POST /incidents/{id}/resolve`; repeating it changes nothing."""
+        return await self._send(_path("incidents", incident, "resolve"), {})
 
     # ---- workflows, and what they are made of
 

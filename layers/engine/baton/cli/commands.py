@@ -17,7 +17,9 @@ from baton.cli.catalog import node_types, tools
 from baton.cli.check import check
 from baton.cli.completion import completion
 from baton.cli.local import demo, up
+from baton.cli.money import budget
 from baton.cli.new import new
+from baton.cli.people import answer, incidents, resolve
 from baton.cli.sagas import cost, events, explain, list_sagas, show, start
 from baton.cli.shared import Shared
 from baton.cli.steering import cancel, fork, resume, signal
@@ -27,7 +29,8 @@ from baton.cli.workflows import deploy_workflow, workflows
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "On this machine": (new, up, demo, check),
     "Workflows": (deploy_workflow, workflows, tools, node_types),
-    "Sagas": (start, list_sagas, show, events, explain, cost, cancel, signal, resume, fork),
+    "Sagas": (start, list_sagas, show, events, explain, cost, budget, cancel, signal, answer, resume, fork),
+    "Incidents": (incidents, resolve),
     "Shell": (completion,),
 }
 

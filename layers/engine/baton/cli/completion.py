@@ -20,6 +20,11 @@ from baton.cli.text import plain
 SHELLS = ("bash", "zsh", "fish")
 _VARIABLE = "_BATON_COMPLETE"
 _OFFERED = 50
+ACTIONS = {
+    "retry": "try the step again",
+    "use": "take an output in its place",
+    "fail": "let it fail",
+}
 
 
 @click.command(short_help="Print the completion script of a shell.")
@@ -100,6 +105,15 @@ def complete_nodes(context: click.Context, _: click.Parameter, incomplete: str) 
 
 def _complete_documents(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     return [CompletionItem(incomplete, type="file")]  # the shell knows its files
+
+
+def complete_actions(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """What a person can answer. Questions are left to `baton show`: their ids are long, and mostly there is one."""
+    return [
+        CompletionItem(action, help=about)
+        for action, about in ACTIONS.items()
+        if action.startswith(incomplete)
+    ]
 
 
 saga_argument = click.argument("saga", shell_complete=complete_sagas)

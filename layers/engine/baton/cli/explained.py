@@ -51,6 +51,8 @@ def node_lines(found: Mapping[str, Any]) -> Iterator[Text]:
         yield Text(plain(f"  {one_line(str(answer['text']))}"))
         if len(answer["edges"]) > 1:
             yield from map(_edge_line, answer["edges"])
+        for attempt in answer.get("attempts") or ():
+            yield Text(plain(f"  {one_line(str(attempt['text']))}"), style="dim")
 
 
 def _edge_line(edge: Mapping[str, Any]) -> Text:

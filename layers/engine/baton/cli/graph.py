@@ -48,6 +48,7 @@ _MERMAID = {
 # Edges that are not always taken are dotted.
 _ARROWS = {
     "branch": "-. branch .->",
+    "catch": "-. catch .->",
     "timeout": "-. timeout .->",
     "break": "-- break -->",
     "again": "-. again .->",

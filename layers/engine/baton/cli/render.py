@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from rich.table import Table
@@ -20,6 +21,7 @@ COLOURS = {
     "failed": "red",
     "cancelled": "yellow",
     "parked": "red",
+    "suspended": "yellow",
     "rollback_failed": "red",
     "running": "cyan",
 }
@@ -43,6 +45,7 @@ _QUIET = frozenset(
         "at",
         "started_at",
         "ended_at",
+        "due_at",
     ]
 )
 
@@ -64,8 +67,14 @@ def saga_table(saga: Mapping[str, Any], now: int) -> Table:
     if created is not None and updated is not None:
         table.add_row("time", _time(created, updated, None if status in FINISHED else now))
     table.add_row("log", f"version {saga.get('version')}, branch {saga.get('branch')}")
-    if saga.get("spent_usd"):
-        table.add_row("spent", f"${saga['spent_usd']}")
+    if saga.get("spent_usd") or saga.get("budget_usd"):
+        most = f" of ${saga['budget_usd']}" if saga.get("budget_usd") else ""
+        table.add_row("spent", f"${saga.get('spent_usd') or 0}{most}")
+    for name, lines in (("failing", _failing(saga, now)), ("asks", _asks(saga, now))):
+        if lines:
+            table.add_row(name, plain("\n".join(lines)))
+    if (until := epoch_ms((saga.get("parked") or {}).get("until"))) is not None:
+        table.add_row("parked", f"until {_when(until, now)}")
     for name in ("reason", "error", "result", "large_result"):
         if saga.get(name) is not None and saga.get(name) != "":
             table.add_row(name, plain(_value(saga[name])))
@@ -75,6 +84,45 @@ def saga_table(saga: Mapping[str, Any], now: int) -> Table:
 def saga_line(saga: Mapping[str, Any]) -> str:
     """A saga on one line: what `--watch` prints where there is no screen to redraw."""
     return plain(f"{saga.get('status'):<9}  {_runs(saga)}  {_steps(saga)}")
+
+
+def _failing(saga: Mapping[str, Any], now: int) -> list[str]:
+    """A line for each step that has failed and is not given up: what it failed with, and what comes next."""
+    return [
+        f"{_slot(step)}, attempt {step.get('attempts')}: {step.get('code')}: {one_line(str(step.get('message')))}; "
+        + _next(step, now)
+        for step in saga.get("failing") or ()
+    ]
+
+
+def _next(step: Mapping[str, Any], now: int) -> str:
+    due = epoch_ms(step.get("next_attempt_at"))
+    if due is not None:
+        return f"again {_when(due, now)}"
+    how = " ".join(str(step[name]) for name in ("hint", "way") if step.get(name))
+    return str(step.get("strategy") or "") + (f": {how}" if how else "")
+
+
+def _asks(saga: Mapping[str, Any], now: int) -> list[str]:
+    found = []
+    for question in saga.get("questions") or ():
+        until = epoch_ms(question.get("expires_at"))
+        options = ", ".join(map(str, question.get("options") or ()))
+        found.append(f"{question.get('id')}: {one_line(str(question.get('message')))}")
+        found.append(f"  answer {options}" + (f", until {_when(until, now)}" if until is not None else ""))
+    return found
+
+
+def _when(moment: int, now: int) -> str:
+    """A moment, and how far away it is."""
+    away = f"in {span(moment - now)}" if moment > now else "now"
+    day = datetime.fromtimestamp(moment / 1_000, UTC).strftime("%Y-%m-%d %H:%M")
+    return f"{clock(moment) if abs(moment - now) < 43_200_000 else day} UTC ({away})"
+
+
+def _slot(place: Mapping[str, Any]) -> str:
+    rounds = ".".join(map(str, place.get("iteration") or ()))
+    return str(place.get("node") or "") + (f"@{rounds}" if rounds else "")
 
 
 class EventLines:
@@ -104,8 +152,7 @@ def _writer(entry: Mapping[str, Any]) -> str:
 
 def _event_line(entry: Mapping[str, Any], event: Mapping[str, Any]) -> Text:
     kind = str(event.get("kind", ""))
-    rounds = ".".join(map(str, event.get("iteration") or ()))
-    node = str(event.get("node") or "") + (f"@{rounds}" if rounds else "")
+    node = _slot(event)
     line = Text(f"{entry.get('version', ''):>5}  {clock(epoch_ms(entry.get('at')))}  ")
     bad = kind.endswith(("failed", "interrupted")) or kind in ("revived", "parked", "cancel_requested")
     bad = bad or kind == "limit_reached" or event.get("fault") is not None
@@ -118,6 +165,9 @@ def _event_line(entry: Mapping[str, Any], event: Mapping[str, Any]) -> Text:
 def _details(event: Mapping[str, Any]) -> str:
     started, ended = epoch_ms(event.get("started_at")), epoch_ms(event.get("ended_at"))
     parts = [span(ended - started)] if started is not None and ended is not None else []
+    due, chosen = epoch_ms(event.get("due_at")), epoch_ms(event.get("at"))
+    if due is not None and chosen is not None:
+        parts.append(f"again at {clock(due)}, after {span(max(due - chosen, 0))}")
     for name, value in event.items():
         if name in _QUIET or value in (None, "", [], {}, {"v": None}) or (name, value) in _USUAL:
             continue
@@ -162,6 +212,8 @@ def _value(value: Any) -> str:
     if isinstance(value, Mapping) and "message" in value and "code" in value:
         node = f" at {value['node']}" if value.get("node") else ""
         return f"{value['code']}{node}" + (f": {value['message']}" if value["message"] else "")
+    if isinstance(value, Mapping) and {"id", "kind", "options"} <= set(value):
+        return f"{value['id']}: {value.get('message')}"  # a question
     if isinstance(value, Mapping) and set(value) == {"v"}:
         value = value["v"]  # a value of the log that is stored in its entry
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

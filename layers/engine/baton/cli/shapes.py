@@ -71,12 +71,14 @@ def _joins(node: Mapping[str, Any], count: int) -> str:
 
 
 def _note(node: Mapping[str, Any]) -> str:
-    """When it runs, where its branch leads, and how its loop goes on."""
+    """When it runs, where its branch leads, where a failure leads, and how its loop goes on."""
     parts = [f"if {_condition(node['when'])}"] if node.get("when") else []
     if branch := node.get("branch"):
         ways = [", ".join(rule["then"]) for rule in branch["rules"]] or list(branch["among"])
         ways += [f"else {', '.join(branch['default'])}"] if branch["default"] else []
         parts.append(f"? {' | '.join(ways)}")
+    if catch := node.get("catch"):
+        parts.append(f"! {' | '.join(', '.join(rule['then']) for rule in catch)}")
     if loop := node.get("loop"):
         late = f", then {', '.join(loop['timeout_path'])}" if loop["timeout_path"] else ""
         parts.append(f"↺ {loop['back_to']}, at most {counted(loop['max_iterations'], 'round')}{late}")

@@ -54,11 +54,16 @@ def signal(shared: Shared, saga: str, name: str, payload: str | None, key: str |
 
 @click.command()
 @saga_argument
+@click.option(
+    "--budget",
+    metavar="DOLLARS",
+    help="So much may it spend in all. Without it, one that was parked for its money may spend as much again.",
+)
 @json_option
 @click.pass_obj
-def resume(shared: Shared, saga: str, as_json: bool) -> None:
+def resume(shared: Shared, saga: str, budget: str | None, as_json: bool) -> None:
     """Let a parked saga try again."""
-    answer = shared.call(lambda api: api.resume(saga))
+    answer = shared.call(lambda api: api.resume(saga, budget))
     if as_json:
         print_json(answer)
     else:

@@ -6,7 +6,7 @@ asked for is mostly an id to copy, or lines to search in.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from baton.cli.render import COLOURS
-from baton.cli.text import counted, epoch_ms, plain, span
+from baton.cli.text import counted, epoch_ms, one_line, plain, span
 
 _GAP = "  "
 
@@ -52,6 +52,25 @@ def saga_rows(sagas: Iterable[Mapping[str, Any]]) -> Iterator[Text]:
     )
 
 
+def incident_rows(incidents: Iterable[Mapping[str, Any]]) -> Iterator[Text]:
+    """The rows of `GET /incidents`."""
+    return rows(
+        ("incident", "opened (UTC)", "status", "severity", "saga", "node", "what happened"),
+        [
+            (
+                str(found["id"]),
+                _moment(found.get("opened_at")),
+                str(found["status"]),
+                str(found["severity"]),
+                str(found["saga"]),
+                str(found.get("node") or ""),
+                one_line(f"{found['code']}: {found['message']}"),
+            )
+            for found in incidents
+        ],
+    )
+
+
 def version_rows(versions: Iterable[Mapping[str, Any]]) -> Iterator[Text]:
     """Workflows, or versions of one."""
     return rows(
@@ -79,20 +98,20 @@ def workflow_table(workflow: Mapping[str, Any]) -> Table:
 
 
 def tool_rows(tools: Iterable[Mapping[str, Any]]) -> Iterator[Text]:
-    """The rows of `GET /tools`."""
-    return rows(
-        ("tool", "version", "effect", "timeout", "description"),
-        [
-            (
-                str(tool["name"]),
-                str(tool["version"]),
-                str(tool["effect"]),
-                _timeout(tool),
-                str(tool.get("description") or "").strip().partition("\n")[0],
-            )
-            for tool in tools
-        ],
-    )
+    """The rows of `GET /tools`; what they are about and cost, if any of them says so."""
+    columns: dict[str, Callable[[Mapping[str, Any]], str]] = {
+        "tool": lambda tool: str(tool["name"]),
+        "version": lambda tool: str(tool["version"]),
+        "effect": lambda tool: str(tool["effect"]),
+        "timeout": _timeout,
+        "domain": lambda tool: str(tool.get("domain") or ""),
+        "cost": _cost,
+        "description": lambda tool: str(tool.get("description") or "").strip().partition("\n")[0],
+    }
+    found = list(tools)
+    cells = {name: [of(tool) for tool in found] for name, of in columns.items()}
+    header = [name for name in columns if name not in {"domain", "cost"} or any(cells[name])]
+    return rows(header, zip(*(cells[name] for name in header), strict=True))
 
 
 def tool_table(tool: Mapping[str, Any]) -> Table:
@@ -101,6 +120,8 @@ def tool_table(tool: Mapping[str, Any]) -> Table:
         tool=f"{tool['name']}, version {tool['version']}",
         description=" ".join(str(tool.get("description") or "").split()),
         effect=str(tool["effect"]),
+        domain=str(tool.get("domain") or ""),
+        cost=_cost(tool),
         timeout=_timeout(tool),
         schemas=str(tool.get("schema_hash") or ""),
     )
@@ -128,11 +149,35 @@ def cost_lines(cost: Mapping[str, Any]) -> Iterator[Text]:
         yield Text(f"a million steps like these: {usd(cost['usd_per_million_steps'])}", style="dim")
 
 
+def budget_table(budget: Mapping[str, Any]) -> Table:
+    """`GET /budget`: what a user's sagas have spent on a day, and may spend."""
+    limit, of_saga, until = budget["limit_usd"], budget["saga_limit_usd"], budget["blocked_until"]
+    left = (
+        "any amount, and nothing is counted"
+        if limit is None
+        else f"{usd(budget['left_usd'])} of {usd(limit)}"
+    )
+    return _facts(
+        user=str(budget["user"]),
+        day=f"{budget['day']} (UTC)",
+        spent="" if limit is None else usd(budget["spent_usd"]),
+        reserved=usd(budget["reserved_usd"]) if budget["reserved_usd"] else "",
+        left=left,
+        blocked=f"until {_moment(until)} UTC" if until else "",
+        saga="any amount" if of_saga is None else f"{usd(of_saga)} each",
+    )
+
+
 def usd(amount: float) -> str:
     """Dollars: two decimals from one cent on, below that as many as the amount needs."""
     if amount == 0 or abs(amount) >= 0.01:
         return f"${amount:,.2f}"
     return f"${amount:.10f}".rstrip("0")
+
+
+def _cost(tool: Mapping[str, Any]) -> str:
+    """Of one attempt, at most."""
+    return usd(float(tool["cost_usd"])) if tool.get("cost_usd") else ""
 
 
 def _row(cells: Sequence[str], widths: Sequence[int], right: frozenset[int]) -> str:

@@ -23,7 +23,7 @@ from baton.core.state import FINISHED
 SOONEST_S = 1.0
 LATEST_S = 15.0
 _SLOWER = 1.5
-PARKED = "parked"
+PARKED, SUSPENDED = "parked", "suspended"
 # What takes a parked saga up again.
 _TAKES_UP = frozenset({"resumed", "forked", "limit_reached", "cancel_requested"})
 
@@ -90,13 +90,15 @@ async def follow(
     """Give every entry after a version to `show`, as it is written. Raises `Failed` unless the saga completed."""
     pace = Pace(every_s)
     status = etag = ""
-    asked = False
+    asked = asks = False
     while not _is_over(status):
         try:
             entries, etag, more = await api.events_changed(saga, after, etag)
             for entry in entries:
                 show(entry)
                 status = _status_after(entry, status)
+                asks = _asks_after(entry, asks)
+                asked = asked and not asks  # whether anything else goes on stands nowhere in an entry
             if entries:
                 pace.changed()
                 # Another version is another page, with another ETag.
@@ -135,8 +137,18 @@ def _fails_saga(event: Mapping[str, Any]) -> bool:
     return is_wrong and not event.get("emits")
 
 
+def _asks_after(entry: Mapping[str, Any], asks: bool) -> bool:
+    """Whether somebody may be asked something after this entry."""
+    for event in entry["events"]:
+        if event["kind"] == "strategy_chosen":
+            asks = asks or bool(event.get("ask"))
+        elif event["kind"] == "question_closed":
+            asks = False
+    return asks
+
+
 def _is_over(status: str) -> bool:
-    return status in FINISHED or status == PARKED
+    return status in FINISHED or status in (PARKED, SUSPENDED)
 
 
 def _judge(saga: str, status: str) -> None:
@@ -144,5 +156,7 @@ def _judge(saga: str, status: str) -> None:
         raise Failed(
             NO, "the saga is parked: a person has to decide", "Let it try again: " + typed(f"resume {saga}")
         )
+    if status == SUSPENDED:
+        raise Failed(NO, "the saga waits for an answer", "See what it asks: " + typed(f"show {saga}"))
     if status != "completed":
         raise Failed(NO, f"the saga ended {status}")

@@ -16,7 +16,7 @@ from baton.core.failures.cells import ESCALATE
 from baton.core.graph import Node
 from baton.core.reactions import react
 from baton.core.routes import done, stopped
-from baton.core.state import ANSWER, UNKNOWN_OUTCOME, Failing, Signal, State
+from baton.core.state import ANSWER, UNKNOWN_OUTCOME, Failing, Signal, State, node_of
 
 RETRY, USE, FAIL, EXPIRED = "retry", "use", "fail", "expired"
 
@@ -55,16 +55,14 @@ def may_try_again(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...
     return True
 
 
-def unpark(draft: Draft) -> bool:
-    """Let a saga go on that was parked for an incident whose question has an answer. Raises `LackingError`."""
-    for slot, failing in draft.state.failing.items():
-        if failing.ask is None or failing.strategy != ESCALATE:
-            continue
-        found = _answer(draft, slot, failing.ask)
-        if found is not None:
-            draft.note(ev.Resumed(by=found[0].key, at=draft.now))
-            return True
-    return False
+def unpark(draft: Draft) -> None:
+    """Let a saga go on whose incidents have answers, or are not about anything any more. Raises `LackingError`."""
+    for slot, failing in list(draft.state.failing.items()):
+        if failing.ask is not None and failing.strategy == ESCALATE and _answer(draft, slot, failing.ask):
+            name, iteration = node_of(slot)
+            _is_answered(draft, slot, draft.program.nodes[name], iteration, failing, failing.ask)
+    if not any(failing.strategy == ESCALATE for failing in draft.state.failing.values()):
+        draft.note(ev.Resumed(by=ANSWER, at=draft.now))
 
 
 def _is_answered(
@@ -97,7 +95,8 @@ def _is_answered(
     if draft.now < ask.expires_at:
         draft.due_by(ask.expires_at)
         return False
-    events = list(react(draft.scope(slot), replace(failing, ask=None), draft.now))
+    last = replace(failing, ask=None)
+    events = list(react(draft.scope(slot), last, draft.now, above=failing.strategy))
     draft.note(ev.QuestionClosed(ask=ask.id, action=EXPIRED, at=draft.now, **place))
     for event in events:
         draft.note(event)

@@ -23,6 +23,7 @@ from baton.core.looks import look_around
 from baton.core.outcomes import Outcome, settle
 from baton.core.program import Program
 from baton.core.purse import ANY_AMOUNT, Terms, saga_notice
+from baton.core.reactions import ESCALATED
 from baton.core.rows import Row, fit_together
 from baton.core.scope import NOTHING, Found, LackingError
 from baton.core.sizes import excess_of
@@ -263,9 +264,15 @@ class _Entry:
                 return decision, False
             for event in decision.record:
                 self.room -= _size(event)
-                if self.room < 0 and self.events:
+                if self.room < 0 and self.events and not _leads_on(self.events[-1]):
                     return decision, True
                 self.add(event)
+
+
+def _leads_on(event: ev.Event) -> bool:
+    """Whether what follows from it must be in the same entry: an answer and what it comes to, a notice and its reason."""
+    is_asked = isinstance(event, ev.StrategyChosen) and event.ask is not None
+    return is_asked or isinstance(event, ev.QuestionClosed | ev.NoticeDue)
 
 
 def _size(event: ev.Event) -> int:
@@ -302,7 +309,8 @@ def _parked(draft: Draft, parked: ev.Parked) -> Decision:
             return Decision(record=(ev.Resumed(by="time", at=draft.now),))
         draft.due_by(parked.until)
     try:
-        unpark(draft)
+        if parked.code == ESCALATED:
+            unpark(draft)
     except LackingError as error:
         return Decision(needs=error.needs)
     return Decision(record=tuple(draft.record), due=draft.due)

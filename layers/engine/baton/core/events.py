@@ -6,86 +6,31 @@ Entries written by a newer version are refused loudly, never guessed at.
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import get_args
 
 import msgspec
 
-from baton.core.graph import Way
+from baton.core.failing import AttemptFailed, NoticeDue, NoticesSent, QuestionClosed, StrategyChosen
+from baton.core.records import Ask, Failure, Notice, Root, Token, Value
 from baton.errors import CorruptLog, UnknownEntry
+
+__all__ = [  # what is declared in rooms of its own
+    "Ask",
+    "AttemptFailed",
+    "Failure",
+    "Notice",
+    "NoticeDue",
+    "NoticesSent",
+    "QuestionClosed",
+    "StrategyChosen",
+    "Token",
+    "Value",
+]
 
 FORMAT = 1
 
 
-class Value(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A JSON value: inline as `v`, or as a blob (`ref`, `size` in bytes) when that is cheaper."""
-
-    v: Any = None
-    ref: str = ""
-    size: int = 0
-
-
-class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why a step or a saga failed: a code for programs, a message for people, the node if there is one.
-
-    Of an attempt of a tool also the class, the HTTP status if there was one, which tool and attempt it was, and when.
-    """
-
-    code: str
-    message: str
-    node: str = ""
-    kind: str = ""
-    status: int = 0
-    tool: str = ""
-    attempt: int = 0
-    at: int = 0
-
-
-class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A question to a person about a failure. `id` is the saga's own; `expires_at` 0: never.
-
-    `kind` is one of QUESTIONS of core/failures/cells.py; `options` are the actions that an answer can name.
-    """
-
-    id: str
-    kind: str
-    message: str
-    options: tuple[str, ...]
-    expires_at: int = 0
-
-
-class Notice(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What somebody outside is to be told, once for each `key`. `to` is `user` or `on_call`.
-
-    `incident`: this notice opens an incident under its key.
-    """
-
-    key: str
-    to: str
-    code: str
-    message: str
-    severity: str = "medium"
-    node: str = ""
-    at: int = 0
-    incident: bool = False
-
-
-class Token(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
-    """One firing of one edge: sender, receiver, one iteration number per enclosing loop, and life.
-
-    A dead token says that this edge will not be taken in this iteration.
-    """
-
-    src: str
-    dst: str
-    iteration: tuple[int, ...] = ()
-    alive: bool = True
-
-
-class _Event(msgspec.Struct, frozen=True, tag_field="kind", omit_defaults=True, kw_only=True):
-    """Root of the tagged union."""
-
-
-class _Consumes(_Event, frozen=True, omit_defaults=True, kw_only=True):
+class _Consumes(Root, frozen=True, omit_defaults=True, kw_only=True):
     """An event that consumes the tokens waiting at (node, iteration) and emits the next ones.
 
     `errors` go on along the node's own edges, whose tokens are then dead because of them.
@@ -118,7 +63,7 @@ class Gives(_Consumes, frozen=True, omit_defaults=True, kw_only=True):
     full: Value | None = None
 
 
-class SagaStarted(_Event, frozen=True, tag="saga_started", omit_defaults=True, kw_only=True):
+class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_only=True):
     """Entry 1. `parent` is the key of the saga that waits for this one; `slot` its place there.
 
     `depth` counts the sagas above it. `counts` are the scopes whose limits are counted: nodes by name, the saga as an
@@ -167,74 +112,7 @@ class StepFailed(_Consumes, frozen=True, tag="step_failed", omit_defaults=True, 
     cost: int = 0
 
 
-class AttemptFailed(_Event, frozen=True, tag="attempt_failed", omit_defaults=True, kw_only=True):
-    """An attempt failed that is not the step's last word: what is done about it follows in the same entry."""
-
-    node: str
-    iteration: tuple[int, ...] = ()
-    attempt: int
-    failure: Failure
-    started_at: int
-    ended_at: int
-    tool: str
-    tool_version: str
-    schema_hash: str
-    cost: int = 0
-
-
-class StrategyChosen(_Event, frozen=True, tag="strategy_chosen", omit_defaults=True, kw_only=True):
-    """What is done about the last failure of a step: retry, replan, ask_user or escalate (core/failures/ladder.py).
-
-    `due_at`: not before then. `way` and `arguments` hold for all attempts from now on, `hooks` (tools) are called before the
-    next. `policy`: the failover policy that said so. `why`: why the strategies below it were passed.
-    """
-
-    node: str
-    iteration: tuple[int, ...] = ()
-    strategy: str
-    code: str
-    at: int
-    due_at: int = 0
-    hooks: tuple[str, ...] = ()
-    hint: str = ""
-    way: Way | None = None
-    arguments: dict[str, Any] = {}
-    policy: str = ""
-    why: tuple[str, ...] = ()
-    ask: Ask | None = None
-    severity: str = ""
-
-
-class QuestionClosed(_Event, frozen=True, tag="question_closed", omit_defaults=True, kw_only=True):
-    """A question has its answer: `retry` (with other arguments, perhaps), `use`, `fail`; or it `expired`.
-
-    `by` is the key of the signal that brought the answer. What the answer comes to follows in the same entry, but for an
-    effect of which nobody knew what became of it: what a person says (`output`) is recorded by the next attempt.
-    """
-
-    node: str
-    iteration: tuple[int, ...] = ()
-    ask: str
-    action: str
-    at: int
-    by: str = ""
-    arguments: dict[str, Any] = {}
-    output: Value | None = None
-
-
-class NoticeDue(_Event, frozen=True, tag="notice_due", omit_defaults=True, kw_only=True):
-    """Somebody outside is to be told. Until `NoticesSent` says so, whoever runs the saga tells them."""
-
-    notice: Notice
-
-
-class NoticesSent(_Event, frozen=True, tag="notices_sent", omit_defaults=True, kw_only=True):
-    """These were told."""
-
-    keys: tuple[str, ...]
-
-
-class StepInterrupted(_Event, frozen=True, tag="step_interrupted", omit_defaults=True, kw_only=True):
+class StepInterrupted(Root, frozen=True, tag="step_interrupted", omit_defaults=True, kw_only=True):
     """Cut off by the invocation's end, not by its own timeout: it runs again and loses no attempt.
 
     `budget_ms` is what it could have had at most, from its start to the cut. Also told of a step that was stopped
@@ -259,7 +137,7 @@ class NodeSkipped(_Consumes, frozen=True, tag="node_skipped", omit_defaults=True
     why: str = ""
 
 
-class JoinFired(_Event, frozen=True, tag="join_fired", omit_defaults=True, kw_only=True):
+class JoinFired(Root, frozen=True, tag="join_fired", omit_defaults=True, kw_only=True):
     """A join's turn came before every edge had spoken: by `by`; what `unspoken` still say is absorbed."""
 
     node: str
@@ -268,14 +146,14 @@ class JoinFired(_Event, frozen=True, tag="join_fired", omit_defaults=True, kw_on
     unspoken: tuple[str, ...]
 
 
-class NodeAdmitted(_Event, frozen=True, tag="node_admitted", omit_defaults=True, kw_only=True):
+class NodeAdmitted(Root, frozen=True, tag="node_admitted", omit_defaults=True, kw_only=True):
     """The `when` of a node holds; recorded only where asking again might not give the same answer."""
 
     node: str
     iteration: tuple[int, ...] = ()
 
 
-class NodeBegan(_Event, frozen=True, tag="node_began", omit_defaults=True, kw_only=True):
+class NodeBegan(Root, frozen=True, tag="node_began", omit_defaults=True, kw_only=True):
     """The turn of a node came whose time is limited."""
 
     node: str
@@ -287,7 +165,7 @@ class NodePassed(Gives, frozen=True, tag="node_passed", omit_defaults=True, kw_o
     """A node that runs nothing gave its value."""
 
 
-class WaitOpened(_Event, frozen=True, tag="wait_opened", omit_defaults=True, kw_only=True):
+class WaitOpened(Root, frozen=True, tag="wait_opened", omit_defaults=True, kw_only=True):
     """A wait node began: until a time, for a signal, or both, whichever is first."""
 
     node: str
@@ -302,7 +180,7 @@ class WaitClosed(Gives, frozen=True, tag="wait_closed", omit_defaults=True, kw_o
     by: str
 
 
-class ChildOpened(_Event, frozen=True, tag="child_opened", omit_defaults=True, kw_only=True):
+class ChildOpened(Root, frozen=True, tag="child_opened", omit_defaults=True, kw_only=True):
     """A child saga is to be started under this id; recorded before it is."""
 
     node: str
@@ -312,7 +190,7 @@ class ChildOpened(_Event, frozen=True, tag="child_opened", omit_defaults=True, k
     input: Value
 
 
-class ChildReported(_Event, frozen=True, tag="child_reported", omit_defaults=True, kw_only=True):
+class ChildReported(Root, frozen=True, tag="child_reported", omit_defaults=True, kw_only=True):
     """A child ended; the relay or the parent itself puts this, several in one entry. `cost` is all it spent."""
 
     slot: str
@@ -329,13 +207,13 @@ class ChildClosed(Gives, frozen=True, tag="child_closed", omit_defaults=True, kw
     child: str
 
 
-class ChildrenAbandoned(_Event, frozen=True, tag="children_abandoned", omit_defaults=True, kw_only=True):
+class ChildrenAbandoned(Root, frozen=True, tag="children_abandoned", omit_defaults=True, kw_only=True):
     """Children that a fork left behind were asked to stop."""
 
     children: tuple[str, ...]
 
 
-class SignalReceived(_Event, frozen=True, tag="signal_received", omit_defaults=True, kw_only=True):
+class SignalReceived(Root, frozen=True, tag="signal_received", omit_defaults=True, kw_only=True):
     """Somebody outside said something. A repeated `key` is a no-op."""
 
     name: str
@@ -345,7 +223,7 @@ class SignalReceived(_Event, frozen=True, tag="signal_received", omit_defaults=T
     at: int
 
 
-class CancelRequested(_Event, frozen=True, tag="cancel_requested", omit_defaults=True, kw_only=True):
+class CancelRequested(Root, frozen=True, tag="cancel_requested", omit_defaults=True, kw_only=True):
     """Running steps may finish until `at + grace_ms`; nothing new starts."""
 
     reason: str
@@ -354,7 +232,7 @@ class CancelRequested(_Event, frozen=True, tag="cancel_requested", omit_defaults
     grace_ms: int
 
 
-class Revived(_Event, frozen=True, tag="revived", omit_defaults=True, kw_only=True):
+class Revived(Root, frozen=True, tag="revived", omit_defaults=True, kw_only=True):
     """The lease of invocation `dead` (epoch `dead_epoch`) ran out at `dead_until` without a release."""
 
     dead: str
@@ -363,13 +241,13 @@ class Revived(_Event, frozen=True, tag="revived", omit_defaults=True, kw_only=Tr
     at: int
 
 
-class LimitReached(_Event, frozen=True, tag="limit_reached", omit_defaults=True, kw_only=True):
+class LimitReached(Root, frozen=True, tag="limit_reached", omit_defaults=True, kw_only=True):
     """The saga has come to the end of what it may use, and fails."""
 
     failure: Failure
 
 
-class Parked(_Event, frozen=True, tag="parked", omit_defaults=True, kw_only=True):
+class Parked(Root, frozen=True, tag="parked", omit_defaults=True, kw_only=True):
     """A person has to decide; `code` says about what. `until`: then it goes on by itself; 0: never."""
 
     code: str
@@ -378,7 +256,7 @@ class Parked(_Event, frozen=True, tag="parked", omit_defaults=True, kw_only=True
     until: int = 0
 
 
-class Resumed(_Event, frozen=True, tag="resumed", omit_defaults=True, kw_only=True):
+class Resumed(Root, frozen=True, tag="resumed", omit_defaults=True, kw_only=True):
     """A person let a parked saga try again, or its time has come. `budget`: so much it may spend from now on."""
 
     by: str
@@ -386,7 +264,7 @@ class Resumed(_Event, frozen=True, tag="resumed", omit_defaults=True, kw_only=Tr
     budget: int = 0
 
 
-class Forked(_Event, frozen=True, tag="forked", omit_defaults=True, kw_only=True):
+class Forked(Root, frozen=True, tag="forked", omit_defaults=True, kw_only=True):
     """The last entry of a branch: the saga goes on in branch `branch` from its state at version `cut`.
 
     A repeated `key` makes no second fork.
@@ -400,7 +278,7 @@ class Forked(_Event, frozen=True, tag="forked", omit_defaults=True, kw_only=True
     key: str = ""
 
 
-class SagaEnded(_Event, frozen=True, tag="saga_ended", omit_defaults=True, kw_only=True):
+class SagaEnded(Root, frozen=True, tag="saga_ended", omit_defaults=True, kw_only=True):
     """`status` is completed, failed or cancelled. After it only a fork may follow."""
 
     status: str

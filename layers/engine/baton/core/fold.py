@@ -16,19 +16,21 @@ from msgspec.structs import replace
 
 from baton.core import events as ev
 from baton.core.caps import counted, pay
-from baton.core.failures.ladder import History, Rung, climbed
 from baton.core.state import (
-    ANSWER,
     KEYS_REMEMBERED,
-    NOTICES_REMEMBERED,
-    UNKNOWN_OUTCOME,
     Child,
-    Failing,
     Signal,
     State,
     Used,
     Wait,
     slot_of,
+)
+from baton.core.troubles import (
+    attempt_failed,
+    notice_due,
+    notices_sent,
+    question_closed,
+    strategy_chosen,
 )
 from baton.errors import CorruptLog
 
@@ -187,79 +189,6 @@ def _failed(state: State, e: ev.StepFailed) -> State:
     )
 
 
-def _attempt_failed(state: State, e: ev.AttemptFailed) -> State:
-    slot = slot_of(e.node, e.iteration)
-    if slot not in state.tokens:
-        return state
-    before = state.failing.get(slot)
-    failing = Failing(
-        attempts=e.attempt,
-        failure=e.failure,
-        history=History() if before is None else before.history,
-        policies={} if before is None else before.policies,
-        way=None if before is None else before.way,
-        arguments={} if before is None else before.arguments,
-    )
-    return replace(
-        pay(state, slot, e.cost),
-        failing={**state.failing, slot: failing},
-        interruptions=_without(state.interruptions, (slot,)),
-        tries=0,
-    )
-
-
-def _strategy_chosen(state: State, e: ev.StrategyChosen) -> State:
-    slot = slot_of(e.node, e.iteration)
-    failing = state.failing.get(slot)
-    if failing is None:
-        return state
-    rung = Rung(strategy=e.strategy, hint=e.hint, way=e.way)
-    policies = failing.policies
-    if e.policy:
-        policies = {**policies, e.policy: policies.get(e.policy, 0) + 1}
-    failing = replace(
-        failing,
-        history=climbed(failing.history, rung, now=e.at),
-        policies=policies,
-        strategy=e.strategy,
-        due_at=e.due_at,
-        hooks=e.hooks,
-        hint=e.hint,
-        way=failing.way if e.way is None else e.way,
-        arguments={**failing.arguments, **e.arguments},
-        ask=e.ask,
-    )
-    return replace(state, failing={**state.failing, slot: failing})
-
-
-def _question_closed(state: State, e: ev.QuestionClosed) -> State:
-    slot = slot_of(e.node, e.iteration)
-    failing = state.failing.get(slot)
-    if failing is None or failing.ask is None or failing.ask.id != e.ask:
-        return state
-    is_doubt = failing.failure.code == UNKNOWN_OUTCOME and e.action in {"retry", "use"}
-    failing = replace(
-        failing,
-        ask=None,
-        arguments={**failing.arguments, **e.arguments},
-        decided_at=e.at if is_doubt else 0,
-        given=e.output,
-    )
-    signals = tuple(other for other in state.signals if (other.name, other.key) != (ANSWER, e.by))
-    return replace(state, failing={**state.failing, slot: failing}, signals=signals)
-
-
-def _notice_due(state: State, e: ev.NoticeDue) -> State:
-    if e.notice.key in state.noticed or e.notice in state.notices:
-        return state
-    return replace(state, notices=(*state.notices, e.notice))
-
-
-def _notices_sent(state: State, e: ev.NoticesSent) -> State:
-    left = tuple(notice for notice in state.notices if notice.key not in e.keys)
-    return replace(state, notices=left, noticed=(*state.noticed, *e.keys)[-NOTICES_REMEMBERED:])
-
-
 def _interrupted(state: State, e: ev.StepInterrupted) -> State:
     slot = slot_of(e.node, e.iteration)
     if slot not in state.tokens:
@@ -409,11 +338,11 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.SagaStarted: _started,
         ev.StepSucceeded: _succeeded,
         ev.StepFailed: _failed,
-        ev.AttemptFailed: _attempt_failed,
-        ev.StrategyChosen: _strategy_chosen,
-        ev.QuestionClosed: _question_closed,
-        ev.NoticeDue: _notice_due,
-        ev.NoticesSent: _notices_sent,
+        ev.AttemptFailed: attempt_failed,
+        ev.StrategyChosen: strategy_chosen,
+        ev.QuestionClosed: question_closed,
+        ev.NoticeDue: notice_due,
+        ev.NoticesSent: notices_sent,
         ev.StepInterrupted: _interrupted,
         ev.NodeSkipped: _skipped,
         ev.JoinFired: _join_fired,

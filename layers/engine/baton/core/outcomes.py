@@ -62,6 +62,9 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
     slot = outcome.slot
     if slot not in state.tokens or not program.has_come(state, slot) or state.ended is not None:
         return
+    failing = state.failing.get(slot)
+    if failing is not None and outcome.attempt <= failing.attempts:
+        return  # of an attempt that is in the log
     for notice in outcome.notices:
         yield ev.NoticeDue(notice=notice)
     if outcome.halt is not None:
@@ -105,7 +108,7 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
         at=outcome.ended_at,
     )
     scope = Scope(program, state, found, slot)
-    before = state.failing.get(slot) or Failing(attempts=0, failure=failure)
+    before = failing or Failing(attempts=0, failure=failure)
     failing = replace_fields(before, attempts=outcome.attempt, failure=failure, ask=None)
     # A saga that ends anyway is not held up.
     is_over = state.cancel is not None or state.failure is not None

@@ -10,26 +10,31 @@ from collections.abc import Iterator
 from typing import Any
 
 from baton.core import events as ev
-from baton.core.failures.cells import ASK_USER, ESCALATE, FAIL, REPLAN, RETRY, ROLLBACK, Cell
+from baton.core.failures.cells import ASK_USER, ESCALATE, FAIL, REPLAN, RETRY, ROLLBACK, Cell, Change, merge
 from baton.core.failures.codes import kind_of, told
 from baton.core.failures.ladder import Bounds, Rung, next_rung
 from baton.core.failures.matrix import cell_of
 from baton.core.failures.policies import Context, Policy, first_match
+from baton.core.failures.remedies import choose
 from baton.core.failures.retry import draw, pause
 from baton.core.graph import Node, Way
 from baton.core.routes import is_handled
 from baton.core.scope import Scope
 from baton.core.state import Failing, node_of
 
+ESCALATED = "escalated"  # what a saga is parked for
 OPTIONS = ("retry", "use", "fail")
 POSSIBLE = frozenset({REPLAN, ASK_USER, ROLLBACK, ESCALATE})
 BOUNDS = Bounds()
 
 
-def react(scope: Scope, failing: Failing, now: int, retry_after_ms: int | None = None) -> Iterator[ev.Event]:
+def react(
+    scope: Scope, failing: Failing, now: int, retry_after_ms: int | None = None, above: str = ""
+) -> Iterator[ev.Event]:
     """What is done about `failing.failure`; nothing when it is the step's last word.
 
-    `scope` is that of the step, `failing` what was tried for it until now. Raises `LackingError`.
+    `scope` is that of the step, `failing` what was tried for it until now; `above`: only strategies that come after
+    this one, which has led to nothing. Raises `LackingError`.
     """
     name, iteration = node_of(scope.slot)
     node = scope.program.nodes[name]
@@ -43,12 +48,22 @@ def react(scope: Scope, failing: Failing, now: int, retry_after_ms: int | None =
         (graph.failures, node.failures),
         is_handled=is_handled(scope, failure),
     )
-    policy, arguments, broken = _policy(scope, node, failing, kind)
-    if policy is None:
-        rung = _climb(scope, node, cell, failing, now, retry_after_ms)
-        way = rung.way
+    rung: Rung | None = None
+    policy: Policy | None = None
+    arguments: dict[str, Any] = {}
+    broken: tuple[str, ...] = ()
+    if above:
+        left = cell.ladder[cell.ladder.index(above) + 1 :] if above in cell.ladder else ()
+        cell = merge(cell, Change(ladder=left, at_most={RETRY: 0}))
     else:
-        rung, way = _by_policy(scope, policy, cell, failing, now, retry_after_ms)
+        policy, arguments, broken = _policy(scope, node, failing, kind)
+    if policy is not None:
+        rung = _by_policy(scope, policy, cell, failing, now, retry_after_ms)
+        if rung is None:
+            broken = (*broken, f"{policy.name}: used up")
+            policy, arguments = None, {}
+    if rung is None:
+        rung = _climb(scope, node, cell, failing, now, retry_after_ms)
     if rung.strategy in {ROLLBACK, FAIL}:
         # Nothing that was done can be undone yet, so to undo it all is to do nothing.
         return
@@ -63,7 +78,7 @@ def react(scope: Scope, failing: Failing, now: int, retry_after_ms: int | None =
         due_at=now + rung.delay_ms if rung.strategy == RETRY else 0,
         hooks=tuple(node.hooks[hook] for hook in rung.hooks if hook in node.hooks),
         hint=rung.hint,
-        way=way,
+        way=rung.way,
         arguments=arguments,
         policy="" if policy is None else policy.name,
         why=(*broken, *rung.why),
@@ -74,7 +89,7 @@ def react(scope: Scope, failing: Failing, now: int, retry_after_ms: int | None =
         return
     yield ev.NoticeDue(notice=_notice(scope, node, rung.strategy, cell, ask, failure, now))
     if rung.strategy == ESCALATE:
-        yield ev.Parked(code="escalated", message=ask.message, node=name)
+        yield ev.Parked(code=ESCALATED, message=ask.message, node=name)
 
 
 def _climb(
@@ -127,8 +142,8 @@ def _policy(
 
 def _by_policy(
     scope: Scope, policy: Policy, cell: Cell, failing: Failing, now: int, retry_after_ms: int | None
-) -> tuple[Rung, Way | None]:
-    """What a failover policy says. A retry that its cell has no pause for any more is none."""
+) -> Rung | None:
+    """What a failover policy says; None when there is no pause left for a retry, or no way for a hint."""
     action = policy.then
     if action.strategy == RETRY:
         since = failing.history.since
@@ -139,19 +154,18 @@ def _by_policy(
             retry_after_ms=retry_after_ms,
             draw=draw(scope.state.saga, scope.slot, failing.attempts),
         )
-        rung = Rung(strategy=FAIL) if delay is None else Rung(strategy=RETRY, delay_ms=delay)
-        return rung, None
+        return None if delay is None else Rung(strategy=RETRY, delay_ms=delay)
     if action.strategy != REPLAN:
-        return Rung(strategy=action.strategy), None
+        return Rung(strategy=action.strategy)
     way = None
     if action.tool:
         way = Way(name=f"policy {policy.name}", tool=action.tool)
     elif action.hint:
         ways = scope.program.nodes[node_of(scope.slot)[0]].ways
-        way = next((way for way in ways if action.hint in way.hints), None)
+        way = choose([action.hint], [way for way in ways if way.hints], failing.history.ways)
         if way is None and not action.arguments:
-            return Rung(strategy=FAIL), None
-    return Rung(strategy=REPLAN, hint=action.hint), way
+            return None
+    return Rung(strategy=REPLAN, hint=action.hint, way=way)
 
 
 def _ask(scope: Scope, strategy: str, cell: Cell, failing: Failing, message: str, now: int) -> ev.Ask | None:

@@ -136,6 +136,8 @@ def _check_limits(
 def _choose(scope: Scope, node: Node) -> tuple[bool, frozenset[str], str]:
     """Whether the loop goes round again; else the receivers that are chosen; and both in words."""
     chosen, words = frozenset(node.after), []
+    if node.catch:
+        chosen -= frozenset(name for rule in node.catch for name in rule.then)
     loop = node.loop
     if loop is not None:
         if _holds(scope, loop.condition, "loop.while"):

@@ -136,7 +136,7 @@ class Scope:
         if path.root == "join":
             return self._join(str(path.steps[0]))
         if path.root == "last_error":
-            last = self.failure or next(iter((*self._carried(alive=True), *self.errors())), None)
+            last = self.failure or next(iter(self._told()), None)
             return None if last is None else self._last_error(last)
         value = self._value(path)
         if value is not None:
@@ -170,7 +170,7 @@ class Scope:
     def _join(self, wanted: str) -> dict[str, Any]:
         """The one field of `join` that is wanted: the others may cost a fetch."""
         if wanted == "errors":
-            return {wanted: [_shown(failure) for failure in self.errors()]}
+            return {wanted: [_shown(failure) for failure in self._told()]}
         if wanted == "arrived":
             return {wanted: self._alive()}
         return {wanted: {name: self.content(value) for name, value in self._arrived().items()}}
@@ -186,6 +186,10 @@ class Scope:
     def errors(self) -> tuple[ev.Failure, ...]:
         """The errors that came with dead tokens, in the order of the edges, each once."""
         return self._carried(alive=False)
+
+    def _told(self) -> tuple[ev.Failure, ...]:
+        """All that came: caught ones first."""
+        return tuple(dict.fromkeys((*self._carried(alive=True), *self.errors())))
 
     def _carried(self, *, alive: bool) -> tuple[ev.Failure, ...]:
         """What a caught failure's live token carries, or dead ones do."""

@@ -124,7 +124,8 @@ class Place:
     @property
     def failed(self) -> list[str]:
         """The senders whose edges have failed."""
-        return [src for src, arrival in self.arrivals.items() if arrival.errors and not arrival.late]
+        dead = ((src, arrival) for src, arrival in self.arrivals.items() if not arrival.alive)
+        return [src for src, arrival in dead if arrival.errors and not arrival.late]
 
 
 class Story:
@@ -215,8 +216,10 @@ class Story:
         blamed: str = "",
         blame: tuple[ev.Failure, ...] = (),
     ) -> None:
+        # Of a failure that was caught only the live edges know.
+        is_caught = bool(blame) and any(token.alive for token in emits if token.src == blamed)
         for token in emits:
-            errors = blame if token.src == blamed else ()
+            errors = blame if token.src == blamed and token.alive == is_caught else ()
             place = self._place(token.dst, token.iteration)
             late = place.end is not None or (place.fired is not None and token.src in place.fired[0].unspoken)
             place.arrivals[token.src] = Arrival(token.src, token.alive, errors, cause, when, late)

@@ -99,8 +99,9 @@ def moved(program: Program, place: Place) -> str:
     receivers = list(dict.fromkeys(node_of(slot)[0] for slot in (*end.to, *end.not_to)))
     if end.became == FAILED and not end.to:
         return f"the failure goes on to {listed(receivers)}" if receivers else ""
-    if end.failure is not None and end.became != FAILED:
-        return f"which way it goes on cannot be told: {said(end.failure)}"
+    fault = said(end.failure) if end.failure is not None and end.became != FAILED else ""
+    if fault and not end.to:
+        return f"which way it goes on cannot be told: {fault}"
     to = list(dict.fromkeys(node_of(slot)[0] for slot in end.to))
     others = [name for name in receivers if name not in to]
     where = ", ".join(
@@ -108,7 +109,8 @@ def moved(program: Program, place: Place) -> str:
         for part in (f"to {listed(to)}" if to else "", f"not to {listed(others)}" if others else "")
         if part
     )
-    return ": ".join(part for part in (choice(program, place), where) if part)
+    words = ": ".join(part for part in (choice(program, place), where) if part)
+    return f"{fault}, {words}" if fault else words
 
 
 def lasting(ms: int) -> str:

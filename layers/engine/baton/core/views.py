@@ -215,6 +215,8 @@ def _edges(graph: Graph) -> list[dict[str, Any]]:
 def _kind(sender: Node, receiver: str) -> str:
     if sender.branch is not None and receiver in sender.branch.targets:
         return "branch"
+    if any(receiver in rule.then for rule in sender.catch):
+        return "catch"
     if sender.loop is not None and receiver in sender.loop.break_path:
         return "break"
     return "timeout" if sender.loop is not None and receiver in sender.loop.timeout_path else "after"
@@ -271,6 +273,16 @@ def _control_view(node: Node) -> dict[str, Any]:
             "among": list(branch.among),
             "default": list(branch.default),
         }
+    if node.catch:
+        shown["catch"] = [
+            {
+                "code": list(rule.codes),
+                "class": list(rule.kinds),
+                "if": None if rule.condition is None else _plain(rule.condition),
+                "then": list(rule.then),
+            }
+            for rule in node.catch
+        ]
     if (loop := node.loop) is not None:
         shown["loop"] = {
             "while": _plain(loop.condition),
@@ -283,12 +295,14 @@ def _control_view(node: Node) -> dict[str, Any]:
 
 
 def tool_view(spec: ToolSpec) -> dict[str, Any]:
-    """A tool as `GET /tools` shows it; `timeout_ms` None: the engine's default."""
+    """A tool as `GET /tools` shows it; `timeout_ms` None: the engine's default. `cost_usd`: of one attempt, at most."""
     return {
         "name": spec.name,
         "version": spec.version,
         "description": spec.description,
         "effect": spec.effect,
+        "domain": spec.domain or None,
+        "cost_usd": spec.cost / MICRO,
         "timeout_ms": spec.timeout_ms or None,
         "input": spec.parameters,
         "output": spec.result,

@@ -41,6 +41,10 @@ class HttpClient(Protocol):
         """
         ...
 
+    async def aclose(self) -> None:
+        """End the connections of the running event loop. Another request may follow."""
+        ...
+
 
 class Letter(msgspec.Struct, frozen=True, kw_only=True):
     """One mail to one person."""

@@ -7,8 +7,7 @@ Belongs here: hooks and ways, carried out with the calls of a `Performer`. Does 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -133,11 +132,13 @@ class _Attempt:
 
     async def shorter(self, parameter: str, arguments: dict[str, Any]) -> Any:
         """With a context that is halved until it fits."""
-        value, halvings = arguments.get(parameter), 0
-        while True:
-            before, value, halvings = value, shortened(value), halvings + 1
-            with self._fitting(is_last=halvings == MOST_HALVINGS or value == before):
-                return await self.call({**arguments, parameter: value}, parameter, halvings)
+        value, results = arguments.get(parameter), list[Any]()
+        for halvings in range(1, MOST_HALVINGS + 1):
+            before, value = value, shortened(value)
+            is_last = halvings == MOST_HALVINGS or value == before
+            if await self._fits(results, {**arguments, parameter: value}, (parameter, halvings), is_last):
+                break
+        return results[0]
 
     async def in_parts(self, parameter: str, arguments: dict[str, Any]) -> Any:
         """With the context in two parts, one after the other, each parted again if it does not fit."""
@@ -147,10 +148,11 @@ class _Attempt:
             pieces = parts_of(value, 2)
             for number, piece in enumerate(pieces):
                 here = (*path, number)
-                with self._fitting(is_last=len(here) == MOST_HALVINGS or len(pieces) == 1):
-                    results.append(await self.call({**arguments, parameter: piece}, parameter, *here))
-                    continue
-                await part(piece, here)
+                is_last = len(here) == MOST_HALVINGS or len(pieces) == 1
+                if not await self._fits(
+                    results, {**arguments, parameter: piece}, (parameter, *here), is_last
+                ):
+                    await part(piece, here)
 
         await part(arguments.get(parameter), ())
         try:
@@ -158,16 +160,19 @@ class _Attempt:
         except ValueError as error:
             raise StepFailure("result_invalid", f"`{self._called}`: {error}") from error
 
-    @contextmanager
-    def _fitting(self, *, is_last: bool) -> Iterator[None]:
-        """Passes over that a context is too long, unless this is the last try, and forgets the rows of that call."""
+    async def _fits(
+        self, results: list[Any], arguments: dict[str, Any], other: tuple[str | int, ...], is_last: bool
+    ) -> bool:
+        """Whether a context was short enough; then the result is one more. The last try raises what it is."""
         kept = len(self._context.rows)
         try:
-            yield
+            results.append(await self.call(arguments, *other))
         except StepFailure as error:
             if error.code != TOO_LONG or is_last:
                 raise
-            del self._context.rows[kept:]
+            del self._context.rows[kept:]  # of a call that counts for nothing
+            return False
+        return True
 
     def _with_key(self, *parts: str | int) -> StepContext:
         """A context that shares all but its key."""

@@ -145,7 +145,7 @@ class Once:
                 there = met
             return await self._act(one, act)
         finally:
-            pass
+            self._live.discard(claim.owner)
 
     async def happened(
         self, spec: ToolSpec, slot: str, context: StepContext, value: Value, decided_at: int
@@ -313,11 +313,8 @@ class Once:
         """The result as a value. Raises `StepFailure` for one that is too large: the claim stays, for it has happened."""
         data = _encode(result)
         if len(data) > self._limits.result_bytes:
-            raise StepFailure(
-                "result_too_large",
-                f"the result is larger than {self._limits.result_bytes} bytes",
-                happened=True,
-            )
+            limit = self._limits.result_bytes
+            raise StepFailure("result_too_large", f"the result is larger than {limit} bytes")
         if len(data) <= self._limits.inline_bytes:
             return Value(v=result)
         return Value(ref=await self._call(self._blobs.put, one.context.tenant, data), size=len(data))

@@ -15,11 +15,13 @@ from baton.core.definition import WORKFLOW_NAME
 from baton.core.docschema import document_schema, node_types
 from baton.core.events import Value, decode_entry
 from baton.core.explain import explain, way
+from baton.core.purse import day_of
+from baton.core.purseview import budget_view
 from baton.core.state import status_of
 from baton.core.usage import Deployment
 from baton.core.views import entry_view, graph_view, iso, saga_view, tool_view
 from baton.errors import UserError
-from baton.ports import Definition, Listed
+from baton.ports import Definition, Listed, Sums
 from baton.runtime.cost import cost_of
 from baton.runtime.cursors import foreign_cursor, read_cursor, write_cursor
 from baton.runtime.explaining import story_of
@@ -44,6 +46,16 @@ class Queries:
         self._engine = engine
         self._tenant = caller.tenant
         self._parts = self._request.parts
+
+    # ---- money
+
+    async def budget(self) -> dict[str, Any]:
+        """What the caller's sagas have spent today."""
+        now, funds, user = self._engine.clock.now(), self._engine.funds, self._request.caller.user
+        sums = Sums()
+        if funds.terms.user_day:
+            sums = await funds.sums(self._parts.call, self._tenant, user, now)
+        return budget_view(user, sums.spent, sums.reserved, funds.terms, day_of(now))
 
     # ---- sagas
 

@@ -7,9 +7,9 @@ called in which way (attempt.py).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Coroutine, Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -25,10 +25,12 @@ from baton.core.rows import Row
 from baton.core.state import State
 from baton.core.toolspec import ONCE, ToolSpec
 from baton.ports import Blobs, Clock, Performer, StepContext, StepFailure
-from baton.runtime.attempt import carry_out, tool_called
+from baton.runtime.attempt import carry_out, look, prepared, tool_called, work
 from baton.runtime.once import Once
 from baton.runtime.patience import Patience
 from baton.runtime.purse import Purse
+
+T = TypeVar("T")
 
 _encode = msgspec.json.Encoder().encode
 
@@ -105,8 +107,7 @@ class Steps:
         node, timeout = step.node.name, self.timeout(step)
         try:
             context = self._context(state, step, traceparent, spent, self._clock.now())
-            async with asyncio.timeout(timeout / 1_000):
-                output, rows = await self._perform(step, spec, context)
+            output, rows = await self._perform(step, spec, context)
         except TimeoutError:
             return None, Failure("timeout", f"no answer within {timeout} ms", node), None, ()
         except StepFailure as error:
@@ -124,26 +125,29 @@ class Steps:
         self, step: RunStep, spec: ToolSpec | None, context: StepContext
     ) -> tuple[Value | None, tuple[Row, ...]]:
         """The output (None when it is too large), and rows. Raises `StepFailure`, `NoRoom`."""
+        performer, tools = self._performer, self._tools
+        if spec is None or spec.effect != ONCE:
+            result = await self._in_time(context, carry_out(performer, tools, step, context))
+            return await self.value(context.tenant, result), tuple(context.rows)
+        # What goes before it does so before the claim: what hangs there leaves no doubt about the effect.
+        arguments = await self._in_time(context, prepared(performer, tools, step, context))
 
         async def act() -> Any:
-            return await carry_out(self._performer, self._tools, step, context)
-
-        if spec is None or spec.effect != ONCE:
-            return await self.value(context.tenant, await act()), tuple(context.rows)
-        verify = self._verify(step, spec, context) if spec.verify else None
-        done = await self._once.run(spec, step.slot, context, act, verify, decided_at=step.decided_at)
-        return done.value, done.rows
-
-    def _verify(self, step: RunStep, spec: ToolSpec, context: StepContext) -> Callable[[], Awaitable[Any]]:
-        """Asks the tool that knows, with those of the step's arguments that it takes."""
-        known = self._tools.get(spec.verify)
-        takes = {} if known is None else known.parameters.get("properties", {})
-        arguments = {name: value for name, value in step.arguments.items() if name in takes}
+            return await self._in_time(context, work(performer, tools, step, context, arguments))
 
         async def verify() -> Any:
-            return await self._performer.perform(spec.verify, arguments, context)
+            return await self._in_time(context, look(performer, tools, spec.name, arguments, context))
 
-        return verify
+        done = await self._once.run(
+            spec, step.slot, context, act, verify if spec.verify else None, decided_at=step.decided_at
+        )
+        return done.value, done.rows
+
+    async def _in_time(self, context: StepContext, what: Coroutine[Any, Any, T]) -> T:
+        """Within what is left of the attempt's time. What is written down about it afterwards may take longer."""
+        left = max(context.deadline_ms - self._clock.now(), 0)
+        async with asyncio.timeout(left / 1_000):
+            return await what
 
     async def _settled(self, state: State, step: RunStep, spec: ToolSpec | None, given: Value) -> Outcome:
         """What a person says came of an effect whose outcome nobody knew: recorded, so that it is not done again."""

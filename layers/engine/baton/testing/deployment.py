@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -26,9 +27,10 @@ from baton.adapters.memory_effects import MemoryEffects
 from baton.adapters.memory_notices import MemoryNotices
 from baton.adapters.monty_sandbox import MontySandbox
 from baton.core.events import decode_entry
+from baton.core.failures.answers import Answer, asked
 from baton.core.limits import Limits
 from baton.core.purse import Terms
-from baton.core.state import State, status_of
+from baton.core.state import State, node_of, status_of
 from baton.core.story import tell
 from baton.core.views import entry_view, saga_view
 from baton.ports import Head, Message
@@ -44,15 +46,18 @@ from baton.runtime.request import Caller, Request
 from baton.runtime.service import Service
 from baton.runtime.worker import Delivery, Worker
 from baton.testing.loop import CountedEntropy, LoopClock, VirtualLoop
+from baton.testing.outside import services
 from baton.testing.result import Result, make_result
 from baton.tools.define import Registry
 from baton.tools.perform import ToolPerformer
+from baton.tools.standard import with_standard
 
 BATCH = 10
 SHARDS = 1
 PERIOD = 60_000  # ms between two runs of the reconciler
 REQUEST = 28_000  # ms that a request or a run of the relay has
 MOST_ROUNDS = 100_000
+_NONE: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
 
 
 class EngineDefect(Exception):
@@ -99,6 +104,7 @@ class Deployment:
         self._sent: set[tuple[str, str]] = set()
         self._requests = itertools.count(1)
         limits = Limits()
+        registry = with_standard(registry, services(self._clock))
         self._engine = Engine(
             log=self._log,
             blobs=self._blobs,
@@ -124,8 +130,12 @@ class Deployment:
         """The API, for one request."""
         return Service(self._engine, self._caller(), self._clock.now() + REQUEST)
 
-    async def settle(self, signals: Mapping[str, Any]) -> None:
+    async def settle(
+        self, signals: Mapping[str, Any], answers: Mapping[str, Mapping[str, Any]] = _NONE
+    ) -> None:
         """Let time pass until nothing more can happen. A wait for one of `signals` is sent it.
+
+        A question about one of the nodes in `answers` is answered with action, arguments and output.
 
         Raises `EngineDefect`.
         """
@@ -135,7 +145,8 @@ class Deployment:
             wakes = [messages, *self._invoker.drain()] if messages else self._invoker.drain()
             for wake in wakes:
                 await self._work(wake)
-            if not wakes and not await self._signal(signals) and not await self._wait():
+            said = wakes or await self._signal(signals) or await self._answer(answers)
+            if not said and not await self._wait():
                 return
         raise EngineDefect(f"{MOST_ROUNDS} rounds and no end in sight")
 
@@ -185,6 +196,19 @@ class Deployment:
             await self.service().signal(saga, name, signals[name], key=f"test-{slot}")
         return bool(waits)
 
+    async def _answer(self, answers: Mapping[str, Mapping[str, Any]]) -> bool:
+        """Answer open questions, each once. Whether there was any."""
+        asks = [
+            (state.saga, node_of(slot)[0], ask.id)
+            for _, state, _ in await self._open(parked=True)
+            for slot, ask in asked(state)
+            if node_of(slot)[0] in answers and (state.saga, ask.id) not in self._sent
+        ]
+        for saga, node, ask in asks:
+            self._sent.add((saga, ask))
+            await self.service().answer(saga, Answer(ask=ask, **answers[node]), key="test")
+        return bool(asks)
+
     async def _wait(self) -> bool:
         """Let the time come at which something happens; False when there is none."""
         timers = [visible for visible, _ in self._queue.waiting()]
@@ -208,13 +232,13 @@ class Deployment:
 
     # -- looking on
 
-    async def _open(self) -> list[tuple[Head, State, str]]:
-        """The sagas that have not ended and are not parked."""
+    async def _open(self, *, parked: bool = False) -> list[tuple[Head, State, str]]:
+        """The sagas that have not ended and, unless those are wanted too, are not parked."""
         found = []
         for head in self._log.heads():
             opened = await self._request().open(head.ref.id)
             state = opened.history.state
-            if state.ended is None and state.parked is None:
+            if state.ended is None and (parked or state.parked is None):
                 found.append((head, state, status_of(state, opened.program)))
         return found
 
@@ -237,4 +261,5 @@ class Deployment:
 
 
 def _has_timer(state: State) -> bool:
-    return any(wait.until is not None for wait in state.waits.values())
+    waits = any(wait.until is not None for wait in state.waits.values())
+    return waits or any(failing.due_at for failing in state.failing.values())

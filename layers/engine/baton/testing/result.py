@@ -12,13 +12,15 @@ from datetime import datetime
 from typing import Any
 
 from baton.core.explain import explain
-from baton.core.state import node_of
+from baton.core.state import node_of, slot_of
 from baton.core.story import FAILED, PASSED, RAN, WAITED, Story
 
+_FAILING = "attempt_failed"
 # How an event of the log leaves its node.
 _STATUS = {
     "step_succeeded": "succeeded",
     "step_failed": "failed",
+    _FAILING: "failing",
     "step_interrupted": "interrupted",
     "node_skipped": "skipped",
     "node_passed": "succeeded",
@@ -28,6 +30,10 @@ _STATUS = {
     "child_closed": "succeeded",
 }
 
+# What says that an attempt came to an end; a step can fail without one.
+_ATTEMPTS = frozenset({"step_succeeded", _FAILING, "step_failed"})
+_MADE = {"attempt": 1}
+
 DID = frozenset({RAN, PASSED, WAITED, FAILED})
 _ROOM = 1_000_000_000  # bytes of answers: a test has time
 
@@ -36,8 +42,8 @@ _ROOM = 1_000_000_000  # bytes of answers: a test has time
 class Step:
     """A node of the workflow that was reached.
 
-    `status` is succeeded, failed, waiting (for a time, a signal or a child), interrupted or skipped. `output` is
-    what a tool or a child gave, or the payload of a signal. `error` is `code: message` of a failure. `tool`
+    `status` is succeeded, failed, failing (it is tried again, or somebody is asked), waiting (for a time, a signal or
+    a child), interrupted or skipped. `output` is what a tool or a child gave, or the payload of a signal. `error` is `code: message` of a failure. `tool`
     is empty for a node that is none. `ended_s`: when it came to this, in seconds after the saga's start.
     """
 
@@ -54,9 +60,9 @@ class Step:
 class Result:
     """A saga after nothing more could happen to it.
 
-    `status` is completed, failed or cancelled; parked when a person has to decide; waiting when it waits for a
-    signal that nobody sends. `output` is None unless it completed. `error` is `code: message` of a failure,
-    or the reason for parking. `took_s`: seconds of virtual time. `view` and `entries` are what
+    `status` is completed, failed or cancelled; parked when a person has to decide; suspended when nobody answers its
+    questions; waiting when it waits for a signal that nobody sends. `output` is None unless it completed. `error` is `code: message` of a failure
+    (of one that is asked about, too), or the reason for parking. `took_s`: seconds of virtual time. `view` and `entries` are what
     `GET /sagas/{id}` and `GET /sagas/{id}/events` would answer. `way` are the nodes that did something, in the order
     in which they were done, a round of a loop as `NODE@ROUND`; `why` says why a node did, or did not.
     """
@@ -76,6 +82,32 @@ class Result:
     def way(self) -> list[str]:
         places = [self.story.places[slot] for slot in self.story.ended]
         return [place.slot for place in places if place.end is not None and place.end.became in DID]
+
+    @property
+    def failing(self) -> Sequence[Mapping[str, Any]]:
+        """Steps that have failed and are not given up: `node`, `attempts`, `code`, `message`, `strategy` and more."""
+        return list(self.view["failing"])
+
+    @property
+    def questions(self) -> Sequence[Mapping[str, Any]]:
+        """What nobody has answered: `id`, `node`, `kind`, `message`, `options`, `expires_at`."""
+        return list(self.view["questions"])
+
+    @property
+    def parked(self) -> Mapping[str, Any] | None:
+        """Why it is parked: `code`, `message`, `node`, `until`."""
+        found: Mapping[str, Any] | None = self.view["parked"]
+        return found
+
+    def attempts(self, node: str) -> int:
+        """How many attempts of a node came to an end, in all its rounds or in one, `NODE@ROUND`."""
+        most: dict[str, int] = {}
+        for entry in self.entries:
+            for event in entry["events"]:
+                if event["kind"] in _ATTEMPTS and event.get("failure", _MADE).get("attempt"):
+                    slot = slot_of(event["node"], tuple(event["iteration"]))
+                    most[slot] = max(most.get(slot, 0), event["attempt"])
+        return sum(count for slot, count in most.items() if node in (slot, node_of(slot)[0]))
 
     def why(self, node: str) -> str:
         """Why a node ran, or did not: a sentence for each of its rounds, or for one, `NODE@ROUND`.
@@ -110,13 +142,12 @@ def make_result(
                 steps[event["node"]] = _step(
                     event, _seconds(began, event.get("ended_at") or entry["at"]), content
                 )
-    error = view["error"]
     return Result(
         saga=view["id"],
         workflow=view["workflow"],
         status=view["status"],
         output=content(view["result"]),
-        error=_failure(error) if error else view["reason"] or "",
+        error=_error(view),
         steps=steps,
         took_s=_seconds(began, str(entries[-1]["at"])),
         view=view,
@@ -129,13 +160,22 @@ def _step(event: Mapping[str, Any], ended_s: float, content: Callable[[Any], Any
     wrong = event.get("failure") or event.get("fault")  # done, but not which way it goes on
     return Step(
         node=event["node"],
-        status="failed" if wrong else _STATUS[event["kind"]],
+        status="failed" if wrong and event["kind"] != _FAILING else _STATUS[event["kind"]],
         output=content(event.get("output")),
         error=_failure(wrong) if wrong else "",
         tool=event.get("tool", ""),
         attempt=event.get("attempt", 0),
         ended_s=ended_s,
     )
+
+
+def _error(view: Mapping[str, Any]) -> str:
+    """Why it failed, why it is parked, or what it asks about."""
+    if view["error"]:
+        return _failure(view["error"])
+    asked = {question["node"] for question in view["questions"]}
+    failures = [_failure(step) for step in view["failing"] if step["node"] in asked]
+    return view["reason"] or next(iter(failures), "")
 
 
 def _failure(failure: Mapping[str, Any]) -> str:

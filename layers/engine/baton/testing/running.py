@@ -27,6 +27,7 @@ from baton.testing.deployment import Deployment
 from baton.testing.loop import VirtualLoop, run_virtual
 from baton.testing.result import Result
 from baton.tools.define import Registry, Tool, ToolError, load_app
+from baton.tools.standard import with_standard
 
 APP = "sagas"
 # Far ahead: a tool that compares its deadline with the machine's clock has time left.
@@ -44,6 +45,7 @@ def run(
     given: Any = None,
     *,
     signals: Mapping[str, Any] = _NOTHING,
+    answers: Mapping[str, str | Mapping[str, Any]] = _NOTHING,
     stand_ins: Mapping[str, Callable[..., Any]] = _NOTHING,
     app: str = APP,
     tools: Registry | None = None,
@@ -58,6 +60,8 @@ def run(
     workflow: the name of one of the app's workflows, the path of a document, its text, or a `Workflow`.
     given: the saga's input. signals: by name, the payload that is sent as soon as a wait for it is open (once
     for each wait, of child sagas too); a signal that is not named is never sent.
+    answers: by the node that a question is about, what somebody answers to it: `retry` or `fail`, or an object with
+    `action`, and `arguments` or `output`. A question about another node is never answered.
     stand_ins: by the name of a tool, a function that is called in its place, with the same arguments and by
     keyword; its result must be one that the tool could have given.
     app: the package of tools and documents. tools: a registry to use instead; no app is imported then.
@@ -70,8 +74,8 @@ def run(
     of an executor runs, time passes as on the clock.
 
     Raises: the `UserError` that the API would answer with (each problem as a note); `ToolError` for
-    an app that is not there or a stand-in for no tool; `ValueError` for an input or a payload that is not JSON,
-    and for a signal that no wait of the workflow or its children is for; `EngineDefect`.
+    an app that is not there or a stand-in for no tool; `ValueError` for an input, a payload or an answer that is not JSON,
+    for a signal that no wait of the workflow or its children is for, and for an answer about no node; `EngineDefect`.
     """
     registry = _with_stand_ins(load_app(app) if tools is None else tools, stand_ins)
     known = _Documents(_of_app(app) if tools is None else [], workflows)
@@ -81,12 +85,15 @@ def run(
     began_with = _as_json("the input", given)
     sent = {name: _as_json(f"the payload of `{name}`", payload) for name, payload in signals.items()}
 
+    answered = {node: _answer(node, answer) for node, answer in answers.items()}
+
     async def main(loop: VirtualLoop) -> Result:
         deployment = Deployment(loop, registry, begin=begin_ms, worker_timeout=timeout, caller=(tenant, user))
-        name, awaited = await _register(deployment, registry, known, known.text(workflow))
-        _check_signals(sent, awaited)
+        name, awaited, nodes = await _register(deployment, registry, known, known.text(workflow))
+        _check_names("wait for a signal", sent, awaited)
+        _check_names("node", answered, nodes)
         view, _ = await deployment.service().start(name, began_with, key="")
-        await deployment.settle(sent)
+        await deployment.settle(sent, answered)
         return await deployment.result(view["id"])
 
     try:
@@ -109,36 +116,45 @@ def _as_json(what: str, value: Any) -> Any:
 
 async def _register(
     deployment: Deployment, registry: Registry, known: _Documents, text: str
-) -> tuple[str, set[str]]:
+) -> tuple[str, set[str], set[str]]:
     """Register a document and, as far as they are known, those of its children.
 
-    The workflow's name, and the signals that any of them waits for.
+    The workflow's name, the signals that any of them waits for, and their nodes.
     """
-    specs = registry.specs()
+    specs = with_standard(registry).specs()
     graph = compile_document(text, specs)
     name, done = graph.name, {graph.name}
     await deployment.service().register(text, json_only=False)
-    todo, awaited = list(graph.nodes), set[str]()
+    todo, awaited, nodes = list(graph.nodes), set[str](), set[str]()
     while todo:
         node = todo.pop()
         awaited |= {node.signal} - {""}
+        nodes.add(node.name)
         child = node.workflow.partition("@")[0]
         document = None if not child or child in done else known.named(child)
         if document is not None:
             done.add(child)
             await deployment.service().register(document, json_only=False)
             todo += compile_document(document, specs).nodes
-    return name, awaited
+    return name, awaited, nodes
 
 
-def _check_signals(sent: Iterable[str], awaited: set[str]) -> None:
+def _check_names(what: str, said: Iterable[str], known: set[str]) -> None:
     """Raises `ValueError`: a misspelt signal would never come, and the test would pass for that."""
-    for name in sent:
-        if name not in awaited:
-            hint = nearest(name, awaited) or f"there are: {', '.join(sorted(awaited))}"
-            raise ValueError(
-                f"there is no wait for a signal `{name}`; {hint if awaited else 'there are none'}"
-            )
+    for name in said:
+        if name not in known:
+            hint = nearest(name, known) or f"there are: {', '.join(sorted(known))}"
+            raise ValueError(f"there is no {what} `{name}`; {hint if known else 'there are none'}")
+
+
+def _answer(node: str, given: str | Mapping[str, Any]) -> dict[str, Any]:
+    """Raises `ValueError` for what is no answer."""
+    said = {"action": given} if isinstance(given, str) else dict(given)
+    strange = said.keys() - {"action", "arguments", "output"}
+    if strange or not isinstance(said.get("action"), str):
+        raise ValueError(f"the answer about `{node}` has `action`, and may have `arguments` or `output`")
+    answer: dict[str, Any] = _as_json(f"the answer about `{node}`", said)
+    return answer
 
 
 class _Documents:
@@ -193,14 +209,14 @@ def _read(file: Path) -> str:
 
 
 def _with_stand_ins(registry: Registry, stand_ins: Mapping[str, Callable[..., Any]]) -> Registry:
-    for name in stand_ins:
-        if name not in registry:
-            raise ToolError(
-                f"stand-in for `{name}`: there is no such tool. {nearest(name, registry)}".strip()
-            )
-    result = Registry()
+    result, known = Registry(), with_standard(registry)
+    for name, function in stand_ins.items():
+        if name not in known:
+            raise ToolError(f"stand-in for `{name}`: there is no such tool. {nearest(name, known)}".strip())
+        result.add(_stand_in(known[name], function))
     for name, tool in registry.items():
-        result.add(_stand_in(tool, stand_ins[name]) if name in stand_ins else tool)
+        if name not in stand_ins:
+            result.add(tool)
     return result
 
 

@@ -70,13 +70,13 @@ class Registry(Mapping[str, Tool]):
             raise ToolError(f"tool `{tool.spec.name}` is declared by {_origin(there)} and by {_origin(tool)}")
         self._tools[tool.spec.name] = tool
 
-    def specs(self) -> dict[str, ToolSpec]:
+    def specs(self) -> Mapping[str, ToolSpec]:
         return {name: tool.spec for name, tool in self._tools.items()}
 
     def check(self) -> None:
         """Raises `ToolError` for the first thing that a tool says of another and that cannot be; once all are there."""
         for name, why in problems_of(self.specs()):
-            raise ToolError(f"tool `{name}`: {why}{_where(self._tools[name].function)}")
+            raise ToolError(f"tool `{name}`: {why}{_where(self[name].function)}")
 
     def __getitem__(self, name: str) -> Tool:
         return self._tools[name]
@@ -252,7 +252,11 @@ def import_tools(module: str) -> None:
     """
     for _ in modules_of(module):
         pass
-    REGISTRY.check()
+    if any(problems_of(REGISTRY.specs())):
+        # Perhaps one of them names a standard tool.
+        from baton.tools.standard import with_standard
+
+        with_standard(REGISTRY).check()
 
 
 def modules_of(module: str) -> Iterator[ModuleType]:

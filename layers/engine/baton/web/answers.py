@@ -12,9 +12,10 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from baton.core.events import Event
-from baton.core.failures.cells import QUESTIONS, SEVERITIES
+from baton.core.failures.cells import SEVERITIES
 from baton.core.toolspec import EFFECTS
 from baton.web.explained import Explanation, Way
+from baton.web.failing import FailingStep, ParkedAs, Question
 from baton.web.graphs import Edge, Limits, WorkflowNode
 from baton.web.models import Answer, Cursor, Schema, Status, Time
 
@@ -115,6 +116,22 @@ class Registered(Answer):
     graph: str = Field(description="Hash of the compiled graph.")
 
 
+# ---- money
+
+
+class Budget(Answer):
+    """What a user's sagas have spent on a day (UTC), and may spend."""
+
+    user: str
+    day: str = Field(pattern=r"^\d{4}-\d\d-\d\d$")
+    spent_usd: float = Field(ge=0)
+    reserved_usd: float = Field(ge=0, description="What is held for steps that are under way.")
+    limit_usd: float | None = Field(description="Null: any amount, and nothing is counted.")
+    left_usd: float | None
+    blocked_until: Time | None = Field(description="When a user who has spent it all can begin something again.")
+    saga_limit_usd: float | None = Field(description="What one saga may spend before it is parked. Null: any amount.")
+
+
 # ---- sagas
 
 
@@ -162,7 +179,7 @@ class ActiveNode(BaseModel):
 
     node: str
     iteration: list[int]
-    state: Literal["joining", "waiting", "child", "ready"]
+    state: Literal["joining", "waiting", "child", "ready", "retrying", "asking"]
     signal: str | None = Field(None, description="The signal it waits for.")
     until: Time | None = Field(None, description="When its wait ends by itself.")
     saga: str = Field("", description="The child it waits for.")
@@ -205,20 +222,6 @@ class LimitUse(Answer):
     then: str = Field(description="terminate, throttle or summarise.")
     used: float = Field(0, description="So much was used.")
     until: Time | None = Field(None, description="When the saga's time is over.")
-
-
-class Question(Answer):
-    """A question to a person about a failure, which `POST /sagas/{saga}/answer` answers."""
-
-    id: str
-    node: str
-    iteration: list[int]
-    kind: Annotated[str, WithJsonSchema({"type": "string", "enum": list(QUESTIONS)})]
-    message: str
-    options: list[str] = Field(description="The actions that an answer can name.")
-    expires_at: Time | None = Field(
-        description="From then on what comes next is done; null: it waits for ever."
-    )
 
 
 class Incident(Answer):
@@ -266,8 +269,11 @@ class Saga(Answer):
     revivals: int = Field(ge=0)
     interruptions: int = Field(ge=0)
     spent_usd: float = Field(ge=0, description="What its tools and its children said they had spent.")
+    budget_usd: float | None = Field(description="What it may spend since somebody said so; null: the usual.")
+    failing: list[FailingStep] = Field(description="Steps that are tried again, or are asked about.")
+    questions: list[Question] = Field(description="What people are asked.")
+    parked: ParkedAs | None
     limits: list[LimitUse] = Field([], description="What it has used of its limits, where it has any.")
-    questions: list[Question] = Field([], description="What it asks a person.")
 
 
 class LoggedEvent(BaseModel):
@@ -348,6 +354,10 @@ class Tool(Answer):
     version: str
     description: str
     effect: Annotated[str, WithJsonSchema({"type": "string", "enum": list(EFFECTS)})]
+    domain: str | None = Field(description="What it is about; null: it does not say.")
+    cost_usd: float = Field(
+        ge=0, description="Of one attempt, at most; 0: it costs nothing, or does not say."
+    )
     timeout_ms: int | None = Field(description="Of one attempt; null: the engine's default.")
     input: Schema
     output: Schema | None

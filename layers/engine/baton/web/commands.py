@@ -42,7 +42,7 @@ async def resume(ask: Ask[ResumeBody]) -> Reply:
 
 
 async def resolve(ask: Ask[None]) -> Reply:
-    return Reply(HTTPStatus.OK, await ask.service.resolve(ask.path["incident"]))
+    return Reply(HTTPStatus.ACCEPTED, await ask.service.resolve(ask.path["incident"]))
 
 
 async def fork(ask: Ask[ForkBody]) -> Reply:

@@ -11,6 +11,7 @@ from pydantic import Field, WithJsonSchema
 
 from baton.core.explain import STATES
 from baton.core.story import BECAME
+from baton.web.failing import FailedAttempt
 from baton.web.models import Answer, Status, Time
 
 
@@ -93,6 +94,9 @@ class ExplainedRound(Answer):
     at: Time | None
     text: str = Field(description="The whole answer, for a person.")
     edges: list[ExplainedEdge]
+    attempts: list[FailedAttempt] = Field(
+        max_length=50, description="Those that failed before the last; of more, the first and the last ones."
+    )
     causes: list[Reason] = Field(
         description="Why it did not run: from its own edges back to the cause, the shortest way."
     )

@@ -28,6 +28,15 @@ class WorkflowBranch(BaseModel):
     default: list[str]
 
 
+class WorkflowCatch(BaseModel):
+    """One way on from a failure: for these codes and classes, none of them for all."""
+
+    code: list[str]
+    class_: list[str] = Field(alias="class")
+    if_: Condition | None = Field(alias="if")
+    then: list[str]
+
+
 class WorkflowLoop(BaseModel):
     """Of the last node of a loop: when it goes back to which node, and where it leaves to."""
 
@@ -70,6 +79,7 @@ class WorkflowNode(BaseModel):
     join: WorkflowJoin | None = None
     branch: WorkflowBranch | None = None
     loop: WorkflowLoop | None = None
+    catch: list[WorkflowCatch] = Field([], description="The first that fits a failure is taken.")
     output_schema: Any = None
     limits: Limits = {}
 
@@ -79,7 +89,7 @@ class Edge(Answer):
 
     from_: str = Field(alias="from")
     to: str
-    kind: Literal["after", "branch", "break", "timeout", "again"] = Field(
-        description="Whether it is taken: whenever `from` is done; when its branch chooses it; when its loop is left, "
+    kind: Literal["after", "branch", "catch", "break", "timeout", "again"] = Field(
+        description="Whether it is taken: whenever `from` is done; when its branch chooses it; when it failed and its catch chooses it; when its loop is left, "
         "or left because its rounds are used up; when its loop goes round again."
     )

@@ -33,7 +33,7 @@ _WHY = {
     409: "The present state does not allow it.",
     413: "Larger than a limit, which the answer names.",
     422: "The body is not as it must be; `errors` lists every fault with its place.",
-    429: "The tenant has used up its requests for now.",
+    429: "The tenant has used up its requests for now, or the user the money of the day.",
     500: "A defect, or a log that this version cannot read.",
     503: "The store did not answer in time; the same request, with the same key, may be repeated.",
 }

@@ -57,6 +57,10 @@ async def list_incidents(ask: Ask[None]) -> Reply:
     return _ok(await ask.queries.incidents(**ask.query))
 
 
+async def show_budget(ask: Ask[None]) -> Reply:
+    return _ok(await ask.queries.budget())
+
+
 async def list_tools(ask: Ask[None]) -> Reply:
     return _ok(await ask.queries.tools())
 

@@ -196,7 +196,12 @@ ROUTES: tuple[Route[Any], ...] = (
         method="POST", path="/incidents/{incident}/resolve", id="resolveIncident", handler=commands.resolve,
         roles=("operate",),
         summary="Say that somebody has done something about an incident; again, it changes nothing.",
-        parameters=(_INCIDENT,), answers={200: "Incident"}, refusals=(404,),
+        parameters=(_INCIDENT,), answers={202: "Incident"}, refusals=(404,),
+    ),
+    Route(
+        method="GET", path="/budget", id="showBudget", handler=reads.show_budget, roles=("read",),
+        summary="What the caller's sagas have spent today, and may spend.",
+        answers={200: "Budget"},
     ),
     Route(
         method="GET", path="/tools", id="listTools", handler=reads.list_tools, roles=("read",),

@@ -172,8 +172,6 @@ def _missing(path: str, schema: dict[str, Any]) -> str:
         if known is None:
             if at.get("type", "object") == "object" and at.get("additionalProperties", True) is not False:
                 return ""
-            if "anyOf" in at or "oneOf" in at or "allOf" in at:
-                return ""
             return f"`{known_as}` has nothing inside that `{path}` could name"
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)

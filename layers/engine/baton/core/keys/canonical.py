@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 from unicodedata import normalize
 
@@ -34,7 +35,8 @@ def canonical(value: Any) -> Any:
     if isinstance(value, bool) or value is None or isinstance(value, int):
         return value
     if isinstance(value, float):
-        return int(value) if value.is_integer() else value
+        # As it is written, which beyond 2**53 is not what it is: `1e30` is the one with thirty zeros.
+        return int(Decimal(repr(value))) if value.is_integer() else value
     if isinstance(value, dict):
         names = {name: _stripped(name) for name in value}
         count = Counter(names.values())

@@ -104,6 +104,10 @@ def key_of(
     if rule.name:
         said["name"] = rule.name
     if rule.window_ms:
+        if at <= 0:
+            raise KeyIncomplete(
+                f"the key of `{tool}` is made of the time, and when the step's turn came is not known"
+            )
         said["window"] = [rule.window_ms, at // rule.window_ms]
     if generation:
         said["generation"] = generation

@@ -24,9 +24,9 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _NOT_MODIFIED = 304
 # What a later step may want to know. Cookies are none of it.
 KEPT = (
-    "content-language content-type etag expires last-modified link location retry-after x-request-id "
-    "idempotency-replayed"
-).split()
+    "content-language", "content-type", "etag", "expires", "last-modified", "link", "location", "retry-after",
+    "x-request-id", "idempotency-replayed",
+)  # fmt: skip
 # What is told to a host that a redirect leads to, and that was not asked by the document.
 _HARMLESS = frozenset({"accept", "accept-language", "user-agent"})
 
@@ -49,7 +49,7 @@ def declare(registry: Registry, services: Services) -> None:
         query: dict[str, Scalar] | None = None,
         json: Any = None,
         text: str | None = None,
-        timeout: str | float | None = None,
+        timeout: str | float | None = None,  # noqa: ASYNC109  # the word that documents have for it
         expect: Literal["auto", "json", "text"] = "auto",
     ) -> Answered:
         """Send a request and give its answer.
@@ -83,19 +83,22 @@ async def _followed(
 ) -> HttpAnswer:
     """The answer at the end of the redirects. Raises `StepFailure`."""
     ends = None if longest is None else services.clock.now() + longest
-    for _ in range(MOST_REDIRECTS + 1):
+    redirects = 0
+    while True:
         within = None if ends is None else max(ends - services.clock.now(), 1)
         answer = await exchange(
             services, context, method, url, headers=headers, body=body, key=key, longest=within
         )
         if answer.status not in _REDIRECTS or method not in SAFE or "location" not in answer.headers:
             break
+        redirects += 1
+        if redirects > MOST_REDIRECTS:
+            what = f"{host_of(url)} redirects more than {MOST_REDIRECTS} times"
+            raise StepFailure("resource_moved", what, status=answer.status)
         there = _joined(url, answer)
         if _origin(there) != _origin(url):
             headers = {name: value for name, value in headers.items() if name in _HARMLESS}
         url = there
-    else:
-        raise StepFailure("resource_moved", f"{host_of(url)} redirects in a circle", status=answer.status)
     if answer.status >= 300 and answer.status != _NOT_MODIFIED:
         raise refused(host_of(url), answer, "resource_moved" if answer.status in _REDIRECTS else "")
     return answer

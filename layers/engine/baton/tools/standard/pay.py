@@ -155,7 +155,7 @@ class _Desk:
         # same key, and releases.
         await self._reservation(f"{path}/release", number, "release", {})
         message = f"the payment was refused and its reservation is released: {why}"
-        raise StepFailure("business_rule", message, status=status)
+        raise StepFailure("business_rule", message, status=status, happened=False)
 
     async def _confirm(self, made: _Reservation) -> _Reservation:
         return await self._reservation(f"/reservations/{_part(made.id)}/confirm", 1, "confirm", {})

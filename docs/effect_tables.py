@@ -1,0 +1,35 @@
+"""The tables of docs/effects.md, made of the data in core/keys/ and core/failures/doubts.py."""
+
+from __future__ import annotations
+
+from baton.core.failures.codes import CLASSES
+from baton.core.failures.doubts import BY_CODE, DOUBTFUL
+from baton.core.keys import STRATEGIES, Strategy
+
+
+def key_strategies() -> str:
+    """Each strategy, and what is in its key besides tenant and tool."""
+    lines = [
+        "| `Key.` | two calls are the same | user | saga | parameters | further |",
+        "|---|---|---|---|---|---|",
+    ]
+    lines += [_row(name, strategy) for name, strategy in STRATEGIES.items()]
+    return "\n".join(lines)
+
+
+def _row(name: str, strategy: Strategy) -> str:
+    saga = "yes" if strategy.saga else ""
+    cells = (f"`{name}`", strategy.says, strategy.user, saga, strategy.parameters, strategy.further)
+    return f"| {' | '.join(cells)} |"
+
+
+def effect_doubts() -> str:
+    """Which failures leave a doubt."""
+    lines = ["| failure | may it have happened? |", "|---|---|"]
+    lines += [f"| class `{name}` | {_word(name in DOUBTFUL)} |" for name in CLASSES]
+    lines += [f"| code `{code}` | {_word(doubt)} |" for code, doubt in BY_CODE.items()]
+    return "\n".join(lines)
+
+
+def _word(doubt: bool) -> str:
+    return "yes: somebody looks first" if doubt else "no: it is tried again"

@@ -1,0 +1,169 @@
+"""What is done when a step fails, as Python says it: `caught`, and the types of `retry`, `on_failure` and `failover`.
+
+Belongs here: how each is written in a document. Does not belong here: which words and numbers make sense, which the
+compiler says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, TypedDict
+
+from baton.builder.conditions import Holds, condition
+from baton.builder.parts import Part, Writer, given, list_of, written
+from baton.builder.references import Node
+from baton.builder.values import Collector, Duration, Nodes
+
+Tool = str | Callable[..., Any]
+Code = str | int
+
+
+class Retry(TypedDict, total=False):
+    """How a failed attempt is tried again: a preset, and what is different from it."""
+
+    preset: str
+    max_attempts: int
+    backoff: str
+    base: Duration
+    multiplier: float
+    max_delay: Duration
+    jitter: float
+    schedule: Sequence[Duration]
+    budget: Duration
+    on: Code | Sequence[Code]
+    never: Code | Sequence[Code]
+
+
+Reaction = TypedDict(
+    "Reaction",
+    {
+        "class": str,
+        "ladder": str | Sequence[str],
+        "at_most": Mapping[str, int],
+        "retry": str | Retry,
+        "hints": Tool | Sequence[Tool],
+        "before_retry": Tool | Sequence[Tool],
+        "message": str,
+        "question": str,
+        "severity": str,
+    },
+    total=False,
+)
+Match = TypedDict(
+    "Match",
+    {
+        "node": Nodes,
+        "tool": Tool | Sequence[Tool],
+        "domain": str | Sequence[str],
+        "code": Code | Sequence[Code],
+        "class": str | Sequence[str],
+        "attempt": int | Mapping[str, int],
+        "time": Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        "parameters": Mapping[str, Any],
+        "if": Holds,
+    },
+    total=False,
+)
+Action = TypedDict(
+    "Action", {"strategy": str, "hint": Tool, "tool": Tool, "with": Mapping[str, Any]}, total=False
+)
+
+
+class _Named(TypedDict):
+    name: str
+    then: str | Action
+
+
+class Policy(_Named, total=False):
+    """What is done about failures of one description."""
+
+    when: Match
+    message: str
+    at_most: int
+
+
+Retries = str | Retry
+Reactions = str | Sequence[str] | Mapping[str, str | Sequence[str] | Reaction]
+Policies = Sequence[Policy]
+
+
+class Caught(Part):
+    """Where it goes on from some failures; made by `caught`."""
+
+
+Catch = Node | str | Sequence[Node | str] | Caught | Sequence[Caught]
+
+
+def caught(
+    then: Nodes,
+    *,
+    code: Code | Sequence[Code] | None = None,
+    class_: str | Sequence[str] | None = None,
+    if_: Holds | None = None,
+) -> Caught:
+    """When the node has failed, with this code and class, and the condition holds: on to a node, or to each of a list."""
+    return Caught(
+        (
+            *given(
+                ("code", Collector.value, code), ("class", Collector.value, class_), ("if", condition, if_)
+            ),
+            ("then", Collector.nodes, then),
+        )
+    )
+
+
+# ---- writing them ------------------------------------------------------------------------------------------------
+
+
+def catch(made: Collector, path: str, value: Any) -> Any:
+    """The writer of a node's `catch`: nodes, or rules."""
+    if isinstance(value, Caught):
+        return [written(made, f"{path}/0", value)]
+    if isinstance(value, (list, tuple)) and any(isinstance(one, Caught) for one in value):
+        return list_of(_rule)(made, path, value)
+    return made.nodes(path, value)
+
+
+def _rule(made: Collector, path: str, value: Any) -> Any:
+    if isinstance(value, Caught):
+        return written(made, path, value)
+    return made.replace(
+        path, f"`{made.shown(value)}` is not a rule", "write caught(node, …), or nodes alone in the list"
+    )
+
+
+def said(made: Collector, path: str, value: Any) -> Any:
+    """The writer of `retry` and `failover`, and of what is inside of them."""
+    if isinstance(value, timedelta):
+        return made.duration(path, value)
+    if isinstance(value, (list, tuple)):
+        return list_of(said)(made, path, value)
+    return made.members(path, value, _by_key)
+
+
+def _by_key(made: Collector, path: str, value: Any) -> Any:
+    """What stands under the key that a path ends with."""
+    return _INSIDE.get(path.rpartition("/")[2], said)(made, path, value)
+
+
+def by_code(made: Collector, path: str, value: Any) -> Any:
+    """The writer of `on_failure`."""
+    return made.members(path, value, said)
+
+
+def _tools(made: Collector, path: str, value: Any) -> Any:
+    is_list = isinstance(value, (list, tuple))
+    return list_of(Collector.tool)(made, path, value) if is_list else made.tool(path, value)
+
+
+_INSIDE: Mapping[str, Writer] = {
+    "if": condition,
+    "node": Collector.nodes,
+    "tool": _tools,
+    "hint": _tools,
+    "hints": _tools,
+    "before_retry": _tools,
+    "with": Collector.value,
+    "parameters": Collector.value,
+}

@@ -1,0 +1,129 @@
+"""The commands of a person who is asked: answer, incidents, resolve.
+
+Belongs here: arguments to calls, answers to output. What steers a saga that asks nothing is in steering.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from baton.cli.completion import ACTIONS, complete_actions, saga_argument
+from baton.cli.exits import REFUSED, USAGE, Failed
+from baton.cli.numbers import Whole
+from baton.cli.program import typed
+from baton.cli.shared import Shared, console, gathered, json_option, key_option, print_json
+from baton.cli.values import read_value
+
+if TYPE_CHECKING:
+    from baton.cli.client import Api
+
+LISTED = 50
+
+
+@click.command(short_help="Answer a question of a saga.", options_metavar="[OPTIONS]")
+@saga_argument
+@click.argument("ask", metavar="[ASK]", required=False, shell_complete=complete_actions)
+@click.argument("action", metavar="retry|use|fail", required=False, shell_complete=complete_actions)
+@click.option("--with", "given", metavar="JSON", help="With retry: arguments to try again with, an object.")
+@click.option("--output", metavar="JSON", help="With use: what to take in place of the step's output.")
+@key_option
+@json_option
+@click.pass_obj
+def answer(
+    shared: Shared,
+    saga: str,
+    ask: str | None,
+    action: str | None,
+    given: str | None,
+    output: str | None,
+    key: str | None,
+    as_json: bool,
+) -> None:
+    """Answer a question of a saga: try the step again, use an output in its place, or let it fail.
+
+    ASK is the question's id, as `baton show` shows it; it can be left out while only one is open.
+    """
+    if action is None:
+        ask, action = None, ask
+    if action not in ACTIONS:
+        said = f"not {action!r}" if action else "which one is missing"
+        raise click.UsageError(f"an answer is one of {', '.join(ACTIONS)}; {said}")
+    body: dict[str, Any] = {"action": action}
+    if given is not None:
+        body["arguments"] = read_value(given, "--with")
+    if output is not None:
+        body["output"] = read_value(output, "--output")
+
+    async def run(api: Api) -> dict[str, Any]:
+        body["ask"] = ask or await _only_question(api, saga)
+        return await api.answer(saga, body, key)
+
+    answered = shared.call(run)
+    if as_json:
+        print_json(answered)
+    else:
+        click.echo(f"{saga}  was answered {body['ask']}: {action}")
+
+
+async def _only_question(api: Api, saga: str) -> str:
+    """The id of the question that is open. Raises `Failed` unless there is exactly one."""
+    asked = [str(question["id"]) for question in (await api.show(saga)).get("questions") or ()]
+    if len(asked) == 1:
+        return asked[0]
+    if not asked:
+        raise Failed(REFUSED, f"{saga} asks nothing")
+    raise Failed(USAGE, f"{saga} asks {len(asked)} questions: say which", *asked)
+
+
+@click.command(short_help="List what went wrong and needs a person.")
+@click.option(
+    "--status",
+    type=click.Choice(["open", "resolved", "all"]),
+    default="open",
+    show_default=True,
+    help="Only these.",
+)
+@click.option(
+    "--limit", type=Whole(min=1), default=LISTED, show_default=True, help="At most this many incidents."
+)
+@click.option("--all", "everything", is_flag=True, help="All of them, however many.")
+@click.option(
+    "--cursor", metavar="CURSOR", help="Go on where an earlier list stopped: `next` of its --json answer."
+)
+@json_option
+@click.pass_obj
+def incidents(
+    shared: Shared, status: str, limit: int, everything: bool, cursor: str | None, as_json: bool
+) -> None:
+    """List incidents, the newest first. With --json: {"incidents": […], "next": CURSOR or null}."""
+    filters = {} if status == "all" else {"status": status}
+    most = None if everything else limit
+    found, after = shared.call(lambda api: gathered(api.incidents(filters, most, cursor), "incident"))
+    if as_json:
+        print_json({"incidents": found, "next": after})
+        return
+    from baton.cli.tables import incident_rows
+
+    for line in incident_rows(found):
+        console().print(line)
+    if not found:
+        click.echo("no such incidents" if status != "all" else "no incidents yet", err=True)
+    elif status != "resolved":
+        click.echo("Look at a saga with: " + typed("show SAGA"), err=True)
+    if after:
+        click.echo("There are more: --limit N or --all.", err=True)
+
+
+@click.command(short_help="Say that an incident is dealt with.")
+@click.argument("incident")
+@json_option
+@click.pass_obj
+def resolve(shared: Shared, incident: str, as_json: bool) -> None:
+    """Say that an incident is dealt with. Answering, resuming, cancelling or forking its saga says so, too."""
+    resolved = shared.call(lambda api: api.resolve(incident))
+    if as_json:
+        print_json(resolved)
+    else:
+        click.echo(f"{incident}  is resolved, by {resolved.get('resolved_by')}")

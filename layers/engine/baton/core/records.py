@@ -1,0 +1,79 @@
+"""What events are made of: values, failures, tokens, questions and notices; and the root of all kinds of event.
+
+No events here: see events.py, and failing.py for those about steps that fail.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class Value(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A JSON value: inline as `v`, or as a blob (`ref`, `size` in bytes) when that is cheaper."""
+
+    v: Any = None
+    ref: str = ""
+    size: int = 0
+
+
+class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why a step or a saga failed: a code for programs, a message for people, the node if there is one.
+
+    Of an attempt of a tool also the class, the HTTP status if there was one, which tool and attempt it was, and when.
+    """
+
+    code: str
+    message: str
+    node: str = ""
+    kind: str = ""
+    status: int = 0
+    tool: str = ""
+    attempt: int = 0
+    at: int = 0
+
+
+class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A question to a person about a failure. `id` is the saga's own; `expires_at` 0: never.
+
+    `kind` is one of QUESTIONS of core/failures/cells.py; `options` are the actions that an answer can name.
+    """
+
+    id: str
+    kind: str
+    message: str
+    options: tuple[str, ...]
+    expires_at: int = 0
+
+
+class Notice(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What somebody outside is to be told, once for each `key`. `to` is `user` or `on_call`.
+
+    `incident`: this notice opens an incident under its key.
+    """
+
+    key: str
+    to: str
+    code: str
+    message: str
+    severity: str = "medium"
+    node: str = ""
+    at: int = 0
+    incident: bool = False
+
+
+class Token(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+    """One firing of one edge: sender, receiver, one iteration number per enclosing loop, and life.
+
+    A dead token says that this edge will not be taken in this iteration.
+    """
+
+    src: str
+    dst: str
+    iteration: tuple[int, ...] = ()
+    alive: bool = True
+
+
+class Root(msgspec.Struct, frozen=True, tag_field="kind", omit_defaults=True, kw_only=True):
+    """Root of the tagged union."""

@@ -1,0 +1,90 @@
+"""What the events about failing steps, questions and notices make of a state; for the table of fold.py.
+
+Each counts once: what is told again, or is about what is gone, changes nothing.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from baton.core import events as ev
+from baton.core.caps import pay
+from baton.core.failures.ladder import History, Rung, climbed
+from baton.core.state import ANSWER, NOTICES_REMEMBERED, UNKNOWN_OUTCOME, Failing, State, slot_of
+
+
+def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
+    slot = slot_of(e.node, e.iteration)
+    if slot not in state.tokens:
+        return state
+    before = state.failing.get(slot)
+    if before is not None and before.attempts >= e.attempt:
+        return state
+    failing = Failing(
+        attempts=e.attempt,
+        failure=e.failure,
+        history=History() if before is None else before.history,
+        policies={} if before is None else before.policies,
+        way=None if before is None else before.way,
+        arguments={} if before is None else before.arguments,
+    )
+    return replace(
+        pay(state, slot, e.cost),
+        failing={**state.failing, slot: failing},
+        interruptions={key: count for key, count in state.interruptions.items() if key != slot},
+        tries=0,
+    )
+
+
+def strategy_chosen(state: State, e: ev.StrategyChosen) -> State:
+    slot = slot_of(e.node, e.iteration)
+    failing = state.failing.get(slot)
+    if failing is None or failing.strategy:
+        return state
+    rung = Rung(strategy=e.strategy, hint=e.hint, way=e.way)
+    policies = failing.policies
+    if e.policy:
+        policies = {**policies, e.policy: policies.get(e.policy, 0) + 1}
+    failing = replace(
+        failing,
+        history=climbed(failing.history, rung, now=e.at),
+        policies=policies,
+        strategy=e.strategy,
+        due_at=e.due_at,
+        hooks=e.hooks,
+        hint=e.hint,
+        way=failing.way if e.way is None else e.way,
+        arguments={**failing.arguments, **e.arguments},
+        ask=e.ask,
+    )
+    return replace(state, failing={**state.failing, slot: failing})
+
+
+def question_closed(state: State, e: ev.QuestionClosed) -> State:
+    slot = slot_of(e.node, e.iteration)
+    failing = state.failing.get(slot)
+    if failing is None or failing.ask is None or failing.ask.id != e.ask:
+        return state
+    is_doubt = failing.failure.code == UNKNOWN_OUTCOME and e.action in {"retry", "use"}
+    failing = replace(
+        failing,
+        strategy="",
+        ask=None,
+        arguments={**failing.arguments, **e.arguments},
+        decided_at=e.at if is_doubt else 0,
+        given=e.output,
+    )
+    signals = tuple(other for other in state.signals if (other.name, other.key) != (ANSWER, e.by))
+    return replace(state, failing={**state.failing, slot: failing}, signals=signals)
+
+
+def notice_due(state: State, e: ev.NoticeDue) -> State:
+    if e.notice.key in state.noticed or e.notice in state.notices:
+        return state
+    return replace(state, notices=(*state.notices, e.notice))
+
+
+def notices_sent(state: State, e: ev.NoticesSent) -> State:
+    left = tuple(notice for notice in state.notices if notice.key not in e.keys)
+    new = (key for key in e.keys if key not in state.noticed)
+    return replace(state, notices=left, noticed=(*state.noticed, *new)[-NOTICES_REMEMBERED:])

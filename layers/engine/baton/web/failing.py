@@ -1,0 +1,86 @@
+"""Attempts that failed, what is done about them, and questions to people, as models.
+
+The values are made in core/views.py and core/tries.py. Imported only where the OpenAPI document is made: see answers.py.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, WithJsonSchema
+
+from baton.core.failures.cells import QUESTIONS
+from baton.web.models import Answer, Time
+
+_KINDS = "transient, recoverable, user_resolvable, permanent, catastrophic or unknown."
+
+
+class AttemptFailure(Answer):
+    """Why an attempt failed, and what that means to a person."""
+
+    code: str
+    class_: str = Field(alias="class", description=_KINDS)
+    message: str
+    retryable: bool = Field(description="Whether trying again, and nothing else, may help.")
+    says: str = Field(description="What the code means, in a sentence.")
+    advice: str = Field(description="What to do about it.")
+
+
+class FailingStep(AttemptFailure):
+    """A step that is not done, some of whose attempts have failed; the failure is that of the last."""
+
+    node: str
+    iteration: list[int]
+    attempts: int = Field(ge=1, description="How many have failed.")
+    at: Time | None = Field(description="When the last of them failed.")
+    strategy: str = Field(description="What is done about it: retry, replan, ask_user or escalate.")
+    hint: str | None = Field(description="Of a replan: what it carries out.")
+    way: str | None = Field(description="The other way that it goes now.")
+    next_attempt_at: Time | None = Field(description="Not before then; null: it is not a matter of time.")
+
+
+class Question(Answer):
+    """A question to a person about a failure, which `POST /sagas/{saga}/answer` answers."""
+
+    id: str
+    node: str
+    iteration: list[int]
+    kind: Annotated[str, WithJsonSchema({"type": "string", "enum": list(QUESTIONS)})]
+    message: str
+    options: list[str] = Field(description="The actions that an answer can name.")
+    expires_at: Time | None = Field(description="Then it goes on without an answer; null: it waits.")
+
+
+class ParkedAs(Answer):
+    """Why a saga is parked."""
+
+    code: str
+    message: str
+    node: str | None
+    until: Time | None = Field(description="Then it goes on by itself; null: a person has to decide.")
+
+
+class Reaction(Answer):
+    """One thing that was done about a failure."""
+
+    strategy: str
+    hint: str | None
+    way: str | None
+    policy: str | None = Field(description="The failover policy that says so.")
+    why: list[str] = Field(description="Why the strategies before it were passed.")
+    pause_ms: int | None = Field(ge=0, description="Of a retry: the time before it.")
+    next_attempt_at: Time | None
+    question: Question | None
+    answer: str | None = Field(description="retry, use, fail, or expired; null: none yet.")
+
+
+class FailedAttempt(AttemptFailure):
+    """An attempt that failed, but was not its step's last word."""
+
+    attempt: int = Field(ge=1)
+    tool: str
+    version: int = Field(ge=1, description="Of the entry that says so.")
+    at: Time
+    lasted_ms: int
+    then: list[Reaction]
+    text: str = Field(description="All of it, for a person.")

@@ -1,0 +1,141 @@
+"""What is done when a step fails: what a document can say, calls can, and it means the same."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from baton import Workflow, caught, matches
+from baton.core.compile import compile_document
+from baton.core.document import parse_document
+from baton.core.graph import encode_graph
+from baton.errors import InvalidDefinition
+from baton.tools import define
+from baton.tools.define import Registry, tool
+from tests.core.build import tool_spec
+
+FIND = tool_spec("find", {}, city={}, hour={})
+TOOLS = {"find": FIND, "other.find": tool_spec("other.find", {}, city={}, hour={})}
+DINNER = """
+name: dinner
+retry: {preset: critical, base: 2s, schedule: [1s, 60s]}
+on_failure: {503: {message: Later.}, permanent: rollback}
+failover:
+  - name: late
+    when: {node: find, attempt: 3, if: last_error.class == 'transient'}
+    then: escalate
+nodes:
+  find:
+    tool: find
+    with: {city: "${input.city}"}
+    retry: quick
+    on_failure: [retry, escalate]
+    failover:
+      - name: elsewhere
+        when: {tool: ["find"], code: [503], time: {from: "22:00"}, parameters: {city: Wien}, if: {schema: {}}}
+        then: {tool: other.find, with: {hour: "${input.hour}"}}
+        at_most: 2
+    catch:
+      - {code: [not_found, 404], class: recoverable, if: last_error.attempt > 1, then: [wait, tell]}
+      - {then: tell}
+  wait: {wait: {for: 1}, catch: tell}
+  tell: {value: "${last_error.code}", catch: [end]}
+  end: {value: null}
+"""
+
+
+def dinner() -> Workflow:
+    built = Workflow(
+        "dinner",
+        retry={"preset": "critical", "base": timedelta(seconds=2), "schedule": ["1s", timedelta(minutes=1)]},
+        on_failure={"503": {"message": "Later."}, "permanent": "rollback"},
+        failover=[
+            {
+                "name": "late",
+                "when": {"node": "find", "attempt": 3, "if": "last_error.class == 'transient'"},
+                "then": "escalate",
+            }
+        ],
+    )
+    built.task(
+        "find",
+        "find",
+        with_={"city": built.input.city},
+        retry="quick",
+        on_failure=["retry", "escalate"],
+        failover=[
+            {
+                "name": "elsewhere",
+                "when": {
+                    "tool": ["find"],
+                    "code": (503,),
+                    "time": {"from": "22:00"},
+                    "parameters": {"city": "Wien"},
+                    "if": matches({}),
+                },
+                "then": {"tool": "other.find", "with": {"hour": built.input.hour}},
+                "at_most": 2,
+            }
+        ],
+        catch=[
+            caught(
+                ["wait", "tell"],
+                code=["not_found", 404],
+                class_="recoverable",
+                if_=f"{built.last_error.attempt} > 1",
+            ),
+            caught("tell"),
+        ],
+    )
+    built.wait("wait", 1, catch="tell")
+    built.value("tell", built.last_error.code, catch=["end"])
+    built.value("end", None)
+    return built
+
+
+def test_it_is_the_document_that_is_written_and_the_same_graph() -> None:
+    value = parse_document(DINNER).value
+    assert dinner().document() == value
+    assert encode_graph(dinner().compile(TOOLS)) == encode_graph(compile_document(DINNER, TOOLS))
+
+
+def test_one_rule_alone_is_a_list_of_one() -> None:
+    built = Workflow("w")
+    end = built.value("end", 1)
+    built.value("a", 1, catch=caught(end))
+    assert built.document()["nodes"]["a"]["catch"] == [{"then": "end"}]
+
+
+def test_tools_may_be_given_as_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(define, "REGISTRY", Registry())
+
+    @tool("failing.first", effect="pure")
+    def first() -> None: ...
+
+    built = Workflow("w", on_failure={"any": {"hints": first, "before_retry": [first, "clear_cache"]}})
+    built.task("a", first, failover=[{"name": "p", "then": {"tool": first, "hint": "x"}}])
+    document = built.document()
+    assert document["on_failure"] == {
+        "any": {"hints": "failing.first", "before_retry": ["failing.first", "clear_cache"]}
+    }
+    assert document["nodes"]["a"]["failover"][0]["then"] == {"tool": "failing.first", "hint": "x"}
+
+
+@pytest.mark.parametrize(
+    ("catch", "path", "message"),
+    [
+        ([caught("b"), "b"], "/nodes/a/catch/1", "`'b'` is not a rule"),
+        (7, "/nodes/a/catch", "`7` is neither a node nor a list of nodes"),
+        (caught(8), "/nodes/a/catch/0/then", "`8` is neither a node nor a list of nodes"),  # type: ignore[arg-type]  # the mistake
+    ],
+)
+def test_what_is_no_handler_is_told(catch: Any, path: str, message: str) -> None:
+    built = Workflow("w")
+    built.value("b", 1)
+    built.value("a", 1, catch=catch)
+    with pytest.raises(InvalidDefinition) as found:
+        built.document()
+    (problem,) = found.value.problems
+    assert (problem.path, problem.message) == (path, message)

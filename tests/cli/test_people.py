@@ -1,0 +1,117 @@
+"""`baton answer`, `incidents` and `resolve`, and `resume --budget`: what they send and say."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Baton, FakeApi
+
+ACCEPTED = (202, {"id": "s1", "status": "running", "version": 7})
+INCIDENT = {
+    "id": "i1",
+    "status": "open",
+    "saga": "s1",
+    "node": "pay",
+    "code": "service_down",
+    "message": "The service\nis down.",
+    "severity": "high",
+    "opened_at": "2026-01-01T00:00:00.000Z",
+    "resolved_at": None,
+    "resolved_by": None,
+}
+
+
+def asking(*ids: str) -> tuple[int, Any]:
+    return 200, {"id": "s1", "status": "waiting", "questions": [{"id": one} for one in ids]}
+
+
+@pytest.mark.parametrize(
+    ("words", "sent"),
+    [
+        (["0.pay.3", "retry"], {"ask": "0.pay.3", "action": "retry"}),
+        (["retry"], {"ask": "0.book.1", "action": "retry"}),
+        (["retry", "--with", '{"n": 2}'], {"ask": "0.book.1", "action": "retry", "arguments": {"n": 2}}),
+        (["use", "--output", "null"], {"ask": "0.book.1", "action": "use", "output": None}),
+        (["0.pay.3", "fail"], {"ask": "0.pay.3", "action": "fail"}),
+    ],
+)
+def test_an_answer_names_its_question_which_is_the_only_one_if_none_is_said(
+    api: FakeApi, baton: Baton, words: list[str], sent: dict[str, Any]
+) -> None:
+    api.on("GET /sagas/s1", asking("0.book.1"))
+    api.on("POST /sagas/s1/answer", ACCEPTED)
+    result = baton("answer", "s1", *words)
+    (asked,) = api.of("POST", "/sagas/s1/answer")
+    assert (result.exit_code, asked.json) == (0, sent)
+    assert "idempotency-key" not in asked.headers
+    assert result.stdout == f"s1  was answered {sent['ask']}: {sent['action']}\n"
+    assert len(api.asked) == (1 if "0.pay.3" in words else 2)
+
+
+def test_an_answer_can_have_a_key_and_be_shown_as_json(api: FakeApi, baton: Baton) -> None:
+    api.on("POST /sagas/s1/answer", ACCEPTED)
+    result = baton("answer", "s1", "q", "fail", "--key", "k", "--json")
+    assert json.loads(result.stdout) == ACCEPTED[1]
+    assert api.asked[0].headers["idempotency-key"] == "k"
+
+
+def test_of_several_questions_one_must_be_named(api: FakeApi, baton: Baton) -> None:
+    api.on("GET /sagas/s1", asking("0.book.1", "0.pay.3"))
+    result = baton("answer", "s1", "retry")
+    assert result.exit_code == 2
+    assert "asks 2 questions: say which\n  0.book.1\n  0.pay.3" in result.stderr
+    api.on("GET /sagas/s1", asking())
+    assert baton("answer", "s1", "retry").stderr.endswith("s1 asks nothing\n")
+
+
+@pytest.mark.parametrize("words", [[], ["guess"], ["0.pay.3", "guess"]])
+def test_what_is_no_answer_is_not_sent(api: FakeApi, baton: Baton, words: list[str]) -> None:
+    result = baton("answer", "s1", *words)
+    assert (result.exit_code, api.asked) == (2, [])
+    assert "an answer is one of retry, use, fail" in result.stderr
+
+
+def test_a_saga_is_resumed_with_what_it_may_spend(api: FakeApi, baton: Baton) -> None:
+    api.on("POST /sagas/s1/resume", ACCEPTED)
+    for options, sent in (([], {}), (["--budget", "2.50"], {"budget_usd": "2.50"})):
+        assert baton("resume", "s1", *options).exit_code == 0
+        assert api.asked[-1].json == sent
+
+
+def test_incidents_are_listed_one_a_line_the_open_ones_if_nothing_is_said(api: FakeApi, baton: Baton) -> None:
+    api.on("GET /incidents", (200, {"incidents": [INCIDENT], "next": None}))
+    result = baton("incidents")
+    header, line = result.stdout.splitlines()
+    assert header.split("  ")[0] == "incident"
+    assert line.split() == [
+        *("i1", "2026-01-01", "00:00:00", "open", "high", "s1", "pay", "service_down:"),
+        *("The", "service\\nis", "down."),
+    ]
+    assert api.asked[0].query == {"status": "open", "limit": "50"}
+    baton("incidents", "--status", "all", "--all")
+    assert api.asked[1].query == {"limit": "100"}
+
+
+def test_more_incidents_can_be_asked_for_also_by_programs(api: FakeApi, baton: Baton) -> None:
+    api.on("GET /incidents", (200, {"incidents": [INCIDENT], "next": "c2"}))
+    result = baton("incidents", "--limit", "1")
+    assert result.stderr.endswith("There are more: --limit N or --all.\n")
+    result = baton("incidents", "--limit", "1", "--cursor", "c1", "--json")
+    assert json.loads(result.stdout) == {"incidents": [INCIDENT], "next": "c2"}
+    assert api.asked[-1].query == {"status": "open", "limit": "1", "cursor": "c1"}
+
+
+@pytest.mark.parametrize(("status", "said"), [("open", "no such incidents\n"), ("all", "no incidents yet\n")])
+def test_no_incidents_are_said_to_be_none(api: FakeApi, baton: Baton, status: str, said: str) -> None:
+    api.on("GET /incidents", (200, {"incidents": [], "next": None}))
+    result = baton("incidents", "--status", status)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", said)
+
+
+def test_an_incident_is_resolved(api: FakeApi, baton: Baton) -> None:
+    api.on("POST /incidents/i1/resolve", (202, {**INCIDENT, "status": "resolved", "resolved_by": "ada"}))
+    assert baton("resolve", "i1").stdout == "i1  is resolved, by ada\n"
+    assert json.loads(baton("resolve", "i1", "--json").stdout)["status"] == "resolved"

@@ -1,0 +1,130 @@
+"""Answers of people: which questions are open, and everything that is wrong with an answer at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from baton.core.events import Ask, Failure, Value
+from baton.core.failures.answers import (
+    ACTIONS,
+    Answer,
+    answer_key,
+    asked,
+    check_answer,
+    is_answered,
+    named,
+    open_questions,
+)
+from baton.core.fold import signal_key
+from baton.core.graph import Node
+from baton.core.state import ANSWER, Failing, Signal, State
+
+ASK = Ask(id="0.pay.3", kind="error_resolution", message="What now?", options=tuple(ACTIONS))
+PAY = Node(name="pay", kind="task", tool="pay", arguments={})
+PARAMETERS = {
+    "type": "object",
+    "properties": {"amount": {"type": "integer"}, "note": {"type": "string"}},
+    "required": ["amount", "note"],
+    "additionalProperties": False,
+}
+
+
+def failing(ask: Ask | None) -> Failing:
+    return Failing(attempts=3, failure=Failure(code="service_down", message="no"), ask=ask)
+
+
+def wrong(
+    parameters: dict[str, Any] = PARAMETERS, ask: Ask = ASK, node: Node = PAY, **said: Any
+) -> list[str]:
+    """The places of what is wrong with an answer."""
+    return [problem.path for problem in check_answer(ask, node, parameters, Answer(ask=ask.id, **said))]
+
+
+# ---- what is open
+
+
+def test_a_question_is_open_until_it_is_closed_or_an_answer_has_come() -> None:
+    state = State(failing={"pay": failing(ASK), "book@1": failing(None)})
+    assert list(asked(state)) == list(open_questions(state)) == [("pay", ASK)]
+    for key in (ASK.id, f"{ASK.id}/k"):
+        waiting = msgspec.structs.replace(state, signals=(Signal(name=ANSWER, key=key, payload=Value()),))
+        remembered = msgspec.structs.replace(state, keys={signal_key(ANSWER, key): "digest"})
+        for answered in (waiting, remembered):
+            assert is_answered(answered, ASK.id)
+            assert list(asked(answered)) == [("pay", ASK)]
+            assert list(open_questions(answered)) == []
+
+
+@pytest.mark.parametrize("key", ["0.pay.31", "0.pay.2", "0.pay.3.incident"])
+def test_the_answer_to_another_question_is_none_to_this_one(key: str) -> None:
+    state = State(
+        failing={"pay": failing(ASK)},
+        signals=(
+            Signal(name="go", key=ASK.id, payload=Value()),
+            Signal(name=ANSWER, key=key, payload=Value()),
+        ),
+        keys={signal_key("go", ASK.id): "digest"},
+    )
+    assert not is_answered(state, ASK.id)
+
+
+def test_the_open_questions_are_named_but_not_hundreds_of_them() -> None:
+    assert named(State()) == "no question is open"
+    assert named(State(failing={"pay": failing(ASK)})) == "open: 0.pay.3"
+    many = {f"n{i}": failing(msgspec.structs.replace(ASK, id=f"0.n{i}.3")) for i in range(12)}
+    assert named(State(failing=many)).endswith("0.n9.3 and 2 more")
+
+
+def test_a_key_counts_for_its_question_only() -> None:
+    assert [answer_key("q", ""), answer_key("q", "k")] == ["q", "q/k"]
+
+
+# ---- what can be said
+
+
+@pytest.mark.parametrize(
+    ("said", "payload"),
+    [
+        ({"action": "retry"}, {"ask": "q", "action": "retry"}),
+        ({"action": "retry", "arguments": {"a": 1}}, {"ask": "q", "action": "retry", "arguments": {"a": 1}}),
+        ({"action": "use", "output": None}, {"ask": "q", "action": "use", "output": None}),
+    ],
+)
+def test_the_log_keeps_what_was_said_and_nothing_else(said: dict[str, Any], payload: dict[str, Any]) -> None:
+    assert Answer(ask="q", **said).payload() == payload
+
+
+def test_each_action_with_what_goes_with_it_is_right() -> None:
+    assert wrong(action="retry") == wrong(action="fail") == wrong(action="use", output=None) == []
+    assert wrong(action="retry", arguments={"amount": 3}) == [], "the others are those of the step"
+
+
+def test_an_action_must_be_one_of_the_questions_options() -> None:
+    assert wrong(action="guess") == ["/action"]
+    only = msgspec.structs.replace(ASK, options=("retry", "fail"))
+    assert wrong(ask=only, action="use", output=1) == ["/action"]
+    (problem,) = check_answer(only, PAY, PARAMETERS, Answer(ask="q", action="retyr"))
+    assert (problem.message, problem.suggestion) == ("must be one of retry, fail", "did you mean `retry`?")
+
+
+def test_what_does_not_go_with_the_action_is_refused_and_what_is_missing_is_said() -> None:
+    assert wrong(action="fail", arguments={"amount": 3}, output=1) == ["/arguments", "/output"]
+    assert wrong(action="use", arguments={"amount": 3}) == ["/arguments", "/output"]
+    assert wrong(action="retry", output=1) == ["/output"]
+
+
+def test_arguments_must_be_such_as_the_tool_takes() -> None:
+    assert wrong(action="retry", arguments={"amount": "3"}) == ["/arguments/amount"]
+    assert wrong(action="retry", arguments={"amont": 3, "z": 1}) == ["/arguments", "/arguments"]
+    assert wrong({"type": "object"}, action="retry", arguments={"anything": 3}) == []
+    assert wrong({}, action="retry", arguments={"anything": 3}) == []
+
+
+def test_an_output_must_be_such_as_the_node_gives() -> None:
+    typed = msgspec.structs.replace(PAY, output_schema={"type": "object", "required": ["id"]})
+    assert wrong(node=typed, action="use", output={"id": 1}) == []
+    assert wrong(node=typed, action="use", output={}) == ["/output"]
+    assert wrong(node=typed, action="fail") == []

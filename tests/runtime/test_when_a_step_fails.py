@@ -1,0 +1,314 @@
+"""What becomes of a saga when a step fails: five stories of retries and timeouts, and the tree of decisions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from typing import Any
+
+import pytest
+
+from baton import Context, StepFailure, tool
+from baton.core.events import AttemptFailed, StepFailed, StepSucceeded, StrategyChosen
+from baton.core.failures.answers import Answer
+from tests.kit.corpus import Books, start
+from tests.kit.faults import Plan
+from tests.kit.world import World
+from tests.runtime.conftest import Stage
+
+
+class HttpError(Exception):
+    """As an HTTP library would raise it."""
+
+    def __init__(self, status: int, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(f"HTTP {status}")
+        self.status_code = status
+        self.headers = headers or {}
+
+
+@dataclass
+class Service:
+    """What answers a step's calls one after the other: an error, or None for success."""
+
+    answers: list[Exception | None]
+    calls: list[tuple[float, int]] = field(default_factory=list)
+
+    def add_to(self, world: World, name: str = "call", **more: Any) -> None:
+        @tool(name, registry=world.registry, **more)
+        async def call(context: Context) -> str:
+            self.calls.append((asyncio.get_running_loop().time(), context.attempt))
+            answer = self.answers.pop(0) if self.answers else None
+            if answer is not None:
+                raise answer
+            return "answer"
+
+        world.tools = world.registry.specs()
+
+    @property
+    def gaps(self) -> list[float]:
+        return [
+            round(later[0] - earlier[0], 1)
+            for earlier, later in zip(self.calls, self.calls[1:], strict=False)
+        ]
+
+
+async def run(world: World, document: str) -> tuple[str, dict[str, Any]]:
+    saga = await start(world, document, {}, "w")
+    await world.settle()
+    return saga, await world.queries().show(saga)
+
+
+# ---- five stories
+
+
+def test_automatic_retry_success(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        service = Service([HttpError(503), HttpError(503), None])
+        service.add_to(world)
+        policy = "{max_attempts: 3, backoff: exponential, base: 1s, max_delay: 10s}"
+        document = f"name: w\nretry: {policy}\nnodes: {{a: {{tool: call}}}}\noutput: ${{ctx.a.output}}"
+        saga, view = await run(world, document)
+        assert (view["status"], view["result"], view["error"]) == ("completed", "answer", None)
+        assert [attempt for _, attempt in service.calls] == [1, 2, 3]
+        assert service.gaps == pytest.approx([1.0, 2.0], abs=0.2)
+        (done,) = [event for event in world.events(saga) if isinstance(event, StepSucceeded)]
+        assert done.attempt == 3
+        assert len(world.invocations) == 1, "short pauses are waited out inside"
+
+    stage(story)
+
+
+def test_retry_exhaustion(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        service = Service([HttpError(503)] * 9)
+        service.add_to(world)
+        document = "name: w\nretry: {max_attempts: 3}\non_failure: {any: [retry, rollback]}\nnodes: {a: {tool: call}}"
+        saga, view = await run(world, document)
+        assert view["status"] == "failed"
+        assert len(service.calls) == 3
+        error = view["error"]
+        assert (error["code"], error["node"]) == ("service_unavailable", "a")
+        kinds = [type(event) for event in world.events(saga) if isinstance(event, AttemptFailed | StepFailed)]
+        assert kinds == [AttemptFailed, AttemptFailed, StepFailed]
+
+    stage(story)
+
+
+def test_failure_routing(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        service = Service([HttpError(503)] * 2)
+        service.add_to(world)
+        document = """
+name: w
+nodes:
+  a: {tool: call, retry: {max_attempts: 2}, catch: [{if: "last_error.retryable", then: handler}, {then: other}]}
+  success: {tool: call, after: a}
+  handler: {value: {code: "${last_error.code}", attempt: "${last_error.attempt}", action: "${last_error.action}"}}
+  other: {tool: call}
+output: ${ctx.handler.output?}
+"""
+        _saga, view = await run(world, document)
+        assert view["status"] == "completed"
+        assert view["result"] == {"code": "service_unavailable", "attempt": 2, "action": "call"}
+        assert len(service.calls) == 2, "neither the way of success nor the other handler ran"
+
+    stage(story)
+
+
+def test_timeout_enforcement(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        ended: list[str] = []
+
+        @tool("slow", registry=world.registry)
+        async def slow() -> None:
+            try:
+                await asyncio.sleep(10)
+                ended.append("done")
+            except asyncio.CancelledError:
+                ended.append("aborted")
+                raise
+
+        world.tools = world.registry.specs()
+        document = """
+name: w
+nodes:
+  a: {tool: slow, timeout: 2s, retry: {max_attempts: 2, base: 1s}, catch: h}
+  h: {value: "${last_error.code}"}
+output: ${ctx.h.output?}
+"""
+        saga, view = await run(world, document)
+        assert (view["status"], view["result"]) == ("completed", "timeout")
+        await asyncio.sleep(60)
+        assert ended == ["aborted", "aborted"]
+        (attempt,) = [event for event in world.events(saga) if isinstance(event, AttemptFailed)]
+        assert attempt.ended_at - attempt.started_at == pytest.approx(2_000, abs=50)
+
+    stage(story)
+
+
+def test_non_retryable_error(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        service = Service([HttpError(400)])
+        service.add_to(world)
+        document = """
+name: w
+nodes:
+  a: {tool: call, retry: critical, catch: h}
+  h: {value: {code: "${last_error.code}", retryable: "${last_error.retryable}"}}
+output: ${ctx.h.output?}
+"""
+        _, view = await run(world, document)
+        assert view["result"] == {"code": "bad_request", "retryable": False}
+        assert len(service.calls) == 1
+
+    stage(story)
+
+
+# ---- the tree of decisions: transient? recoverable? can a person resolve it? roll back
+
+
+def _strategies(world: World, saga: str) -> list[str]:
+    return [event.strategy for event in world.events(saga) if isinstance(event, StrategyChosen)]
+
+
+PLAIN = "name: w\nnodes: {a: {tool: call}}"
+
+
+def test_what_is_transient_is_retried(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        service = Service([ConnectionError("reset"), TimeoutError(), None])
+        service.add_to(world)
+        saga, view = await run(world, PLAIN)
+        assert (view["status"], _strategies(world, saga)) == ("completed", ["retry", "retry"])
+
+    stage(story)
+
+
+def test_what_is_recoverable_is_replanned_if_there_is_another_way(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        service = Service([HttpError(404), HttpError(404)])
+        service.add_to(world, "call")
+        Service([]).add_to(world, "archive", instead_of="call", hints=["find_alternative_resource"])
+        saga, view = await run(world, PLAIN)
+        assert (view["status"], _strategies(world, saga)) == ("completed", ["replan"])
+        (done,) = [event for event in world.events(saga) if isinstance(event, StepSucceeded)]
+        assert done.tool == "archive"
+
+    stage(story)
+
+
+def test_what_a_person_can_resolve_is_asked_about(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        service = Service([StepFailure("missing_credentials", "no key for the bank")])
+        service.add_to(world)
+        saga, view = await run(world, PLAIN)
+        assert view["status"] == "suspended"
+        (question,) = view["questions"]
+        assert (question["node"], question["kind"]) == ("a", "input")
+        await world.service().answer(saga, Answer(ask=question["id"], action="retry"), "k")
+        await world.settle()
+        assert (await world.queries().show(saga))["status"] == "completed"
+        assert [notice.to for *_, notice in world.notices.told] == ["user"]
+
+    stage(story)
+
+
+def test_what_nothing_changes_is_rolled_back(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        Service([StepFailure("business_rule", "over the limit")]).add_to(world)
+        saga, view = await run(world, PLAIN)
+        assert (view["status"], _strategies(world, saga)) == ("failed", [])
+
+    stage(story)
+
+
+def test_what_is_catastrophic_is_escalated(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        Service([MemoryError()]).add_to(world)
+        saga, view = await run(world, PLAIN)
+        assert (view["status"], view["parked"]["code"]) == ("parked", "escalated")
+        ((*_, notice),) = world.notices.told
+        assert (notice.to, notice.severity, notice.incident) == ("on_call", "critical", True)
+        await world.service().resume(saga)
+        await world.settle()
+        assert (await world.queries().show(saga))["status"] == "completed"
+
+    stage(story)
+
+
+def test_what_nobody_knows_is_tried_again_and_then_a_person_is_asked(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        service = Service([RuntimeError("odd")] * 9)
+        service.add_to(world)
+        saga, view = await run(world, PLAIN)
+        assert (view["status"], _strategies(world, saga)) == ("suspended", ["retry"] * 3 + ["ask_user"])
+        assert service.gaps == pytest.approx([1, 2, 4], abs=0.3)
+
+    stage(story)
+
+
+# ---- pauses
+
+
+def test_a_long_pause_frees_the_invocation_and_the_attempt_comes_when_it_is_due(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        service = Service([HttpError(429, {"Retry-After": "600"}), None])
+        service.add_to(world)
+        saga = await start(world, PLAIN, {}, "w")
+        await asyncio.sleep(60)
+        (head,) = world.log.heads()
+        assert (head.owner, head.status) == ("", "waiting")
+        await world.settle()
+        assert (await world.queries().show(saga))["status"] == "completed"
+        assert 600 <= service.gaps[0] <= 610
+
+    stage(story)
+
+
+def test_a_service_may_say_when_as_a_date(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        now = world.process("api").clock.now()
+        moment = _http_date(now + 20_000)
+        service = Service([HttpError(503, {"retry-after": moment}), None])
+        service.add_to(world)
+        await run(world, PLAIN)
+        assert 18 <= service.gaps[0] <= 23
+
+    stage(story)
+
+
+def _http_date(moment: int) -> str:
+    return formatdate(moment / 1_000, usegmt=True)
+
+
+def test_parts_of_a_fan_are_retried_each_by_itself(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        flaky, steady = Service([HttpError(503)] * 2), Service([])
+        flaky.add_to(world, "flaky")
+        steady.add_to(world, "steady")
+        document = "name: w\nnodes: {a: {tool: flaky}, b: {tool: steady}, c: {tool: steady, after: b}}"
+        _, view = await run(world, document)
+        assert view["status"] == "completed"
+        assert (len(flaky.calls), len(steady.calls)) == (3, 2)
+        assert steady.calls[1][0] < flaky.calls[1][0], "nobody waited for the one that failed"
+
+    stage(story)
+
+
+@pytest.mark.parametrize("fault", ["crash before", "crash after"])
+def test_no_crash_adds_an_attempt(stage: Stage, fault: str) -> None:
+    """Whatever is lost is the attempt that nobody wrote down; every one that is in the log counts."""
+
+    async def story(world: World, books: Books) -> None:
+        service = Service([HttpError(503)] * 50)
+        service.add_to(world)
+        world.plan = Plan(at=dict.fromkeys((8, 12, 16), fault))
+        document = "name: w\nretry: {max_attempts: 3}\non_failure: {any: [retry, rollback]}\nnodes: {a: {tool: call}}"
+        saga, view = await run(world, document)
+        assert view["status"] == "failed"
+        attempts = [e.attempt for e in world.events(saga) if isinstance(e, AttemptFailed | StepFailed)]
+        assert attempts == [1, 2, 3]
+
+    stage(story)

@@ -1,0 +1,80 @@
+"""The standard tools in a test of an application: through the engine, with what it makes of `once` and of failures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from baton.testing import run
+from baton.tools.define import Registry, tool
+from tests.kit.payments import LOST, payment_service
+
+
+def document(**nodes: dict[str, Any]) -> str:
+    import json
+
+    return json.dumps({"name": "evening", "nodes": nodes})
+
+
+def test_a_saga_stores_reads_and_notifies() -> None:
+    text = document(
+        write={"tool": "std.upsert", "with": {"type": "order", "id": "o-1", "data": {"seats": 2}}},
+        read={"tool": "std.get", "with": {"type": "order", "id": "o-1"}, "after": "write"},
+        file={"tool": "std.put_object", "with": {"name": "menu", "text": "soup"}, "after": "read"},
+        tell={"tool": "std.notify", "with": {"to": "ada@home.example", "subject": "x", "text": "y"}, "after": "file"},
+    )  # fmt: skip
+    result = run(text, tools=Registry())
+    assert result.status == "completed", result
+    assert result.steps["read"].output["data"] == {"seats": 2}
+    assert result.steps["tell"].output["to"] == "ada@home.example"
+
+
+def test_the_same_mail_to_the_same_person_is_sent_once() -> None:
+    letter = {"to": "ada@home.example", "subject": "x", "text": "y"}
+    text = document(
+        a={"tool": "std.notify", "with": letter},
+        b={"tool": "std.notify", "with": letter, "after": "a"},
+        c={"tool": "std.notify", "with": letter | {"text": "z"}, "after": "b"},
+    )
+    steps = run(text, tools=Registry()).steps
+    assert [steps[name].output["message"] for name in "abc"] == ["letter-1", "letter-1", "letter-2"]
+
+
+def test_a_stand_in_takes_the_place_of_a_standard_tool() -> None:
+    text = document(ask={"tool": "std.http", "with": {"url": "https://lantern.example/tables"}})
+    answer = {"status": 200, "headers": {}, "body": [1]}
+    result = run(text, tools=Registry(), stand_ins={"std.http": lambda **given: answer})
+    assert result.steps["ask"].output == answer
+
+
+def test_after_a_lost_answer_of_a_payment_service_one_payment_is_made() -> None:
+    with payment_service() as books:
+        books.faults["execute"] = [LOST]
+        given = {"amount": 500, "currency": "EUR", "to": "lantern", "service": books.url}
+        result = run(document(pay={"tool": "std.pay", "with": given, "retry": "quick"}), tools=Registry())
+        assert result.status == "completed", result
+        assert (len(books.paid), books.paid[0].status) == (1, "confirmed")
+        assert books.accounts["default"] == 99_500
+
+
+def test_time_is_virtual_again_after_an_answer() -> None:
+    import asyncio
+
+    registry = Registry()
+
+    @tool("sleep", registry=registry, timeout="2h")
+    async def sleep() -> None:
+        await asyncio.sleep(3_600)
+
+    with payment_service() as books:
+        url = books.url + "/reservations?reference=x"
+        text = document(ask={"tool": "std.http", "with": {"url": url}}, wait={"tool": "sleep", "after": "ask", "timeout": "2h"})  # fmt: skip
+        result = run(text, tools=registry, worker_timeout="3h")
+    assert result.status == "completed", result
+
+
+@pytest.mark.parametrize("name", ["std.htp", "http"])
+def test_a_stand_in_for_no_tool_is_refused(name: str) -> None:
+    with pytest.raises(Exception, match="there is no such tool"):
+        run(document(ask={"tool": "std.http"}), tools=Registry(), stand_ins={name: print})

@@ -1,0 +1,104 @@
+"""How the standard tools come beside an application's own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from baton.core.compile import compile_document
+from baton.errors import InvalidDefinition
+from baton.ports import StepFailure
+from baton.tools.define import REGISTRY, Registry, ToolError, load_app, tool
+from baton.tools.standard import PREFIX, standard_tools, with_standard
+from tests.tools.outside import context
+from tests.tools.test_performing import run
+
+NAMES = {
+    "std.find_payment", "std.get", "std.get_object", "std.http", "std.notify", "std.pay", "std.put_object", "std.upsert",
+}  # fmt: skip
+
+
+def app() -> Registry:
+    registry = Registry()
+
+    @tool("table.hold", registry=registry)
+    def hold(n: int) -> int:
+        return n
+
+    return registry
+
+
+def test_they_are_asynchronous_described_and_right_about_each_other() -> None:
+    tools = standard_tools()
+    assert set(tools) == NAMES
+    tools.check()
+    for name, one in tools.items():
+        assert name.startswith(PREFIX)
+        assert one.is_async, f"{name}: a plain function would run in a process that has no services"
+        assert one.spec.description.endswith("."), name
+
+
+def test_an_application_has_them_beside_its_own() -> None:
+    both = with_standard(app())
+    assert set(both) == set(both.specs()) == {*NAMES, "table.hold"}
+    assert len(both) == len(both.specs()) == len(NAMES) + 1
+    assert both.specs()["std.http"] == both["std.http"].spec
+    for name in ("std.htp", "http", ""):
+        assert name not in both
+        assert both.specs().get(name) is None
+
+
+def test_an_applications_own_tool_of_a_name_counts() -> None:
+    registry = app()
+
+    @tool("std.http", registry=registry)
+    def own(x: int) -> int:
+        return x
+
+    both = with_standard(registry)
+    assert both["std.http"].function is own
+    assert len(both) == len(NAMES) + 1
+
+
+def test_documents_are_compiled_against_them() -> None:
+    text = "name: a\nnodes: {call: {tool: %s, with: {url: 'https://lantern.example'}}}"
+    assert compile_document(text % "std.http", with_standard(app()).specs()).nodes[0].tool == "std.http"
+    with pytest.raises(InvalidDefinition) as caught:
+        compile_document(text % "std.htpp", with_standard(app()).specs())
+    assert "std.http" in str(caught.value.problems)
+
+
+def test_a_tool_of_an_application_may_name_one_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    source = "from baton import tool\n@tool('mine.pay', effect='once', verify='%s')\nasync def pay(n: int) -> int:\n    return n\n"
+    (tmp_path / "pays_by_std.py").write_text(source % "std.find_payment")
+    (tmp_path / "pays_by_nobody.py").write_text(source % "std.find_paymnt")
+    try:
+        load_app("pays_by_std")
+        REGISTRY._tools.pop("mine.pay")
+        with pytest.raises(ToolError, match=r"std\.find_payment"):
+            load_app("pays_by_nobody")
+    finally:
+        REGISTRY._tools.pop("mine.pay", None)
+
+
+def test_where_they_are_only_declared_nothing_runs_them() -> None:
+    declared = standard_tools()["std.get"]
+    with pytest.raises(StepFailure, match="only declared here"):
+        run(declared.function(type="a", id="b", context=context()))
+
+
+def test_nothing_is_imported_for_tools_that_nobody_asks_for() -> None:
+    code = (
+        "import sys; from baton.tools.define import Registry; from baton.tools.standard import with_standard\n"
+        "specs = with_standard(Registry()).specs(); assert specs.get('table.hold') is None\n"
+        "print([m for m in ('baton.tools.standard.http', 'httpx') if m in sys.modules], end=' ')\n"
+        "specs['std.http']; print([m for m in ('baton.tools.standard.http', 'httpx') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[] ['baton.tools.standard.http']"
