@@ -23,6 +23,7 @@ from baton.core.definition import MAX_NODES
 from baton.core.durations import LONGEST_MS
 from baton.core.fold import fold
 from baton.core.limits import Limits
+from baton.core.metrics import METRICS
 from baton.core.outcomes import Outcome
 from baton.core.program import Program
 from baton.core.state import FINISHED, KEYS_REMEMBERED, WAITING, State, group_of
@@ -69,6 +70,7 @@ PAGES = tuple(
         "docs/documents.md",
         "docs/effects.md",
         "docs/failures.md",
+        "docs/metrics.md",
     )
 )
 # Whole files that are derived from the code.
@@ -78,12 +80,12 @@ COMMAND = "python -m docs.generate"
 STATUSES = {
     "pending": "started, and its first entry not written yet",
     "running": "something is ready, runs, or is about to end",
-    "waiting": "every token waits: for a time, a signal or a child",
+    "waiting": "every token waits: for a time, a signal, a child or its next attempt",
     "parked": "a person has to decide; the reason says about what",
     "completed": "no token is in flight; the output is the saga's result",
     "failed": "a step failed and nothing runs any more",
     "cancelled": "somebody asked for it and nothing runs any more",
-    "suspended": "waits for the answer to a question",
+    "suspended": "as waiting, and a question about a failure waits for its answer",
     "paused": "held back by a person",
     "reflecting": "a tool's schema changed under a running saga",
     "rolled_back": "failed, and everything was undone",
@@ -214,6 +216,12 @@ def limits() -> str:
     return _table(("what", "limit", "set by"), rows)
 
 
+def metrics() -> str:
+    """Every metric that the worker writes."""
+    rows = [(f"`{name}`", unit, says) for name, (unit, says) in METRICS.items()]
+    return _table(("metric", "unit", "what it counts"), rows)
+
+
 # ---- pages ---------------------------------------------------------------------------------------------------
 
 PARTS: Mapping[str, Callable[[], str]] = {
@@ -228,6 +236,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
         settings,
         parameters,
         limits,
+        metrics,
         document_fields,
         node_fields,
         common_fields,

@@ -115,7 +115,7 @@ def rows() -> Iterator[Row]:
 
 
 def _number(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"`{value}`"
+    return f"{value:,}" if isinstance(value, int) else f"`{value}`" if value else "empty"
 
 
 def _bounds(metas: tuple[Any, ...]) -> str:

@@ -23,26 +23,34 @@ from baton.core.forks import fork_to
 from baton.core.outcomes import Outcome
 from baton.core.program import Program
 from baton.core.scope import Found
-from baton.core.state import State, node_of, status_of
+from baton.core.state import ANSWER, State, node_of, status_of
 from baton.core.toolspec import ToolSpec
 
 T0 = 1_790_000_000_000
-SOON, LATER = 10, 3_600_000
+SOON, LATER, DAYS = 10, 3_600_000, 172_800_000
 
 TOOL = ToolSpec(name="work", version="1", effect="pure", parameters={}, result={})
 DOCUMENTS = (
-    "{name: chain, nodes: {a: {tool: work}, b: {tool: work, after: a}}}",
-    "{name: siblings, nodes: {a: {tool: work}, b: {tool: work}, c: {tool: work, after: [a, b]}}}",
-    "{name: wait, nodes: {w: {wait: {signal: go, timeout: 1m}}, a: {tool: work, after: w}}}",
-    "{name: child, nodes: {c: {workflow: other}}}",
-    "{name: late, nodes: {w: {wait: {signal: go}}, c: {workflow: other, after: w}}}",
-    "{name: skip, nodes: {a: {tool: work}, b: {tool: work, after: a, when: 'false'}}}",
-    "{name: early, nodes: {a: {tool: work}, w: {wait: {signal: go}}, j: {tool: work, after: [a, w], join: any}}}",
-    "{name: round, nodes: {a: {tool: work, loop: {while: 'loop.iteration < 1'}}, v: {value: 1, after: a}}}",
-    "{name: asked, nodes: {a: {tool: work, when: {python: 'def evaluate(output, context): return True'}}}}",
-    "{name: limited, limits: {hops: 1}, nodes: {a: {tool: work}, b: {tool: work, after: a}}}",
-    "{name: timed, nodes: {a: {tool: work, limits: {wall_time: 1m}}}}",
-    "{name: both, nodes: {a: {tool: work}, w: {wait: {for: 1m}}, c: {workflow: other}}}",
+    "{name: chain, on_failure: rollback, nodes: {a: {tool: work}, b: {tool: work, after: a}}}",
+    "{name: siblings, on_failure: rollback, nodes: {a: {tool: work}, b: {tool: work}, c: {tool: work, after: [a, b]}}}",
+    "{name: wait, on_failure: rollback, nodes: {w: {wait: {signal: go, timeout: 1m}}, a: {tool: work, after: w}}}",
+    "{name: child, on_failure: rollback, nodes: {c: {workflow: other}}}",
+    "{name: late, on_failure: rollback, nodes: {w: {wait: {signal: go}}, c: {workflow: other, after: w}}}",
+    "{name: skip, on_failure: rollback, nodes: {a: {tool: work}, b: {tool: work, after: a, when: 'false'}}}",
+    "{name: early, on_failure: rollback, nodes: {a: {tool: work}, w: {wait: {signal: go}}, j: {tool: work, after: [a, w], join: any}}}",
+    "{name: round, on_failure: rollback, nodes: {a: {tool: work, loop: {while: 'loop.iteration < 1'}}, v: {value: 1, after: a}}}",
+    "{name: asked, on_failure: rollback, nodes: {a: {tool: work, when: {python: 'def evaluate(output, context): return True'}}}}",
+    "{name: limited, on_failure: rollback, limits: {hops: 1}, nodes: {a: {tool: work}, b: {tool: work, after: a}}}",
+    "{name: timed, on_failure: rollback, nodes: {a: {tool: work, limits: {wall_time: 1m}}}}",
+    "{name: both, on_failure: rollback, nodes: {a: {tool: work}, w: {wait: {for: 1m}}, c: {workflow: other}}}",
+    (
+        "{name: failing, on_failure: {tool_error: {ladder: [retry, escalate, rollback], at_most: {escalate: 1}, "
+        "retry: quick}}, nodes: {a: {tool: work}}}"
+    ),
+    (
+        "{name: asking, on_failure: {tool_error: {ladder: [ask_user, rollback], at_most: {ask_user: 1}}}, "
+        "nodes: {a: {tool: work}}}"
+    ),
 )
 
 
@@ -118,6 +126,8 @@ def _shape(state: State) -> str:
         state.cancel is None,
         state.failure is None,
         state.parked is None,
+        [(slot, one.strategy, one.ask is None, one.history.used) for slot, one in state.failing.items()],
+        len(state.notices),
         state.ended and state.ended.status,
         min(state.tries, MAX_DEATHS),
         sorted((slot, min(count, MAX_DEATHS)) for slot, count in state.interruptions.items()),
@@ -184,6 +194,7 @@ def _from_outside(program: Program, state: State) -> Iterator[ev.Event]:
             yield ev.SignalReceived(name=signal, key="k", payload=ev.Value(), by="ann", at=now)
     if state.cancel is None:
         yield ev.CancelRequested(reason="", by="ann", at=now, grace_ms=0)
+    yield from _answers(state)
     if state.parked is not None:
         yield ev.Resumed(by="ann", at=now)
     for slot, child in state.children.items():
@@ -192,18 +203,36 @@ def _from_outside(program: Program, state: State) -> Iterator[ev.Event]:
                 yield ev.ChildReported(slot=slot, child=child.saga, status=status)
 
 
+def _answers(state: State) -> Iterator[ev.Event]:
+    """What a person says to an open question; one answer is enough."""
+    for ask in (failing.ask for failing in state.failing.values() if failing.ask is not None):
+        if not any(key.startswith(ANSWER) for key in state.keys):
+            for action in ("retry", "fail"):
+                said = ev.Value(v={"ask": ask.id, "action": action})
+                yield ev.SignalReceived(
+                    name=ANSWER, key=action, payload=said, by="ann", at=state.last_at + SOON
+                )
+
+
 def _by_the_worker(program: Program, state: State) -> Iterator[tuple[ev.Event, ...]]:
     """What a worker appends: after a look at the saga now or later, or with the outcome of a step."""
     yield _advance(program, state, LATER)
     yield _advance(program, state, SOON)
+    yield _advance(program, state, DAYS)
+    if state.notices:
+        yield (ev.NoticesSent(keys=tuple(notice.key for notice in state.notices)),)
     ready = [
         slot
         for slot in state.tokens
         if program.nodes[node_of(slot)[0]].kind == "task" and program.has_come(state, slot)
     ]
     for slot in ready:
+        failing = state.failing.get(slot)
+        if failing is not None and failing.ask is not None:
+            continue
         others = tuple(other for other in ready if other != slot)
-        for outcome in _outcomes(slot, state.last_at):
+        began = state.last_at if failing is None else max(state.last_at, failing.due_at)
+        for outcome in _outcomes(slot, began, 1 if failing is None else failing.attempts + 1):
             yield _advance(program, state, SOON, outcome)
             yield _advance(program, state, SOON, outcome, running=others)
 
@@ -220,8 +249,8 @@ def _advance(
     return (*step.events, *step.decision.record) if step.decision.cancel else step.events
 
 
-def _outcomes(slot: str, now: int) -> Iterator[Outcome]:
-    interrupted = Outcome(slot=slot, attempt=1, started_at=now, ended_at=now, budget_ms=1_000)
+def _outcomes(slot: str, now: int, attempt: int) -> Iterator[Outcome]:
+    interrupted = Outcome(slot=slot, attempt=attempt, started_at=now, ended_at=now, budget_ms=1_000)
     yield interrupted
     yield dataclasses.replace(interrupted, output=ev.Value(v=1))
     yield dataclasses.replace(interrupted, failure=ev.Failure("tool_error", "it broke", slot))

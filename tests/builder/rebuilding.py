@@ -41,12 +41,24 @@ _ALIKE = ("join", "output_schema", "limits", "description", *_FAILING)
 
 def rebuilt(document: dict[str, Any]) -> Workflow:
     head = {key: document[key] for key in _HEAD if key in document}
+    if "failover" in head:
+        # Of what a reference is, nobody knows yet.
+        head["failover"] = _policies(head["failover"], _Plain(Workflow("w")))
     again = _Again(Workflow(document["name"], **head))
     for name, node in document["nodes"].items():
         again.add(name, node)
     if "output" in document:
         again.built.output(again.value(document["output"]))
     return again.built
+
+
+def _policies(policies: list[Any], again: _Again) -> list[Any]:
+    return [
+        {**policy, "when": {**policy["when"], "if": again.condition(policy["when"]["if"])}}
+        if "if" in policy.get("when", ())
+        else policy
+        for policy in policies
+    ]
 
 
 class _Again:
@@ -67,8 +79,7 @@ class _Again:
             more["branch"] = self.branch(node["branch"])
         if "loop" in node:
             more["loop"] = self.loop(node["loop"])
-        if "catch" in node:
-            more["catch"] = self.catch(node["catch"])
+        more |= self.failing(node)
         if "with" in node:
             more["with_"] = self.value(node["with"])
         if "timeout" in node:
@@ -103,6 +114,14 @@ class _Again:
         if "max_iterations" in value:
             more["max_iterations"] = value["max_iterations"]
         return loop(self.condition(value["while"]), **more)
+
+    def failing(self, node: dict[str, Any]) -> dict[str, Any]:
+        found = {}
+        if "failover" in node:
+            found["failover"] = _policies(node["failover"], self)
+        if "catch" in node:
+            found["catch"] = self.catch(node["catch"])
+        return found
 
     def catch(self, value: Any) -> Any:
         if isinstance(value, str) or isinstance(value[0], str):
@@ -165,6 +184,13 @@ class _Again:
                 return getattr(getattr(self.built, path.root), str(path.steps[0]))
             case _:
                 return getattr(self.built, path.root)
+
+
+class _Plain(_Again):
+    """With every expression as text."""
+
+    def value(self, value: Any) -> Any:
+        return value
 
 
 # ---- conditions --------------------------------------------------------------------------------------------------

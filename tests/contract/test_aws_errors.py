@@ -16,12 +16,14 @@ from botocore.stub import Stubber
 
 from baton.adapters.aws import Aws
 from baton.adapters.dynamo_definitions import DynamoDefinitions
+from baton.adapters.dynamo_effects import DynamoEffects
 from baton.adapters.dynamo_log import DynamoLog
 from baton.adapters.s3_blobs import S3Blobs
 from baton.adapters.sqs_queue import SqsDeadLetters, SqsQueue
 from baton.errors import EngineFault, StoreUnavailable, Throttled
 from baton.ports import Definition, Message
 from tests.contract.stores import SAGA, a_head, a_release, an_entry
+from tests.contract.test_effects import a_claim
 
 URL = "https://sqs.eu-central-1.amazonaws.com/123456789012/wake"
 REF = f"cas://sha256/{'0' * 64}"
@@ -45,6 +47,9 @@ CALLS: dict[str, tuple[str, str, Callable[[Aws], Any]]] = {
     "get definition": ("dynamodb", "query", lambda aws: _definitions(aws).get("acme", "dinner")),
     "get version": ("dynamodb", "get_item", lambda aws: _definitions(aws).get("acme", "dinner", 1)),
     "names": ("dynamodb", "query", lambda aws: _definitions(aws).names("acme")),
+    "claim": ("dynamodb", "put_item", lambda aws: _effects(aws).claim(a_claim(), 1)),
+    "change": ("dynamodb", "put_item", lambda aws: _effects(aws).change(a_claim(), a_claim())),
+    "read effect": ("dynamodb", "get_item", lambda aws: _effects(aws).read("acme", "f")),
     "put blob": ("s3", "put_object", lambda aws: S3Blobs(aws.s3, "blobs").put("acme", b"soup")),
     "get blob": ("s3", "get_object", lambda aws: S3Blobs(aws.s3, "blobs").get("acme", REF)),
     "send": ("sqs", "send_message_batch", lambda aws: SqsQueue(aws.sqs, URL).send(messages(1))),
@@ -55,6 +60,10 @@ CALLS: dict[str, tuple[str, str, Callable[[Aws], Any]]] = {
 
 def _log(aws: Aws) -> DynamoLog:
     return DynamoLog(aws.dynamodb, "sagas", 4)
+
+
+def _effects(aws: Aws) -> DynamoEffects:
+    return DynamoEffects(aws.dynamodb, "sagas")
 
 
 def _definitions(aws: Aws) -> DynamoDefinitions:

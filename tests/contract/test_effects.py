@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from baton.adapters.aws import Aws
 from baton.adapters.dynamo_effects import DynamoEffects
 from baton.adapters.rules import ItemTooLarge
 from baton.errors import CorruptLog
 from baton.ports.effects import COMPLETED, FAILED, FREED, IN_PROGRESS, Effect
 from tests.contract.stores import AwsStores, Stores
 from tests.contract.test_concurrency import MANY, at_once
+from tests.kit.meter import Meter
+from tests.kit.table import create_table
 
 NOW = 1_790_000_000_000
 KEY = "0123456789abcdef0123456789abcdef"
@@ -128,6 +131,19 @@ def test_a_claim_is_one_item_without_a_time_to_live_and_a_result_has_one(moto: A
     moto.effects.change(a_claim(), a_claim(status=COMPLETED, data=b'{"value":{}}', expires=NOW + 999))
     (item,) = moto.scan()
     assert (item["ttl"], item["d"]) == ({"N": str(NOW // 1_000 + 1)}, {"B": b'{"value":{}}'})
+
+
+def test_an_effect_costs_two_units_and_one_that_is_recorded_one(moto_aws: Aws) -> None:
+    aws = Aws()  # clients of its own: what listens to them goes with the test
+    create_table(aws.dynamodb, "sagas")
+    effects, meter = DynamoEffects(aws.dynamodb, "sagas"), Meter(aws)
+    effects.claim(a_claim(), NOW)
+    effects.change(
+        a_claim(), a_claim(status=COMPLETED, data=b'{"value":{"v":"' + b"r" * 500 + b'"}}', expires=NOW)
+    )
+    assert meter.units == [1, 1]
+    assert effects.claim(a_claim(), NOW - 1) is not None
+    assert meter.units == [1, 1, 1]
 
 
 def test_what_no_item_can_hold_is_refused_with_its_size(moto: AwsStores) -> None:

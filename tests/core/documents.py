@@ -117,7 +117,7 @@ CONDITIONS: st.SearchStrategy[Any] = st.sampled_from(
 ).map(copy.deepcopy)
 _TIMES = st.sampled_from(["2026-12-01T09:00:00Z", "2000-02-29T23:59+01:00", "1999-12-31T00:00:00.25-12:30"])
 _TEMPLATES = st.sampled_from(
-    ["${input.a}", "${input.a}h", "$$${ctx['n0'][\"output\"]?.x}", "${loop.iteration} s"]
+    ["${input.a}", "${input.a}h", "${ctx['n0'][\"output\"]?.x}", "${loop.iteration} s"]
 )
 _COUNTS = st.integers(1, 10**12) | st.sampled_from([1.0, 1e6])
 _THEN = st.sampled_from(["terminate", "throttle"])
@@ -146,12 +146,71 @@ JOINS = st.sampled_from(["all", "any", 1, 2.0]) | st.fixed_dictionaries(
         "rest": st.sampled_from(["cancel", "run"]),
     },
 )
+_CODES = st.sampled_from(["timeout", 503, ["TIMEOUT", "404"], "my.own"])
+_CLASS = st.sampled_from(["transient", "unknown"])
+_LADDERS = st.sampled_from(["rollback", ["retry", "escalate"]])
+RETRIES = st.sampled_from(["critical", "none"]) | st.fixed_dictionaries(
+    {},
+    optional={
+        "preset": st.just("quick"),
+        "max_attempts": st.integers(1, 100),
+        "base": DURATIONS,
+        "schedule": st.lists(DURATIONS, min_size=1, max_size=2),
+        "budget": DURATIONS,
+        "never": _CODES,
+    },
+)
+REACTIONS = _LADDERS | st.fixed_dictionaries(
+    {},
+    optional={
+        "timeout": _LADDERS,
+        "503": st.fixed_dictionaries(
+            {},
+            optional={
+                "class": _CLASS,
+                "retry": RETRIES,
+                "at_most": st.just({"retry": 2, "rollback": 0}),
+                "hints": st.sampled_from(["fallback_model", ["t", "x.y"]]),
+                "message": st.text(max_size=3),
+                "severity": st.just("high"),
+            },
+        ),
+    },
+)
+POLICIES = st.lists(
+    st.fixed_dictionaries(
+        {
+            "name": st.sampled_from(["p", "q"]),
+            "then": st.sampled_from(["escalate", {"tool": "t"}, {"with": {"x": "${input.a}"}, "hint": "t"}]),
+        },
+        optional={
+            "when": st.fixed_dictionaries(
+                {},
+                optional={
+                    "node": st.just("n*"),
+                    "code": _CODES,
+                    "class": _CLASS,
+                    "attempt": st.sampled_from([2, {"from": 1, "to": 2}]),
+                    "time": st.just({"from": "22:00", "days": "sat"}),
+                    "parameters": st.just({"a.b": [1, "x"]}),
+                    "if": CONDITIONS,
+                },
+            ),
+            "at_most": st.integers(1, 100),
+        },
+    ),
+    max_size=2,
+    unique_by=lambda policy: str(policy["name"]),
+)
+_FAILING = {"retry": RETRIES, "on_failure": REACTIONS, "failover": POLICIES}
+
+
 _SCHEMAS_OF_OUTPUT = st.sampled_from(["done", True, {}, {"type": "object"}])
 _TO_COME: st.SearchStrategy[Any] = st.sampled_from(
     [{"agent": {"model": "m", "tools": ["t"], "x": 1}}, {"human": {}}, {"map": {"over": "${input.a}"}}]
 )
 _KINDS: st.SearchStrategy[dict[str, Any]] = (
-    st.fixed_dictionaries({"tool": st.just("t")}, optional={"timeout": DURATIONS})
+    st.fixed_dictionaries({"tool": st.just("t")}, optional={"timeout": DURATIONS, **_FAILING})
     | st.fixed_dictionaries({"value": VALUES | st.none()})
     | st.fixed_dictionaries(
         {
@@ -182,6 +241,14 @@ def _fields(names: list[str]) -> dict[str, st.SearchStrategy[Any]]:
         "branch": branch,
         "loop": st.fixed_dictionaries({"while": CONDITIONS}, optional=ways),
         "join": JOINS,
+        "catch": many
+        | st.lists(
+            st.fixed_dictionaries(
+                {"then": many}, optional={"code": _CODES, "class": _CLASS, "if": CONDITIONS}
+            ),
+            min_size=1,
+            max_size=2,
+        ),
         "output_schema": _SCHEMAS_OF_OUTPUT,
         "limits": LIMITS,
         "description": st.text(max_size=5),
@@ -198,6 +265,8 @@ def shaped_documents(draw: st.DrawFn) -> dict[str, Any]:
     _maybe(draw, document, "metadata", st.dictionaries(st.text(max_size=3), st.text(max_size=3), max_size=2))
     _maybe(draw, document, "schemas", st.fixed_dictionaries({"done": st.sampled_from([{}, True])}))
     _maybe(draw, document, "limits", LIMITS)
+    for key, values in _FAILING.items():
+        _maybe(draw, document, key, values)
     if "wall_time" not in document.get("limits", {}):
         _maybe(draw, document, "timeout", DURATIONS)
     rails = {
@@ -217,7 +286,8 @@ _KEYS = st.sampled_from(
      "timeout", "for", "signal", "agent", "x", "a b", "", "n0", "value", "until", "when", "branch", "rules", "if", "then",
      "default", "choose", "among", "loop", "while", "max_iterations", "back_to", "break_path", "timeout_path", "join",
      "wait_for", "tolerated_failures", "rest", "output_schema", "limits", "hops", "wall_time", "cost_usd", "max", "owner",
-     "metadata", "schemas", "guardrails", "allowed_tools", "allowed_transitions", "map", "human"]
+     "metadata", "schemas", "guardrails", "allowed_tools", "allowed_transitions", "map", "human", "catch", "retry",
+     "on_failure", "failover", "code", "class", "schedule", "backoff", "attempt", "time", "from", "to", "hint", "strategy"]
 )  # fmt: skip
 _STRANGE: st.SearchStrategy[Any] = st.sampled_from(
     [None, True, 0, -1, 1, 0.5, 1e-4, 1e9, 10**400, "", "x", "5s", "5", "soon", "0x5s", "٣s", "5 s", "\t5s", "5s\n",

@@ -33,7 +33,15 @@ SCHEMA = document_schema()
 PARTS = {
     name: part for name, part in SCHEMA["$defs"].items() if name not in {kind.kind for kind in NODE_TYPES}
 }
-BEYOND_A_SCHEMA = ("between 1 ms and 366 days", "there is no such day", "finer than a millionth of a dollar")
+BEYOND_A_SCHEMA = (
+    "between 1 ms and 366 days",
+    "there is no such day",
+    "finer than a millionth of a dollar",
+    "is another spelling of",
+    "under `on` and under `never`",
+    "must not be below `from`",
+    "is there twice",
+)
 MINIMAL = {"name": "w", "nodes": {"a": {"tool": "t"}}}
 
 

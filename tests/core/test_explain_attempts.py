@@ -17,7 +17,7 @@ from baton.core.telling import lasting
 from baton.core.tries import SHOWN
 from baton.core.views import saga_view
 from tests.core.build import T0, Saga, done, program, task
-from tests.core.test_failing import answer, broken, schedule
+from tests.core.failing import answer, broken, schedule
 from tests.core.told import ROOM, steps, story, whole, why
 
 DOWN = "service_unavailable: it broke"

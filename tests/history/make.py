@@ -22,7 +22,7 @@ from baton.core.conditions import Answer
 from baton.core.events import Entry, decode_entry, encode_entry
 from baton.core.graph import Cap
 from baton.core.program import Program
-from baton.core.state import State
+from baton.core.state import ANSWER, State
 from tests.core.build import (
     Saga,
     chain,
@@ -245,6 +245,50 @@ def _routes() -> Saga:
     return saga
 
 
+ATTEMPTS = """
+name: attempts
+on_failure:
+  timeout: {retry: quick}
+  login_required: {at_most: {ask_user: 1}}
+  tool_error: {ladder: [escalate, rollback]}
+  sold_out: rollback
+nodes:
+  a: {tool: t}
+  b: {tool: t, after: a, with: {x: 1}, catch: {code: sold_out, then: c}}
+  c: {tool: t}
+  d: {tool: t, after: b}
+  e: {tool: t, after: a}
+"""
+
+
+def _attempts() -> Saga:
+    """A retry, a question with an answer, one without, an incident, and a failure that is caught."""
+    saga = Saga(Program(compile_document(ATTEMPTS, {"t": tool_spec("t", x={})})))
+
+    def answer(action: str, **more: Any) -> None:
+        ask = next(failing.ask for failing in saga.state.failing.values() if failing.ask is not None)
+        said = ev.Value(v={"ask": ask.id, "action": action, **more})
+        event = ev.SignalReceived(name=ANSWER, key=f"{ask.id}/k", payload=said, by="bob", at=saga.now)
+        saga.put(event, epoch=0, invocation="api")
+
+    saga.go()
+    saga.go(failed("a", "timeout"))
+    saga.go(replace(done("a"), attempt=2), after_ms=1_000)
+    saga.go(failed("b", "login_required"), running=["e"])
+    saga.tell()
+    answer("retry", arguments={"x": 2})
+    saga.go(running=["e"])
+    saga.go(failed("e"), running=["b"])
+    saga.tell()
+    answer("use", output={"n": 1})
+    saga.go()
+    saga.go(replace(failed("b", "sold_out"), attempt=2))
+    saga.go(failed("c", "login_required"))
+    saga.tell()
+    saga.go(after_ms=86_400_000)
+    return saga
+
+
 SHAPES: dict[str, Callable[[], Saga]] = {
     "chain": _chain,
     "diamond": _diamond,
@@ -262,6 +306,7 @@ SHAPES: dict[str, Callable[[], Saga]] = {
     "rounds": _rounds,
     "limits": _limits,
     "routes": _routes,
+    "attempts": _attempts,
 }
 
 

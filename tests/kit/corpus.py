@@ -7,6 +7,7 @@ asked for again with the same key.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from baton.errors import EngineFault, NotAllowedNow
 from baton.runtime.service import Service
 from baton.tools.define import Registry
 from tests.kit.faults import Crash
+from tests.kit.mishaps import EFFECTS, MISHAPS, add_mishaps, answering, with_books
 from tests.kit.world import World
 
 T = TypeVar("T")
@@ -29,6 +31,9 @@ class Books:
 
     asked: list[str] = field(default_factory=list)
     done: dict[str, Any] = field(default_factory=dict)
+    happened: list[str] = field(default_factory=list)
+    """What a service did that honours no keys: every call of it is a deed."""
+    calls: Counter[str] = field(default_factory=Counter)
 
     def act(self, key: str, what: Any) -> Any:
         self.asked.append(key)
@@ -81,6 +86,7 @@ def make_registry(books: Books) -> Registry:
         await asyncio.sleep(0.1)
         raise ValueError("no table is free")
 
+    add_mishaps(registry, books)
     return registry
 
 
@@ -373,6 +379,18 @@ async def _forked(world: World) -> str:
     return saga
 
 
+async def _effects(world: World) -> str:
+    saga = await start(world, EFFECTS, {}, "effects")
+    await answering(world, saga, shown, with_books(world.books))
+    return saga
+
+
+async def _mishaps(world: World) -> str:
+    saga = await start(world, MISHAPS, {}, "mishaps")
+    await answering(world, saga, shown, with_books(world.books))
+    return saga
+
+
 CORPUS = (
     Scenario("chain", _chain),
     Scenario("fan", _fan),
@@ -394,4 +412,6 @@ CORPUS = (
     Scenario("failing", _failing, "failed", same_steps=False),
     Scenario("cancelled", _cancelled, "cancelled", same_steps=False),
     Scenario("forked", _forked),
+    Scenario("effects", _effects),
+    Scenario("mishaps", _mishaps),
 )

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
-from baton.core.events import Forked, SagaEnded, StepFailed, StepSucceeded
+from baton.core.events import Event, Forked, SagaEnded, StepFailed, StepSucceeded
 from baton.core.state import slot_of
 from baton.errors import NotAllowedNow
 from tests.kit.corpus import Books, Scenario, make_registry
@@ -42,6 +42,7 @@ def run(scenario: Scenario, plan: Plan, setup: Callable[[World], None] | None = 
     async def main() -> Verdict:
         books = Books()
         world = World(make_registry(books), plan, scenario.limits)
+        world.books = books
         if setup is not None:
             setup(world)
         world.switch_on()
@@ -114,10 +115,28 @@ def _broken(world: World, saga: str, books: Books) -> list[str]:
     if seated != written:
         broken.append(f"rows were written by {sorted(written)}, but the log says {sorted(seated)}")
     broken += _unfinished(world)
+    broken += _deeds(world, saga, books)
     settled_actions = {tuple(value) for value in map(tuple, (map(str, what) for what in books.done.values()))}
     if len(settled_actions) < len(books.done):
         broken.append("one action was carried out under two idempotency keys")
     return broken
+
+
+def _deeds(world: World, saga: str, books: Books) -> list[str]:
+    """What services did that honour no key, against what may have happened once, and what the log says."""
+    broken = []
+    for deed, count in Counter(books.happened).items():
+        if count > 1:
+            broken.append(f"an effect that may happen once has happened {count} times: {deed}")
+    for event in world.events(saga):
+        receipt = event.output.v.get("receipt") if _has_receipt(event) else None
+        if receipt is not None and receipt not in books.happened:
+            broken.append(f"the log says that it has happened, and it has not: {receipt}")
+    return broken
+
+
+def _has_receipt(event: Event) -> TypeGuard[StepSucceeded]:
+    return isinstance(event, StepSucceeded) and isinstance(event.output.v, dict)
 
 
 def _unfinished(world: World) -> list[str]:

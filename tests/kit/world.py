@@ -154,6 +154,7 @@ class World:
     start_late_s: float = 0  # from receiving a batch to the start of its handler
     reconciler_first_s: float = 60
     reconciler_gap_s: float = 60  # what it believes is always a minute
+    books: Any = None  # of the outside services, for who looks into them
     metrics: Metrics = field(default_factory=Metrics)
 
     def __post_init__(self) -> None:

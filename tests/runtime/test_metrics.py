@@ -14,15 +14,15 @@ from tests.kit.corpus import Books, start
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
 
-FLAKY = "name: w\nnodes: {a: {tool: flaky}, b: {tool: work, with: {n: 1}, after: a}}"
+FLAKY = "name: w\nnodes: {a: {tool: shaky}, b: {tool: work, with: {n: 1}, after: a}}"
 
 
 def add_flaky(world: World, failures: int) -> None:
     """A tool that is not available so many times."""
     left = [failures]
 
-    @tool("flaky", registry=world.registry)
-    async def flaky() -> dict[str, Any]:
+    @tool("shaky", registry=world.registry)
+    async def shaky() -> dict[str, Any]:
         if left[0]:
             left[0] -= 1
             raise StepFailure("service_unavailable", "not now")
@@ -39,11 +39,11 @@ def test_retries_of_a_real_saga_are_counted_once(stage: Stage) -> None:
         assert (await world.queries().show(saga))["status"] == "completed"
         found = emf.read(lines)
         told = {
-            name: emf.total(found, name, function="f", tool="flaky")
+            name: emf.total(found, name, function="f", tool="shaky")
             for name in ("Attempts", "Retries", "Succeeded", "AttemptsUntilSuccess")
         }
         assert told == {"Attempts": 3, "Retries": 2, "Succeeded": 1, "AttemptsUntilSuccess": 3}
-        assert emf.total(found, "Errors", function="f", tool="flaky", code="service_unavailable") == 2
+        assert emf.total(found, "Errors", function="f", tool="shaky", code="service_unavailable") == 2
         assert emf.total(found, "PauseTime", function="f", workflow="w") > 0
         assert not any(("tool", "work") in where for _, where in found), (
             "it is quiet, and waits for its minute"

@@ -127,9 +127,20 @@ def test_once_in_a_window_is_once_in_each(stage: Stage) -> None:
     stage(story)
 
 
-def test_the_same_action_at_another_node_is_not_done_again_and_in_the_next_round_of_a_loop_it_is(
-    stage: Stage,
-) -> None:
+def test_the_window_is_that_of_the_steps_turn(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        restaurant = Restaurant()
+        restaurant.open(world, key=Key.window("1h"))
+        await begin(world, DINNER)
+        late = f"name: late\nnodes: {{rest: {{wait: {{for: 2h}}}}, book: {{after: rest, {BOOK[1:]}}}"
+        await begin(world, late)
+        await world.settle(10_000)
+        assert restaurant.booked.total() == 2
+
+    stage(story)
+
+
+def test_the_same_action_at_another_node_is_not_done_again(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         restaurant = Restaurant()
         restaurant.open(world)
@@ -195,10 +206,11 @@ def test_what_a_person_said_holds_for_one_attempt(stage: Stage) -> None:
     stage(story)
 
 
-def test_what_was_refused_is_tried_again_with_the_same_key(stage: Stage) -> None:
+@pytest.mark.parametrize("key", [None, Key.window("1s")])
+def test_what_was_refused_is_tried_again_with_the_same_key(stage: Stage, key: KeyRule | None) -> None:
     async def story(world: World, books: Books) -> None:
         restaurant = Restaurant([StepFailure("rate_limited", "429"), StepFailure("rate_limited", "429")])
-        restaurant.open(world)
+        restaurant.open(world, key=key)
         saga = await begin(world, DINNER)
         await world.settle()
         assert (await view_of(world, saga))["result"] == 1
@@ -222,7 +234,7 @@ def test_a_slow_store_does_not_make_a_doubt_of_what_was_done_in_time(stage: Stag
 
 def test_who_waits_in_vain_for_another_is_told_that_it_is_in_progress(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
-        restaurant = Restaurant(seconds=8)
+        restaurant = Restaurant(seconds=5)
         restaurant.open(world, key=Key.user("at"))
         first = await begin(world, DINNER)
         await asyncio.sleep(1)
@@ -230,7 +242,8 @@ def test_who_waits_in_vain_for_another_is_told_that_it_is_in_progress(stage: Sta
         second = await begin(world, hasty)
         await world.settle()
         assert (await view_of(world, second))["error"]["code"] == "in_progress"
-        assert (await view_of(world, first))["result"] == 1
+        view = await view_of(world, first)
+        assert (view["status"], view["result"]) == ("completed", 1)
 
     stage(story)
 

@@ -190,11 +190,11 @@ def test_what_is_recoverable_is_replanned_if_there_is_another_way(stage: Stage) 
     async def story(world: World, books: Books) -> None:
         service = Service([HttpError(404), HttpError(404)])
         service.add_to(world, "call")
-        Service([]).add_to(world, "archive", instead_of="call", hints=["find_alternative_resource"])
+        Service([]).add_to(world, "library", instead_of="call", hints=["find_alternative_resource"])
         saga, view = await run(world, PLAIN)
         assert (view["status"], _strategies(world, saga)) == ("completed", ["replan"])
         (done,) = [event for event in world.events(saga) if isinstance(event, StepSucceeded)]
-        assert done.tool == "archive"
+        assert done.tool == "library"
 
     stage(story)
 
@@ -286,9 +286,9 @@ def _http_date(moment: int) -> str:
 def test_parts_of_a_fan_are_retried_each_by_itself(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         flaky, steady = Service([HttpError(503)] * 2), Service([])
-        flaky.add_to(world, "flaky")
+        flaky.add_to(world, "shaky")
         steady.add_to(world, "steady")
-        document = "name: w\nnodes: {a: {tool: flaky}, b: {tool: steady}, c: {tool: steady, after: b}}"
+        document = "name: w\nnodes: {a: {tool: shaky}, b: {tool: steady}, c: {tool: steady, after: b}}"
         _, view = await run(world, document)
         assert view["status"] == "completed"
         assert (len(flaky.calls), len(steady.calls)) == (3, 2)
@@ -310,5 +310,68 @@ def test_no_crash_adds_an_attempt(stage: Stage, fault: str) -> None:
         assert view["status"] == "failed"
         attempts = [e.attempt for e in world.events(saga) if isinstance(e, AttemptFailed | StepFailed)]
         assert attempts == [1, 2, 3]
+
+    stage(story)
+
+
+# ---- effects that may happen only once
+
+
+def _add_payments(world: World, deeds: list[str], *, loses: str, verify: bool) -> None:
+    """A tool whose service honours no key; `loses` the request, or the answer to it, the first time."""
+
+    @tool("pay_card", registry=world.registry, effect="once", verify="find_card" if verify else "")
+    async def pay_card() -> str:
+        is_first = not deeds and loses == "request"
+        if not is_first:
+            deeds.append("paid")
+        if is_first or (loses == "answer" and len(deeds) == 1):
+            raise ConnectionError("reset by peer")
+        return "receipt"
+
+    @tool("find_card", registry=world.registry, effect="pure")
+    async def find_card() -> dict[str, Any]:
+        return {"happened": bool(deeds), "result": "receipt" if deeds else None}
+
+    world.tools = world.registry.specs()
+
+
+ONE_TRY = "name: w\non_failure: rollback\nnodes: {a: {tool: pay_card}}\noutput: ${ctx.a.output}"
+
+
+def test_a_doubt_is_cleared_up_before_anything_else_is_done_even_without_retries(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        deeds: list[str] = []
+        _add_payments(world, deeds, loses="answer", verify=True)
+        _, view = await run(world, ONE_TRY)
+        assert (view["status"], view["result"], deeds) == ("completed", "receipt", ["paid"])
+
+    stage(story)
+
+
+def test_what_has_not_happened_fails_as_it_did_and_is_not_tried_again_on_the_way(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        deeds: list[str] = []
+        _add_payments(world, deeds, loses="request", verify=True)
+        _, view = await run(world, ONE_TRY)
+        assert (view["status"], view["error"]["code"], deeds) == ("failed", "connection_failed", [])
+
+    stage(story)
+
+
+def test_without_anybody_who_could_look_a_person_is_asked(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        deeds: list[str] = []
+        _add_payments(world, deeds, loses="answer", verify=False)
+        document = "name: w\nnodes: {a: {tool: pay_card, retry: none}}\noutput: ${ctx.a.output}"
+        saga, view = await run(world, document)
+        assert view["status"] == "suspended"
+        (question,) = view["questions"]
+        assert "unknown_outcome" in question["message"]
+        answer = Answer(ask=question["id"], action="use", output="receipt")
+        await world.service().answer(saga, answer, "k")
+        await world.settle()
+        view = await world.queries().show(saga)
+        assert (view["status"], view["result"], deeds) == ("completed", "receipt", ["paid"])
 
     stage(story)

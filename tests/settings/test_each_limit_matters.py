@@ -47,8 +47,8 @@ def add_tools(registry: Registry, world: list[World]) -> None:
     async def buy(context: Context) -> None:
         context.spend("0.40")
 
-    @tool("book", effect="once", key=Key.content("table"), registry=registry)
-    async def book(table: str, is_open: bool) -> None:
+    @tool("reserve_table", effect="once", key=Key.content("table"), registry=registry)
+    async def reserve_table(table: str, is_open: bool) -> None:
         if not is_open:
             raise StepFailure("closed", "on Mondays", kind="permanent")
 
@@ -168,7 +168,7 @@ async def is_looked_at_hourly_after_a_week(world: World) -> bool:
 
 # ---- effects that happen once ----------------------------------------------------------------------------------
 
-BOOKING = "name: w\nnodes: {a: {tool: book, with: {table: t-1, is_open: %s}}}"
+BOOKING = "name: w\nnodes: {a: {tool: reserve_table, with: {table: t-1, is_open: %s}}}"
 
 
 async def days_that_a_booking_is_remembered(world: World) -> int:

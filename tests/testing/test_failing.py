@@ -97,7 +97,8 @@ def test_an_answer_that_is_none_is_refused() -> None:
         ValueError, match=r"there is no node `b`; did you mean|there is no node `b`; there are: a"
     ):
         of(0, answers={"b": "retry"})
-    for strange in ({"arguments": {}}, {"action": "retry", "city": "Oslo"}, {"action": 3}):
+    answers: list[dict[str, Any]] = [{"arguments": {}}, {"action": "retry", "city": "Oslo"}, {"action": 3}]
+    for strange in answers:
         with pytest.raises(ValueError, match="the answer about `a` has `action`"):
             of(0, answers={"a": strange})
     with pytest.raises(InvalidInput):

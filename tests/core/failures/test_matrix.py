@@ -128,7 +128,8 @@ def test_the_engine_does_what_the_cell_says(
     node = task("a", domain=domain, ways=ways, hooks={hook: f"{hook}.tool" for hook in HOOKS})
     saga = Saga(program(node, failures={}))
     verdict = classify(code=code)
-    pauses = []
+    pauses: list[int] = []
+    chosen: list[ev.StrategyChosen] = []
     for attempt in itertools.count(1):
         failure = ev.Failure(verdict.code, "it broke", "a", kind=verdict.kind)
         failed = Outcome(slot="a", attempt=attempt, started_at=saga.now, ended_at=saga.now, failure=failure)

@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.core.graphs.facts import BREAKS, slot_name, slot_of
+from tests.core.graphs.facts import Breaks, slot_name, slot_of
 from tests.core.graphs.interpreter import Interpreter
 from tests.core.graphs.script import INPUT
 
@@ -44,10 +44,12 @@ def interpret(case: dict[str, Any]) -> tuple[dict[str, Any], list[str], dict[str
 
     def look() -> None:
         while begun := sorted(
-            slot for slot in world.open if slot in world.open_of("pass") or world.open[slot] == BREAKS
+            slot
+            for slot, given in world.open.items()
+            if slot in world.open_of("pass") or isinstance(given, Breaks)
         ):
-            if world.open[begun[0]] == BREAKS:
-                world.fail(begun[0], "input_unbound")
+            if isinstance(broken := world.open[begun[0]], Breaks):
+                world.fail(begun[0], broken.code)
             else:
                 world.settle(begun[0], world.open[begun[0]])
         ran.update({slot_name(slot): given for slot, given in world.open_of("task").items()})

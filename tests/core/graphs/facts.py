@@ -11,8 +11,6 @@ from typing import Any
 Rounds = tuple[int, ...]
 Slot = tuple[str, Rounds]
 ALIVE, DEAD, FAILED = "alive", "dead", "failed"
-BREAKS = "breaks"
-"""Stands for what a node is given if that cannot be had: it fails when it begins."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +26,13 @@ class Error:
     def told(self) -> dict[str, Any]:
         """What `last_error` says of it, as far as these tests ask."""
         return {"node": self.node, "code": self.code, "class": self.kind, "attempt": self.attempt}
+
+
+@dataclass(frozen=True)
+class Breaks:
+    """Stands for what a node is given if it fails with this code when it begins."""
+
+    code: str
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,9 @@ def class_of(code: str) -> str:
     return CLASSES.get(code, "permanent")
 
 
-def after_failure(plan: Plan, name: str, trying: Trying, code: str, now: int, *, handled: bool) -> Trying | None:
+def after_failure(
+    plan: Plan, name: str, trying: Trying, code: str, now: int, *, handled: bool
+) -> Trying | None:
     """The step once an attempt has failed; None when that was its last word."""
     return _climb(plan, name, replace(trying, attempts=trying.attempts + 1, code=code), now, handled, "")
 

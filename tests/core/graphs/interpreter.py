@@ -12,9 +12,9 @@ from typing import Any
 
 from tests.core.graphs.facts import (
     ALIVE,
-    BREAKS,
     DEAD,
     FAILED,
+    Breaks,
     End,
     Error,
     Fate,
@@ -160,7 +160,7 @@ class Interpreter:
         if isinstance(turn, tuple) or self._is_rest(slot):
             self._skipped(slot, turn if isinstance(turn, tuple) else ())
         elif turn.fails:
-            self._failed(slot, "join_failed")
+            self._cannot_begin(slot, "join_failed")
         else:
             self._begin(slot)
 
@@ -229,13 +229,20 @@ class Interpreter:
                 self._skipped(slot, ())
                 return
         except Broken:
-            self._failed(slot, "condition")
+            self._cannot_begin(slot, "condition")
             return
         try:
             given = node.get("with") if "tool" in node else node.get("value")
             self.open[slot] = render(given, lambda path: self.ask(slot, path))
         except Broken:
-            self.open[slot] = BREAKS
+            self.open[slot] = Breaks("input_unbound")
+
+    def _cannot_begin(self, slot: Slot, code: str) -> None:
+        """It fails before it begins. Where that is caught, it is a beginning itself, and waits for what is skipped."""
+        if self.is_caught(slot, code):
+            self.open[slot] = Breaks(code)
+        else:
+            self._failed(slot, code)
 
     # ---- what becomes of a slot ----------------------------------------------------------------------------
 
@@ -328,8 +335,10 @@ class Interpreter:
 
     def is_handled(self, slot: Slot, code: str, attempt: int) -> bool:
         """Whether the graph itself goes on from this failure."""
-        error = Error(slot[0], code, class_of(code), attempt)
-        return slot[0] in self.plan.tolerated or self.caught(slot, error) is not None
+        return slot[0] in self.plan.tolerated or self.is_caught(slot, code, attempt)
+
+    def is_caught(self, slot: Slot, code: str, attempt: int = 0) -> bool:
+        return self.caught(slot, Error(slot[0], code, class_of(code), attempt)) is not None
 
     # ---- what a name stands for ----------------------------------------------------------------------------
 

@@ -51,7 +51,7 @@ class Plan:
         """The rules by which a failure of this node is caught."""
         said = self.nodes[name].get("catch", [])
         rules = said if isinstance(said, list) else [said]
-        return [{"then": rules}] if rules and all(isinstance(rule, str) for rule in rules) else rules
+        return [{"then": rules}] if any(isinstance(rule, str) for rule in rules) else rules
 
     def handlers(self, name: str) -> set[str]:
         """The nodes that a failure of this one can lead to."""

@@ -17,9 +17,9 @@ from typing import Any
 
 from baton.core.decide import ROOM
 from baton.errors import InvalidDefinition
-from tests.core.graphs.cases import FAILS, code_in, interpret
+from tests.core.graphs.cases import FAILS, interpret
 from tests.core.graphs.driver import Luck, carry_on
-from tests.core.graphs.facts import BREAKS, slot_name, slot_of
+from tests.core.graphs.facts import Breaks, slot_name, slot_of
 from tests.core.graphs.interpreter import Interpreter
 from tests.core.graphs.pair import Pair, program_of
 from tests.core.graphs.plan import names
@@ -138,8 +138,8 @@ def case_of(document: dict[str, Any]) -> dict[str, Any]:
     while world.ended is None:
         slot = next((slot for slot in told if slot in world.open), min(world.open, default=None))
         assert slot is not None
-        if world.open[slot] == BREAKS:
-            world.fail(slot, "input_unbound")
+        if isinstance(broken := world.open[slot], Breaks):
+            world.fail(slot, broken.code)
             continue
         if world.plan.kind(slot[0]) == "pass":
             world.settle(slot, world.open[slot])

@@ -87,9 +87,7 @@ def _runs_if(plan: Plan, always: dict[str, set[str]], name: str) -> set[str]:
     certain = [source for source in plan.before[name] if _is_certain(plan, source, name)]
     # One whose failure is caught may not be done at all.
     return {
-        other
-        for source in certain
-        for other in (() if "catch" in plan.nodes[source] else always[source])
+        other for source in certain for other in (() if "catch" in plan.nodes[source] else always[source])
     }.union(certain)
 
 

@@ -47,9 +47,9 @@ def draw_catches(draw: random.Random, plan: Plan, nodes: Doc) -> None:
     """Some edges become such as are taken on failure."""
     for name in nodes:
         after = plan.after[name]
-        if not after or draw.random() > 0.35:
+        if not after or draw.random() > (0.9 if "loop" in nodes[name] else 0.5):
             continue
-        targets = draw.sample(after, min(len(after), draw.choice((1, 1, 1, 2))))
+        targets = draw.sample(after, min(len(after), draw.choice((1, 1, 2))))
         if len(targets) == len(after) and draw.random() < 0.6:
             targets = targets[1:]
         if not targets:

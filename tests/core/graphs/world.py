@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tests.core.graphs.facts import BREAKS, End, Slot
+from tests.core.graphs.facts import Breaks, End, Slot
 from tests.core.graphs.failing import ASK, ESCALATE, Trying, after_failure, after_silence
 from tests.core.graphs.interpreter import Interpreter
 from tests.core.graphs.plan import Document
@@ -72,13 +72,14 @@ class World(Interpreter):
     def given_to(self, slot: Slot) -> Any:
         """What the attempt is called with."""
         given = self.open[slot]
-        if given == BREAKS:
-            return given
+        assert not isinstance(given, Breaks), f"{slot} fails when it begins"
         return {**(given or {}), **self.trying.get(slot, Trying()).arguments}
 
     def may_run(self, now: int) -> set[Slot]:
         """The tasks that are at work, or would be if nobody was yet."""
-        return set() if self.is_parked else {slot for slot in self.open_of("task") if self._is_free(slot, now)}
+        return (
+            set() if self.is_parked else {slot for slot in self.open_of("task") if self._is_free(slot, now)}
+        )
 
     def at_work(self) -> set[Slot]:
         """The tasks that may still be at work: what began before the saga was parked may end."""

@@ -91,10 +91,13 @@ class HttpxClient:
 
     async def _exchange(self, request: HttpRequest, host: str) -> HttpAnswer:
         headers = {"user-agent": f"Baton/{VERSION}", "accept-encoding": "identity", **request.headers}
-        built = self._client().build_request(
+        opened = self._client()
+        # One process serves many tenants: what a service wants to be remembered by is nobody's.
+        opened.cookies.clear()
+        built = opened.build_request(
             request.method, request.url, headers=headers, content=request.body or None
         )
-        answer = await self._client().send(built, stream=True)
+        answer = await opened.send(built, stream=True)
         try:
             parts, size = [], 0
             async for part in answer.aiter_bytes():
@@ -118,16 +121,8 @@ class HttpxClient:
                 follow_redirects=False,
                 timeout=httpx.Timeout(None, connect=_CONNECT_MS / 1_000),
             )
-            client.cookies = _NoCookies()
             self._of = (loop, client)
         return self._of[1]
-
-
-class _NoCookies(httpx.Cookies):
-    """One process serves many tenants: what a service wants to be remembered by is nobody's."""
-
-    def extract_cookies(self, response: httpx.Response) -> None:
-        pass
 
 
 @cache

@@ -38,6 +38,7 @@ def next_attempt(state: State, slot: str, node: Node, iteration: tuple[int, ...]
         way=failing.way,
         failure=failing.failure,
         since=since,
+        look=failing.look,
         decided_at=failing.decided_at,
         given=failing.given,
     )

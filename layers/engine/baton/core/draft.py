@@ -24,7 +24,7 @@ ENDS = (FIRES, FAILS)
 class RunStep:
     """Run a tool once: this attempt, after the `hooks` (tools) and in this `way`. `failure` is the last one's.
 
-    `since`: when the step's turn came, where that matters. `decided_at`: a person has decided what became of attempts until
+    `look`: only find out whether the last attempt has done it. `since`: when the step's turn came, where that matters. `decided_at`: a person has decided what became of attempts until
     then, of which nobody knew: none has happened, or this came of it (`given`).
     """
 
@@ -37,6 +37,7 @@ class RunStep:
     way: Way | None = None
     failure: ev.Failure | None = None
     since: int = 0
+    look: bool = False
     decided_at: int = 0
     given: ev.Value | None = None
 

@@ -31,7 +31,7 @@ class StrategyChosen(Root, frozen=True, tag="strategy_chosen", omit_defaults=Tru
     """What is done about the last failure of a step: retry, replan, ask_user or escalate (core/failures/ladder.py).
 
     `due_at`: not before then. `way` and `arguments` hold for all attempts from now on, `hooks` (tools) are called before the
-    next. `policy`: the failover policy that said so. `why`: why the strategies below it were passed.
+    next. `look`: it is only looked whether it has happened. `policy`: the failover policy that said so. `why`: why the strategies below it were passed.
     """
 
     node: str
@@ -48,6 +48,7 @@ class StrategyChosen(Root, frozen=True, tag="strategy_chosen", omit_defaults=Tru
     why: tuple[str, ...] = ()
     ask: Ask | None = None
     severity: str = ""
+    look: bool = False
 
 
 class QuestionClosed(Root, frozen=True, tag="question_closed", omit_defaults=True, kw_only=True):

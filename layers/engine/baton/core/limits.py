@@ -95,7 +95,7 @@ class Effects:
     effect_retry_ms: Annotated[
         int,
         Meta(
-            ge=0,
+            ge=1_000,
             le=31_536_000_000,
             description="From the first try of such an action that failed: how long it is tried again. Afterwards it is "
             "refused with its failure.",

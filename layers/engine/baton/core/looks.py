@@ -19,7 +19,7 @@ from baton.core.durations import parse_duration, parse_time
 from baton.core.expressions import ExpressionError
 from baton.core.gate import ask, overtaken
 from baton.core.graph import Node
-from baton.core.routes import done, skipped, stopped
+from baton.core.routes import caught, done, skipped, stopped
 from baton.core.scope import LackingError
 from baton.core.sizes import excess_of
 from baton.core.state import LONGEST_ID, node_of, slot_of
@@ -77,23 +77,30 @@ def _look_at(draft: Draft, slot: str, *, to_begin: bool) -> None:
         _skip(draft, slot, node, iteration)
         return
     if turn == FAILS:
-        _fail_join(draft, slot, node, iteration)
+        _fail_join(draft, slot, node, iteration, to_begin=to_begin)
     elif (state.begun and _is_overtaken(draft, slot, node, iteration)) or slot in draft.running:
         return
     elif (
-        _is_admitted(draft, slot, node, iteration)
+        _is_admitted(draft, slot, node, iteration, to_begin=to_begin)
         and to_begin
         and (program.caps is None or _may_begin(draft, slot, node, iteration))
     ):
         _LOOK[node.kind](draft, slot, node, iteration)
 
 
-def _fail_join(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> None:
+def _fail_join(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...], *, to_begin: bool) -> None:
     errors = draft.scope(slot).errors()
     count = len(draft.state.errors.get(slot, ()))
     first = "; ".join(f"{error.node}: {error.code}: {error.message}"[:200] for error in errors[:5])
     text = f"{count} of {len(node.before)} edges have failed: {first}"
-    _fail(draft, slot, node, iteration, ev.Failure("join_failed", text, node.name))
+    failure = ev.Failure("join_failed", text, node.name)
+    if to_begin or not _is_a_beginning(draft, slot, failure):
+        _fail(draft, slot, node, iteration, failure)
+
+
+def _is_a_beginning(draft: Draft, slot: str, failure: ev.Failure) -> bool:
+    """Whether something begins with the failure, because it is caught: then it is no part of what is over."""
+    return caught(draft.scope(slot), failure) is not None
 
 
 def _skip(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...], why: str = "") -> None:
@@ -101,7 +108,7 @@ def _skip(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...], why: 
     draft.note(ev.NodeSkipped(node=node.name, iteration=iteration, why=why, **part))
 
 
-def _is_admitted(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> bool:
+def _is_admitted(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...], *, to_begin: bool) -> bool:
     """Whether `when` lets the node run; asked once for what takes its time. Raises `LackingError`."""
     state = draft.state
     if node.when is None or slot in state.waits or slot in state.children or slot in state.admitted:
@@ -110,7 +117,8 @@ def _is_admitted(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]
         holds = draft.scope(slot).holds(node.when)
     except ConditionError as error:
         failure = ev.Failure(error.code, f"when: {error.message}"[:2_000], node.name)
-        _fail(draft, slot, node, iteration, failure)
+        if to_begin or not _is_a_beginning(draft, slot, failure):
+            _fail(draft, slot, node, iteration, failure)
         return False
     if not holds:
         _skip(draft, slot, node, iteration, "when")

@@ -15,7 +15,7 @@ from baton.core.reactions import react
 from baton.core.routes import RouteError, check_output, done, stopped
 from baton.core.rows import Row
 from baton.core.scope import NOTHING, Found, Scope
-from baton.core.state import Failing, State, node_of
+from baton.core.state import UNKNOWN_OUTCOME, Failing, State, node_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +108,12 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
         at=outcome.ended_at,
     )
     scope = Scope(program, state, found, slot)
+    if failure.doubt and failing is not None and failing.look:
+        # Nobody could find out: that is for a person now.
+        text = f"it may have happened, and whether it has could not be found out: {failure.message}"
+        failure = replace_fields(
+            failure, code=UNKNOWN_OUTCOME, kind=kind_of(UNKNOWN_OUTCOME), message=text[:2_000], doubt=False
+        )
     before = failing or Failing(attempts=0, failure=failure)
     failing = replace_fields(before, attempts=outcome.attempt, failure=failure, ask=None)
     # A saga that ends anyway is not held up.

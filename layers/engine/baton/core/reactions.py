@@ -20,9 +20,10 @@ from baton.core.failures.retry import draw, pause
 from baton.core.graph import Node, Way
 from baton.core.routes import is_handled
 from baton.core.scope import Scope
-from baton.core.state import Failing, node_of
+from baton.core.state import UNKNOWN_OUTCOME, Failing, node_of
 
 ESCALATED = "escalated"  # what a saga is parked for
+LOOK_AFTER_MS = 1_000
 OPTIONS = ("retry", "use", "fail")
 POSSIBLE = frozenset({REPLAN, ASK_USER, ROLLBACK, ESCALATE})
 BOUNDS = Bounds()
@@ -46,7 +47,7 @@ def react(
         kind,
         node.domain,
         (graph.failures, node.failures),
-        is_handled=is_handled(scope, failure),
+        is_handled=failure.code != UNKNOWN_OUTCOME and is_handled(scope, failure),
     )
     rung: Rung | None = None
     policy: Policy | None = None
@@ -64,6 +65,20 @@ def react(
             policy, arguments = None, {}
     if rung is None:
         rung = _climb(scope, node, cell, failing, now, retry_after_ms)
+    if failure.doubt and rung.strategy != RETRY:
+        # Whatever is done about it, first it has to be known whether it has happened.
+        why = (*broken, *rung.why, f"{rung.strategy}: it may have happened, so somebody looks first")
+        yield ev.StrategyChosen(
+            node=name,
+            iteration=iteration,
+            strategy=RETRY,
+            code=failure.code,
+            at=now,
+            due_at=now + LOOK_AFTER_MS,
+            look=True,
+            why=why,
+        )
+        return
     if rung.strategy in {ROLLBACK, FAIL}:
         # Nothing that was done can be undone yet, so to undo it all is to do nothing.
         return

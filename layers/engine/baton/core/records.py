@@ -22,6 +22,7 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why a step or a saga failed: a code for programs, a message for people, the node if there is one.
 
     Of an attempt of a tool also the class, the HTTP status if there was one, which tool and attempt it was, and when.
+    `doubt`: what may happen only once may have happened.
     """
 
     code: str
@@ -32,6 +33,7 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     tool: str = ""
     attempt: int = 0
     at: int = 0
+    doubt: bool = False
 
 
 class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

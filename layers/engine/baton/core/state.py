@@ -75,6 +75,7 @@ class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     way: Way | None = None
     arguments: dict[str, Any] = {}
     ask: Ask | None = None
+    look: bool = False
     decided_at: int = 0
     given: Value | None = None
 

@@ -56,6 +56,7 @@ def strategy_chosen(state: State, e: ev.StrategyChosen) -> State:
         way=failing.way if e.way is None else e.way,
         arguments={**failing.arguments, **e.arguments},
         ask=e.ask,
+        look=e.look,
     )
     return replace(state, failing={**state.failing, slot: failing})
 

@@ -264,7 +264,7 @@ class Ledger:
         self._listed, self._start = status, 0
         if turn.last and status == "running":
             self._wake()
-        times = [wait.until for wait in state.waits.values() if wait.until is not None]
+        times = _times(state)
         if turn.last and times:
             self._messages += 1  # by the relay, or when the time is near by the reconciler
             self._passed += min(times) - turn.last <= self._deployment.timer_by_message
@@ -326,6 +326,15 @@ class Ledger:
         """Something was written that the relay turns into a message."""
         self._passed += 1
         self._messages += 1
+
+
+def _times(state: State) -> list[int]:
+    """When something is due by itself: the end of a wait, a step's next attempt, a question's end, more money."""
+    if state.parked is not None:
+        return [state.parked.until] if state.parked.until else []
+    asked = [failing.ask.expires_at if failing.ask else failing.due_at for failing in state.failing.values()]
+    waits = [wait.until for wait in state.waits.values() if wait.until is not None]
+    return [*waits, *(time for time in asked if time)]
 
 
 def _fork_of(entry: ev.Entry) -> ev.Forked | None:

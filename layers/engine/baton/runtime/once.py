@@ -218,6 +218,7 @@ class Once:
                 kind=failure.kind,
                 status=failure.status,
                 retry_after=failure.retry_after,
+                happened=True,  # as far as anybody knows
             ) from failure
         match told:
             case {"happened": True}:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ import msgspec
 from baton.core.draft import RunStep
 from baton.core.events import Failure, Value
 from baton.core.failures import sanitised
+from baton.core.failures.doubts import leaves_doubt
 from baton.core.failures.retryafter import parse_retry_after
 from baton.core.keys import KeyIncomplete, KeyRule, key_of
 from baton.core.limits import Limits
@@ -33,6 +35,23 @@ from baton.runtime.purse import Purse
 T = TypeVar("T")
 
 _encode = msgspec.json.Encoder().encode
+
+
+@dataclass
+class _Doubt:
+    """Whether an effect that may happen only once may have happened. `is_met`: its claim is looked at."""
+
+    before: bool
+    is_met: bool = False
+
+    def after(self, failure: StepFailure) -> bool:
+        if not self.is_met:
+            return self.before
+        return failure.code not in _OWN and leaves_doubt(failure.code, failure.kind, failure.happened)
+
+
+_OWN = frozenset({"in_progress", "unknown_outcome"})
+"""What the claim itself says: of somebody else's try, or of a doubt that is a person's."""
 
 
 class Steps:
@@ -72,7 +91,9 @@ class Steps:
         spec = self._tools.get(tool)
         if step.given is not None:
             return await self._settled(state, step, spec, step.given)
-        halt = await self._purse.reserve(state, step, spent)
+        # What is called in the tool's place may cost more.
+        amount = max(step.node.cost, spec.cost if spec else 0)
+        halt = await self._purse.reserve(state, step, spent, amount)
         if halt is not None:
             return Outcome(
                 slot=step.slot,
@@ -105,15 +126,25 @@ class Steps:
     ) -> tuple[Value | None, Failure | None, int | None, tuple[Row, ...]]:
         """Output or failure, the pause that was asked for, and the tool's rows."""
         node, timeout = step.node.name, self.timeout(step)
+        # Of an effect that may happen only once: until its claim is looked at, what was in doubt still is.
+        doubt = _Doubt(step.failure is not None and step.failure.doubt)
         try:
             context = self._context(state, step, traceparent, spent, self._clock.now())
-            output, rows = await self._perform(step, spec, context)
+            output, rows = await self._perform(step, spec, context, doubt)
         except TimeoutError:
-            return None, Failure("timeout", f"no answer within {timeout} ms", node), None, ()
+            text = f"no answer within {timeout} ms"
+            failure = Failure("timeout", text, node, doubt=doubt.is_met or doubt.before)
+            return None, failure, None, ()
         except StepFailure as error:
             # What a tool says may quote what it was told by others, keys and passwords among it.
-            message = sanitised(error.message[:20_000])[:2_000]
-            failure = Failure(error.code, message, node, kind=error.kind, status=error.status)
+            failure = Failure(
+                error.code,
+                sanitised(error.message[:20_000])[:2_000],
+                node,
+                kind=error.kind,
+                status=error.status,
+                doubt=doubt.after(error),
+            )
             return None, failure, parse_retry_after(error.retry_after, self._clock.now()), ()
         if output is not None:
             return output, None, None, rows
@@ -122,7 +153,7 @@ class Steps:
         return None, failure, None, ()
 
     async def _perform(
-        self, step: RunStep, spec: ToolSpec | None, context: StepContext
+        self, step: RunStep, spec: ToolSpec | None, context: StepContext, doubt: _Doubt
     ) -> tuple[Value | None, tuple[Row, ...]]:
         """The output (None when it is too large), and rows. Raises `StepFailure`, `NoRoom`."""
         performer, tools = self._performer, self._tools
@@ -131,8 +162,12 @@ class Steps:
             return await self.value(context.tenant, result), tuple(context.rows)
         # What goes before it does so before the claim: what hangs there leaves no doubt about the effect.
         arguments = await self._in_time(context, prepared(performer, tools, step, context))
+        doubt.is_met = True
 
         async def act() -> Any:
+            if step.look and step.failure is not None:
+                last = step.failure
+                raise StepFailure(last.code, last.message, kind=last.kind, status=last.status, happened=False)
             return await self._in_time(context, work(performer, tools, step, context, arguments))
 
         async def verify() -> Any:
@@ -181,7 +216,8 @@ class Steps:
                 tool=tool,
                 parameters=step.arguments,
                 occurrence=step.iteration,
-                at=step.since,
+                # A graph that was compiled before its tool had a window does not say when the turn came.
+                at=step.since or state.started_at,
             )
         except KeyIncomplete as error:
             raise StepFailure("key_incomplete", str(error)) from error

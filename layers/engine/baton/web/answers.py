@@ -2,7 +2,7 @@
 
 Imported only where that document is made, because models cost time at a cold start. That real answers are
 so is held by the tests that compare them with the document. The values are made in core/views.py and
-runtime/queries.py. Larger answers have files of their own: graphs.py, explained.py.
+runtime/queries.py. Larger answers have files of their own: graphs.py, explained.py, failing.py, incidents.py.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from baton.core.events import Event
-from baton.core.failures.cells import SEVERITIES
 from baton.core.toolspec import EFFECTS
 from baton.web.explained import Explanation, Way
 from baton.web.failing import FailingStep, ParkedAs, Question
 from baton.web.graphs import Edge, Limits, WorkflowNode
+from baton.web.incidents import Incident, IncidentPage
 from baton.web.models import Answer, Cursor, Schema, Status, Time
 
-__all__ = ["Explanation", "Way"]  # besides those below
+__all__ = ["Explanation", "Incident", "IncidentPage", "Way"]  # besides those below
 
 KINDS_OF_EVENT = tuple(str(kind.__struct_config__.tag) for kind in get_args(Event))
 
@@ -128,8 +128,12 @@ class Budget(Answer):
     reserved_usd: float = Field(ge=0, description="What is held for steps that are under way.")
     limit_usd: float | None = Field(description="Null: any amount, and nothing is counted.")
     left_usd: float | None
-    blocked_until: Time | None = Field(description="When a user who has spent it all can begin something again.")
-    saga_limit_usd: float | None = Field(description="What one saga may spend before it is parked. Null: any amount.")
+    blocked_until: Time | None = Field(
+        description="When a user who has spent it all can begin something again."
+    )
+    saga_limit_usd: float | None = Field(
+        description="What one saga may spend before it is parked. Null: any amount."
+    )
 
 
 # ---- sagas
@@ -222,28 +226,6 @@ class LimitUse(Answer):
     then: str = Field(description="terminate, throttle or summarise.")
     used: float = Field(0, description="So much was used.")
     until: Time | None = Field(None, description="When the saga's time is over.")
-
-
-class Incident(Answer):
-    """Something that went wrong and needs a person. It is resolved once somebody has decided about its saga."""
-
-    id: str
-    status: Annotated[str, WithJsonSchema({"type": "string", "enum": ["open", "resolved"]})]
-    saga: str
-    node: str | None
-    code: str
-    message: str
-    severity: Annotated[str, WithJsonSchema({"type": "string", "enum": list(SEVERITIES)})]
-    opened_at: Time
-    resolved_at: Time | None
-    resolved_by: str | None = Field(description="Who answered, resumed, cancelled, forked or said so.")
-
-
-class IncidentPage(Answer):
-    """Incidents, the newest first."""
-
-    incidents: list[Incident]
-    next: Cursor
 
 
 class Saga(Answer):

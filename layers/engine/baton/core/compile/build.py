@@ -82,6 +82,11 @@ def _kind(source: Source, name: str, node: NodeModel, hashes: dict[str, str]) ->
             "failover": _failover(source, f"/nodes/{name}/failover", node.failover),
             "domain": spec.domain,
             "cost": spec.cost,
+            "timed": any(
+                source.tools[name].key.window_ms
+                for name in (spec.name, *(way.tool for way in ways))
+                if name in source.tools
+            ),
             "ways": ways,
             "hooks": hooks,
         }

@@ -122,6 +122,10 @@ _ENGINE: dict[str, Code] = {
     "limit_wall_time": Code(PERMANENT, "It took longer than allowed.", "Raise `limits.wall_time` or `timeout`."),
     "limit_bytes": Code(PERMANENT, "The outputs are larger than allowed together.", "Raise `limits.bytes`, or let outputs be summarised."),
     "limit_cost": Code(PERMANENT, "It cost more than allowed.", "Raise `limits.cost_usd`; see what the steps spent."),
+    # ---- money
+    "budget_saga": Code(USER_RESOLVABLE, "The saga has spent what it may.", "See what its steps spent, then let it go on with as much again, or raise the setting."),
+    "budget_user_day": Code(USER_RESOLVABLE, "The user's sagas have spent what they may in a day.", "It goes on when the day turns (UTC); or raise the setting, then let the saga go on."),
+    "budget_warning": Code(USER_RESOLVABLE, "Most of what may be spent is spent.", "See what the steps spend, and whether that is meant."),
     # ---- the saga
     "cancelled": Code(PERMANENT, "It was cancelled.", "Start it anew if that was not meant."),
     "worker_killed": Code(CATASTROPHIC, "The worker died several times in a row.", "See whether a step needs more memory, then let the saga go on."),

@@ -214,12 +214,13 @@ _ACTION = _object(
     },
 )
 
+_OTHERS = [name for name in STRATEGIES if name != REPLAN]
 # A replan says what is different, and nothing else does.
 _ACTION["anyOf"] = [
     {
         "required": ["strategy"],
         "properties": {
-            "strategy": {"enum": [name for name in STRATEGIES if name != REPLAN]},
+            "strategy": {"enum": _OTHERS},
             "hint": False,
             "tool": False,
             "with": {"maxProperties": 0},
@@ -238,7 +239,7 @@ _POLICY = _object(
     {
         "name": _ref("nodeName", "The policy's name."),
         "when": _ref("failoverMatch", "What a failure must be like."),
-        "then": {"description": "What is done.", "anyOf": [_STRATEGY, _ref("failoverAction")]},
+        "then": {"description": "What is done.", "anyOf": [_enum(_OTHERS), _ref("failoverAction")]},
         "message": {"description": "What a person is told.", "type": "string"},
         "at_most": _count(1, MOST_TIMES, "How often it is used for one step.", default=1),
     },

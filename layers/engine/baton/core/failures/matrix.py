@@ -99,6 +99,8 @@ GENERAL: Rules = {
     "model_unavailable": Change(hints=("fallback_model",)),
     "file_not_found": Change(hints=("alternative_path",)),
     "blocked_by_site": Change(hints=("alternative_source",)),
+    # Neither undone nor given up before somebody has said whether there is anything to undo.
+    "unknown_outcome": Change(ladder=(ASK_USER, ESCALATE), severity="high"),
     "tool_missing": Change(ladder=(ESCALATE, ROLLBACK), severity="high"),
 }
 

@@ -1,0 +1,258 @@
+"""The random graphs see what is wrong with retries, questions and caught failures: each bug planted here shows."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from baton.core import attempts, decide, fold, looks, reactions, routes, troubles
+from baton.core import events as ev
+from baton.core.draft import RunStep
+from baton.core.failures import ladder
+from baton.core.failures.cells import ASK_USER, RETRY
+from baton.core.outcomes import Outcome
+from baton.core.program import Program
+from baton.core.scope import Scope
+from baton.core.state import ANSWER, State, slot_of
+from tests.core.graphs import test_random_graphs
+from tests.core.graphs.pair import program_of
+from tests.core.graphs.test_planted_bugs import Patch, shows
+
+pytestmark = pytest.mark.no_cover
+
+
+def _folds(patch: pytest.MonkeyPatch, kind: type, to: Callable[[State, State, Any], State]) -> None:
+    """An event of this kind is folded as it is, and then as `to` says of the state before, that behind and the event."""
+    plain = fold._TABLE[kind]
+    patch.setitem(fold._TABLE, kind, lambda state, event: to(state, plain(state, event), event))
+
+
+def _slot(event: Any) -> str:
+    return slot_of(event.node, event.iteration)
+
+
+def attempts_are_not_counted(patch: pytest.MonkeyPatch) -> None:
+    def to(before: State, behind: State, event: Any) -> State:
+        failing = behind.failing.get(_slot(event))
+        if failing is None:
+            return behind
+        return replace(behind, failing={**behind.failing, _slot(event): replace(failing, attempts=1)})
+
+    _folds(patch, ev.AttemptFailed, to)
+
+
+def an_interruption_counts_as_an_attempt(patch: pytest.MonkeyPatch) -> None:
+    def to(before: State, behind: State, event: Any) -> State:
+        failing = behind.failing.get(_slot(event))
+        if failing is None:
+            return behind
+        more = replace(failing, attempts=failing.attempts + 1)
+        return replace(behind, failing={**behind.failing, _slot(event): more})
+
+    _folds(patch, ev.StepInterrupted, to)
+
+
+def a_second_time_counts_again(patch: pytest.MonkeyPatch) -> None:
+    plain = fold._TABLE[ev.AttemptFailed]
+
+    def failed(state: State, event: Any) -> State:
+        others = {slot: one for slot, one in state.failing.items() if slot != _slot(event)}
+        return plain(replace(state, failing=others), event)
+
+    patch.setitem(fold._TABLE, ev.AttemptFailed, failed)
+
+
+def what_was_settled_goes_on_failing(patch: pytest.MonkeyPatch) -> None:
+    def to(before: State, behind: State, event: Any) -> State:
+        return replace(behind, failing={**before.failing, **behind.failing})
+
+    _folds(patch, ev.StepSucceeded, to)
+
+
+def a_way_is_forgotten_when_it_fails(patch: pytest.MonkeyPatch) -> None:
+    def to(before: State, behind: State, event: Any) -> State:
+        failing = behind.failing.get(_slot(event))
+        if failing is None:
+            return behind
+        return replace(behind, failing={**behind.failing, _slot(event): replace(failing, way=None)})
+
+    _folds(patch, ev.AttemptFailed, to)
+
+
+def nobody_waits_before_a_retry(patch: pytest.MonkeyPatch) -> None:
+    plain = looks.may_try_again
+
+    def may_try_again(draft: Any, slot: str, *rest: Any) -> bool:
+        return draft.state.failing[slot].due_at > 0 or plain(draft, slot, *rest)
+
+    patch.setattr(looks, "may_try_again", may_try_again)
+
+
+def what_waits_for_its_time_is_not_looked_at_then(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(attempts.Draft, "due_by", lambda draft, moment: None)
+
+
+def arguments_of_an_answer_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+    plain = looks.next_attempt
+
+    def next_attempt(state: State, slot: str, node: Any, iteration: Any, arguments: Any) -> RunStep:
+        return dataclasses.replace(plain(state, slot, node, iteration, arguments), arguments=arguments)
+
+    patch.setattr(looks, "next_attempt", next_attempt)
+
+
+def an_answer_counts_for_any_question(patch: pytest.MonkeyPatch) -> None:
+    def answer(draft: Any, slot: str, ask: ev.Ask) -> Any:
+        said = (one for one in draft.state.signals if one.name == ANSWER)
+        return next(((one, one.payload.v) for one in said), None)
+
+    patch.setattr(attempts, "_answer", answer)
+
+
+def what_nobody_answers_is_tried_again(patch: pytest.MonkeyPatch) -> None:
+    plain = attempts.react
+    patch.setattr(attempts, "react", lambda *given, above="": plain(*given))
+
+
+def a_question_never_expires(patch: pytest.MonkeyPatch) -> None:
+    plain = reactions._ask
+
+    def ask(*given: Any) -> ev.Ask | None:
+        found = plain(*given)
+        return None if found is None else replace(found, expires_at=0 if found.expires_at == 0 else 2**60)
+
+    patch.setattr(reactions, "_ask", ask)
+
+
+def people_are_asked_about_what_the_graph_handles(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(reactions, "is_handled", lambda scope, failure: False)
+
+
+def retries_before_an_answer_count_after_it(patch: pytest.MonkeyPatch) -> None:
+    plain = troubles.climbed
+
+    def climbed(history: ladder.History, rung: ladder.Rung, **more: Any) -> ladder.History:
+        found = plain(history, rung, **more)
+        return found if rung.strategy != ASK_USER else replace(found, retries=history.retries)
+
+    patch.setattr(troubles, "climbed", climbed)
+
+
+def one_retry_too_many(patch: pytest.MonkeyPatch) -> None:
+    plain = troubles.climbed
+
+    def climbed(history: ladder.History, rung: ladder.Rung, **more: Any) -> ladder.History:
+        found = plain(history, rung, **more)
+        is_second = rung.strategy == RETRY and found.total == 2
+        return replace(found, retries=found.retries - 1) if is_second else found
+
+    patch.setattr(troubles, "climbed", climbed)
+
+
+def a_way_is_tried_twice(patch: pytest.MonkeyPatch) -> None:
+    plain = ladder.choose
+    patch.setattr(ladder, "choose", lambda hints, ways, used: plain(hints, ways, ()))
+
+
+def a_parked_saga_goes_on(patch: pytest.MonkeyPatch) -> None:
+    _folds(patch, ev.Parked, lambda before, behind, event: before)
+
+
+def answers_and_what_they_come_to_are_apart(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(decide, "_leads_on", lambda event: False)
+
+
+def rules_of_catch_are_asked_from_the_last_one_on(patch: pytest.MonkeyPatch) -> None:
+    def reversed_catch(document: Any) -> Program:
+        graph = program_of(document).graph
+        nodes = tuple(replace(node, catch=node.catch[::-1]) for node in graph.nodes)
+        return Program(replace(graph, nodes=nodes))
+
+    patch.setattr(test_random_graphs, "program_of", reversed_catch)
+
+
+def all_rules_of_catch_fit(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(routes, "caught", lambda scope, failure: 0 if _node(scope).catch else None)
+
+
+def _node(scope: Scope) -> Any:
+    return scope.program.nodes[scope.slot.partition("@")[0]]
+
+
+def dead_edges_of_a_caught_node_carry_errors(patch: pytest.MonkeyPatch) -> None:
+    plain = fold._emit
+
+    def emit(state: State, emits: Any, gone: Sequence[str] = (), blamed: str = "", blame: Any = ()) -> Any:
+        news = plain(state, emits, gone, blamed, blame)
+        for token in emits:
+            slot = slot_of(token.dst, token.iteration)
+            if blame and token.src == blamed and not token.alive and slot in news["tokens"]:
+                carried = {**news["errors"].get(slot, {}), token.src: blame}
+                news["errors"] = {**news["errors"], slot: carried}
+        return news
+
+    patch.setattr(fold, "_emit", emit)
+
+
+def a_handler_does_not_know_the_failure(patch: pytest.MonkeyPatch) -> None:
+    plain = Scope._carried
+    patch.setattr(Scope, "_carried", lambda scope, *, alive: () if alive else plain(scope, alive=alive))
+
+
+def a_handler_runs_after_a_success(patch: pytest.MonkeyPatch) -> None:
+    plain = routes._choose
+
+    def choose(scope: Scope, node: Any) -> Any:
+        again, chosen, way = plain(scope, node)
+        return again, chosen | {name for rule in node.catch for name in rule.then}, way
+
+    patch.setattr(routes, "_choose", choose)
+
+
+def an_outcome_of_an_earlier_attempt_counts(patch: pytest.MonkeyPatch) -> None:
+    plain = decide.settle
+
+    def settle(program: Program, state: State, outcome: Outcome, *rest: Any) -> Any:
+        known = {slot: replace(one, attempts=one.attempts - 1) for slot, one in state.failing.items()}
+        return plain(program, replace(state, failing=known), outcome, *rest)
+
+    patch.setattr(decide, "settle", settle)
+
+
+BUGS: list[Patch] = [
+    attempts_are_not_counted,
+    an_interruption_counts_as_an_attempt,
+    a_second_time_counts_again,
+    what_was_settled_goes_on_failing,
+    a_way_is_forgotten_when_it_fails,
+    nobody_waits_before_a_retry,
+    what_waits_for_its_time_is_not_looked_at_then,
+    arguments_of_an_answer_are_forgotten,
+    an_answer_counts_for_any_question,
+    what_nobody_answers_is_tried_again,
+    a_question_never_expires,
+    people_are_asked_about_what_the_graph_handles,
+    retries_before_an_answer_count_after_it,
+    one_retry_too_many,
+    a_way_is_tried_twice,
+    a_parked_saga_goes_on,
+    answers_and_what_they_come_to_are_apart,
+    rules_of_catch_are_asked_from_the_last_one_on,
+    all_rules_of_catch_fit,
+    dead_edges_of_a_caught_node_carry_errors,
+    a_handler_does_not_know_the_failure,
+    a_handler_runs_after_a_success,
+    an_outcome_of_an_earlier_attempt_counts,
+]
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)
+def test_a_planted_bug_in_what_is_done_about_failures_shows(
+    bug: Patch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bug(monkeypatch)
+    assert shows(), "nothing showed"

@@ -1,0 +1,198 @@
+"""`catch`: what a graph keeps of it, what is told of handlers that can be none, and what can be read behind them."""
+
+from __future__ import annotations
+
+import pytest
+
+from baton.core.conditions.model import Cel
+from baton.core.graph import Catch
+from tests.core.compiling import compiled, node, reads, told
+
+# ---- what is kept ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("catch", "rules"),
+    [
+        ("h", [Catch(then=("h",))]),
+        ("[h, k]", [Catch(then=("h", "k"))]),
+        ("{code: 503, then: h}", [Catch(codes=("service_unavailable",), then=("h",))]),
+        (
+            "[{class: transient, if: 'last_error.attempt > 2', then: [h]}, {then: k}]",
+            [
+                Catch(kinds=("transient",), condition=Cel(expression="last_error.attempt > 2"), then=("h",)),
+                Catch(then=("k",)),
+            ],
+        ),
+    ],
+)
+def test_the_rules_are_stored_in_their_order(catch: str, rules: list[Catch]) -> None:
+    assert node("a", f"a: {{catch: {catch}}}, h: {{}}, k: {{}}").catch == tuple(rules)
+
+
+@pytest.mark.parametrize("kind", ["tool: t", "wait: {for: 1}", "workflow: other", "value: 1"])
+def test_a_node_of_any_kind_can_have_handlers(kind: str) -> None:
+    a, b, h = compiled(f"a: {{{kind}, catch: h}}, b: {{after: a}}, h: {{}}").nodes
+    assert (a.after, b.before, h.before) == (("b", "h"), ("a",), ("a",))
+    assert a.catch == (Catch(then=("h",)),)
+
+
+# ---- what is told ------------------------------------------------------------------------------------------------
+
+HANDLED = "a failure is handled by what comes after"
+LOOPING = "to try the same again write `retry`; to go round again, `loop`"
+OWN_NODE = "let both lead to it through a node of their own, such as `value: null`"
+LOOP = "h: {}, m: {after: h, %s}, a: {after: m, loop: {AGAIN, back_to: h}}, z: {after: a}"
+WRONG: list[tuple[str, str, str, str, str | None]] = [
+    ("nobody", "a: {catch: hadnler}, handler: {}", "/nodes/a/catch", "there is no node `hadnler`", "did you mean `handler`?"),
+    ("nobody in a list", "a: {catch: [h, q]}, h: {}", "/nodes/a/catch/1", "there is no node `q`", ""),
+    ("nobody in a rule", "a: {catch: [{then: [h, q]}]}, h: {}", "/nodes/a/catch/0/then/1", "there is no node `q`", ""),
+    ("the node itself", "a: {catch: a}", "/nodes/a/catch", f"`a` is `a` itself, or comes before it: {HANDLED}", LOOPING),
+    ("a node before it", "a: {}, b: {after: a, catch: [{then: a}]}", "/nodes/b/catch/0/then",
+     f"`a` is `b` itself, or comes before it: {HANDLED}", LOOPING),
+    ("the first node of its loop", LOOP.replace("back_to: h}", "back_to: h}, catch: h") % "", "/nodes/a/catch",
+     f"`h` is `a` itself, or comes before it: {HANDLED}", LOOPING),
+    ("a node of its branch", "a: {catch: h, branch: {rules: [{if: 'output.score > 1', then: h}]}}, h: {}", "/nodes/a/catch",
+     "`a` leads to `h` when it is done, too, by its `branch` or `loop`", OWN_NODE),
+    ("its timeout path", "a: {catch: [{then: h}], loop: {AGAIN, timeout_path: h}}, h: {}", "/nodes/a/catch/0/then",
+     "`a` leads to `h` when it is done, too, by its `branch` or `loop`", OWN_NODE),
+    ("its break path", "a: {catch: h, loop: {AGAIN, break_path: h}}, h: {}", "/nodes/a/catch",
+     "`a` leads to `h` when it is done, too, by its `branch` or `loop`", OWN_NODE),
+    ("a node after it", "a: {catch: h}, h: {after: a}", "/nodes/h/after",
+     "`a` leads here only when it has failed, by its `catch`", f"take `a` out of `after`; or {OWN_NODE}"),
+    ("a rule that is never asked", "a: {catch: [{then: h}, {code: timeout, then: k}, {then: k}]}, h: {}, k: {}",
+     "/nodes/a/catch/1", "this rule is never asked: rule 1 fits every failure",
+     "let the rule without `code`, `class` and `if` come last"),
+    ("both inside and outside", "h: {}, m: {after: h, catch: [k, z]}, k: {}, a: {after: [m, k], loop: {AGAIN, back_to: h}}, z: {}",
+     "/nodes/m/catch/1", "`z` is outside of a loop that `k` is in; they cannot be chosen together",
+     "a choice stays in the loop, or leaves it with all that it names"),
+    ("its own output", "a: {catch: [{if: output.score > 1, then: h}]}, h: {}", "/nodes/a/catch/0/if",
+     "`output.score`: the node has given no output yet", "`output` is for `branch` and `loop`; elsewhere, `ctx.NODE.output`"),
+    ("what nobody has called it with", "a: {catch: [{if: last_error.parameters.x == 1, then: h}]}, h: {}", "/nodes/a/catch/0/if",
+     "`last_error.parameters.x`: nothing produces `parameters`", None),
+    ("a condition that is none", "a: {catch: [{if: [], then: h}]}, h: {}", "/nodes/a/catch/0/if",
+     "a condition is a text or an object, not a list", None),
+    ("a join that can never fire", "a: {catch: h}, h: {}, b: {after: a}, j: {after: [b, h], join: 2}", "/nodes/j/join",
+     "this waits for 2 nodes, and `a` chooses between them: at most 1 can be alive, so that it can never fire", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("nodes", "path", "message", "hint"), [one[1:] for one in WRONG], ids=[one[0] for one in WRONG]
+)
+def test_what_is_told(nodes: str, path: str, message: str, hint: str | None) -> None:
+    ((found_path, found, found_hint),) = told(nodes)
+    assert (found_path, found) == (path, message)
+    assert hint is None or found_hint == hint
+
+
+@pytest.mark.parametrize(
+    ("nodes", "more"),
+    [
+        # A failure leaves the loop, like a branch.
+        (LOOP % "catch: k" + ", k: {}", ""),
+        # Within it, a handler leads back to the last node; that of the last node is outside.
+        ("h: {}, m: {after: h, catch: k}, k: {}, a: {after: [m, k], loop: {AGAIN, back_to: h}}, z: {after: a}", ""),
+        ("a: {loop: {AGAIN}, catch: z}, b: {after: a}, z: {}", ""),
+        # Its failure is what ends a loop that has no other end.
+        ("a: {loop: {while: 'true'}, catch: z}, z: {}", ""),
+        ("h: {catch: z}, a: {after: h, loop: {while: 'true', back_to: h}}, z: {}", ""),
+        # Handlers are no nodes to which it sends when it is done.
+        ("a: {limits: {fan_out: 1}, catch: [h, k]}, b: {after: a}, h: {}, k: {}", ""),
+        ("a: {catch: h}, b: {after: a}, h: {}", "guardrails: {allowed_transitions: {a: [b, h]}}"),
+        ("a: {catch: [{code: timeout, then: h}, {then: h}]}, h: {}", ""),
+    ],
+)  # fmt: skip
+def test_what_is_right(nodes: str, more: str) -> None:
+    assert told(nodes, more) == []
+
+
+def test_a_handler_is_a_node_that_comes_next() -> None:
+    ((path, message, _),) = told(
+        "a: {catch: h}, b: {after: a}, h: {}", "guardrails: {allowed_transitions: {a: b}}"
+    )
+    assert path == "/nodes/a/catch"
+    assert message.startswith("`a` may not go on to `h`")
+
+
+def test_handlers_of_an_agent_need_not_be_among_what_it_chooses() -> None:
+    nodes = "a: {agent: {tools: [t]}, branch: {choose: output, among: [b]}, catch: h}, b: {}, h: {}"
+    assert [path for path, _, _ in told(nodes)] == ["/nodes/a/agent"]
+
+
+# ---- what can be read behind a failure -----------------------------------------------------------------------------
+
+PLAIN = "s: {}, a: {after: s, catch: h}, b: {after: a}, h: {}, j: {after: [b, h]}"
+RULES = "s: {}, a: {after: s, catch: [{code: timeout, then: h}, {code: bad_request, then: k}]}, h: {}, k: {}, b: {after: a}"
+SOME = "s: {}, a: {after: s, catch: [{code: timeout, then: [h, k]}, {then: k}]}, h: {}, k: {}, j: {after: [h, k]}"
+TOLERANT = "s: {}, x: {}, a: {after: [s, x], join: {tolerated_failures: 1}, catch: h}, h: {}, b: {after: a}"
+
+
+@pytest.mark.parametrize(
+    ("reader", "name", "nodes", "expected"),
+    [
+        ("h", "a", PLAIN, False),
+        ("h", "s", PLAIN, True),
+        ("b", "a", PLAIN, True),
+        ("j", "a", PLAIN, False),
+        ("j", "s", PLAIN, True),
+        ("j", "b", PLAIN, False),
+        ("j", "h", PLAIN, False),
+        ("", "a", PLAIN, False),
+        ("", "s", PLAIN, True),
+        ("", "j", PLAIN, True),
+        # A failure that no rule fits ends the saga: whatever is complete has been through one of them.
+        ("", "b", RULES, False),
+        ("k", "a", RULES, False),
+        ("j", "k", SOME, True),
+        ("j", "h", SOME, False),
+        ("", "k", "s: {}, a: {after: s, catch: [{code: timeout, then: [h, k]}]}, k: {}, h: {}", False),
+        # A join that tolerates failures may have failed before the others ended.
+        ("h", "s", TOLERANT, False),
+        ("b", "a", TOLERANT, True),
+        # In a loop: this round, and seen from outside.
+        ("t", "m", "f: {}, m: {after: f, catch: k}, k: {}, t: {after: [m, k], loop: {AGAIN, back_to: f}}, z: {after: t}", False),
+        ("z", "m", "f: {}, m: {after: f, catch: k}, k: {}, t: {after: [m, k], loop: {AGAIN, back_to: f}}, z: {after: t}", False),
+        ("z", "t", "f: {}, m: {after: f, catch: k}, k: {}, t: {after: [m, k], loop: {AGAIN, back_to: f}}, z: {after: t}", True),
+        ("k", "f", "f: {}, m: {after: f, catch: k}, t: {after: m, loop: {AGAIN, back_to: f}}, k: {}, z: {after: t}", True),
+        ("k", "m", "f: {}, m: {after: f, catch: k}, t: {after: m, loop: {AGAIN, back_to: f}}, k: {}, z: {after: t}", False),
+        ("y", "t", "f: {}, m: {after: f, catch: k}, t: {after: m, loop: {AGAIN, back_to: f}}, k: {}, z: {after: t}, y: {after: [z, k]}", False),
+        ("z", "t", "t: {loop: {AGAIN}, catch: k}, k: {}, y: {after: t}, z: {after: [y, k]}", False),
+        ("k", "t", "f: {}, t: {after: f, loop: {AGAIN, back_to: f}, catch: k}, k: {}, y: {after: t}", False),
+        ("y", "t", "f: {}, t: {after: f, loop: {AGAIN, back_to: f}, catch: k}, k: {}, y: {after: t}", True),
+    ],
+)  # fmt: skip
+def test_what_can_be_counted_on(reader: str, name: str, nodes: str, *, expected: bool) -> None:
+    assert reads(reader, name, nodes) == expected
+
+
+def test_a_join_that_counts_does_not_count_on_a_node_that_may_be_caught() -> None:
+    nodes = "a: {catch: h}, b: {}, c: {}, h: {}, j: {after: [a, b, c], join: 2}"
+    assert reads("", "j", nodes)
+    assert not reads("", "j", nodes.replace("b: {}", "b: {catch: h}").replace("c: {}", "c: {catch: h}"))
+
+
+def test_a_join_behind_does_not_name_what_a_caught_node_gave() -> None:
+    nodes = "a: {catch: h}, b: {}, h: {after: b, with: {x: '${join.outputs.a}'}}"
+    ((path, message, _),) = told(nodes)
+    assert (path, message) == ("/nodes/h/with/x", "`join.outputs.a`: `a` need not be among them")
+    assert told(nodes.replace("outputs.a", "arrived")) == []
+
+
+def test_a_tolerated_failure_that_no_rule_fits_is_tolerated_still() -> None:
+    nodes = "a: {catch: [{code: timeout, then: h}]}, b: {}, h: {}, j: {after: [a, b, h], join: {tolerated_failures: 1}}"
+    assert told(nodes) == []
+    assert not reads("j", "a", nodes)
+    assert not reads("j", "h", nodes)
+
+
+def test_what_is_wrong_with_a_rule_does_not_take_its_edges_away() -> None:
+    nodes = "a: {catch: [{cde: timeout, then: h}, {code: 'a b', then: k}]}, h: {with: {x: '${ctx.a.output?}'}}, k: {}"
+    assert [(path, message) for path, message, _ in told(nodes)] == [
+        ("/nodes/a/catch/0/cde", "`cde` is not known here"),
+        ("/nodes/a/catch/1/code", "`a b` is not a code; write for example timeout, rate_limited or 503"),
+    ]
+    assert [path for path, _, _ in told("a: {catch: 5}, h: {}")] == ["/nodes/a/catch"]
+    assert [path for path, _, _ in told("a: {catch: [h, h]}, h: {with: {x: '${ctx.a.output?}'}}")] == [
+        "/nodes/a/catch"
+    ]

@@ -1,0 +1,156 @@
+"""Scenarios in which steps fail: tools that fail in every way, effects that may happen only once, and people who answer.
+
+Belongs here: what these scenarios need besides the corpus. Does not belong here: what must hold afterwards (verdict.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from baton import Context, Key, StepFailure, tool
+from baton.core.failures.answers import Answer
+from baton.errors import EngineFault, NotAllowedNow, NotFound
+from baton.tools.define import Registry
+from tests.kit.faults import Crash
+
+if TYPE_CHECKING:
+    from tests.kit.corpus import Books
+    from tests.kit.world import World
+
+# A failure of each class that one tool can meet, one after the other; for what is recoverable there is another tool.
+EVERY_CLASS = (
+    "service_unavailable",  # transient
+    "missing_credentials",  # user_resolvable
+    "never_heard_of",  # unknown
+    "database_down",  # catastrophic
+)
+
+
+def add_mishaps(registry: Registry, books: Books) -> None:
+    """Tools that fail, each as many calls as it is told, and then do not."""
+
+    @tool("fails_as_told", registry=registry)
+    async def fails_as_told(n: int, context: Context, fails: list[str]) -> dict[str, int]:
+        """Fails with these codes, one call after the other; the last one for ever, if it is permanent."""
+        await asyncio.sleep(0.1)
+        number = books.calls[context.node]
+        books.calls[context.node] += 1
+        if number < len(fails) or fails[-1:] == ["bad_request"]:
+            raise StepFailure(fails[min(number, len(fails) - 1)], "not this time")
+        books.act(context.idempotency_key, [context.node, n])
+        return {"n": n + 1}
+
+    @tool(
+        "elsewhere",
+        registry=registry,
+        effect="pure",
+        instead_of="fails_as_told",
+        hints=["find_alternative_resource"],
+    )
+    async def elsewhere(n: int, fails: list[str]) -> dict[str, int]:
+        await asyncio.sleep(0.1)
+        return {"n": n + 1}
+
+    @tool("pay", registry=registry, effect="once", verify="find_payment")
+    async def pay(n: int, fails: int = 0) -> dict[str, str]:
+        """Its service honours no key. It may fail before or, without a word, after the deed."""
+        await asyncio.sleep(0.2)
+        books.calls[f"pay {n}"] += 1
+        if books.calls[f"pay {n}"] <= fails:
+            raise StepFailure("rate_limited", "come back later", happened=False)
+        books.happened.append(f"pay {n}")
+        await asyncio.sleep(0.2)
+        if fails and books.calls[f"pay {n}"] == fails + 1:
+            raise ConnectionError("the answer was lost")
+        return {"receipt": f"pay {n}"}
+
+    @tool("find_payment", registry=registry, effect="pure")
+    async def find_payment(n: int) -> dict[str, Any]:
+        await asyncio.sleep(0.1)
+        there = f"pay {n}" in books.happened
+        return {"happened": there, "result": {"receipt": f"pay {n}"} if there else None}
+
+    @tool("send", registry=registry, effect="once")
+    async def send(n: int) -> dict[str, str]:
+        """Nobody can look whether it has happened, but a person."""
+        await asyncio.sleep(0.2)
+        books.happened.append(f"send {n}")
+        await asyncio.sleep(0.2)
+        return {"receipt": f"send {n}"}
+
+    @tool(
+        "take_table",
+        registry=registry,
+        effect="once",
+        verify="find_table",
+        key=Key.business("table", "table"),
+    )
+    async def take_table(table: str) -> dict[str, str]:
+        """One for all sagas."""
+        await asyncio.sleep(0.3)
+        books.happened.append(f"book {table}")
+        return {"receipt": f"book {table}"}
+
+    @tool("find_table", registry=registry, effect="pure")
+    async def find_table(table: str) -> dict[str, Any]:
+        there = f"book {table}" in books.happened
+        return {"happened": there, "result": {"receipt": f"book {table}"} if there else None}
+
+
+EFFECTS = """
+name: effects
+retry: {base: 300ms, max_delay: 1s}
+nodes:
+  pay: {tool: pay, with: {n: 1}}
+  lost: {tool: pay, after: pay, with: {n: 2, fails: 1}}
+  send: {tool: send, with: {n: 3}}
+  book: {tool: take_table, with: {table: window}}
+  again: {tool: pay, after: lost, with: {n: 2, fails: 1}}
+output: ['${ctx.pay.output.receipt}', '${ctx.lost.output.receipt}', '${ctx.send.output.receipt}',
+         '${ctx.book.output.receipt}', '${ctx.again.output.receipt}']
+"""
+MISHAPS = f"""
+name: mishaps
+retry: {{base: 300ms, max_delay: 1s}}
+nodes:
+  each: {{tool: fails_as_told, with: {{n: 1, fails: [{", ".join(EVERY_CLASS)}]}}}}
+  moved: {{tool: fails_as_told, with: {{n: 5, fails: [not_found]}}}}
+  never: {{tool: fails_as_told, with: {{n: 2, fails: [timeout, bad_request]}}, catch: {{class: permanent, then: handler}}}}
+  unused: {{tool: work, after: never, with: {{n: 7}}}}
+  handler: {{tool: work, with: {{n: 3}}}}
+  late: {{tool: fails_as_told, after: handler, with: {{n: 4, fails: [rate_limited]}}, retry: {{schedule: [40s]}}}}
+output: ['${{ctx.each.output.n}}', '${{ctx.moved.output.n}}', '${{ctx.handler.output?}}', '${{ctx.late.output?}}']
+"""
+
+
+async def answering(
+    world: World,
+    saga: str,
+    show: Callable[[World, str], Any],
+    answer_to: Callable[[Mapping[str, Any]], Answer],
+) -> None:
+    """A person who looks every now and then, and answers what is asked; with the same key until it is heard."""
+    while world.end(saga) is None:
+        await asyncio.sleep(15)
+        view = await show(world, saga)
+        if view["status"] == "parked" and not view["questions"]:
+            return  # for somebody else
+        for question in view["questions"]:
+            try:
+                await world.service().answer(saga, answer_to(question), f"answer-{question['id']}")
+            except (Crash, EngineFault, NotAllowedNow, NotFound):
+                continue
+    await asyncio.sleep(2 * world.stall_s)  # until whoever was frozen has thawed
+
+
+def with_books(books: Books) -> Callable[[Mapping[str, Any]], Answer]:
+    """Somebody who looks into the books of the service where nobody knows whether something has happened."""
+
+    def answer(question: Mapping[str, Any]) -> Answer:
+        if "unknown_outcome" in question["message"] and "send 3" in books.happened:
+            return Answer(ask=question["id"], action="use", output={"receipt": "send 3"})
+        return Answer(ask=question["id"], action="retry")
+
+    return answer

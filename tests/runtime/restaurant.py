@@ -1,0 +1,180 @@
+"""What tests of once-only effects share: a restaurant with stores in memory, and invocations that die and are born.
+
+No tests here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, ParamSpec, TypeVar
+
+import pytest
+from msgspec.structs import replace
+
+from baton.adapters.memory import MemoryBlobs
+from baton.adapters.memory_effects import MemoryEffects
+from baton.core.keys import Key, KeyRule, key_of
+from baton.core.limits import Limits
+from baton.core.toolspec import ToolSpec
+from baton.errors import StoreUnavailable
+from baton.ports import Effect, StepContext, StepFailure
+from baton.runtime.once import Done, Once
+from baton.runtime.patience import Patience
+from tests.kit.virtual import SeededEntropy, VirtualClock, run_virtual
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Story = Callable[["Place"], Coroutine[Any, Any, None]]
+DAY = 86_400_000
+DINNER = {"restaurant": "Luigi's", "at": "19:30"}
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+class Invocation:
+    """One process: its own `Once`, and what of it reaches the store."""
+
+    def __init__(self, place: Place, seed: int) -> None:
+        self.place, self.calls = place, list[str]()
+        self.die_before: str = ""
+        self.die_after: str = ""
+        self.lose_answer_of: str = ""
+        self.entropy = SeededEntropy(seed)
+        call = Patience(self.offload, place.clock, self.entropy, place.limits, place.clock.now() + 600_000)
+        self.once = Once(place.effects, place.blobs, place.clock, self.entropy, place.limits, call)
+
+    async def offload(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        await asyncio.sleep(0.002)
+        name = function.__name__
+        self.calls.append(name)
+        if name == self.die_before:
+            raise Killed
+        result = function(*args, **kwargs)
+        if name == self.die_after:
+            raise Killed
+        if name == self.lose_answer_of:
+            self.lose_answer_of = ""
+            raise StoreUnavailable("no answer")
+        return result
+
+    async def run(
+        self,
+        saga: str = "s1",
+        slot: str = "book#0",
+        arguments: Any = DINNER,
+        *,
+        act: Callable[[], Awaitable[Any]] | None = None,
+        key: KeyRule | None = None,
+        verify: Callable[[], Awaitable[Any]] | None = None,
+        iteration: tuple[int, ...] = (),
+        lasts: int = 30_000,
+        decided_at: int = 0,
+        rows: int = 0,
+    ) -> Done:
+        """One attempt of a step, as the engine makes it."""
+        place = self.place
+        rule = key or Key.saga()
+        now = place.clock.now()
+        context = StepContext(
+            saga=saga,
+            tenant="acme",
+            user="ada",
+            node=slot.partition("#")[0],
+            idempotency_key=key_of(
+                rule,
+                tenant="acme",
+                user="ada",
+                saga=saga,
+                tool="table.book",
+                parameters=arguments,
+                occurrence=iteration,
+                at=now,
+            ),
+            deadline_ms=now + lasts,
+            rows=[],
+        )
+
+        async def book() -> Any:
+            for number in range(rows):
+                context.put_row("bookings", str(number), {"at": "19:30"})
+            return await place.book(context.idempotency_key)
+
+        spec = replace(SPEC, key=rule, verify="table.find" if verify else "")
+        return await self.once.run(spec, slot, context, act or book, verify, decided_at=decided_at)
+
+
+SPEC = ToolSpec(
+    name="table.book",
+    version="1",
+    effect="once",
+    parameters={},
+    result={"type": "object", "required": ["number"]},
+)
+
+
+class Place:
+    """What there is outside of all invocations: the stores, and the restaurant."""
+
+    def __init__(self) -> None:
+        self.clock, self.limits = VirtualClock(), Limits()
+        self.effects, self.blobs = MemoryEffects(), MemoryBlobs()
+        self.booked = Counter[str]()
+        self.seconds = 1.0
+        self._seed = 0
+
+    def invocation(self) -> Invocation:
+        self._seed += 1
+        return Invocation(self, self._seed)
+
+    async def book(self, key: str) -> Any:
+        await asyncio.sleep(self.seconds)
+        self.booked[key] += 1
+        return {"number": self.booked.total()}
+
+    @property
+    def effect(self) -> Effect:
+        (effect,) = self.effects.stored.values()
+        return effect
+
+    async def finds(self) -> Any:
+        """A `verify` that knows."""
+        return {"happened": True, "result": {"number": 1}} if self.booked else {"happened": False}
+
+
+def play(story: Story) -> None:
+    run_virtual(story(Place()))
+
+
+async def failed(attempt: Awaitable[Any]) -> StepFailure:
+    with pytest.raises(StepFailure) as caught:
+        await attempt
+    return caught.value
+
+
+async def killed(attempt: Awaitable[Any]) -> None:
+    with pytest.raises(Killed):
+        await attempt
+
+
+def raising(error: BaseException) -> Callable[[], Awaitable[Any]]:
+    async def act() -> Any:
+        raise error
+
+    return act
+
+
+def saying(verdict: Any) -> Callable[[], Awaitable[Any]]:
+    async def verify() -> Any:
+        return verdict
+
+    return verify
+
+
+async def in_doubt(place: Place) -> Invocation:
+    """An invocation after another whose attempt broke off."""
+    await failed(place.invocation().run(act=raising(StepFailure("connection_failed", "reset"))))
+    return place.invocation()
