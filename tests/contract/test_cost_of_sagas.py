@@ -16,7 +16,8 @@ from baton.core.limits import Limits
 from baton.core.program import Program
 from baton.core.usage import Deployment, Ledger, Usage
 from baton.ports import Head
-from tests.kit.corpus import CORPUS, Books, Scenario, chain_of, make_registry, start
+from tests.kit.corpus import CORPUS, Books, Scenario, make_registry, start
+from tests.kit.documents import chain_of
 from tests.kit.meter import Meter, Spent
 from tests.kit.mirror import MeteredWorld
 from tests.kit.table import create_table

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from baton.core.docschema import document_schema
 
-# {"saga": [ids], "name": [names of workflows], "node": [...], "signal": [...], "documents": [...], "cursors": {path: [...]}}
+# {"saga": [ids], "ask": [ids], "incident": [ids], "name": [names of workflows], "node": [...], "signal": [...],
+#  "documents": [...], "cursors": {path: [...]}}
 KNOWN: dict[str, Any] = json.loads(os.environ["BATON_FUZZ_KNOWN"])
 _DOCUMENT = jsonschema_rs.Draft202012Validator(document_schema())
 _SAGA = re.compile(r"[A-Za-z0-9._-]{1,400}")
@@ -34,7 +35,7 @@ def flatmap_path_parameters(context: Any, path_parameters: dict[str, Any]) -> An
     if not path_parameters:
         return st.just(path_parameters)
     known: dict[str, list[Any]] = {"saga": KNOWN["saga"], "name": KNOWN["name"], "version": [1, 2]}
-    known |= {"node": KNOWN["node"], "incident": [f"i{number:024x}" for number in range(2)]}
+    known |= {"node": KNOWN["node"], "incident": KNOWN["incident"]}
     valid = {"saga": _SAGA, "name": _NAME, "version": _NUMBER, "node": re.compile("[^/]{1,128}")}
     valid["incident"] = re.compile("i[0-9a-f]{24}")
     if "signals" in _path(context):
@@ -71,6 +72,8 @@ def flatmap_body(context: Any, body: Any) -> Any:
         and 0 < len(body["workflow"]) <= 128
     ):
         fields["workflow"] = st.one_of(fields["workflow"], st.sampled_from(KNOWN["name"]))
+    if _path(context).endswith("/answer") and isinstance(body.get("ask"), str) and body["ask"]:
+        fields["ask"] = st.one_of(fields["ask"], st.sampled_from(KNOWN["ask"]))
     version = body.get("version")
     if _path(context).endswith("/forks") and isinstance(version, int) and version >= 1:
         fields["version"] = st.one_of(fields["version"], st.integers(1, 4))

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from baton.web.routes import ROUTES
-from tests.e2e.deployment import ROOT, TENANT, USER, Deployment
+from tests.e2e.deployment import ROOT, TENANT, USER, Deployment, until
 
 pytestmark = pytest.mark.e2e
 FEW = "2"
@@ -30,11 +30,21 @@ LIMIT_S = 150 if EXAMPLES == FEW else 3_600
 DOCUMENTS = {
     "fuzz-echo": 'name: fuzz-echo\nnodes:\n  say: {tool: trial.echo, with: {value: "${input}"}}\noutput: "${ctx.say.output}"\n',
     "fuzz-wait": 'name: fuzz-wait\nnodes:\n  guests: {wait: {signal: guests}}\noutput: "${ctx.guests.output}"\n',
-    "fuzz-fail": "name: fuzz-fail\nnodes:\n  no: {tool: trial.fail, with: {code: as_told, message: no}}\n",
+    "fuzz-fail": "name: fuzz-fail\non_failure: rollback\n"
+    "nodes:\n  no: {tool: trial.fail, with: {code: as_told, message: no}}\n",
+    "fuzz-ask": "name: fuzz-ask\non_failure: ask_user\n"
+    "nodes:\n  no: {tool: trial.fail, with: {code: as_told, message: no}}\n",
+    "fuzz-park": "name: fuzz-park\non_failure: escalate\n"
+    "nodes:\n  no: {tool: trial.fail, with: {code: as_told, message: no}}\n",
     "fuzz-child": 'name: fuzz-child\nnodes:\n  inner: {workflow: fuzz-echo, with: {a: 1}}\noutput: "${ctx.inner.output}"\n',
     "fuzz-input": "name: fuzz-input\ninput: {type: object, required: [n], properties: {n: {type: integer}}}\n"
     "nodes:\n  pause: {wait: {for: 1h}}\n",
 }
+
+
+def incidents(api: Deployment) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = api.request("GET", "/incidents").json()["incidents"]
+    return found
 
 
 @pytest.fixture
@@ -45,16 +55,22 @@ def known(everything: Deployment) -> dict[str, object]:
         api.register(document)
     ended = [api.start("fuzz-echo", {"a": [1, "2", None]}), api.start("fuzz-fail"), api.start("fuzz-child")]
     waiting = [api.start("fuzz-wait"), api.start("fuzz-wait"), api.start("fuzz-input", {"n": 1})]
+    asking = [api.start("fuzz-ask"), api.start("fuzz-ask")]
+    parked = api.start("fuzz-park")
     cancelled = api.start("fuzz-wait")
     assert api.request("POST", f"/sagas/{cancelled}/cancel", json={"mode": "forced"}).status_code == 202
     for saga in (*ended, cancelled):
         api.wait_for(saga)
+    questions = [api.wait_for(saga, "suspended")["questions"] for saga in asking]
+    api.wait_for(parked, "parked")
     cursors = {
         path: [api.request("GET", path, params={"limit": "1"}).json()["next"]]
         for path in ("/sagas", "/workflows")
     }
     return {
-        "saga": [*ended, *waiting, cancelled],
+        "saga": [*ended, *waiting, *asking, parked, cancelled],
+        "ask": [question["id"] for asked in questions for question in asked],
+        "incident": [incident["id"] for incident in until(lambda: incidents(api), 20)],
         "name": [*DOCUMENTS],
         "node": ["say", "guests", "no", "inner", "pause"],
         "signal": ["guests"],

@@ -18,6 +18,18 @@ from baton.core.limits import Limits
 from baton.errors import EngineFault, NotAllowedNow
 from baton.runtime.service import Service
 from baton.tools.define import Registry
+from tests.kit.documents import (
+    BIG,
+    FAILING,
+    LIMITED,
+    LONG_WAIT,
+    PARENT,
+    ROUTES,
+    ROWS,
+    WAITING,
+    chain_of,
+    fan_of,
+)
 from tests.kit.faults import Crash
 from tests.kit.mishaps import EFFECTS, MISHAPS, add_mishaps, answering, with_books
 from tests.kit.world import World
@@ -127,112 +139,6 @@ async def start(world: World, document: str, given: Any, name: str) -> str:
     await patiently(world, lambda service: service.register(document, json_only=False))
     view, _ = await patiently(world, lambda service: service.start(name, given, "key-1"))
     return str(view["id"])
-
-
-def chain_of(length: int, seconds: float = 0.4) -> str:
-    lines = ["name: chain", "nodes:"]
-    for i in range(length):
-        source = "${input.n}" if i == 0 else f"${{ctx.s{i - 1}.output.n}}"
-        after = f"after: s{i - 1}, " if i else ""
-        lines.append(f"  s{i}: {{tool: work, {after}with: {{n: '{source}', seconds: {seconds}}}}}")
-    lines.append(f"output: {{n: '${{ctx.s{length - 1}.output.n}}'}}")
-    return "\n".join(lines)
-
-
-def fan_of(width: int, seconds: float = 0.4) -> str:
-    lines = ["name: fan", "nodes:", "  first: {tool: work, with: {n: 0}}"]
-    lines += [
-        f"  b{i}: {{tool: work, after: first, with: {{n: '${{ctx.first.output.n}}', seconds: {seconds + i % 3 / 10}}}}}"
-        for i in range(width)
-    ]
-    numbers = ", ".join(f"'${{ctx.b{i}.output.n}}'" for i in range(width))
-    after = ", ".join(f"b{i}" for i in range(width))
-    lines.append(f"  join: {{tool: add, after: [{after}], with: {{numbers: [{numbers}]}}}}")
-    lines.append("output: '${ctx.join.output}'")
-    return "\n".join(lines)
-
-
-WAITING = """
-name: waiting
-nodes:
-  before: {tool: work, with: {n: 1}}
-  pause: {wait: {for: 90s}, after: before}
-  answer: {wait: {signal: answer, timeout: 2h}, after: before}
-  after: {tool: work, after: [pause, answer], with: {n: '${ctx.before.output.n}'}}
-output: {said: '${ctx.answer.output}', n: '${ctx.after.output.n}'}
-"""
-LONG_WAIT = """
-name: long-wait
-nodes:
-  pause: {wait: {for: 40m}}
-  after: {tool: work, after: pause, with: {n: 1}}
-output: '${ctx.after.output}'
-"""
-BIG = """
-name: big
-nodes:
-  fill: {tool: fill, with: {size: 30000}}
-  measure: {tool: measure, after: fill, with: {text: '${ctx.fill.output.text}'}}
-output: {n: '${ctx.measure.output.n}', text: '${ctx.fill.output.text}'}
-"""
-PARENT = """
-name: parent
-nodes:
-  left: {workflow: chain, with: {n: 10}}
-  right: {workflow: chain, with: {n: 20}}
-  sum: {tool: add, after: [left, right], with: {numbers: ['${ctx.left.output.n}', '${ctx.right.output.n}']}}
-output: '${ctx.sum.output}'
-"""
-ROWS = """
-name: rows
-nodes:
-  one: {tool: seat, with: {guest: ada}}
-  two: {tool: seat, after: one, with: {guest: '${ctx.one.output}-and-bob'}}
-  three: {tool: seat, after: one, with: {guest: cyd}}
-"""
-ROUTES = """
-name: routes
-nodes:
-  try: {tool: work, with: {n: '${loop.iteration}', seconds: 0.5}}
-  check:
-    value: {n: '${ctx.try.output.n}', before: '${ctx.check.previous.n}'}
-    after: try
-    loop: {while: 'output.n < 3', back_to: try, max_iterations: 4, break_path: fast, timeout_path: lost}
-  lost: {tool: refuse}
-  fast:
-    tool: work
-    with: {n: 10, seconds: 0.3}
-    branch: {rules: [{if: 'output.n > 10', then: first}], default: lost}
-  slow: {tool: work, after: check, with: {n: 20, seconds: 30}}
-  pause: {wait: {for: 1h}, after: check}
-  child: {workflow: slow, after: check}
-  first: {tool: work, after: [slow, pause, child], join: any, with: {n: 30, seconds: 0.2}}
-  bad: {tool: refuse, after: check}
-  good: {tool: work, after: check, with: {n: 40, seconds: 0.2}}
-  both: {value: '${join.errors[0].code}', after: [bad, good], join: {tolerated_failures: 1}}
-  end:
-    tool: work
-    after: [first, both]
-    when: {python: 'def evaluate(output, context): return context["both"]["output"] == "tool_error"', needs: [ctx.both.output]}
-    with: {n: '${ctx.check.output.n}'}
-output: {end: '${ctx.end.output?}', last: '${ctx.check.output}', first: '${ctx.first.output?}', why: '${ctx.both.output?}'}
-"""
-LIMITED = """
-name: limited
-limits: {hops: 2}
-nodes:
-  one: {tool: work, with: {n: 1}, limits: {wall_time: 1h}}
-  two: {tool: work, after: one, with: {n: 2}}
-  three: {tool: work, after: two, with: {n: 3}}
-"""
-FAILING = """
-name: failing
-on_failure: rollback
-nodes:
-  slow: {tool: work, with: {n: 1, seconds: 2}}
-  bad: {tool: refuse}
-  never: {tool: work, after: [slow, bad], with: {n: 1}}
-"""
 
 
 async def _chain(world: World) -> str:

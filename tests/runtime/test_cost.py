@@ -10,7 +10,8 @@ import pytest
 from baton.core.usage import Deployment
 from baton.errors import NotFound, TooLarge
 from baton.runtime import cost
-from tests.kit.corpus import Books, chain_of, start
+from tests.kit.corpus import Books, start
+from tests.kit.documents import chain_of
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
 

@@ -6,7 +6,8 @@ import asyncio
 
 from baton.core.events import Revived, StepSucceeded
 from baton.ports import Message, SagaRef
-from tests.kit.corpus import Books, chain_of, start
+from tests.kit.corpus import Books, start
+from tests.kit.documents import chain_of
 from tests.kit.world import TENANT, World
 from tests.runtime.conftest import Stage
 

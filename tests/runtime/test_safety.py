@@ -10,7 +10,8 @@ from baton.ports import Message, SagaRef
 from baton.runtime.lease import HELD, NOTHING_NEW, NUDGED, Invocation, Lease
 from baton.runtime.parts import Parts
 from baton.runtime.runner import SUPERSEDED, Runner
-from tests.kit.corpus import Books, chain_of, start
+from tests.kit.corpus import Books, start
+from tests.kit.documents import chain_of
 from tests.kit.faults import STALL, Plan
 from tests.kit.world import TENANT, World
 from tests.runtime.conftest import Stage

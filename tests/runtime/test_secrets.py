@@ -1,42 +1,118 @@
-"""What a failing tool quotes of the outside: no secret of it is written anywhere, nor answered."""
+"""What a failing tool quotes of the outside: no secret of it is written anywhere, told to anybody, nor answered."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from typing import Any
 
+import msgspec
 import pytest
 
-from baton import tool
+from baton import StepFailure, tool
+from baton.core.failures.answers import Answer
+from baton.runtime.metrics import Metrics
 from tests.kit.corpus import Books, start
+from tests.kit.secrets import SHAPED, X
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
 
-SECRETS = ("hunter2-and-more", "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD", "AKIAIOSFODNN7EXAMPLE")
+NAMED = {
+    "Authorization: Bearer {}": "abc" + X[::-1],
+    "https://ann:{}@shop.example/pay": "hunter2-and-more",
+    "postgres://app:{}@db-7/orders": "correct-horse",
+    "password={}": "p4ssw0rd-" + X[:5],
+    "{{'api_key': '{}'}}": "k-" + X[5:17],
+}
+SECRETS = (*SHAPED.values(), *NAMED.values())
+TEXT = "order 4711: " + "; ".join((*SHAPED.values(), *(place.format(one) for place, one in NAMED.items())))
+
+DOCUMENT = """
+name: leaks
+nodes:
+  again: {tool: leaky, with: {code: unauthorized}, on_failure: ask_user}
+  on_call: {tool: leaky, after: again, with: {code: database_down}}
+  payment: {tool: leaky_payment, after: on_call, retry: none}
+  handled: {tool: leaky, after: payment, with: {code: bad_request}, catch: told}
+  told: {value: "${last_error.message}"}
+output: ${ctx.told.output?}
+"""
 
 
-def test_a_secret_in_what_a_tool_raises_reaches_neither_log_nor_entry_nor_answer(
+def test_thirty_secrets_in_what_tools_raise_are_in_nothing_that_is_written(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
+    assert len(set(SECRETS)) >= 30
     caplog.set_level(logging.DEBUG)
+    lines: list[str] = []
 
     async def story(world: World, books: Books) -> None:
+        calls: dict[str, int] = {}
+
         @tool("leaky", registry=world.registry)
-        async def leaky() -> None:
-            password, key, access = SECRETS
-            raise ConnectionError(
-                f"order 4711: POST https://ann:{password}@shop.example/pay refused, "
-                f"aws_access_key_id={access}, Authorization: Bearer {key}"
-            )
+        async def leaky(code: str) -> None:
+            calls[code] = calls.get(code, 0) + 1
+            if calls[code] == 1:
+                raise StepFailure(code, TEXT)
+
+        @tool("leaky_payment", registry=world.registry, effect="once", verify="find_leaky")
+        async def leaky_payment() -> str:
+            calls["payment"] = calls.get("payment", 0) + 1
+            if calls["payment"] == 1:
+                raise StepFailure("forbidden", TEXT, happened=False)
+            raise ConnectionError(TEXT)
+
+        @tool("find_leaky", registry=world.registry, effect="pure")
+        async def find_leaky() -> dict[str, Any]:
+            raise ConnectionError(TEXT)
 
         world.tools = world.registry.specs()
-        saga = await start(world, "name: w\non_failure: rollback\nnodes: {a: {tool: leaky}}", {}, "w")
-        await world.settle()
-        view = await world.queries().show(saga)
-        assert view["error"]["code"] == "connection_failed"
-        assert view["error"]["kind"] == "transient"
-        assert "order 4711" in view["error"]["message"]
-        assert "a tool raised" in caplog.text
-        written = repr(world.entries(saga)) + repr(view) + caplog.text
+        world.metrics = Metrics(lines.append, "test")
+        saga = await start(world, DOCUMENT, {}, "leaks")
+        views: list[Any] = []
+        stored: list[str] = []
+        for _ in range(12):
+            await asyncio.sleep(60)
+            view = await world.queries().show(saga)
+            views += [
+                view,
+                await world.queries().events(saga, 0, 100),
+                await world.queries().way(saga, 0, 100),
+            ]
+            stored.append(_everything(world))
+            for question in view["questions"]:
+                is_paid = question["node"] == "payment" and calls["payment"] > 1
+                answer = Answer(ask=question["id"], action="use" if is_paid else "retry", **_output(is_paid))
+                await world.service().answer(saga, answer, "")
+        assert views[-3]["status"] == "completed"
+        assert "order 4711" in str(views[-3]["result"])
+        assert len(world.notices.told) >= 3
+        assert lines
+        written = repr(views) + caplog.text + "".join(lines) + "".join(stored)
         assert [secret for secret in SECRETS if secret in written] == []
+        assert "order 4711" in stored[-1]
 
     stage(story)
+
+
+def _output(is_paid: bool) -> dict[str, Any]:
+    return {"output": "receipt"} if is_paid else {}
+
+
+def _everything(world: World) -> str:
+    """All that the stores hold, as text."""
+    stores: list[Any] = [world.log, world.blobs, world.effects, world.budgets, world.notices]
+    stores += [world.dead_letters, world.definitions]
+    return "".join(
+        _text(value)
+        for store in stores
+        for value in vars(store).values()
+        if isinstance(value, dict | list | set | tuple)
+    )
+
+
+def _text(value: Any) -> str:
+    try:
+        return repr(value) + msgspec.json.encode(value, enc_hook=repr).decode()
+    except (TypeError, ValueError, RecursionError):
+        return repr(value)

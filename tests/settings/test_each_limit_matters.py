@@ -18,7 +18,8 @@ from baton.core.events import NoticeDue, Parked, Revived, StepFailed
 from baton.core.limits import Effects, Estimates, Execution, Limits, Liveness, Money, Signals, Stores, Values
 from baton.errors import BudgetSpent, NotAllowedNow
 from baton.tools.define import Registry
-from tests.kit.corpus import Books, chain_of, fan_of, make_registry
+from tests.kit.corpus import Books, make_registry
+from tests.kit.documents import chain_of, fan_of
 from tests.kit.faults import THROTTLE, Crash, Plan
 from tests.kit.virtual import run_virtual
 from tests.kit.world import World

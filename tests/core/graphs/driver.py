@@ -76,7 +76,7 @@ def happen(pair: Pair, script: Script, what: str) -> None:
         due = pair.world.due(pair.now)
         assert due is not None
         # Not yet, just in time, or later.
-        pair.let_time_pass(due + draw.choice((-1, 0, 0, 5)))
+        pair.let_time_pass(due + draw.choice((-1, 0, 0, 0, 0, 5)))
     else:
         said: dict[str, Any] = {"action": draw.choice(("retry", "retry", "use", "fail"))}
         if said["action"] == "retry" and draw.random() < 0.5:

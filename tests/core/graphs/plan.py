@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from itertools import takewhile
 from typing import Any
 
 Document = Mapping[str, Any]
@@ -28,6 +29,8 @@ class Plan:
     def __init__(self, document: Document) -> None:
         self.document = document
         self.nodes: dict[str, Any] = dict(document["nodes"])
+        self._joins: dict[str, tuple[int, int | None, str]] = {}
+        self._common: dict[tuple[str, str], int] = {}
         edges = {(source, name) for name, node in self.nodes.items() for source in names(node.get("after"))}
         for name, node in self.nodes.items():
             loop = node.get("loop", {})
@@ -66,6 +69,11 @@ class Plan:
 
     def join(self, name: str) -> tuple[int, int | None, str]:
         """So many edges must be alive (0: all have to speak), so many may fail, what becomes of the rest."""
+        if name not in self._joins:
+            self._joins[name] = self._read_join(name)
+        return self._joins[name]
+
+    def _read_join(self, name: str) -> tuple[int, int | None, str]:
         join = self.nodes[name].get("join", "all")
         if not isinstance(join, Mapping):
             join = {"wait_for": join}
@@ -104,12 +112,10 @@ class Plan:
 
     def common(self, one: str, other: str) -> int:
         """How many loops are around both."""
-        count = 0
-        for a, b in zip(self.loops[one], self.loops[other], strict=False):
-            if a != b:
-                break
-            count += 1
-        return count
+        if (one, other) not in self._common:
+            pairs = zip(self.loops[one], self.loops[other], strict=False)
+            self._common[one, other] = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        return self._common[one, other]
 
     def leads_only_to(self, goals: Iterable[str]) -> set[str]:
         """The nodes from which every way leads to one of `goals`."""

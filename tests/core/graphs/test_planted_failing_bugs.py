@@ -14,12 +14,11 @@ from baton.core import events as ev
 from baton.core.draft import RunStep
 from baton.core.failures import ladder
 from baton.core.failures.cells import ASK_USER, RETRY
+from baton.core.graph import Graph
 from baton.core.outcomes import Outcome
 from baton.core.program import Program
 from baton.core.scope import Scope
 from baton.core.state import ANSWER, State, slot_of
-from tests.core.graphs import test_random_graphs
-from tests.core.graphs.pair import program_of
 from tests.core.graphs.test_planted_bugs import Patch, shows
 
 pytestmark = pytest.mark.no_cover
@@ -166,15 +165,6 @@ def answers_and_what_they_come_to_are_apart(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(decide, "_leads_on", lambda event: False)
 
 
-def rules_of_catch_are_asked_from_the_last_one_on(patch: pytest.MonkeyPatch) -> None:
-    def reversed_catch(document: Any) -> Program:
-        graph = program_of(document).graph
-        nodes = tuple(replace(node, catch=node.catch[::-1]) for node in graph.nodes)
-        return Program(replace(graph, nodes=nodes))
-
-    patch.setattr(test_random_graphs, "program_of", reversed_catch)
-
-
 def all_rules_of_catch_fit(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(routes, "caught", lambda scope, failure: 0 if _node(scope).catch else None)
 
@@ -241,7 +231,6 @@ BUGS: list[Patch] = [
     a_way_is_tried_twice,
     a_parked_saga_goes_on,
     answers_and_what_they_come_to_are_apart,
-    rules_of_catch_are_asked_from_the_last_one_on,
     all_rules_of_catch_fit,
     dead_edges_of_a_caught_node_carry_errors,
     a_handler_does_not_know_the_failure,
@@ -256,3 +245,10 @@ def test_a_planted_bug_in_what_is_done_about_failures_shows(
 ) -> None:
     bug(monkeypatch)
     assert shows(), "nothing showed"
+
+
+def test_rules_of_catch_that_are_asked_from_the_last_one_on_show() -> None:
+    def backwards(graph: Graph) -> Graph:
+        return replace(graph, nodes=tuple(replace(node, catch=node.catch[::-1]) for node in graph.nodes))
+
+    assert shows(backwards), "nothing showed"
