@@ -64,7 +64,7 @@ async def metered(deployment: Deployment, meter: Meter, every: int) -> Metered:
         reads=sum(one.units for one in read),
         entries=sum(one.sk.startswith("LOG#") for one in written),
         formula=_quantity(shown, prices.WRITE_UNIT.what),
-        own=sum(one.units for one in written if one.pk == str(life.saga)),
+        own=sum(one.units for one in written if one.pk == str(life.saga) or "#EFFECT#" in one.pk),
     )
 
 
@@ -127,6 +127,8 @@ async def measured(endpoint: str) -> Sample:
     meter = Meter(aws)
     await watched.prepare(STEPS)
     one, several = await metered(watched, meter, STEPS), await metered(watched, meter, EVERY)
+    await watched.prepare(STEPS, "once")
+    effects = await metered(watched, meter, STEPS)
     await watched.prepare(LONG)
     long = await metered(watched, meter, LONG_EVERY)
     usage = usage_of(one, lives)
@@ -136,10 +138,12 @@ async def measured(endpoint: str) -> Sample:
     return {
         "per step": (one.entries - 1) / STEPS,
         "fixed": one.writes - (one.entries - 1),
+        "once": (effects.writes - one.writes) / STEPS,
         "further": (several.writes - one.writes) / further,
         "long": (long.writes - 1) / LONG,
         "formula": abs(one.own - one.formula)
         + abs(several.own - several.formula)
+        + abs(effects.own - effects.formula)
         + abs(long.own - long.formula),
         "reads": usage.read_units,
         "sqs": usage.sqs_requests,
@@ -173,6 +177,7 @@ BENCH = Bench(
     f"sagas of {STEPS} steps; prices of {prices.REGION}, {prices.DATE}",
     {
         "per step": Figure("log writes per step", "", 1, digits=2),
+        "once": Figure("and an effect that may happen only once", "write units more", 2, digits=2),
         "fixed": Figure(
             "fixed, one invocation, index rows and rate limit included", "write units", 12, digits=0
         ),

@@ -103,9 +103,9 @@ class Deployment:
         if model.name in self._life.s3:
             self._life.s3[model.name] += 1
 
-    async def prepare(self, length: int) -> None:
+    async def prepare(self, length: int, tool: str = "step") -> None:
         """Register the chain; definitions are read once per process and not on any saga's bill."""
-        await self._service().register(chain_of(length), json_only=False)
+        await self._service().register(chain_of(length, tool), json_only=False)
         await self._service().start("chain", {"n": 0}, "")
         self.outbox.wakes.clear()
 

@@ -12,7 +12,9 @@ from typing import Any
 from baton import tool
 from baton.adapters.aws import Aws
 from baton.adapters.clock import SystemClock, SystemEntropy
+from baton.adapters.dynamo_budgets import DynamoBudgets
 from baton.adapters.dynamo_definitions import DynamoDefinitions
+from baton.adapters.dynamo_effects import DynamoEffects
 from baton.adapters.dynamo_log import DynamoLog
 from baton.adapters.memory import MemoryBlobs, MemoryDefinitions, MemoryLog
 from baton.adapters.memory_budgets import MemoryBudgets
@@ -22,7 +24,7 @@ from baton.adapters.monty_sandbox import MontySandbox
 from baton.adapters.s3_blobs import S3Blobs
 from baton.core.limits import Limits
 from baton.core.purse import Terms
-from baton.ports import Blobs, Definitions, Log, Message, Offload, SagaRef
+from baton.ports import Blobs, Budgets, Definitions, Effects, Log, Message, Offload, SagaRef
 from baton.runtime.catalog import Catalog
 from baton.runtime.lease import Invocation
 from baton.runtime.pace import Pace
@@ -49,23 +51,35 @@ async def step(n: int) -> dict[str, int]:
     return {"n": n + 1}
 
 
+@tool("once", registry=REGISTRY, effect="once")
+async def once(n: int) -> dict[str, int]:
+    """The same, as an effect that may happen only once."""
+    return {"n": n + 1}
+
+
 NOTICES = MemoryNotices()  # no bench tells anybody anything
 
 
-def chain_of(length: int) -> str:
+def chain_of(length: int, tool: str = "step", name: str = "chain") -> str:
     """A document of `length` steps, each reading the one before."""
-    lines = ["name: chain", "nodes:"]
+    lines = [f"name: {name}", "nodes:"]
     for i in range(length):
         source = "${input.n}" if i == 0 else f"${{ctx.s{i - 1}.output.n}}"
         after = f"after: s{i - 1}, " if i else ""
-        lines.append(f"  s{i}: {{tool: step, {after}with: {{n: '{source}'}}}}")
+        lines.append(f"  s{i}: {{tool: {tool}, {after}with: {{n: '{source}'}}}}")
     return "\n".join(lines)
 
 
 def _engine(
-    log: Log, blobs: Blobs, definitions: Definitions, offload: Offload, registry: Registry = REGISTRY
+    log: Log,
+    blobs: Blobs,
+    definitions: Definitions,
+    offload: Offload,
+    effects: Effects,
+    budgets: Budgets,
+    registry: Registry = REGISTRY,
 ) -> Engine:
-    clock = SystemClock()
+    clock, limits = SystemClock(), Limits()
     return Engine(
         log=log,
         blobs=blobs,
@@ -77,16 +91,17 @@ def _engine(
         tools=registry.specs(),
         catalog=Catalog(definitions, blobs, clock),
         pace=Pace(1),
-        limits=Limits(),
+        limits=limits,
         notices=NOTICES,
         incidents=NOTICES,
-        effects=MemoryEffects(),
-        funds=Funds(MemoryBudgets(), Terms()),
+        effects=effects,
+        funds=Funds(budgets, Terms.of(limits)),
     )
 
 
 def memory_engine(log: MemoryLog | None = None) -> Engine:
-    return _engine(log or MemoryLog(), MemoryBlobs(), MemoryDefinitions(), inline)
+    effects, budgets = MemoryEffects(), MemoryBudgets()
+    return _engine(log or MemoryLog(), MemoryBlobs(), MemoryDefinitions(), inline, effects, budgets)
 
 
 def engine_on(aws: Aws, name: str, registry: Registry = REGISTRY) -> Engine:
@@ -94,7 +109,8 @@ def engine_on(aws: Aws, name: str, registry: Registry = REGISTRY) -> Engine:
     create_table(aws.dynamodb, name)
     aws.s3.create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"})
     log, blobs = DynamoLog(aws.dynamodb, name, 4), S3Blobs(aws.s3, name)
-    return _engine(log, blobs, DynamoDefinitions(aws.dynamodb, name), Threads(), registry)
+    effects, budgets = DynamoEffects(aws.dynamodb, name), DynamoBudgets(aws.dynamodb, name)
+    return _engine(log, blobs, DynamoDefinitions(aws.dynamodb, name), Threads(), effects, budgets, registry)
 
 
 @contextmanager

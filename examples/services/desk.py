@@ -28,9 +28,12 @@ Body = TypeVar("Body", bound=pydantic.BaseModel)
 class Refusal(Exception):
     """The operation was refused and nothing happened: `409`, `404` and the like."""
 
-    def __init__(self, status: int, title: str, detail: str, **more: Any) -> None:
+    def __init__(
+        self, status: int, title: str, detail: str, headers: Mapping[str, str] | None = None, **more: Any
+    ) -> None:
         super().__init__(f"{title}: {detail}")
         self.status = status
+        self.headers = headers or {}
         self.body = {"type": "about:blank", "title": title, "status": status, "detail": detail}
         self.body |= more
 
@@ -57,12 +60,14 @@ class Desk:
     `delays` is the time in seconds an operation takes. Its effect is carried out half-way, so that a
     caller that dies while it waits has had its effect without having heard of it: the case that
     idempotency keys exist for. With `honour_keys` off the service does what it is told every time.
+    Every `busy_every`-th request is refused before anything is done about it; 0: none is.
     """
 
     books: Books
     delays: Mapping[str, float]
     honour_keys: bool = True
     sleep: Sleep = asyncio.sleep
+    busy_every: int = 0
     _remembered: dict[str, _Remembered] = field(default_factory=dict)
 
     async def act(
@@ -71,13 +76,16 @@ class Desk:
         operation: str,
         model: type[Body],
         carry_out: Callable[[Request, Body], Answer],
+        *,
+        takes_keys: bool = True,
     ) -> Response:
-        """Answer an operation that has an effect; `carry_out` is called once per key."""
+        """Answer an operation that has an effect; `carry_out` is called once per key, if it takes keys."""
         request = self._receive(http, operation)
         try:
+            self._unless_busy(request)
             raw = await self._read(http)
             body = _parse(model, raw)
-            if request.key is None or not self.honour_keys:
+            if request.key is None or not (self.honour_keys and takes_keys):
                 answer = await self._carry_out(request, body, carry_out)
             else:
                 what = f"{http.url.path}\n{body.model_dump_json()}"
@@ -101,6 +109,7 @@ class Desk:
         """Answer an operation that only looks something up."""
         request = self._receive(http, operation)
         try:
+            self._unless_busy(request)
             if http.method == "GET":
                 query = _parse(model, json.dumps(dict(http.query_params)).encode())
             else:
@@ -134,6 +143,10 @@ class Desk:
     def _receive(self, http: HttpRequest, operation: str) -> Request:
         headers = http.headers
         return self.books.receive(operation, headers.get("idempotency-key"), headers.get("traceparent"))
+
+    def _unless_busy(self, request: Request) -> None:
+        if self.busy_every and request.n % self.busy_every == 0:
+            raise Refusal(503, "Busy", "Come again in a second.", {"Retry-After": "1"})
 
     async def _read(self, http: HttpRequest) -> bytes:
         raw = bytearray()
@@ -198,4 +211,5 @@ def _parse(model: type[Body], raw: bytes) -> Body:
 
 def _refused(request: Request, refusal: Refusal) -> Response:
     request.status = refusal.status
-    return JSONResponse(refusal.body, refusal.status, headers={"Content-Type": "application/problem+json"})
+    headers = {"Content-Type": "application/problem+json", **refusal.headers}
+    return JSONResponse(refusal.body, refusal.status, headers=headers)

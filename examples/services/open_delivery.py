@@ -108,7 +108,7 @@ def _price(items: list[str]) -> int:
 def build(chosen: Options, sleep: Sleep = asyncio.sleep) -> Starlette:
     """The service as an ASGI application with books of its own."""
     books = Books("open-delivery")
-    desk = Desk(books, chosen.delays, chosen.honour_keys, sleep)
+    desk = Desk(books, chosen.delays, chosen.honour_keys, sleep, chosen.busy_every)
     delivery = OpenDelivery(books)
 
     async def quote(http: HttpRequest) -> Response:

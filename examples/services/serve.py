@@ -24,6 +24,7 @@ class Options:
     delays: Mapping[str, float]
     honour_keys: bool
     until_eof: bool
+    busy_every: int = 0
 
 
 def options(service: str, delays: Mapping[str, float], arguments: list[str] | None) -> Options:
@@ -41,6 +42,13 @@ def options(service: str, delays: Mapping[str, float], arguments: list[str] | No
         "--no-idempotency",
         action="store_true",
         help="ignore Idempotency-Key: to see that the books catch what then happens twice",
+    )
+    parser.add_argument(
+        "--busy-every",
+        type=int,
+        default=0,
+        metavar="N",
+        help="refuse every N-th request with 503 before anything is done about it; 0, the default: none",
     )
     parser.add_argument(
         "--until-eof",
@@ -61,7 +69,7 @@ def options(service: str, delays: Mapping[str, float], arguments: list[str] | No
             chosen[operation] = value
         else:
             parser.error(f"--delay {text}: the operations are {', '.join(delays)}")
-    return Options(given.port, chosen, not given.no_idempotency, given.until_eof)
+    return Options(given.port, chosen, not given.no_idempotency, given.until_eof, given.busy_every)
 
 
 def serve(service: str, chosen: Options, build: Callable[[Options], Starlette]) -> int:

@@ -1,7 +1,8 @@
-"""table-stack: restaurant tables. Search, hold, deposit, confirm, cancel, and its books.
+"""table-stack: restaurant tables. Search, hold, deposit, look for a deposit, confirm, cancel, and its books.
 
-Belongs here: what these five operations mean. Does not belong here: HTTP and idempotency keys (desk).
-A hold that nobody confirms ends by itself after 15 minutes.
+Belongs here: what these operations mean. Does not belong here: HTTP and idempotency keys (desk).
+A hold that nobody confirms ends by itself after 15 minutes. Deposits take no idempotency key, as many a card
+terminal: who asks twice pays twice, unless he looks first.
 """
 
 import asyncio
@@ -9,6 +10,7 @@ import hashlib
 import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Annotated, Any
 
 import pydantic
@@ -21,7 +23,7 @@ from examples.services.books import Books, Effect, Request
 from examples.services.desk import Answer, Desk, Refusal, Sleep
 from examples.services.serve import Options, options, serve
 
-DELAYS = {"search": 0.6, "hold": 0.8, "deposit": 0.9, "confirm": 0.8, "cancel": 0.4}
+DELAYS = {"search": 0.6, "hold": 0.8, "deposit": 0.9, "find_deposit": 0.3, "confirm": 0.8, "cancel": 0.4}
 HOLD_TIME = timedelta(minutes=15)
 DEPOSIT_CENTS_PER_GUEST = 2_000
 
@@ -56,6 +58,10 @@ class Deposit(pydantic.BaseModel):
     amount_cents: Annotated[int, pydantic.Field(gt=0)]
 
 
+class FindDeposit(pydantic.BaseModel):
+    """`GET /holds/{id}/deposit`: nothing to say."""
+
+
 class Confirm(pydantic.BaseModel):
     """`POST /holds/{id}/confirm`: nothing to say."""
 
@@ -76,6 +82,10 @@ class _Held:
     paid: Effect | None = None
     confirmed: Effect | None = None
     cancelled: bool = False
+
+    def receipt(self) -> dict[str, Any]:
+        assert self.paid is not None
+        return {"receipt": _code("R", self.id, self.paid.n), "amount_cents": self.deposit_cents}
 
     def stands(self) -> bool:
         if self.cancelled:
@@ -149,7 +159,12 @@ class TableStack:
                 f"The deposit is {held.deposit_cents} cents, not {body.amount_cents}.",
             )
         held.paid = self._books.carried_out(request, "deposit", _identity(held.wanted))
-        return Answer(201, {"receipt": _code("R", held.id, held.paid.n), "amount_cents": body.amount_cents})
+        return Answer(201, held.receipt())
+
+    def find_deposit(self, hold: str) -> Answer:
+        """The deposit of a hold, if it has been paid."""
+        held = self._known(hold)
+        return Answer(200, {"paid": held.paid is not None, **(held.receipt() if held.paid else {})})
 
     def confirm(self, hold: str, request: Request, body: Confirm) -> Answer:
         """Turn a hold into a booking."""
@@ -204,7 +219,7 @@ def _code(letter: str, *parts: object) -> str:
 def build(chosen: Options, sleep: Sleep = asyncio.sleep) -> Starlette:
     """The service as an ASGI application with books of its own."""
     books = Books("table-stack")
-    desk = Desk(books, chosen.delays, chosen.honour_keys, sleep)
+    desk = Desk(books, chosen.delays, chosen.honour_keys, sleep, chosen.busy_every)
     tables = TableStack(books)
 
     async def search(http: HttpRequest) -> Response:
@@ -215,7 +230,12 @@ def build(chosen: Options, sleep: Sleep = asyncio.sleep) -> Starlette:
 
     async def deposit(http: HttpRequest) -> Response:
         name = http.path_params["hold"]
-        return await desk.act(http, "deposit", Deposit, lambda r, b: tables.deposit(name, r, b))
+        pay = partial(tables.deposit, name)
+        return await desk.act(http, "deposit", Deposit, pay, takes_keys=False)
+
+    async def find_deposit(http: HttpRequest) -> Response:
+        name = http.path_params["hold"]
+        return await desk.look(http, "find_deposit", FindDeposit, lambda _: tables.find_deposit(name))
 
     async def confirm(http: HttpRequest) -> Response:
         name = http.path_params["hold"]
@@ -233,6 +253,7 @@ def build(chosen: Options, sleep: Sleep = asyncio.sleep) -> Starlette:
             Route("/tables", search),
             Route("/holds", hold, methods=["POST"]),
             Route("/holds/{hold}/deposit", deposit, methods=["POST"]),
+            Route("/holds/{hold}/deposit", find_deposit),
             Route("/holds/{hold}/confirm", confirm, methods=["POST"]),
             Route("/holds/{hold}/cancel", cancel, methods=["POST"]),
         ]

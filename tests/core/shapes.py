@@ -88,8 +88,8 @@ _IN_NODE: list[tuple[str, str, str, str, str]] = [
     ("an unknown key of a join", "join: {wait: any}", "/join/wait", "`wait` is not known here",
      "did you mean `wait_for`?"),
     # ---- failures
-    ("retries like none", "retry: criticl", "/retry", "must be `critical`, `standard`, `quick`, `rate_limited`, `immediate` or "
-     "`none`", "did you mean `critical`?"),
+    ("retries like none", "retry: criticl", "/retry",
+     "must be `critical`, `standard`, `quick`, `rate_limited`, `immediate` or `none`", "did you mean `critical`?"),
     ("retries forgotten", "retry: ", "/retry", LEAVE_OUT, ""),
     ("an unknown key of retries", "retry: {max_attemts: 3}", "/retry/max_attemts", "`max_attemts` is not known here",
      "did you mean `max_attempts`?"),

@@ -255,7 +255,7 @@ def test_a_policy_of_the_document_is_told_of_once_however_many_nodes_it_is_for()
 
 
 def test_a_broken_node_is_told_of_only_what_is_wrong_with_it() -> None:
-    assert told("a: {tool: nope, on_failure: {any: {hints: [fallback_model]}}}", P % "then: {with: {x: 1}}") == [
+    assert told("a: {tool: nope, on_failure: {any: {hints: [fallback_model]}}}", P % "then: {with: {x: '${input}'}}") == [
         ("/nodes/a/tool", "there is no tool `nope`", "known tools: find, find.other, help, log_in, needy, t, u.v"),
     ]  # fmt: skip
 

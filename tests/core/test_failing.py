@@ -220,3 +220,19 @@ def test_events_about_slots_that_are_gone_change_nothing() -> None:
         saga.state, version=state.version, last_at=state.last_at, epoch=state.epoch
     )
     assert msgspec.structs.replace(same, invocation=state.invocation, invocations=state.invocations) == state
+
+
+def test_a_policy_whose_arguments_break_does_not_fit() -> None:
+    policies = (
+        Policy(name="bad", then=Action(arguments={"x": "${input.missing}"})),
+        Policy(name="good", then=Action(arguments={"x": "${input.there}"})),
+    )
+    saga = Saga(program(task("a", failover=policies), failures={}), {"there": 1})
+    (step,) = saga.go(broken("a", "timeout")).run
+    assert step.arguments == {"x": 1}
+    (event,) = (e for e in saga.entries[-1].events if isinstance(e, ev.StrategyChosen))
+    assert event.policy == "good"
+    assert event.why[0].startswith("bad: with: `input.missing`")
+    saga = Saga(program(task("a", failover=policies[:1]), failures={}), {"there": 1})
+    saga.go(broken("a", "timeout"))
+    assert chosen(saga) == [RETRY]

@@ -11,7 +11,7 @@ import pytest
 from baton.core import events as ev
 from baton.core.state import encode_state
 from baton.core.usage import Ledger, stored_bytes, units
-from tests.core.build import Saga, chain, done, program, task, wait
+from tests.core.build import Saga, chain, done, failed, program, task, wait
 from tests.core.spending import (
     AROUND,
     BARE,
@@ -204,6 +204,19 @@ def test_a_log_without_forks_needs_no_past() -> None:
     for entry in saga.entries:
         ledger.add(entry, ev.encode_entry(entry), 1)
     assert ledger.total(1, is_held=False).write_units == START + TAKE + 2 + FINISH
+
+
+def test_an_effect_that_may_happen_only_once_is_two_writes_more_whatever_comes_of_it() -> None:
+    saga = Saga(program(task("a"), task("b", "a")))
+    run(saga, "a")
+    saga.go(failed("b"))
+    found = []
+    for once in ((), ("a",), ("a", "b")):
+        ledger = Ledger(saga.program, BARE, once=once)
+        for entry in saga.entries:
+            ledger.add(entry, ev.encode_entry(entry), 1)
+        found.append(ledger.total(1, is_held=False).write_units)
+    assert [units - found[0] for units in found] == [0, 2, 4]
 
 
 # ---- snapshots

@@ -92,7 +92,12 @@ ACTION_OF = {
     "send_email": "ses:SendEmail",
     "transact_write_items": "dynamodb:PutItem",  # a transaction of puts needs no more than its puts
 }
-SERVICE_OF = {"dynamodb": r"item|items|query|scan", "s3": r"object|objects_v2", "sqs": r"message|queue_\w+", "sns": r"publish"}
+SERVICE_OF = {
+    "dynamodb": r"item|items|query|scan",
+    "s3": r"object|objects_v2",
+    "sqs": r"message|queue_\w+",
+    "sns": r"publish",
+}
 
 
 def roles() -> dict[str, dict[str, Any]]:

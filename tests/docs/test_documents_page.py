@@ -22,7 +22,7 @@ from baton.core.toolspec import ToolSpec
 from baton.tools import define
 from baton.tools.define import Registry, tool
 from tests.docs.pages import ROOT, Page
-from tests.kit import corpus
+from tests.kit import documents, mishaps
 
 PAGE = Page(ROOT / "docs/documents.md")
 
@@ -123,9 +123,10 @@ def test_it_lists_every_helper_of_the_builder() -> None:
 
 
 def test_every_document_of_the_simulation_is_valid_under_the_schema() -> None:
-    texts = [text for text in vars(corpus).values() if isinstance(text, str) and "\nnodes:" in text]
-    texts += [corpus.chain_of(3), corpus.fan_of(4)]
-    assert len(texts) >= 8
+    found = [*vars(documents).values(), *vars(mishaps).values()]
+    texts = [text for text in found if isinstance(text, str) and "\nnodes:" in text]
+    texts += [documents.chain_of(3), documents.fan_of(4)]
+    assert len(texts) >= 12
     schema = document_schema()
     assert [violations(schema, parse_document(text).value) for text in texts] == [()] * len(texts)
 

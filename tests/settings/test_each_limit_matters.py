@@ -15,7 +15,18 @@ import pytest
 
 from baton import Context, Key, StepFailure, tool
 from baton.core.events import NoticeDue, Parked, Revived, StepFailed
-from baton.core.limits import Effects, Estimates, Execution, Limits, Liveness, Money, Signals, Stores, Values
+from baton.core.limits import (
+    Effects,
+    Estimates,
+    Execution,
+    Failing,
+    Limits,
+    Liveness,
+    Money,
+    Signals,
+    Stores,
+    Values,
+)
 from baton.errors import BudgetSpent, NotAllowedNow
 from baton.tools.define import Registry
 from tests.kit.corpus import Books, make_registry
@@ -24,7 +35,7 @@ from tests.kit.faults import THROTTLE, Crash, Plan
 from tests.kit.virtual import run_virtual
 from tests.kit.world import World
 
-SECTIONS = (Execution, Effects, Liveness, Values, Signals, Stores, Estimates, Money)
+SECTIONS = (Execution, Failing, Effects, Liveness, Values, Signals, Stores, Estimates, Money)
 
 
 @dataclass(frozen=True)
@@ -88,7 +99,7 @@ async def status(world: World, document: str, given: Any = None) -> str:
 
 
 async def a_nap_of_three_seconds(world: World) -> str:
-    return await status(world, "name: w\nnodes: {a: {tool: nap, with: {seconds: 3}}}")
+    return await status(world, "name: w\non_failure: rollback\nnodes: {a: {tool: nap, with: {seconds: 3}}}")
 
 
 async def invocations_for_two_new_tools(world: World) -> int:
@@ -145,6 +156,21 @@ async def snapshots_of_twenty_invocations(world: World) -> bool:
     saga = await finished(world, chain_of(40, 2.0), {"n": 0})
     (head,) = (head for head in world.log.heads() if head.ref.id == saga)
     return head.snapshot > 0
+
+
+# ---- failing -----------------------------------------------------------------------------------------------------
+
+
+async def invocations_of_a_step_that_is_tried_again(world: World) -> int:
+    """After a pause of half a second, more or less."""
+    document = """
+        name: w
+        retry: {base: 500ms}
+        nodes: {a: {tool: fails_as_told, with: {n: 1, fails: [service_unavailable]}}}
+    """
+    saga = await finished(world, document)
+    assert (await world.queries().show(saga))["status"] == "completed"
+    return int((await world.queries().show(saga))["invocations"])
 
 
 # ---- liveness --------------------------------------------------------------------------------------------------
@@ -262,6 +288,7 @@ CASES: dict[str, Case] = {
     "nesting_depth": Case(end_of_a_saga_with_a_grandchild, 1, 8, ("failed", "completed")),
     "news_every_ms": Case(seconds_until_a_cancel_is_heard, 1_000, 15_000, (0, 13), {"timeout_s": 60}),
     "snapshot_tail_bytes": Case(snapshots_of_twenty_invocations, 1_024, 1_048_576, (True, False)),
+    "retry_inside_ms": Case(invocations_of_a_step_that_is_tried_again, 1, 2_000, (2, 1)),
     "sweep_shortest_ms": Case(minutes_until_it_is_looked_at, 300_000, 1_800_000, (5, 30)),
     "sweep_longest_ms": Case(is_looked_at_hourly_after_a_week, 3_600_000, 86_400_000, (True, False)),
     "effect_ttl_days": Case(days_that_a_booking_is_remembered, 1, 40, (1, 40)),

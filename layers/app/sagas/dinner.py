@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from baton import Context, tool
+from baton import Context, StepFailure, tool
 from sagas.outside import call
 
 TABLES = "table-stack"
@@ -48,6 +48,13 @@ class Deposit(BaseModel):
     amount_cents: int
 
 
+class FoundDeposit(BaseModel):
+    """Whether a deposit was paid, and which."""
+
+    happened: bool
+    result: Deposit | None = None
+
+
 class Booking(BaseModel):
     """A table that is booked."""
 
@@ -84,10 +91,6 @@ class Itinerary(BaseModel):
     total_cents: int
 
 
-class NoTableError(Exception):
-    """No table is free: said here, where city, time and party are known."""
-
-
 @tool("table.search", version="1", effect="pure", timeout="5s")
 async def search(
     city: str,
@@ -102,7 +105,9 @@ async def search(
     query = {"city": city, "party": party, "at": when, "kind": kind}
     found = await call(context, TABLES, "GET", "/tables", query=query)
     if not found["tables"]:
-        raise NoTableError(f"No {kind} in {city} has a free table for {party} at {when}")
+        # Nothing is broken: a person may answer with another city, time or party.
+        message = f"No {kind} in {city} has a free table for {party} at {when}"
+        raise StepFailure("no_tables", message, kind="user_resolvable")
     return FreeTables(at=when, tables=found["tables"])
 
 
@@ -119,11 +124,18 @@ async def hold(table: str, party: int, at: str, context: Context) -> Hold:
     return Hold(**await call(context, TABLES, "POST", "/holds", body=body))
 
 
-@tool("table.deposit", version="1", effect="idempotent", timeout="5s")
+@tool("table.deposit", version="2", effect="once", verify="table.find_deposit", timeout="5s")
 async def deposit(hold: str, amount_cents: int, context: Context) -> Deposit:
-    """Pay the deposit of a hold."""
+    """Pay the deposit of a hold. A second call would be a second payment, so the engine looks before it."""
     body = {"amount_cents": amount_cents}
     return Deposit(**await call(context, TABLES, "POST", f"/holds/{hold}/deposit", body=body))
+
+
+@tool("table.find_deposit", version="1", effect="pure", timeout="5s")
+async def find_deposit(hold: str, context: Context) -> FoundDeposit:
+    """Look whether the deposit of a hold was paid."""
+    found = await call(context, TABLES, "GET", f"/holds/{hold}/deposit")
+    return FoundDeposit(happened=found["paid"], result=Deposit(**found) if found["paid"] else None)
 
 
 @tool("table.confirm", version="1", effect="idempotent", timeout="5s")

@@ -20,7 +20,14 @@ _shared: tuple[asyncio.AbstractEventLoop, httpx.AsyncClient] | None = None
 
 
 class OutsideError(Exception):
-    """A service refused or could not be reached; the message says which, why and what it said."""
+    """A service refused or could not be reached; the message says which, why and what it said.
+
+    The engine reads status and `Retry-After` from `response`, and what broke from the cause.
+    """
+
+    def __init__(self, message: str, response: httpx.Response | None = None) -> None:
+        super().__init__(message)
+        self.response = response
 
 
 async def call(
@@ -56,7 +63,7 @@ async def call(
         raise OutsideError(f"{service} could not be reached: {reason}") from error
     if answer.is_success:
         return answer.json()
-    raise OutsideError(f"{service} answered {answer.status_code}: {_detail(answer)}")
+    raise OutsideError(f"{service} answered {answer.status_code}: {_detail(answer)}", answer)
 
 
 def _address(service: str) -> str:

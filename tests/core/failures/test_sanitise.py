@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from baton.core.failures import sanitised
 from baton.core.failures.sanitise import REDACTED
-from tests.kit.secrets import HEX, SHAPED, X
+from tests.kit.secrets import HEX, SHAPED
 
 SURROUNDINGS = (
     "{}",

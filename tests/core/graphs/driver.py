@@ -56,7 +56,7 @@ def from_outside(pair: Pair) -> list[str]:
     if pair.world.ended is not None:
         return []
     found = [f"signal {name}" for name, _ in sorted(pair.world.open_of("wait"))]
-    found += [f"answer {ask}" for ask, slot in sorted(pair.asks.items()) if pair.is_asked(slot)]
+    found += [f"answer {ask}" for ask, slot in sorted(pair.mirror.asks.items()) if pair.is_asked(slot)]
     if pair.world.is_parked:
         found.append("resume")
     if pair.world.due(pair.now) is not None:
@@ -82,7 +82,7 @@ def happen(pair: Pair, script: Script, what: str) -> None:
         if said["action"] == "retry" and draw.random() < 0.5:
             said["arguments"] = {"hint": draw.randint(0, 9)}
         if said["action"] == "use":
-            said["output"] = script.value(pair.asks[name]) if name in pair.asks else None
+            said["output"] = script.value(pair.mirror.asks[name]) if name in pair.mirror.asks else None
         pair.answer(name, said)
 
 
@@ -104,16 +104,18 @@ def carry_on(pair: Pair, script: Script, draw: random.Random, luck: Luck) -> int
             names = [name for name, node in pair.world.plan.nodes.items() if "wait" in node]
             if names:
                 happen(pair, script, f"signal {draw.choice(names)}")
-        if draw.random() < luck.stray and pair.known_asks and pair.world.ended is None:
-            happen(pair, script, f"answer {draw.choice(sorted(pair.known_asks))}")
+        if draw.random() < luck.stray and pair.mirror.known_asks and pair.world.ended is None:
+            happen(pair, script, f"answer {draw.choice(sorted(pair.mirror.known_asks))}")
         if pair.running and draw.random() < luck.cut and not pair.state.interruptions:
             pair.interrupt(draw.choice(sorted(pair.running)))
         outcomes = [outcome_of(pair, script, slot) for slot in chosen if slot in pair.running]
         gone = sorted(seen - pair.running)
         if gone and draw.random() < luck.late:
             outcomes.insert(draw.randint(0, len(outcomes)), outcome_of(pair, script, draw.choice(gone)))
-        pair.go(*outcomes, dies=draw.random() < luck.death)
-        if draw.random() < luck.look:
+        dies = draw.random() < luck.death
+        pair.go(*outcomes, dies=dies)
+        # What was lost with an invocation does not come a second time, but the first.
+        if not dies and draw.random() < luck.look:
             looks += 1
             pair.check_restart()
             pair.check_twice(outcomes)

@@ -25,7 +25,8 @@ from baton.core.toolspec import Merits
 from tests.core.build import T0, started, tool_spec
 from tests.core.graphs.counter import Counter
 from tests.core.graphs.facts import Breaks, Slot, slot_name, slot_of
-from tests.core.graphs.failing import CLASSES, ESCALATE
+from tests.core.graphs.failing import ESCALATE
+from tests.core.graphs.mirror import Mirror, plain
 from tests.core.graphs.script import INPUT
 from tests.core.graphs.world import World
 
@@ -34,29 +35,11 @@ for spec in TOOLS.values():
     spec.parameters["additionalProperties"] = True
 TOOLS["fetch"] = replace(TOOLS["fetch"], fallbacks={"source": ("b", "c")})
 TOOLS["fetch.other"] = replace(TOOLS["fetch.other"], instead_of=("fetch",), merits=Merits(preference=0.9))
-OWN_CODES = {"join_failed", "loop_exhausted", "input_unbound", *CLASSES}
-"""All other codes are about conditions: the interpreter knows only that they break."""
 
 
 def program_of(document: Mapping[str, Any]) -> Program:
     """Raises `InvalidDefinition`."""
     return Program(compile_document(json.dumps(document), TOOLS))
-
-
-def plain(value: Any) -> Any:
-    """A value without the messages of failures, and with one code for all that conditions break with."""
-    if isinstance(value, Mapping):
-        if value.keys() >= {"node", "code", "message"}:
-            return {"node": value["node"], "code": _code(value["code"])}
-        return {key: plain(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [plain(inner) for inner in value]
-    is_code = isinstance(value, str) and value.startswith(("condition_", "branch_"))
-    return "condition" if is_code else value
-
-
-def _code(code: str) -> str:
-    return code if code in OWN_CODES else "condition"
 
 
 @dataclass(frozen=True)
@@ -75,7 +58,7 @@ class Pair:
         self.document = document
         self.program = program
         self.room = room
-        self.world = World(document, INPUT)
+        self.mirror = Mirror(document)
         self.state = State()
         self.entries: list[ev.Entry] = []
         self.counter = Counter()
@@ -83,15 +66,6 @@ class Pair:
         self.begun: dict[str, Any] = {}
         self.last: dict[str, int] = {}
         """The number of the attempt that was begun last, by slot."""
-        self.asks: dict[str, Slot] = {}
-        """Questions that nobody has closed, with their slots."""
-        self.known_asks: set[str] = set()
-        self.expected: list[type] = []
-        """What the next events of this entry must be, because of what is done about a failure."""
-        self.answers: list[tuple[str, str, Mapping[str, Any]]] = []
-        """What people answered and nobody has heard yet: the question, the key, what they said."""
-        self.skipped: set[Slot] = set()
-        self.queues: dict[str, list[tuple[str, Any]]] = {}
         self.now = T0
         self.told: list[Told] = []
         self.put(started(program, ev.Value(v=INPUT)))
@@ -100,14 +74,16 @@ class Pair:
         """A second pair that stands where this one does."""
         twin = object.__new__(Pair)
         twin.__dict__.update(self.__dict__)
-        twin.world = self.world.fork()
+        twin.mirror = self.mirror.fork()
         twin.counter = self.counter.fork()
         twin.entries, twin.told = list(self.entries), list(self.told)
-        twin.running, twin.begun, twin.skipped = set(self.running), dict(self.begun), set(self.skipped)
-        twin.queues = {name: list(queue) for name, queue in self.queues.items()}
-        twin.answers = list(self.answers)
-        twin.last, twin.asks, twin.known_asks = dict(self.last), dict(self.asks), set(self.known_asks)
+        twin.running, twin.begun, twin.last = set(self.running), dict(self.begun), dict(self.last)
         return twin
+
+    @property
+    def world(self) -> World:
+        """The interpreter."""
+        return self.mirror.world
 
     # ---- the log -------------------------------------------------------------------------------------------
 
@@ -120,10 +96,9 @@ class Pair:
         assert read == entry
         self.state = fold(self.state, read)
         self.entries.append(read)
-        for index, event in enumerate(events):
+        for event in events:
             self.counter.count(event)
-            self._mirror(event, events[index + 1 :], set(told))
-        assert not self.expected, f"no {self.expected} in this entry"
+        self.mirror.look_on(events, set(told), self.now)
         self.counter.check(self.state)
         assert self.state.failing.keys() <= self.state.tokens.keys(), "something fails that is not there"
 
@@ -187,7 +162,7 @@ class Pair:
         payload = ev.Value(v={"ask": ask, **said})
         key = f"a{len(self.entries)}"
         self.put(ev.SignalReceived(name=ANSWER, key=key, payload=payload, by="ada", at=self.now))
-        self.answers.append((ask, key, said))
+        self.mirror.answers.append((ask, key, said))
 
     def resume(self) -> None:
         self.told.append(Told("resume", self.now))
@@ -195,112 +170,9 @@ class Pair:
 
     def signal(self, name: str, payload: Any) -> None:
         key = f"k{len(self.entries)}"
-        self.queues.setdefault(name, []).append((key, payload))
+        self.mirror.queues.setdefault(name, []).append((key, payload))
         self.told.append(Told(f"signal {name}", self.now, payload))
         self.put(ev.SignalReceived(name=name, key=key, payload=ev.Value(v=payload), by="ada", at=self.now))
-
-    # ---- the interpreter looks on --------------------------------------------------------------------------
-
-    def _mirror(self, event: ev.Event, behind: Sequence[ev.Event], told: set[str]) -> None:
-        world = self.world
-        if isinstance(event, ev.SagaEnded):
-            self._check_end(event)
-        if isinstance(event, ev.StrategyChosen | ev.Parked | ev.NoticeDue):
-            assert self.expected.pop(0) == type(event), f"nobody expects {event}"
-        elif self.expected:
-            assert isinstance(event, self.expected.pop(0)), f"something else comes first: {event}"
-            return
-        elif isinstance(event, ev.AttemptFailed | ev.QuestionClosed | ev.Resumed):
-            self._mirror_trying(event, behind)
-        if not isinstance(event, ev._Consumes):
-            return
-        slot = (event.node, event.iteration)
-        name = slot_name(slot)
-        if world.ended is not None and not (
-            isinstance(event, ev.NodeSkipped) and world.ended.status == "completed"
-        ):
-            return
-        if isinstance(event, ev.NodeSkipped):
-            self.skipped.add(slot)
-            fate = world.became.get(slot)
-            is_over = world.is_over(slot)
-            assert is_over or (fate is not None and fate.kind == "skipped"), f"{name} is not to be skipped"
-        elif isinstance(event, ev.StepFailed) and isinstance(broken := world.open.get(slot), Breaks):
-            assert _code(event.failure.code) == broken.code, event.failure
-            world.fail(slot, broken.code)
-        elif isinstance(event, ev.StepFailed) and name not in told:
-            fate = world.became.get(slot)
-            code = _code(event.failure.code)
-            assert fate is not None, f"{name} has not failed: {event.failure}"
-            assert (fate.kind, (fate.errors or fate.caught)[0].code) == ("failed", code)
-        else:
-            assert slot in world.open, f"{name} was settled, but is not open"
-            if isinstance(event, ev.StepFailed):
-                assert event.attempt == world.attempt(slot)
-                doing = world.attempt_fails(slot, event.failure.code, event.ended_at)
-                assert not doing, f"{name} failed, instead of {doing}"
-                return
-            if isinstance(event, ev.WaitClosed):
-                key, payload = self.queues[world.plan.nodes[event.node]["wait"]["signal"]].pop(0)
-                assert (event.by, event.output.v) == (key, payload)
-            if isinstance(event, ev.NodePassed):
-                assert plain(event.output.v) == plain(world.open[slot]), f"{name} gave {event.output.v}"
-            world.settle(slot, event.output.v)
-
-    def _mirror_trying(self, event: Any, behind: Sequence[ev.Event]) -> None:
-        """What is done about a failure is in the same entry as the failure, or as the end of the question."""
-        world = self.world
-        if isinstance(event, ev.Resumed):
-            world.resume()
-            return
-        slot = (event.node, event.iteration)
-        name = slot_name(slot)
-        if isinstance(event, ev.AttemptFailed):
-            assert event.attempt == world.attempt(slot), f"attempt {event.attempt} of {name} is not under way"
-            doing = world.attempt_fails(slot, event.failure.code, event.ended_at)
-            self.asks = {ask: other for ask, other in self.asks.items() if other != slot}
-            assert doing, f"{name} has failed, and {behind[0]} is too much"
-        else:
-            assert self.asks.pop(event.ask) == slot
-            if event.action != "expired":
-                self._hear(event, slot)
-                self.expected = {"retry": [], "use": [ev.NodePassed], "fail": [ev.StepFailed]}[event.action]
-                return
-            doing = world.expires(slot, self.now)
-        if not doing:
-            self.expected = [ev.StepFailed]
-            return
-        chosen, trying = behind[0], world.trying[slot]
-        assert isinstance(chosen, ev.StrategyChosen), f"nothing is done about {event}"
-        assert (chosen.strategy, chosen.code) == (doing, trying.code), f"{name}: {chosen}, not {doing}"
-        assert (chosen.due_at, chosen.way.name if chosen.way else "") == (trying.due, trying.did[-1].way)
-        self.expected = [ev.StrategyChosen]
-        if trying.asks:
-            assert chosen.ask is not None
-            assert chosen.ask.expires_at == trying.expires
-            assert chosen.ask.id not in self.known_asks, "this was asked before"
-            self.known_asks.add(chosen.ask.id)
-            self.asks[chosen.ask.id] = slot
-            self.expected += [ev.NoticeDue, *([ev.Parked] if doing == ESCALATE else [])]
-
-    def _hear(self, event: ev.QuestionClosed, slot: Slot) -> None:
-        """The first answer to this very question counts."""
-        at, (_, key, said) = next(
-            (index, one) for index, one in enumerate(self.answers) if one[0] == event.ask
-        )
-        del self.answers[at]
-        assert (event.by, event.action, event.arguments) == (key, said["action"], said.get("arguments", {}))
-        self.world.answer(slot, event.action, event.arguments, said.get("output"))
-
-    def _check_end(self, event: ev.SagaEnded) -> None:
-        end = self.world.ended
-        assert end is not None, f"it ended {event} although {sorted(self.world.open)} are open"
-        assert event.status == end.status, f"it ended {event}, not {end}"
-        if end.status == "completed":
-            assert plain(event.output.v) == plain(end.output)
-        else:
-            assert event.failure is not None
-            assert (_code(event.failure.code), event.failure.node) in self.world.failures
 
     def compare(self) -> None:
         """What must hold whenever the engine has nothing more to write."""
@@ -312,8 +184,8 @@ class Pair:
             return
         assert state.ended is None
         assert (state.parked is not None) == world.is_parked
-        open_asks = {ask for ask, slot in self.asks.items() if self.is_asked(slot)}
-        assert not open_asks & {ask for ask, _, _ in self.answers}, "an answer is not heard"
+        open_asks = {ask for ask, slot in self.mirror.asks.items() if self.is_asked(slot)}
+        assert not open_asks & {ask for ask, _, _ in self.mirror.answers}, "an answer is not heard"
         if world.is_parked:
             return
         assert {slot: one.attempts for slot, one in state.failing.items()} == {
@@ -324,12 +196,13 @@ class Pair:
         waits = {slot_name(slot) for slot in world.open_of("wait")}
         assert set(state.waits) == waits
         assert not any(
-            self.queues.get(world.plan.nodes[name.partition("@")[0]]["wait"]["signal"]) for name in waits
+            self.mirror.queues.get(world.plan.nodes[name.partition("@")[0]]["wait"]["signal"])
+            for name in waits
         )
         assert not world.open_of("pass")
         assert not any(isinstance(given, Breaks) for given in world.open.values())
         fates = {slot for slot, fate in world.became.items() if fate.kind == "skipped"}
-        missing = {slot for slot in fates - self.skipped if not world.is_over(slot)}
+        missing = {slot for slot in fates - self.mirror.skipped if not world.is_over(slot)}
         assert not missing, f"{missing} were not skipped"
         unread = set(state.outputs) - world.readable()
         assert not unread, f"nobody reads {unread} any more"

@@ -54,7 +54,9 @@ class Script:
         draw = random.Random(f"{self.seed}!{slot_name(slot)}")
         is_caught = "catch" in self.plan.nodes[slot[0]]
         if draw.random() < self.troubled * (1.5 if is_caught else 1):
-            many = FOR_EVER if is_caught and draw.random() < 0.7 else draw.choice((1, 1, 2, 2, 3, 5, FOR_EVER))
+            many = draw.choice((1, 1, 2, 2, 3, 5, FOR_EVER))
+            if is_caught and draw.random() < 0.7:
+                many = FOR_EVER
             codes = draw.choices(self.codes, k=many)
             return codes[attempt - 1] if attempt <= many else ""
         chance = self.tolerated if slot[0] in self.plan.tolerated else self.anywhere

@@ -268,10 +268,9 @@ class Maker:
                 reads["before"] = f"${{ctx.{other}.previous}}"
         if plan.loops[name] and self.often(0.4):
             reads["round"] = "${loop.iteration}"
-        if len(plan.before[name]) > 1 or "join" in self.nodes[name]:
-            if self.often(0.4):
-                field = self.draw.choice(("outputs", "arrived", "errors"))
-                reads["join"] = f"${{join.{field}}}"
+        if (len(plan.before[name]) > 1 or "join" in self.nodes[name]) and self.often(0.4):
+            field = self.draw.choice(("outputs", "arrived", "errors"))
+            reads["join"] = f"${{join.{field}}}"
         if plan.before[name] and self.often(0.2 if len(plan.before[name]) > 1 else 0.05):
             reads["error"] = f"${{last_error.{self.draw.choice(('code', 'code', 'class', 'attempt'))}}}"
         return reads

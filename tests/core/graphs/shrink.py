@@ -16,8 +16,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from baton.core.decide import ROOM
+from baton.core.outcomes import Outcome
 from baton.errors import InvalidDefinition
-from tests.core.graphs.cases import FAILS, interpret
+from tests.core.graphs.cases import FAILS, code_in, interpret
 from tests.core.graphs.driver import Luck, carry_on
 from tests.core.graphs.facts import Breaks, slot_name, slot_of
 from tests.core.graphs.interpreter import Interpreter
@@ -60,7 +61,7 @@ def smaller(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for gone in document["nodes"]:
         yield _without(document, gone)
     for name, node in document["nodes"].items():
-        for key in ("branch", "loop", "join", "when", "with", "after"):
+        for key in ("catch", "retry", "on_failure", "branch", "loop", "join", "when", "with", "after"):
             if key in node:
                 less = copy.deepcopy(document)
                 del less["nodes"][name][key]
@@ -78,6 +79,10 @@ def smaller(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
             kept = {key: value for key, value in node.items() if key not in ("wait", "value")}
             less["nodes"][name] = {**kept, "tool": "work"}
             yield less
+    if document.get("on_failure") != "rollback":
+        yield {**{key: value for key, value in document.items() if key != "retry"}, "on_failure": "rollback"}
+    if document.keys() & {"retry", "on_failure"} and document.get("on_failure") != "rollback":
+        yield {key: value for key, value in document.items() if key not in ("retry", "on_failure")}
     if "output" in document:
         yield {key: value for key, value in document.items() if key != "output"}
 
@@ -105,7 +110,21 @@ def _without(document: dict[str, Any], gone: str) -> dict[str, Any]:
             branch["rules"] = [rule for rule in branch["rules"] if "then" in rule]
         if not branch.get("rules") and "among" not in branch:
             node.pop("branch", None)
+        _drop_handler(node, gone)
     return {**document, "nodes": nodes}
+
+
+def _drop_handler(node: dict[str, Any], gone: str) -> None:
+    """One handler less, and no rule that leads nowhere."""
+    _drop(node, "catch", gone)
+    said = node.get("catch", [])
+    rules: list[dict[str, Any]] = [rule for rule in said if isinstance(rule, dict)]
+    for rule in rules:
+        _drop(rule, "then", gone)
+    if rules:
+        node["catch"] = [rule for rule in rules if "then" in rule]
+        if not node["catch"]:
+            del node["catch"]
 
 
 def _drop(part: dict[str, Any], key: str, gone: str) -> None:
@@ -128,10 +147,18 @@ def shrink(document: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
+def said_by(outcome: Outcome) -> Any:
+    """As a case says it."""
+    if outcome.failure is not None:
+        return f"{FAILS} {outcome.failure.code}"
+    return outcome.output.v if outcome.output is not None else None
+
+
 def case_of(document: dict[str, Any]) -> dict[str, Any]:
     """The case of this document: the run that showed the difference, told to the end by the interpreter."""
     _, pair, seed = difference(document)
-    told = {} if pair is None else {slot_of(one.what): said_by(one.value) for one in pair.told if one.value}
+    known = () if pair is None else pair.told
+    told = {slot_of(one.what): said_by(one.value) for one in known if isinstance(one.value, Outcome)}
     world = Interpreter(document, INPUT)
     script = Script(world.plan, seed)
     settle: list[Any] = []
@@ -144,12 +171,14 @@ def case_of(document: dict[str, Any]) -> dict[str, Any]:
         if world.plan.kind(slot[0]) == "pass":
             world.settle(slot, world.open[slot])
             continue
-        value = told.get(slot, FAILS if script.fails(slot) else script.value(slot))
+        code = script.fails(slot, 1)
+        value = told.get(slot, f"{FAILS} {code}" if code else script.value(slot))
         settle.append([slot_name(slot), value])
-        if value == FAILS:
-            world.fail(slot, "tool_error")
+        if code_in(value):
+            world.fail(slot, code_in(value), 1)
         else:
             world.settle(slot, value)
+    # Cases know of no second attempt: a difference that needs one is for a test by hand.
     case = {**document, "document": document, "settle": settle}
     ran, skipped, end = interpret(case)
     del case["document"], case["name"]

@@ -16,7 +16,7 @@ from tests.core.graphs.facts import slot_name
 from tests.core.graphs.pair import Pair
 from tests.core.graphs.test_random_graphs import graphs, run
 
-COUNTS = {4: 30, 6: 30, 8: 30, 10: 20}
+COUNTS = {4: 25, 6: 25, 8: 25, 10: 15}
 ROOM = 1_000_000
 KINDS = {
     "done": {RAN, PASSED, WAITED},

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from baton.core import attempts, decide, fold, looks, reactions, routes, troubles
+from baton.core import attempts, decide, fold, looks, outcomes, reactions, routes, troubles
 from baton.core import events as ev
-from baton.core.draft import RunStep
-from baton.core.failures import ladder
+from baton.core.draft import Draft, RunStep
+from baton.core.failures import ladder, remedies
 from baton.core.failures.cells import ASK_USER, RETRY
 from baton.core.graph import Graph
 from baton.core.outcomes import Outcome
@@ -83,23 +83,20 @@ def a_way_is_forgotten_when_it_fails(patch: pytest.MonkeyPatch) -> None:
 
 
 def nobody_waits_before_a_retry(patch: pytest.MonkeyPatch) -> None:
-    plain = looks.may_try_again
-
     def may_try_again(draft: Any, slot: str, *rest: Any) -> bool:
-        return draft.state.failing[slot].due_at > 0 or plain(draft, slot, *rest)
+        return draft.state.failing[slot].due_at > 0 or attempts.may_try_again(draft, slot, *rest)
 
     patch.setattr(looks, "may_try_again", may_try_again)
 
 
 def what_waits_for_its_time_is_not_looked_at_then(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(attempts.Draft, "due_by", lambda draft, moment: None)
+    patch.setattr(Draft, "due_by", lambda draft, moment: None)
 
 
 def arguments_of_an_answer_are_forgotten(patch: pytest.MonkeyPatch) -> None:
-    plain = looks.next_attempt
-
     def next_attempt(state: State, slot: str, node: Any, iteration: Any, arguments: Any) -> RunStep:
-        return dataclasses.replace(plain(state, slot, node, iteration, arguments), arguments=arguments)
+        found = attempts.next_attempt(state, slot, node, iteration, arguments)
+        return dataclasses.replace(found, arguments=arguments)
 
     patch.setattr(looks, "next_attempt", next_attempt)
 
@@ -113,8 +110,10 @@ def an_answer_counts_for_any_question(patch: pytest.MonkeyPatch) -> None:
 
 
 def what_nobody_answers_is_tried_again(patch: pytest.MonkeyPatch) -> None:
-    plain = attempts.react
-    patch.setattr(attempts, "react", lambda *given, above="": plain(*given))
+    def react(*given: Any, above: str = "") -> Iterator[ev.Event]:
+        return reactions.react(*given)
+
+    patch.setattr(attempts, "react", react)
 
 
 def a_question_never_expires(patch: pytest.MonkeyPatch) -> None:
@@ -132,20 +131,16 @@ def people_are_asked_about_what_the_graph_handles(patch: pytest.MonkeyPatch) -> 
 
 
 def retries_before_an_answer_count_after_it(patch: pytest.MonkeyPatch) -> None:
-    plain = troubles.climbed
-
     def climbed(history: ladder.History, rung: ladder.Rung, **more: Any) -> ladder.History:
-        found = plain(history, rung, **more)
+        found = ladder.climbed(history, rung, **more)
         return found if rung.strategy != ASK_USER else replace(found, retries=history.retries)
 
     patch.setattr(troubles, "climbed", climbed)
 
 
 def one_retry_too_many(patch: pytest.MonkeyPatch) -> None:
-    plain = troubles.climbed
-
     def climbed(history: ladder.History, rung: ladder.Rung, **more: Any) -> ladder.History:
-        found = plain(history, rung, **more)
+        found = ladder.climbed(history, rung, **more)
         is_second = rung.strategy == RETRY and found.total == 2
         return replace(found, retries=found.retries - 1) if is_second else found
 
@@ -153,8 +148,7 @@ def one_retry_too_many(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_way_is_tried_twice(patch: pytest.MonkeyPatch) -> None:
-    plain = ladder.choose
-    patch.setattr(ladder, "choose", lambda hints, ways, used: plain(hints, ways, ()))
+    patch.setattr(ladder, "choose", lambda hints, ways, used: remedies.choose(hints, ways, ()))
 
 
 def a_parked_saga_goes_on(patch: pytest.MonkeyPatch) -> None:
@@ -204,11 +198,9 @@ def a_handler_runs_after_a_success(patch: pytest.MonkeyPatch) -> None:
 
 
 def an_outcome_of_an_earlier_attempt_counts(patch: pytest.MonkeyPatch) -> None:
-    plain = decide.settle
-
     def settle(program: Program, state: State, outcome: Outcome, *rest: Any) -> Any:
         known = {slot: replace(one, attempts=one.attempts - 1) for slot, one in state.failing.items()}
-        return plain(program, replace(state, failing=known), outcome, *rest)
+        return outcomes.settle(program, replace(state, failing=known), outcome, *rest)
 
     patch.setattr(decide, "settle", settle)
 

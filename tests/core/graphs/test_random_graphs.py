@@ -24,7 +24,7 @@ SEED = os.environ.get("BATON_GRAPHS_SEED", "1")
 COUNTS = {3: 150, 4: 250, 5: 300, 6: 300, 7: 300, 8: 250, 9: 200, 10: 100, 11: 50, 12: 50, 14: 50}
 """Nodes: graphs. Graphs of different sizes are different, so that each size can be counted alone."""
 SCALE = max(1.0, int(os.environ.get("BATON_GRAPHS", "0")) / sum(COUNTS.values()))
-ORDERS = {4: 60, 5: 60, 6: 30}
+ORDERS = {4: 50, 5: 50, 6: 20}
 """Nodes: graphs that are run in every order, up to MOST_ORDERS."""
 MOST_ORDERS = 25
 
@@ -63,6 +63,7 @@ def bad_luck(draw: random.Random) -> Luck:
         late=draw.choice((0.0, 0.5)),
         cut=draw.choice((0.0, 0.0, 0.2)),
         stray=draw.choice((0.0, 0.3)),
+        look=0.15,
     )
 
 
@@ -84,7 +85,8 @@ def test_any_graph_runs_as_the_interpreter_says_whatever_happens_on_the_way(size
     done = 0
     for seed, document, program in graphs("", size, count):
         draw = random.Random(seed)
-        run(seed, document, program, Luck(look=0.3), draw)
+        if done % 2:
+            run(seed, document, program, Luck(look=0.3), draw)
         run(seed, document, program, bad_luck(draw), draw)
         done += 1
     assert done == count
@@ -108,7 +110,7 @@ def test_small_graphs_run_as_the_interpreter_says_in_every_order_of_what_is_para
 
 @pytest.mark.parametrize("size", [5, 7, 9])
 def test_what_ends_in_one_entry_comes_to_the_same_as_one_by_one(size: int) -> None:
-    for seed, document, program in graphs("together", size, round(40 * SCALE)):
+    for seed, document, program in graphs("together", size, round(25 * SCALE)):
         first = run(seed, document, program, Luck(), random.Random(seed))
         second = Pair(document, program)
         try:

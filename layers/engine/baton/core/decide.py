@@ -33,6 +33,7 @@ from baton.core.turns import WAITS
 MAX_DEATHS = Limits().max_deaths
 ROOM = Limits().entry_bytes
 MOST_BYTES = Limits().result_bytes
+UNTOLD_END_MS = Limits().untold_end_ms
 LARGE = 12_288
 REFERENCE = 128
 
@@ -89,9 +90,12 @@ def decide(
     decision = _decide(program, state, now, running, found, max_deaths, most_bytes, terms)
     if not state.notices:
         return decision
-    # Nobody looks at a saga that has ended: what is to be told is told before.
-    ends = any(isinstance(event, ev.SagaEnded) for event in decision.record)
-    return replace(decision, notices=state.notices, record=() if ends else decision.record)
+    if state.cancel is None and any(isinstance(event, ev.SagaEnded) for event in decision.record):
+        # Nobody looks at a saga that has ended: what is to be told is told before, if it can be.
+        until = max(notice.at for notice in state.notices) + UNTOLD_END_MS
+        if now < until:
+            return Decision(notices=state.notices, due=until)
+    return replace(decision, notices=state.notices)
 
 
 def _decide(

@@ -210,7 +210,9 @@ class Limits(Execution, Failing, Effects, Money, Liveness, Values, Signals, Stor
     fault_pause: before a saga is tried again that a fault of the engine kept from going on.
     unreadable_pause: the same, of a saga whose log this version cannot read. room_pause: before a step that
     found no room in its process asks again, doubling from first to longest. throttle_pause: between two steps
-    behind a limit that throttles. children_at_once: port calls for children side by side. effect_grace: after the
+    behind a limit that throttles. children_at_once: port calls for children side by side.
+    telling: so long a try to tell somebody lasts. untold_end: so long a saga is not ended because somebody is still to
+    be told. effect_grace: after the
     time of an attempt, until others may believe that it did not record how it ended. effect_pause: before one that waits
     for another's effect looks again, doubling from first to longest.
     """
@@ -226,6 +228,8 @@ class Limits(Execution, Failing, Effects, Money, Liveness, Values, Signals, Stor
     room_pause_longest_ms: int = 2_000
     throttle_pause_ms: int = 1_000
     children_at_once: int = 8
+    telling_ms: int = 5_000
+    untold_end_ms: int = 300_000
     effect_grace_ms: int = 5_000
     effect_pause_first_ms: int = 50
     effect_pause_longest_ms: int = 2_000

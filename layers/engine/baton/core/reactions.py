@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from baton.core import events as ev
+from baton.core.expressions import ExpressionError
 from baton.core.failures.cells import ASK_USER, ESCALATE, FAIL, REPLAN, RETRY, ROLLBACK, Cell, Change, merge
 from baton.core.failures.codes import kind_of, told
 from baton.core.failures.ladder import Bounds, Rung, next_rung
@@ -20,10 +21,14 @@ from baton.core.failures.retry import draw, pause
 from baton.core.graph import Node, Way
 from baton.core.routes import is_handled
 from baton.core.scope import Scope
+from baton.core.sizes import excess_of
 from baton.core.state import UNKNOWN_OUTCOME, Failing, node_of
 
 ESCALATED = "escalated"  # what a saga is parked for
 LOOK_AFTER_MS = 1_000
+MOST_ARGUMENTS = (
+    32_768  # bytes of what a policy puts in place of arguments: the state holds it until the step is done
+)
 OPTIONS = ("retry", "use", "fail")
 POSSIBLE = frozenset({REPLAN, ASK_USER, ROLLBACK, ESCALATE})
 BOUNDS = Bounds()
@@ -126,13 +131,40 @@ def _climb(
 def _policy(
     scope: Scope, node: Node, failing: Failing, kind: str
 ) -> tuple[Policy | None, dict[str, Any], tuple[str, ...]]:
-    """The failover policy that fits, with what it puts in place of arguments, and the conditions that broke."""
-    policies = scope.program.failover[node.name]
-    if not policies:
+    """The failover policy that fits, with what it puts in place of arguments; and what broke in those that do not.
+
+    One whose condition or `with` breaks does not fit: a policy must not hide the failure that it is about.
+    """
+    rest = scope.program.failover[node.name]
+    if not rest:
         return None, {}, ()
+    context, blamed = _context(scope, node, failing, kind), scope.blaming(failing.failure)
+    broken: list[str] = []
+    while rest:
+        found = first_match(
+            [policy for policy, _ in rest], context, used=failing.policies, judge=blamed.holds
+        )
+        broken += (f"{name}: {why}" for name, why in found.broken.items())
+        if found.policy is None:
+            break
+        index = next(index for index, (policy, _) in enumerate(rest) if policy is found.policy)
+        arguments: dict[str, Any] = {}
+        try:
+            arguments = blamed.render(rest[index][1])
+            excess = excess_of(arguments, MOST_ARGUMENTS)
+        except ExpressionError as error:
+            excess = str(error)
+        if not excess:
+            return found.policy, arguments, tuple(broken)
+        broken.append(f"{found.policy.name}: with: {excess}"[:500])
+        rest = rest[index + 1 :]
+    return None, {}, tuple(broken)
+
+
+def _context(scope: Scope, node: Node, failing: Failing, kind: str) -> Context:
     failure = failing.failure
     given = scope.render(scope.program.arguments[node.name])
-    context = Context(
+    return Context(
         node=node.name,
         tool=failure.tool or node.tool,
         domain=node.domain,
@@ -141,18 +173,9 @@ def _policy(
         status=failure.status,
         attempt=failing.attempts,
         at=failure.at,
-        parameters={**given, **failing.arguments} if isinstance(given, dict) else given,
+        parameters={**given, **failing.arguments},
         message=failure.message,
     )
-    blamed = scope.blaming(failure, context.parameters)
-    found = first_match(
-        [policy for policy, _ in policies], context, used=failing.policies, judge=blamed.holds
-    )
-    broken = tuple(f"{name}: {why}" for name, why in found.broken.items())
-    if found.policy is None:
-        return None, {}, broken
-    template = next(template for policy, template in policies if policy is found.policy)
-    return found.policy, blamed.render(template), broken
 
 
 def _by_policy(

@@ -7,6 +7,7 @@ Dollars are in costs.py.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Collection
 
 import msgspec
 
@@ -24,6 +25,9 @@ LONGEST_MS = 900_000  # that Lambda lets an invocation last
 # Bytes of names and of values of a fixed length: in a head, in its lease, in a snapshot's item, and the
 # name of the attribute that holds entry 1 on a head.
 _HEAD, _LEASE, _SNAPSHOT, _START = 167, 18, 33, 5
+_CLAIM = 260  # of a claim's item, with names of a usual length
+
+_encode = msgspec.json.Encoder().encode
 
 
 class Deployment(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,8 +117,19 @@ class Ledger:
     a process reads once for all its sagas. Lambda's time is an upper estimate where sagas share an invocation: each counts all of it.
     """
 
-    def __init__(self, turns: Turns, deployment: Deployment, *, has_forks: bool = True) -> None:
-        """`turns` is the saga's program. Without forks in the log no past state is kept in memory."""
+    def __init__(
+        self,
+        turns: Turns,
+        deployment: Deployment,
+        *,
+        has_forks: bool = True,
+        once: Collection[str] = (),
+    ) -> None:
+        """`turns` is the saga's program. Without forks in the log no past state is kept in memory.
+
+        `once` names the nodes whose tools may act only once.
+        """
+        self._once = once
         self.steps = 0
         self._has_forks = has_forks
         self._turns = turns
@@ -152,6 +167,7 @@ class Ledger:
             self._hold(entry)
         for event in entry.events:
             self._put_blobs(event)
+            self._claim(event)
             if isinstance(event, ev.SagaEnded) and self._state.parent:
                 self._passed += 1  # to the relay, which tells the parent
 
@@ -211,6 +227,15 @@ class Ledger:
         self._reads += waited // self._deployment.news_every  # a look at the log now and then
         turn.last, turn.is_cold = entry.at, turn.is_cold or entry.cold
         turn.state, turn.data, turn.size, turn.armed = self._state, self._data, self._size, self._armed
+
+    def _claim(self, event: ev.Event) -> None:
+        """An effect that may happen only once: the claim before, and what came of it after."""
+        if (
+            isinstance(event, ev.StepSucceeded | ev.StepFailed | ev.AttemptFailed)
+            and event.node in self._once
+        ):
+            output = event.output if isinstance(event, ev.StepSucceeded) else ev.Value()
+            self._writes += 1 + units(stored_bytes(_encode(output), _CLAIM))
 
     def _put_blobs(self, event: ev.Event) -> None:
         values = (getattr(event, name, None) for name in ("input", "output", "payload"))

@@ -22,11 +22,13 @@ YIELD_UNITS = 3
 FINISH_UNITS = 4
 # Read units of one take: the head, the newest snapshot, the tail of the log, all strongly consistent.
 TAKE_READS = 3
+# An effect that happens once is claimed before it, and its result is recorded after it.
+WRITES_PER_EFFECT = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What was done, as counted. `log_units`: write units of entries and snapshots, by their size."""
+    """What was done, as counted. `log_units`: write units of entries and snapshots, by their size; `effect_units`: of effects."""
 
     steps: int
     log_units: int
@@ -37,6 +39,7 @@ class Work:
     messages: int
     invocations: int
     gb_seconds: float
+    effect_units: int = 0
 
 
 def bill(work: Work) -> list[Charge]:
@@ -50,6 +53,7 @@ def bill(work: Work) -> list[Charge]:
     return [
         _charge("DynamoDB writes, log", prices.WRITE_UNIT, work.log_units),
         _charge("DynamoDB writes, heads", prices.WRITE_UNIT, head),
+        _charge("DynamoDB writes, effects", prices.WRITE_UNIT, work.effect_units),
         _charge("DynamoDB reads", prices.READ_UNIT, work.takes * TAKE_READS),
         _charge("Lambda GB-seconds", prices.GB_SECOND, work.gb_seconds),
         _charge("Lambda requests", prices.LAMBDA_REQUEST, work.invocations),

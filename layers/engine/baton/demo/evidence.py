@@ -26,13 +26,18 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """A worker process that was sent SIGKILL while it was at work on `request_id`."""
+    """A worker process that was sent SIGKILL while it was at work on `request_id`.
+
+    `effect`: what a service had done for `saga`, whose worker had not heard of it; neither if it was no such moment.
+    """
 
     pid: int
     request_id: str
     at_ms: int
     busy_ms: int
     moment: str
+    saga: str = ""
+    effect: str = ""
 
 
 @dataclass(slots=True)

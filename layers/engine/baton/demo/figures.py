@@ -13,10 +13,12 @@ from typing import Any
 
 from baton.cli.text import epoch_ms
 from baton.core.costs import Charge, per_million_steps
-from baton.demo.bill import Work, bill
+from baton.demo.bill import WRITES_PER_EFFECT, Work, bill
 from baton.demo.evidence import Course, Evidence, Kill, request_of, tally
 
 WORKER = "WorkerFunction"
+PAYMENT, LOOKED_UP = "deposit", "find_deposit"
+ASKING = frozenset({"ask_user", "escalate"})
 SETTLED = frozenset({"step_succeeded", "step_failed"})
 
 Json = Mapping[str, Any]
@@ -58,6 +60,11 @@ class Figures:
     repeated: int
     effects: int
     double_bookings: int
+    payments: int
+    looked_up: int
+    found_paid: int
+    retries: dict[str, int]
+    asked: int
     charges: list[Charge]
     usd_per_million_steps: float
     duration_ms: int
@@ -77,6 +84,9 @@ def compute(evidence: Evidence) -> Figures:
     per_saga = [len(legs_of(log)) for saga, log in logs.items() if saga != evidence.course.cancelled]
     work = _work(evidence, steps, len(handovers))
     charges = bill(work)
+    chosen = [
+        event for log in logs.values() for event in events_of(log) if event["kind"] == "strategy_chosen"
+    ]
     return Figures(
         statuses=tally(str(saga.get("status")) for saga in evidence.sagas),
         steps=steps,
@@ -101,6 +111,11 @@ def compute(evidence: Evidence) -> Figures:
         repeated=sum(_repeated(book) for book in evidence.books),
         effects=_sum(evidence.books, "effects"),
         double_bookings=_sum(evidence.books, "double_bookings"),
+        payments=sum(effect["kind"] == PAYMENT for book in evidence.books for effect in book["effects"]),
+        looked_up=sum(looked_up_of(book)[0] for book in evidence.books),
+        found_paid=sum(looked_up_of(book)[1] for book in evidence.books),
+        retries=tally(event["code"] for event in chosen if event["strategy"] == "retry"),
+        asked=sum(event["strategy"] in ASKING for event in chosen),
         charges=charges,
         usd_per_million_steps=per_million_steps(charges, steps),
         duration_ms=evidence.course.ended_ms - evidence.course.started_ms,
@@ -156,6 +171,17 @@ def survivals_of(course: Course, logs: Mapping[str, Sequence[Json]]) -> list[Sur
     ]
 
 
+def looked_up_of(book: Json) -> tuple[int, int]:
+    """Payments that somebody looked for before paying (again), and those of them that had been made.
+
+    Both requests of a step have its idempotency key, although this service makes no use of it.
+    """
+    of = {request["n"]: request["key"] for request in book["requests"]}
+    paid = {of[effect["request"]] for effect in book["effects"] if effect["kind"] == PAYMENT}
+    looked = {request["key"] for request in book["requests"] if request["operation"] == LOOKED_UP}
+    return len(looked), len(looked & paid)
+
+
 def quantile(sorted_values: Sequence[int], share: float) -> int | None:
     """The smallest value that at least `share` of the values do not exceed; None for no values."""
     if not sorted_values:
@@ -171,6 +197,7 @@ def _work(evidence: Evidence, steps: int, yields: int) -> Work:
     return Work(
         steps=steps,
         log_units=units.get("entry", 0) + units.get("snapshot", 0),
+        effect_units=WRITES_PER_EFFECT * units.get("effect", 0),
         starts=len(evidence.sagas),
         takes=evidence.items.takes,
         yields=yields,
@@ -195,5 +222,6 @@ def _sum(books: Sequence[Json], name: str) -> int:
 
 def _repeated(book: Json) -> int:
     """Requests that asked again for what had been asked before, by their idempotency key."""
-    keys = tally(request["key"] for request in book["requests"] if request.get("key"))
+    asked = (request for request in book["requests"] if request.get("key"))
+    keys = tally(f"{request['operation']} {request['key']}" for request in asked)
     return sum(count - 1 for count in keys.values())

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from baton.cli.text import counted
 from baton.demo.evidence import Evidence
-from baton.demo.figures import Figures, events_of
+from baton.demo.figures import LOOKED_UP, PAYMENT, Figures, events_of
 
 EFFECT_OF = {
     "table.hold": ("table-stack", "hold"),
@@ -27,6 +27,8 @@ def broken(evidence: Evidence, figures: Figures) -> list[str]:
         _all_ended,
         _nothing_twice,
         _books_and_logs_agree,
+        _doubts_looked_up,
+        _failures_retried,
         _several_invocations,
         _kills_survived,
         _in_time,
@@ -89,6 +91,28 @@ def _books_and_logs_agree(evidence: Evidence, figures: Figures) -> Iterator[str]
                     f"saga {saga['id']}: the log has {kind} {counted(logged[service, kind], 'time')}, "
                     f"{service}'s books {counted(carried_out, 'time')}"
                 )
+
+
+def _doubts_looked_up(evidence: Evidence, figures: Figures) -> Iterator[str]:
+    """A payment that was made for a worker which was killed before it heard was looked for, not made again."""
+    for kill in evidence.course.kills:
+        if kill.effect != PAYMENT or kill.saga == evidence.course.cancelled:
+            continue
+        for book in evidence.books:
+            requests = {request["n"]: request for request in book["requests"]}
+            for effect in book["effects"]:
+                if (effect["kind"], effect["identity"]["reference"]) != (PAYMENT, kill.saga):
+                    continue
+                key = requests[effect["request"]]["key"]
+                if (LOOKED_UP, key) not in {(r["operation"], r["key"]) for r in book["requests"]}:
+                    yield f"saga {kill.saga}: nobody looked whether its {PAYMENT} had been paid"
+
+
+def _failures_retried(evidence: Evidence, figures: Figures) -> Iterator[str]:
+    if not figures.retries:
+        yield "no service was busy: no step was tried again"
+    if figures.asked:
+        yield f"{counted(figures.asked, 'failure')} went to a person"
 
 
 def _several_invocations(evidence: Evidence, figures: Figures) -> Iterator[str]:

@@ -53,6 +53,8 @@ def rows(figures: Figures) -> Iterator[tuple[str, str, str]]:
     yield "yields", str(figures.yields), f"each a hand-over; {interrupted} interrupted by the end of one"
     yield from _survivals(figures.survivals)
     yield "double bookings", str(figures.double_bookings), _books(figures)
+    yield "payments", str(figures.payments), _payments(figures)
+    yield "retries", str(sum(figures.retries.values())), _retries(figures)
     made_of = f"{figures.entries} entries, those of starts, revivals and cancels included"
     yield "log writes per step", f"{figures.writes_per_step:.2f}", made_of
     p50, p95 = quantile(figures.handovers_ms, 0.50), quantile(figures.handovers_ms, 0.95)
@@ -81,6 +83,29 @@ def _books(figures: Figures) -> str:
         f"{figures.replays} of these had been carried out, and were answered instead of repeated",
     ]
     return "; ".join(parts)
+
+
+def _payments(figures: Figures) -> str:
+    text = "deposits in table-stack's books, which takes no idempotency keys for them"
+    if not figures.looked_up:
+        return f"{text}; none was in doubt"
+    doubt = f"{figures.looked_up} in doubt after a kill, looked up before anything else"
+    return (
+        f"{text}; {doubt}: {figures.found_paid} had been made, and {_were(figures.found_paid)} not made again"
+    )
+
+
+def _were(count: int) -> str:
+    return "was" if count == 1 else "were"
+
+
+def _retries(figures: Figures) -> str:
+    if not figures.retries:
+        return "no step failed"
+    if figures.asked:
+        return f"{counted(figures.asked, 'failure')} went to a person"
+    codes = ", ".join(f"{count} after {code}" for code, count in figures.retries.items())
+    return f"{codes}: open-delivery refuses every ninth request; nobody had to be asked"
 
 
 def _bill(figures: Figures) -> str:

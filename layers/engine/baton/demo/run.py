@@ -26,7 +26,7 @@ from baton.demo.evidence import collect
 from baton.demo.progress import Progress
 from baton.demo.promises import broken
 from baton.demo.scenario import Plan, Scenario
-from baton.demo.services import Services
+from baton.demo.services import FLAKY, Services
 from baton.local.aws import Aws
 from baton.local.run import LocalRun
 from baton.local.template import load
@@ -57,7 +57,7 @@ async def run_demo(options: Options, console: Console) -> bool:
     console.print(
         "Starting the embedded AWS, what template.yaml declares, and the two services …", style="dim"
     )
-    async with Services(options.root) as services:
+    async with Services(options.root, arguments=FLAKY) as services:
         parameters = services.parameters | {
             "WorkerTimeout": str(WORKER_TIMEOUT_S),
             "WakeVisibility": str(WAKE_VISIBILITY_S),

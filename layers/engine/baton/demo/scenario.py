@@ -22,6 +22,8 @@ from baton.local.records import ProcessInfo
 
 FIRST_EVENING = datetime(2026, 12, 1, 19, 30, tzinfo=UTC)
 CITIES = ("Lisbon", "Porto", "Bergen", "Graz", "Ghent")
+# The one effect for which a second request would be a second one: its service takes no idempotency key.
+PAYMENT = "deposit"
 LOOK_EVERY_TICKS = 10
 PATIENCE_TICKS = 30
 
@@ -36,7 +38,7 @@ class Plan:
     sagas: int = 20
     kills: int = 2
     kill_after_s: float = 0.8
-    kill_before_s: float = 2.5
+    kill_before_s: float = 3.5
     cancel_after_steps: int = 4
     limit_s: float = 100.0
     tick_s: float = 0.1
@@ -115,31 +117,41 @@ class Scenario:
     async def _kill_one(self) -> None:
         """SIGKILL a worker at the worst moment: a service has acted for it, and it does not know yet.
 
-        The second kill waits until sagas are in their second invocation, so that both legs are hit. When
-        the worst moment cannot be caught for a while, any worker in the middle of its work will do.
+        The first kill waits for a payment, the second until sagas are in their second invocation, so that both
+        legs are hit. When the worst moment cannot be caught for a while, the next best will do: any effect, then
+        any worker in the middle of its work.
         """
         if self.course.kills and not any(int(s.get("invocations") or 0) > 1 for s in self._latest.values()):
             return
         prey = self._at_work()
         if not prey:
             return
-        for effect in await self._books.unanswered():
-            saga = str(effect["identity"].get("reference"))
-            request_id = await self._holder(saga)
-            if request_id in prey:
-                self._kill(prey[request_id], f"when its {effect['kind']} was done and not yet known")
+        is_choosy = not self.course.kills and self._patience > PATIENCE_TICKS // 2
+        # The youngest first: it stays unanswered for longest.
+        for effect in sorted(await self._books.unanswered(), key=lambda effect: -effect["at_ms"]):
+            if is_choosy and effect["kind"] != PAYMENT:
+                continue
+            request_id = await self._holder(str(effect["identity"].get("reference")))
+            if request_id in prey and effect in await self._books.unanswered():
+                await self._kill(prey[request_id], effect)
                 return
         self._patience -= 1
         if self._patience <= 0:
-            self._kill(next(iter(prey.values())), "in the middle of its work")
+            await self._kill(next(iter(prey.values())), {})
 
-    def _kill(self, process: ProcessInfo, moment: str) -> None:
+    async def _kill(self, process: ProcessInfo, effect: Mapping[str, Any]) -> None:
         if all(process.request_id != now.request_id for now in self._at_work().values()):
             return  # it ended while we looked
         self._workers.kill(process.pid)
         now = _now_ms()
         busy_ms = now - (process.busy_since or now)
-        self.course.kills.append(Kill(process.pid, process.request_id, now, busy_ms, moment))
+        saga = kind = ""
+        moment = "in the middle of its work"
+        # Only what is unanswered even now is sure to have been so at the kill.
+        if effect and effect in await self._books.unanswered():
+            saga, kind = str(effect["identity"]["reference"]), str(effect["kind"])
+            moment = f"when its {kind} was done and not yet known"
+        self.course.kills.append(Kill(process.pid, process.request_id, now, busy_ms, moment, saga, kind))
         self._screen.say(f"kill -9 {process.pid}: a worker, {span(busy_ms)} into its work, {moment}")
 
     def _at_work(self) -> dict[str, ProcessInfo]:

@@ -10,9 +10,10 @@ import asyncio
 import contextlib
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Self
 
 from baton.cli.exits import NO, Failed
@@ -22,6 +23,9 @@ MODULES = {
     "OpenDeliveryUrl": "examples.services.open_delivery",
 }
 """Template parameter that takes a service's address, and the module that is the service."""
+
+FLAKY = {"OpenDeliveryUrl": ("--busy-every", "9")}
+"""Further arguments of a service: every ninth request to this one is refused with 503."""
 
 START_S = 20
 END_S = 4
@@ -38,9 +42,15 @@ class _Service:
 class Services:
     """The services of one run: enter to start them, leave to end them. `parameters` has the addresses."""
 
-    def __init__(self, root: Path, modules: Mapping[str, str] = MODULES) -> None:
+    def __init__(
+        self,
+        root: Path,
+        modules: Mapping[str, str] = MODULES,
+        arguments: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    ) -> None:
         self._root = root
         self._modules = modules
+        self._arguments = arguments
         self._running: list[_Service] = []
 
     @staticmethod
@@ -73,7 +83,7 @@ class Services:
         # In a process group of its own, so that Ctrl-C reaches only us and the books can still be read; its
         # standard input is its lifeline: closed by whatever way we end, it ends too.
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", module, "--port", "0", "--until-eof",
+            sys.executable, "-m", module, "--port", "0", "--until-eof", *self._arguments.get(parameter, ()),
             cwd=self._root, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
         service = _Service(parameter, module, "", process)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 WRITE_UNIT_BYTES = 1024
-_KINDS = {"HEAD": "head", "LOG": "entry", "SNAP": "snapshot", "V": "definition"}
+_KINDS = {"HEAD": "head", "LOG": "entry", "SNAP": "snapshot", "V": "definition", "EFFECT": "effect"}
 
 
 def count_items(client: DynamoDBClient, table: str) -> tuple[dict[str, int], dict[str, int], int]:

@@ -96,8 +96,8 @@ class StepFailure(Exception):
     """What a performer raises: a failure that goes into the log, not an engine fault.
 
     `kind` is one of the classes of core/failures/codes.py, where more is known than the code says; `status` that of an
-    HTTP answer; `retry_after` the text of its header of that name. `happened`: whether what the tool does outside has
-    happened all the same, where its author knows; it matters to a tool with `effect="once"`.
+    HTTP answer; `retry_after` the text of its header of that name. `happened`: whether what the tool does outside
+    may have happened all the same, where that is known; it matters to a tool with `effect="once"`.
     """
 
     def __init__(

@@ -11,6 +11,7 @@ from typing import Any
 from baton.core.costs import cost_view
 from baton.core.events import decode_entry
 from baton.core.state import status_of
+from baton.core.toolspec import ONCE
 from baton.core.usage import Deployment, Ledger
 from baton.errors import TooLarge
 from baton.ports import Clock, Log
@@ -29,7 +30,8 @@ async def cost_of(
     Raises `TooLarge` for a log that cannot be read before the end of the request.
     """
     head, state, program = opened.head, opened.history.state, opened.program
-    ledger = Ledger(program, deployment, has_forks=state.branch > 0)
+    once = frozenset(node.name for node in program.graph.nodes if node.effect == ONCE)
+    ledger = Ledger(program, deployment, has_forks=state.branch > 0, once=once)
     async with aclosing(records_of(log, call, head.ref, state.branch + 1, 0, PAGE)) as pages:
         async for page in pages:
             # No further than the state: what came since may belong to a lease that the head does not know.

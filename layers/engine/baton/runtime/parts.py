@@ -23,6 +23,7 @@ from baton.runtime.patience import Patience
 from baton.runtime.purse import Funds, Purse
 from baton.runtime.start import Starter
 from baton.runtime.steps import Steps
+from baton.runtime.telling import Teller
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,10 +52,10 @@ class Parts:
     """What one invocation works with."""
 
     def __init__(self, engine: Engine, invocation: Invocation) -> None:
-        self.invocation = invocation
+        self._engine, self.invocation = engine, invocation
         self.log, self.blobs, self.clock = engine.log, engine.blobs, engine.clock
         self.limits, self.pace = engine.limits, engine.pace
-        self.sandbox, self.notices = engine.sandbox, engine.notices
+        self.sandbox = engine.sandbox
         self.metrics = engine.metrics
         give_up = invocation.deadline - engine.limits.answer_ms
         self.call = Patience(engine.offload, engine.clock, engine.entropy, engine.limits, give_up)
@@ -82,6 +83,13 @@ class Parts:
             engine.clock,
             engine.limits,
             invocation.id,
+        )
+
+    def teller(self) -> Teller:
+        """For the notices of one saga."""
+        engine = self._engine
+        return Teller(
+            engine.notices, engine.offload, engine.clock, engine.entropy, engine.limits, self.call.deadline
         )
 
     async def slim(self, tenant: str, event: Event) -> Event:

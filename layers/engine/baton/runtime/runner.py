@@ -21,7 +21,7 @@ from baton.core.outcomes import Outcome, refused
 from baton.core.program import Program
 from baton.core.rows import Row
 from baton.core.scope import Found
-from baton.errors import CorruptLog, EngineFault, RowsRefused, UnknownEntry
+from baton.errors import CorruptLog, RowsRefused, UnknownEntry
 from baton.ports import Message, SagaRef
 from baton.runtime.budget import Budget
 from baton.runtime.children import cut, is_news
@@ -29,6 +29,7 @@ from baton.runtime.history import History, wake_of_end
 from baton.runtime.inflight import InFlight
 from baton.runtime.lease import Lease
 from baton.runtime.parts import Parts
+from baton.runtime.telling import Teller
 
 logger = logging.getLogger("baton.worker")
 
@@ -47,19 +48,18 @@ class _Superseded(Exception):
 class _Run:
     """What one saga's run holds in memory.
 
-    `absent`: blobs that cannot be had, with why. `asked`: children that this invocation has looked at. `untold`: when
-    to try again to tell somebody what they could not be told.
+    `absent`: blobs that cannot be had, with why. `asked`: children that this invocation has looked at.
     """
 
     lease: Lease
     history: History
     program: Program
     steps: InFlight
+    teller: Teller
     blobs: dict[str, Any] = field(default_factory=dict)
     absent: dict[str, str] = field(default_factory=dict)
     answers: dict[str, Answer] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
-    untold: int | None = None
 
 
 class Runner:
@@ -80,10 +80,10 @@ class Runner:
         if isinstance(lease, str):
             return lease
         steps = InFlight(self._p.steps, self._p.pace, self._p.clock, self._budget, self._p.limits)
-        history = History(self._p.log, self._p.call, ref)
+        history, teller = History(self._p.log, self._p.call, ref), self._p.teller()
         try:
             program = await self._load(lease, history)
-            return await self._carry(_Run(lease, history, program, steps))
+            return await self._carry(_Run(lease, history, program, steps, teller))
         except _Superseded:
             return SUPERSEDED
         except Exception as error:
@@ -94,6 +94,7 @@ class Runner:
             await self._p.leases.give_up(lease, pause)
             raise
         finally:
+            teller.stop()
             await steps.stop()
             await self._p.purse.drain(ref)
 
@@ -145,7 +146,11 @@ class Runner:
             open_children = [pair for pair in decision.children if pair[0] not in run.asked]
             if open_children and await self._tend_children(run, open_children):
                 continue
-            if decision.notices and await self._tell(run, decision.notices):
+            if (
+                decision.notices
+                and run.history.state.ended is None
+                and await self._tell(run, decision.notices)
+            ):
                 continue
             if run.steps.is_busy or self._is_near(run, decision.again):
                 outcomes = await self._wait(run, decision)
@@ -153,11 +158,15 @@ class Runner:
             wants_more = wants_more or decision is _CUT_SHORT
             wants_more = wants_more or any(slot not in run.asked for slot, _ in decision.children)
             if await self._p.leases.release(
-                run.lease, run.history, run.program, again=wants_more, due=_sooner(decision.due, run.untold)
+                run.lease,
+                run.history,
+                run.program,
+                again=wants_more,
+                due=_sooner(decision.due, run.teller.again),
             ):
                 if wants_more:
                     return YIELDED
-                return FINISHED if run.history.state.ended is not None else IDLE
+                return self._finished(run) if run.history.state.ended is not None else IDLE
             await self._refused(run)
 
     async def _record(self, run: _Run, outcomes: Sequence[Outcome]) -> Decision:
@@ -280,6 +289,14 @@ class Runner:
             await self._catch_up(run)
         return outcomes
 
+    def _finished(self, run: _Run) -> str:
+        for notice in run.history.state.notices:
+            logger.error(
+                "a notice was never sent",
+                extra={"saga": run.lease.ref.id, "key": notice.key, "code": notice.code},
+            )
+        return FINISHED
+
     def _is_near(self, run: _Run, again: int | None) -> bool:
         """Whether the next attempt of a step is worth waiting for here: giving the saga away costs more than a short pause."""
         if again is None:
@@ -288,25 +305,14 @@ class Runner:
         return pause <= self._p.limits.retry_inside_ms and run.steps.has_time(again)
 
     async def _tell(self, run: _Run, notices: Sequence[ev.Notice]) -> bool:
-        """Tell somebody outside, and note that. True when more may be known now.
-
-        Steps do not wait for somebody who cannot be told: it is tried again later, and at the end of the saga at the
-        latest.
-        """
-        now = self._p.clock.now()
-        if run.untold is not None and now < run.untold:
+        """Have somebody told, and note who was. True when more may be known now."""
+        run.teller.begin(run.history.state, notices)
+        if not run.steps.is_busy:
+            await run.teller.wait()
+        keys = run.teller.heard()
+        if not keys:
             return False
-        state = run.history.state
-        try:
-            for notice in notices:
-                await self._p.call(self._p.notices.tell, state.tenant, state.saga, state.user, notice, now)
-        except EngineFault as error:
-            logger.warning("a notice could not be sent: %s", error, extra={"saga": state.saga})
-            run.untold = now + self._p.limits.fault_pause_ms
-            return False
-        run.untold = None
-        sent = ev.NoticesSent(keys=tuple(notice.key for notice in notices))
-        if not await self._append(run.lease, run.history, (sent,)):
+        if not await self._append(run.lease, run.history, (ev.NoticesSent(keys=keys),)):
             await self._catch_up(run)
         return True
 

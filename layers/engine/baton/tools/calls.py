@@ -88,13 +88,17 @@ def failure_of(error: BaseException, evidence: Evidence | None = None) -> StepFa
     status = said.status if type(said.status) is int else 0
     found = msgspec.structs.replace(found, status=status or found.status)
     verdict = found.verdict(text(str(said.code)), str(said.kind))
+    happened = said.happened
+    if happened is None and not isinstance(error, StepFailure) and not found.status:
+        # The name of an exception says nothing of the outside: it may be about the answer to what was done.
+        happened = True
     return StepFailure(
         verdict.code,
         text(message),
         kind=verdict.kind,
         status=verdict.status,
         retry_after=text(str(said.retry_after or found.retry_after))[:MOST_OF_A_HEADER],
-        happened=said.happened,
+        happened=happened,
     )
 
 

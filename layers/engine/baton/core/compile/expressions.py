@@ -28,7 +28,6 @@ from baton.errors import Problem
 if TYPE_CHECKING:
     from baton.core.compile.source import Source
     from baton.core.definition import NodeModel
-    from baton.core.definition.failing import PolicyModel
     from baton.core.toolspec import ToolSpec
 
 
@@ -56,9 +55,6 @@ def check(source: Source) -> Iterator[Problem]:
             yield from _branch(source, name, node)
         if node.tool is not None and node.tool in source.tools:
             yield from types(source, name, node.with_, source.tools[node.tool], f"/nodes/{name}/with")
-    for place, policy, names in source.policies:
-        if policy.then.with_:
-            yield from _of_policy(source, place, policy, names)
     yield from _conditions(source)
     yield from _expressions_at(source, "/output", source.model.output, Place(""))
 
@@ -100,8 +96,14 @@ def _conditions(source: Source) -> Iterator[Problem]:
     for place, (condition, problems, of, names) in source.read.items():
         yield from problems
         if condition is not None and (paths := tuple(names_of(condition))):
+            names = names if differ(paths) else names[:1]
             found = (_paths_at(source, place, paths, name, is_after=of == "output") for name in names)
             yield from first_of(place, names, found)
+
+
+def differ(paths: Iterable[Path]) -> bool:
+    """Whether what is said of these depends on where they stand: a policy may be for many nodes."""
+    return any(path.root in {"ctx", "loop", "join"} for path in paths)
 
 
 def _paths_at(
@@ -109,27 +111,7 @@ def _paths_at(
 ) -> Iterator[Problem]:
     where = Place(name, is_after=is_after, is_condition=True, is_failing="/failover/" in place)
     for path in paths:
-        yield from _check_path(source, place, path, where)
-
-
-def _of_policy(source: Source, place: str, policy: PolicyModel, names: tuple[str, ...]) -> Iterator[Problem]:
-    """The arguments that a policy gives, at each of its nodes."""
-    below, given, paths = f"{place}/then/with", policy.then.with_, []
-    for pointer, found in expressions_in(given, below):
-        if isinstance(found, ExpressionError):
-            yield Problem(pointer, str(found), _root_hint(source, found))
-        else:
-            paths.append((pointer, found))
-
-    def at(name: str) -> Iterator[Problem]:
-        for pointer, path in paths:
-            yield from _check_path(source, pointer, path, Place(name, is_failing=True))
-        spec = source.tools.get(policy.then.tool or source.nodes[name].tool or "")
-        if spec is not None:
-            yield from types(source, name, given, spec, below)
-
-    if paths:
-        yield from first_of(place, names, map(at, names))
+        yield from check_path(source, place, path, where)
 
 
 def first_of(place: str, names: tuple[str, ...], problems: Iterable[Iterable[Problem]]) -> Iterator[Problem]:
@@ -146,12 +128,12 @@ def first_of(place: str, names: tuple[str, ...], problems: Iterable[Iterable[Pro
 def _expressions_at(source: Source, place: str, value: Any, where: Place) -> Iterator[Problem]:
     for pointer, found in expressions_in(value, place):
         if isinstance(found, ExpressionError):
-            yield Problem(pointer, str(found), _root_hint(source, found))
+            yield Problem(pointer, str(found), root_hint(source, found))
         else:
-            yield from _check_path(source, pointer, found, where)
+            yield from check_path(source, pointer, found, where)
 
 
-def _root_hint(source: Source, error: ExpressionError) -> str:
+def root_hint(source: Source, error: ExpressionError) -> str:
     """For an expression that begins with a node's name or with a root that is not quite one."""
     if not isinstance(error, UnknownRoot):
         return ""
@@ -165,7 +147,8 @@ def _root_hint(source: Source, error: ExpressionError) -> str:
 # ---- what may be named -----------------------------------------------------------------------------------------
 
 
-def _check_path(source: Source, pointer: str, path: Path, where: Place) -> Iterator[Problem]:
+def check_path(source: Source, pointer: str, path: Path, where: Place) -> Iterator[Problem]:
+    """What is wrong with an expression where it stands."""
     problem = _CHECK_ROOT.get(path.root, _nothing_wrong)(source, path, where)
     if problem is not None:
         yield Problem(pointer, f"`{path.text}`: {problem[0]}", problem[1])

@@ -1,7 +1,7 @@
 """What is done when a step fails: names of hints, hooks and tools, and policies that can never be taken.
 
-Belongs here: what `on_failure` and `failover` name. Does not belong here: expressions in policies (expressions.py), and
-where it goes on from a failure (`catch`: edges.py, caught.py).
+Belongs here: what `on_failure` and `failover` name. Does not belong here: conditions of policies (expressions.py), and
+where it goes on from a failure (`catch`: edges.py).
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from baton.core.compile.expressions import first_of
+from baton.core.compile.expressions import Place, check_path, differ, first_of, root_hint, types
 from baton.core.compile.tools import exists, known, takes
+from baton.core.expressions import ExpressionError, expressions_in
 from baton.core.failures.cells import HINTS, HOOKS, Change
 from baton.core.failures.document import rules_of, strange_names
 from baton.core.failures.policies import named
@@ -120,6 +121,7 @@ def _policy(source: Source, place: str, policy: PolicyModel, names: tuple[str, .
         yield from _named_hint(source, f"{place}/then/hint", then.hint, names)
     if then.tool is not None:
         yield from exists(source, f"{place}/then/tool", then.tool)
+    yield from _with(source, place, policy, names)
     if then.tool is not None or then.with_:
         yield from first_of(place, names, _given(source, place, policy, names))
 

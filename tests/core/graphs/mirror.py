@@ -1,0 +1,185 @@
+"""The interpreter looks on: every event that the engine writes is held against what the interpreter says of the saga.
+
+Belongs here: one event after the other, and what must stand beside it in its entry. Does not belong here: carrying the
+saga on, and what holds between entries (pair.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from baton.core import events as ev
+from tests.core.graphs.facts import Breaks, Slot, slot_name
+from tests.core.graphs.failing import CLASSES, ESCALATE
+from tests.core.graphs.plan import Document
+from tests.core.graphs.script import INPUT
+from tests.core.graphs.world import World
+
+OWN_CODES = {"join_failed", "loop_exhausted", "input_unbound", *CLASSES}
+"""All other codes are about conditions: the interpreter knows only that they break."""
+
+
+def plain(value: Any) -> Any:
+    """A value without the messages of failures, and with one code for all that conditions break with."""
+    if isinstance(value, Mapping):
+        if value.keys() >= {"node", "code", "message"}:
+            return {"node": value["node"], "code": code_of(value["code"])}
+        return {key: plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [plain(inner) for inner in value]
+    is_code = isinstance(value, str) and value.startswith(("condition_", "branch_"))
+    return "condition" if is_code else value
+
+
+def code_of(code: str) -> str:
+    return code if code in OWN_CODES else "condition"
+
+
+class Mirror:
+    """The interpreter of one saga, and what it was told of signals, questions and answers."""
+
+    def __init__(self, document: Document) -> None:
+        self.world = World(document, INPUT)
+        self.skipped: set[Slot] = set()
+        self.queues: dict[str, list[tuple[str, Any]]] = {}
+        """Signals that nobody has taken yet, by name: the key and the payload."""
+        self.asks: dict[str, Slot] = {}
+        """Questions that nobody has closed, with their slots."""
+        self.known_asks: set[str] = set()
+        self.answers: list[tuple[str, str, Mapping[str, Any]]] = []
+        """What people answered and nobody has heard yet: the question, the key, what they said."""
+        self.expected: list[tuple[type, Slot]] = []
+        """What the next events of this entry must be, because of what is done about a failure."""
+
+    def fork(self) -> Mirror:
+        """A second one that stands where this one does."""
+        twin = object.__new__(Mirror)
+        twin.world, twin.skipped = self.world.fork(), set(self.skipped)
+        twin.queues = {name: list(queue) for name, queue in self.queues.items()}
+        twin.asks, twin.known_asks = dict(self.asks), set(self.known_asks)
+        twin.answers, twin.expected = list(self.answers), list(self.expected)
+        return twin
+
+    def look_on(self, events: Sequence[ev.Event], told: set[str], now: int) -> None:
+        """An entry was written at this time; `told` are the slots whose ends are in it."""
+        for index, event in enumerate(events):
+            if isinstance(event, ev.SagaEnded):
+                self._check_end(event)
+            if self.expected:
+                kind, slot = self.expected.pop(0)
+                place = (
+                    (event.notice.node, slot[1]) if isinstance(event, ev.NoticeDue) else _place(event, slot)
+                )
+                assert (type(event), place) == (kind, slot), f"not at once: {kind} of {slot}"
+            elif isinstance(event, ev.AttemptFailed | ev.QuestionClosed):
+                self._look_on_trying(event, events[index + 1 :], now)
+            elif isinstance(event, ev.Resumed):
+                self.world.resume()
+            elif isinstance(event, ev.StrategyChosen | ev.Parked | ev.NoticeDue):
+                raise AssertionError(f"nobody expects {event}")
+            elif isinstance(event, ev._Consumes) and self._is_going_on(event):
+                self._look_on_nodes(event, told)
+        assert not self.expected, f"no {self.expected} in this entry"
+
+    def _is_going_on(self, event: ev._Consumes) -> bool:
+        """Whether what becomes of a node still matters."""
+        ended = self.world.ended
+        return ended is None or (isinstance(event, ev.NodeSkipped) and ended.status == "completed")
+
+    # ---- nodes ---------------------------------------------------------------------------------------------
+
+    def _look_on_nodes(self, event: Any, told: set[str]) -> None:
+        world, slot = self.world, (event.node, event.iteration)
+        name, fate = slot_name(slot), world.became.get(slot)
+        if isinstance(event, ev.NodeSkipped):
+            self.skipped.add(slot)
+            is_skipped = fate is not None and fate.kind == "skipped"
+            # A join that fails at the same moment as another that it leads to: which was first, nobody can tell.
+            is_skipped = is_skipped or (
+                fate is not None and {error.code for error in fate.errors} == {"join_failed"}
+            )
+            assert is_skipped or world.is_over(slot), f"{name} is not to be skipped"
+        elif not isinstance(event, ev.StepFailed):
+            self._look_on_end(event, slot)
+        elif isinstance(broken := world.open.get(slot), Breaks):
+            assert code_of(event.failure.code) == broken.code, event.failure
+            world.fail(slot, broken.code)
+        elif name in told:
+            assert slot in world.open, f"{name} has failed, but is not open"
+            assert event.attempt == world.attempt(slot)
+            doing = world.attempt_fails(slot, event.failure.code, event.ended_at)
+            assert not doing, f"{name} failed, instead of {doing}"
+        else:
+            assert fate is not None, f"{name} has not failed: {event.failure}"
+            blamed = (fate.errors or fate.caught)[0].code
+            assert (fate.kind, blamed) == ("failed", code_of(event.failure.code))
+
+    def _look_on_end(self, event: Any, slot: Slot) -> None:
+        world, name = self.world, slot_name(slot)
+        assert slot in world.open, f"{name} was settled, but is not open"
+        if isinstance(event, ev.WaitClosed):
+            key, payload = self.queues[world.plan.nodes[event.node]["wait"]["signal"]].pop(0)
+            assert (event.by, event.output.v) == (key, payload)
+        if isinstance(event, ev.NodePassed):
+            assert plain(event.output.v) == plain(world.open[slot]), f"{name} gave {event.output.v}"
+        world.settle(slot, event.output.v)
+
+    def _check_end(self, event: ev.SagaEnded) -> None:
+        end = self.world.ended
+        assert end is not None, f"it ended {event} although {sorted(self.world.open)} are open"
+        assert event.status == end.status, f"it ended {event}, not {end}"
+        if end.status == "completed":
+            assert plain(event.output.v) == plain(end.output)
+        else:
+            assert event.failure is not None
+            assert (code_of(event.failure.code), event.failure.node) in self.world.failures
+
+    # ---- attempts and questions ----------------------------------------------------------------------------
+
+    def _look_on_trying(self, event: Any, behind: Sequence[ev.Event], now: int) -> None:
+        """What is done about a failure is in the same entry as the failure, or as the end of the question."""
+        world, slot = self.world, (event.node, event.iteration)
+        name = slot_name(slot)
+        if isinstance(event, ev.AttemptFailed):
+            assert event.attempt == world.attempt(slot), f"attempt {event.attempt} of {name} is not under way"
+            doing = world.attempt_fails(slot, event.failure.code, event.ended_at)
+            self.asks = {ask: other for ask, other in self.asks.items() if other != slot}
+            assert doing, f"{name} has failed, and {behind[0]} is too much"
+        else:
+            assert self.asks.pop(event.ask) == slot
+            if event.action != "expired":
+                self._hear(event, slot)
+                return
+            doing = world.expires(slot, now)
+        if not doing:
+            self.expected = [(ev.StepFailed, slot)]
+            return
+        chosen, trying = behind[0], world.trying[slot]
+        assert isinstance(chosen, ev.StrategyChosen), f"nothing is done about {event}"
+        assert (chosen.strategy, chosen.code) == (doing, trying.code), f"{name}: {chosen}, not {doing}"
+        assert (chosen.due_at, chosen.way.name if chosen.way else "") == (trying.due, trying.did[-1].way)
+        self.expected = [(ev.StrategyChosen, slot)]
+        if trying.asks:
+            assert chosen.ask is not None
+            assert chosen.ask.expires_at == trying.expires
+            assert chosen.ask.id not in self.known_asks, "this was asked before"
+            self.known_asks.add(chosen.ask.id)
+            self.asks[chosen.ask.id] = slot
+            self.expected += [(ev.NoticeDue, slot), *([(ev.Parked, slot)] if doing == ESCALATE else [])]
+
+    def _hear(self, event: ev.QuestionClosed, slot: Slot) -> None:
+        """The first answer to this very question counts, and what it comes to is in the same entry."""
+        heard = next((one for one in self.answers if one[0] == event.ask), None)
+        assert heard is not None, f"nobody has answered {event.ask}"
+        self.answers.remove(heard)
+        _, key, said = heard
+        assert (event.by, event.action, event.arguments) == (key, said["action"], said.get("arguments", {}))
+        self.world.answer(slot, event.action, event.arguments, said.get("output"))
+        ends = {"use": ev.NodePassed, "fail": ev.StepFailed}
+        self.expected = [(ends[event.action], slot)] if event.action in ends else []
+
+
+def _place(event: Any, slot: Slot) -> Slot:
+    """The slot that an event is about; one that names only a node is taken at its word."""
+    return getattr(event, "node", ""), getattr(event, "iteration", slot[1])
