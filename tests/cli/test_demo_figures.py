@@ -12,7 +12,7 @@ from baton.core.costs import per_million_steps
 from baton.demo import report
 from baton.demo.bill import Work, bill
 from baton.demo.evidence import Invocation, reduce_invocation
-from baton.demo.figures import compute, handovers_of, legs_of, quantile
+from baton.demo.figures import compute, handovers_of, legs_of, looked_up_of, quantile
 from baton.demo.table import kind_of, size_of
 from baton.local.records import InvocationRecord
 from tests.cli.evidence import recorded
@@ -47,20 +47,22 @@ CANCEL = {"kind": "cancel_requested", "at": BASE}
 def test_the_recorded_run_gives_the_figures_it_showed() -> None:
     figures = compute(recorded())
     assert figures.statuses == {"completed": 3, "cancelled": 1}
-    assert (figures.steps, figures.failed_steps, figures.entries) == (49, 0, 53)
-    assert figures.worker_outcomes == {"ok": 19, "killed": 2}
-    assert (figures.worker_invocations, figures.cold_starts) == (21, 6)
-    assert (figures.fewest_invocations, figures.most_invocations, figures.yields) == (3, 4, 5)
-    assert (figures.effects, figures.requests, figures.repeated, figures.replays) == (28, 48, 2, 2)
+    assert (figures.steps, figures.failed_steps, figures.entries) == (46, 0, 57)
+    assert figures.worker_outcomes == {"ok": 15, "killed": 2}
+    assert (figures.worker_invocations, figures.cold_starts) == (17, 6)
+    assert (figures.fewest_invocations, figures.most_invocations, figures.yields) == (3, 4, 3)
+    assert (figures.effects, figures.requests, figures.repeated, figures.replays) == (28, 58, 9, 6)
     assert figures.double_bookings == 0
-    assert round(figures.writes_per_step, 2) == 1.08
-    assert (quantile(figures.handovers_ms, 0.5), quantile(figures.handovers_ms, 0.95)) == (108, 143)
+    assert round(figures.writes_per_step, 2) == 1.24
+    assert (quantile(figures.handovers_ms, 0.5), quantile(figures.handovers_ms, 0.95)) == (69, 140)
+    assert (figures.payments, figures.looked_up, figures.found_paid) == (4, 3, 3)
+    assert (figures.retries, figures.asked) == ({"service_unavailable": 3}, 0)
 
 
 def test_each_kill_of_the_recorded_run_is_matched_with_the_sagas_it_hit() -> None:
     evidence = recorded()
     survivals = compute(evidence).survivals
-    assert [list(survival.revived.values()) for survival in survivals] == [[686], [662]]
+    assert [list(survival.revived.values()) for survival in survivals] == [[557, 613, 3118, 3103], [849]]
     assert {saga for survival in survivals for saga in survival.revived} <= set(evidence.logs)
 
 
@@ -124,16 +126,32 @@ def test_the_bill_is_the_counts_times_the_prices() -> None:
         messages=20,
         invocations=30,
         gb_seconds=50,
+        effect_units=4,
     )
     charges: dict[str, tuple[Any, Any]] = {
         charge.what: (charge.quantity, charge.usd) for charge in bill(work)
     }
     assert charges["DynamoDB writes, log"] == (110, pytest.approx(110 * 0.625e-6))
     assert charges["DynamoDB writes, heads"][0] == 10 * 3 + 20 * 3 + 10 * 3 + 10 * 4
+    assert charges["DynamoDB writes, effects"] == (4, pytest.approx(4 * 0.625e-6))
     assert charges["DynamoDB reads"] == (60, pytest.approx(60 * 0.125e-6))
     assert charges["SQS requests"][0] == 60
     total = sum(usd for _, usd in charges.values())
     assert per_million_steps(bill(work), 100) == pytest.approx(total * 10_000)
+
+
+def test_a_payment_that_was_looked_for_and_not_there_is_told_from_one_that_was() -> None:
+    book = {
+        "effects": [{"kind": "deposit", "request": 1}, {"kind": "hold", "request": 3}],
+        "requests": [
+            {"n": 1, "operation": "deposit", "key": "a"},
+            {"n": 2, "operation": "find_deposit", "key": "a"},
+            {"n": 3, "operation": "hold", "key": "b"},
+            {"n": 4, "operation": "find_deposit", "key": "c"},
+            {"n": 5, "operation": "find_deposit", "key": "c"},
+        ],
+    }
+    assert looked_up_of(book) == (2, 1)
 
 
 def test_no_steps_cost_nothing_per_step() -> None:
@@ -160,9 +178,10 @@ def test_an_invocation_keeps_what_the_figures_need_of_its_event(
 
 def test_items_are_counted_by_kind_and_size() -> None:
     kinds = [
-        kind_of(key) for key in ("HEAD", "LOG#0000#0000000001", "SNAP#0000#0000000008", "V#000001", "ASK#1")
+        kind_of(key)
+        for key in ("HEAD", "LOG#0000#0000000001", "SNAP#0000#0000000008", "V#000001", "EFFECT", "ASK#1")
     ]
-    assert kinds == ["head", "entry", "snapshot", "definition", "other"]
+    assert kinds == ["head", "entry", "snapshot", "definition", "effect", "other"]
     assert (
         size_of({"pk": {"S": "é"}, "n": {"N": "-1234"}, "d": {"B": b"abc"}, "b": {"BOOL": True}})
         == 4 + 4 + 4 + 2

@@ -98,6 +98,34 @@ def a_kill_hit_nobody(evidence: Evidence) -> str:
     return "hit no saga"
 
 
+def nobody_looked_for_a_payment(evidence: Evidence) -> str:
+    kill = next(kill for kill in evidence.course.kills if kill.effect == "deposit")
+    for book in evidence.books:
+        book["requests"] = [request for request in book["requests"] if request["operation"] != "find_deposit"]
+    return f"saga {kill.saga}: nobody looked whether its deposit had been paid"
+
+
+def a_payment_was_made_again(evidence: Evidence) -> str:
+    saga = completed(evidence)
+    book = next(book for book in evidence.books if book["service"] == "table-stack")
+    paid = [effect for effect in book["effects"] if effect["kind"] == "deposit"]
+    book["effects"].append(next(effect for effect in paid if effect["identity"]["reference"] == saga))
+    return f"saga {saga}: the log has deposit 1 time, table-stack's books 2 times"
+
+
+def no_service_was_busy(evidence: Evidence) -> str:
+    for log in evidence.logs.values():
+        for entry in log:
+            entry["events"] = [event for event in entry["events"] if event["kind"] != "strategy_chosen"]
+    return "no step was tried again"
+
+
+def a_person_was_asked(evidence: Evidence) -> str:
+    chosen = first([entry for log in evidence.logs.values() for entry in log], "strategy_chosen")
+    chosen["strategy"] = "ask_user"
+    return "1 failure went to a person"
+
+
 def it_took_too_long(evidence: Evidence) -> str:
     evidence.course.ended_ms = evidence.course.asked_to_end_by_ms + 1
     return "took longer than 100 s"
@@ -116,6 +144,10 @@ BREAKAGES: list[Callable[[Evidence], str]] = [
     one_invocation_did_it_all,
     nobody_could_be_killed,
     a_kill_hit_nobody,
+    nobody_looked_for_a_payment,
+    a_payment_was_made_again,
+    no_service_was_busy,
+    a_person_was_asked,
     it_took_too_long,
 ]
 
@@ -147,12 +179,16 @@ def test_the_table_shows_every_figure_and_the_verdict() -> None:
         "yields",
         "kills survived",
         "double bookings",
+        "payments",
+        "retries",
         "log writes per step",
         "hand-over p50 / p95",
         "AWS per million steps",
     ):
         assert f"  {name} " in text
     assert "3 completed, 1 cancelled" in text
+    assert "3 in doubt after a kill" in text
+    assert "3 after service_unavailable" in text
     assert "All sagas ended as they should, and nothing was done twice." in text
 
 

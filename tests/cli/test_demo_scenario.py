@@ -26,6 +26,10 @@ def busy(pid: int, ago_ms: int, request_id: str) -> ProcessInfo:
     return ProcessInfo(pid, True, request_id, round(time.time() * 1000) - ago_ms, False)
 
 
+def effect(kind: str) -> dict[str, Any]:
+    return {"kind": kind, "identity": {"reference": "s0"}, "at_ms": 7}
+
+
 class Workers:
     def __init__(self, *processes: ProcessInfo) -> None:
         self._processes = list(processes)
@@ -94,13 +98,41 @@ def test_it_starts_every_saga_cancels_one_under_way_and_ends_with_the_last(api: 
 
 def test_a_worker_is_killed_when_a_service_has_acted_for_it_unheard(api: FakeApi) -> None:
     prepared(api, [saga(0, "running", 1), saga(0, "running", 2), saga(0, "completed", 14)])
-    effect = {"kind": "hold", "identity": {"reference": "s0"}}
-    api.on("GET /books/unanswered", (200, {"effects": [effect]}))
+    api.on("GET /books/unanswered", (200, {"effects": [effect("hold"), effect("deposit")]}))
     workers = Workers(busy(7, 1500, "another"), busy(8, 1500, "the-request"))
     scenario, _ = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S), workers)
     (kill,) = scenario.course.kills
     assert (workers.killed, kill.pid, kill.request_id) == ([8], 8, "the-request")
-    assert "its hold was done and not yet known" in kill.moment
+    assert (kill.saga, kill.effect) == ("s0", "deposit")
+    assert "its deposit was done and not yet known" in kill.moment
+
+
+def test_a_service_that_answers_while_the_worker_is_killed_leaves_no_doubt(api: FakeApi) -> None:
+    prepared(api, [saga(0, "running", 1), saga(0, "running", 2), saga(0, "completed", 14)])
+    there, gone = (200, {"effects": [effect("deposit")]}), (200, {"effects": []})
+    api.on("GET /books/unanswered", there, there, gone)
+    scenario, _ = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S), Workers(busy(8, 1500, "the-request")))
+    (kill,) = scenario.course.kills
+    assert (kill.moment, kill.saga, kill.effect) == ("in the middle of its work", "", "")
+
+
+def test_without_a_payment_to_strike_for_a_while_another_effect_will_do(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("baton.demo.scenario.PATIENCE_TICKS", 4)
+    prepared(api, [saga(0, "running", 1)] * 4 + [saga(0, "completed", 14)])
+    api.on("GET /books/unanswered", (200, {"effects": [effect("hold")]}))
+    plan = Plan(sagas=1, kills=1, tick_s=TICK_S)
+    scenario, _ = play(api, plan, Workers(busy(8, 1000, "the-request")))
+    assert [kill.effect for kill in scenario.course.kills] == ["hold"]
+
+
+def test_a_saga_whose_worker_was_killed_has_to_go_on_and_is_not_cancelled(api: FakeApi) -> None:
+    prepared(api, [saga(0, "running", 1), saga(0, "running", 5), saga(0, "completed", 14)])
+    api.on("GET /books/unanswered", (200, {"effects": [effect("deposit")]}))
+    workers = Workers(busy(8, 1500, "the-request"))
+    scenario, _ = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S), workers)
+    assert (workers.killed, scenario.course.cancelled) == ([8], "")
 
 
 def test_workers_that_just_began_or_are_about_to_yield_are_left_alone(api: FakeApi) -> None:

@@ -125,6 +125,11 @@ def test_handlers_of_an_agent_need_not_be_among_what_it_chooses() -> None:
 PLAIN = "s: {}, a: {after: s, catch: h}, b: {after: a}, h: {}, j: {after: [b, h]}"
 RULES = "s: {}, a: {after: s, catch: [{code: timeout, then: h}, {code: bad_request, then: k}]}, h: {}, k: {}, b: {after: a}"
 SOME = "s: {}, a: {after: s, catch: [{code: timeout, then: [h, k]}, {then: k}]}, h: {}, k: {}, j: {after: [h, k]}"
+EARLY = "u: {}, v: {after: u}, s: {after: u}, x: {}, a: {after: [s, x], join: {tolerated_failures: 0}, catch: h}, h: {}"
+CUT = (
+    "f: {}, m: {after: f, catch: z}, p: {after: f}, t: {after: [m, p], loop: {AGAIN, back_to: f}}, "
+    "y: {after: t}, z: {}, w: {after: [y, z]}"
+)
 TOLERANT = "s: {}, x: {}, a: {after: [s, x], join: {tolerated_failures: 1}, catch: h}, h: {}, b: {after: a}"
 
 
@@ -150,7 +155,12 @@ TOLERANT = "s: {}, x: {}, a: {after: [s, x], join: {tolerated_failures: 1}, catc
         # A join that tolerates failures may have failed before the others ended.
         ("h", "s", TOLERANT, False),
         ("b", "a", TOLERANT, True),
+        ("h", "u", EARLY, False),
+        ("v", "u", EARLY, True),
         # In a loop: this round, and seen from outside.
+        ("w", "p", CUT, False),
+        ("y", "p", CUT, True),
+        ("w", "f", CUT, True),
         ("t", "m", "f: {}, m: {after: f, catch: k}, k: {}, t: {after: [m, k], loop: {AGAIN, back_to: f}}, z: {after: t}", False),
         ("z", "m", "f: {}, m: {after: f, catch: k}, k: {}, t: {after: [m, k], loop: {AGAIN, back_to: f}}, z: {after: t}", False),
         ("z", "t", "f: {}, m: {after: f, catch: k}, k: {}, t: {after: [m, k], loop: {AGAIN, back_to: f}}, z: {after: t}", True),

@@ -18,6 +18,7 @@ from baton.core.keys import (
     check_rule,
     idempotency_key,
     key_of,
+    relevant,
 )
 from tests.core.build import JSON, PROPERTY
 
@@ -380,3 +381,19 @@ def test_what_is_no_rule_is_refused_where_it_is_written(make: Any, problem: str)
 def test_an_option_that_there_is_none_of_is_refused() -> None:
     with pytest.raises(TypeError, match="keeep"):
         Key.request(keeep="24h")
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ({"cents": 5, "account": "default"}, {"cents": 5}),
+        ({"cents": 5, "account": " default "}, {"cents": 5}),
+        ({"cents": 5, "account": "other"}, {"cents": 5, "account": "other"}),
+        ({"cents": 5, "flag": True}, {"cents": 5, "flag": True}),
+        ({"cents": 5, "flag": 1.0}, {"cents": 5}),
+        ("no object", "no object"),
+    ],
+)
+def test_an_argument_that_says_what_is_so_by_default_makes_no_other_action(given: Any, kept: Any) -> None:
+    schema = {"properties": {"cents": {}, "account": {"default": "default"}, "flag": {"default": 1}}}
+    assert relevant(given, schema) == kept

@@ -125,6 +125,8 @@ def busy() -> State:
         closed={"b": ("w",)},
         admitted=("c",),
         begun={"b": 7},
+        turned={"b": 8},
+        scope="s0/a",
         spent=3,
         used={"": Used(hops=1, bytes=2, cost=3, last=4, since=5)},
         previous={"b/a": ev.Value(v=1)},

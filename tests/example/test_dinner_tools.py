@@ -67,7 +67,8 @@ def test_the_tools_of_the_example_are_registered() -> None:
     assert effects == {
         "table.search": "pure",
         "table.hold": "idempotent",
-        "table.deposit": "idempotent",
+        "table.deposit": "once",
+        "table.find_deposit": "pure",
         "table.confirm": "idempotent",
         "table.cancel": "idempotent",
         "delivery.quote": "pure",
@@ -108,6 +109,31 @@ def test_a_delivery_is_quoted_ordered_and_called_off(services: dict[str, str]) -
         ("delivery.order", wanted, context("o")), ("delivery.cancel", {"order": "order-1"}, context("x"))
     )
     assert (order["id"], cancelled["status"]) == ("order-1", "cancelled")
+
+
+def test_a_deposit_is_found_once_it_is_paid_and_is_not_protected_by_its_key(services: dict[str, str]) -> None:
+    look = ("table.find_deposit", {"hold": "hold-1"}, context("d"))
+    pay = ("table.deposit", {"hold": "hold-1", "amount_cents": 8000}, context("d"))
+    _, before, paid, after, _ = perform(hold(), look, pay, look, pay)
+    assert (before, after) == ({"happened": False, "result": None}, {"happened": True, "result": paid})
+    assert summary(services["TABLE_STACK_URL"])["double_bookings"] == 1
+
+
+def test_a_busy_service_says_when_to_come_again_and_has_done_nothing(
+    start_service: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = start_service("table_stack", "--delay", "all=0", "--busy-every", "1")
+    monkeypatch.setenv("TABLE_STACK_URL", url)
+    with pytest.raises(StepFailure) as failure:
+        perform(hold())
+    said = failure.value
+    assert (said.code, said.kind, said.status, said.retry_after) == (
+        "service_unavailable",
+        "transient",
+        503,
+        "1",
+    )
+    assert summary(url)["effects"] == 0
 
 
 def test_the_itinerary_lists_what_was_arranged() -> None:
@@ -166,8 +192,9 @@ def test_no_free_table_is_told_with_city_party_and_time(services: dict[str, str]
     taken = [hold(f"key-{house}", f"lisbon/{house}/6") for house in ("lantern", "quayside", "olive-yard")]
     with pytest.raises(
         StepFailure, match=r"No restaurant in Lisbon has a free table for 12 at 2026-12-24T19:30"
-    ):
+    ) as failure:
         perform(*taken, ("table.search", {"city": "Lisbon", "party": 12, "at": AT}, context()))
+    assert (failure.value.code, failure.value.kind) == ("no_tables", "user_resolvable")
 
 
 def test_a_service_without_an_address_is_named_with_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:

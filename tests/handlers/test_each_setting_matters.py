@@ -179,7 +179,7 @@ def test_notices_topic(deployment: Deployment) -> None:
     arn = deployment.sqs.get_queue_attributes(QueueUrl=told, AttributeNames=["QueueArn"])
     sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn["Attributes"]["QueueArn"])
     notice = Notice(key="k", to="on_call", code="service_down", message="The service is down.", at=1)
-    for address, count in (("", 0), (topic, 1)):
+    for address, count in ((sns.create_topic(Name="unheard")["TopicArn"], 0), (topic, 1)):
         with deployment.function("worker", BATON_NOTICES_TOPIC=address) as module:
             engine = module._engine
             engine.notices.tell("acme", "s1", "ada", replace(notice, key=f"k{count}"), engine.clock.now())

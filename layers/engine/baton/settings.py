@@ -127,9 +127,7 @@ class WorkerSettings(Outside, Execution, Failing, Effects, Money, Liveness, Valu
 
     dead_letter_url: Annotated[Name, Meta(description="Queue for what nobody can handle.")]
     worker: Annotated[Name, Meta(description="Name of the worker function.")]
-    notices_topic: Annotated[
-        str, Meta(description="ARN of the topic that tells people what needs them. Empty: only the log does.")
-    ] = ""
+    notices_topic: Annotated[Name, Meta(description="ARN of the topic that tells people what needs them.")]
 
 
 @dataclass(frozen=True, kw_only=True)

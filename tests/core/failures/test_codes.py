@@ -14,7 +14,7 @@ from baton.core.failures.codes import ALIASES, CLASSES, CODES, kind_of, told
 
 ENGINE = Path(__file__).parents[3] / "layers/engine/baton"
 # What makes a failure, and what else writes a code that people see; the keyword that may be used for it.
-MAKERS = {"Failure", "StepFailure", "ConditionError", "RouteError", "Parked"}
+MAKERS = {"failed_with", "Failure", "StepFailure", "ConditionError", "RouteError", "Parked"}
 
 
 @lru_cache(maxsize=1)

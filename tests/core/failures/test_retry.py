@@ -126,7 +126,7 @@ def test_the_pause_that_a_service_asks_for_takes_the_place_of_the_backoff() -> N
     assert next_delay(policy, 1, retry_after_ms=7) == 7
     assert next_delay(policy, 1, retry_after_ms=60_000) == 60_000
     assert next_delay(policy, 1, retry_after_ms=LONGEST_RETRY_AFTER_MS + 1) is None
-    assert next_delay(RetryPolicy(budget_ms=50_000), 1, retry_after_ms=60_000) is None
+    assert next_delay(RetryPolicy(budget_ms=50_000), 1, retry_after_ms=60_000) == 60_000
     assert pause(policy, 5, retry_after_ms=7) is None
 
 

@@ -23,7 +23,7 @@ RETRY, USE, FAIL, EXPIRED = "retry", "use", "fail", "expired"
 
 def next_attempt(state: State, slot: str, node: Node, iteration: tuple[int, ...], arguments: Any) -> RunStep:
     """The attempt that is made now."""
-    failing, since = state.failing.get(slot), state.begun.get(slot, 0)
+    failing, since = state.failing.get(slot), state.turned.get(slot, 0)
     if failing is None:
         return RunStep(slot, node, iteration, arguments, since=since)
     if failing.arguments:

@@ -316,7 +316,7 @@ def _parked(draft: Draft, parked: ev.Parked) -> Decision:
         if parked.code == ESCALATED:
             unpark(draft)
     except LackingError as error:
-        return Decision(needs=error.needs)
+        return Decision(needs=error.needs, questions=error.questions)
     return Decision(record=tuple(draft.record), due=draft.due)
 
 
@@ -339,7 +339,7 @@ def _complete(draft: Draft) -> Decision:
     try:
         output = draft.scope("").render(draft.program.output)
     except ExpressionError as error:
-        failure = ev.Failure("output_unbound", str(error))
+        failure = ev.failed_with("output_unbound", str(error))
         return Decision(record=(ev.SagaEnded(status="failed", failure=failure),))
     except LackingError as error:
         return Decision(needs=error.needs)

@@ -11,7 +11,7 @@ from typing import get_args
 import msgspec
 
 from baton.core.failing import AttemptFailed, NoticeDue, NoticesSent, QuestionClosed, StrategyChosen
-from baton.core.records import Ask, Failure, Notice, Root, Token, Value
+from baton.core.records import Ask, Failure, Notice, Root, Token, Value, failed_with
 from baton.errors import CorruptLog, UnknownEntry
 
 __all__ = [  # what is declared in rooms of its own
@@ -25,6 +25,7 @@ __all__ = [  # what is declared in rooms of its own
     "StrategyChosen",
     "Token",
     "Value",
+    "failed_with",
 ]
 
 FORMAT = 1
@@ -66,7 +67,8 @@ class Gives(_Consumes, frozen=True, omit_defaults=True, kw_only=True):
 class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_only=True):
     """Entry 1. `parent` is the key of the saga that waits for this one; `slot` its place there.
 
-    `depth` counts the sagas above it. `counts` are the scopes whose limits are counted: nodes by name, the saga as an
+    `depth` counts the sagas above it; `scope` names its place in them whatever the branch they are in: what happens
+    once there happens once in all branches. `counts` are the scopes whose limits are counted: nodes by name, the saga as an
     empty text.
     """
 
@@ -81,6 +83,7 @@ class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_
     parent: str = ""
     slot: str = ""
     depth: int = 0
+    scope: str = ""
     counts: tuple[str, ...] = ()
 
 

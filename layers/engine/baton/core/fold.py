@@ -27,6 +27,8 @@ from baton.core.state import (
 )
 from baton.core.troubles import (
     attempt_failed,
+    decided,
+    forget_answers,
     notice_due,
     notices_sent,
     question_closed,
@@ -126,6 +128,8 @@ def _consume(state: State, event: ev._Consumes, output: ev.Value | None, **more:
     if state.used:
         news["used"] = counted(state.used, event, is_run=not isinstance(event, ev.NodeSkipped))
     left = tuple(child for key, child in state.children.items() if key in gone and not child.status)
+    if state.failing:
+        state = forget_answers(state, gone)
     return replace(
         state,
         **news,
@@ -136,6 +140,7 @@ def _consume(state: State, event: ev._Consumes, output: ev.Value | None, **more:
         left=state.left + left,
         admitted=tuple(other for other in state.admitted if other not in gone),
         begun=_without(state.begun, gone),
+        turned=_without(state.turned, gone),
         failing=_without(state.failing, gone),
         interruptions={},  # any progress: the saga as a whole is not stuck
         tries=0,
@@ -166,6 +171,7 @@ def _started(state: State, e: ev.SagaStarted) -> State:
         parent=e.parent,
         parent_slot=e.slot,
         depth=e.depth,
+        scope=e.scope,
         used=dict.fromkeys(e.counts, Used()),
         input=e.input,
         started_at=e.at,
@@ -213,7 +219,8 @@ def _began(state: State, e: ev.NodeBegan) -> State:
     slot = slot_of(e.node, e.iteration)
     if slot not in state.tokens or slot in state.begun:
         return state
-    return replace(state, begun={**state.begun, slot: e.at})
+    turned = state.turned if slot in state.turned else {**state.turned, slot: e.at}
+    return replace(state, begun={**state.begun, slot: e.at}, turned=turned)
 
 
 def _admitted(state: State, e: ev.NodeAdmitted) -> State:
@@ -304,8 +311,8 @@ def _parked(state: State, e: ev.Parked) -> State:
 
 
 def _resumed(state: State, e: ev.Resumed) -> State:
-    """What waits for this is tried again; a question that somebody has answered stays until that is heard."""
-    return replace(state, parked=None, tries=0, interruptions={}, budget=max(state.budget, e.budget))
+    """What somebody on call was asked to decide about is tried again."""
+    return replace(decided(state), parked=None, tries=0, interruptions={}, budget=max(state.budget, e.budget))
 
 
 def _forked(state: State, e: ev.Forked) -> State:
@@ -321,6 +328,7 @@ def _ended(state: State, e: ev.SagaEnded) -> State:
         closed={},
         admitted=(),
         begun={},
+        turned={},
         failing={},
         outputs={},
         previous={},

@@ -74,7 +74,10 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
 
 
 def _with_time(failing: Failing, later: int) -> Failing:
-    """Whoever is asked has as much time left as at the cut."""
+    """Whoever is asked has as much time left as at the cut, and so have the retries."""
+    history = failing.history
+    if history.since:
+        failing = replace(failing, history=replace(history, since=history.since + later))
     ask = failing.ask
     if ask is None or not ask.expires_at:
         return failing

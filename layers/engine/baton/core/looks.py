@@ -23,6 +23,7 @@ from baton.core.routes import caught, done, skipped, stopped
 from baton.core.scope import LackingError
 from baton.core.sizes import excess_of
 from baton.core.state import LONGEST_ID, node_of, slot_of
+from baton.core.toolspec import ONCE
 from baton.core.turns import FAILS, SKIPPED, WAITS
 
 
@@ -78,6 +79,8 @@ def _look_at(draft: Draft, slot: str, *, to_begin: bool) -> None:
         return
     if turn == FAILS:
         _fail_join(draft, slot, node, iteration, to_begin=to_begin)
+    elif slot in draft.running and node.effect == ONCE:
+        return  # not stopped in the middle: nobody would know whether it has happened
     elif (state.begun and _is_overtaken(draft, slot, node, iteration)) or slot in draft.running:
         return
     elif (
@@ -93,7 +96,7 @@ def _fail_join(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...], 
     count = len(draft.state.errors.get(slot, ()))
     first = "; ".join(f"{error.node}: {error.code}: {error.message}"[:200] for error in errors[:5])
     text = f"{count} of {len(node.before)} edges have failed: {first}"
-    failure = ev.Failure("join_failed", text, node.name)
+    failure = ev.failed_with("join_failed", text, node.name)
     if to_begin or not _is_a_beginning(draft, slot, failure):
         _fail(draft, slot, node, iteration, failure)
 
@@ -116,7 +119,7 @@ def _is_admitted(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]
     try:
         holds = draft.scope(slot).holds(node.when)
     except ConditionError as error:
-        failure = ev.Failure(error.code, f"when: {error.message}"[:2_000], node.name)
+        failure = ev.failed_with(error.code, f"when: {error.message}", node.name)
         if to_begin or not _is_a_beginning(draft, slot, failure):
             _fail(draft, slot, node, iteration, failure)
         return False
@@ -154,7 +157,7 @@ def _render(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> 
     try:
         given = draft.scope(slot).render(draft.program.arguments[node.name])
     except ExpressionError as error:
-        _fail(draft, slot, node, iteration, ev.Failure("input_unbound", str(error), node.name))
+        _fail(draft, slot, node, iteration, ev.failed_with("input_unbound", str(error), node.name))
         return _UNBOUND
     # What a task gets is in no entry, and what it makes of it is measured where it is made.
     if node.kind != "task" and (excess := excess_of(given, draft.most_bytes)):
@@ -228,7 +231,7 @@ def _open_wait(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) 
             until = parse_time(given["until"])
     except ValueError as error:
         which = "for" if node.wait_for is not None else "until"
-        failure = ev.Failure("wait_invalid", f"wait.{which}: {error}"[:2_000], node.name)
+        failure = ev.failed_with("wait_invalid", f"wait.{which}: {error}", node.name)
         _fail(draft, slot, node, iteration, failure)
         return
     draft.note(ev.WaitOpened(node=node.name, iteration=iteration, until=until, signal=node.signal))
@@ -252,7 +255,7 @@ def _workflow(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -
         draft.note(ev.ChildClosed(node=node.name, iteration=iteration, child=child.saga, **more))
     else:
         cause = child.failure.message if child.failure else child.status
-        failure = ev.Failure(
+        failure = ev.failed_with(
             "child_failed", f"the child saga {child.saga} ended {child.status}: {cause}", node.name
         )
         _fail(draft, slot, node, iteration, failure)

@@ -50,7 +50,7 @@ def refused(outcome: Outcome, why: str) -> Outcome:
     if not outcome.rows:
         return outcome
     name, _ = node_of(outcome.slot)
-    failure = ev.Failure("rows_refused", f"the table refuses the rows of this step: {why}"[:2_000], name)
+    failure = ev.failed_with("rows_refused", f"the table refuses the rows of this step: {why}", name)
     return replace(outcome, output=None, failure=failure, rows=())
 
 
@@ -95,7 +95,7 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
         try:
             check_output(scope, node)
         except RouteError as error:
-            failure = ev.Failure(error.code, error.message[:2_000], name)
+            failure = ev.failed_with(error.code, error.message, name)
         else:
             yield ev.StepSucceeded(**place, **ran, **done(scope, outcome.cost))
             return

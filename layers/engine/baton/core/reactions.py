@@ -11,7 +11,19 @@ from typing import Any
 
 from baton.core import events as ev
 from baton.core.expressions import ExpressionError
-from baton.core.failures.cells import ASK_USER, ESCALATE, FAIL, REPLAN, RETRY, ROLLBACK, Cell, Change, merge
+from baton.core.failures import sanitised
+from baton.core.failures.cells import (
+    ASK_USER,
+    ESCALATE,
+    FAIL,
+    REPLAN,
+    RETRY,
+    ROLLBACK,
+    STRATEGIES,
+    Cell,
+    Change,
+    merge,
+)
 from baton.core.failures.codes import kind_of, told
 from baton.core.failures.ladder import Bounds, Rung, next_rung
 from baton.core.failures.matrix import cell_of
@@ -19,6 +31,7 @@ from baton.core.failures.policies import Context, Policy, first_match
 from baton.core.failures.remedies import choose
 from baton.core.failures.retry import draw, pause
 from baton.core.graph import Node, Way
+from baton.core.limits import Limits
 from baton.core.routes import is_handled
 from baton.core.scope import Scope
 from baton.core.sizes import excess_of
@@ -59,7 +72,11 @@ def react(
     arguments: dict[str, Any] = {}
     broken: tuple[str, ...] = ()
     if above:
-        left = cell.ladder[cell.ladder.index(above) + 1 :] if above in cell.ladder else ()
+        if above in cell.ladder:
+            left = cell.ladder[cell.ladder.index(above) + 1 :]
+        else:  # a policy has asked where the ladder would not
+            order = list(STRATEGIES)
+            left = tuple(one for one in cell.ladder if order.index(one) > order.index(above))
         cell = merge(cell, Change(ladder=left, at_most={RETRY: 0}))
     else:
         policy, arguments, broken = _policy(scope, node, failing, kind)
@@ -79,7 +96,7 @@ def react(
             strategy=RETRY,
             code=failure.code,
             at=now,
-            due_at=now + LOOK_AFTER_MS,
+            due_at=max(now + LOOK_AFTER_MS, _earliest(failure, now)),
             look=True,
             why=why,
         )
@@ -95,7 +112,7 @@ def react(
         strategy=rung.strategy,
         code=failure.code,
         at=now,
-        due_at=now + rung.delay_ms if rung.strategy == RETRY else 0,
+        due_at=max(now + rung.delay_ms, _earliest(failure, now)) if rung.strategy == RETRY else 0,
         hooks=tuple(node.hooks[hook] for hook in rung.hooks if hook in node.hooks),
         hint=rung.hint,
         way=rung.way,
@@ -110,6 +127,11 @@ def react(
     yield ev.NoticeDue(notice=_notice(scope, node, rung.strategy, cell, ask, failure, now))
     if rung.strategy == ESCALATE:
         yield ev.Parked(code=ESCALATED, message=ask.message, node=name)
+
+
+def _earliest(failure: ev.Failure, now: int) -> int:
+    """Before then nobody looks whether it has happened: what was cut off in the middle may still come to its end."""
+    return now + Limits().effect_grace_ms if failure.doubt and failure.code == "timeout" else now
 
 
 def _climb(
@@ -144,7 +166,7 @@ def _policy(
         found = first_match(
             [policy for policy, _ in rest], context, used=failing.policies, judge=blamed.holds
         )
-        broken += (f"{name}: {why}" for name, why in found.broken.items())
+        broken += (sanitised(f"{name}: {why}"[:2_000])[:500] for name, why in found.broken.items())
         if found.policy is None:
             break
         index = next(index for index, (policy, _) in enumerate(rest) if policy is found.policy)
@@ -156,7 +178,7 @@ def _policy(
             excess = str(error)
         if not excess:
             return found.policy, arguments, tuple(broken)
-        broken.append(f"{found.policy.name}: with: {excess}"[:500])
+        broken.append(sanitised(f"{found.policy.name}: with: {excess}"[:2_000])[:500])
         rest = rest[index + 1 :]
     return None, {}, tuple(broken)
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from baton.core.failures import sanitised
+
 
 class Value(msgspec.Struct, frozen=True, omit_defaults=True):
     """A JSON value: inline as `v`, or as a blob (`ref`, `size` in bytes) when that is cheaper."""
@@ -34,6 +36,11 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     attempt: int = 0
     at: int = 0
     doubt: bool = False
+
+
+def failed_with(code: str, message: str, node: str = "") -> Failure:
+    """A failure that the engine has found: what it quotes of values and of others has no secret left in it."""
+    return Failure(code, sanitised(message[:20_000])[:2_000], node)
 
 
 class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -13,6 +13,7 @@ from baton.core import events as ev
 from baton.core.caps import Caps, size_of
 from baton.core.conditions import ConditionError
 from baton.core.expressions import ExpressionError
+from baton.core.failures import sanitised
 from baton.core.failures.codes import kind_of
 from baton.core.graph import Node
 from baton.core.program import Program
@@ -53,7 +54,7 @@ def done(scope: Scope, cost: int = 0) -> dict[str, Any]:
         if caps is not None:
             _check_limits(caps, state, node, part["emits"], given["output"], cost)
     except RouteError as error:
-        fault = ev.Failure(error.code, error.message[:2_000], node.name)
+        fault = ev.failed_with(error.code, error.message, node.name)
         return {**stopped(scope, fault), "fault": fault, "keep": False, **given}
     if way:
         part["way"] = way
@@ -181,7 +182,8 @@ def _named(scope: Scope, node: Node) -> frozenset[str]:
     if strange:
         known = ", ".join(branch.among)
         raise RouteError(
-            "branch_not_allowed", f"branch.choose names {str(strange[0])[:100]!r}; it may name {known}"
+            "branch_not_allowed",
+            f"branch.choose names {sanitised(str(strange[0])[:2_000])[:100]!r}; it may name {known}",
         )
     return frozenset(names)
 

@@ -128,6 +128,7 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     parent: str = ""
     parent_slot: str = ""
     depth: int = 0
+    scope: str = ""
     input: Value = Value()
     traceparent: str = ""
     started_at: int = 0
@@ -139,6 +140,7 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     closed: dict[str, tuple[str, ...]] = {}
     admitted: tuple[str, ...] = ()
     begun: dict[str, int] = {}
+    turned: dict[str, int] = {}
     outputs: dict[str, Value] = {}
     previous: dict[str, Value] = {}
     waits: dict[str, Wait] = {}

@@ -5,10 +5,13 @@ Each counts once: what is told again, or is about what is gone, changes nothing.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from msgspec.structs import replace
 
 from baton.core import events as ev
 from baton.core.caps import pay
+from baton.core.failures.cells import ESCALATE
 from baton.core.failures.ladder import History, Rung, climbed
 from baton.core.state import ANSWER, NOTICES_REMEMBERED, UNKNOWN_OUTCOME, Failing, State, slot_of
 
@@ -72,7 +75,8 @@ def question_closed(state: State, e: ev.QuestionClosed) -> State:
         strategy="",
         ask=None,
         arguments={**failing.arguments, **e.arguments},
-        decided_at=e.at if is_doubt else 0,
+        # Claims of later attempts, whoever's they are, were not asked about.
+        decided_at=failing.failure.at if is_doubt else 0,
         given=e.output,
     )
     signals = tuple(other for other in state.signals if (other.name, other.key) != (ANSWER, e.by))
@@ -89,3 +93,22 @@ def notices_sent(state: State, e: ev.NoticesSent) -> State:
     left = tuple(notice for notice in state.notices if notice.key not in e.keys)
     new = (key for key in e.keys if key not in state.noticed)
     return replace(state, notices=left, noticed=(*state.noticed, *new)[-NOTICES_REMEMBERED:])
+
+
+def decided(state: State) -> State:
+    """Incidents are over: their steps are tried again."""
+    over = [slot for slot, failing in state.failing.items() if failing.strategy == ESCALATE]
+    if not over:
+        return state
+    state = forget_answers(state, over)
+    again = {slot: replace(state.failing[slot], ask=None, strategy="") for slot in over}
+    return replace(state, failing={**state.failing, **again})
+
+
+def forget_answers(state: State, slots: Collection[str]) -> State:
+    """Nobody waits any more for an answer to what these asked. The key of an answer begins with its question's."""
+    asks = {failing.ask.id for slot, failing in state.failing.items() if failing.ask and slot in slots}
+    if not asks or not state.signals:
+        return state
+    kept = (one for one in state.signals if one.name != ANSWER or one.key.partition("/")[0] not in asks)
+    return replace(state, signals=tuple(kept))

@@ -172,8 +172,14 @@ class Scenario:
         return request_of(str(entries[-1]["invocation"])) if entries else ""
 
     async def _cancel_one(self) -> None:
-        """Cancel the first saga that is well under way, with time for its running steps to finish."""
+        """Cancel the first saga that is well under way, with time for its running steps to finish.
+
+        None whose worker was killed at the worst moment: it has to show that it goes on.
+        """
+        struck = {kill.saga for kill in self.course.kills}
         for saga, seen in self._latest.items():
+            if saga in struck:
+                continue
             if seen["status"] == "running" and int(seen.get("steps") or 0) >= self._plan.cancel_after_steps:
                 await self._api.cancel(saga, "the guests changed their minds", "graceful", 3)
                 self.course.cancelled, self.course.cancelled_ms = saga, _now_ms()

@@ -101,6 +101,7 @@ class Children:
                 parent=str(parent),
                 slot=slot,
                 depth=state.depth + 1,
+                scope=f"{state.scope or state.saga}/{slot}",
             )
         )
 

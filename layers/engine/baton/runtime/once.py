@@ -107,6 +107,7 @@ class Once:
         *,
         decided_at: int = 0,
         generation: int = 0,
+        about: str = "",
     ) -> Done:
         """What came of the effect `context.idempotency_key`, now or when it happened.
 
@@ -129,12 +130,15 @@ class Once:
             first=self._clock.now(),
             updated=self._clock.now(),
             generation=generation,
+            about=about,
         )
         one = _Try(spec, context, claim, verify, decided_at, self._limits.effect_pause_first_ms)
         self._live.add(claim.owner)
         try:
             there = await self._claim(one)
             while there is not None:
+                if there.about and about and there.about != about and there.status != FREED:
+                    raise _reused(there)
                 if there.status == COMPLETED:
                     return await self._recorded(there, context)
                 if there.owner == claim.owner:  # its own, of a call whose answer was lost
@@ -325,6 +329,15 @@ class Once:
         data = there.data or await self._call(self._blobs.get, there.tenant, there.ref)
         outcome = _decode(data)
         return Done(outcome.value, outcome.rows if there.saga == context.saga else (), is_recorded=True)
+
+
+def _reused(there: Effect) -> StepFailure:
+    return StepFailure(
+        "idempotency_key_reused",
+        f"`{there.tool}` was called with other parameters for the same thing by saga {there.saga} at `{there.slot}`, "
+        f"at {_iso(there.first)}: what came of that is no answer to this",
+        happened=False,
+    )
 
 
 def _unknown(there: Effect, why: str, is_sure: bool = False) -> StepFailure:

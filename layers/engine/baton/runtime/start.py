@@ -33,6 +33,7 @@ class Beginning:
     parent: str = ""
     slot: str = ""
     depth: int = 0
+    scope: str = ""
 
 
 def body_hash(body: Any) -> str:
@@ -91,6 +92,7 @@ class Starter:
             parent=beginning.parent,
             slot=beginning.slot,
             depth=beginning.depth,
+            scope=beginning.scope,
             counts=counts_of(graph),
         )
         entry = Entry(

@@ -19,7 +19,7 @@ from baton.core.events import Failure, Value
 from baton.core.failures import sanitised
 from baton.core.failures.doubts import leaves_doubt
 from baton.core.failures.retryafter import parse_retry_after
-from baton.core.keys import KeyIncomplete, KeyRule, key_of
+from baton.core.keys import KeyIncomplete, KeyRule, about, key_of, relevant
 from baton.core.limits import Limits
 from baton.core.money import micro_dollars
 from baton.core.outcomes import Outcome
@@ -174,7 +174,13 @@ class Steps:
             return await self._in_time(context, look(performer, tools, spec.name, arguments, context))
 
         done = await self._once.run(
-            spec, step.slot, context, act, verify if spec.verify else None, decided_at=step.decided_at
+            spec,
+            step.slot,
+            context,
+            act,
+            verify if spec.verify else None,
+            decided_at=step.decided_at,
+            about=about(spec.key, relevant(step.arguments, spec.parameters)),
         )
         return done.value, done.rows
 
@@ -212,9 +218,9 @@ class Steps:
                 spec.key if spec else KeyRule(),
                 tenant=state.tenant,
                 user=state.user,
-                saga=state.saga,
+                saga=state.scope or state.saga,
                 tool=tool,
-                parameters=step.arguments,
+                parameters=relevant(step.arguments, spec.parameters) if spec else step.arguments,
                 occurrence=step.iteration,
                 # A graph that was compiled before its tool had a window does not say when the turn came.
                 at=step.since or state.started_at,

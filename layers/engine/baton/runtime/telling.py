@@ -82,11 +82,14 @@ class Teller:
         until = min(began + self._limits.telling_ms, self._deadline)
         call = Patience(self._offload, self._clock, self._entropy, self._limits, until)
         told = []
-        try:
-            async with asyncio.timeout(max(until - began, 0) / 1_000):
-                for notice in notices:
+
+        async def one(notice: Notice) -> None:
+            try:
+                async with asyncio.timeout(max(until - began, 0) / 1_000):
                     await call(self._notices.tell, state.tenant, state.saga, state.user, notice, began)
-                    told.append(notice.key)
-        except (EngineFault, TimeoutError) as error:
-            logger.warning("a notice could not be sent: %r", error, extra={"saga": state.saga})
+                told.append(notice.key)
+            except (EngineFault, TimeoutError) as error:
+                logger.warning("a notice could not be sent: %r", error, extra={"saga": state.saga})
+
+        await asyncio.gather(*map(one, notices))
         return tuple(told)

@@ -26,8 +26,8 @@ from baton.adapters.memory_budgets import MemoryBudgets
 from baton.adapters.memory_effects import MemoryEffects
 from baton.adapters.memory_notices import MemoryNotices
 from baton.adapters.monty_sandbox import MontySandbox
-from baton.core.events import decode_entry
-from baton.core.failures.answers import Answer, asked
+from baton.core.events import Ask, decode_entry
+from baton.core.failures.answers import Answer, asked, open_questions
 from baton.core.limits import Limits
 from baton.core.purse import Terms
 from baton.core.state import State, node_of, status_of
@@ -57,7 +57,8 @@ SHARDS = 1
 PERIOD = 60_000  # ms between two runs of the reconciler
 REQUEST = 28_000  # ms that a request or a run of the relay has
 MOST_ROUNDS = 100_000
-_NONE: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+Answers = Mapping[str, Mapping[str, Any] | None]
+_NONE: Answers = MappingProxyType({})
 
 
 class EngineDefect(Exception):
@@ -130,12 +131,11 @@ class Deployment:
         """The API, for one request."""
         return Service(self._engine, self._caller(), self._clock.now() + REQUEST)
 
-    async def settle(
-        self, signals: Mapping[str, Any], answers: Mapping[str, Mapping[str, Any]] = _NONE
-    ) -> None:
+    async def settle(self, signals: Mapping[str, Any], answers: Answers = _NONE) -> None:
         """Let time pass until nothing more can happen. A wait for one of `signals` is sent it.
 
-        A question about one of the nodes in `answers` is answered with action, arguments and output.
+        A question about one of the nodes in `answers` is answered with action, arguments and output, or left until it
+        expires; before another one does, time ends.
 
         Raises `EngineDefect`.
         """
@@ -146,7 +146,7 @@ class Deployment:
             for wake in wakes:
                 await self._work(wake)
             said = wakes or await self._signal(signals) or await self._answer(answers)
-            if not said and not await self._wait():
+            if not said and not await self._wait(answers):
                 return
         raise EngineDefect(f"{MOST_ROUNDS} rounds and no end in sight")
 
@@ -160,7 +160,13 @@ class Deployment:
         entries = [decode_entry(record.data) for record in records]
         state, program = opened.history.state, opened.program
         views = [entry_view(entry) for entry in entries]
-        return make_result(saga_view(state, program), views, tell(program, state, entries), self._content)
+        others = [
+            saga_view(its, its_program)
+            for its, its_program in await self._states(self._log.heads())
+            if its.saga != saga
+        ]
+        view = saga_view(state, program)
+        return make_result(view, others, views, tell(program, state, entries), self._content)
 
     # -- roles
 
@@ -196,33 +202,36 @@ class Deployment:
             await self.service().signal(saga, name, signals[name], key=f"test-{slot}")
         return bool(waits)
 
-    async def _answer(self, answers: Mapping[str, Mapping[str, Any]]) -> bool:
+    async def _answer(self, answers: Answers) -> bool:
         """Answer open questions, each once. Whether there was any."""
-        asks = [
-            (state.saga, node_of(slot)[0], ask.id)
+        given = [
+            (state.saga, Answer(ask=ask.id, **answer))
             for _, state, _ in await self._open(parked=True)
             for slot, ask in asked(state)
-            if node_of(slot)[0] in answers and (state.saga, ask.id) not in self._sent
+            if (answer := answers.get(node_of(slot)[0])) and (state.saga, ask.id) not in self._sent
         ]
-        for saga, node, ask in asks:
-            self._sent.add((saga, ask))
-            await self.service().answer(saga, Answer(ask=ask, **answers[node]), key="test")
-        return bool(asks)
+        for saga, said in given:
+            self._sent.add((saga, said.ask))
+            await self.service().answer(saga, said, key="test")
+        return bool(given)
 
-    async def _wait(self) -> bool:
+    async def _wait(self, answers: Answers) -> bool:
         """Let the time come at which something happens; False when there is none."""
         timers = [visible for visible, _ in self._queue.waiting()]
+        found = await self._open()
         due = [
             head.due_at
-            for head, state, status in await self._open()
-            if head.due_at is not None and (status == "running" or _has_timer(state))
+            for head, state, status in found
+            if head.due_at is not None and (status == "running" or _has_timer(state, answers))
         ]
         if due:
             # Runs of the reconciler that would find nothing are left out: a wait may take a year.
             idle = max(0, -(-(min(due) - PERIOD - self._next_run) // PERIOD))
             self._next_run += idle * PERIOD
             timers.append(self._next_run)
-        if not timers:
+        # A test that has not thought of a question is to see it, not what the end of a day makes of it.
+        ends = [ask.expires_at for _, state, _ in found for ask in _forgotten(state, answers)]
+        if not timers or (ends and min(timers) >= min(ends)):
             return False
         await asyncio.sleep(max(0, min(timers) - self._clock.now()) / 1_000)
         if due and self._clock.now() >= self._next_run:
@@ -260,6 +269,14 @@ class Deployment:
         return f"{role}-{next(self._requests)}"
 
 
-def _has_timer(state: State) -> bool:
+def _has_timer(state: State, answers: Answers) -> bool:
     waits = any(wait.until is not None for wait in state.waits.values())
-    return waits or any(failing.due_at for failing in state.failing.values())
+    asks = any(node_of(slot)[0] in answers for slot, ask in open_questions(state) if ask.expires_at)
+    return waits or asks or any(failing.due_at for failing in state.failing.values())
+
+
+def _forgotten(state: State, answers: Answers) -> list[Ask]:
+    """Questions that expire, and about whose nodes nothing is said."""
+    return [
+        ask for slot, ask in open_questions(state) if ask.expires_at and node_of(slot)[0] not in answers
+    ]

@@ -81,23 +81,23 @@ def failure_of(error: BaseException, evidence: Evidence | None = None) -> StepFa
     What the tool itself says counts first.
     """
     found = evidence_for(error) if evidence is None else evidence
+    code, kind, retry_after, message = "", "", "", f"{type(error).__name__}: {error}"
+    happened: bool | None = None
     if isinstance(error, StepFailure):
-        said, message = error, str(error.message)
-    else:
-        said, message = StepFailure("", ""), f"{type(error).__name__}: {error}"
-    status = said.status if type(said.status) is int else 0
-    found = msgspec.structs.replace(found, status=status or found.status)
-    verdict = found.verdict(text(str(said.code)), str(said.kind))
-    happened = said.happened
-    if happened is None and not isinstance(error, StepFailure) and not found.status:
+        code, kind, message = str(error.code), str(error.kind), str(error.message)
+        retry_after, happened = str(error.retry_after), error.happened
+        if type(error.status) is int and error.status:
+            found = msgspec.structs.replace(found, status=error.status)
+    elif not found.status:
         # The name of an exception says nothing of the outside: it may be about the answer to what was done.
         happened = True
+    verdict = found.verdict(text(code), kind)
     return StepFailure(
         verdict.code,
         text(message),
         kind=verdict.kind,
         status=verdict.status,
-        retry_after=text(str(said.retry_after or found.retry_after))[:MOST_OF_A_HEADER],
+        retry_after=text(retry_after or found.retry_after)[:MOST_OF_A_HEADER],
         happened=happened,
     )
 

@@ -135,6 +135,29 @@ def _named_hint(source: Source, place: str, hint: str, names: Sequence[str]) -> 
         yield from _hint(source, place, hint, names)
 
 
+def _with(source: Source, place: str, policy: PolicyModel, names: tuple[str, ...]) -> Iterator[Problem]:
+    """Expressions in the arguments that a policy gives, at each of its nodes."""
+    below, given, paths = f"{place}/then/with", policy.then.with_, []
+    for pointer, found in expressions_in(given, below):
+        if isinstance(found, ExpressionError):
+            yield Problem(pointer, str(found), root_hint(source, found))
+        else:
+            paths.append((pointer, found))
+
+    def at(name: str) -> Iterator[Problem]:
+        for pointer, path in paths:
+            yield from check_path(source, pointer, path, Place(name, is_failing=True))
+        spec = source.tools.get(policy.then.tool or source.nodes[name].tool or "")
+        if spec is not None:
+            yield from types(source, name, given, spec, below)
+
+    if not differ(path for _, path in paths):
+        # One for each tool says it all.
+        names = tuple({source.nodes[name].tool: name for name in reversed(names)}.values())[::-1]
+    if paths:
+        yield from first_of(place, names, map(at, names))
+
+
 def _given(source: Source, place: str, policy: PolicyModel, names: Sequence[str]) -> Iterator[list[Problem]]:
     """For each node: arguments that the policy gives there, and those that its tool lacks."""
     then, known_well = policy.then, set()

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from baton.core.events import Ask
+from baton.core.failures import sanitised
 from baton.core.graph import Node
 from baton.core.schema import violations
 from baton.core.state import ANSWER, State
@@ -100,7 +101,22 @@ def check_answer(ask: Ask, node: Node, parameters: Mapping[str, Any], answer: An
         found.append(Problem("/output", f"goes with `use`, not with `{answer.action}`"))
     elif answer.action == USE and node.output_schema is not None:
         found += violations(node.output_schema, answer.output, "/output")
+    for name in ("arguments", "output"):
+        given = getattr(answer, name)
+        if given and given is not msgspec.UNSET and _has_secret(given):
+            found.append(
+                Problem(
+                    f"/{name}",
+                    "has what looks like a secret, and what is answered stays in the log for ever",
+                    "put it where the tool reads it, such as a secret store, and answer `retry`",
+                )
+            )
     return tuple(found)
+
+
+def _has_secret(value: Any) -> bool:
+    text = msgspec.json.encode(value).decode()
+    return sanitised(text) != text
 
 
 def _arguments(parameters: Mapping[str, Any], arguments: Mapping[str, Any]) -> Iterator[Problem]:

@@ -59,7 +59,7 @@ _OUTSIDE: dict[str, Code] = {
     "quota_exceeded": Code(USER_RESOLVABLE, "API quota exceeded. Please upgrade or wait.", "Buy more, or wait until the quota is renewed."),
     "captcha_detected": Code(USER_RESOLVABLE, "CAPTCHA detected. Please solve it manually.", "Take over the browser, solve it, and hand back."),
     "login_required": Code(USER_RESOLVABLE, "Login required. Please authenticate.", "Take over the browser, log in, and hand back."),
-    "missing_credentials": Code(USER_RESOLVABLE, "There are no credentials for this service.", "Enter them, or connect the account."),
+    "missing_credentials": Code(USER_RESOLVABLE, "There are no credentials for this service.", "Put them where the tool reads them, such as a secret store, or connect the account; then answer `retry`."),
     "approval_needed": Code(USER_RESOLVABLE, "Somebody has to approve this first.", "Approve or reject it."),
     # ---- permanent
     "bad_request": Code(PERMANENT, "The service says that the request is wrong.", "Correct the step's parameters; the same request will be refused again."),

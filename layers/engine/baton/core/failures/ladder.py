@@ -12,7 +12,7 @@ import msgspec
 
 from baton.core.failures.cells import ASK_USER, ESCALATE, FAIL, REPLAN, RETRY, ROLLBACK, Cell
 from baton.core.failures.remedies import choose
-from baton.core.failures.retry import listed, pause
+from baton.core.failures.retry import LONGEST_RETRY_AFTER_MS, listed, pause
 from baton.core.graph import Way
 
 
@@ -92,7 +92,10 @@ def next_rung(
             delay = _delay(cell, history, now, retry_after_ms, draw, bounds)
             if delay is not None:
                 return Rung(strategy=RETRY, delay_ms=delay, hooks=cell.before_retry, why=tuple(why))
-            why.append("retry: used up")
+            has_attempts = history.retries < cell.policy.max_attempts - 1
+            is_late = retry_after_ms is not None and retry_after_ms > LONGEST_RETRY_AFTER_MS
+            words = "the pause that is asked for is too long" if is_late else "its time is used up"
+            why.append(f"retry: {words}" if has_attempts else "retry: used up")
             continue
         if possible is not None and strategy not in possible:
             why.append(f"{strategy}: not possible here")

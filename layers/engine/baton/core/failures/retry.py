@@ -155,7 +155,7 @@ def pause(
             return None
         # Never sooner than the service says, and not all who were told the same at the same moment.
         spread = policy.jitter * policy.base_ms * draw if policy.backoff == JITTERED else 0
-        delay = retry_after_ms + round(spread)
+        return retry_after_ms + round(spread)  # the budget is for our own pauses
     if policy.budget_ms and elapsed_ms + delay > policy.budget_ms:
         return None
     return delay

@@ -7,7 +7,7 @@ author.py how the author of a tool says so.
 from __future__ import annotations
 
 from baton.core.keys.author import Key, check_rule
-from baton.core.keys.canonical import canonical
+from baton.core.keys.canonical import canonical, relevant
 from baton.core.keys.rules import (
     IN_PROGRESS,
     REFUSE,
@@ -17,6 +17,7 @@ from baton.core.keys.rules import (
     KeyIncomplete,
     KeyRule,
     Strategy,
+    about,
     idempotency_key,
     key_of,
 )
@@ -31,8 +32,10 @@ __all__ = [
     "KeyIncomplete",
     "KeyRule",
     "Strategy",
+    "about",
     "canonical",
     "check_rule",
     "idempotency_key",
     "key_of",
+    "relevant",
 ]

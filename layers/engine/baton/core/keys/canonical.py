@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -108,3 +109,19 @@ def _zone(zone: str | None) -> str:
     digits = zone[1:].replace(":", "")
     sign = "+" if set(digits) == {"0"} else zone[0]
     return f"{sign}{digits[:2]}:{digits[2:] or '00'}"
+
+
+def relevant(arguments: Any, schema: Mapping[str, Any]) -> Any:
+    """The arguments without those that say what the tool's schema says by default: whether they are there changes nothing."""
+    if not isinstance(arguments, dict):
+        return arguments
+    known = schema.get("properties", {})
+    return {
+        name: value
+        for name, value in arguments.items()
+        if "default" not in known.get(name, {}) or not _same(value, known[name]["default"])
+    }
+
+
+def _same(left: Any, right: Any) -> bool:
+    return repr(canonical(left)) == repr(canonical(right))  # `True` is not `1`

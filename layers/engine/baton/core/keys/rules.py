@@ -71,6 +71,15 @@ STRATEGIES: Mapping[str, Strategy] = {
 """By name. `content` may be without some of its parts, every other needs them all."""
 
 
+NAMING = frozenset({SCHEDULE, EVENT, BUSINESS, GIVEN})
+"""The strategies whose keys name a thing: two calls with one key and other parameters are a mistake."""
+
+
+def about(rule: KeyRule, parameters: Any) -> str:
+    """What must be the same wherever the key is; empty where the key says it all, or other parameters do not matter."""
+    return _digest(canonical(parameters)) if rule.strategy in NAMING else ""
+
+
 class KeyIncomplete(ValueError):
     """What a key is made of is not there. Its text says what; it is the step's failure `key_incomplete`."""
 
