@@ -58,6 +58,53 @@ def test_a_question_that_nobody_answers_leaves_the_saga_suspended() -> None:
     assert (failing["strategy"], failing["class"], failing["attempts"]) == ("ask_user", "user_resolvable", 1)
     assert result.steps["a"].status == "failing"
     assert "a: failing (login_required: not now)" in repr(result)
+    assert "a asks (retry, use, fail): Login required." in repr(result)
+
+
+def test_a_bug_in_a_tool_is_asked_about_once_its_retries_are_used_up() -> None:
+    registry = Registry()
+
+    @tool("shop.broken", registry=registry)
+    def broken() -> None:
+        raise ZeroDivisionError("division by zero")
+
+    result = run("name: it\nnodes: {a: {tool: shop.broken}}", tools=registry)
+    assert (result.status, result.attempts("a"), result.took_s) == ("suspended", 4, 7)
+    assert result.error == "tool_error: ZeroDivisionError: division by zero"
+
+
+@pytest.mark.parametrize(("wait", "way"), [("1h", ["b", "c"]), ("3d", [])])
+def test_while_nobody_answers_other_steps_go_on_until_the_question_would_expire(
+    wait: str, way: list[str]
+) -> None:
+    document = f"""
+        name: it
+        nodes: {{a: {{tool: shop.flaky}}, b: {{wait: {{for: {wait}}}}}, c: {{value: 1, after: b}}}}
+    """
+    result = run(document, tools=flaky(9, "login_required"))
+    assert (result.status, result.way, len(result.questions)) == ("suspended", way, 1), result
+    assert result.took_s <= HOUR
+
+
+def test_a_question_is_left_to_expire() -> None:
+    result = of(9, code="login_required", answers={"a": None})
+    assert (result.status, result.error, result.questions) == ("failed", "login_required: not now", [])
+    assert result.took_s == pytest.approx(24 * HOUR, abs=1)
+
+
+def test_a_question_of_a_child_is_seen_and_answered() -> None:
+    child = "name: child\nnodes: {a: {tool: shop.flaky}}\noutput: '${ctx.a.output}'"
+    parent = "name: it\nnodes: {b: {workflow: child}}\noutput: '${ctx.b.output}'"
+
+    def of_parent(**options: Any) -> Result:
+        return run(parent, tools=flaky(1, "login_required"), workflows=[child], **options)
+
+    asked = of_parent()
+    assert (asked.status, asked.error, asked.took_s) == ("waiting", "login_required: not now", 0)
+    assert [question["node"] for question in asked.questions] == ["a"]
+    assert "a asks (retry, use, fail)" in repr(asked)
+    assert of_parent(answers={"a": "retry"}).output == "Rome"
+    assert of_parent(answers={"a": None}).status == "failed"
 
 
 def test_a_question_is_answered() -> None:

@@ -73,6 +73,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "held": "what was spent and what is reserved together",
     "open": "number of open reservations",
     # effect
+    "about": "hash of its parameters, where its key is made of less",
     "tool": "whose effect",
     "slot": "where in its saga",
     "updated": "when it was last written",

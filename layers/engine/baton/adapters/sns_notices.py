@@ -67,7 +67,8 @@ class SnsNotices:
 
 def subject_of(saga: str, notice: Notice) -> str:
     """One line of ASCII, as SNS wants it."""
-    what = "Incident" if notice.incident else "Question" if notice.to == "user" else "Notice"
+    is_question = notice.to == "user" and notice.node and not notice.code.startswith("budget")
+    what = "Incident" if notice.incident else "Question" if is_question else "Notice"
     text = f"[{notice.severity}] {what}: {notice.code} in {saga}"
     printable = "".join(character if " " <= character <= "~" else "?" for character in text)
     return printable if len(printable) <= _MOST_SUBJECT else f"{printable[: _MOST_SUBJECT - 3]}..."

@@ -15,6 +15,7 @@ from baton.cli.numbers import Whole
 from baton.cli.program import typed
 from baton.cli.shared import Shared, console, gathered, json_option, key_option, print_json
 from baton.cli.values import read_value
+from baton.core.state import FINISHED
 
 if TYPE_CHECKING:
     from baton.cli.client import Api
@@ -69,11 +70,13 @@ def answer(
 
 async def _only_question(api: Api, saga: str) -> str:
     """The id of the question that is open. Raises `Failed` unless there is exactly one."""
-    asked = [str(question["id"]) for question in (await api.show(saga)).get("questions") or ()]
+    found = await api.show(saga)
+    asked = [str(question["id"]) for question in found.get("questions") or ()]
     if len(asked) == 1:
         return asked[0]
     if not asked:
-        raise Failed(REFUSED, f"{saga} asks nothing")
+        ended = f": it is {found['status']}" if found.get("status") in FINISHED else ""
+        raise Failed(REFUSED, f"{saga} asks nothing{ended}")
     raise Failed(USAGE, f"{saga} asks {len(asked)} questions: say which", *asked)
 
 

@@ -119,6 +119,8 @@ def show(shared: Shared, saga: str, watch: bool, every: float | None, as_json: b
         from baton.cli.watching import now
 
         print_table(saga_table(found, now()))
+        if found.get("questions"):
+            click.echo("Answer with: " + typed(f"answer {saga} …"), err=True)
 
 
 @click.command()

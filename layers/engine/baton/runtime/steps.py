@@ -193,8 +193,14 @@ class Steps:
     async def _settled(self, state: State, step: RunStep, spec: ToolSpec | None, given: Value) -> Outcome:
         """What a person says came of an effect whose outcome nobody knew: recorded, so that it is not done again."""
         now = self._clock.now()
-        context = self._context(state, step, "", [], now)
         if spec is not None and spec.effect == ONCE:
+            try:
+                context = self._context(state, step, "", [], now)
+            except StepFailure as error:  # a deploy in between has made another key of it
+                failure = Failure(error.code, error.message, step.node.name, kind=error.kind)
+                return Outcome(
+                    slot=step.slot, attempt=step.attempt, started_at=now, ended_at=now, failure=failure
+                )
             await self._once.happened(spec, step.slot, context, given, step.decided_at)
         return Outcome(
             slot=step.slot,

@@ -26,7 +26,7 @@ from baton.adapters.memory_budgets import MemoryBudgets
 from baton.adapters.memory_effects import MemoryEffects
 from baton.adapters.memory_notices import MemoryNotices
 from baton.adapters.monty_sandbox import MontySandbox
-from baton.core.events import Ask, decode_entry
+from baton.core.events import decode_entry
 from baton.core.failures.answers import Answer, asked, open_questions
 from baton.core.limits import Limits
 from baton.core.purse import Terms
@@ -160,13 +160,10 @@ class Deployment:
         entries = [decode_entry(record.data) for record in records]
         state, program = opened.history.state, opened.program
         views = [entry_view(entry) for entry in entries]
-        others = [
-            saga_view(its, its_program)
-            for its, its_program in await self._states(self._log.heads())
-            if its.saga != saga
-        ]
-        view = saga_view(state, program)
-        return make_result(view, others, views, tell(program, state, entries), self._content)
+        children = [await self._view(head.ref.id) for head in self._log.heads() if head.ref.id != saga]
+        return make_result(
+            saga_view(state, program), children, views, tell(program, state, entries), self._content
+        )
 
     # -- roles
 
@@ -230,7 +227,7 @@ class Deployment:
             self._next_run += idle * PERIOD
             timers.append(self._next_run)
         # A test that has not thought of a question is to see it, not what the end of a day makes of it.
-        ends = [ask.expires_at for _, state, _ in found for ask in _forgotten(state, answers)]
+        ends = [end for _, state, _ in found for node, end in _questions(state) if node not in answers]
         if not timers or (ends and min(timers) >= min(ends)):
             return False
         await asyncio.sleep(max(0, min(timers) - self._clock.now()) / 1_000)
@@ -250,6 +247,10 @@ class Deployment:
             if state.ended is None and (parked or state.parked is None):
                 found.append((head, state, status_of(state, opened.program)))
         return found
+
+    async def _view(self, saga: str) -> Mapping[str, Any]:
+        opened = await self._request().open(saga)
+        return saga_view(opened.history.state, opened.program)
 
     def _content(self, value: Any) -> Any:
         """What a value of the log is, wherever it is kept."""
@@ -271,12 +272,10 @@ class Deployment:
 
 def _has_timer(state: State, answers: Answers) -> bool:
     waits = any(wait.until is not None for wait in state.waits.values())
-    asks = any(node_of(slot)[0] in answers for slot, ask in open_questions(state) if ask.expires_at)
+    asks = any(node in answers for node, _ in _questions(state))
     return waits or asks or any(failing.due_at for failing in state.failing.values())
 
 
-def _forgotten(state: State, answers: Answers) -> list[Ask]:
-    """Questions that expire, and about whose nodes nothing is said."""
-    return [
-        ask for slot, ask in open_questions(state) if ask.expires_at and node_of(slot)[0] not in answers
-    ]
+def _questions(state: State) -> list[tuple[str, int]]:
+    """About which node, and when it expires: each question that nobody has answered, and that does."""
+    return [(node_of(slot)[0], ask.expires_at) for slot, ask in open_questions(state) if ask.expires_at]

@@ -61,9 +61,9 @@ class Result:
     """A saga after nothing more could happen to it.
 
     `status` is completed, failed or cancelled; parked when a person has to decide; suspended when nobody answers its
-    questions; waiting when it waits for a signal that nobody sends. `output` is None unless it completed. `error` is `code: message` of a failure
+    questions; waiting when it waits for a signal that nobody sends, or for a child that is left so. `output` is None unless it completed. `error` is `code: message` of a failure
     (of one that is asked about, too), or the reason for parking. `took_s`: seconds of virtual time. `view` and `entries` are what
-    `GET /sagas/{id}` and `GET /sagas/{id}/events` would answer. `way` are the nodes that did something, in the order
+    `GET /sagas/{id}` and `GET /sagas/{id}/events` would answer; `children` are the views of its children, and of theirs. `way` are the nodes that did something, in the order
     in which they were done, a round of a loop as `NODE@ROUND`; `why` says why a node did, or did not.
     """
 
@@ -75,6 +75,7 @@ class Result:
     steps: Mapping[str, Step]
     took_s: float
     view: Mapping[str, Any] = field(repr=False)
+    children: Sequence[Mapping[str, Any]] = field(repr=False)
     entries: Sequence[Mapping[str, Any]] = field(repr=False)
     story: Story = field(repr=False, compare=False)
 
@@ -90,8 +91,8 @@ class Result:
 
     @property
     def questions(self) -> Sequence[Mapping[str, Any]]:
-        """What nobody has answered: `id`, `node`, `kind`, `message`, `options`, `expires_at`."""
-        return list(self.view["questions"])
+        """What nobody has answered, of its children too: `id`, `node`, `kind`, `message`, `options`, `expires_at`."""
+        return [question for view in (self.view, *self.children) for question in view["questions"]]
 
     @property
     def parked(self) -> Mapping[str, Any] | None:
@@ -124,11 +125,15 @@ class Result:
         for step in self.steps.values():
             shown = "" if step.output is None else f" = {_short(step.output)}"
             lines.append(f"  {step.node}: {step.status}{shown}{_why(step.error)}")
+        lines += [
+            f"  {ask['node']} asks ({', '.join(ask['options'])}): {ask['message']}" for ask in self.questions
+        ]
         return "\n".join(lines) + ">"
 
 
 def make_result(
     view: Mapping[str, Any],
+    children: Sequence[Mapping[str, Any]],
     entries: Sequence[Mapping[str, Any]],
     story: Story,
     content: Callable[[Any], Any],
@@ -147,10 +152,11 @@ def make_result(
         workflow=view["workflow"],
         status=view["status"],
         output=content(view["result"]),
-        error=_error(view),
+        error=_error(view, children),
         steps=steps,
         took_s=_seconds(began, str(entries[-1]["at"])),
         view=view,
+        children=children,
         entries=entries,
         story=story,
     )
@@ -169,13 +175,18 @@ def _step(event: Mapping[str, Any], ended_s: float, content: Callable[[Any], Any
     )
 
 
-def _error(view: Mapping[str, Any]) -> str:
-    """Why it failed, why it is parked, or what it asks about."""
+def _error(view: Mapping[str, Any], children: Sequence[Mapping[str, Any]]) -> str:
+    """Why it failed, why it is parked, or what it asks about, or a child of it."""
     if view["error"]:
         return _failure(view["error"])
-    asked = {question["node"] for question in view["questions"]}
-    failures = [_failure(step) for step in view["failing"] if step["node"] in asked]
+    failures = [
+        _failure(step) for its in (view, *children) for step in its["failing"] if _is_asked(its, step)
+    ]
     return view["reason"] or next(iter(failures), "")
+
+
+def _is_asked(view: Mapping[str, Any], step: Mapping[str, Any]) -> bool:
+    return any(question["node"] == step["node"] for question in view["questions"])
 
 
 def _failure(failure: Mapping[str, Any]) -> str:

@@ -45,7 +45,7 @@ def run(
     given: Any = None,
     *,
     signals: Mapping[str, Any] = _NOTHING,
-    answers: Mapping[str, str | Mapping[str, Any]] = _NOTHING,
+    answers: Mapping[str, str | Mapping[str, Any] | None] = _NOTHING,
     stand_ins: Mapping[str, Callable[..., Any]] = _NOTHING,
     app: str = APP,
     tools: Registry | None = None,
@@ -60,8 +60,9 @@ def run(
     workflow: the name of one of the app's workflows, the path of a document, its text, or a `Workflow`.
     given: the saga's input. signals: by name, the payload that is sent as soon as a wait for it is open (once
     for each wait, of child sagas too); a signal that is not named is never sent.
-    answers: by the node that a question is about, what somebody answers to it: `retry` or `fail`, or an object with
-    `action`, and `arguments` or `output`. A question about another node is never answered.
+    answers: by the node that a question is about, what somebody answers to it (in child sagas too): `retry` or `fail`,
+    or an object with `action`, and `arguments` or `output`; None lets it expire. With a question about another node the
+    run is over where it would expire: the saga is left `suspended`, and the question is in `Result.questions`.
     stand_ins: by the name of a tool, a function that is called in its place, with the same arguments and by
     keyword; its result must be one that the tool could have given.
     app: the package of tools and documents. tools: a registry to use instead; no app is imported then.
@@ -84,7 +85,6 @@ def run(
     timeout = parse_duration(worker_timeout)
     began_with = _as_json("the input", given)
     sent = {name: _as_json(f"the payload of `{name}`", payload) for name, payload in signals.items()}
-
     answered = {node: _answer(node, answer) for node, answer in answers.items()}
 
     async def main(loop: VirtualLoop) -> Result:
@@ -147,8 +147,10 @@ def _check_names(what: str, said: Iterable[str], known: set[str]) -> None:
             raise ValueError(f"there is no {what} `{name}`; {hint if known else 'there are none'}")
 
 
-def _answer(node: str, given: str | Mapping[str, Any]) -> dict[str, Any]:
+def _answer(node: str, given: str | Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Raises `ValueError` for what is no answer."""
+    if given is None:
+        return None
     said = {"action": given} if isinstance(given, str) else dict(given)
     strange = said.keys() - {"action", "arguments", "output"}
     if strange or not isinstance(said.get("action"), str):

@@ -105,7 +105,8 @@ def failure_of(error: BaseException, evidence: Evidence | None = None) -> StepFa
 def traceback_of(error: BaseException) -> str:
     """Where it was raised, for the worker's log: without secrets, and no longer than anybody reads."""
     # As text, because half a character in it would keep the whole line from being written.
-    return sanitised(text("".join(format_exception(error))[-TRACEBACK:]))
+    # Sanitised before it is cut: half a secret is not known for one.
+    return sanitised(text("".join(format_exception(error))[-2 * TRACEBACK :]))[-TRACEBACK:]
 
 
 def report(traceback: str, tool: str, context: StepContext) -> None:

@@ -85,8 +85,17 @@ def named(state: State) -> str:
     return f"open: {', '.join(ids[:_SHOWN])}{more}"
 
 
-def check_answer(ask: Ask, node: Node, parameters: Mapping[str, Any], answer: Answer) -> tuple[Problem, ...]:
-    """Everything that is wrong with an answer. `parameters`: the schema of the arguments of the tool that would run."""
+def check_answer(
+    ask: Ask,
+    node: Node,
+    parameters: Mapping[str, Any],
+    answer: Answer,
+    result: Mapping[str, Any] | None = None,
+) -> tuple[Problem, ...]:
+    """Everything that is wrong with an answer.
+
+    `parameters`: the schema of the arguments of the tool that would run; `result`: that of what an output has to be like.
+    """
     if answer.action not in ask.options:
         hint = nearest(answer.action, ask.options)
         return (Problem("/action", f"must be one of {', '.join(ask.options)}", hint),)
@@ -99,8 +108,9 @@ def check_answer(ask: Ask, node: Node, parameters: Mapping[str, Any], answer: An
         found.append(Problem("/output", "is missing: `use` needs what to take in place of the step's output"))
     elif answer.action != USE and answer.output is not msgspec.UNSET:
         found.append(Problem("/output", f"goes with `use`, not with `{answer.action}`"))
-    elif answer.action == USE and node.output_schema is not None:
-        found += violations(node.output_schema, answer.output, "/output")
+    elif answer.action == USE:
+        for schema in (node.output_schema, result):
+            found += violations(schema, answer.output, "/output") if schema is not None else ()
     for name in ("arguments", "output"):
         given = getattr(answer, name)
         if given and given is not msgspec.UNSET and _has_secret(given):

@@ -20,6 +20,7 @@ Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 Scalar = str | int | float | bool
 
 MOST_REDIRECTS = 5
+_SEE_OTHER = 303
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _NOT_MODIFIED = 304
 # What a later step may want to know. Cookies are none of it.
@@ -60,6 +61,7 @@ def declare(registry: Registry, services: Services) -> None:
         longest = milliseconds(timeout)
         given = {name.lower(): value for name, value in (headers or {}).items()}
         body = _body(given, json, text)
+        url = url.partition("#")[0]
         if query:
             more = urlencode({name: _written(value) for name, value in query.items()})
             url += f"{'&' if '?' in url else '?'}{more}"
@@ -99,7 +101,10 @@ async def _followed(
         if _origin(there) != _origin(url):
             headers = {name: value for name, value in headers.items() if name in _HARMLESS}
         url = there
-    if answer.status >= 300 and answer.status != _NOT_MODIFIED:
+    is_done = (
+        answer.status == _SEE_OTHER and method not in SAFE
+    )  # it has worked, and what came of it is elsewhere
+    if answer.status >= 300 and answer.status != _NOT_MODIFIED and not is_done:
         raise refused(host_of(url), answer, "resource_moved" if answer.status in _REDIRECTS else "")
     return answer
 
