@@ -67,7 +67,7 @@ def failure_strategies() -> str:
         for name, says in STRATEGIES.items()
     ]
     return _table(
-        ("strategy", "what it does", "at most, for one step"),
+        ("strategy", "what it does", "at most, until a person decides"),
         [*rows, (f"`{FAIL}`", "The step has failed.", "")],
     )
 

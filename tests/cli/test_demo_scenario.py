@@ -109,7 +109,8 @@ def test_a_worker_is_killed_when_a_service_has_acted_for_it_unheard(api: FakeApi
 
 def test_a_service_that_answers_while_the_worker_is_killed_leaves_no_doubt(api: FakeApi) -> None:
     prepared(api, [saga(0, "running", 1), saga(0, "running", 2), saga(0, "completed", 14)])
-    there, gone = (200, {"effects": [effect("deposit")]}), (200, {"effects": []})
+    there: tuple[int, Any] = (200, {"effects": [effect("deposit")]})
+    gone: tuple[int, Any] = (200, {"effects": []})
     api.on("GET /books/unanswered", there, there, gone)
     scenario, _ = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S), Workers(busy(8, 1500, "the-request")))
     (kill,) = scenario.course.kills

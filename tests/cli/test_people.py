@@ -25,7 +25,8 @@ INCIDENT = {
 
 
 def asking(*ids: str) -> tuple[int, Any]:
-    return 200, {"id": "s1", "status": "waiting", "questions": [{"id": one} for one in ids]}
+    questions = [{"id": one, "options": ["retry", "use", "fail"]} for one in ids]
+    return 200, {"id": "s1", "status": "suspended", "questions": questions}
 
 
 @pytest.mark.parametrize(
@@ -65,6 +66,16 @@ def test_of_several_questions_one_must_be_named(api: FakeApi, baton: Baton) -> N
     assert "asks 2 questions: say which\n  0.book.1\n  0.pay.3" in result.stderr
     api.on("GET /sagas/s1", asking())
     assert baton("answer", "s1", "retry").stderr.endswith("s1 asks nothing\n")
+    api.on("GET /sagas/s1", (200, {"id": "s1", "status": "failed", "questions": []}))
+    assert baton("answer", "s1", "retry").stderr.endswith("s1 asks nothing: it is failed\n")
+
+
+@pytest.mark.parametrize(("asked", "which"), [(["0.book.1"], "s1"), (["0.book.1", "0.pay.3"], "s1 ASK")])
+def test_show_says_how_to_answer(api: FakeApi, baton: Baton, asked: list[str], which: str) -> None:
+    api.on("GET /sagas/s1", asking(*asked))
+    result = baton("show", "s1")
+    assert result.stderr.startswith("Answer it with: ")
+    assert result.stderr.endswith(f" answer {which} retry|use|fail\n")
 
 
 @pytest.mark.parametrize("words", [[], ["guess"], ["0.pay.3", "guess"]])

@@ -265,6 +265,7 @@ def test_the_log_tells_attempts_strategies_and_questions(api: FakeApi, baton: Ba
             "due_at": "2026-11-21T22:00:02.500Z",
             "hooks": [],
             "way": None,
+            "look": False,
         },
         {"kind": "strategy_chosen", "node": "a", "strategy": "ask_user", "due_at": None, "ask": QUESTION},
         {"kind": "question_closed", "node": "a", "ask": "0.ask.1", "action": "retry", "by": "k"},

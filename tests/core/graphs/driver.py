@@ -56,7 +56,7 @@ def from_outside(pair: Pair) -> list[str]:
     if pair.world.ended is not None:
         return []
     found = [f"signal {name}" for name, _ in sorted(pair.world.open_of("wait"))]
-    found += [f"answer {ask}" for ask, slot in sorted(pair.mirror.asks.items()) if pair.is_asked(slot)]
+    found += [f"answer {ask}" for ask, slot in sorted(pair.mirror.asks.items()) if pair.mirror.is_asked(slot)]
     if pair.world.is_parked:
         found.append("resume")
     if pair.world.due(pair.now) is not None:

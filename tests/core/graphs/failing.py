@@ -95,13 +95,17 @@ class Did:
 
 @dataclass(frozen=True)
 class Trying:
-    """A step some of whose attempts have failed, and what it waits for: a time, or an answer (`asks`)."""
+    """A step some of whose attempts have failed, and what it waits for: a time, or an answer (`asks`).
+
+    `decided`: so much had been done about it when a person last said that it is to be tried again.
+    """
 
     attempts: int = 0
     code: str = ""
     did: tuple[Did, ...] = ()
     due: int = 0
     asks: bool = False
+    decided: int = 0
     expires: int = 0
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
@@ -152,7 +156,7 @@ def _climb(plan: Plan, name: str, trying: Trying, now: int, handled: bool, behin
             if found is None:
                 continue
             pause = found
-        elif sum(did.what == what for did in trying.did) >= cell.at_most.get(what, MOST[what]):
+        elif _times(what, trying) >= cell.at_most.get(what, MOST[what]):
             continue
         elif what == REPLAN:
             way = _way(cell, plan.nodes[name]["tool"], {did.way for did in trying.did})
@@ -168,6 +172,12 @@ def _climb(plan: Plan, name: str, trying: Trying, now: int, handled: bool, behin
             expires=now + DAY_MS if what == ASK else 0,
         )
     return None
+
+
+def _times(what: str, trying: Trying) -> int:
+    """How often it was done; people are asked anew after they have decided."""
+    did = trying.did[trying.decided :] if what in (ASK, ESCALATE) else trying.did
+    return sum(one.what == what for one in did)
 
 
 def _pause(cell: Cell, trying: Trying, now: int) -> int | None:

@@ -76,6 +76,7 @@ class Mirror:
                 self._look_on_trying(event, events[index + 1 :], now)
             elif isinstance(event, ev.Resumed):
                 self.world.resume()
+                self.asks = {ask: slot for ask, slot in self.asks.items() if self.is_asked(slot)}
             elif isinstance(event, ev.StrategyChosen | ev.Parked | ev.NoticeDue):
                 raise AssertionError(f"nobody expects {event}")
             elif isinstance(event, ev._Consumes) and self._is_going_on(event):
@@ -167,6 +168,11 @@ class Mirror:
             self.known_asks.add(chosen.ask.id)
             self.asks[chosen.ask.id] = slot
             self.expected += [(ev.NoticeDue, slot), *([(ev.Parked, slot)] if doing == ESCALATE else [])]
+
+    def is_asked(self, slot: Slot) -> bool:
+        """Whether an answer to the question about this step would be heard now."""
+        trying = self.world.trying.get(slot)
+        return trying is not None and trying.asks and (trying.doing == ESCALATE or not self.world.is_parked)
 
     def _hear(self, event: ev.QuestionClosed, slot: Slot) -> None:
         """The first answer to this very question counts, and what it comes to is in the same entry."""

@@ -24,8 +24,7 @@ from baton.core.state import ANSWER, State, decode_state, encode_state
 from baton.core.toolspec import Merits
 from tests.core.build import T0, started, tool_spec
 from tests.core.graphs.counter import Counter
-from tests.core.graphs.facts import Breaks, Slot, slot_name, slot_of
-from tests.core.graphs.failing import ESCALATE
+from tests.core.graphs.facts import Breaks, slot_name, slot_of
 from tests.core.graphs.mirror import Mirror, plain
 from tests.core.graphs.script import INPUT
 from tests.core.graphs.world import World
@@ -184,7 +183,7 @@ class Pair:
             return
         assert state.ended is None
         assert (state.parked is not None) == world.is_parked
-        open_asks = {ask for ask, slot in self.mirror.asks.items() if self.is_asked(slot)}
+        open_asks = {ask for ask, slot in self.mirror.asks.items() if self.mirror.is_asked(slot)}
         assert not open_asks & {ask for ask, _, _ in self.mirror.answers}, "an answer is not heard"
         if world.is_parked:
             return
@@ -206,13 +205,6 @@ class Pair:
         assert not missing, f"{missing} were not skipped"
         unread = set(state.outputs) - world.readable()
         assert not unread, f"nobody reads {unread} any more"
-
-    def is_asked(self, slot: Slot) -> bool:
-        """Whether an answer to the question about this step would be heard now."""
-        trying = self.world.trying.get(slot)
-        if trying is None or not trying.asks or slot_name(slot) in self.running:
-            return False
-        return trying.doing == ESCALATE or not self.world.is_parked
 
     # ---- bad luck ------------------------------------------------------------------------------------------
 

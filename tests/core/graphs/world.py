@@ -6,6 +6,7 @@ Belongs here: what is between the two. A parked saga begins nothing and hears no
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from tests.core.graphs.facts import Breaks, End, Slot
@@ -51,16 +52,21 @@ class World(Interpreter):
         """A person has answered the question about a step."""
         before = self.trying[slot]
         assert before.asks, f"nobody has asked about {slot}"
-        self.trying[slot] = replace_asks(before, {**before.arguments, **arguments})
+        decided = len(before.did) if action == "retry" else before.decided
+        arguments = {**before.arguments, **arguments}
+        self.trying[slot] = replace(before, asks=False, arguments=arguments, decided=decided)
         if action == "use":
             self.settle(slot, output)
         elif action == "fail":
             self.fail(slot, before.code, before.attempts)
 
     def resume(self) -> None:
-        """A parked saga goes on: all that waited for this is tried again, but for what is answered besides."""
+        """A parked saga goes on: whatever somebody on call was to decide about is tried again."""
         assert self.is_parked
         self.is_parked = False
+        for slot, trying in self.trying.items():
+            if trying.doing == ESCALATE:
+                self.trying[slot] = replace(trying, asks=False, decided=len(trying.did))
         self._look()
 
     # ---- what is to be seen --------------------------------------------------------------------------------
@@ -87,7 +93,7 @@ class World(Interpreter):
 
     def _is_free(self, slot: Slot, now: int) -> bool:
         trying = self.trying.get(slot)
-        return trying is None or (now >= trying.due and not (trying.asks and trying.doing == ASK))
+        return trying is None or (now >= trying.due and not trying.asks)
 
     def due(self, now: int) -> int | None:
         """When time alone changes something."""
@@ -112,7 +118,3 @@ class World(Interpreter):
         elif self.failures:
             self.ended = End("failed", code=self.failures[0][0], node=self.failures[0][1])
         self.trying = {slot: trying for slot, trying in self.trying.items() if slot in self.open}
-
-
-def replace_asks(trying: Trying, arguments: Mapping[str, Any]) -> Trying:
-    return Trying(trying.attempts, trying.code, trying.did, arguments=arguments)

@@ -15,7 +15,6 @@ from baton.cli.numbers import Whole
 from baton.cli.program import typed
 from baton.cli.shared import Shared, console, gathered, json_option, key_option, print_json
 from baton.cli.values import read_value
-from baton.core.state import FINISHED
 
 if TYPE_CHECKING:
     from baton.cli.client import Api
@@ -75,6 +74,8 @@ async def _only_question(api: Api, saga: str) -> str:
     if len(asked) == 1:
         return asked[0]
     if not asked:
+        from baton.core.state import FINISHED
+
         ended = f": it is {found['status']}" if found.get("status") in FINISHED else ""
         raise Failed(REFUSED, f"{saga} asks nothing{ended}")
     raise Failed(USAGE, f"{saga} asks {len(asked)} questions: say which", *asked)

@@ -119,8 +119,10 @@ def show(shared: Shared, saga: str, watch: bool, every: float | None, as_json: b
         from baton.cli.watching import now
 
         print_table(saga_table(found, now()))
-        if found.get("questions"):
-            click.echo("Answer with: " + typed(f"answer {saga} …"), err=True)
+        if questions := found.get("questions"):
+            which = f"{saga} ASK" if len(questions) > 1 else saga
+            actions = "|".join(questions[0]["options"])
+            click.echo("Answer it with: " + typed(f"answer {which} {actions}"), err=True)
 
 
 @click.command()

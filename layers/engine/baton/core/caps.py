@@ -119,9 +119,9 @@ def counted(used: dict[str, Used], event: Any, *, is_run: bool) -> dict[str, Use
     return {**used, **news}
 
 
-def pay(state: State, slot: str, cost: int) -> State:
-    """With what was said to have been spent at a slot, unless that has been settled."""
-    if not cost or slot not in state.tokens:
+def pay(state: State, slot: str, cost: int, *, is_late: bool = False) -> State:
+    """With what was said to have been spent at a slot, unless that has been settled; `is_late`: also then."""
+    if not cost or not (is_late or slot in state.tokens):
         return state
     used = {
         scope: replace(known, cost=known.cost + cost)

@@ -88,7 +88,7 @@ class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_
 
 
 class StepSucceeded(Gives, frozen=True, tag="step_succeeded", omit_defaults=True, kw_only=True):
-    """A tool answered. `cost`, here and wherever an attempt ends: what the tool said it spent, in micro-dollars."""
+    """A tool answered. `recorded`: what may happen only once had happened before, and this is what came of it. `cost`, here and wherever an attempt ends: what the tool said it spent, in micro-dollars."""
 
     attempt: int
     started_at: int
@@ -96,6 +96,7 @@ class StepSucceeded(Gives, frozen=True, tag="step_succeeded", omit_defaults=True
     tool: str
     tool_version: str
     schema_hash: str
+    recorded: bool = False
     cost: int = 0
 
 
@@ -118,8 +119,9 @@ class StepFailed(_Consumes, frozen=True, tag="step_failed", omit_defaults=True, 
 class StepInterrupted(Root, frozen=True, tag="step_interrupted", omit_defaults=True, kw_only=True):
     """Cut off by the invocation's end, not by its own timeout: it runs again and loses no attempt.
 
-    `budget_ms` is what it could have had at most, from its start to the cut. Also told of a step that was stopped
-    for good, if it had spent anything.
+    `budget_ms` is what it could have had at most, from its start to the cut. Also told of a step that was not cut off
+    but had spent something when it came no further (`why`): `money` for its next call was missing, or it was
+    `stopped` because nobody waits for it any more. That counts for nothing but money, whatever else the step is at.
     """
 
     node: str
@@ -128,6 +130,7 @@ class StepInterrupted(Root, frozen=True, tag="step_interrupted", omit_defaults=T
     ended_at: int
     budget_ms: int
     cost: int = 0
+    why: str = ""
 
 
 class NodeSkipped(_Consumes, frozen=True, tag="node_skipped", omit_defaults=True, kw_only=True):

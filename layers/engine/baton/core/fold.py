@@ -197,6 +197,8 @@ def _failed(state: State, e: ev.StepFailed) -> State:
 
 def _interrupted(state: State, e: ev.StepInterrupted) -> State:
     slot = slot_of(e.node, e.iteration)
+    if e.why:
+        return pay(state, slot, e.cost, is_late=True)
     if slot not in state.tokens:
         return state
     state = pay(state, slot, e.cost)

@@ -17,6 +17,8 @@ from baton.core.rows import Row
 from baton.core.scope import NOTHING, Found, Scope
 from baton.core.state import UNKNOWN_OUTCOME, Failing, State, node_of
 
+MONEY, STOPPED = "money", "stopped"  # why an attempt comes no further
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
@@ -25,7 +27,10 @@ class Outcome:
     `tool_version` and `schema_hash` are those of the code that ran. `budget_ms` is set for an
     interruption: the time from the step's start to the cut. `rows` go into the transaction of its entry.
     `cost`: what the tool said it spent, in millionths of a dollar. `retry_after_ms`: the pause that a service asked for.
-    `tool`: the one that ran, where it was not the node's own. `halt`: it was not even begun, because the saga has to be parked. `notices`: what somebody is to be told besides.
+    `tool`: the one that ran, where it was not the node's own. `recorded`: what may happen only once
+    had happened before. `halt`: it was not carried through, because the saga has
+    to be parked. `why` it came no further, where it was not cut off (events.py): only its cost counts then. `notices`:
+    what somebody is to be told besides.
     """
 
     slot: str
@@ -41,7 +46,9 @@ class Outcome:
     cost: int = 0
     retry_after_ms: int | None = None
     tool: str = ""
+    recorded: bool = False
     halt: ev.Parked | None = None
+    why: str = ""
     notices: tuple[ev.Notice, ...] = ()
 
 
@@ -54,12 +61,32 @@ def refused(outcome: Outcome, why: str) -> Outcome:
     return replace(outcome, output=None, failure=failure, rows=())
 
 
+def paid(outcome: Outcome, why: str) -> ev.StepInterrupted:
+    """What an attempt has spent that comes no further, also where its slot is gone."""
+    name, iteration = node_of(outcome.slot)
+    return ev.StepInterrupted(
+        node=name,
+        iteration=iteration,
+        started_at=outcome.started_at,
+        ended_at=outcome.ended_at,
+        budget_ms=outcome.budget_ms,
+        cost=outcome.cost,
+        why=why,
+    )
+
+
 def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTHING) -> Iterator[ev.Event]:
     """The events for an outcome; none when its slot is not waiting any more, or the saga has ended.
 
     Raises `LackingError`.
     """
     slot = outcome.slot
+    if outcome.why and state.ended is None:
+        if outcome.cost:
+            yield paid(outcome, outcome.why)
+        if outcome.halt is None:
+            yield from (ev.NoticeDue(notice=notice) for notice in outcome.notices)
+            return
     if slot not in state.tokens or not program.has_come(state, slot) or state.ended is not None:
         return
     failing = state.failing.get(slot)
@@ -97,7 +124,7 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
         except RouteError as error:
             failure = ev.failed_with(error.code, error.message, name)
         else:
-            yield ev.StepSucceeded(**place, **ran, **done(scope, outcome.cost))
+            yield ev.StepSucceeded(**place, **ran, recorded=outcome.recorded, **done(scope, outcome.cost))
             return
     assert failure is not None
     failure = replace_fields(

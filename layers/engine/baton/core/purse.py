@@ -80,16 +80,32 @@ def ask(state: State, terms: Terms, node: Node, busy: int) -> str | ev.Parked:
     do not say so before.
     """
     total = total_of(state, terms)
-    if not total or (state.spent < total and state.spent + busy + node.cost <= total):
+    if total and state.spent >= total:
+        return WAITS if busy else _spent_up(state.spent, total, terms, node.name, node.name, node.cost)
+    return ask_for(state, terms, node.name, node.name, state.spent, busy, node.cost)
+
+
+def ask_for(
+    state: State, terms: Terms, node: str, what: str, spent: int, busy: int, cost: int
+) -> str | ev.Parked:
+    """Whether there is money for one call of `what`, for `node`, that may `cost` so much.
+
+    `spent` is what the saga has spent by now, also what the log does not say yet; `busy` what the other attempts
+    that are under way have spent or hold.
+    """
+    total = total_of(state, terms)
+    if not total or spent + busy + cost <= total:
         return BEGINS
-    if busy:
-        return WAITS
-    text = f"`{node.name}` would cost up to {dollars(node.cost)} dollars, and" if node.cost else ""
-    spent = f"{text} {dollars(state.spent)} of the {dollars(total)} dollars of this saga are spent".strip()
+    return WAITS if busy else _spent_up(spent, total, terms, node, what, cost)
+
+
+def _spent_up(spent: int, total: int, terms: Terms, node: str, what: str, cost: int) -> ev.Parked:
+    text = f"`{what}` would cost up to {dollars(cost)} dollars, and" if cost else ""
+    said = f"{text} {dollars(spent)} of the {dollars(total)} dollars of this saga are spent".strip()
     return ev.Parked(
         code=SAGA_SPENT,
-        message=f"{spent}: resumed, it may spend {dollars(terms.saga)} more",
-        node=node.name,
+        message=f"{said}: resumed, it may spend {dollars(terms.saga)} more",
+        node=node,
     )
 
 
@@ -134,13 +150,20 @@ def is_blocked(sums: Spending, terms: Terms) -> bool:
     return 0 < terms.user_day <= sums.spent
 
 
-def user_parked(sums: Spending, terms: Terms, day: int, node: str = "", amount: int = 0) -> ev.Parked:
-    """Why a saga waits until the day turns. An attempt that no day has room for waits for a person."""
+def user_parked(
+    sums: Spending, terms: Terms, day: int, node: str = "", amount: int = 0, what: str = ""
+) -> ev.Parked:
+    """Why a saga waits until the day turns. An attempt that no day has room for waits for a person.
+
+    `what` would cost `amount`, if that is not what the node is called.
+    """
     limit = dollars(terms.user_day)
     if amount > terms.user_day:
-        text = f"`{node}` would cost up to {dollars(amount)} dollars, and a user may spend {limit} a day"
+        text = (
+            f"`{what or node}` would cost up to {dollars(amount)} dollars, and a user may spend {limit} a day"
+        )
         return ev.Parked(code=USER_SPENT, message=text, node=node)
-    would = f"`{node}` would cost up to {dollars(amount)} dollars, and " if amount else ""
+    would = f"`{what or node}` would cost up to {dollars(amount)} dollars, and " if amount else ""
     text = f"{would}{dollars(sums.spent)} of the user's {limit} dollars of {shown(day)} are spent"
     return ev.Parked(code=USER_SPENT, message=text, node=node, until=end_of(day))
 

@@ -56,7 +56,8 @@ class End:
     """What became of a slot. `by` is the slot that ended the round of one that was dropped.
 
     `why` is that of a skipped node, `way` the log's word for what was chosen. `to` and `not_to` are the receivers of
-    its own edges, `leaves` the loops whose rounds ended with it, by their tails. `closed_by` ended a wait.
+    its own edges, `leaves` the loops whose rounds ended with it, by their tails. `closed_by` ended a wait. `recorded`:
+    what may happen only once had happened before.
     """
 
     became: str
@@ -69,6 +70,7 @@ class End:
     leaves: str = ""
     failure: ev.Failure | None = None
     closed_by: str = ""
+    recorded: bool = False
 
 
 @dataclass(slots=True)
@@ -243,6 +245,7 @@ class Story:
             leaves=loops[level] if level < len(loops) else "",
             failure=failure,
             closed_by=event.by if isinstance(event, ev.WaitClosed) else "",
+            recorded=isinstance(event, ev.StepSucceeded) and event.recorded,
         )
         self.ended.append(slot)
         if failure is not None and not event.emits:

@@ -117,11 +117,17 @@ def _way(chosen: ev.StrategyChosen) -> str:
 
 def history(place: Place) -> str:
     """How a step that is done came to its last attempt; empty if that was its first."""
+    found = (
+        "it had happened before, so what came of it then was taken"
+        if place.end and place.end.recorded
+        else ""
+    )
     if not place.attempts:
-        return ""
+        return found
     last = place.attempts[-1]
     times = "once" if len(place.attempts) == 1 else f"{len(place.attempts)} times"
-    return f"after it had failed {times}, last with {said(last.failure)}"
+    text = f"after it had failed {times}, last with {said(last.failure)}"
+    return f"{text}; {found}" if found else text
 
 
 def outlook(place: Place) -> str:

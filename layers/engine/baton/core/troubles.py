@@ -13,6 +13,7 @@ from baton.core import events as ev
 from baton.core.caps import pay
 from baton.core.failures.cells import ESCALATE
 from baton.core.failures.ladder import History, Rung, climbed
+from baton.core.failures.ladder import decided as decided_by_person
 from baton.core.state import ANSWER, NOTICES_REMEMBERED, UNKNOWN_OUTCOME, Failing, State, slot_of
 
 
@@ -72,6 +73,7 @@ def question_closed(state: State, e: ev.QuestionClosed) -> State:
     is_doubt = failing.failure.code == UNKNOWN_OUTCOME and e.action in {"retry", "use"}
     failing = replace(
         failing,
+        history=decided_by_person(failing.history) if e.action == "retry" else failing.history,
         strategy="",
         ask=None,
         arguments={**failing.arguments, **e.arguments},
@@ -101,8 +103,12 @@ def decided(state: State) -> State:
     if not over:
         return state
     state = forget_answers(state, over)
-    again = {slot: replace(state.failing[slot], ask=None, strategy="") for slot in over}
+    again = {slot: _again(state.failing[slot]) for slot in over}
     return replace(state, failing={**state.failing, **again})
+
+
+def _again(failing: Failing) -> Failing:
+    return replace(failing, history=decided_by_person(failing.history), ask=None, strategy="")
 
 
 def forget_answers(state: State, slots: Collection[str]) -> State:

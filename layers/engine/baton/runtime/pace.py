@@ -37,7 +37,7 @@ class Pace:
             for event in entry.events:
                 if isinstance(event, StepSucceeded):
                     self.observe(graph, event.node, event.tool, event.ended_at - event.started_at)
-                elif isinstance(event, StepInterrupted):
+                elif isinstance(event, StepInterrupted) and not event.why:
                     self.cut_off(graph, event.node, event.ended_at - event.started_at)
 
     def cut_off(self, graph: str, node: str, after: float) -> None:

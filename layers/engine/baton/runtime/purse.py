@@ -1,7 +1,7 @@
-"""The money of users, around the attempts of steps: held before, settled after, and freed where nobody settles it.
+"""The money of sagas and users, around the calls of attempts: held before, settled after, freed where nobody does.
 
-How much may be spent is decided in core/purse.py, the accounts are a port. Without a limit on a user's day nothing
-here does anything; a tool that neither declares nor reports a cost causes no request.
+How much may be spent is decided in core/purse.py, the accounts are a port, which calls there are is not known here.
+Without limits nothing here does anything; a tool that neither declares nor reports a cost causes no request.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -17,7 +18,17 @@ from baton.core.draft import RunStep
 from baton.core.graph import Graph
 from baton.core.limits import Limits
 from baton.core.money import micro_dollars
-from baton.core.purse import Terms, day_of, is_blocked, is_told, user_notices, user_parked
+from baton.core.purse import (
+    WAITS,
+    Terms,
+    ask_for,
+    day_of,
+    is_blocked,
+    is_told,
+    parked_notice,
+    user_notices,
+    user_parked,
+)
 from baton.core.state import State
 from baton.errors import BudgetSpent, EngineFault
 from baton.ports import Account, Budgets, Clock, NoRoom, Refused, Reservation, SagaRef, Sums
@@ -76,25 +87,53 @@ class Funds:
 
 @dataclass(frozen=True, slots=True)
 class Halt:
-    """The attempt was not begun: the saga has to be parked, and somebody is to be told."""
+    """The attempt comes no further: the saga has to be parked, and somebody is to be told."""
 
     parked: ev.Parked
     notices: tuple[ev.Notice, ...]
 
 
+class Halted(NoRoom):
+    """There is no money for a call, and nobody holds any that would come back."""
+
+    def __init__(self, halt: Halt) -> None:
+        super().__init__(halt.parked.message)
+        self.halt = halt
+
+
 @dataclass
 class _Attempt:
-    """One that is under way. `held` None: nothing was reserved for it."""
+    """One that is under way: `cover` is what may be spent in it beyond what has been `closed`, which is counted.
+
+    `held` None: nothing is reserved for that. `sums` are the last that were heard of the account.
+    """
 
     id: str
     account: Account
     until: int
     spent: list[Decimal]
+    cover: int = 0
+    closed: int = 0
     held: Reservation | None = None
+    holds: int = 0
+    sums: Sums | None = None
+
+    @property
+    def most(self) -> int:
+        """What it has spent, or may come to."""
+        return max(micro_dollars(self.spent), self.closed + self.cover)
+
+    def next_hold(self) -> str:
+        self.holds += 1
+        return self.id if self.holds == 1 else f"{self.id}.{self.holds}"
 
 
 class Purse:
-    """The money of the steps of one invocation."""
+    """The money of the steps of one invocation.
+
+    `_seen` are the sagas as they last were, `_unlogged` what attempts of theirs have spent that is not in that, by
+    slot. `_wanted`: what an attempt lacked that was under way when others held the rest; it begins with that.
+    """
 
     def __init__(
         self, funds: Funds, call: Patience, clock: Clock, limits: Limits, invocation: Invocation
@@ -107,7 +146,21 @@ class Purse:
         self._until = invocation.deadline + limits.lease_grace_ms
         self._under_way: dict[tuple[str, str], _Attempt] = {}
         self._left: list[tuple[str, _Attempt]] = []
+        self._closing: set[asyncio.Task[None]] = set()
+        self._seen: dict[str, State] = {}
+        self._unlogged: dict[str, dict[str, int]] = {}
+        self._wanted: dict[tuple[str, str, int], int] = {}
         self._count = 0
+
+    def see(self, state: State, running: Collection[str]) -> None:
+        """The saga as it is now. What attempts have spent that are not `running` is in it."""
+        saga = _key(state)
+        self._seen[saga] = state
+        if found := self._unlogged.get(saga):
+            self._unlogged[saga] = {slot: cost for slot, cost in found.items() if slot in running}
+        for place in [place for place in self._under_way if place[0] == saga]:
+            if place[1] not in state.tokens and place[1] not in running:
+                self._leave(place)  # it waited for room, and now nobody waits for it
 
     async def reserve(
         self, state: State, step: RunStep, spent: list[Decimal], amount: int | None = None
@@ -117,75 +170,157 @@ class Purse:
         `spent` is what it says, as it says it: an attempt that is never settled is, by `drain`, with that. Raises
         `NoRoom` when others hold what is left: it can be asked again soon, and nobody has failed.
         """
-        funds, amount = self._funds, step.node.cost if amount is None else amount
-        if not funds.terms.user_day:
+        funds = self._funds
+        if not (funds.terms.user_day or funds.terms.saga):
             return None
+        saga, place = _key(state), (_key(state), step.slot)
+        amount = step.node.cost if amount is None else amount
+        amount = max(amount, self._wanted.get((*place, step.attempt), 0))
         now = self._clock.now()
         account = funds.account(state.tenant, state.user, now)
-        if (state.tenant, state.user) in funds.blocked and (amount or state.spent):
+        self._seen.setdefault(saga, state)
+        if funds.terms.user_day and (state.tenant, state.user) in funds.blocked and (amount or state.spent):
             sums = Sums(spent=funds.terms.user_day)
-            return self._halt(state, step, account, sums, 0, now)
-        saga, place = _key(state), (_key(state), step.slot)
-        before = self._under_way.pop(place, None)
-        if (
-            before is not None
-            and before.held is not None
-            and not before.spent
-            and before.held.amount == amount
-        ):
+            return self._halt(state, step.node.name, account, sums, 0)
+        before = self._under_way.get(place)
+        if before is not None and not before.spent and before.cover == amount:
             before.spent = spent  # it found no room in its process: what is held for it is held still
-            self._under_way[place] = before
             return None
-        if before is not None:
-            self._left.append((saga, before))
-        attempt = _Attempt(self._id(state, step), account, self._until, spent)
-        self._under_way[place] = attempt
-        if not amount:
-            return None
-        attempt.held = Reservation(attempt.id, amount, self._until)
-        answer = await self._call(self._budgets.reserve, account, attempt.held, funds.terms.user_day, now)
-        if not isinstance(answer, Refused):
-            return None
-        del self._under_way[place]
-        funds.learn(account, answer.sums)
-        if answer.is_busy:
+        self._leave(place)
+        if self._closing:
+            await asyncio.wait(self._closing)
+        attempt = self._under_way[place] = _Attempt(self._id(state, step), account, self._until, spent)
+        try:
+            await self._hold(state, step.node.name, step.node.name, attempt, amount)
+        except NoRoom as refusal:
+            del self._under_way[place]
+            if isinstance(refusal, Halted):
+                return refusal.halt
+            raise
+        return None
+
+    async def cover(self, state: State, step: RunStep, tool: str, cost: int) -> None:
+        """Hold what the next call of an attempt may cost, as far as more is needed than is held for it.
+
+        Raises `NoRoom`, which may be `Halted`: then the call must not be made, and the attempt is over.
+        """
+        attempt = self._under_way.get((_key(state), step.slot))
+        if attempt is None:
+            return
+        spent = micro_dollars(attempt.spent)
+        if spent + cost <= attempt.closed + attempt.cover:
+            return
+        # What is used up is counted first, so that it is not taken for something that may be free soon.
+        attempt.sums = await self._close(attempt, spent)
+        attempt.held, attempt.cover, attempt.closed = None, 0, spent
+        try:
+            await self._hold(state, step.node.name, tool, attempt, cost)
+        except Halted:
+            raise
+        except NoRoom:
+            self._wanted[_key(state), step.slot, step.attempt] = spent + cost
+            raise
+
+    async def _hold(self, state: State, node: str, what: str, attempt: _Attempt, cost: int) -> None:
+        """Cover a call, or what an attempt begins with. Raises `NoRoom`, `Halted`."""
+        if not cost:
+            return
+        terms, saga = self._funds.terms, _key(state)
+        seen = self._seen.get(saga, state)
+        mine = [one for (of, _), one in self._under_way.items() if of == saga]
+        busy = sum(one.most for one in mine if one is not attempt)
+        spent = seen.spent + sum(self._unlogged.get(saga, {}).values()) + attempt.closed
+        answer = ask_for(seen, terms, node, what, spent, busy, cost)
+        if isinstance(answer, ev.Parked):
+            notice = parked_notice(seen, terms, answer, self._clock.now())
+            raise Halted(Halt(answer, () if is_told(seen, notice.key) else (notice,)))
+        if answer == WAITS:
             raise NoRoom
-        return self._halt(state, step, account, answer.sums, amount, now)
+        attempt.cover = cost  # from here on it counts, before anybody else can ask
+        if not terms.user_day:
+            return
+        now = self._clock.now()
+        attempt.held = Reservation(attempt.next_hold(), cost, attempt.until)
+        found = await self._call(self._budgets.reserve, attempt.account, attempt.held, terms.user_day, now)
+        if isinstance(found, Refused):
+            attempt.held, attempt.cover = None, 0
+            self._funds.learn(attempt.account, found.sums)
+            if found.is_busy:
+                raise NoRoom
+            raise Halted(self._halt(state, node, attempt.account, found.sums, cost, what))
 
     async def settle(self, state: State, step: RunStep, cost: int) -> tuple[ev.Notice, ...]:
         """Count what an attempt has cost; what the user is to be told now. Never fails an attempt that is done."""
-        place = (_key(state), step.slot)
-        attempt = self._under_way.get(place)
+        saga = _key(state)
+        attempt = self._under_way.pop((saga, step.slot), None)
         if attempt is None:
             return ()
-        if attempt.held is not None and cost > attempt.held.amount:
+        if attempt.cover and cost > attempt.closed + attempt.cover:
             logger.warning(
                 "`%s` has cost more than its tool declares",
                 step.node.name,
-                extra={"saga": state.saga, "declared": attempt.held.amount, "cost": cost},
+                extra={"saga": state.saga, "declared": attempt.closed + attempt.cover, "cost": cost},
             )
+        pair = (saga, attempt)
+        self._over(pair, step.slot, cost)
         try:
             sums = await self._close(attempt, cost)
         except EngineFault:
             logger.warning("not settled yet", exc_info=True, extra={"saga": state.saga})
             return ()  # `drain` tries again
-        self._under_way.pop(place, None)
+        self._left.remove(pair)
         if sums is None:
             return ()
         self._funds.learn(attempt.account, sums)
         return self._news(state, attempt.account, sums)
 
+    def abandon(self, state: State, step: RunStep) -> None:
+        """An attempt was cancelled: what it holds is free as soon as may be, whoever waits for it."""
+        self._leave((_key(state), step.slot))
+
     async def drain(self, ref: SagaRef) -> None:
         """Settle what a saga's attempts have left open: those that were cut off. Best effort: what is held ends anyway."""
         saga = str(ref)
+        for place in [place for place in self._under_way if place[0] == saga]:
+            self._leave(place)
+        if self._closing:
+            await asyncio.wait(self._closing)
         mine = [attempt for of, attempt in self._left if of == saga]
-        mine += [attempt for (of, _), attempt in self._under_way.items() if of == saga]
         self._left = [pair for pair in self._left if pair[0] != saga]
-        self._under_way = {place: attempt for place, attempt in self._under_way.items() if place[0] != saga}
+        self._unlogged.pop(saga, None)
+        self._seen.pop(saga, None)
         closing = (self._close(attempt, micro_dollars(attempt.spent)) for attempt in mine)
         for done in await asyncio.gather(*closing, return_exceptions=True):
             if isinstance(done, BaseException):
                 logger.warning("left open until its time is over: %r", done, extra={"saga": ref.id})
+
+    def _leave(self, place: tuple[str, str]) -> None:
+        """Settle an attempt that nobody settles, beside everything else."""
+        attempt = self._under_way.pop(place, None)
+        if attempt is None:
+            return
+        saga, slot = place
+        pair = (saga, attempt)
+        self._over(pair, slot, micro_dollars(attempt.spent))
+        task = asyncio.create_task(self._finish(pair), name=f"settle {saga}/{slot}")
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    def _over(self, pair: tuple[str, _Attempt], slot: str, cost: int) -> None:
+        """Until the account says so, an attempt is left open; until the log does, its cost is only known here."""
+        self._left.append(pair)
+        if cost:
+            found = self._unlogged.setdefault(pair[0], {})
+            found[slot] = found.get(slot, 0) + cost
+
+    async def _finish(self, pair: tuple[str, _Attempt]) -> None:
+        attempt = pair[1]
+        try:
+            await self._close(attempt, micro_dollars(attempt.spent))
+        except EngineFault:
+            logger.warning("not settled yet", exc_info=True)
+        else:
+            self._left.remove(pair)
 
     async def blocked(self, state: State, graph: Graph) -> ev.Parked | None:
         """Why a saga in which something costs does not run now; asked once, when it has been loaded."""
@@ -210,18 +345,21 @@ class Purse:
                 logger.warning("not freed", exc_info=True, extra={"saga": state.saga})
 
     async def _close(self, attempt: _Attempt, cost: int) -> Sums | None:
-        """None when there was nothing to count."""
+        """Count what an attempt has cost in all. None when there is nothing to count."""
+        cost -= attempt.closed
         if attempt.held is not None:
             return await self._call(self._budgets.settle, attempt.account, attempt.held, cost)
-        if not cost:
-            return None
-        now = self._clock.now()
+        if not (cost and self._funds.terms.user_day):
+            return attempt.sums
+        now, id_ = self._clock.now(), f"{attempt.id}+{attempt.closed}"
         return await self._call(
-            self._budgets.add, attempt.account, attempt.id, cost, max(attempt.until, now), now
+            self._budgets.add, attempt.account, id_, cost, max(attempt.until, now), now
         )
 
-    def _halt(self, state: State, step: RunStep, account: Account, sums: Sums, amount: int, now: int) -> Halt:
-        parked = user_parked(sums, self._funds.terms, account.day, step.node.name, amount)
+    def _halt(
+        self, state: State, node: str, account: Account, sums: Sums, amount: int, what: str = ""
+    ) -> Halt:
+        parked = user_parked(sums, self._funds.terms, account.day, node, amount, what)
         notice = ev.Notice(
             key=f"budget100/user/{account.user}/{account.day}",
             to="user",
@@ -229,7 +367,7 @@ class Purse:
             message=parked.message,
             severity="high",
             node=parked.node,
-            at=now,
+            at=self._clock.now(),
         )
         return Halt(parked, self._untold(state, (notice,)))
 

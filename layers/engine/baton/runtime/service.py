@@ -34,7 +34,7 @@ from baton.core.fold import fingerprint, signal_key
 from baton.core.forks import FORK_KEY
 from baton.core.money import dollars
 from baton.core.purse import afresh
-from baton.core.state import ANSWER, UNKNOWN_OUTCOME, State, node_of, status_of
+from baton.core.state import ANSWER, State, node_of, status_of
 from baton.core.toolspec import nearest
 from baton.errors import InvalidInput, KeyReused, NotAllowedNow, NotFound, Problem, TooLarge, UserError
 from baton.ports import Head, SagaRef, Wake
@@ -201,8 +201,7 @@ class Service:
             node,
             tool.parameters if tool is not None else {},
             answer,
-            # What is recorded of an effect is what its tool would have returned, for whoever asks.
-            tool.result if tool is not None and state.failing[slot].failure.code == UNKNOWN_OUTCOME else None,
+            tool.result if tool is not None else None,
         )
         if problems:
             raise InvalidInput(f"at {problems[0].path}: {problems[0].message}", problems)

@@ -22,15 +22,16 @@ from baton.core.failures.retryafter import parse_retry_after
 from baton.core.keys import KeyIncomplete, KeyRule, about, key_of, relevant
 from baton.core.limits import Limits
 from baton.core.money import micro_dollars
-from baton.core.outcomes import Outcome
+from baton.core.outcomes import MONEY, Outcome
 from baton.core.rows import Row
 from baton.core.state import State
 from baton.core.toolspec import ONCE, ToolSpec
-from baton.ports import Blobs, Clock, Performer, StepContext, StepFailure
+from baton.ports import Blobs, Clock, NoRoom, Performer, StepContext, StepFailure
 from baton.runtime.attempt import carry_out, look, prepared, tool_called, work
 from baton.runtime.once import Once
 from baton.runtime.patience import Patience
-from baton.runtime.purse import Purse
+from baton.runtime.paying import Paying, foreseen
+from baton.runtime.purse import Halted, Purse
 
 T = TypeVar("T")
 
@@ -39,10 +40,14 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass
 class _Doubt:
-    """Whether an effect that may happen only once may have happened. `is_met`: its claim is looked at."""
+    """Whether an effect that may happen only once may have happened. `is_met`: its claim is looked at.
+
+    `is_recorded`: it had happened before.
+    """
 
     before: bool
     is_met: bool = False
+    is_recorded: bool = False
 
     def after(self, failure: StepFailure) -> bool:
         if not self.is_met:
@@ -87,50 +92,82 @@ class Steps:
         What the tool spends is added to `spent`, where it is found even if there never is an outcome.
         """
         started = self._clock.now()
-        tool = tool_called(step)
-        spec = self._tools.get(tool)
+        spec = self._tools.get(tool_called(step))
         if step.given is not None:
             return await self._settled(state, step, spec, step.given)
-        # What is called in the tool's place may cost more.
-        amount = max(step.node.cost, spec.cost if spec else 0)
-        halt = await self._purse.reserve(state, step, spent, amount)
-        if halt is not None:
+        try:
+            halt = await self._purse.reserve(state, step, spent, foreseen(step, self._tools))
+            if halt is not None:
+                raise Halted(halt)
+            return await self._begun(state, step, spec, traceparent, spent, started)
+        except NoRoom as refusal:
+            halt = refusal.halt if isinstance(refusal, Halted) else None
+            cost = micro_dollars(spent)
+            if halt is None and not cost:
+                raise
+            news = await self._purse.settle(state, step, cost)
             return Outcome(
                 slot=step.slot,
                 attempt=step.attempt,
                 started_at=started,
                 ended_at=self._clock.now(),
-                halt=halt.parked,
-                notices=halt.notices,
+                cost=cost,
+                halt=halt.parked if halt is not None else None,
+                why=MONEY,
+                notices=(*news, *(halt.notices if halt is not None else ())),
             )
-        output, failure, retry_after_ms, rows = await self._attempt(state, step, spec, traceparent, spent)
+        except asyncio.CancelledError:
+            self._purse.abandon(state, step)
+            raise
+
+    async def _begun(
+        self,
+        state: State,
+        step: RunStep,
+        spec: ToolSpec | None,
+        traceparent: str,
+        spent: list[Decimal],
+        started: int,
+    ) -> Outcome:
+        """The outcome of an attempt that there is money for, so far. Raises `NoRoom` if that comes to an end."""
+        # Of an effect that may happen only once: until its claim is looked at, what was in doubt still is.
+        doubt = _Doubt(step.failure is not None and step.failure.doubt)
+        output, failure, retry_after_ms, rows = await self._attempt(
+            state, step, spec, traceparent, spent, doubt
+        )
         cost = micro_dollars(spent)
         return Outcome(
             slot=step.slot,
             attempt=step.attempt,
             started_at=started,
             ended_at=self._clock.now(),
-            tool=tool,
+            tool=tool_called(step),
             tool_version=spec.version if spec else "",
             schema_hash=spec.schema_hash if spec else "",
             output=output,
             failure=failure,
             rows=rows if output is not None else (),
             cost=cost,
+            recorded=doubt.is_recorded,
             retry_after_ms=retry_after_ms,
             notices=await self._purse.settle(state, step, cost),
         )
 
     async def _attempt(
-        self, state: State, step: RunStep, spec: ToolSpec | None, traceparent: str, spent: list[Decimal]
+        self,
+        state: State,
+        step: RunStep,
+        spec: ToolSpec | None,
+        traceparent: str,
+        spent: list[Decimal],
+        doubt: _Doubt,
     ) -> tuple[Value | None, Failure | None, int | None, tuple[Row, ...]]:
         """Output or failure, the pause that was asked for, and the tool's rows."""
         node, timeout = step.node.name, self.timeout(step)
-        # Of an effect that may happen only once: until its claim is looked at, what was in doubt still is.
-        doubt = _Doubt(step.failure is not None and step.failure.doubt)
         try:
             context = self._context(state, step, traceparent, spent, self._clock.now())
-            output, rows = await self._perform(step, spec, context, doubt)
+            performer = Paying(self._performer, self._tools, self._purse, state, step)
+            output, rows = await self._perform(performer, step, spec, context, doubt)
         except TimeoutError:
             text = f"no answer within {timeout} ms"
             failure = Failure("timeout", text, node, doubt=doubt.is_met or doubt.before)
@@ -153,10 +190,10 @@ class Steps:
         return None, failure, None, ()
 
     async def _perform(
-        self, step: RunStep, spec: ToolSpec | None, context: StepContext, doubt: _Doubt
+        self, performer: Paying, step: RunStep, spec: ToolSpec | None, context: StepContext, doubt: _Doubt
     ) -> tuple[Value | None, tuple[Row, ...]]:
         """The output (None when it is too large), and rows. Raises `StepFailure`, `NoRoom`."""
-        performer, tools = self._performer, self._tools
+        tools = self._tools
         if spec is None or spec.effect != ONCE:
             result = await self._in_time(context, carry_out(performer, tools, step, context))
             return await self.value(context.tenant, result), tuple(context.rows)
@@ -168,6 +205,8 @@ class Steps:
             if step.look and step.failure is not None:
                 last = step.failure
                 raise StepFailure(last.code, last.message, kind=last.kind, status=last.status, happened=False)
+            # Not within its time: to wait for a store that is slow, before anything was called, leaves no doubt.
+            await performer.cover(spec.name)
             return await self._in_time(context, work(performer, tools, step, context, arguments))
 
         async def verify() -> Any:
@@ -182,6 +221,7 @@ class Steps:
             decided_at=step.decided_at,
             about=about(spec.key, relevant(step.arguments, spec.parameters)),
         )
+        doubt.is_recorded = done.is_recorded
         return done.value, done.rows
 
     async def _in_time(self, context: StepContext, what: Coroutine[Any, Any, T]) -> T:

@@ -129,6 +129,12 @@ def climbed(history: History, rung: Rung, *, now: int) -> History:
     )
 
 
+def decided(history: History) -> History:
+    """The history once a person has decided that the step is tried again: whoever decides can be asked again."""
+    used = {name: count for name, count in history.used.items() if name not in {ASK_USER, ESCALATE}}
+    return msgspec.structs.replace(history, used=used)
+
+
 def _ladder(cell: Cell, code: str) -> tuple[str, ...]:
     """With `retry` where the policy's own lists want it, and without where they do not."""
     said = listed(cell.policy, code, cell.kind)

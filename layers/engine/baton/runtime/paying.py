@@ -1,0 +1,56 @@
+"""What the calls of one attempt may cost: known before it begins, and held before each of them.
+
+Belongs here: which calls there are and what their tools declare. Does not belong here: limits and accounts (purse.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from baton.core.draft import RunStep
+from baton.core.state import State
+from baton.core.toolspec import ToolSpec
+from baton.ports import Performer, StepContext
+from baton.runtime.attempt import tool_called
+from baton.runtime.purse import Purse
+
+Specs = Mapping[str, ToolSpec]
+
+
+def cost_of(step: RunStep, specs: Specs, tool: str) -> int:
+    """The most that one call of a tool costs in this step, as far as anybody says."""
+    spec = specs.get(tool)
+    declared = spec.cost if spec is not None else 0
+    # The step's own is what it was when its graph was compiled, if that was more.
+    return max(declared, step.node.cost) if tool == tool_called(step) else declared
+
+
+def foreseen(step: RunStep, specs: Specs) -> int:
+    """What the calls may cost that are certain to be made: without the tool, what goes before it is of no use."""
+    tool = tool_called(step)
+    if step.look:
+        spec = specs.get(tool)
+        return cost_of(step, specs, spec.verify) if spec is not None and spec.verify else 0
+    first = (step.way.tool,) if step.way is not None and step.way.first else ()
+    return sum(cost_of(step, specs, name) for name in (*step.hooks, *first, tool))
+
+
+class Paying:
+    """A performer that makes no call for which there is no money: then it raises `NoRoom`, or `Halted`."""
+
+    def __init__(self, performer: Performer, specs: Specs, purse: Purse, state: State, step: RunStep) -> None:
+        self._performer = performer
+        self._specs = specs
+        self._purse = purse
+        self._state = state
+        self._step = step
+
+    async def cover(self, tool: str) -> None:
+        """Make sure of the money for the next call."""
+        if cost := cost_of(self._step, self._specs, tool):
+            await self._purse.cover(self._state, self._step, tool, cost)
+
+    async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
+        await self.cover(tool)
+        return await self._performer.perform(tool, arguments, context)
