@@ -26,11 +26,11 @@ from baton.core.limits import Limits
 from baton.core.purse import Terms
 from baton.ports import Blobs, Budgets, Definitions, Effects, Log, Message, Offload, SagaRef
 from baton.runtime.catalog import Catalog
+from baton.runtime.funds import Funds
 from baton.runtime.lease import Invocation
 from baton.runtime.pace import Pace
 from baton.runtime.parts import Engine, Parts
 from baton.runtime.patience import Threads, inline
-from baton.runtime.purse import Funds
 from baton.runtime.request import Caller
 from baton.runtime.runner import Runner
 from baton.runtime.service import Service

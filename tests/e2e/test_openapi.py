@@ -97,6 +97,7 @@ def test_a_fuzzer_that_reads_the_description_finds_nothing(
         "NO_PROXY": "127.0.0.1",
         "SCHEMATHESIS_HOOKS": "tests.e2e.fuzz_hooks",
         "BATON_FUZZ_TOKEN": token,
+        "BATON_FUZZ_IS_SHORT": "yes" if EXAMPLES == FEW else "no",
         "BATON_FUZZ_KNOWN": json.dumps(known),
     }
     done = subprocess.run(

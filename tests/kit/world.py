@@ -28,12 +28,12 @@ from baton.core.toolspec import ToolSpec
 from baton.errors import EngineFault, StoreUnavailable, Throttled
 from baton.ports import Head, Message, SagaRef, StepContext, Wake
 from baton.runtime.catalog import Catalog
+from baton.runtime.funds import Funds
 from baton.runtime.lease import Invocation
 from baton.runtime.metrics import Metrics
 from baton.runtime.pace import Pace
 from baton.runtime.parts import Engine
 from baton.runtime.patience import inline
-from baton.runtime.purse import Funds
 from baton.runtime.queries import Queries
 from baton.runtime.reconcile import Reconciler
 from baton.runtime.relay import Relay, StreamItem

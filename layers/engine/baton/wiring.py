@@ -36,11 +36,11 @@ from baton.core.purse import Terms
 from baton.core.toolspec import ToolSpec
 from baton.ports import Performer, Rates, StepContext, StepFailure
 from baton.runtime.catalog import Catalog
+from baton.runtime.funds import Funds
 from baton.runtime.metrics import Metrics
 from baton.runtime.pace import Pace
 from baton.runtime.parts import Engine
 from baton.runtime.patience import Threads
-from baton.runtime.purse import Funds
 from baton.runtime.reconcile import Reconciler
 from baton.runtime.relay import Relay
 from baton.runtime.worker import Worker

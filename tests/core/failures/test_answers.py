@@ -128,3 +128,31 @@ def test_an_output_must_be_such_as_the_node_gives() -> None:
     assert wrong(node=typed, action="use", output={"id": 1}) == []
     assert wrong(node=typed, action="use", output={}) == ["/output"]
     assert wrong(node=typed, action="fail") == []
+
+
+def test_an_output_that_is_recorded_must_be_such_as_the_tool_gives() -> None:
+    def places(output: object) -> list[str]:
+        answer = Answer(ask="q", action="use", output=output)
+        return [problem.path for problem in check_answer(ASK, PAY, {}, answer, {"type": "integer"})]
+
+    assert places(3) == []
+    assert places({"not": 3}) == ["/output"]
+
+
+@pytest.mark.parametrize(
+    ("said", "places"),
+    [
+        ({"action": "retry", "arguments": {"password": "hunter2"}}, ["/arguments"]),
+        ({"action": "retry", "arguments": {"note": "password: hunter2"}}, ["/arguments"]),
+        ({"action": "retry", "arguments": {"keys": [{"api_key": "0123456789abcdef"}]}}, ["/arguments"]),
+        ({"action": "retry", "arguments": {"token": "page-2", "pin": 3, "password": ""}}, []),
+        ({"action": "use", "output": {"api_key": "0123456789abcdef"}}, []),
+        ({"action": "retry", "arguments": {"note": "what is the password?"}}, []),
+        ({"action": "use", "output": ["paid", 3]}, []),
+        ({"action": "use", "output": ""}, []),
+    ],
+)
+def test_what_looks_like_a_secret_is_no_answer_for_it_would_stay_in_the_log(
+    said: dict[str, Any], places: list[str]
+) -> None:
+    assert wrong({"type": "object"}, **said) == places

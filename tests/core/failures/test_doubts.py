@@ -11,7 +11,8 @@ from baton.core.failures.doubts import BY_CODE, leaves_doubt
 @pytest.mark.parametrize(
     "code",
     ["timeout", "connection_failed", "server_error", "service_unavailable", "invalid_response", "tool_crashed",
-     "tool_error", "database_down", "result_invalid", "result_too_large", "rows_refused", "network_error", "of_its_own"],
+     "tool_error", "database_down", "result_invalid", "result_too_large", "rows_refused", "network_error", "of_its_own",
+     "conflict"],
 )  # fmt: skip
 def test_without_an_answer_it_may_have_happened(code: str) -> None:
     assert leaves_doubt(code)
@@ -20,7 +21,7 @@ def test_without_an_answer_it_may_have_happened(code: str) -> None:
 @pytest.mark.parametrize(
     "code",
     ["rate_limited", "too_many_requests", "bad_request", "validation_failed", "business_rule", "unauthorized",
-     "not_found", "conflict", "deadlock", "quota_exceeded", "login_required", "tool_missing", "input_invalid"],
+     "not_found", "deadlock", "quota_exceeded", "login_required", "tool_missing", "input_invalid"],
 )  # fmt: skip
 def test_what_was_refused_has_not_happened(code: str) -> None:
     assert not leaves_doubt(code)

@@ -24,7 +24,14 @@ SK = "EFFECT"
 _MAY_CLAIM = "attribute_not_exists(#pk) OR #st = :freed OR #ttl <= :now"
 _IS_AS_SEEN = "attribute_not_exists(#pk) OR (#owner = :owner AND #st = :status)"
 # Attributes that are not there where they are empty.
-_TEXTS = {"ref": "ref", "code": "code", "message": "message", "kind": "kind", "about": "about"}
+_TEXTS = {
+    "ref": "ref",
+    "code": "code",
+    "message": "message",
+    "kind": "kind",
+    "about": "about",
+    "scope": "scope",
+}
 
 
 class DynamoEffects:

@@ -74,6 +74,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "open": "number of open reservations",
     # effect
     "about": "hash of its parameters, where its key is made of less",
+    "scope": "place of its saga in all branches, where that is not its id",
     "tool": "whose effect",
     "slot": "where in its saga",
     "updated": "when it was last written",

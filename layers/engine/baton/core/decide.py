@@ -15,14 +15,15 @@ from baton.core import events as ev
 from baton.core.attempts import unpark
 from baton.core.caps import late
 from baton.core.conditions import Question
+from baton.core.doubts import doubts
 from baton.core.draft import Draft, RunStep
 from baton.core.expressions import ExpressionError
 from baton.core.fold import apply
 from baton.core.limits import Limits
 from baton.core.looks import look_around
-from baton.core.outcomes import Outcome, settle
+from baton.core.outcomes import STOPPED, Outcome, settle
 from baton.core.program import Program
-from baton.core.purse import ANY_AMOUNT, Terms, saga_notice
+from baton.core.purse import ANY_AMOUNT, Terms, is_told, saga_notice
 from baton.core.reactions import ESCALATED
 from baton.core.rows import Row, fit_together
 from baton.core.scope import NOTHING, Found, LackingError
@@ -90,7 +91,7 @@ def decide(
     decision = _decide(program, state, now, running, found, max_deaths, most_bytes, terms)
     if not state.notices:
         return decision
-    if state.cancel is None and any(isinstance(event, ev.SagaEnded) for event in decision.record):
+    if any(isinstance(event, ev.SagaEnded) for event in decision.record):
         # Nobody looks at a saga that has ended: what is to be told is told before, if it can be.
         until = max(notice.at for notice in state.notices) + UNTOLD_END_MS
         if now < until:
@@ -111,7 +112,7 @@ def _decide(
     # What a join has stopped may run on for a moment: nobody waits for its end.
     running = {slot for slot in running if slot in state.tokens}
     if state.cancel is not None or state.failure is not None:
-        return _stop(state, now, running)
+        return _stop(program, state, now, running)
     if state.left:
         # Whatever else is to be done, children of a branch that was left must not act on.
         gone = ev.ChildrenAbandoned(children=tuple(child.saga for child in state.left))
@@ -201,6 +202,10 @@ def advance(
         except LackingError as error:
             lacking.lacks(error)
             continue
+        is_overtaken = outcome.slot in state.tokens and outcome.slot not in entry.state.tokens
+        if is_overtaken and not settled:
+            # It was done just when nobody waited for it any more: what it has spent is spent.
+            settled = list(settle(program, entry.state, replace(outcome, why=STOPPED, halt=None), found))
         entry.room -= sum(map(_size, settled))
         has_room = not outcome.rows or (together and fit_together(rows, outcome.rows))
         if entry.events and (entry.room < 0 or not has_room):
@@ -289,7 +294,7 @@ def _size(event: ev.Event) -> int:
     return size if moves <= LARGE // 2 else size - moves + REFERENCE
 
 
-def _stop(state: State, now: int, running: Collection[str]) -> Decision:
+def _stop(program: Program, state: State, now: int, running: Collection[str]) -> Decision:
     """A cancelled or failed saga starts nothing, lets running steps end, then ends itself."""
     if running:
         if state.cancel is None:
@@ -301,6 +306,9 @@ def _stop(state: State, now: int, running: Collection[str]) -> Decision:
         end = ev.SagaEnded(status="cancelled", failure=failure)
     else:
         end = ev.SagaEnded(status="failed", failure=state.failure)
+    told = [notice for notice in doubts(program, state, now) if not is_told(state, notice.key)]
+    if told:
+        return Decision(record=tuple(ev.NoticeDue(notice=notice) for notice in told))
     orphans = [(slot, child) for slot, child in state.children.items() if not child.status]
     orphans += [("", child) for child in state.left]
     return Decision(record=(end,), cancel=tuple(orphans))

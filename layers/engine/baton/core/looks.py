@@ -14,16 +14,17 @@ from baton.core import purse
 from baton.core.attempts import may_try_again, next_attempt
 from baton.core.conditions import ConditionError
 from baton.core.conditions.model import AllOf, AnyOf, Condition, Not, Python
+from baton.core.doubts import doubt_notice, is_in_doubt
 from baton.core.draft import Draft
 from baton.core.durations import parse_duration, parse_time
 from baton.core.expressions import ExpressionError
+from baton.core.failures import sanitised
 from baton.core.gate import ask, overtaken
 from baton.core.graph import Node
 from baton.core.routes import caught, done, skipped, stopped
 from baton.core.scope import LackingError
 from baton.core.sizes import excess_of
 from baton.core.state import LONGEST_ID, node_of, slot_of
-from baton.core.toolspec import ONCE
 from baton.core.turns import FAILS, SKIPPED, WAITS
 
 
@@ -79,13 +80,17 @@ def _look_at(draft: Draft, slot: str, *, to_begin: bool) -> None:
         return
     if turn == FAILS:
         _fail_join(draft, slot, node, iteration, to_begin=to_begin)
-    elif slot in draft.running and node.effect == ONCE:
-        return  # not stopped in the middle: nobody would know whether it has happened
-    elif (state.begun and _is_overtaken(draft, slot, node, iteration)) or slot in draft.running:
+    elif (
+        state.begun
+        and not is_in_doubt(program, state, slot, draft.running)
+        and _is_overtaken(draft, slot, node, iteration)
+    ) or slot in draft.running:
         return
     elif (
         _is_admitted(draft, slot, node, iteration, to_begin=to_begin)
         and to_begin
+        # What only waits for its next attempt, or for an answer, is not at work.
+        and (slot not in state.failing or may_try_again(draft, slot, node, iteration))
         and (program.caps is None or _may_begin(draft, slot, node, iteration))
     ):
         _LOOK[node.kind](draft, slot, node, iteration)
@@ -107,6 +112,8 @@ def _is_a_beginning(draft: Draft, slot: str, failure: ev.Failure) -> bool:
 
 
 def _skip(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...], why: str = "") -> None:
+    if is_in_doubt(draft.program, draft.state, slot, draft.running):
+        draft.note(ev.NoticeDue(notice=doubt_notice(draft.state, slot, draft.now)))
     part = skipped(draft.program, draft.state, slot, passes_on=not why)
     draft.note(ev.NodeSkipped(node=node.name, iteration=iteration, why=why, **part))
 
@@ -168,8 +175,6 @@ def _render(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> 
 
 
 def _task(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> None:
-    if slot in draft.state.failing and not may_try_again(draft, slot, node, iteration):
-        return
     arguments = _render(draft, slot, node, iteration)
     if arguments is _UNBOUND or not _may_spend(draft, node):
         return
@@ -231,7 +236,13 @@ def _open_wait(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) 
             until = parse_time(given["until"])
     except ValueError as error:
         which = "for" if node.wait_for is not None else "until"
-        failure = ev.failed_with("wait_invalid", f"wait.{which}: {error}", node.name)
+        # A part of a secret would not be known for one.
+        text = (
+            str(error)
+            if sanitised(str(given[which])) == str(given[which])
+            else "it is neither time nor duration"
+        )
+        failure = ev.failed_with("wait_invalid", f"wait.{which}: {text}", node.name)
         _fail(draft, slot, node, iteration, failure)
         return
     draft.note(ev.WaitOpened(node=node.name, iteration=iteration, until=until, signal=node.signal))

@@ -27,10 +27,9 @@ class Outcome:
     `tool_version` and `schema_hash` are those of the code that ran. `budget_ms` is set for an
     interruption: the time from the step's start to the cut. `rows` go into the transaction of its entry.
     `cost`: what the tool said it spent, in millionths of a dollar. `retry_after_ms`: the pause that a service asked for.
-    `tool`: the one that ran, where it was not the node's own. `recorded`: what may happen only once
-    had happened before. `halt`: it was not carried through, because the saga has
-    to be parked. `why` it came no further, where it was not cut off (events.py): only its cost counts then. `notices`:
-    what somebody is to be told besides.
+    `tool`: the one that ran, where it was not the node's own. `recorded`: what may happen only once had happened before.
+    `why` it came no further, where it was not cut off (events.py): then only its cost counts, and `halt`, if the saga
+    has to be parked. `notices`: what somebody is to be told besides.
     """
 
     slot: str
@@ -61,18 +60,27 @@ def refused(outcome: Outcome, why: str) -> Outcome:
     return replace(outcome, output=None, failure=failure, rows=())
 
 
-def paid(outcome: Outcome, why: str) -> ev.StepInterrupted:
-    """What an attempt has spent that comes no further, also where its slot is gone."""
-    name, iteration = node_of(outcome.slot)
-    return ev.StepInterrupted(
-        node=name,
-        iteration=iteration,
-        started_at=outcome.started_at,
-        ended_at=outcome.ended_at,
-        budget_ms=outcome.budget_ms,
-        cost=outcome.cost,
-        why=why,
-    )
+def _no_further(program: Program, state: State, outcome: Outcome) -> Iterator[ev.Event]:
+    """The events for an attempt that there was no money for, or that nobody waits for: its slot may be gone."""
+    if state.ended is not None:
+        return
+    slot = outcome.slot
+    if outcome.cost:
+        name, iteration = node_of(slot)
+        yield ev.StepInterrupted(
+            node=name,
+            iteration=iteration,
+            started_at=outcome.started_at,
+            ended_at=outcome.ended_at,
+            budget_ms=outcome.budget_ms,
+            cost=outcome.cost,
+            why=outcome.why,
+        )
+    is_waited_for = slot in state.tokens and program.has_come(state, slot)
+    if outcome.halt is None or is_waited_for:
+        yield from (ev.NoticeDue(notice=notice) for notice in outcome.notices)
+    if outcome.halt is not None and is_waited_for and state.parked is None:
+        yield outcome.halt
 
 
 def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTHING) -> Iterator[ev.Event]:
@@ -81,12 +89,9 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
     Raises `LackingError`.
     """
     slot = outcome.slot
-    if outcome.why and state.ended is None:
-        if outcome.cost:
-            yield paid(outcome, outcome.why)
-        if outcome.halt is None:
-            yield from (ev.NoticeDue(notice=notice) for notice in outcome.notices)
-            return
+    if outcome.why:
+        yield from _no_further(program, state, outcome)
+        return
     if slot not in state.tokens or not program.has_come(state, slot) or state.ended is not None:
         return
     failing = state.failing.get(slot)
@@ -94,10 +99,6 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
         return  # of an attempt that is in the log
     for notice in outcome.notices:
         yield ev.NoticeDue(notice=notice)
-    if outcome.halt is not None:
-        if state.parked is None:
-            yield outcome.halt
-        return
     name, iteration = node_of(slot)
     node = program.nodes[name]
     place: dict[str, Any] = {

@@ -26,7 +26,7 @@ from baton.core.failures.cells import (
 )
 from baton.core.failures.codes import kind_of, told
 from baton.core.failures.ladder import Bounds, Rung, next_rung
-from baton.core.failures.matrix import cell_of
+from baton.core.failures.matrix import Rules, cell_of
 from baton.core.failures.policies import Context, Policy, first_match
 from baton.core.failures.remedies import choose
 from baton.core.failures.retry import draw, pause
@@ -64,7 +64,7 @@ def react(
         failure.code,
         kind,
         node.domain,
-        (graph.failures, node.failures),
+        _rules(failure.code, graph.failures, node.failures),
         is_handled=failure.code != UNKNOWN_OUTCOME and is_handled(scope, failure),
     )
     rung: Rung | None = None
@@ -127,6 +127,13 @@ def react(
     yield ev.NoticeDue(notice=_notice(scope, node, rung.strategy, cell, ask, failure, now))
     if rung.strategy == ESCALATE:
         yield ev.Parked(code=ESCALATED, message=ask.message, node=name)
+
+
+def _rules(code: str, *levels: Rules) -> tuple[Rules, ...]:
+    """What the author says. Of an effect in doubt only what is said of just that: it is no failure like others."""
+    if code != UNKNOWN_OUTCOME:
+        return levels
+    return tuple({name: change for name, change in level.items() if name == code} for level in levels)
 
 
 def _earliest(failure: ev.Failure, now: int) -> int:

@@ -18,7 +18,8 @@ class Effect(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     `owner` names one try of one attempt, and nobody else's: with `status` it says which state of the effect this is.
     `saga` and `slot` are where that attempt belongs. `until`: when it has ended in any case. `first` and `updated`: when
-    the effect was first claimed, and last written. `about`: a hash of the parameters, where the key is made of something
+    the effect was first claimed, and last written. `scope` is the place of that saga
+    in all branches. `about`: a hash of the parameters, where the key is made of something
     else and they have to be the same all the same. Completed, it has `data` (or `ref`, the blob that holds it): what
     came of it. Failed, it has `code`, `message` and `kind`. `expires`: it counts until then; 0 for ever.
     """
@@ -35,6 +36,7 @@ class Effect(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     updated: int
     generation: int = 0
     about: str = ""
+    scope: str = ""
     data: bytes = b""
     ref: str = ""
     code: str = ""

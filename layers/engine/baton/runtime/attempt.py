@@ -16,6 +16,7 @@ from baton.core.draft import RunStep
 from baton.core.failures.classes import RETRYABLE
 from baton.core.failures.codes import kind_of
 from baton.core.failures.context import combined, parts_of, shortened
+from baton.core.failures.doubts import leaves_doubt
 from baton.core.failures.policies import Context
 from baton.core.failures.remedies import ARGUMENTS, FAILURE, TOOL
 from baton.core.toolspec import ONCE, ToolSpec
@@ -168,11 +169,17 @@ class _Attempt:
         try:
             results.append(await self.call(arguments, *other))
         except StepFailure as error:
-            if error.code != TOO_LONG or is_last:
+            if error.code != TOO_LONG or is_last or self._may_have_acted(error):
                 raise
             del self._context.rows[kept:]  # of a call that counts for nothing
             return False
         return True
+
+    def _may_have_acted(self, error: StepFailure) -> bool:
+        """Whether the tool must not be called again before somebody has looked."""
+        spec = self._specs.get(self._called)
+        is_once = spec is not None and spec.effect == ONCE
+        return is_once and leaves_doubt(error.code, error.kind, error.happened)
 
     def _with_key(self, *parts: str | int) -> StepContext:
         """A context that shares all but its key."""

@@ -16,6 +16,7 @@ from baton.core.limits import Limits
 from baton.core.money import micro_dollars
 from baton.core.outcomes import Outcome
 from baton.core.state import State
+from baton.core.toolspec import ONCE
 from baton.ports import Clock, NoRoom
 from baton.runtime.budget import Budget
 from baton.runtime.pace import Pace
@@ -44,6 +45,11 @@ class InFlight:
     @property
     def slots(self) -> KeysView[str]:
         return self._tasks.keys()
+
+    @property
+    def paying(self) -> list[str]:
+        """The slots of those that have spent something."""
+        return [slot for slot in self._tasks if self._spent[slot]]
 
     @property
     def is_busy(self) -> bool:
@@ -104,6 +110,9 @@ class InFlight:
                 self._no_room_for(step.node.tool)
                 continue
             outcome = task.result()
+            if outcome.why:  # it was not carried through, which tells nothing of its time
+                outcomes.append(outcome)
+                continue
             self._full.pop(step.node.tool, None)
             lasted = outcome.ended_at - outcome.started_at
             self._pace.observe(state.graph, step.node.name, step.node.tool, lasted)
@@ -133,11 +142,16 @@ class InFlight:
         return outcomes
 
     async def abort(self, slots: Collection[str] = ()) -> list[Outcome]:
-        """Cancel what is running at these slots, or all of it. What has an outcome is what had cost money by then."""
+        """Cancel what is running at these slots, or all of it. What has an outcome has cost money by then, or may have acted."""
         gone = [slot for slot in self._tasks if not slots or slot in slots]
         if tasks := self._drop(gone):
             await asyncio.wait(tasks, timeout=self._budget.reserve / 6_000)
-        return [outcome for outcome in map(self._interrupted, gone) if outcome.cost]
+        return [
+            outcome
+            for outcome in map(self._interrupted, gone)
+            # What may happen only once may have happened: the log has to know.
+            if outcome.cost or self._begun[outcome.slot][1].node.effect == ONCE
+        ]
 
     def _interrupted(self, slot: str) -> Outcome:
         started, step = self._begun[slot]

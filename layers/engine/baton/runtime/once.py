@@ -108,6 +108,7 @@ class Once:
         decided_at: int = 0,
         generation: int = 0,
         about: str = "",
+        scope: str = "",
     ) -> Done:
         """What came of the effect `context.idempotency_key`, now or when it happened.
 
@@ -131,16 +132,16 @@ class Once:
             updated=self._clock.now(),
             generation=generation,
             about=about,
+            scope=scope,
         )
         one = _Try(spec, context, claim, verify, decided_at, self._limits.effect_pause_first_ms)
         self._live.add(claim.owner)
         try:
             there = await self._claim(one)
             while there is not None:
-                if there.about and about and there.about != about and there.status != FREED:
-                    raise _reused(there)
                 if there.status == COMPLETED:
-                    return await self._recorded(there, context)
+                    _check_about(there, about)
+                    return await self._recorded(there, claim)
                 if there.owner == claim.owner:  # its own, of a call whose answer was lost
                     break
                 met = await self._meet(one, there)
@@ -226,6 +227,7 @@ class Once:
             ) from failure
         match told:
             case {"happened": True}:
+                _check_about(there, one.claim.about)
                 result = told.get("result")
                 if problems := violations(one.spec.result, result):
                     what = f"`{one.spec.verify}` says so, but gives no result that `{there.tool}` could have"
@@ -292,7 +294,7 @@ class Once:
                 extra={"tool": one.spec.name, "saga": claim.saga, "key": claim.key},
             )
             if found.status == COMPLETED:
-                return await self._recorded(found, one.context)
+                return await self._recorded(found, claim)
         return Done(outcome.value, outcome.rows)
 
     async def _completed(self, claim: Effect, spec: ToolSpec, outcome: _Outcome) -> Effect:
@@ -324,15 +326,19 @@ class Once:
             return Value(v=result)
         return Value(ref=await self._call(self._blobs.put, one.context.tenant, data), size=len(data))
 
-    async def _recorded(self, there: Effect, context: StepContext) -> Done:
+    async def _recorded(self, there: Effect, mine: Effect) -> Done:
         """What was recorded. Rows are the saga's own that acted: only its entry brings them, however often it is tried."""
         data = there.data or await self._call(self._blobs.get, there.tenant, there.ref)
         outcome = _decode(data)
-        return Done(outcome.value, outcome.rows if there.saga == context.saga else (), is_recorded=True)
+        is_own = (there.scope or there.saga) == (mine.scope or mine.saga)
+        return Done(outcome.value, outcome.rows if is_own else (), is_recorded=True)
 
 
-def _reused(there: Effect) -> StepFailure:
-    return StepFailure(
+def _check_about(there: Effect, about: str) -> None:
+    """What came of a call is no answer to one with other parameters. Raises `StepFailure`."""
+    if there.about in ("", about) or not about:
+        return
+    raise StepFailure(
         "idempotency_key_reused",
         f"`{there.tool}` was called with other parameters for the same thing by saga {there.saga} at `{there.slot}`, "
         f"at {_iso(there.first)}: what came of that is no answer to this",

@@ -15,12 +15,13 @@ from baton.core.toolspec import ToolSpec
 from baton.ports import Blobs, Clock, Effects, Entropy, Incidents, Log, Notices, Offload, Performer, Sandbox
 from baton.runtime.catalog import Catalog
 from baton.runtime.children import Children
+from baton.runtime.funds import Funds
 from baton.runtime.lease import Invocation, Leases
 from baton.runtime.metrics import Metrics
 from baton.runtime.once import Once
 from baton.runtime.pace import Pace
 from baton.runtime.patience import Patience
-from baton.runtime.purse import Funds, Purse
+from baton.runtime.purse import Purse
 from baton.runtime.start import Starter
 from baton.runtime.steps import Steps
 from baton.runtime.telling import Teller

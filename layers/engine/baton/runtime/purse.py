@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 
 from baton.core import events as ev
@@ -20,69 +20,23 @@ from baton.core.limits import Limits
 from baton.core.money import micro_dollars
 from baton.core.purse import (
     WAITS,
-    Terms,
     ask_for,
     day_of,
-    is_blocked,
     is_told,
     parked_notice,
     user_notices,
     user_parked,
 )
 from baton.core.state import State
-from baton.errors import BudgetSpent, EngineFault
-from baton.ports import Account, Budgets, Clock, NoRoom, Refused, Reservation, SagaRef, Sums
+from baton.errors import EngineFault
+from baton.ports import Account, Clock, NoRoom, Refused, Reservation, SagaRef, Sums
+from baton.runtime.funds import Funds
 from baton.runtime.lease import Invocation
 from baton.runtime.patience import Patience
 
 logger = logging.getLogger("baton.purse")
 
 LONGEST_LIFE_MS = 960_000  # of an invocation, with the grace of its lease
-
-
-@dataclass
-class Funds:
-    """What lives as long as a process: the accounts, what is allowed, and what is known of today.
-
-    `blocked` have spent their day's money, which no later call undoes; `told` are keys of notices that this process
-    has asked for.
-    """
-
-    budgets: Budgets
-    terms: Terms
-    day: int = 0
-    blocked: set[tuple[str, str]] = field(default_factory=set)
-    told: set[str] = field(default_factory=set)
-
-    def account(self, tenant: str, user: str, now: int) -> Account:
-        day = day_of(now)
-        if day > self.day:
-            self.day = day
-            self.blocked.clear()
-            self.told.clear()
-        return Account(tenant, user, day)
-
-    def learn(self, account: Account, sums: Sums) -> bool:
-        """Whether the user is blocked."""
-        is_over = is_blocked(sums, self.terms)
-        if is_over and account.day == self.day:
-            self.blocked.add((account.tenant, account.user))
-        return is_over
-
-    async def sums(self, call: Patience, tenant: str, user: str, now: int) -> Sums:
-        """What a user has spent today: one eventually consistent read."""
-        return await call(self.budgets.read, self.account(tenant, user, now))
-
-    async def refuse_the_blocked(self, call: Patience, tenant: str, user: str, now: int) -> None:
-        """Raises `BudgetSpent` for a user who begins nothing more today."""
-        if not self.terms.user_day:
-            return
-        account = self.account(tenant, user, now)
-        sums = await call(self.budgets.read, account)
-        if self.learn(account, sums):
-            parked = user_parked(sums, self.terms, account.day)
-            left = -(-(parked.until - now) // 1_000)
-            raise BudgetSpent(f"{parked.message}; the next day begins in {left} s", left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,9 +306,7 @@ class Purse:
         if not (cost and self._funds.terms.user_day):
             return attempt.sums
         now, id_ = self._clock.now(), f"{attempt.id}+{attempt.closed}"
-        return await self._call(
-            self._budgets.add, attempt.account, id_, cost, max(attempt.until, now), now
-        )
+        return await self._call(self._budgets.add, attempt.account, id_, cost, max(attempt.until, now), now)
 
     def _halt(
         self, state: State, node: str, account: Account, sums: Sums, amount: int, what: str = ""

@@ -17,7 +17,8 @@ import msgspec
 from baton.core import events as ev
 from baton.core.conditions import Answer
 from baton.core.decide import Advance, Decision, advance
-from baton.core.outcomes import Outcome, refused
+from baton.core.fold import apply
+from baton.core.outcomes import STOPPED, Outcome, refused
 from baton.core.program import Program
 from baton.core.rows import Row
 from baton.core.scope import Found
@@ -48,7 +49,8 @@ class _Superseded(Exception):
 class _Run:
     """What one saga's run holds in memory.
 
-    `absent`: blobs that cannot be had, with why. `asked`: children that this invocation has looked at.
+    `absent`: blobs that cannot be had, with why. `asked`: children that this invocation has looked at. `owed`: what
+    steps have spent that were stopped, for the next entry.
     """
 
     lease: Lease
@@ -60,6 +62,7 @@ class _Run:
     absent: dict[str, str] = field(default_factory=dict)
     answers: dict[str, Answer] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
+    owed: list[Outcome] = field(default_factory=list)
 
 
 class Runner:
@@ -142,6 +145,7 @@ class Runner:
             self._check_lease(run.lease)
             state = run.history.state
             run.steps.forsake(state)
+            self._p.purse.see(state, run.steps.slots)
             wants_more = run.steps.start(state, decision.run, self._p.traceparent(state.traceparent))
             open_children = [pair for pair in decision.children if pair[0] not in run.asked]
             if open_children and await self._tend_children(run, open_children):
@@ -177,7 +181,10 @@ class Runner:
         pending, together = list(outcomes), True
         while True:
             self._check_lease(run.lease)
+            pending, run.owed = [*run.owed, *pending], []
             step = await self._advance(run, pending, together)
+            if await self._left_behind(run, step.events):
+                continue
             events = step.events
             if step.decision.cancel and not events:
                 # Only once the reason is in the log: a child that ends without one would fail its parent.
@@ -203,7 +210,24 @@ class Runner:
                 if step.more and not pending and self._p.clock.now() >= self._budget.cut_off:
                     return _CUT_SHORT
             elif await self._catch_up(run):
+                run.owed += _spent_by(pending)
                 pending = []
+
+    async def _left_behind(self, run: _Run, events: Sequence[ev.Event]) -> bool:
+        """Stop the running steps that nobody waits for once these events are in the log: what they have spent goes first.
+
+        True when there is any. Others are dropped without waiting for them.
+        """
+        paying = run.steps.paying
+        if not paying or not events:
+            return False
+        state = run.history.state
+        for event in events:
+            state = apply(state, event)
+        gone = [slot for slot in paying if slot not in state.tokens]
+        if gone:
+            run.owed += _spent_by(await run.steps.abort(gone))
+        return bool(run.owed)
 
     async def _advance(self, run: _Run, outcomes: Sequence[Outcome], together: bool) -> Advance:
         if len(run.blobs) > BLOBS_KEPT:
@@ -273,6 +297,7 @@ class Runner:
         """The news for a running saga. True after a fork: what was under way belongs to the old branch."""
         if not await self._news(run.lease, run.history):
             return False
+        run.owed += _spent_by(await run.steps.abort())
         await run.steps.stop()
         run.asked.clear()
         return True
@@ -344,6 +369,11 @@ class Runner:
     def _check_lease(self, lease: Lease) -> None:
         if self._p.clock.now() >= lease.until:
             raise _Superseded
+
+
+def _spent_by(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """What is left of attempts that nobody waits for any more."""
+    return [replace(one, why=STOPPED, halt=None) for one in outcomes if one.cost or one.notices]
 
 
 def _sooner(first: int | None, second: int | None) -> int | None:

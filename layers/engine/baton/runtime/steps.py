@@ -167,7 +167,7 @@ class Steps:
         try:
             context = self._context(state, step, traceparent, spent, self._clock.now())
             performer = Paying(self._performer, self._tools, self._purse, state, step)
-            output, rows = await self._perform(performer, step, spec, context, doubt)
+            output, rows = await self._perform(performer, step, spec, context, doubt, state.scope)
         except TimeoutError:
             text = f"no answer within {timeout} ms"
             failure = Failure("timeout", text, node, doubt=doubt.is_met or doubt.before)
@@ -190,7 +190,13 @@ class Steps:
         return None, failure, None, ()
 
     async def _perform(
-        self, performer: Paying, step: RunStep, spec: ToolSpec | None, context: StepContext, doubt: _Doubt
+        self,
+        performer: Paying,
+        step: RunStep,
+        spec: ToolSpec | None,
+        context: StepContext,
+        doubt: _Doubt,
+        scope: str,
     ) -> tuple[Value | None, tuple[Row, ...]]:
         """The output (None when it is too large), and rows. Raises `StepFailure`, `NoRoom`."""
         tools = self._tools
@@ -220,6 +226,7 @@ class Steps:
             verify if spec.verify else None,
             decided_at=step.decided_at,
             about=about(spec.key, relevant(step.arguments, spec.parameters)),
+            scope=scope,
         )
         doubt.is_recorded = done.is_recorded
         return done.value, done.rows

@@ -35,11 +35,11 @@ from baton.core.story import tell
 from baton.core.views import entry_view, saga_view
 from baton.ports import Head, Message
 from baton.runtime.catalog import Catalog
+from baton.runtime.funds import Funds
 from baton.runtime.lease import Invocation
 from baton.runtime.pace import Pace
 from baton.runtime.parts import Engine
 from baton.runtime.patience import inline
-from baton.runtime.purse import Funds
 from baton.runtime.reconcile import Reconciler
 from baton.runtime.relay import Relay, StreamItem
 from baton.runtime.request import Caller, Request

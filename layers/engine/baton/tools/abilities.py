@@ -54,6 +54,11 @@ class Abilities:
         """The fields of the `ToolSpec`. `schema` is that of the parameters, `hints` their types. Raises `ValueError`."""
         takes = schema.get("properties", {})
         carries_out = _carries_out(self.carries_out)
+        if carries_out and effect == ONCE:
+            raise ValueError(
+                "carries_out: it is called anew for every attempt, and no claim is made for it; "
+                "give it another effect, and let its service tell calls apart by `context.idempotency_key`"
+            )
         return {
             "domain": _domain(self.domain),
             "cost": _cost(self.cost_usd),

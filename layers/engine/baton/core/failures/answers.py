@@ -111,22 +111,29 @@ def check_answer(
     elif answer.action == USE:
         for schema in (node.output_schema, result):
             found += violations(schema, answer.output, "/output") if schema is not None else ()
-    for name in ("arguments", "output"):
-        given = getattr(answer, name)
-        if given and given is not msgspec.UNSET and _has_secret(given):
-            found.append(
-                Problem(
-                    f"/{name}",
-                    "has what looks like a secret, and what is answered stays in the log for ever",
-                    "put it where the tool reads it, such as a secret store, and answer `retry`",
-                )
+    if _has_secret("", answer.arguments):
+        found.append(
+            Problem(
+                "/arguments",
+                "has what looks like a secret, and what is answered stays in the log for ever",
+                "put it where the tool reads it, such as a secret store, and answer `retry`",
             )
+        )
     return tuple(found)
 
 
-def _has_secret(value: Any) -> bool:
-    text = msgspec.json.encode(value).decode()
-    return sanitised(text) != text
+_SECRET = frozenset(
+    {"password", "passwd", "passphrase", "secret", "api_key", "apikey", "client_secret", "private_key"}
+)
+
+
+def _has_secret(name: str, value: Any) -> bool:
+    """Whether a text in it has the shape of a secret, or a name that only secrets have."""
+    if isinstance(value, str):
+        return bool(value) and (name.lower().replace("-", "_") in _SECRET or sanitised(value) != value)
+    if isinstance(value, Mapping):
+        return any(_has_secret(str(key), inner) for key, inner in value.items())
+    return isinstance(value, list) and any(_has_secret(name, inner) for inner in value)
 
 
 def _arguments(parameters: Mapping[str, Any], arguments: Mapping[str, Any]) -> Iterator[Problem]:

@@ -28,6 +28,8 @@ BY_CODE: Mapping[str, bool] = {
     "rows_refused": True,
     "output_invalid": True,
     "cancelled": True,
+    # Somebody with the same key is at it.
+    "conflict": True,
 }
 """Codes for which it is not as their class says: whether there is a doubt."""
 

@@ -115,9 +115,12 @@ class _Desk:
         self._same(made, wanted)
         if made.status == RESERVED:
             made = await self._execute(made, number)
-        if made.status == EXECUTED:
-            made = await self._confirm(made)
-        return self._paid(made)
+        try:
+            if made.status == EXECUTED:
+                made = await self._confirm(made)
+            return self._paid(made)
+        except StepFailure as error:
+            raise _in_doubt(error) from error
 
     async def find(self) -> Payment | None:
         """The payment of this key, confirmed; None if no money was moved."""
@@ -145,7 +148,7 @@ class _Desk:
             done = await self._reservation(f"{path}/execute", number, "execute", {})
         except StepFailure as error:
             if not 400 <= error.status < 500 or error.status in _LATER:
-                raise
+                raise _in_doubt(error) from error
             why, status = error.message, error.status
         else:
             if done.status != REFUSED:
@@ -207,6 +210,18 @@ class _Desk:
             payment=made.payment or made.id, amount=made.amount, currency=made.currency, to=made.to,
             reference=self._key,
         )  # fmt: skip
+
+
+def _in_doubt(error: StepFailure) -> StepFailure:
+    """The money may have moved, whatever the service says of the rest."""
+    return StepFailure(
+        error.code,
+        error.message,
+        kind=error.kind,
+        status=error.status,
+        retry_after=error.retry_after,
+        happened=True,
+    )
 
 
 def _part(name: str) -> str:
