@@ -39,6 +39,7 @@ SETTINGS = {
     "BATON_BUCKET": "bench",
     "BATON_QUEUE_URL": "http://127.0.0.1/q",
     "BATON_DEAD_LETTER_URL": "http://127.0.0.1/d",
+    "BATON_NOTICES_TOPIC": "arn:aws:sns:us-east-1:000000000000:bench",
     "BATON_WORKER": "worker",
 }
 # A tool of the app layer that calls nobody, so that the first invocation has a step of it.

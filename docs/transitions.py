@@ -127,7 +127,7 @@ def _shape(state: State) -> str:
         state.failure is None,
         state.parked is None,
         [(slot, one.strategy, one.ask is None, one.history.used) for slot, one in state.failing.items()],
-        len(state.notices),
+        bool(state.notices),  # their number grows with every answer of a person
         state.ended and state.ended.status,
         min(state.tries, MAX_DEATHS),
         sorted((slot, min(count, MAX_DEATHS)) for slot, count in state.interruptions.items()),

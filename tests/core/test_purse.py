@@ -18,6 +18,7 @@ from baton.core.purse import (
     Terms,
     afresh,
     ask,
+    ask_for,
     day_of,
     end_of,
     is_blocked,
@@ -86,6 +87,16 @@ def test_once_all_is_spent_nothing_begins_whatever_it_says_that_it_costs() -> No
     parked = ask(state(spent=1_200_000), TERMS, node(), 0)
     assert isinstance(parked, ev.Parked)
     assert parked.message == "1.2 of the 1 dollars of this saga are spent: resumed, it may spend 1 more"
+
+
+def test_a_call_is_asked_for_with_what_is_spent_though_the_log_does_not_say_so_yet() -> None:
+    assert ask_for(state(spent=1), TERMS, "think", "llm", 500_000, 300_000, 200_000) == BEGINS
+    assert ask_for(state(spent=1), TERMS, "think", "llm", 500_000, 300_000, 200_001) == WAITS
+    assert ask_for(state(), Terms(), "think", "llm", 10**12, 10**12, 10**12) == BEGINS
+    parked = ask_for(state(spent=1), TERMS, "think", "llm", 900_000, 0, 200_000)
+    assert isinstance(parked, ev.Parked)
+    assert parked.message.startswith("`llm` would cost up to 0.2 dollars, and 0.9 of the 1 dollars")
+    assert parked.node == "think"
 
 
 def test_without_a_limit_everything_begins() -> None:

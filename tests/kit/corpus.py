@@ -83,7 +83,7 @@ def make_registry(books: Books) -> Registry:
     async def measure(text: str) -> dict[str, int]:
         return {"n": len(text)}
 
-    @tool("die", registry=registry)
+    @tool("die", registry=registry, cost_usd="0.01")
     async def die() -> None:
         """Takes its process down with it."""
         await asyncio.sleep(0.1)

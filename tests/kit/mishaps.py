@@ -53,14 +53,15 @@ def add_mishaps(registry: Registry, books: Books) -> None:
         await asyncio.sleep(0.1)
         return {"n": n + 1}
 
-    @tool("pay", registry=registry, effect="once", verify="find_payment")
-    async def pay(n: int, fails: int = 0) -> dict[str, str]:
+    @tool("pay", registry=registry, effect="once", verify="find_payment", cost_usd="0.02")
+    async def pay(n: int, context: Context, fails: int = 0) -> dict[str, str]:
         """Its service honours no key. It may fail before or, without a word, after the deed."""
         await asyncio.sleep(0.2)
         books.calls[f"pay {n}"] += 1
         if books.calls[f"pay {n}"] <= fails:
             raise StepFailure("rate_limited", "come back later", happened=False)
         books.happened.append(f"pay {n}")
+        context.spend("0.01")
         await asyncio.sleep(0.2)
         if fails and books.calls[f"pay {n}"] == fails + 1:
             raise ConnectionError("the answer was lost")
@@ -73,10 +74,11 @@ def add_mishaps(registry: Registry, books: Books) -> None:
         return {"happened": there, "result": {"receipt": f"pay {n}"} if there else None}
 
     @tool("send", registry=registry, effect="once")
-    async def send(n: int) -> dict[str, str]:
+    async def send(n: int, context: Context) -> dict[str, str]:
         """Nobody can look whether it has happened, but a person."""
         await asyncio.sleep(0.2)
         books.happened.append(f"send {n}")
+        context.spend("0.01")
         await asyncio.sleep(0.2)
         return {"receipt": f"send {n}"}
 

@@ -49,8 +49,8 @@ class Topic:
             raise StepFailure(code, "no")
 
         @tool("slow", registry=world.registry)
-        async def slow() -> int:
-            await asyncio.sleep(1)
+        async def slow(seconds: float = 1) -> int:
+            await asyncio.sleep(seconds)
             return 1
 
         world.tools = world.registry.specs()
@@ -70,7 +70,7 @@ nodes:
   ask: {tool: login, with: {code: login_required}}
   a: {tool: slow}
   b: {tool: slow, after: a}
-  c: {tool: slow, after: b}
+  c: {tool: slow, after: b, with: {seconds: 20}}
 """
 SPENDING = "name: w\nnodes: {s: {tool: spender}, a: {tool: slow, after: s}, b: {tool: slow, after: a}}"
 
@@ -80,13 +80,14 @@ def test_steps_go_on_while_nobody_can_be_told_and_it_is_told_once_somebody_can(s
         topic = Topic()
         topic.hang_in(world)
         saga = await start(world, ASKING, {}, "w")
-        await asyncio.sleep(10)
+        await asyncio.sleep(45)
         done = [event for event in world.events(saga) if isinstance(event, StepSucceeded)]
-        assert [(event.node, event.ended_at - done[0].started_at < 3_500) for event in done] == [
+        assert [(event.node, event.ended_at - done[0].started_at < 23_000) for event in done] == [
             ("a", True),
             ("b", True),
             ("c", True),
         ]
+        assert topic.all_tries < 20, "one try of a few seconds, and no other soon"
         assert await status(world, saga) == "suspended"
         await asyncio.sleep(4 * 3_600)
         assert topic.all_tries < 100
@@ -113,14 +114,14 @@ def test_a_saga_ends_although_nobody_could_be_told(stage: Stage) -> None:
     stage(story, timeout_s=60)
 
 
-def test_a_saga_that_is_cancelled_ends_at_once_whoever_is_still_to_be_told(stage: Stage) -> None:
+def test_a_saga_that_is_cancelled_ends_whoever_is_still_to_be_told(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         topic = Topic()
         topic.hang_in(world)
         saga = await start(world, ASKING, {}, "w")
         await asyncio.sleep(100)
         await world.service().cancel(saga, "enough", 0)
-        await asyncio.sleep(10)
+        await asyncio.sleep(UNTOLD / 1_000)
         assert await status(world, saga) == "cancelled"
         assert isinstance(world.events(saga)[-1], SagaEnded)
 

@@ -1,0 +1,80 @@
+"""Attempts that come no further because of money, or because nobody waits for them: what they spent counts, and no more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from baton.core import events as ev
+from baton.core.decide import MAX_DEATHS
+from baton.core.graph import Join
+from baton.core.outcomes import MONEY, STOPPED, Outcome
+from tests.core.build import Saga, chain, done, failed, interrupted, program, ready, task
+
+PARKED = ev.Parked(code="budget_saga", message="all is spent", node="n0")
+NOTICE = ev.Notice(key="k", to="user", code="budget_saga", message="all is spent", node="n0", at=1)
+
+
+def no_further(slot: str, cost: int = 5, why: str = MONEY, halt: ev.Parked | None = None) -> Outcome:
+    return replace(interrupted(slot), cost=cost, why=why, halt=halt, notices=(NOTICE,))
+
+
+def test_a_halted_attempt_parks_its_saga_and_loses_no_attempt() -> None:
+    saga = Saga(chain(1))
+    saga.go(no_further("n0", halt=PARKED))
+    assert saga.kinds == ["step_interrupted", "notice_due", "parked"]
+    assert (saga.state.spent, saga.state.parked, saga.state.failing) == (5, PARKED, {})
+    saga.put(ev.Resumed(by="u", at=1))
+    assert [(run.slot, run.attempt) for run in saga.go().run] == [("n0", 1)]
+
+
+def test_of_two_that_are_halted_at_once_one_parks_it_and_both_are_paid() -> None:
+    saga = Saga(program(task("n0"), task("n1")))
+    saga.go(
+        no_further("n0", halt=PARKED), no_further("n1", cost=0, halt=PARKED), no_further("n1", halt=PARKED)
+    )
+    assert saga.kinds.count("parked") == 1
+    assert saga.state.spent == 10
+
+
+def test_an_attempt_that_waits_for_money_is_not_counted_as_cut_off() -> None:
+    saga = Saga(chain(1))
+    for _ in range(MAX_DEATHS + 1):
+        assert ready(saga.go(no_further("n0"))) == ["n0"]
+    assert (saga.state.interruptions, saga.state.interrupted, saga.state.parked) == ({}, 0, None)
+    assert saga.state.spent == 5 * (MAX_DEATHS + 1)
+
+
+def test_what_was_spent_at_a_slot_that_is_gone_counts_and_does_nothing_else() -> None:
+    saga = Saga(chain(2))
+    saga.go(done("n0"))
+    before = saga.state
+    saga.go(no_further("n0", why=STOPPED))
+    assert saga.kinds == ["step_interrupted", "notice_due"]
+    assert saga.state.spent == 5
+    assert (saga.state.tokens, saga.state.failing) == (before.tokens, before.failing)
+    assert not saga.go(no_further("n0", cost=0, halt=PARKED)).record
+    assert saga.state.parked is None, "nobody waits for it"
+
+
+def test_a_saga_that_has_ended_hears_of_nothing() -> None:
+    saga = Saga(chain(1))
+    saga.go(done("n0"))
+    entries = len(saga.entries)
+    saga.go(no_further("n0"))
+    assert (len(saga.entries), saga.state.spent) == (entries, 0)
+
+
+@pytest.mark.parametrize("late", [done("b"), failed("b")], ids=["succeeds", "fails"])
+def test_a_step_that_is_done_just_when_its_join_goes_on_without_it_has_spent_what_it_has(
+    late: Outcome,
+) -> None:
+    nodes = (task("a"), task("b"), task("j", "a", "b", join=Join(need=1)), task("z", "j"))
+    saga = Saga(program(*nodes))
+    saga.go(replace(done("a"), cost=3), replace(late, cost=4), running=())
+    (event,) = (event for event in saga.entries[-1].events if isinstance(event, ev.StepInterrupted))
+    assert (event.node, event.cost, event.why) == ("b", 4, STOPPED)
+    assert saga.state.spent == 7
+    assert saga.go(replace(late, cost=4)).record == ()
+    assert saga.state.spent == 7, "it is in the log"
