@@ -62,7 +62,7 @@ def failure_strategies() -> str:
         (
             f"`{name}`",
             says,
-            f"{bounds.retries} for all codes together" if name == "retry" else str(bounds.of(name)),
+            str(bounds.retries if name == "retry" else bounds.of(name)),
         )
         for name, says in STRATEGIES.items()
     ]
