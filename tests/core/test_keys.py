@@ -18,6 +18,7 @@ from baton.core.keys import (
     check_rule,
     idempotency_key,
     key_of,
+    parameters_of,
     relevant,
 )
 from tests.core.build import JSON, PROPERTY
@@ -397,3 +398,19 @@ def test_an_option_that_there_is_none_of_is_refused() -> None:
 def test_an_argument_that_says_what_is_so_by_default_makes_no_other_action(given: Any, kept: Any) -> None:
     schema = {"properties": {"cents": {}, "account": {"default": "default"}, "flag": {"default": 1}}}
     assert relevant(given, schema) == kept
+
+
+@pytest.mark.parametrize(
+    ("rule", "given", "found"),
+    [
+        (KeyRule(), {"a": 1, "b": "x"}, {"a": 1}),
+        (Key.user(), {"a": 1, "b": "x"}, {"a": 1}),
+        (Key.user("b"), {"a": 1}, {"a": 1, "b": "x"}),
+        (Key.business("thing", "b"), {"a": 1, "b": "x"}, {"a": 1, "b": "x"}),
+        (Key.request(), {"a": 1, "b": "y"}, {"a": 1, "b": "y"}),
+    ],
+)
+def test_a_parameter_that_a_key_names_counts_with_its_default_said_or_not(
+    rule: KeyRule, given: Any, found: Any
+) -> None:
+    assert parameters_of(rule, given, {"properties": {"a": {}, "b": {"default": "x"}}}) == found

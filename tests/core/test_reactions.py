@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -159,7 +161,7 @@ def test_an_answer_about_an_unknown_outcome_covers_no_claim_of_a_later_attempt(a
     saga = Saga(program(task("a", effect=ONCE), failures={}))
     saga.go(broken("a", UNKNOWN_OUTCOME, at=T0 + 7))
     saga.go(after_ms=DAY // 2)
-    more = {"output": 3} if action == "use" else {}
+    more: dict[str, Any] = {"output": 3} if action == "use" else {}
     answer(saga, action, **more)
     (step,) = saga.go(after_ms=5).run
     assert step.decided_at == T0 + 7
@@ -236,7 +238,8 @@ def test_an_answer_to_an_incident_waits_for_the_condition_that_decides_the_way(
     yes = {question.key: Answer(value=True) for question in lacking.questions}
     saga.go(broken("a", "x"), answers=yes)
     assert status_of(saga.state) == "parked"
-    answer(saga, action, **({"output": 1} if action == "use" else {}))
+    more: dict[str, Any] = {"output": 1} if action == "use" else {}
+    answer(saga, action, **more)
     lacking = saga.go()
     (question,) = lacking.questions
     assert lacking.record == ()

@@ -281,6 +281,22 @@ def test_halving_ends(stage: Stage) -> None:
     assert len(stage.calls) == 1, "nothing is left to leave out"
 
 
+@pytest.mark.parametrize(
+    ("happened", "kind", "calls"), [(True, "", 1), (None, "transient", 1), (False, "", 5)]
+)
+def test_what_happens_only_once_is_not_called_again_with_a_shorter_context_if_it_may_have_happened(
+    stage: Stage, happened: bool | None, kind: str, calls: int
+) -> None:
+    @stage.tool("llm.ask", context="text", effect="once")
+    async def ask(context: Context, text: str) -> str:
+        stage.called("llm.ask", context, text=text)
+        raise StepFailure("context_exceeded", "too long", kind=kind, happened=happened)
+
+    way = stage.way("llm.ask", "text shorter")
+    assert stage.failure("llm.ask", {"text": "x" * 1_000}, way=way).code == "context_exceeded"
+    assert stage.keys() == ["k"] * calls
+
+
 @pytest.mark.parametrize("name", ["text shorter", "text in parts"])
 def test_another_failure_of_a_shorter_context_is_the_attempts(stage: Stage, name: str) -> None:
     with_model(stage)

@@ -270,11 +270,13 @@ class Purse:
     async def _finish(self, pair: tuple[str, _Attempt]) -> None:
         attempt = pair[1]
         try:
-            await self._close(attempt, micro_dollars(attempt.spent))
+            sums = await self._close(attempt, micro_dollars(attempt.spent))
         except EngineFault:
-            logger.warning("not settled yet", exc_info=True)
-        else:
-            self._left.remove(pair)
+            logger.warning("not settled yet", exc_info=True, extra={"saga": pair[0]})
+            return  # `drain` tries again
+        self._left.remove(pair)
+        if sums is not None:
+            self._funds.learn(attempt.account, sums)
 
     async def blocked(self, state: State, graph: Graph) -> ev.Parked | None:
         """Why a saga in which something costs does not run now; asked once, when it has been loaded."""

@@ -19,7 +19,7 @@ from baton.core.events import Failure, Value
 from baton.core.failures import sanitised
 from baton.core.failures.doubts import leaves_doubt
 from baton.core.failures.retryafter import parse_retry_after
-from baton.core.keys import KeyIncomplete, KeyRule, about, key_of, relevant
+from baton.core.keys import KeyIncomplete, KeyRule, about, key_of, parameters_of, relevant
 from baton.core.limits import Limits
 from baton.core.money import micro_dollars
 from baton.core.outcomes import MONEY, Outcome
@@ -273,7 +273,9 @@ class Steps:
                 user=state.user,
                 saga=state.scope or state.saga,
                 tool=tool,
-                parameters=relevant(step.arguments, spec.parameters) if spec else step.arguments,
+                parameters=parameters_of(spec.key, step.arguments, spec.parameters)
+                if spec
+                else step.arguments,
                 occurrence=step.iteration,
                 # A graph that was compiled before its tool had a window does not say when the turn came.
                 at=step.since or state.started_at,

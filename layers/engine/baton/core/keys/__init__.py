@@ -20,6 +20,7 @@ from baton.core.keys.rules import (
     about,
     idempotency_key,
     key_of,
+    parameters_of,
 )
 
 __all__ = [
@@ -37,5 +38,6 @@ __all__ = [
     "check_rule",
     "idempotency_key",
     "key_of",
+    "parameters_of",
     "relevant",
 ]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from baton.core.keys.canonical import canonical
+from baton.core.keys.canonical import canonical, relevant
 
 SAGA, USER, SCHEDULE, EVENT, REQUEST = "saga", "user", "schedule", "event", "request"
 CONTENT, WINDOW, BUSINESS, GIVEN = "content", "window", "business", "given"
@@ -73,6 +73,17 @@ STRATEGIES: Mapping[str, Strategy] = {
 
 NAMING = frozenset({SCHEDULE, EVENT, BUSINESS, GIVEN})
 """The strategies whose keys name a thing: two calls with one key and other parameters are a mistake."""
+
+
+def parameters_of(rule: KeyRule, arguments: Any, schema: Mapping[str, Any]) -> Any:
+    """What a key is made of: where it names parameters, these with their defaults; else all that say more than theirs."""
+    strategy = STRATEGIES[rule.strategy]
+    is_named = bool(rule.parts or rule.version) and strategy.parameters != ALL
+    if not is_named or not isinstance(arguments, dict):
+        return relevant(arguments, schema)
+    known = schema.get("properties", {})
+    defaults = {name: said["default"] for name, said in known.items() if "default" in said}
+    return {**defaults, **arguments}
 
 
 def about(rule: KeyRule, parameters: Any) -> str:
