@@ -33,14 +33,16 @@ def _path(context: Any) -> str:
 @schemathesis.hook
 def before_load_schema(context: Any, raw_schema: dict[str, Any]) -> None:
     """In a short run, without what multiplies: each corner of what a document says about failures comes once for
-    every example of a code, and once more for every place in a policy: five requests of six would be of these.
+    every example of a code, and once more for every place in a policy: five requests of six would be of these. What a
+    document says there, a node says too, by the same schemas.
 
     The schema itself is tested against the compiler in tests/core/test_docschema.py; a long run has all of it.
     """
     if os.environ["BATON_FUZZ_IS_SHORT"] == "yes":
         document = raw_schema["components"]["schemas"]["WorkflowDocument"]
-        del document["properties"]["failover"]
-        del document["$defs"]["code"]["examples"][2:]
+        for name in ("retry", "on_failure", "failover"):
+            del document["properties"][name]
+        del document["$defs"]["code"]["examples"][1:]
 
 
 @schemathesis.hook

@@ -88,7 +88,7 @@ def question_closed(state: State, e: ev.QuestionClosed) -> State:
 def notice_due(state: State, e: ev.NoticeDue) -> State:
     if e.notice.key in state.noticed or e.notice in state.notices:
         return state
-    return replace(state, notices=(*state.notices, e.notice))
+    return replace(state, notices=(*state.notices, e.notice)[-NOTICES_REMEMBERED:])
 
 
 def notices_sent(state: State, e: ev.NoticesSent) -> State:
