@@ -27,6 +27,7 @@ from baton.core.forks import fork_to
 from baton.core.graph import Graph, Node
 from baton.core.outcomes import Outcome
 from baton.core.program import Program
+from baton.core.purse import ANY_AMOUNT
 from baton.core.scope import Found
 from baton.core.state import State
 from baton.core.toolspec import ToolSpec
@@ -159,6 +160,7 @@ class Saga:
         self.entries: list[ev.Entry] = []
         self.states = [self.state]
         self.decision = Decision()
+        self.terms = ANY_AMOUNT
         value = given if isinstance(given, ev.Value) else ev.Value(v=given)
         self.put(started(graph, value, dead=dead, **more), epoch=0, invocation="api")
 
@@ -206,7 +208,16 @@ class Saga:
         self.now += after_ms
         while True:
             found = Found(blobs or {}, answers or {})
-            step = advance(self.program, self.state, outcomes, self.now, list(running), found, room)
+            step = advance(
+                self.program,
+                self.state,
+                outcomes,
+                self.now,
+                list(running),
+                found,
+                room,
+                terms=self.terms,
+            )
             events = step.events or (step.decision.record if step.decision.cancel else ())
             if events:
                 self.put(*events)

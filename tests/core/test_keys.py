@@ -18,8 +18,6 @@ from baton.core.keys import (
     check_rule,
     idempotency_key,
     key_of,
-    parameters_of,
-    relevant,
 )
 from tests.core.build import JSON, PROPERTY
 
@@ -382,35 +380,3 @@ def test_what_is_no_rule_is_refused_where_it_is_written(make: Any, problem: str)
 def test_an_option_that_there_is_none_of_is_refused() -> None:
     with pytest.raises(TypeError, match="keeep"):
         Key.request(keeep="24h")
-
-
-@pytest.mark.parametrize(
-    ("given", "kept"),
-    [
-        ({"cents": 5, "account": "default"}, {"cents": 5}),
-        ({"cents": 5, "account": " default "}, {"cents": 5}),
-        ({"cents": 5, "account": "other"}, {"cents": 5, "account": "other"}),
-        ({"cents": 5, "flag": True}, {"cents": 5, "flag": True}),
-        ({"cents": 5, "flag": 1.0}, {"cents": 5}),
-        ("no object", "no object"),
-    ],
-)
-def test_an_argument_that_says_what_is_so_by_default_makes_no_other_action(given: Any, kept: Any) -> None:
-    schema = {"properties": {"cents": {}, "account": {"default": "default"}, "flag": {"default": 1}}}
-    assert relevant(given, schema) == kept
-
-
-@pytest.mark.parametrize(
-    ("rule", "given", "found"),
-    [
-        (KeyRule(), {"a": 1, "b": "x"}, {"a": 1}),
-        (Key.user(), {"a": 1, "b": "x"}, {"a": 1}),
-        (Key.user("b"), {"a": 1}, {"a": 1, "b": "x"}),
-        (Key.business("thing", "b"), {"a": 1, "b": "x"}, {"a": 1, "b": "x"}),
-        (Key.request(), {"a": 1, "b": "y"}, {"a": 1, "b": "y"}),
-    ],
-)
-def test_a_parameter_that_a_key_names_counts_with_its_default_said_or_not(
-    rule: KeyRule, given: Any, found: Any
-) -> None:
-    assert parameters_of(rule, given, {"properties": {"a": {}, "b": {"default": "x"}}}) == found

@@ -148,6 +148,10 @@ def test_a_retry_without_a_pause_has_no_time() -> None:
     assert of(read((attempt_failed(1), chosen("retry"))), "PauseTime") == 0
 
 
+def test_of_nothing_to_count_nothing_is_told() -> None:
+    assert read((chosen("retry"),)) == {}
+
+
 def test_steps_that_succeed_at_once_cost_one_line_a_minute() -> None:
     figures = Figures()
     for _ in range(1_000):

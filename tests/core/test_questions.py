@@ -67,6 +67,14 @@ def test_an_answer_to_another_question_is_none() -> None:
     assert "a" not in [step.slot for step in saga.go(running=["b"]).run]
 
 
+def test_a_signal_to_a_wait_is_no_answer() -> None:
+    saga = asking()
+    saga.signal("go", {"ask": "0.a.1", "action": "fail"})
+    answer(saga, "retry")
+    assert "a" in [step.slot for step in saga.go(running=["b"]).run]
+    assert [signal.name for signal in saga.state.signals] == ["go"]
+
+
 def test_a_question_that_nobody_answers_expires_and_the_next_strategy_has_its_turn() -> None:
     saga = Saga(program(task("a"), failures={"x": Change(ladder=(ASK_USER, ESCALATE))}))
     saga.go(broken("a", "x"))

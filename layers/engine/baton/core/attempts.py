@@ -91,8 +91,6 @@ def _is_answered(
             part = done(draft.scope(slot, output))
             draft.note(ev.NodePassed(**place, **part))
         return action == RETRY or is_recorded
-    if failing.strategy == ESCALATE:
-        return True  # whoever resumed the saga wants it tried again
     if draft.now < ask.expires_at:
         draft.due_by(ask.expires_at)
         return False

@@ -258,7 +258,12 @@ class Purse:
         self._over(pair, slot, micro_dollars(attempt.spent))
         task = asyncio.create_task(self._finish(pair), name=f"settle {saga}/{slot}")
         self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
+        task.add_done_callback(self._closed)
+
+    def _closed(self, task: asyncio.Task[None]) -> None:
+        self._closing.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.warning("not settled yet: %r", error)  # `drain` tries again
 
     def _over(self, pair: tuple[str, _Attempt], slot: str, cost: int) -> None:
         """Until the account says so, an attempt is left open; until the log does, its cost is only known here."""
@@ -269,11 +274,7 @@ class Purse:
 
     async def _finish(self, pair: tuple[str, _Attempt]) -> None:
         attempt = pair[1]
-        try:
-            sums = await self._close(attempt, micro_dollars(attempt.spent))
-        except EngineFault:
-            logger.warning("not settled yet", exc_info=True, extra={"saga": pair[0]})
-            return  # `drain` tries again
+        sums = await self._close(attempt, micro_dollars(attempt.spent))
         self._left.remove(pair)
         if sums is not None:
             self._funds.learn(attempt.account, sums)

@@ -1,0 +1,72 @@
+"""Steps that may act only once and may have acted: what ends them, and who is told where nobody will look."""
+
+from __future__ import annotations
+
+from baton.core import events as ev
+from baton.core.failures.cells import RETRY, Change
+from baton.core.failures.policies import Action, Policy
+from baton.core.graph import Cap, Catch, Join
+from baton.core.state import UNKNOWN_OUTCOME
+from baton.core.toolspec import ONCE
+from tests.core.build import Saga, done, interrupted, program, ready, task
+from tests.core.failing import attempts, broken
+
+SECOND = {"wall_time": Cap(most=1_000)}
+CAUGHT = (Catch(then=("b",)),)
+
+
+def told(saga: Saga) -> list[tuple[str, str, bool]]:
+    return [(notice.code, notice.node, notice.incident) for notice in saga.state.notices]
+
+
+def test_somebody_is_told_of_what_a_cancel_leaves_in_doubt() -> None:
+    saga = Saga(program(task("a", effect=ONCE), task("b")))
+    saga.go(interrupted("a"), running=["b"])
+    saga.cancel()
+    saga.go()
+    assert told(saga) == [(UNKNOWN_OUTCOME, "a", True)]
+    assert saga.state.ended is None
+    saga.tell()
+    assert saga.state.ended is not None
+
+
+def test_nobody_is_told_of_what_has_not_begun_or_does_not_matter() -> None:
+    saga = Saga(
+        program(task("a", effect=ONCE), task("b", effect="keyed"), task("c", effect=ONCE), failures={})
+    )
+    saga.go(broken("c", "rate_limited"), interrupted("b"))
+    saga.cancel()
+    saga.go()
+    assert (told(saga), saga.kinds) == ([], ["saga_ended"])
+
+
+def test_somebody_is_told_where_a_join_goes_on_without_what_is_acting() -> None:
+    nodes = task("a", effect=ONCE), task("b"), task("j", "a", "b", join=Join(need=1))
+    saga = Saga(program(*nodes))
+    decision = saga.go(done("b"), running=["a"])
+    assert (ready(decision), told(saga)) == (["j"], [(UNKNOWN_OUTCOME, "a", True)])
+
+
+def test_what_is_called_in_the_tools_place_is_not_stopped_in_the_middle_either() -> None:
+    policy = Policy(name="p", then=Action(tool="pay.card"))
+    node = task("a", failover=(policy,), limits=SECOND, timed=True, catch=CAUGHT)
+    saga = Saga(program(node, task("b", "a"), failures={}))
+    saga.go()
+    assert attempts(saga.go(broken("a", "timeout"))) == [("a", 2)]
+    saga.go(after_ms=2_000, running=["a"])
+    assert "a" in saga.state.tokens
+
+
+def test_what_was_refused_is_in_no_doubt_and_its_limit_ends_it() -> None:
+    node = task("a", effect=ONCE, limits=SECOND, timed=True, catch=CAUGHT)
+    saga = Saga(program(node, task("b", "a"), failures={"any": Change(ladder=(RETRY,))}))
+    saga.go()
+    saga.go(broken("a", "rate_limited", retry_after_ms=60_000))
+    assert ready(saga.go(after_ms=2_000)) == ["b"]
+
+
+def test_what_has_not_run_yet_is_ended_by_its_limit() -> None:
+    node = task("a", effect=ONCE, limits=SECOND, timed=True, catch=CAUGHT)
+    saga = Saga(program(node, task("b", "a")))
+    saga.put(ev.NodeBegan(node="a", at=saga.now))
+    assert ready(saga.go(after_ms=2_000)) == ["b"]
