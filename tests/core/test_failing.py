@@ -35,6 +35,14 @@ def test_a_step_is_tried_again_after_the_pause_and_the_attempts_are_counted_in_t
     assert chosen(saga) == [RETRY, RETRY]
 
 
+def test_an_attempt_that_is_in_the_log_counts_no_second_time() -> None:
+    saga = Saga(one(task("a"), any=schedule(1_000)))
+    saga.go(broken("a"))
+    version = saga.state.version
+    saga.go(broken("a"))
+    assert saga.state.version == version
+
+
 def test_a_step_whose_retries_are_used_up_has_failed_with_its_last_failure() -> None:
     saga = Saga(one(task("a"), any=schedule(0)))
     saga.go(broken("a", "timeout"))

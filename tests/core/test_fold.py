@@ -317,6 +317,13 @@ def test_the_end_clears_whatever_was_still_open() -> None:
     assert list(state.keys) == ["other/k-other"]
 
 
+def test_an_edge_that_is_told_twice_has_spoken_once() -> None:
+    saga = Saga(program(task("a"), task("b"), task("j", "a", "b")))
+    token = ev.Token("a", "j")
+    state = apply(apply(saga.state, succeeded("a", token)), succeeded("b", token))
+    assert state.tokens == {"j": {"a": True}}
+
+
 # ---- rounds of a loop ----------------------------------------------------------------------------------------
 
 

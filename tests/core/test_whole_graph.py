@@ -61,6 +61,34 @@ def test_an_answer_that_lets_a_step_run_is_noted_before_it_does() -> None:
 
 
 @pytest.mark.parametrize(
+    ("when", "is_noted"),
+    [
+        ("{all: [input.yes, {python: CODE}]}", True),
+        ("{any: [input.no, {python: CODE}]}", True),
+        ("{not: {not: {python: CODE}}}", True),
+        ("{all: [input.yes, {not: input.no}]}", False),
+    ],
+)
+def test_only_what_python_has_answered_is_noted_wherever_it_was_asked(when: str, is_noted: bool) -> None:
+    code = "'def evaluate(output, context): return True'"
+    saga = saga_of(f"a: {{tool: t, when: {when.replace('CODE', code)}}}", {"yes": True, "no": False})
+    answers = {question.key: Answer(value=True) for question in saga.decision.questions}
+    assert ready(saga.go(answers=answers)) == ["a"]
+    events = [event for entry in saga.entries for event in entry.events]
+    assert any(isinstance(event, ev.NodeAdmitted) for event in events) == is_noted
+
+
+def test_what_a_broken_condition_begins_begins_after_what_a_join_has_stopped() -> None:
+    """A handler begins: it does not before everything has been heard that is over."""
+    nodes = "s: {tool: t}, a: {tool: t, after: s, when: input.missing, catch: h}, h: {tool: t}"
+    saga = saga_of(f"{nodes}, b: {{tool: t, after: s}}, j: {{value: 1, after: [a, b], join: any}}", {})
+    decision = saga.go(done("s"))
+    assert ready(decision) == ["b", "h"]
+    failed = [event for event in saga.entries[-1].events if isinstance(event, ev.StepFailed)]
+    assert [event.node for event in failed] == ["a"]
+
+
+@pytest.mark.parametrize(
     ("wait", "given", "code"),
     [
         ("until: '${input.at}'", {}, "input_unbound"),

@@ -111,8 +111,9 @@ class Runner:
         program = await self._p.catalog.program(lease.ref.tenant, history.state.graph)
         self._p.pace.learn(history.state.graph, entries)
         if lease.dead is not None:
-            await self._record_death(lease, history)
+            # Before the entry, so that whoever stood still meanwhile learns from that that it is too late.
             await self._p.purse.revived(history.state, program.graph, lease.dead.until)
+            await self._record_death(lease, history)
         await self._check_money(lease, history, program)
         return program
 
