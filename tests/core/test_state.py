@@ -126,6 +126,7 @@ def busy() -> State:
         admitted=("c",),
         begun={"b": 7},
         turned={"b": 8},
+        acting=("b",),
         scope="s0/a",
         spent=3,
         used={"": Used(hops=1, bytes=2, cost=3, last=4, since=5)},

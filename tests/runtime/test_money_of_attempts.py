@@ -156,7 +156,7 @@ def test_what_is_called_before_the_tool_is_paid_for_as_well(stage: Stage) -> Non
         assert (of.parked.code, of.spent) == ("budget_user_day", 10 * CENT)
         assert sums(world) == Sums(10 * CENT, 10 * CENT, 0)
 
-    stage(story, limits=money("1", "0.25"))
+    stage(story, limits=money("1", "0.35"))
 
 
 @pytest.mark.parametrize("day_usd", ["5", "0"])
@@ -286,6 +286,34 @@ def test_a_fork_does_not_wait_for_the_money_that_the_old_branch_held(stage: Stag
         assert shown["spent_usd"] == 0.2, "what was stopped had spent, too"
 
     stage(story, limits=money("1", "1"), timeout_s=300)
+
+
+def test_what_a_stopped_step_held_is_free_for_others_while_its_saga_goes_on(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        calls = add_tools(world)
+        document = """
+            name: w
+            nodes:
+              a: {tool: hold, with: {seconds: 500}}
+              b: {tool: soon}
+              j: {after: [a, b], join: any, tool: wait.long}
+        """
+
+        @tool("wait.long", registry=world.registry, timeout="10m")
+        async def wait_long() -> None:
+            await asyncio.sleep(200)
+
+        @tool("soon", registry=world.registry)
+        async def soon() -> None:
+            await asyncio.sleep(2)
+
+        world.tools = world.registry.specs()
+        await start(world, document)
+        await asyncio.sleep(5)
+        assert calls == {"hold": 1}
+        assert sums(world) == Sums(0, 0, 0)
+
+    stage(story, limits=money("5", "0.60"), timeout_s=300)
 
 
 def test_what_a_join_goes_on_without_has_spent_counts_for_the_saga(stage: Stage) -> None:

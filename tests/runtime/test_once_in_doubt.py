@@ -16,6 +16,7 @@ from baton.core.failures.answers import Answer
 from baton.core.keys import KeyRule
 from baton.ports.effects import IN_PROGRESS
 from tests.kit.corpus import Books
+from tests.kit.faults import Crash
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
 from tests.runtime.test_once_in_sagas import begin, view_of
@@ -289,5 +290,33 @@ def test_nobody_takes_another_way_while_a_doubt_is_not_cleared_up(stage: Stage) 
         assert looks[-1] is False
         (effect,) = world.effects.stored.values()
         assert effect.status == IN_PROGRESS
+
+    stage(story)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "told"),
+    [
+        ("p: {tool: bill, with: {invoice: i}, limits: {wall_time: 3s}, catch: q}, q: {tool: transfer}", 0),
+        (
+            "p: {tool: bill, with: {invoice: i}}, s: {wait: {for: 3s}}, j: {value: 1, after: [p, s], join: any}",
+            1,
+        ),
+    ],
+)
+def test_what_a_dead_worker_has_begun_is_in_doubt(stage: Stage, nodes: str, told: int) -> None:
+    """Its invocation left nothing in the log but that it has died; the next one comes when the limit is over."""
+
+    async def story(world: World, books: Books) -> None:
+        async def dies(number: int) -> None:
+            if number == 1:
+                next(iter(world.running.values())).is_dead = True
+                raise Crash
+
+        moved = bank(world, dies, timeout="60s")
+        await begin(world, f"name: w\nnodes: {{{nodes}}}")
+        await world.settle(600)
+        assert moved == {"bill": 1}
+        assert sum(notice.incident for *_, notice in world.notices.told) == told
 
     stage(story)

@@ -4,90 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
 from decimal import Decimal
-from typing import Any
 
 import pytest
 
-from baton.adapters.memory_budgets import MemoryBudgets
 from baton.core import events as ev
-from baton.core.draft import RunStep
-from baton.core.graph import Graph, Node
-from baton.core.limits import Limits
-from baton.core.purse import DAY_MS, Terms, day_of
-from baton.core.state import State
-from baton.errors import BudgetSpent, StoreUnavailable
-from baton.ports import Account, NoRoom, Reservation, SagaRef, Sums
-from baton.runtime.funds import Funds
-from baton.runtime.lease import Invocation
-from baton.runtime.patience import Patience, inline
-from baton.runtime.purse import Halt, Halted, Purse
-from tests.kit.virtual import SeededEntropy
-
-DOLLAR = 1_000_000
-DAY = 20_717
-NOON = DAY * DAY_MS + DAY_MS // 2
-LIMITS = Limits()
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.at = NOON
-
-    def now(self) -> int:
-        return self.at
-
-
-class Failing(MemoryBudgets):
-    """A store that does not answer while `is_down`, though the call is made."""
-
-    is_down = False
-
-    def settle(self, account: Account, reservation: Reservation, cost: int) -> Sums:
-        sums = super().settle(account, reservation, cost)
-        if self.is_down:
-            raise StoreUnavailable("no answer")
-        return sums
-
-
-class Desk:
-    """One process with its accounts. Each `purse` is an invocation of two seconds."""
-
-    def __init__(
-        self, budgets: MemoryBudgets | None = None, user_day: int = 5 * DOLLAR, saga: int = 0
-    ) -> None:
-        self.clock = Clock()
-        self.budgets = budgets or MemoryBudgets()
-        self.funds = Funds(self.budgets, Terms(saga=saga, user_day=user_day))
-        self.count = 0
-
-    def call(self) -> Patience:
-        return Patience(inline, self.clock, SeededEntropy(1), LIMITS, self.clock.at + 1)
-
-    def purse(self) -> Purse:
-        self.count += 1
-        invocation = Invocation(f"i{self.count}", self.clock.at, self.clock.at + 2_000)
-        return Purse(self.funds, self.call(), self.clock, LIMITS, invocation)
-
-    def sums(self, day: int = DAY) -> Sums:
-        return self.budgets.read(Account("acme", "ada", day))
-
-
-def state(saga: str = "s1", spent: int = 0, **more: Any) -> State:
-    return State(version=1, tenant="acme", user="ada", saga=saga, spent=spent, **more)
-
-
-def step(cost: int = 0, slot: str = "a") -> RunStep:
-    return RunStep(slot, Node(name=slot, kind="task", tool="t", cost=cost), (), {})
-
-
-def graph(cost: int = 0) -> Graph:
-    return Graph(name="w", nodes=(Node(name="a", kind="task", tool="t", cost=cost),))
-
-
-def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    return asyncio.run(coroutine)
+from baton.core.purse import DAY_MS, day_of
+from baton.errors import BudgetSpent
+from baton.ports import Account, NoRoom, SagaRef, Sums
+from baton.runtime.purse import Halt
+from tests.runtime.desk import DAY, DOLLAR, LIMITS, NOON, Desk, Failing, graph, run, state, step
 
 
 def test_what_a_step_may_cost_is_held_and_what_it_did_cost_is_counted() -> None:
@@ -263,127 +189,16 @@ def test_one_that_waits_for_room_at_a_slot_that_is_gone_holds_nothing_any_more()
     purse = desk.purse()
 
     async def story() -> None:
-        for slot in "ab":
+        for slot in "abc":
             await purse.reserve(state(), step(DOLLAR, slot), [])
+            if slot != "c":
+                purse.rest(state(), step(DOLLAR, slot))
+        purse.rest(state("other"), step())
         purse.see(state(tokens={"b": {"": True}}), ())
         await asyncio.sleep(0)
 
     run(story())
-    assert desk.sums() == Sums(0, DOLLAR, 1)
-
-
-# ---- several calls in one attempt
-
-
-def test_a_call_is_covered_by_what_is_left_of_what_was_held_before_more_is() -> None:
-    desk = Desk()
-    purse, spent = desk.purse(), list[Decimal]()
-    run(purse.reserve(state(), step(300), spent))
-    asked = desk.budgets.calls
-    for _ in range(3):
-        run(purse.cover(state(), step(300), "t", 100))
-        spent.append(Decimal("0.0001"))
-    assert desk.budgets.calls == asked
-    run(purse.cover(state(), step(300), "t", 100))
-    assert desk.sums() == Sums(300, 400, 1)
-    run(purse.settle(state(), step(300), 350))
-    run(purse.drain(SagaRef("acme", "s1")))
-    assert desk.sums() == Sums(350, 350, 0)
-
-
-def test_what_was_spent_without_having_been_held_counts_before_the_next_call_and_only_once() -> None:
-    desk = Desk()
-    purse, spent = desk.purse(), [Decimal(1)]
-    run(purse.reserve(state(), step(), spent))
-    run(purse.cover(state(), step(), "t", DOLLAR))
-    assert desk.sums() == Sums(DOLLAR, 2 * DOLLAR, 1)
-    spent.append(Decimal("0.5"))
-    run(purse.drain(SagaRef("acme", "s1")))
-    assert desk.sums() == Sums(1_500_000, 1_500_000, 0)
-
-
-def test_a_call_that_the_day_has_no_money_for_is_refused_whoever_has_spent_it() -> None:
-    desk = Desk(user_day=250)
-    purse, spent = desk.purse(), list[Decimal]()
-    run(purse.reserve(state(), step(200), spent))
-    spent.append(Decimal("0.0002"))
-    with pytest.raises(Halted) as refused:
-        run(purse.cover(state(), step(200), "other", 100))
-    assert "`other` would cost up to 0.0001 dollars, and 0.0002 of" in refused.value.halt.parked.message
-    assert refused.value.halt.parked.node == "a"
-    keys = [notice.key for notice in run(purse.settle(state(), step(200), 200))]
-    assert keys == [f"budget80/user/ada/{DAY}"]
-    assert desk.sums() == Sums(200, 200, 0)
-
-
-def test_an_attempt_that_lacked_what_others_hold_begins_with_that_the_next_time() -> None:
-    desk = Desk(user_day=500)
-    purse, other, spent = desk.purse(), desk.purse(), [Decimal("0.0001")]
-    run(other.reserve(state("other"), step(300), []))
-    run(purse.reserve(state(), step(100), spent))
-    with pytest.raises(NoRoom) as busy:
-        run(purse.cover(state(), step(100), "t", 150))
-    assert not isinstance(busy.value, Halted)
-    run(purse.settle(state(), step(100), 100))
-    run(other.settle(state("other"), step(300), 50))
-    run(other.reserve(state("other"), step(150), []))
-    with pytest.raises(NoRoom):
-        run(purse.reserve(state(), step(100), []))  # for which there would be room
-    run(other.settle(state("other"), step(150), 0))
-    assert run(purse.reserve(state(), step(100), [])) is None
-    assert desk.sums() == Sums(150, 400, 1)
-
-
-# ---- a saga's own limit
-
-
-@pytest.mark.parametrize("user_day", [0, 5 * DOLLAR])
-def test_a_saga_does_not_spend_more_than_it_may_call_by_call(user_day: int) -> None:
-    desk = Desk(user_day=user_day, saga=DOLLAR)
-    purse, spent, of = desk.purse(), list[Decimal](), state(spent=500_000)
-    assert run(purse.reserve(of, step(300_000), spent)) is None
-    spent.append(Decimal("0.3"))
-    with pytest.raises(Halted) as refused:
-        run(purse.cover(of, step(300_000), "other", 200_001))
-    halt = refused.value.halt
-    assert (halt.parked.code, halt.parked.node, halt.parked.until) == ("budget_saga", "a", 0)
-    assert halt.parked.message.startswith(
-        "`other` would cost up to 0.200001 dollars, and 0.8 of the 1 dollars"
-    )
-    assert [notice.key for notice in halt.notices] == ["budget100/saga/s1/1000000"]
-    assert desk.budgets.calls == (0 if not user_day else 2)
-
-
-def test_what_a_saga_has_spent_counts_until_its_log_says_so_and_what_is_under_way_while_it_is() -> None:
-    desk = Desk(user_day=0, saga=DOLLAR)
-    purse, of = desk.purse(), state(tokens={"a": {}, "b": {}, "c": {}})
-    run(purse.reserve(of, step(300_000, "a"), []))
-    run(purse.reserve(of, step(300_000, "b"), over := list[Decimal]()))
-    over.append(Decimal("0.4"))
-    for _ in range(2):
-        with pytest.raises(NoRoom) as busy:
-            run(purse.reserve(of, step(300_001, "c"), []))
-        assert not isinstance(busy.value, Halted)
-    run(purse.settle(of, step(300_000, "a"), 250_000))
-    assert run(purse.reserve(of, step(350_000, "c"), [])) is None
-    run(purse.settle(of, step(350_000, "c"), 0))
-    for spent, running, fits in ((0, "ab", 350_000), (250_000, "b", 350_000), (650_000, "b", 0)):
-        purse.see(state(spent=spent, tokens=of.tokens), running)
-        if fits:
-            with pytest.raises(NoRoom):
-                run(purse.reserve(of, step(fits + 1, "c"), []))
-        assert run(purse.reserve(of, step(fits, "c"), [])) is None
-        run(purse.settle(of, step(fits, "c"), 0))
-    assert run(purse.reserve(state("other"), step(DOLLAR), [])) is None, "another saga has its own"
-    assert desk.budgets.calls == 0
-
-
-def test_a_halted_saga_has_its_owner_told_once() -> None:
-    desk = Desk(user_day=0, saga=DOLLAR)
-    for of in (state(), state(noticed=("budget100/saga/s1/1000000",))):
-        halt = run(desk.purse().reserve(of, step(2 * DOLLAR), []))
-        assert isinstance(halt, Halt)
-        assert len(halt.notices) == (not of.noticed)
+    assert desk.sums() == Sums(0, 2 * DOLLAR, 2), "one still runs, and settles itself when it is gone"
 
 
 # ---- stores that do not answer

@@ -28,7 +28,7 @@ from baton.core.reactions import ESCALATED
 from baton.core.rows import Row, fit_together
 from baton.core.scope import NOTHING, Found, LackingError
 from baton.core.sizes import excess_of
-from baton.core.state import Child, State, node_of, slot_of
+from baton.core.state import UNKNOWN_OUTCOME, Child, State, node_of, slot_of
 from baton.core.turns import WAITS
 
 MAX_DEATHS = Limits().max_deaths
@@ -91,7 +91,9 @@ def decide(
     decision = _decide(program, state, now, running, found, max_deaths, most_bytes, terms)
     if not state.notices:
         return decision
-    if any(isinstance(event, ev.SagaEnded) for event in decision.record):
+    # Who cancels waits for nobody but for those who have to look whether something has happened.
+    is_urgent = state.cancel is None or any(notice.code == UNKNOWN_OUTCOME for notice in state.notices)
+    if is_urgent and any(isinstance(event, ev.SagaEnded) for event in decision.record):
         # Nobody looks at a saga that has ended: what is to be told is told before, if it can be.
         until = max(notice.at for notice in state.notices) + UNTOLD_END_MS
         if now < until:

@@ -21,7 +21,7 @@ def is_in_doubt(program: Program, state: State, slot: str, running: Collection[s
     by_another = failing is not None and failing.way is not None and bool(failing.way.tool)
     if node.effect != ONCE and not by_another:
         return False
-    if slot in running or slot in state.interruptions:
+    if slot in running or (slot in state.acting and program.has_come(state, slot)):
         return True
     if failing is None:
         return False

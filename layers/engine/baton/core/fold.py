@@ -141,6 +141,7 @@ def _consume(state: State, event: ev._Consumes, output: ev.Value | None, **more:
         admitted=tuple(other for other in state.admitted if other not in gone),
         begun=_without(state.begun, gone),
         turned=_without(state.turned, gone),
+        acting=tuple(other for other in state.acting if other not in gone),
         failing=_without(state.failing, gone),
         interruptions={},  # any progress: the saga as a whole is not stuck
         tries=0,
@@ -203,7 +204,8 @@ def _interrupted(state: State, e: ev.StepInterrupted) -> State:
         return state
     state = pay(state, slot, e.cost)
     counts = {**state.interruptions, slot: state.interruptions.get(slot, 0) + 1}
-    return replace(state, interruptions=counts, interrupted=state.interrupted + 1)
+    acting = state.acting if slot in state.acting else (*state.acting, slot)
+    return replace(state, interruptions=counts, interrupted=state.interrupted + 1, acting=acting)
 
 
 def _skipped(state: State, e: ev.NodeSkipped) -> State:
@@ -297,7 +299,7 @@ def _revived(state: State, e: ev.Revived) -> State:
     Whatever an invocation settled before it died has set `tries` to zero.
     """
     tries = state.tries + 1 if e.dead_epoch == state.careful else 1
-    return replace(state, tries=tries, revivals=state.revivals + 1)
+    return replace(state, tries=tries, revivals=state.revivals + 1, acting=tuple(state.tokens))
 
 
 def _abandoned(state: State, e: ev.ChildrenAbandoned) -> State:
@@ -331,6 +333,7 @@ def _ended(state: State, e: ev.SagaEnded) -> State:
         admitted=(),
         begun={},
         turned={},
+        acting=(),
         failing={},
         outputs={},
         previous={},

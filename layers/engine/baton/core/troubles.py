@@ -36,6 +36,7 @@ def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
         pay(state, slot, e.cost),
         failing={**state.failing, slot: failing},
         interruptions={key: count for key, count in state.interruptions.items() if key != slot},
+        acting=tuple(other for other in state.acting if other != slot),
         tries=0,
     )
 

@@ -59,7 +59,8 @@ class Halted(NoRoom):
 class _Attempt:
     """One that is under way: `cover` is what may be spent in it beyond what has been `closed`, which is counted.
 
-    `held` None: nothing is reserved for that. `sums` are the last that were heard of the account.
+    `held` None: nothing is reserved for that. `sums` are the last that were heard of the account. `rests`: there was no
+    room for it in its process.
     """
 
     id: str
@@ -71,6 +72,7 @@ class _Attempt:
     held: Reservation | None = None
     holds: int = 0
     sums: Sums | None = None
+    rests: bool = False
 
     @property
     def most(self) -> int:
@@ -112,9 +114,9 @@ class Purse:
         self._seen[saga] = state
         if found := self._unlogged.get(saga):
             self._unlogged[saga] = {slot: cost for slot, cost in found.items() if slot in running}
-        for place in [place for place in self._under_way if place[0] == saga]:
-            if place[1] not in state.tokens and place[1] not in running:
-                self._leave(place)  # it waited for room, and now nobody waits for it
+        for place in list(self._under_way):
+            if place[0] == saga and self._under_way[place].rests and place[1] not in state.tokens:
+                self._leave(place)
 
     async def reserve(
         self, state: State, step: RunStep, spent: list[Decimal], amount: int | None = None
@@ -138,7 +140,7 @@ class Purse:
             return self._halt(state, step.node.name, account, sums, 0)
         before = self._under_way.get(place)
         if before is not None and not before.spent and before.cover == amount:
-            before.spent = spent  # it found no room in its process: what is held for it is held still
+            before.spent, before.rests = spent, False  # what is held for it is held still
             return None
         self._leave(place)
         if self._closing:
@@ -227,6 +229,11 @@ class Purse:
             return ()
         self._funds.learn(attempt.account, sums)
         return self._news(state, attempt.account, sums)
+
+    def rest(self, state: State, step: RunStep) -> None:
+        """An attempt found no room in its process: what it holds is kept for it, as long as somebody waits for it."""
+        if attempt := self._under_way.get((_key(state), step.slot)):
+            attempt.rests = True
 
     def abandon(self, state: State, step: RunStep) -> None:
         """An attempt was cancelled: what it holds is free as soon as may be, whoever waits for it."""

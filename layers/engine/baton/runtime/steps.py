@@ -104,6 +104,7 @@ class Steps:
             halt = refusal.halt if isinstance(refusal, Halted) else None
             cost = micro_dollars(spent)
             if halt is None and not cost:
+                self._purse.rest(state, step)
                 raise
             news = await self._purse.settle(state, step, cost)
             return Outcome(

@@ -123,7 +123,20 @@ def check_answer(
 
 
 _SECRET = frozenset(
-    {"password", "passwd", "passphrase", "secret", "api_key", "apikey", "client_secret", "private_key"}
+    {
+        "password",
+        "passwd",
+        "passphrase",
+        "secret",
+        "api_key",
+        "apikey",
+        "client_secret",
+        "private_key",
+        "access_token",
+        "refresh_token",
+        "secret_key",
+        "pwd",
+    }
 )
 
 

@@ -1,0 +1,85 @@
+"""A desk at which tests reserve and settle: one process with its accounts, and small sagas and steps."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+from baton.adapters.memory_budgets import MemoryBudgets
+from baton.core.draft import RunStep
+from baton.core.graph import Graph, Node
+from baton.core.limits import Limits
+from baton.core.purse import DAY_MS, Terms
+from baton.core.state import State
+from baton.errors import StoreUnavailable
+from baton.ports import Account, Reservation, Sums
+from baton.runtime.funds import Funds
+from baton.runtime.lease import Invocation
+from baton.runtime.patience import Patience, inline
+from baton.runtime.purse import Purse
+from tests.kit.virtual import SeededEntropy
+
+DOLLAR = 1_000_000
+DAY = 20_717
+NOON = DAY * DAY_MS + DAY_MS // 2
+LIMITS = Limits()
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.at = NOON
+
+    def now(self) -> int:
+        return self.at
+
+
+class Failing(MemoryBudgets):
+    """A store that does not answer while `is_down`, though the call is made."""
+
+    is_down = False
+
+    def settle(self, account: Account, reservation: Reservation, cost: int) -> Sums:
+        sums = super().settle(account, reservation, cost)
+        if self.is_down:
+            raise StoreUnavailable("no answer")
+        return sums
+
+
+class Desk:
+    """One process with its accounts. Each `purse` is an invocation of two seconds."""
+
+    def __init__(
+        self, budgets: MemoryBudgets | None = None, user_day: int = 5 * DOLLAR, saga: int = 0
+    ) -> None:
+        self.clock = Clock()
+        self.budgets = budgets or MemoryBudgets()
+        self.funds = Funds(self.budgets, Terms(saga=saga, user_day=user_day))
+        self.count = 0
+
+    def call(self) -> Patience:
+        return Patience(inline, self.clock, SeededEntropy(1), LIMITS, self.clock.at + 1)
+
+    def purse(self) -> Purse:
+        self.count += 1
+        invocation = Invocation(f"i{self.count}", self.clock.at, self.clock.at + 2_000)
+        return Purse(self.funds, self.call(), self.clock, LIMITS, invocation)
+
+    def sums(self, day: int = DAY) -> Sums:
+        return self.budgets.read(Account("acme", "ada", day))
+
+
+def state(saga: str = "s1", spent: int = 0, **more: Any) -> State:
+    return State(version=1, tenant="acme", user="ada", saga=saga, spent=spent, **more)
+
+
+def step(cost: int = 0, slot: str = "a") -> RunStep:
+    return RunStep(slot, Node(name=slot, kind="task", tool="t", cost=cost), (), {})
+
+
+def graph(cost: int = 0) -> Graph:
+    return Graph(name="w", nodes=(Node(name="a", kind="task", tool="t", cost=cost),))
+
+
+def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(coroutine)
