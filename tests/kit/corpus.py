@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import lru_cache
+from typing import Any, TypeVar, cast
 
 from baton import Context, tool
 from baton.core.limits import Limits
@@ -52,8 +53,31 @@ class Books:
         return self.done.setdefault(key, what)
 
 
+class _Open:
+    """The books of the world that is running now: what a tool does, it does there."""
+
+    def __init__(self) -> None:
+        self.now = Books()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.now, name)
+
+
+_OPEN = _Open()
+
+
 def make_registry(books: Books) -> Registry:
-    """The tools of the corpus, acting on `books`."""
+    """The tools of the corpus, acting on `books`: one world at a time, for to declare them takes as long as to run one."""
+    _OPEN.now = books
+    registry = Registry()
+    for one in _declared().values():
+        registry.add(one)
+    return registry
+
+
+@lru_cache(maxsize=1)
+def _declared() -> Registry:
+    books = cast("Books", _OPEN)
     registry = Registry()
 
     @tool("work", registry=registry, timeout="30s")
