@@ -11,6 +11,7 @@ import pytest
 
 from baton.core import events as ev
 from baton.core.decide import Decision, RunStep, advance, decide
+from baton.core.graph import Join
 from baton.core.state import State, status_of
 from tests.core.build import T0, Saga, chain, done, failed, program, ready, slots, task, wait
 
@@ -367,3 +368,17 @@ def test_the_end_waits_for_the_blob_that_the_output_names() -> None:
     assert saga.state.ended is None
     saga.go(blobs={"cas://a": {"n": 5}})
     assert saga.state.ended == ev.SagaEnded(status="completed", output=ev.Value(v=5))
+
+
+def test_what_waits_before_a_join_that_has_fired_waits_until_those_before_it_are_skipped() -> None:
+    saga = Saga(
+        program(
+            *(task("a"), task("x"), task("d"), task("e", "x"), task("b", "e"), task("c", "a", "b")),
+            task("j", "c", "d", join=Join(need=1)),
+        )
+    )
+    saga.go(done("a"), running=["x", "d"])
+    saga.go(done("x"), running=["d"])
+    assert ready(saga.go(done("d"), running=["e"])) == ["j"]
+    skipped = [event.node for event in saga.entries[-1].events if isinstance(event, ev.NodeSkipped)]
+    assert skipped == ["e", "b", "c"]
