@@ -22,6 +22,8 @@ export AWS_EC2_METADATA_DISABLED := true
 export SAM_CLI_TELEMETRY := 0
 
 TIERS := lint types unit simulation contract handlers deploy e2e
+# The file that takes longest goes first, so that nobody waits for it alone in the end.
+LONGEST := tests/e2e/test_openapi.py
 # Rooms of tests/ with a tier of their own; `unit` is all the others, so that none is forgotten.
 OWN_TIER := simulation contract handlers deploy e2e
 
@@ -77,7 +79,7 @@ deploy: install-dev  ## template, permissions, layers
 	@$(call pytest,deploy,-n $(JOBS) tests/deploy)
 
 e2e: install-dev  ## the whole deployment in processes of its own
-	@$(call pytest,e2e,-n $(E2E_JOBS) --dist loadfile --no-loadscope-reorder -m e2e tests)
+	@$(call pytest,e2e,-n $(E2E_JOBS) --dist loadfile --no-loadscope-reorder -m e2e $(LONGEST) tests)
 
 fuzz: install-dev  ## the API against its OpenAPI document, at length: make fuzz EXAMPLES=100 SEED=7
 	@BATON_FUZZ_EXAMPLES=$(or $(EXAMPLES),100) BATON_FUZZ_SEED=$(or $(SEED),1) $(BIN)/pytest -q tests/e2e/test_openapi.py
