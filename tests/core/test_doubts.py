@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from msgspec import structs
+
 from baton.core import events as ev
 from baton.core.failures.cells import RETRY, Change
 from baton.core.failures.policies import Action, Policy
@@ -70,3 +74,21 @@ def test_what_has_not_run_yet_is_ended_by_its_limit() -> None:
     saga = Saga(program(node, task("b", "a")))
     saga.put(ev.NodeBegan(node="a", at=saga.now))
     assert ready(saga.go(after_ms=2_000)) == ["b"]
+
+
+def test_nobody_is_told_of_what_was_cut_off_and_then_refused_for_good() -> None:
+    saga = Saga(program(task("a", effect=ONCE)))
+    saga.go(interrupted("a"))
+    saga.go(broken("a", "bad_request"))
+    assert (told(saga), saga.kinds) == ([], ["step_failed", "saga_ended"])
+
+
+def test_somebody_is_told_of_a_doubt_that_comes_while_the_saga_ends_anyway() -> None:
+    saga = Saga(program(task("a", effect=ONCE)))
+    saga.cancel(grace_ms=1_000)
+    outcome = broken("a", "timeout")
+    assert outcome.failure is not None
+    saga.go(replace(outcome, failure=structs.replace(outcome.failure, doubt=True)))
+    assert told(saga) == [(UNKNOWN_OUTCOME, "a", True)]
+    saga.tell()
+    assert saga.state.ended is not None

@@ -24,8 +24,9 @@ ENDS = (FIRES, FAILS)
 class RunStep:
     """Run a tool once: this attempt, after the `hooks` (tools) and in this `way`. `failure` is the last one's.
 
-    `look`: only find out whether the last attempt has done it. `since`: when the step's turn came, where that matters. `decided_at`: a person has decided what became of attempts until
-    then, of which nobody knew: none has happened, or this came of it (`given`).
+    `look`: only find out whether the last attempt has done it. `since`: when the step's turn came, where that matters.
+    `decided_at`: a person has decided what became of attempts until then, of which nobody knew: none has happened, or
+    this came of it (`given`).
     """
 
     slot: str

@@ -192,7 +192,11 @@ def _failed(state: State, e: ev.StepFailed) -> State:
     if e.emits:
         return _consume(state, e, None)
     return replace(
-        state, failure=state.failure or e.failure, failing=_without(state.failing, (slot,)), tries=0
+        state,
+        failure=state.failure or e.failure,
+        failing=_without(state.failing, (slot,)),
+        acting=tuple(other for other in state.acting if other != slot),
+        tries=0,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace as replace_fields
 
 from baton.core import events as ev
+from baton.core.doubts import doubt_notice
 from baton.core.failures.codes import kind_of
 from baton.core.program import Program
 from baton.core.reactions import react
@@ -151,4 +152,7 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
         yield ev.AttemptFailed(failure=failure, **place, **ran)
         yield from reaction
         return
+    if failure.doubt:
+        # Only where the saga ends anyway: otherwise somebody looks first.
+        yield ev.NoticeDue(notice=doubt_notice(state, slot, outcome.ended_at))
     yield ev.StepFailed(failure=failure, **place, **ran, **stopped(scope, failure))

@@ -39,9 +39,8 @@ from baton.core.state import UNKNOWN_OUTCOME, Failing, node_of
 
 ESCALATED = "escalated"  # what a saga is parked for
 LOOK_AFTER_MS = 1_000
-MOST_ARGUMENTS = (
-    32_768  # bytes of what a policy puts in place of arguments: the state holds it until the step is done
-)
+# Bytes of what a policy puts in place of arguments: the state holds it until the step is done.
+MOST_ARGUMENTS = 32_768
 OPTIONS = ("retry", "use", "fail")
 POSSIBLE = frozenset({REPLAN, ASK_USER, ROLLBACK, ESCALATE})
 BOUNDS = Bounds()
