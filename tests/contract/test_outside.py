@@ -1,4 +1,4 @@
-"""Contracts of `Entities` and `Objects`, in memory and on AWS; and of `Mailer` on AWS."""
+"""Contracts of `Entities` and `Objects`, in memory and on AWS."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from baton.adapters.aws import Aws
 from baton.adapters.dynamo_entities import DynamoEntities
 from baton.adapters.memory_outside import MemoryEntities, MemoryObjects
 from baton.adapters.s3_objects import S3Objects
-from baton.adapters.ses_mailer import SesMailer
-from baton.ports.outside import KEYS_KEPT, Entities, Letter, Objects, Written
+from baton.ports.outside import KEYS_KEPT, Entities, Objects, Written
 from tests.contract.conftest import EMBEDDED
 from tests.contract.stores import REGION
 from tests.kit.table import create_table
@@ -49,11 +48,6 @@ def kept(request: pytest.FixtureRequest) -> Kept:
 def concurrent(request: pytest.FixtureRequest) -> Kept:
     """Without moto, whose conditional writes are not atomic under threads."""
     return backend(request.param, request)
-
-
-@pytest.fixture
-def letter() -> Letter:
-    return Letter(sender="desk@lantern.example", to="ada@home.example", subject="Überraschung", text="At 8.")
 
 
 # ---- entities ------------------------------------------------------------------------------------------------
@@ -157,13 +151,3 @@ def test_of_puts_at_the_same_time_one_writes(concurrent: Kept) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(write, range(8))) == 1
-
-
-# ---- mail ----------------------------------------------------------------------------------------------------
-
-
-def test_a_letter_is_sent_by_ses(moto_aws: Aws, letter: Letter) -> None:
-    moto_aws.sesv2.create_email_identity(EmailIdentity="desk@lantern.example")
-    mailer = SesMailer(moto_aws.sesv2)
-    assert mailer.send(letter) != mailer.send(letter)
-    assert moto_aws.sesv2.meta.service_model.service_name == "sesv2"

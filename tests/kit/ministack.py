@@ -29,7 +29,7 @@ def running(folder: Path) -> Iterator[str]:
         "BIND_HOST": "127.0.0.1",  # it listens on every interface unless told
         "IOT_MTLS_ENABLED": "0",  # ... and on 8883
         "GATEWAY_PORT": str(port),
-        "SERVICES": "dynamodb,dynamodbstreams,s3,sns,sqs",
+        "SERVICES": "dynamodb,dynamodbstreams,s3,ses,sns,sqs",
         "LOG_LEVEL": "WARNING",
         "TMPDIR": str(folder),
     }

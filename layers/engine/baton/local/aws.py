@@ -9,7 +9,7 @@ import asyncio
 import functools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 import boto3
 from botocore.config import Config
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_dynamodbstreams import DynamoDBStreamsClient
     from mypy_boto3_s3 import S3Client
+    from mypy_boto3_sesv2 import SESV2Client
     from mypy_boto3_sns import SNSClient
     from mypy_boto3_sqs import SQSClient
 
@@ -55,6 +56,7 @@ class Aws:
             proxies={},  # a proxy of the surrounding shell must not be asked about loopback
         )
         client: Any = functools.partial(_session().client, endpoint_url=endpoint, config=config)
+        self._client = client
         self.dynamodb = client("dynamodb")
         self.streams = client("dynamodbstreams")
         self.sqs = client("sqs")
@@ -62,6 +64,11 @@ class Aws:
         self.sns = client("sns")
         # Not asyncio.to_thread's pool: that has cpu + 4 threads, and each long poll holds one for a while.
         self._threads = ThreadPoolExecutor(max_workers=64, thread_name_prefix="baton-local")
+
+    @functools.cached_property
+    def sesv2(self) -> SESV2Client:
+        """Made when it is needed, which it seldom is: its description takes a while to read."""
+        return cast("SESV2Client", self._client("sesv2"))
 
     async def call(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         work = functools.partial(method, *args, **kwargs)

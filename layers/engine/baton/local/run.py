@@ -32,7 +32,7 @@ from baton.local.ministack import MiniStack
 from baton.local.parameters import check_rules, effective
 from baton.local.problems import LocalRunError
 from baton.local.process import Children
-from baton.local.provision import provision
+from baton.local.provision import provision, verify_sender
 from baton.local.records import InvocationRecord, ProcessInfo
 from baton.local.resolve import Resolver
 from baton.local.schedule import machine_starter, run_schedule, starter_of
@@ -193,6 +193,8 @@ class LocalRun:
         resolver = Resolver(template, values)
         check_rules(template, resolver)
         await asyncio.to_thread(provision, template, resolver, aws)
+        if sender := values.get("MailFrom"):
+            await asyncio.to_thread(verify_sender, str(sender), aws)
         for logical_id, _ in template.of_type("AWS::ApiGatewayV2::Api"):
             resolver.learn(logical_id, "Ref", _API_ID)
             resolver.learn(logical_id, "ApiEndpoint", self.url)
