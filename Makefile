@@ -12,6 +12,8 @@ ARGS ?=
 
 # Nothing here can reach a real AWS account by accident, whatever the caller's shell is logged in to.
 unexport AWS_PROFILE AWS_SESSION_TOKEN AWS_ROLE_ARN AWS_WEB_IDENTITY_TOKEN_FILE AWS_ENDPOINT_URL
+# Dozens of processes are started here: each would compile everything anew.
+unexport PYTHONDONTWRITEBYTECODE
 export AWS_ACCESS_KEY_ID := local
 export AWS_SECRET_ACCESS_KEY := local
 export AWS_DEFAULT_REGION := eu-central-1
@@ -21,7 +23,7 @@ export AWS_SHARED_CREDENTIALS_FILE := /dev/null
 export AWS_EC2_METADATA_DISABLED := true
 export SAM_CLI_TELEMETRY := 0
 
-TIERS := lint types unit simulation contract handlers deploy e2e
+TIERS := lint types unit rest simulation contract handlers deploy e2e
 # The file that takes longest goes first, so that nobody waits for it alone in the end.
 LONGEST := tests/e2e/test_openapi.py
 # Rooms of tests/ with a tier of their own; `unit` is all the others, so that none is forgotten.
@@ -45,11 +47,7 @@ up: install  ## start the local AWS and keep it running for curl and the command
 # ---- check it ------------------------------------------------------------------------------------------------
 
 test: install-dev  ## linters, types and every test
-	@rm -rf build/test && mkdir -p build/test
-	@start=$$(date +%s); for tier in $(TIERS); do \
-		printf '\n== %s\n' $$tier; \
-		$(MAKE) --no-print-directory $$tier || { printf '\n== %s failed; alone: make %s\n' $$tier $$tier; exit 1; }; \
-	done; $(BIN)/python .ci/summary.py build/test $$(( $$(date +%s) - start ))
+	@rm -rf build/test && mkdir -p build/test && $(BIN)/python .ci/test.py
 
 lint: install-dev  ## ruff: rules and format
 	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check . && echo "ruff: no problems"
@@ -65,6 +63,10 @@ unit: core install-dev  ## core (every branch), then runtime, architecture and a
 
 core: install-dev  ## the pure core at 100 % branch coverage
 	@mkdir -p build && $(call pytest,core,-n $(JOBS) --cov --cov-report=term tests/core)
+
+# What `make test` runs in one go: the tiers from `unit` to `deploy`, but for the core.
+rest: install-dev
+	@$(call pytest,rest,-n $(JOBS) -m "not e2e" tests --ignore=tests/core --ignore=tests/e2e)
 
 simulation: install-dev  ## crashes, duplicates and reordering around every write, seeded
 	@$(call pytest,simulation,-n $(JOBS) tests/simulation)
