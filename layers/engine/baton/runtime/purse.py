@@ -12,6 +12,8 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
+from typing import Any
 
 from baton.core import events as ev
 from baton.core.draft import RunStep
@@ -57,13 +59,13 @@ class Halted(NoRoom):
 
 @dataclass
 class _Attempt:
-    """One that is under way: `cover` is what may be spent in it beyond what has been `closed`, which is counted.
+    """One that is under way, named by `words`: `cover` is what may be spent in it beyond what has been `closed`, which is counted.
 
     `held` None: nothing is reserved for that. `sums` are the last that were heard of the account. `rests`: there was no
     room for it in its process.
     """
 
-    id: str
+    words: tuple[Any, ...]
     account: Account
     until: int
     spent: list[Decimal]
@@ -73,6 +75,11 @@ class _Attempt:
     holds: int = 0
     sums: Sums | None = None
     rests: bool = False
+
+    @cached_property
+    def id(self) -> str:
+        """Of this attempt and of no other, also not of the same step later in this invocation."""
+        return hashlib.sha256("/".join(map(str, self.words)).encode()).hexdigest()[:20]
 
     @property
     def most(self) -> int:
@@ -145,7 +152,7 @@ class Purse:
         self._leave(place)
         if self._closing:
             await asyncio.wait(self._closing)
-        attempt = self._under_way[place] = _Attempt(self._id(state, step), account, self._until, spent)
+        attempt = self._under_way[place] = _Attempt(self._words(state, step), account, self._until, spent)
         try:
             await self._hold(state, step.node.name, step.node.name, attempt, amount)
         except NoRoom as refusal:
@@ -344,11 +351,9 @@ class Purse:
         told.update(notice.key for notice in new)
         return new
 
-    def _id(self, state: State, step: RunStep) -> str:
-        """Of this attempt and of no other, also not of the same step later in this invocation."""
+    def _words(self, state: State, step: RunStep) -> tuple[Any, ...]:
         self._count += 1
-        words = (self._invocation, self._count, state.saga, state.branch, step.slot, step.attempt)
-        return hashlib.sha256("/".join(map(str, words)).encode()).hexdigest()[:20]
+        return (self._invocation, self._count, state.saga, state.branch, step.slot, step.attempt)
 
 
 def _key(state: State) -> str:
