@@ -26,6 +26,8 @@ export SAM_CLI_TELEMETRY := 0
 TIERS := lint types unit rest simulation contract handlers deploy e2e
 # The file that takes longest goes first, so that nobody waits for it alone in the end.
 LONGEST := tests/e2e/test_openapi.py
+# Found by their mark, so that none is forgotten; to collect all the others would cost each process as much as these do.
+E2E_FILES = $(shell grep -rl --include='test_*.py' 'mark\.e2e' tests)
 # Rooms of tests/ with a tier of their own; `unit` is all the others, so that none is forgotten.
 OWN_TIER := simulation contract handlers deploy e2e
 
@@ -81,7 +83,7 @@ deploy: install-dev  ## template, permissions, layers
 	@$(call pytest,deploy,-n $(JOBS) tests/deploy)
 
 e2e: install-dev  ## the whole deployment in processes of its own
-	@$(call pytest,e2e,-n $(E2E_JOBS) --dist loadfile --no-loadscope-reorder -m e2e $(LONGEST) tests)
+	@$(call pytest,e2e,-n $(E2E_JOBS) --dist loadfile --no-loadscope-reorder -m e2e $(LONGEST) $(E2E_FILES))
 
 fuzz: install-dev  ## the API against its OpenAPI document, at length: make fuzz EXAMPLES=100 SEED=7
 	@BATON_FUZZ_EXAMPLES=$(or $(EXAMPLES),100) BATON_FUZZ_SEED=$(or $(SEED),1) $(BIN)/pytest -q tests/e2e/test_openapi.py

@@ -18,7 +18,8 @@ from baton.local.problems import LocalRunError
 
 def bind(port: int, what: str) -> socket.socket:
     """A loopback socket, listening from now on; port 0 is any free one. Raises `LocalRunError` if it is taken."""
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # asyncio switches Nagle's algorithm off only for what it is told is TCP; with it each answer takes 40 ms more.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(("127.0.0.1", port))
