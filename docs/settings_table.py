@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -49,6 +50,7 @@ def _reference(loader: yaml.SafeLoader, suffix: str, node: yaml.Node) -> Any:
 _Template.add_multi_constructor("!", _reference)
 
 
+@cache
 def template() -> Mapping[str, Any]:
     # A subclass of SafeLoader: it builds no objects.
     loaded: Mapping[str, Any] = yaml.load(TEMPLATE.read_text("utf-8"), _Template)  # noqa: S506

@@ -105,13 +105,15 @@ def _at(life: Life, version: int) -> State:
 def _statuses(program: Program, life: Life, entry: ev.Entry) -> Iterator[tuple[str, str, str]]:
     """(kind, status before, status after) for each event of an entry."""
     state = life.state
+    before = status_of(state, program)
     for event in entry.events:
-        before = status_of(state, program)
         if isinstance(event, ev.Forked):
             state = fork_to(life.state, _at(life, event.cut), entry, event)
         else:
             state = replace(apply(state, event), version=entry.version)
-        yield str(event.__struct_config__.tag), before, status_of(state, program)
+        after = status_of(state, program)
+        yield str(event.__struct_config__.tag), before, after
+        before = after
 
 
 def _shape(state: State) -> str:
@@ -234,7 +236,8 @@ def _by_the_worker(program: Program, state: State) -> Iterator[tuple[ev.Event, .
         began = state.last_at if failing is None else max(state.last_at, failing.due_at)
         for outcome in _outcomes(slot, began, 1 if failing is None else failing.attempts + 1):
             yield _advance(program, state, SOON, outcome)
-            yield _advance(program, state, SOON, outcome, running=others)
+            if others:
+                yield _advance(program, state, SOON, outcome, running=others)
 
 
 def _advance(

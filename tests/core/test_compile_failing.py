@@ -41,6 +41,10 @@ TOOLS: Mapping[str, ToolSpec] = {
         tool_spec("needy"), parameters={"type": "object", "properties": {"city": {}, "key": {}}, "required": ["key"]}
     ),
     "help": tool_spec("help", failure={}, arguments={}),
+    "charge": msgspec.structs.replace(
+        tool_spec("charge"), effect="once",
+        parameters={"type": "object", "properties": {"failure": {}}, "required": ["failure"]},
+    ),
 }  # fmt: skip
 RAILS = "guardrails: {allowed_tools: [t, find, log_in]}"
 
@@ -154,6 +158,7 @@ def test_a_rule_that_a_newer_version_knows_is_refused(where: str) -> None:
 
 P = "failover: [{name: p, %s}]"
 A = "a: {tool: find, %s}"
+ONCE = "what goes before a tool is called anew for every attempt, and no claim is made for it"
 NOBODY = 'declare one with `@tool(…, carries_out="%s")`, or leave it out'
 WRONG: list[tuple[str, str, str, str, str, str]] = [
     ("a hint that nobody knows", A % "on_failure: {timeout: {hints: [falback_model]}}", "",
@@ -166,6 +171,12 @@ WRONG: list[tuple[str, str, str, str, str, str]] = [
      "/nodes/a/on_failure/any/before_retry/0", "no tool carries out `clear_cache` for `find`", NOBODY % "clear_cache"),
     ("a tool that is no help", A % "on_failure: {any: {hints: needy}}", "", "/nodes/a/on_failure/any/hints/0",
      "`needy` can neither stand in for `find` nor help it", ""),
+    ("a tool that may act only once, before another", A % "on_failure: {any: {hints: charge}}", "",
+     "/nodes/a/on_failure/any/hints/0", "`charge` has the effect `once`, and cannot help `find`", ONCE),
+    ("a hook that may act only once", A % "on_failure: {any: {before_retry: charge}}", "",
+     "/nodes/a/on_failure/any/before_retry/0", "`charge` has the effect `once`, and cannot help `find`", ONCE),
+    ("a policy with a tool that may act only once, before another", "a: {tool: find}", P % "then: {hint: charge}",
+     "/failover/0/then/hint", "`charge` has the effect `once`, and cannot help `find`", ONCE),
     ("a hint that may not run", A % "on_failure: {any: {hints: help}}", RAILS, "/nodes/a/on_failure/any/hints/0",
      "`help` may not run: `guardrails.allowed_tools` does not name it", "add `help` to `allowed_tools`, or take another tool"),
     ("a hook that may not run", A % "on_failure: {any: {before_retry: help}}", RAILS,
@@ -256,7 +267,7 @@ def test_a_policy_of_the_document_is_told_of_once_however_many_nodes_it_is_for()
 
 def test_a_broken_node_is_told_of_only_what_is_wrong_with_it() -> None:
     assert told("a: {tool: nope, on_failure: {any: {hints: [fallback_model]}}}", P % "then: {with: {x: '${input}'}}") == [
-        ("/nodes/a/tool", "there is no tool `nope`", "known tools: find, find.other, help, log_in, needy, t, u.v"),
+        ("/nodes/a/tool", "there is no tool `nope`", "known tools: charge, find, find.other, help, log_in, needy, t, u.v"),
     ]  # fmt: skip
 
 

@@ -221,12 +221,45 @@ def test_everything_is_told_at_once() -> None:
 def test_what_a_misspelt_key_holds_is_looked_at_too() -> None:
     assert read("name: w\nnodes: {a: {tool: t, brnch: {rules: []}}}")[1] == [
         ("/nodes/a/brnch", "`brnch` is not known here", "did you mean `branch`?"),
-        ("/nodes/a/branch", "a branch has at least one rule", ""),
+        ("/nodes/a/brnch/rules", "a branch has at least one rule", ""),
     ]
     assert [path for path, _, _ in read("name: w\nnodes: {a: {tool: t}}\nlimit: {hops: 0}")[1]] == [
         "/limit",
-        "/limits",
+        "/limit/hops",
     ]
+
+
+def test_what_is_wrong_inside_of_misspelt_keys_is_told_where_it_is_written() -> None:
+    told = read("name: w\nnodes: {a/b: {tool: t, on_failures: {timeout: {hnts: [5], retri: {x: 1}}}}}")[1]
+    assert [(path, message) for path, message, _ in told if path != "/nodes/a~1b"] == [
+        ("/nodes/a~1b/on_failures", "`on_failures` is not known here"),
+        ("/nodes/a~1b/on_failures/timeout/hnts", "`hnts` is not known here"),
+        ("/nodes/a~1b/on_failures/timeout/retri", "`retri` is not known here"),
+        ("/nodes/a~1b/on_failures/timeout/retri/x", "`x` is not known here"),
+        ("/nodes/a~1b/on_failures/timeout/hnts/0", "must be a string"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("field", "hint"),
+    [
+        ("dependson: [b]", "did you mean `description`? It must be a string"),
+        ("afterr: {x: 1}", "did you mean `after`? It must be a list"),
+        (
+            "retries: 3",
+            "did you mean `retry`? It must be `critical`, `standard`, `quick`, `rate_limited`, `immediate` or `none`",
+        ),
+        (
+            "timeouts: [5]",
+            "did you mean `timeout`? `[5]` is not a duration; write for example 500ms, 5s, 10m, 1h or 2d",
+        ),
+        ("withh:", "did you mean `with`? There is no value here; write one, or leave the field out"),
+    ],
+)
+def test_an_unknown_key_whose_value_its_nearest_could_not_have_is_one_problem(field: str, hint: str) -> None:
+    key = field.partition(":")[0]
+    text = f"name: w\nnodes:\n  a:\n    tool: t\n    {field}\n  b: {{tool: t}}\n"
+    assert read(text)[1] == [(f"/nodes/a/{key}", f"`{key}` is not known here", hint)]
 
 
 def test_only_the_first_unknown_keys_get_a_suggestion_because_looking_for_one_takes_long() -> None:

@@ -5,18 +5,28 @@ from __future__ import annotations
 from baton.core import events as ev
 from baton.core.failures.answers import asked
 from baton.core.failures.cells import ASK_USER, ESCALATE, Change
-from baton.core.state import status_of
+from baton.core.state import UNKNOWN_OUTCOME, status_of
 from tests.core.build import Saga, program, task
-from tests.core.failing import DAY, attempts, broken
+from tests.core.failing import DAY, answer, attempts, broken
+
+
+def asking(strategy: str = ASK_USER, code: str = "x") -> Saga:
+    """A step has failed, and somebody is asked."""
+    saga = Saga(program(task("a"), failures={code: Change(ladder=(strategy,))}))
+    saga.go(broken("a", code))
+    return saga
+
+
+def fork(saga: Saga, cut: int) -> Saga:
+    """Five days later it goes back to that moment."""
+    saga.now += 5 * DAY
+    saga.put(ev.Forked(cut=cut, branch=saga.state.branch + 1, by="bob", at=saga.now))
+    return saga
 
 
 def forked(strategy: str) -> Saga:
-    """Five days after a step has failed and somebody was asked, the saga goes back to that moment."""
-    saga = Saga(program(task("a"), failures={"x": Change(ladder=(strategy,))}))
-    saga.go(broken("a", "x"))
-    saga.now += 5 * DAY
-    saga.put(ev.Forked(cut=saga.state.version, branch=1, by="bob", at=saga.now))
-    return saga
+    saga = asking(strategy)
+    return fork(saga, saga.state.version)
 
 
 def test_whoever_forks_a_saga_to_an_incident_has_its_step_tried_again() -> None:
@@ -30,3 +40,49 @@ def test_whoever_forks_a_saga_to_a_question_waits_for_its_answer() -> None:
     assert attempts(saga.go()) == []
     assert [slot for slot, _ in asked(saga.state)] == ["a"]
     assert status_of(saga.state, saga.program) == "suspended"
+
+
+def test_whoever_answers_is_told_of_a_question_that_a_fork_has_opened_again() -> None:
+    saga = asking()
+    saga.tell()
+    cut = saga.state.version
+    answer(saga, "fail")
+    saga.go()
+    for branch in (1, 2):
+        fork(saga, cut)
+        ((_, ask),) = asked(saga.state)
+        assert saga.go().notices == (
+            ev.Notice(
+                key=f"s1/{branch}/{ask.id}", to="user", code="x", message=ask.message, node="a", at=saga.now
+            ),
+        )
+        assert saga.tell().notices == ()
+
+
+def test_who_has_not_been_told_yet_is_told_once() -> None:
+    saga = asking()
+    told = saga.go().notices
+    assert fork(saga, saga.state.version).go().notices == told
+
+
+def test_nobody_is_told_of_a_question_that_had_its_answer_at_the_cut() -> None:
+    saga = asking()
+    saga.tell()
+    ((_, ask),) = asked(saga.state)
+    answer(saga, "retry", ask.id)
+    assert fork(saga, saga.state.version).go().notices == ()
+    assert attempts(saga.decision) == [("a", 2)]
+
+
+def test_nobody_is_told_of_an_incident_that_a_fork_has_ended() -> None:
+    saga = asking(ESCALATE)
+    saga.tell()
+    assert fork(saga, saga.state.version).go().notices == ()
+
+
+def test_that_it_may_have_happened_is_as_urgent_as_before() -> None:
+    saga = asking(code=UNKNOWN_OUTCOME)
+    (first,) = saga.go().notices
+    saga.tell()
+    (again,) = fork(saga, saga.state.version).go().notices
+    assert (first.severity, again.severity) == ("high", "high")

@@ -15,8 +15,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-LOST, DOWN, SLOW = "lost", "down", "slow"
-"""Faults: done, but the connection ends without an answer; 503 and nothing done; no answer until the end."""
+LOST, DOWN, SLOW, NO = "lost", "down", "slow", "no"
+"""Faults: done, but the connection ends without an answer; 503 and nothing done; no answer until the end; 422 and
+nothing done, this time."""
 
 
 class Refusal(Exception):
@@ -128,6 +129,8 @@ class _Desk(BaseHTTPRequestHandler):
         fault = faults.pop(0) if faults else ""
         if fault == DOWN:
             return self._answer(503, {"title": "closed"})
+        if fault == NO:
+            return self._answer(422, {"title": "not to be done"})
         status, answer = act()
         if fault == SLOW:
             self.books.over.wait(30)

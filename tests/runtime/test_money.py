@@ -194,6 +194,39 @@ def test_a_blocked_user_starts_nothing_and_children_wait_instead_of_failing_thei
     stage(story)
 
 
+@pytest.mark.parametrize(
+    ("parent", "left", "counted"),
+    [
+        ("name: p\nnodes: {k: {workflow: c}}", "fork", 25),
+        (
+            "name: p\nnodes: {k: {workflow: c}, b: {wait: {for: 10s}}, j: {value: 1, after: [k, b], join: any}}",
+            "",
+            0,
+        ),
+    ],
+    ids=["fork", "join"],
+)
+def test_a_child_that_its_parent_goes_on_without_is_on_the_users_day_and_not_on_the_parent(
+    stage: Stage, parent: str, left: str, counted: int
+) -> None:
+    async def story(world: World, books: Books) -> None:
+        paid = add_tools(world)
+        child = "name: c\nnodes: {a: {tool: think}, b: {wait: {for: 1m}, after: a}}"
+        await world.service().register(child, json_only=False)
+        saga = await start(world, parent)
+        await asyncio.sleep(5)
+        (old,) = paid
+        if left:
+            await world.service().fork(saga, 1, "again")
+        await world.settle()
+        assert await status(world, old) == "cancelled"
+        view = await world.queries().show(saga)
+        assert (view["status"], view["spent_usd"]) == ("completed", counted / 100)
+        assert sums(world).spent == (25 + counted) * CENT
+
+    stage(story)
+
+
 def test_a_start_that_is_repeated_finds_its_saga_whatever_was_spent_since(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         add_tools(world)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from baton import Context, StepFailure, tool
 from baton.adapters.memory_notices import MemoryNotices
 from baton.core.events import Notice, NoticesSent, SagaEnded, StepSucceeded
+from baton.core.failures.answers import Answer
 from baton.core.limits import Limits
 from baton.errors import StoreUnavailable
 from tests.kit.corpus import Books, start
@@ -73,6 +74,32 @@ nodes:
   c: {tool: slow, after: b, with: {seconds: 20}}
 """
 SPENDING = "name: w\nnodes: {s: {tool: spender}, a: {tool: slow, after: s}, b: {tool: slow, after: a}}"
+
+
+def test_who_is_asked_again_by_a_fork_is_told_again_and_can_answer(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        topic = Topic(is_away=False)
+        topic.hang_in(world)
+        saga = await start(
+            world, "name: w\nnodes: {ask: {tool: login, with: {code: login_required}}}", {}, "w"
+        )
+        await world.settle(60)
+        view = await world.queries().show(saga)
+        (question,) = view["questions"]
+        await world.service().answer(saga, Answer(ask=question["id"], action="fail"), "")
+        await world.settle(60)
+        assert await status(world, saga) == "failed"
+        await world.service().fork(saga, view["version"], "ask again")
+        await world.settle(60)
+        assert await status(world, saga) == "suspended"
+        first, again = (notice for *_, notice in world.notices.told)
+        assert (first.code, again.code) == ("login_required", "login_required")
+        assert (first.message, first.key == again.key) == (again.message, False)
+        await world.service().answer(saga, Answer(ask=question["id"], action="use", output=1), "")
+        await world.settle()
+        assert await status(world, saga) == "completed"
+
+    stage(story)
 
 
 def test_steps_go_on_while_nobody_can_be_told_and_it_is_told_once_somebody_can(stage: Stage) -> None:

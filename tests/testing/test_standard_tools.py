@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from baton.testing import run
+from baton.testing import Result, run
 from baton.tools.define import Registry, tool
-from tests.kit.payments import LOST, payment_service
+from tests.kit.payments import LOST, NO, Payments, payment_service
 
 
 def document(**nodes: dict[str, Any]) -> str:
@@ -56,6 +56,37 @@ def test_after_a_lost_answer_of_a_payment_service_one_payment_is_made() -> None:
         assert result.status == "completed", result
         assert (len(books.paid), books.paid[0].status) == (1, "confirmed")
         assert books.accounts["default"] == 99_500
+
+
+def paying(refusals: int, **options: Any) -> tuple[Result, Payments]:
+    """A payment whose confirmation is refused so many times."""
+    with payment_service() as books:
+        books.faults["confirm"] = [NO] * refusals
+        given = {"amount": 500, "currency": "EUR", "to": "lantern", "service": books.url}
+        return run(document(pay={"tool": "std.pay", "with": given}), tools=Registry(), **options), books
+
+
+def test_a_confirmation_that_is_refused_once_is_made_by_who_looks() -> None:
+    result, books = paying(1)
+    assert result.status == "completed", result
+    assert result.steps["pay"].output["payment"] == "p-1"
+    assert [one.status for one in books.paid] == ["confirmed"]
+
+
+@pytest.mark.parametrize(("answer", "status"), [(None, "suspended"), ("retry", "completed")])
+def test_a_confirmation_that_is_refused_for_good_is_for_a_person_and_nothing_is_paid_again(
+    answer: str | None, status: str
+) -> None:
+    result, books = paying(5 if answer else 50, **({"answers": {"pay": answer}} if answer else {}))
+    assert result.status == status, result
+    assert [(one.status, one.payment) for one in books.paid] == [
+        ("confirmed" if answer else "executed", "p-1")
+    ]
+    assert not [phase for phase, _ in books.requests if phase == "release"]
+    assert books.accounts["default"] == 99_500
+    if answer is None:
+        assert result.error.startswith("unknown_outcome: ")
+        assert "the payment `p-1` was executed, but is not confirmed" in result.error
 
 
 def test_time_is_virtual_again_after_an_answer() -> None:

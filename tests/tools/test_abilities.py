@@ -149,6 +149,13 @@ def test_what_it_costs_is_kept_in_millionths_of_a_dollar(usd: Any, micro: int) -
         ),
         ({"carries_out": "Log in"}, "carries_out: `Log in` is not a name; write lower case, such as `refresh_credentials`"),
         (
+            {"carries_out": "refresh_credentials", "effect": "once"},
+            (
+                "carries_out: it is called anew for every attempt, and no claim is made for it; "
+                "give it another effect, and let its service tell calls apart by `context.idempotency_key`"
+            ),
+        ),
+        (
             {"for_tools": "crm.*"},
             "for_tools: says for which tools it carries something out; `carries_out` is missing",
         ),

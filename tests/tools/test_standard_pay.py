@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from baton.adapters.http_client import LazyHttpClient
-from tests.kit.payments import DOWN, LOST, SLOW, Payments, payment_service
+from tests.kit.payments import DOWN, LOST, NO, SLOW, Payments, payment_service
 from tests.tools.outside import Crash, CrashingClient, context, failure, perform, services
 
 WANTED: dict[str, Any] = {"amount": 2_500, "currency": "EUR", "to": "lantern"}
@@ -108,6 +108,19 @@ def test_a_refusal_releases_the_reservation_and_a_later_attempt_makes_another(bo
     assert (books.paid, books.held, find(books)) == ([], 0, {"happened": False})
     books.refuse = 0
     assert pay(books)["payment"] == "p-1"
+    assert paid_once(books)
+
+
+def test_a_confirmation_that_is_refused_is_no_word_on_the_money(books: Payments) -> None:
+    books.faults["confirm"] = [NO, NO, NO]
+    for error in (refusal(books), refusal(books), failure("std.find_payment", HTTP, service=books.url)):
+        assert (error.code, error.status, error.happened) == ("invalid_input", 422, True)
+        assert error.message == (
+            "the payment `p-1` was executed, but is not confirmed: 127.0.0.1 answered 422: not to be done"
+        )
+    assert paid_once(books)
+    assert [key for phase, key in books.requests if phase in ("execute", "release")] == ["k1-execute-1"]
+    assert find(books) == {"happened": True, "result": pay(books)}
     assert paid_once(books)
 
 

@@ -263,11 +263,16 @@ def test_a_tool_that_a_document_names_stands_in_if_it_takes_the_same_else_it_hel
         spec("helper", "failure"),
         spec("declared", "a", carries_out=("clear_cache",)),
         spec("neither", "b"),
+        spec("once", "a", effect="once"),
+        spec("once_before", "failure", effect="once"),
     )
     assert way_by("same", "t", tools) == Way(name="same", tool="same", hints=("same",))
     for name in ("helper", "declared"):
         assert way_by(name, "t", tools) == Way(name=f"{name} first", tool=name, hints=(name,), first=True)
-    for name in ("neither", "t", "nowhere"):
+    assert way_by("once", "t", tools) == Way(name="once", tool="once", hints=("once",)), (
+        "with a claim of its own"
+    )
+    for name in ("neither", "t", "nowhere", "once_before"):
         assert way_by(name, "t", tools) is None
     assert way_by("same", "nowhere", tools) is None
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from baton.core import events as ev
 from baton.core.caps import cut_back
 from baton.core.state import Child, Failing, Segment, State
-from baton.core.troubles import decided
+from baton.core.troubles import asked_anew, decided
 from baton.errors import CorruptLog
 
 FORK_KEY = "/fork/"  # begins as no signal's key can: those begin with the signal's name
@@ -22,9 +22,10 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
 
     `before` is the state before the fork's entry, `at_cut` the one at version `fork.cut` of the same
     history. Versions never go down: the new branch starts behind the fork's entry. Counters of what
-    really happened are kept, and so is what was spent; the time that is limited begins anew. The fork gives tries, cancels, parking and incidents a fresh start, and forgets the
-    signals behind the cut. A child that is open on both sides goes on; any other open one is left
-    behind, to be cancelled, and opened anew where the cut needs it.
+    really happened are kept, and so is what was spent; the time that is limited begins anew. The fork
+    gives tries, cancels, parking and incidents a fresh start, forgets the signals behind the cut, and has
+    whoever is asked at the cut told again. A child that is open on both sides goes on; any other open one
+    is left behind, to be cancelled, and opened anew where the cut needs it.
     """
     if entry.version != before.version + 1 or entry.branch != before.branch:
         raise CorruptLog(
@@ -72,7 +73,7 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
         tries=0,
         interruptions={},
     )
-    return decided(forked)
+    return asked_anew(decided(forked), fork.at)
 
 
 def _with_time(failing: Failing, later: int) -> Failing:

@@ -11,10 +11,13 @@ from msgspec.structs import replace
 
 from baton.core import events as ev
 from baton.core.caps import pay
+from baton.core.failures.answers import open_questions
 from baton.core.failures.cells import ESCALATE
+from baton.core.failures.codes import kind_of
 from baton.core.failures.ladder import History, Rung, climbed
 from baton.core.failures.ladder import decided as decided_by_person
-from baton.core.state import ANSWER, NOTICES_REMEMBERED, UNKNOWN_OUTCOME, Failing, State, slot_of
+from baton.core.failures.matrix import cell_of
+from baton.core.state import ANSWER, NOTICES_REMEMBERED, UNKNOWN_OUTCOME, Failing, State, node_of, slot_of
 
 
 def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
@@ -96,6 +99,26 @@ def notices_sent(state: State, e: ev.NoticesSent) -> State:
     left = tuple(notice for notice in state.notices if notice.key not in e.keys)
     new = (key for key in e.keys if key not in state.noticed)
     return replace(state, notices=left, noticed=(*state.noticed, *new)[-NOTICES_REMEMBERED:])
+
+
+def asked_anew(state: State, now: int) -> State:
+    """With what is to be told of questions that a fork has opened again: their first notice may be long forgotten."""
+    for slot, ask in open_questions(state):
+        if any(notice.key.endswith(f"/{ask.id}") for notice in state.notices):
+            continue  # nobody was told yet
+        failure = state.failing[slot].failure
+        notice = ev.Notice(
+            # Not the first one's, which whoever sends it knows.
+            key=f"{state.saga}/{state.branch}/{ask.id}",
+            to="user",
+            code=failure.code,
+            message=ask.message,
+            severity=cell_of(failure.code, failure.kind or kind_of(failure.code)).severity,
+            node=node_of(slot)[0],
+            at=now,
+        )
+        state = notice_due(state, ev.NoticeDue(notice=notice))
+    return state
 
 
 def decided(state: State) -> State:

@@ -29,6 +29,7 @@ from baton.adapters.monty_sandbox import MontySandbox
 from baton.core.events import decode_entry
 from baton.core.failures.answers import Answer, asked, open_questions
 from baton.core.limits import Limits
+from baton.core.program import Program
 from baton.core.purse import Terms
 from baton.core.state import State, node_of, status_of
 from baton.core.story import tell
@@ -218,8 +219,9 @@ class Deployment:
         found = await self._open()
         due = [
             head.due_at
-            for head, state, status in found
-            if head.due_at is not None and (status == "running" or _has_timer(state, answers))
+            for head, state, program in found
+            if head.due_at is not None
+            and (status_of(state, program) == "running" or _has_timer(state, program, answers))
         ]
         if due:
             # Runs of the reconciler that would find nothing are left out: a wait may take a year.
@@ -238,14 +240,14 @@ class Deployment:
 
     # -- looking on
 
-    async def _open(self, *, parked: bool = False) -> list[tuple[Head, State, str]]:
+    async def _open(self, *, parked: bool = False) -> list[tuple[Head, State, Program]]:
         """The sagas that have not ended and, unless those are wanted too, are not parked."""
         found = []
         for head in self._log.heads():
             opened = await self._request().open(head.ref.id)
             state = opened.history.state
             if state.ended is None and (parked or state.parked is None):
-                found.append((head, state, status_of(state, opened.program)))
+                found.append((head, state, opened.program))
         return found
 
     async def _view(self, saga: str) -> Mapping[str, Any]:
@@ -270,7 +272,11 @@ class Deployment:
         return f"{role}-{next(self._requests)}"
 
 
-def _has_timer(state: State, answers: Answers) -> bool:
+def _has_timer(state: State, program: Program, answers: Answers) -> bool:
+    if program.caps is not None and program.caps.deadline(state) is not None:
+        return True
+    if any("wall_time" in program.nodes[node_of(slot)[0]].limits for slot in state.begun):
+        return True
     waits = any(wait.until is not None for wait in state.waits.values())
     asks = any(node in answers for node, _ in _questions(state))
     return waits or asks or any(failing.due_at for failing in state.failing.values())

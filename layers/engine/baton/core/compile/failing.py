@@ -16,6 +16,7 @@ from baton.core.failures.cells import HINTS, HOOKS, Change
 from baton.core.failures.document import rules_of, strange_names
 from baton.core.failures.policies import named
 from baton.core.failures.remedies import way_by
+from baton.core.toolspec import ONCE
 from baton.errors import Problem
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def named_tools(
             if hint not in HINTS and (way := way_by(hint, tool, source.allowed)) is not None:
                 ways = (*ways, *(() if way in ways else (way,)))
         own = {
-            name: name for name in change.before_retry or () if name not in hooks and name in source.allowed
+            name: name for name in change.before_retry or () if name not in hooks and _may_help(source, name)
         }
         hooks = {**hooks, **own}
     return ways, hooks
@@ -82,15 +83,27 @@ def _hint(source: Source, place: str, hint: str, names: Sequence[str]) -> Iterat
 
 def _hook(source: Source, place: str, hook: str, names: Sequence[str]) -> Iterator[Problem]:
     tools = {source.nodes[name].tool or "" for name in names} & source.tools.keys()
-    is_tool = hook not in HOOKS and hook in source.allowed
+    is_tool = hook not in HOOKS and _may_help(source, hook)
     if tools and not is_tool and not any(hook in source.hooks(tool) for tool in tools):
         yield from _nobody(source, place, hook, min(tools))
 
 
+def _may_help(source: Source, name: str) -> bool:
+    """Whether a tool of this name may be called before others."""
+    spec = source.allowed.get(name)
+    return spec is not None and spec.effect != ONCE
+
+
 def _nobody(source: Source, place: str, name: str, tool: str) -> Iterator[Problem]:
     if name in source.tools:
-        known = exists(source, place, name) if name not in source.allowed else ()
-        yield from known or (Problem(place, f"`{name}` can neither stand in for `{tool}` nor help it"),)
+        if name not in source.allowed:
+            yield from exists(source, place, name)
+        elif source.tools[name].effect == ONCE:
+            what = f"`{name}` has the effect `once`, and cannot help `{tool}`"
+            why = "what goes before a tool is called anew for every attempt, and no claim is made for it"
+            yield Problem(place, what, why)
+        else:
+            yield Problem(place, f"`{name}` can neither stand in for `{tool}` nor help it")
         return
     yield Problem(
         place,

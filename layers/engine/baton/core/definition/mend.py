@@ -17,20 +17,27 @@ from pydantic import ValidationError
 
 from baton.core.definition.fields import MAX_NODES
 from baton.core.definition.models import NodeModel, WorkflowModel
-from baton.core.definition.places import MAX_HINTS, meant, there
+from baton.core.definition.places import MAX_HINTS, meant, pointer_of, there
+from baton.core.expressions import escape
 from baton.core.nodetypes import COMMON, NODE_TYPES
 
 Faults = Sequence[Any]
+Written = dict[str, str]
+"""By pointer to a key that was meant: the key that is written there."""
 _Object = dict[str, Any]
 _STAND_IN: Mapping[str, Any] = {"wait": {"for": 1}}
 _KEYS = {kind.key: kind for kind in NODE_TYPES}
 
 
-def mended(document: _Object, faults: Faults) -> tuple[WorkflowModel | None, Faults]:
-    """The document without its faults, and those that come to light only then; None if there are no nodes."""
+def mended(document: _Object, faults: Faults) -> tuple[WorkflowModel | None, Faults, Written]:
+    """The document without its faults, and those that come to light only then; None if there are no nodes.
+
+    These are where the document would have them if it had the keys that were meant: see `Written`.
+    """
     nodes = document.get("nodes")
     if not isinstance(nodes, dict) or not 1 <= len(nodes) <= MAX_NODES:
-        return None, ()
+        return None, (), {}
+    written: Written = {}
     top: list[Any] = []
     at: dict[str, list[Any]] = {}
     for fault in faults:
@@ -39,17 +46,18 @@ def mended(document: _Object, faults: Faults) -> tuple[WorkflowModel | None, Fau
         elif fault["loc"][-1] != "[key]":
             at.setdefault(fault["loc"][1], []).append({**fault, "loc": fault["loc"][2:]})
     rest = {key: value for key, value in document.items() if key != "nodes"}
-    rest, more = _settled(rest, top, _without, _faults_of_rest)
+    rest, more = _settled(rest, top, partial(_without, written=written), _faults_of_rest)
     kept = dict(nodes)
-    repair = partial(_repaired, names=nodes.keys())
     for name, found in at.items():
+        repair = partial(_repaired, name=name, names=nodes.keys(), written=written)
         kept[name], others = _settled(nodes[name], found, repair, _faults_of_node)
         more += [{**fault, "loc": ("nodes", name, *fault["loc"])} for fault in others]
     # Nodes are known by their names even if these are none.
     model = WorkflowModel.model_validate(
         {**rest, "nodes": {f"n{i}": node for i, node in enumerate(kept.values())}}
     )
-    return model.model_copy(update={"nodes": dict(zip(kept, model.nodes.values(), strict=True))}), more
+    model = model.model_copy(update={"nodes": dict(zip(kept, model.nodes.values(), strict=True))})
+    return model, more, written
 
 
 def _settled(
@@ -63,7 +71,7 @@ def _settled(
     while faults:
         value = repair(value, faults)
         faults = check(value)
-        more += faults
+        more += [{**fault, "loc": tuple(there(fault["loc"], value))} for fault in faults]
     return value, more
 
 
@@ -83,10 +91,10 @@ def _faults_of(model: type[WorkflowModel | NodeModel], value: _Object) -> Faults
     return ()
 
 
-def _rekeyed(value: Any, faults: Faults, before: tuple[str, ...] = ()) -> Any:
+def _rekeyed(value: Any, faults: Faults, written: Written, before: tuple[str, ...] = ()) -> Any:
     """The value with each unknown key under the one that was meant, if that is free, or else without it.
 
-    `before` leads to the value in its document.
+    `before` leads to the value in its document. What is moved is added to `written`.
     """
     unknown = [there(fault["loc"], value) for fault in faults if fault["type"] == "extra_forbidden"]
     if not unknown:
@@ -95,16 +103,18 @@ def _rekeyed(value: Any, faults: Faults, before: tuple[str, ...] = ()) -> Any:
     objects = [reduce(getitem, location[:-1], value) for location in unknown]
     held = [owner.pop(location[-1]) for owner, location in zip(objects, unknown, strict=True)]
     for owner, location, item in zip(objects[:MAX_HINTS], unknown, held, strict=False):
-        if known := meant((*before, *location)):
-            owner.setdefault(known, item)
+        known = meant((*before, *location))
+        if known and known not in owner:
+            owner[known] = item
+            written[pointer_of((*before, *location[:-1], known))] = escape(location[-1])
     return value
 
 
 # ---- the document ----------------------------------------------------------------------------------------------
 
 
-def _without(rest: _Object, faults: Faults) -> _Object:
-    rest = _rekeyed(rest, faults)
+def _without(rest: _Object, faults: Faults, *, written: Written) -> _Object:
+    rest = _rekeyed(rest, faults, written)
     broken = [fault["loc"] for fault in faults if fault["type"] != "extra_forbidden"]
     for key in dict.fromkeys(location[0] for location in broken):
         inside = [location[1:] for location in broken if location[0] == key]
@@ -127,11 +137,11 @@ def _schemas(schemas: _Object, broken: Sequence[tuple[str, ...]]) -> _Object:
 # ---- a node ----------------------------------------------------------------------------------------------------
 
 
-def _repaired(value: Any, faults: Faults, *, names: Collection[str]) -> _Object:
+def _repaired(value: Any, faults: Faults, *, name: str, names: Collection[str], written: Written) -> _Object:
     if not isinstance(value, dict):
         return dict(_STAND_IN)
     told_of_a_key = any(fault["type"] == "extra_forbidden" and len(fault["loc"]) == 1 for fault in faults)
-    node: _Object = _rekeyed(value, faults, ("nodes", ""))
+    node: _Object = _rekeyed(value, faults, written, ("nodes", name))
     broken = {fault["loc"][:1] for fault in faults if fault["type"] != "extra_forbidden"}
     for (field,) in filter(None, broken):
         node = _repaired_field(node, field, names)

@@ -30,6 +30,7 @@ from baton.core.definition.failing import (
     WindowModel,
 )
 from baton.core.definition.models import NodeModel, WaitModel, WorkflowModel
+from baton.core.expressions import escape
 from baton.core.toolspec import closest
 
 # Looking for the nearest of many names takes long, and nobody mends a document from the end.
@@ -76,6 +77,11 @@ def there(location: Sequence[Any], document: Any) -> list[Any]:
         taken.append(step)
         value = value.get(step) if isinstance(value, dict) else value[step]
     return taken
+
+
+def pointer_of(location: Sequence[Any]) -> str:
+    """A JSON Pointer (RFC 6901)."""
+    return "".join(f"/{escape(step)}" for step in location)
 
 
 def fields_around(location: Sequence[Any]) -> Mapping[str, FieldInfo]:

@@ -7,17 +7,16 @@ checked too, is mend.py's; the shapes themselves are the models'.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
 from baton.core.definition.fields import MAX_NODES, NO_VALUE, NODE_NAME, check_time
-from baton.core.definition.mend import Faults, mended
+from baton.core.definition.mend import Faults, Written, mended
 from baton.core.definition.models import WorkflowModel
-from baton.core.definition.places import MAX_HINTS, fields_around, meant, there
+from baton.core.definition.places import MAX_HINTS, fields_around, meant, pointer_of, there
 from baton.core.durations import parse_duration
-from baton.core.expressions import escape
 from baton.errors import Problem
 
 # What pydantic says in the words of Python.
@@ -32,21 +31,61 @@ _PLAIN_WORDS = {
 
 
 def read_definition(value: Any) -> tuple[WorkflowModel | None, tuple[Problem, ...]]:
-    """The model of a parsed document, and everything that is wrong with its shape.
+    """The model of a parsed document, and everything that is wrong with its shape."""
+    model, problems, written = read_as_meant(value)
+    return model, as_written(problems, written)
+
+
+def read_as_meant(value: Any) -> tuple[WorkflowModel | None, tuple[Problem, ...], Written]:
+    """The model of a parsed document, everything that is wrong with its shape, and which keys are written otherwise.
 
     With problems, the model is of what could be made out of the rest, so that this can be checked too;
-    None when there is too little of it.
+    None when there is too little of it. The problems are where the keys that were meant would be: see `as_written`.
     """
     if not isinstance(value, dict):
-        return None, (Problem("", "a workflow document is an object with `name` and `nodes`"),)
+        return None, (Problem("", "a workflow document is an object with `name` and `nodes`"),), {}
     twice = tuple(_same_time_twice(value))
     try:
-        return WorkflowModel.model_validate(value), twice
+        return WorkflowModel.model_validate(value), twice, {}
     except ValidationError as error:
         faults = error.errors(include_url=False)
-    model, more = mended(value, faults)
+    model, more, written = mended(value, faults)
+    faults = [{**fault, "loc": tuple(there(fault["loc"], value))} for fault in faults]
     told = enumerate(_told([*faults, *more]))
-    return model, (*twice, *(_problem(fault, value, has_hint=index < MAX_HINTS) for index, fault in told))
+    return model, (*twice, *(_problem(fault, has_hint=index < MAX_HINTS) for index, fault in told)), written
+
+
+def as_written(problems: Sequence[Problem], written: Written) -> tuple[Problem, ...]:
+    """The problems where the document has them. What is wrong with a value under the key that was meant is no other one.
+
+    It is told with that key: perhaps something else was meant.
+    """
+    if not written:
+        return tuple(problems)
+    refused: dict[str, Problem] = {}
+    for problem in problems:
+        if problem.path in written:
+            refused.setdefault(_place(problem, written), problem)
+    return tuple(
+        _where_written(problem, written, refused) for problem in problems if problem.path not in written
+    )
+
+
+def _place(problem: Problem, written: Written) -> str:
+    found, meant_at = "", ""
+    for step in problem.path.split("/")[1:]:
+        meant_at += f"/{step}"
+        found += f"/{written.get(meant_at, step)}"
+    return found
+
+
+def _where_written(problem: Problem, written: Written, refused: Mapping[str, Problem]) -> Problem:
+    place, suggestion = _place(problem, written), problem.suggestion
+    if (other := refused.get(place)) is not None:
+        what = other.message
+        what = f"It {what}" if what.startswith("must ") else what[:1].upper() + what[1:]
+        suggestion += f" {what}" + (f"; {other.suggestion}" if other.suggestion else "")
+    return Problem(place, problem.message, suggestion)
 
 
 def _same_time_twice(value: dict[str, Any]) -> Sequence[Problem]:
@@ -56,10 +95,10 @@ def _same_time_twice(value: dict[str, Any]) -> Sequence[Problem]:
     return []
 
 
-def _problem(fault: Any, document: Any, *, has_hint: bool) -> Problem:
-    """The fault in plain words, at the innermost value of the document that there is."""
-    location = there([step for step in fault["loc"] if step != "[key]"], document)
-    pointer = "".join(f"/{escape(step)}" for step in location)
+def _problem(fault: Any, *, has_hint: bool) -> Problem:
+    """The fault in plain words."""
+    location = [step for step in fault["loc"] if step != "[key]"]
+    pointer = pointer_of(location)
     kind, suggestion = fault["type"], ""
     message = _PLAIN_WORDS.get(kind, fault["msg"])
     if kind == "extra_forbidden":

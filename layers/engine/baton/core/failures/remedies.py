@@ -78,14 +78,19 @@ def hooks_of(tool: str, specs: Specs) -> dict[str, str]:
 def way_by(name: str, tool: str, specs: Specs) -> Way | None:
     """The way that a document means which names a tool as a hint; None if that tool can neither stand in nor help.
 
-    One that carries out something is called before the step's own tool, and so is one that does not take the same.
+    One that carries out something is called before the step's own tool, and so is one that does not take the same, unless
+    it may act only once: no claim is made for what goes before.
     """
     spec, other = specs.get(tool), specs.get(name)
     if spec is None or other is None or name == tool:
         return None
     if not other.carries_out and not misfit(other, spec):
         return Way(name=name, tool=name, hints=(name,))
-    return None if _unaided(other, spec) else Way(name=f"{name} first", tool=name, hints=(name,), first=True)
+    return (
+        None
+        if other.effect == ONCE or _unaided(other, spec)
+        else Way(name=f"{name} first", tool=name, hints=(name,), first=True)
+    )
 
 
 def choose(hints: Iterable[str], ways: Sequence[Way], used: Collection[str]) -> Way | None:

@@ -115,21 +115,23 @@ class _Desk:
         self._same(made, wanted)
         if made.status == RESERVED:
             made = await self._execute(made, number)
-        try:
-            if made.status == EXECUTED:
-                made = await self._confirm(made)
-            return self._paid(made)
-        except StepFailure as error:
-            raise _in_doubt(error) from error
+        return await self._finished(made)
 
     async def find(self) -> Payment | None:
         """The payment of this key, confirmed; None if no money was moved."""
         for one in await self._known():
-            if one.status == EXECUTED:
-                return self._paid(await self._confirm(one))
-            if one.status == CONFIRMED:
-                return self._paid(one)
+            if one.status in (EXECUTED, CONFIRMED):
+                return await self._finished(one)
         return None
+
+    async def _finished(self, made: _Reservation) -> Payment:
+        """The payment, confirmed. A service that refuses to confirm it says nothing of the money: that was moved."""
+        moved = made.status == EXECUTED
+        try:
+            return self._paid(await self._confirm(made) if moved else made)
+        except StepFailure as error:
+            what = f"the payment `{made.payment or made.id}` was executed, but is not confirmed: "
+            raise _in_doubt(error, what if moved else "") from error
 
     async def _known(self) -> list[_Reservation]:
         """All reservations of this step, as they stand."""
@@ -212,11 +214,11 @@ class _Desk:
         )  # fmt: skip
 
 
-def _in_doubt(error: StepFailure) -> StepFailure:
+def _in_doubt(error: StepFailure, what: str = "") -> StepFailure:
     """The money may have moved, whatever the service says of the rest."""
     return StepFailure(
         error.code,
-        error.message,
+        what + error.message,
         kind=error.kind,
         status=error.status,
         retry_after=error.retry_after,
