@@ -32,7 +32,7 @@ E2E_FILES = $(shell grep -rl --include='test_*.py' 'mark\.e2e' tests)
 OWN_TIER := simulation contract handlers deploy e2e
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test core build pins bench format clean install install-dev $(TIERS)
+.PHONY: help demo up test core build pins bench fuzz graphs failures format clean install install-dev $(TIERS)
 .NOTPARALLEL:
 
 help:  ## this list
@@ -64,7 +64,7 @@ unit: core install-dev  ## core (every branch), then runtime, architecture and a
 	@$(call pytest,unit,-n $(JOBS) -m "not e2e" tests --ignore=tests/core $(OWN_TIER:%=--ignore=tests/%))
 
 core: install-dev  ## the pure core at 100 % branch coverage
-	@mkdir -p build && $(call pytest,core,-n $(JOBS) --cov --cov-report=term tests/core)
+	@mkdir -p build && { $(call pytest,core,-n $(JOBS) --cov --cov-report= tests/core) || { $(BIN)/coverage report; exit 1; }; }
 
 # What `make test` runs in one go: the tiers from `unit` to `deploy`, but for the core.
 rest: install-dev
@@ -90,6 +90,9 @@ fuzz: install-dev  ## the API against its OpenAPI document, at length: make fuzz
 
 graphs: install-dev  ## random graphs against the interpreter, at length: make graphs EXAMPLES=100000 SEED=7
 	@BATON_GRAPHS=$(or $(EXAMPLES),20000) BATON_GRAPHS_SEED=$(or $(SEED),2) $(BIN)/pytest -q -n auto tests/core/graphs/test_random_graphs.py
+
+failures: install-dev  ## steps that fail at random in the simulation, at length: make failures EXAMPLES=1000
+	@BATON_FAILURES=$(or $(EXAMPLES),200) $(BIN)/pytest -q -n $(JOBS) tests/simulation/test_failures.py
 
 format: install-dev  ## let ruff mend what it can
 	@$(BIN)/ruff check --quiet --fix . ; $(BIN)/ruff format .

@@ -7,7 +7,7 @@ What belongs here: which room may know which, and what only some rooms may touch
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -137,12 +137,12 @@ def check_file(file: Path, room: str, relative: str) -> list[Breach]:
     """All breaches in one file of a room."""
     if room not in ALLOWED:
         return [Breach(file, 1, f"the room {room!r} is not in the law: say what it may import")]
-    tree = ast.parse(file.read_text(encoding="utf-8"), filename=str(file))
+    nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"), filename=str(file))))
     found = []
-    for line, name in _imports(tree, file):
+    for line, name in _imports(nodes, file):
         found += [Breach(file, line, rule) for rule in _import_rules(room, name)]
     if room not in AMBIENT_ROOMS and relative not in AMBIENT_FILES:
-        for line, name in sorted(set(_names(tree))):
+        for line, name in sorted(set(_names(nodes))):
             banned = next((ban for ban in AMBIENT if name == ban or name.startswith(ban + ".")), None)
             if banned:
                 found.append(Breach(file, line, f"{room or PACKAGE} uses {banned}; take it from a port"))
@@ -162,9 +162,9 @@ def _import_rules(room: str, name: str) -> Iterator[str]:
         yield f"{room} is pure and imports {top}"
 
 
-def _imports(tree: ast.Module, file: Path) -> Iterator[tuple[int, str]]:
+def _imports(nodes: Sequence[ast.AST], file: Path) -> Iterator[tuple[int, str]]:
     """Every imported name, with its line. `from baton import core` counts as `baton.core`."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -181,10 +181,10 @@ def _below_front_door(name: str) -> str:
     return f"{PACKAGE}.{name}" if name in ALLOWED or name in PART_OF else PACKAGE
 
 
-def _names(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def _names(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str]]:
     """Every dotted name that is imported or used, aliases resolved, with its line."""
     known: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 known[alias.asname or alias.name.partition(".")[0]] = (
@@ -195,7 +195,7 @@ def _names(tree: ast.Module) -> Iterator[tuple[int, str]]:
             for alias in node.names:
                 known[alias.asname or alias.name] = f"{node.module}.{alias.name}"
                 yield node.lineno, f"{node.module}.{alias.name}"
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Attribute):
             dotted = _dotted(node, known)
             if dotted:

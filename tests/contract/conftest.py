@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import TYPE_CHECKING
 
 import boto3
@@ -12,10 +13,12 @@ from moto import mock_aws
 from baton.adapters.aws import Aws
 from tests.contract.stores import REGION, AwsStores, MemoryStores, Stores
 from tests.kit import ministack as kit
+from tests.kit.quick_moto import hasten
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodbstreams import DynamoDBStreamsClient
 
+hasten()
 EMBEDDED = pytest.param("embedded", id="ministack", marks=pytest.mark.ministack)
 
 
@@ -42,10 +45,15 @@ def ministack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-@pytest.fixture(scope="module")
-def shared_aws() -> Aws:
+@cache
+def _clients(address: str | None = None) -> tuple[Aws, DynamoDBStreamsClient]:
     """Clients cost more than moto's stores, which are made anew for each test."""
-    return Aws()
+    return Aws(address), boto3.client("dynamodbstreams", endpoint_url=address)
+
+
+@pytest.fixture(scope="module")
+def shared_aws(_no_real_account: None) -> Aws:
+    return _clients()[0]
 
 
 @pytest.fixture
@@ -54,24 +62,14 @@ def moto_aws(shared_aws: Aws) -> Iterator[Aws]:
         yield shared_aws
 
 
-@pytest.fixture(scope="module")
-def _shared_streams() -> DynamoDBStreamsClient:
-    return boto3.client("dynamodbstreams")
+@pytest.fixture
+def moto(moto_aws: Aws) -> Stores:
+    return AwsStores(moto_aws, _clients()[1])
 
 
 @pytest.fixture
-def moto(moto_aws: Aws, _shared_streams: DynamoDBStreamsClient) -> Stores:
-    return AwsStores(moto_aws, _shared_streams)
-
-
-@pytest.fixture(scope="module")
-def _ministack_clients(ministack: str) -> tuple[Aws, DynamoDBStreamsClient]:
-    return Aws(ministack), boto3.client("dynamodbstreams", endpoint_url=ministack)
-
-
-@pytest.fixture
-def embedded(_ministack_clients: tuple[Aws, DynamoDBStreamsClient]) -> Stores:
-    return AwsStores(*_ministack_clients)
+def embedded(_no_real_account: None, ministack: str) -> Stores:
+    return AwsStores(*_clients(ministack))
 
 
 @pytest.fixture

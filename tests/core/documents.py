@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,7 @@ VALUES = (
 # A schema that lists all fields would refuse most of the expressions above.
 OPEN = {"type": "object", "properties": {"a": {}}, "required": [], "additionalProperties": True}
 SCHEMAS: st.SearchStrategy[dict[str, Any]] = st.sampled_from([{}, {"type": "object"}, OPEN])
+_MORE = st.dictionaries(st.text(max_size=4), VALUES, max_size=2)
 
 
 def _maybe(draw: st.DrawFn, into: dict[str, Any], key: str, values: st.SearchStrategy[Any]) -> None:
@@ -93,7 +95,7 @@ def _node(draw: st.DrawFn, spot: Any) -> dict[str, Any]:
         }
         has_more = draw(st.booleans())
         if given or has_more:
-            more: dict[str, Any] = draw(st.dictionaries(st.text(max_size=4), VALUES, max_size=2))
+            more: dict[str, Any] = draw(_MORE)
             node["with"] = {**given, **more}
     if spot.before or draw(st.booleans()):
         is_one = len(spot.before) == 1 and draw(st.booleans())
@@ -222,8 +224,9 @@ _KINDS: st.SearchStrategy[dict[str, Any]] = (
 )
 
 
-def _fields(names: list[str]) -> dict[str, st.SearchStrategy[Any]]:
-    """What a node of any kind may have."""
+@cache
+def _fields(names: tuple[str, ...]) -> st.SearchStrategy[dict[str, Any]]:
+    """What a node of any kind may have. Made once: hypothesis looks through a new strategy before it draws from it."""
     name = st.sampled_from(names)
     many = name | st.lists(name, min_size=1, unique=True)
     rule = st.fixed_dictionaries({"if": CONDITIONS, "then": many})
@@ -235,7 +238,7 @@ def _fields(names: list[str]) -> dict[str, st.SearchStrategy[Any]]:
     )
     rounds = st.integers(1, 1_000_000)
     ways = {"max_iterations": rounds, "back_to": name, "break_path": many, "timeout_path": many}
-    return {
+    fields = {
         "after": many,
         "when": CONDITIONS,
         "branch": branch,
@@ -253,29 +256,38 @@ def _fields(names: list[str]) -> dict[str, st.SearchStrategy[Any]]:
         "limits": LIMITS,
         "description": st.text(max_size=5),
     }
+    return st.fixed_dictionaries({}, optional=fields)
+
+
+@cache
+def _guardrails(names: tuple[str, ...]) -> st.SearchStrategy[dict[str, Any]]:
+    targets = st.sampled_from(["n0", [], ["n0", "n1"]])
+    rails = {
+        "allowed_tools": st.sampled_from(["t", [], ["t*", "*"]]),
+        "allowed_transitions": st.dictionaries(st.sampled_from(names), targets),
+    }
+    return st.fixed_dictionaries({}, optional=rails)
+
+
+_METADATA = st.dictionaries(st.text(max_size=3), st.text(max_size=3), max_size=2)
+_OF_SCHEMAS = st.fixed_dictionaries({"done": st.sampled_from([{}, True])})
 
 
 @st.composite
 def shaped_documents(draw: st.DrawFn) -> dict[str, Any]:
     """A document of the right shape with any of all fields; it need not make any sense."""
-    names = ["n0", "n1", "n2"][: draw(st.integers(1, 3))]
-    fields = st.fixed_dictionaries({}, optional=_fields(names))
+    names = ("n0", "n1", "n2")[: draw(st.integers(1, 3))]
+    fields = _fields(names)
     document: dict[str, Any] = {"name": "w", "nodes": {name: draw(_KINDS) | draw(fields) for name in names}}
     _maybe(draw, document, "owner", st.text(max_size=5))
-    _maybe(draw, document, "metadata", st.dictionaries(st.text(max_size=3), st.text(max_size=3), max_size=2))
-    _maybe(draw, document, "schemas", st.fixed_dictionaries({"done": st.sampled_from([{}, True])}))
+    _maybe(draw, document, "metadata", _METADATA)
+    _maybe(draw, document, "schemas", _OF_SCHEMAS)
     _maybe(draw, document, "limits", LIMITS)
     for key, values in _FAILING.items():
         _maybe(draw, document, key, values)
     if "wall_time" not in document.get("limits", {}):
         _maybe(draw, document, "timeout", DURATIONS)
-    rails = {
-        "allowed_tools": st.sampled_from(["t", [], ["t*", "*"]]),
-        "allowed_transitions": st.dictionaries(
-            st.sampled_from(names), st.sampled_from(["n0", [], ["n0", "n1"]])
-        ),
-    }
-    _maybe(draw, document, "guardrails", st.fixed_dictionaries({}, optional=rails))
+    _maybe(draw, document, "guardrails", _guardrails(names))
     return document
 
 
@@ -299,6 +311,7 @@ _STRANGE: st.SearchStrategy[Any] = st.sampled_from(
      {"max": 5, "then": "throttle"}, {"rules": []}, {"choose": "output", "among": "n0"}, {"while": "true"}, {"over": None},
      {"tool": "t"}, {"tool": "t", "with": {"a": ["${"]}}, {"type": "object"}]
 ).map(copy.deepcopy)  # fmt: skip
+_ANY = _STRANGE | JSON
 
 
 def _places(value: Any) -> Iterator[tuple[Any, Any]]:
@@ -320,7 +333,7 @@ def broken(draw: st.DrawFn, whole: st.SearchStrategy[dict[str, Any]]) -> Any:
         container, key = draw(st.sampled_from(places))
         match draw(st.sampled_from(["change", "drop", "add"])):
             case "change":
-                container[key] = draw(_STRANGE | JSON)
+                container[key] = draw(_ANY)
             case "drop":
                 del container[key]
             case _ if isinstance(container, dict):

@@ -31,6 +31,7 @@ def test_every_entry_comes_back_as_it_was(written: Entry) -> None:
     assert decode_entry(encode_entry(written)) == written
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("kind", typing.get_args(ev.Event), ids=lambda kind: kind.__name__)
 def test_each_kind_comes_back_as_it_was(kind: type[msgspec.Struct]) -> None:
     @given(of_struct(kind))

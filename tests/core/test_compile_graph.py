@@ -172,6 +172,10 @@ def test_the_hash_of_a_graph_is_that_of_its_bytes_and_has_not_changed() -> None:
     )
 
 
+def test_a_stored_graph_of_every_kind_of_node_comes_back_as_it_was() -> None:
+    assert decode_graph(encode_graph(compiled(DOCUMENT))) == compiled(DOCUMENT)
+
+
 @given(shapes())
 @PROPERTY
 def test_a_stored_graph_comes_back_as_it_was(shape: Shape) -> None:

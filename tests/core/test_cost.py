@@ -15,6 +15,8 @@ from functools import partial
 from types import FrameType
 from typing import Any
 
+import pytest
+
 from baton.core.compile import compile_document
 from baton.core.decide import advance
 from baton.core.events import Value
@@ -23,6 +25,9 @@ from baton.core.program import Program
 from baton.core.state import State, encode_state
 from baton.errors import InvalidDefinition
 from tests.core.build import TOOLS, Saga, chain, done, entry, program, started, task, wait
+
+# What is taken here is the same way many times over; the tests that name it are elsewhere.
+pytestmark = pytest.mark.no_cover
 
 
 def calls_of(function: Callable[[], Any]) -> int:

@@ -116,6 +116,7 @@ def test_a_byte_order_mark_is_passed_over() -> None:
         pytest.param('{"a": 1} x', 1, 10, "Extra data", id="JSON with more behind it"),
         pytest.param('{\n "a": "x\n"}', 2, 9, "Invalid control character at", id="a line break in a JSON string"),
         pytest.param('{"a": NaN}', 1, 7, "`NaN` is not a JSON value", id="NaN in JSON"),
+        pytest.param('[true, null, NaN]', 1, 14, "`NaN` is not a JSON value", id="NaN behind words of JSON"),
         pytest.param('[1,\n -Infinity]', 2, 2, "`-Infinity` is not a JSON value", id="infinity in JSON"),
         pytest.param('{"a": 1e999}', 1, 7, "the number 1e999 is too large", id="a number above all numbers"),
         pytest.param("a: .nan", 1, 4, "`.nan` is not a JSON value", id="NaN in YAML"),
@@ -192,6 +193,7 @@ def test_where_only_json_is_allowed_yaml_is_a_fault(text: str) -> None:
 def test_where_only_json_is_allowed_any_json_value_will_do() -> None:
     assert parse_document(' "x" ', json_only=True).value == "x"
     assert parse_document(" -5", json_only=True).value == -5
+    assert parse_document("[1.5, -2.5E-1]", json_only=True).value == [1.5, -0.25]
     assert parse_document("null", json_only=True).value is None
 
 

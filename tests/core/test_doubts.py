@@ -92,3 +92,10 @@ def test_somebody_is_told_of_a_doubt_that_comes_while_the_saga_ends_anyway() -> 
     assert told(saga) == [(UNKNOWN_OUTCOME, "a", True)]
     saga.tell()
     assert saga.state.ended is not None
+
+
+def test_somebody_is_told_of_what_could_not_be_found_out_while_the_saga_ends_anyway() -> None:
+    saga = Saga(program(task("a", effect=ONCE)))
+    saga.cancel(grace_ms=1_000)
+    saga.go(broken("a", UNKNOWN_OUTCOME))
+    assert told(saga) == [(UNKNOWN_OUTCOME, "a", True)]

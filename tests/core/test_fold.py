@@ -156,6 +156,13 @@ def test_a_wait_and_a_child_are_opened_once_and_only_where_a_token_waits() -> No
     assert apply(state, elsewhere) is state
 
 
+def test_a_node_is_admitted_once_and_only_where_a_token_waits() -> None:
+    state = apply(Saga(PAIR).state, ev.NodeAdmitted(node="a"))
+    assert state.admitted == ("a",)
+    assert apply(state, ev.NodeAdmitted(node="a")) is state
+    assert apply(state, ev.NodeAdmitted(node="b")) is state
+
+
 def test_a_wait_or_a_child_that_is_closed_stays_closed() -> None:
     saga = Saga(program(wait("w", signal="s"), child("c")))
     saga.go()

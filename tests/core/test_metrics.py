@@ -150,6 +150,7 @@ def test_a_retry_without_a_pause_has_no_time() -> None:
 
 def test_of_nothing_to_count_nothing_is_told() -> None:
     assert read((chosen("retry"),)) == {}
+    assert read((ev.Resumed(by="ada", at=T0),)) == {}
 
 
 def test_steps_that_succeed_at_once_cost_one_line_a_minute() -> None:

@@ -179,26 +179,27 @@ async def _ask_all(variables: dict[str, dict[str, str]], folder: Path) -> None:
     async with LocalRun(ROOT / "template.yaml", switched_off=off, run_dir=folder, aws_port=port) as local:
         assert local.endpoint == f"http://127.0.0.1:{port}"
 
-        async def ask(function: str, name: str) -> Any:
+        async def ask(function: str, *names: str) -> list[Any]:
             text = json.dumps(variables[FUNCTIONS[function]])
             for distance in (0, 1):  # the container's way to this machine, and this machine's own
                 text = text.replace(f"host.docker.internal:{PORT + distance}", f"127.0.0.1:{port + distance}")
-            event = (ROOT / f"events/{function}/{name}.json").read_text("utf-8")
-            return await asyncio.to_thread(_call, function, json.loads(text), event)
+            events = [(ROOT / f"events/{function}/{name}.json").read_text("utf-8") for name in names]
+            return await asyncio.to_thread(_call, function, json.loads(text), events)
 
-        assert (await ask("api", "health"))["statusCode"] == 200
-        registered = await ask("api", "register-workflow")
+        health, registered, listed = await ask("api", "health", "register-workflow", "list-workflows")
+        assert health["statusCode"] == 200
         assert registered["statusCode"] == 201, registered
         name = json.loads(registered["body"])["name"]
-        listed = json.loads((await ask("api", "list-workflows"))["body"])["workflows"]
-        assert name in [workflow["name"] for workflow in listed]
-        assert await ask("relay", "entry") == {"batchItemFailures": []}
-        assert await ask("worker", "wakes") == {"batchItemFailures": []}
-        assert (await ask("reconciler", "shard"))["shard"] == 0
-        assert await ask("reconciler", "dead-letters") == {"dead_letters": 0}
+        assert name in [workflow["name"] for workflow in json.loads(listed["body"])["workflows"]]
+        assert await ask("relay", "entry") == [{"batchItemFailures": []}]
+        assert await ask("worker", "wakes") == [{"batchItemFailures": []}]
+        swept, letters = await ask("reconciler", "shard", "dead-letters")
+        assert swept["shard"] == 0
+        assert letters == {"dead_letters": 0}
 
 
-def _call(function: str, variables: dict[str, str], event: str) -> Any:
+def _call(function: str, variables: dict[str, str], events: list[str]) -> list[Any]:
+    """What a function answers to each event, one after the other in one process, as in a warm container."""
     program = """
 import json, sys
 import app
@@ -207,7 +208,8 @@ class Context:
     aws_request_id = "sam-local"
     def get_remaining_time_in_millis(self): return 20_000
 
-print(json.dumps(app.handler(json.load(sys.stdin), Context())))
+for event in json.load(sys.stdin):
+    print("answer", json.dumps(app.handler(json.loads(event), Context())))
 """
     places = [ROOT / "functions" / function, ROOT / "layers/app", ROOT / "layers/engine"]
     environment = {
@@ -219,13 +221,16 @@ print(json.dumps(app.handler(json.load(sys.stdin), Context())))
     done = subprocess.run(
         [sys.executable, "-c", program],
         env=environment,
-        input=event,
+        input=json.dumps(events),
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    answers = [
+        line.removeprefix("answer ") for line in done.stdout.splitlines() if line.startswith("answer ")
+    ]
+    return [json.loads(answer) for answer in answers]
 
 
 def test_the_page_names_ports_files_and_functions_that_exist() -> None:

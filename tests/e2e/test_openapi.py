@@ -94,6 +94,8 @@ def test_a_fuzzer_that_reads_the_description_finds_nothing(
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(ROOT),
         "HOME": str(tmp_path),
+        # Where tables of all characters are kept: they take seconds to make.
+        "HYPOTHESIS_STORAGE_DIRECTORY": str(ROOT / ".hypothesis"),
         "NO_PROXY": "127.0.0.1",
         "SCHEMATHESIS_HOOKS": "tests.e2e.fuzz_hooks",
         "BATON_FUZZ_TOKEN": token,

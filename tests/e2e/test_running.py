@@ -1,4 +1,4 @@
-"""The whole deployment at work: callers, hand-overs, signals, cancels, and a worker that is killed."""
+"""The whole deployment at work: callers, hand-overs, signals, cancels, a mail, and a worker that is killed."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ nodes:
   behind: {tool: trial.echo, after: answer, with: {value: "${ctx.answer.output}"}}
 output: "${ctx.behind.output}"
 """
+LETTER = "{tool: std.notify, with: {to: ada@home.example, subject: Your table, text: It is yours.}"
+TWICE = f"name: mail\nnodes:\n  first: {LETTER}}}\n  again: {LETTER}, after: first}}\n"
 
 
 # ---- callers
@@ -244,3 +246,21 @@ def test_poison_on_the_queue_ends_in_the_dead_letters_and_the_sagas_go_on(everyt
     (letter,) = until(arrived, 20, "the dead letter")
     assert letter["Body"] == "hello"
     assert letter["MessageAttributes"]["reason"]["StringValue"].startswith("not a wake: ")
+
+
+# ---- a mail, from a step to the outbox of the embedded AWS
+
+
+def test_a_mail_is_sent_and_the_same_one_again_is_not(everything: Deployment) -> None:
+    everything.register(TWICE)
+    sagas = [everything.start("mail") for _ in range(2)]
+    assert [everything.wait_for(saga)["status"] for saga in sagas] == ["completed"] * 2
+    outbox = httpx.get(f"{everything.run.endpoint}/_ministack/ses/messages", trust_env=False).json()[
+        "messages"
+    ]
+    (sent,) = [mail for of in outbox.values() for mail in of]
+    assert (sent["Source"], sent["To"], sent["Subject"]) == (
+        "desk@lantern.example",
+        ["ada@home.example"],
+        "Your table",
+    )

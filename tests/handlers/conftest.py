@@ -1,4 +1,4 @@
-"""One deployment on moto for each module of tests, emptied after each test, and its functions.
+"""One deployment on moto for each module of tests, set back after each test, and its functions.
 
 A module may set PARAMETERS, the template's parameters that it wants other than by default.
 """
@@ -13,6 +13,9 @@ from moto import mock_aws
 from tests.handlers.deployment import REGION, Deployment
 from tests.handlers.http import Http
 from tests.handlers.workers import Worker
+from tests.kit.quick_moto import hasten
+
+hasten()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -39,7 +42,7 @@ def shared_deployment(request: pytest.FixtureRequest, _no_real_account: None) ->
 @pytest.fixture
 def deployment(shared_deployment: Deployment) -> Iterator[Deployment]:
     yield shared_deployment
-    shared_deployment.empty()
+    shared_deployment.reset()
 
 
 @pytest.fixture(scope="module")

@@ -15,12 +15,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import boto3
 import pytest
+from moto.core.models import DEFAULT_ACCOUNT_ID
+from moto.dynamodb.models import dynamodb_backends
+from moto.dynamodb.models.table import Table
 
 from baton.adapters.dynamo_log import DynamoLog
 from baton.core.events import Entry, decode_entry
@@ -78,7 +81,10 @@ class Context:
 
 
 class Deployment:
-    """Table, bucket and queues on moto. `parameters` are the template's."""
+    """Table, bucket and queues on moto. `parameters` are the template's.
+
+    What is looked up or set back is so in moto's own table: a request would cost more than most tests do.
+    """
 
     def __init__(self, parameters: Mapping[str, str]) -> None:
         self.dynamodb = boto3.client("dynamodb", region_name=REGION)
@@ -88,6 +94,7 @@ class Deployment:
         self._resolver = Resolver(_template(), effective(_template(), given, {}))
         self.table = self._resolver.name("SagaTable")
         self._create()
+        self.keep()
         self.log = DynamoLog(self.dynamodb, self.table, SHARDS)
 
     def _create(self) -> None:
@@ -119,15 +126,23 @@ class Deployment:
             finally:
                 del sys.modules[spec.name]
 
-    def empty(self) -> None:
-        """As it was at first: no items, no messages."""
-        keys = [{"pk": item["pk"], "sk": item["sk"]} for item in self.items()]
-        for start in range(0, len(keys), 25):  # the most that one request takes
-            requests: list[Any] = [{"DeleteRequest": {"Key": key}} for key in keys[start : start + 25]]
-            self.dynamodb.batch_write_item(RequestItems={self.table: requests})
+    def keep(self) -> None:
+        """The items of now are what `reset` comes back to."""
+        self._kept = copy.deepcopy(self._stored.items)
+
+    def reset(self) -> None:
+        """As it was at first, or when it was kept: these items, an empty stream, no messages."""
+        self._stored.items = copy.deepcopy(self._kept)
+        assert self._stored.stream_shard is not None
+        self._stored.stream_shard.items.clear()
         for queue in ("WakeQueue", "WakeDeadLetterQueue"):
             self.messages(queue)
 
+    @property
+    def _stored(self) -> Table:
+        return dynamodb_backends[DEFAULT_ACCOUNT_ID][REGION].tables[self.table]
+
+    @cached_property
     def stream_source(self) -> StreamSource:
         """How Lambda reads the table's stream for the relay, as the template says."""
         (source,) = Stack(_template(), self._resolver).streams
@@ -148,7 +163,7 @@ class Deployment:
         return str(self._resolver.ref(queue, queue))
 
     def items(self) -> list[Item]:
-        return [dict(item) for item in self.dynamodb.scan(TableName=self.table, ConsistentRead=True)["Items"]]
+        return [item.to_json()["Attributes"] for item in self._stored.all_items()]
 
     def saga_items(self, ref: SagaRef) -> dict[str, Item]:
         """All items of a saga, by sort key."""

@@ -30,11 +30,17 @@ WITH_BODY = [
 YAML = {"content-type": "application/yaml"}
 
 
+@pytest.fixture(scope="module")
+def _evening(shared_http: Http, shared_deployment: Deployment) -> None:
+    """A workflow, a waiting saga."""
+    begin(shared_http.engine, ADA, PARTY)
+    shared_http.register(ECHO)
+    shared_deployment.keep()
+
+
 @pytest.fixture(autouse=True)
-def _nothing_changes(http: Http, deployment: Deployment) -> Iterator[None]:
-    """A workflow, a waiting saga; and after the test, the table as it was."""
-    begin(http.engine, ADA, PARTY)
-    http.register(ECHO)
+def _nothing_changes(_evening: None, deployment: Deployment) -> Iterator[None]:
+    """After the test, the table is as it was."""
     before = deployment.items()
     yield
     assert deployment.items() == before

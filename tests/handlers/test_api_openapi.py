@@ -18,7 +18,7 @@ from baton.settings import ApiSettings
 from baton.web.app import matches
 from baton.web.openapi import describe
 from baton.web.routes import ROUTES, Route
-from tests.handlers.deployment import ROOT, payload, payload_names
+from tests.handlers.deployment import ROOT, Deployment, payload, payload_names
 from tests.handlers.http import Answer, Http
 from tests.handlers.sagas import ADA, GRACE, PARTY, SILENT, asking, begin
 
@@ -75,11 +75,18 @@ def test_a_row_of_the_table_is_whole(route: Route[Any]) -> None:
         assert (route.body, route.takes_text, route.has_key) == (None, False, False)
 
 
+@pytest.fixture(scope="module")
+def _evening(shared_http: Http, shared_deployment: Deployment) -> None:
+    """The dinner is known, one saga waits and one asks."""
+    begin(shared_http.engine, ADA, PARTY)
+    asking(shared_http.engine, GRACE, SILENT)
+    shared_http.register(DINNER)
+    shared_deployment.keep()
+
+
+@pytest.mark.usefixtures("_evening")
 @pytest.mark.parametrize("name", payload_names("api"))
 def test_the_answer_to_a_payload_is_as_described(name: str, http: Http) -> None:
-    begin(http.engine, ADA, PARTY)
-    asking(http.engine, GRACE, SILENT)
-    http.register(DINNER)
     if name == "start-same-key-other-body":
         http.send(payload("api", "start"))
     event = payload("api", name)

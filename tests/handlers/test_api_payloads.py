@@ -56,13 +56,18 @@ EXPECTED: dict[str, tuple[int, str]] = {
 }
 
 
-@pytest.fixture
-def busy(http: Http) -> Http:
+@pytest.fixture(scope="module")
+def _evening(shared_http: Http, shared_deployment: Deployment) -> None:
     """The dinner is known to both tenants, one saga waits, one asks, and one was started under a key."""
-    begin(http.engine, ADA, PARTY)
-    asking(http.engine, GRACE, SILENT)
-    http.register(DINNER)
-    http.register(DINNER, tenant=IAM_ACCOUNT)
+    begin(shared_http.engine, ADA, PARTY)
+    asking(shared_http.engine, GRACE, SILENT)
+    shared_http.register(DINNER)
+    shared_http.register(DINNER, tenant=IAM_ACCOUNT)
+    shared_deployment.keep()
+
+
+@pytest.fixture
+def busy(_evening: None, http: Http) -> Http:
     return http
 
 

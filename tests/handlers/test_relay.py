@@ -178,7 +178,7 @@ def deliver(relay: Relay, deployment: Deployment, records: list[Record]) -> list
         return
 
     runner = BatchRunner(
-        deployment.stream_source(), invoke=invoke, set_aside=set_aside, sleep=at_once, now=lambda: _WRITTEN_S
+        deployment.stream_source, invoke=invoke, set_aside=set_aside, sleep=at_once, now=lambda: _WRITTEN_S
     )
     asyncio.run(runner.run("shard", records))
     return aside
@@ -210,7 +210,7 @@ def stream_of(deployment: Deployment, after: int = 0) -> list[Record]:
         StreamArn=arn, ShardId=shard["ShardId"], ShardIteratorType="TRIM_HORIZON"
     )["ShardIterator"]
     found = [event_record(record, arn) for record in streams.get_records(ShardIterator=iterator)["Records"]]
-    return [record for record in found if deployment.stream_source().filters.match(record)][after:]
+    return [record for record in found if deployment.stream_source.filters.match(record)][after:]
 
 
 def test_the_ends_of_two_children_are_one_entry_of_their_parent(

@@ -22,7 +22,8 @@ from baton.runtime.service import Service
 
 
 @contextmanager
-def _replaced(owner: Any, name: str, new: Any) -> Iterator[None]:
+def replaced(owner: Any, name: str, new: Any) -> Iterator[None]:
+    """For as long as it lasts, another attribute."""
     old = getattr(owner, name)
     setattr(owner, name, new)
     try:
@@ -42,7 +43,7 @@ def release_ignores_the_nudge() -> Iterator[None]:
         return real_release(self, ref, owner, epoch, release)
 
     real_release = MemoryLog.release
-    with _replaced(MemoryLog, "release", let_go):
+    with replaced(MemoryLog, "release", let_go):
         yield
 
 
@@ -62,7 +63,7 @@ def an_expired_lease_is_never_taken() -> Iterator[None]:
         return await real_acquire(self, ref, message, alone=alone)
 
     real_acquire = Leases.acquire
-    with _replaced(MemoryLog, "take", take), _replaced(Leases, "acquire", acquire):
+    with replaced(MemoryLog, "take", take), replaced(Leases, "acquire", acquire):
         yield
 
 
@@ -77,7 +78,7 @@ def a_yield_leaves_the_due_index() -> Iterator[None]:
         at, wake = real(self, state, now, again, due)
         return (None, wake) if again else (at, wake)
 
-    with _replaced(Leases, "_next", next_due):
+    with replaced(Leases, "_next", next_due):
         yield
 
 
@@ -93,7 +94,7 @@ def a_stale_invocation_appends() -> Iterator[None]:
     def check(self: Runner, lease: Lease) -> None:
         return None
 
-    with _replaced(Runner, "_news", news), _replaced(Runner, "_check_lease", check):
+    with replaced(Runner, "_news", news), replaced(Runner, "_check_lease", check):
         yield
 
 
@@ -108,7 +109,7 @@ def an_orphan_head_is_not_rolled_forward() -> Iterator[None]:
         return await real(self, lease, history)
 
     real = Runner._load
-    with _replaced(Runner, "_load", load):
+    with replaced(Runner, "_load", load):
         yield
 
 
@@ -119,7 +120,7 @@ def a_fork_does_not_arm() -> Iterator[None]:
     async def arm(self: Service, head: Head) -> int:
         return self._engine.clock.now() + 60_000
 
-    with _replaced(Service, "_arm", arm):
+    with replaced(Service, "_arm", arm):
         yield
 
 
@@ -136,7 +137,7 @@ def an_append_overwrites() -> Iterator[None]:
         return real(self, ref, record, wake)
 
     real = MemoryLog.append
-    with _replaced(MemoryLog, "append", append):
+    with replaced(MemoryLog, "append", append):
         yield
 
 
@@ -152,7 +153,7 @@ def consumed_tokens_stay() -> Iterator[None]:
             after, tokens={**after.tokens, slot: state.tokens.get(slot, {"": True})}
         )
 
-    with _replaced(folding, "_consume", consume):
+    with replaced(folding, "_consume", consume):
         yield
 
 

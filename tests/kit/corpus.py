@@ -220,7 +220,7 @@ async def _overlong(world: World) -> str:
 
 async def _resumed(world: World) -> str:
     saga = await _killer(world)
-    while (await shown(world, saga))["status"] != "parked":
+    while (await shown(world, saga))["status"] != "parked" and world.end(saga) is None:
         await asyncio.sleep(30)
     await patiently(world, lambda service: _ask_unless_done(service.resume(saga)))
     await asyncio.sleep(400)  # longer than the sweep

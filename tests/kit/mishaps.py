@@ -53,6 +53,16 @@ def add_mishaps(registry: Registry, books: Books) -> None:
         await asyncio.sleep(0.1)
         return {"n": n + 1}
 
+    @tool(
+        "log_in",
+        registry=registry,
+        effect="pure",
+        carries_out=["refresh_credentials", "refresh_and_retry"],
+        for_tools=["work", "fails_as_told", "pay", "take_table"],
+    )
+    async def log_in() -> None:
+        await asyncio.sleep(0.1)
+
     @tool("pay", registry=registry, effect="once", verify="find_payment", cost_usd="0.02")
     async def pay(n: int, context: Context, fails: int = 0) -> dict[str, str]:
         """Its service honours no key. It may fail before or, without a word, after the deed."""
@@ -125,6 +135,20 @@ nodes:
   late: {{tool: fails_as_told, after: handler, with: {{n: 4, fails: [rate_limited]}}, retry: {{schedule: [40s]}}}}
 output: ['${{ctx.each.output.n}}', '${{ctx.moved.output.n}}', '${{ctx.handler.output?}}', '${{ctx.late.output?}}']
 """
+DOUBTS = """
+name: doubts
+retry: {base: 300ms, max_delay: 1s}
+nodes:
+  one: {tool: pay, with: {n: 1}}
+  two: {tool: pay, with: {n: 2}}
+  three: {tool: pay, with: {n: 3}}
+  door: {tool: take_table, with: {table: door}}
+  hall: {tool: take_table, with: {table: hall}}
+  send: {tool: send, with: {n: 4}}
+  while: {tool: work, with: {n: 1, seconds: 1.2}}
+  end: {tool: refuse, after: while, on_failure: {any: rollback}}
+"""
+"""Many effects at once, and an end that comes while they are acted on, or looked at."""
 
 
 async def answering(
@@ -134,7 +158,7 @@ async def answering(
     answer_to: Callable[[Mapping[str, Any]], Answer],
 ) -> None:
     """A person who looks every now and then, and answers what is asked; with the same key until it is heard."""
-    while world.end(saga) is None:
+    while world.end(saga) is None and world.troubles is None:  # then somebody else does (people.py)
         await asyncio.sleep(15)
         view = await show(world, saga)
         if view["status"] == "parked" and not view["questions"]:

@@ -13,7 +13,7 @@ from baton.core.events import Event, Forked, SagaEnded, StepFailed, StepSucceede
 from baton.core.state import slot_of
 from baton.errors import NotAllowedNow
 from tests.kit.corpus import Books, Scenario, make_registry
-from tests.kit.faults import Plan
+from tests.kit.faults import FREEZE, Plan
 from tests.kit.virtual import run_virtual
 from tests.kit.world import World
 
@@ -62,7 +62,7 @@ def run(scenario: Scenario, plan: Plan, setup: Callable[[World], None] | None = 
             output=view["result"],
             done=_done(world, saga) if scenario.same_steps else (),
             writes=tuple(plan.writes),
-            broken=tuple(_broken(world, saga, books)),
+            broken=tuple(broken_promises(world, saga, books)),
             faults=tuple(world.faults),
             kinds=frozenset(_kinds(world)),
         )
@@ -91,7 +91,8 @@ def _settled(world: World, saga: str) -> list[tuple[str, int]]:
     ]
 
 
-def _broken(world: World, saga: str, books: Books) -> list[str]:
+def broken_promises(world: World, saga: str, books: Books) -> list[str]:
+    """What must hold whatever became of a saga, and does not, in sentences."""
     broken = []
     entries = world.entries(saga)
     if [entry.version for entry in entries] != list(range(1, len(entries) + 1)):
@@ -155,9 +156,19 @@ def _unfinished(world: World) -> list[str]:
 def _stale_starts(world: World, saga: str) -> list[str]:
     """Steps that an invocation started although a newer one had already written that it took over."""
     entries = world.entries(saga)
+    # Who has stood still may date what it writes so much too early.
+    late = {
+        process: round(world.stall_s * 1_000) * count
+        for process, count in Counter(
+            fault.partition(":")[0] for fault in world.faults if f": {FREEZE} " in fault
+        ).items()
+    }
     return [
         f"{process} started a step under an old lease"
         for at, process, of in world.starts
         if of == saga
-        and any(entry.epoch > world.epoch_of(process, saga) and entry.at < at for entry in entries)
+        and any(
+            entry.epoch > world.epoch_of(process, saga) and entry.at + late.get(entry.invocation, 0) < at
+            for entry in entries
+        )
     ]

@@ -110,7 +110,11 @@ class _Performer:
         world = self._process.world
         world.running[context.saga, context.node] = self._process
         world.starts.append((VirtualClock().now(), self._process.id, context.saga))
-        result = await self._inner.perform(tool, arguments, context)
+        if world.troubles is None:
+            result = await self._inner.perform(tool, arguments, context)
+        else:
+            call = (tool, arguments, context)
+            result = await world.troubles.perform(world, self._process, self._inner.perform, call)
         self._process.check()
         return result
 
@@ -155,6 +159,7 @@ class World:
     reconciler_first_s: float = 60
     reconciler_gap_s: float = 60  # what it believes is always a minute
     books: Any = None  # of the outside services, for who looks into them
+    troubles: Any = None  # what calls of tools meet (troubles.py)
     metrics: Metrics = field(default_factory=Metrics)
 
     def __post_init__(self) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -218,6 +219,20 @@ def declare(template: Path) -> tuple[Stack, HttpApi | None]:
             resolver.learn(logical_id, "StreamArn", f"{arn}/stream/1")
     stack = Stack(loaded, resolver)
     return stack, read_http_api(stack, resolver)
+
+
+Scenario = Callable[[LocalRun], Coroutine[Any, Any, None]]
+
+
+@contextmanager
+def shared_run(template: Path, **options: Any) -> Iterator[Callable[[Scenario], None]]:
+    """One run for tests that do not mind each other; what it yields plays a scenario on that run's event loop."""
+    with asyncio.Runner() as runner:
+        run = runner.run(LocalRun(template, **options).__aenter__())
+        try:
+            yield lambda scenario: runner.run(scenario(run))
+        finally:
+            runner.run(run.__aexit__(None, None, None))
 
 
 def client(run: LocalRun, service: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +15,33 @@ import pytest
 
 from baton.local.run import FunctionError, LocalRun
 from baton.local.tokens import TokenIssuer
-from tests.local.project import received, until, write_project
+from tests.local.project import Scenario, received, shared_run, until, write_project
 
 pytestmark = pytest.mark.e2e
 NOTHING = frozenset({"stream", "queue", "schedule"})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("http")
+
+
+@pytest.fixture(scope="module")
+def play(folder: Path) -> Iterator[Callable[[Scenario], None]]:
+    options: dict[str, Any] = {"variables": {"EXTRA": "1"}, "retry_delays_s": (0.05,)}
+    with shared_run(write_project(folder), switched_off=NOTHING, **options) as play:
+        yield play
 
 
 def bearer(token: str) -> dict[str, str]:
     return {"authorization": f"Bearer {token}"}
 
 
-def test_the_api_knows_its_callers_and_answers_as_api_gateway_does(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with (
-            LocalRun(write_project(tmp_path), variables={"EXTRA": "1"}, switched_off=NOTHING) as run,
-            httpx.AsyncClient(base_url=run.url, trust_env=False) as http,
-        ):
+def test_the_api_knows_its_callers_and_answers_as_api_gateway_does(
+    folder: Path, play: Callable[[Scenario], None]
+) -> None:
+    async def scenario(run: LocalRun) -> None:
+        async with httpx.AsyncClient(base_url=run.url, trust_env=False) as http:
             await refuses_strangers(run, http)
             await hands_the_whole_request_on(run, http)
             await survives_failures(run, http)
@@ -75,10 +87,10 @@ def test_the_api_knows_its_callers_and_answers_as_api_gateway_does(tmp_path: Pat
         assert 0 < seen["remaining"] <= 10_000
         assert seen["name"] == run.physical["Front"]
         assert seen["arn"].endswith(f":function:{seen['name']}")
-        assert seen["cwd"] == str(tmp_path / "front")
+        assert seen["cwd"] == str(folder / "front")
         environment = seen["environment"]
         assert environment["WORKER"] == run.physical["Worker"]
-        assert environment["LAMBDA_TASK_ROOT"] == str(tmp_path / "front")
+        assert environment["LAMBDA_TASK_ROOT"] == str(folder / "front")
         assert environment["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"] == "128"
         assert environment["EXTRA"] == "1"
         assert "HOME" not in environment  # nothing of the surrounding shell
@@ -92,43 +104,41 @@ def test_the_api_knows_its_callers_and_answers_as_api_gateway_does(tmp_path: Pat
         large = await http.post("/", headers=token, content=b"x" * (10 * 1024 * 1024 + 1))
         assert (large.status_code, large.json()) == (413, {"message": "Request Entity Too Large"})
 
-    asyncio.run(scenario())
+    play(scenario)
 
 
 def test_a_function_invokes_another_one_and_failed_events_are_repeated_as_the_template_says(
-    tmp_path: Path,
+    play: Callable[[Scenario], None],
 ) -> None:
-    async def scenario() -> None:
-        template = write_project(tmp_path)
-        async with LocalRun(template, switched_off=NOTHING, retry_delays_s=(0.05,)) as run:
-            assert await run.invoke("Worker", {"do": "nothing"}) == {"do": "nothing"}
-            with pytest.raises(FunctionError, match="as told"):
-                await run.invoke("Worker", {"do": "raise"})
-            assert await forward(run, "RequestResponse", {"n": 1}) == {
-                "status": 200,
-                "error": None,
-                "payload": '{"n": 1}',
-            }
-            told = await forward(run, "RequestResponse", {"do": "raise"})
-            assert told["error"] == "Unhandled"
-            assert json.loads(told["payload"])["errorType"] == "ValueError"
-            assert (await forward(run, "Event", {"do": "raise"}))["status"] == 202
-            events = await until(
-                lambda: len(found := [r for r in run.invocations if r.trigger == "event"]) == 2 and found
-            )
-            assert events[0].request_id == events[1].request_id
-            assert [record.outcome for record in events] == ["error", "error"]
-            letter = json.loads((await received(run, "Failures"))["Body"])
-            assert letter["requestContext"]["condition"] == "RetriesExhausted"
-            assert letter["requestPayload"] == {"do": "raise"}
-            assert letter["responsePayload"]["errorType"] == "ValueError"
+    async def scenario(run: LocalRun) -> None:
+        assert await run.invoke("Worker", {"do": "nothing"}) == {"do": "nothing"}
+        with pytest.raises(FunctionError, match="as told"):
+            await run.invoke("Worker", {"do": "raise"})
+        assert await forward(run, "RequestResponse", {"n": 1}) == {
+            "status": 200,
+            "error": None,
+            "payload": '{"n": 1}',
+        }
+        told = await forward(run, "RequestResponse", {"do": "raise"})
+        assert told["error"] == "Unhandled"
+        assert json.loads(told["payload"])["errorType"] == "ValueError"
+        assert (await forward(run, "Event", {"do": "raise"}))["status"] == 202
+        events = await until(
+            lambda: len(found := [r for r in run.invocations if r.trigger == "event"]) == 2 and found
+        )
+        assert events[0].request_id == events[1].request_id
+        assert [record.outcome for record in events] == ["error", "error"]
+        letter = json.loads((await received(run, "Failures"))["Body"])
+        assert letter["requestContext"]["condition"] == "RetriesExhausted"
+        assert letter["requestPayload"] == {"do": "raise"}
+        assert letter["responsePayload"]["errorType"] == "ValueError"
 
     async def forward(run: LocalRun, kind: str, payload: Any) -> Any:
         body = json.dumps({"do": "forward", "type": kind, "payload": payload})
         answer = await run.invoke("Front", {"rawPath": "/", "body": body})
         return json.loads(answer["body"])
 
-    asyncio.run(scenario())
+    play(scenario)
 
 
 def test_the_schedule_runs_its_state_machine_and_its_period_can_be_shortened(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,16 @@ import pytest
 from baton.local.pool import Throttled
 from baton.local.problems import LocalRunError
 from baton.local.run import FunctionError, LocalRun
-from tests.local.project import until, write_project
+from tests.local.project import Scenario, shared_run, until, write_project
 
 pytestmark = pytest.mark.e2e
 NOTHING = frozenset({"stream", "queue", "schedule"})
+
+
+@pytest.fixture(scope="module")
+def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Scenario], None]]:
+    with shared_run(write_project(tmp_path_factory.mktemp("processes")), switched_off=NOTHING) as play:
+        yield play
 
 
 def test_processes_are_reused_and_their_number_is_limited(tmp_path: Path) -> None:
@@ -33,17 +40,19 @@ def test_processes_are_reused_and_their_number_is_limited(tmp_path: Path) -> Non
     asyncio.run(scenario())
 
 
-def test_a_process_that_ends_itself_or_answers_too_much_is_an_error_of_the_function(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with LocalRun(write_project(tmp_path), switched_off=NOTHING) as run:
-            with pytest.raises(FunctionError, match=r"Runtime\.ExitError.* exit status 4"):
-                await run.invoke("Worker", {"do": "exit"})
-            with pytest.raises(FunctionError, match=r"Function\.ResponseSizeTooLarge"):
-                await run.invoke("Worker", {"answer": 7 * 1024 * 1024})
-            assert [record.outcome for record in run.invocations] == ["error", "error"]
-            assert await run.invoke("Worker", {"n": 1}) == {"n": 1}
+def test_a_process_that_ends_itself_or_answers_too_much_is_an_error_of_the_function(
+    play: Callable[[Scenario], None],
+) -> None:
+    async def scenario(run: LocalRun) -> None:
+        before = len(run.invocations)
+        with pytest.raises(FunctionError, match=r"Runtime\.ExitError.* exit status 4"):
+            await run.invoke("Worker", {"do": "exit"})
+        with pytest.raises(FunctionError, match=r"Function\.ResponseSizeTooLarge"):
+            await run.invoke("Worker", {"answer": 7 * 1024 * 1024})
+        assert [record.outcome for record in run.invocations[before:]] == ["error", "error"]
+        assert await run.invoke("Worker", {"n": 1}) == {"n": 1}
 
-    asyncio.run(scenario())
+    play(scenario)
 
 
 def test_reserved_concurrency_refuses_what_is_beyond_it(tmp_path: Path) -> None:
@@ -64,12 +73,13 @@ def test_reserved_concurrency_refuses_what_is_beyond_it(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_an_unknown_function_or_process_is_named(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with LocalRun(write_project(tmp_path), switched_off=NOTHING) as run:
-            with pytest.raises(LocalRunError, match=r"no function Wroker \(nearest: Worker\)"):
-                run.processes("Wroker")
-            with pytest.raises(LocalRunError, match="1 is not a process of a function"):
-                run.kill(1)
+def test_an_unknown_function_or_process_is_named(
+    play: Callable[[Scenario], None],
+) -> None:
+    async def scenario(run: LocalRun) -> None:
+        with pytest.raises(LocalRunError, match=r"no function Wroker \(nearest: Worker\)"):
+            run.processes("Wroker")
+        with pytest.raises(LocalRunError, match="1 is not a process of a function"):
+            run.kill(1)
 
-    asyncio.run(scenario())
+    play(scenario)

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from baton.local.records import InvocationRecord
 from baton.local.run import LocalRun
-from tests.local.project import deliveries, received, send, until, write_project
+from tests.local.project import Scenario, deliveries, received, send, shared_run, until, write_project
 
 pytestmark = pytest.mark.e2e
 ONLY_QUEUE = frozenset({"stream", "schedule"})
+
+
+@pytest.fixture(scope="module")
+def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Scenario], None]]:
+    with shared_run(write_project(tmp_path_factory.mktemp("queue")), switched_off=ONLY_QUEUE) as play:
+        yield play
 
 
 def alive(pid: int) -> bool:
@@ -24,23 +31,23 @@ def alive(pid: int) -> bool:
 
 
 def test_only_the_failed_message_of_a_batch_comes_again_and_poison_ends_in_the_dead_letter_queue(
-    tmp_path: Path,
+    play: Callable[[Scenario], None],
 ) -> None:
     good, shaky, poison = {"do": "nothing"}, {"do": "fail once"}, {"do": "fail always"}
 
-    async def scenario() -> None:
-        async with LocalRun(write_project(tmp_path), switched_off=ONLY_QUEUE) as run:
-            await send(run, good, shaky, poison)
-            letter = await received(run, "DeadLetters")
-            assert letter["Body"] == '{"do": "fail always"}'
-            assert len(deliveries(run, good)) == 1
-            first, second = deliveries(run, shaky)
-            # Not before the queue's visibility timeout of 1 s.
-            assert second.started - first.started > 900
-            assert len(deliveries(run, poison)) == 2
-            assert {record.outcome for record in run.invocations} == {"ok"}
+    async def scenario(run: LocalRun) -> None:
+        before = len(run.invocations)
+        await send(run, good, shaky, poison)
+        letter = await received(run, "DeadLetters")
+        assert letter["Body"] == '{"do": "fail always"}'
+        assert len(deliveries(run, good)) == 1
+        first, second = deliveries(run, shaky)
+        # Not before the queue's visibility timeout of 1 s.
+        assert second.started - first.started > 900
+        assert len(deliveries(run, poison)) == 2
+        assert {record.outcome for record in run.invocations[before:]} == {"ok"}
 
-    asyncio.run(scenario())
+    play(scenario)
 
 
 def test_a_function_over_its_time_is_killed_with_all_it_started_and_its_message_comes_back(
@@ -78,20 +85,21 @@ def helper_of(pid: int) -> str:
     return children.read_text().strip() if children.exists() else ""
 
 
-def test_a_process_killed_in_the_middle_leaves_its_message_to_another(tmp_path: Path) -> None:
+def test_a_process_killed_in_the_middle_leaves_its_message_to_another(
+    play: Callable[[Scenario], None],
+) -> None:
     slow = {"do": "sleep", "s": 0.5}
 
-    async def scenario() -> None:
-        async with LocalRun(write_project(tmp_path), switched_off=ONLY_QUEUE) as run:
-            await send(run, slow)
-            busy = await until(lambda: [process for process in run.processes("Worker") if process.busy])
-            run.kill(busy[0].pid)
-            first, second = await until(lambda: len(deliveries(run, slow)) == 2 and deliveries(run, slow))
-            assert (first.outcome, first.request_id) == ("killed", busy[0].request_id)
-            assert first.error["errorType"] == "Runtime.ExitError"
-            assert second.outcome == "ok"
+    async def scenario(run: LocalRun) -> None:
+        await send(run, slow)
+        busy = await until(lambda: [process for process in run.processes("Worker") if process.busy])
+        run.kill(busy[0].pid)
+        first, second = await until(lambda: len(deliveries(run, slow)) == 2 and deliveries(run, slow))
+        assert (first.outcome, first.request_id) == ("killed", busy[0].request_id)
+        assert first.error["errorType"] == "Runtime.ExitError"
+        assert second.outcome == "ok"
 
-    asyncio.run(scenario())
+    play(scenario)
 
 
 def test_no_more_batches_are_worked_on_at_once_than_the_template_says(tmp_path: Path) -> None:

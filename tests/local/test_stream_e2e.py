@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from baton.local.run import LocalRun
-from tests.local.project import client, received, until, write_project
+from tests.local.project import Scenario, client, received, shared_run, until, write_project
 
 pytestmark = pytest.mark.e2e
 ONLY_STREAM = frozenset({"queue", "schedule"})
+
+
+@pytest.fixture(scope="module")
+def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Scenario], None]]:
+    with shared_run(write_project(tmp_path_factory.mktemp("stream")), switched_off=ONLY_STREAM) as play:
+        yield play
 
 
 async def put(run: LocalRun, key: str, wake: dict[str, Any] | None = None) -> None:
@@ -23,47 +29,49 @@ async def put(run: LocalRun, key: str, wake: dict[str, Any] | None = None) -> No
     await asyncio.to_thread(client(run, "dynamodb").put_item, TableName=run.physical["Table"], Item=item)
 
 
-def keys(run: LocalRun) -> list[str]:
-    """The keys of each batch, oldest first."""
+def keys(run: LocalRun, before: int) -> list[str]:
+    """The keys of each batch after so many invocations, oldest first."""
     return [
         "".join(record["dynamodb"]["Keys"]["pk"]["S"] for record in invocation.event["Records"])
-        for invocation in run.invocations
+        for invocation in run.invocations[before:]
         if invocation.trigger == "stream"
     ]
 
 
 def test_only_matching_items_arrive_and_a_failed_one_is_repeated_before_those_behind_it(
-    tmp_path: Path,
+    play: Callable[[Scenario], None],
 ) -> None:
-    async def scenario() -> None:
-        async with LocalRun(write_project(tmp_path), switched_off=ONLY_STREAM) as run:
-            await put(run, "x")
-            await put(run, "a", {"do": "nothing"})
-            await until(lambda: keys(run) == ["a"])
-            record = run.invocations[0].event["Records"][0]
-            assert record["dynamodb"]["NewImage"]["blob"] == {"B": "/w=="}
-            assert record["eventSource"] == "aws:dynamodb"
-            await put(run, "b", {"do": "fail once"})
-            await put(run, "y")
-            await put(run, "c", {"do": "nothing"})
-            await until(lambda: "".join(keys(run)).count("b") == 2 and keys(run)[-1].endswith("c"))
-            # `c` may have been read together with `b`, or after it had succeeded; never before.
-            assert keys(run) in (["a", "bc", "bc"], ["a", "b", "b", "c"])
+    async def scenario(run: LocalRun) -> None:
+        before = len(run.invocations)
+        await put(run, "x")
+        await put(run, "a", {"do": "nothing"})
+        await until(lambda: keys(run, before) == ["a"])
+        record = run.invocations[before].event["Records"][0]
+        assert record["dynamodb"]["NewImage"]["blob"] == {"B": "/w=="}
+        assert record["eventSource"] == "aws:dynamodb"
+        await put(run, "b", {"do": "fail once"})
+        await put(run, "y")
+        await put(run, "c", {"do": "nothing"})
+        await until(
+            lambda: "".join(keys(run, before)).count("b") == 2 and keys(run, before)[-1].endswith("c")
+        )
+        # `c` may have been read together with `b`, or after it had succeeded; never before.
+        assert keys(run, before) in (["a", "bc", "bc"], ["a", "b", "b", "c"])
 
-    asyncio.run(scenario())
+    play(scenario)
 
 
 def test_a_record_that_never_succeeds_is_described_in_the_failure_queue_and_the_stream_goes_on(
-    tmp_path: Path,
+    play: Callable[[Scenario], None],
 ) -> None:
-    async def scenario() -> None:
-        async with LocalRun(write_project(tmp_path), switched_off=ONLY_STREAM) as run:
-            await put(run, "a", {"do": "raise"})
-            letter = json.loads((await received(run, "Failures"))["Body"])
-            assert letter["requestContext"]["condition"] == "RetryAttemptsExhausted"
-            assert letter["requestContext"]["approximateInvokeCount"] == 2
-            assert letter["DDBStreamBatchInfo"]["batchSize"] == 1
-            await put(run, "b", {"do": "nothing"})
-            await until(lambda: keys(run)[-1:] == ["b"])
+    async def scenario(run: LocalRun) -> None:
+        before = len(run.invocations)
+        await put(run, "a", {"do": "raise"})
+        letter = json.loads((await received(run, "Failures"))["Body"])
+        assert letter["requestContext"]["condition"] == "RetryAttemptsExhausted"
+        assert letter["requestContext"]["approximateInvokeCount"] == 2
+        assert letter["DDBStreamBatchInfo"]["batchSize"] == 1
+        await put(run, "b", {"do": "nothing"})
+        await until(lambda: keys(run, before)[-1:] == ["b"])
 
-    asyncio.run(scenario())
+    play(scenario)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
+import pytest
+
 from baton.core.events import StepSucceeded
-from baton.ports import Message, SagaRef
-from baton.runtime.lease import HELD, NOTHING_NEW, NUDGED, Invocation, Lease
+from baton.core.limits import Limits
+from baton.ports import Message, NoRoom, SagaRef, StepContext
+from baton.runtime.lease import HELD, NOTHING_NEW, NUDGED, Invocation, Lease, WithinLease
 from baton.runtime.parts import Parts
 from baton.runtime.runner import SUPERSEDED, Runner
 from tests.kit.corpus import Books, start
@@ -84,6 +87,24 @@ def test_past_its_own_lease_a_runner_stops_even_if_nobody_took_over(stage: Stage
         process.clock.skew = 60_000  # as if the process had been frozen and thawed a minute later
         assert await running == SUPERSEDED
         assert world.entries(saga) == before
+
+    stage(story, stream_on=False, reconciler_on=False)
+
+
+def test_what_goes_before_a_call_may_outlast_the_lease_and_then_there_is_no_call(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        process = world.process("worker")
+        now, engine = process.clock.now(), world.engine(process)
+        guarded = WithinLease(
+            engine.performer, process.clock, Limits(lease_grace_ms=500), Invocation("i", now, now + 1_000)
+        )
+        context = StepContext(saga="s", tenant=TENANT, user="ada", node="a", deadline_ms=now + 60_000)
+        await asyncio.sleep(1.4)
+        assert await guarded.perform("add", {"numbers": [1, 2]}, context) == {"n": 3}
+        await asyncio.sleep(0.1)
+        with pytest.raises(NoRoom):
+            await guarded.perform("add", {"numbers": [1, 2]}, context)
+        assert len(world.starts) == 1
 
     stage(story, stream_on=False, reconciler_on=False)
 

@@ -37,8 +37,11 @@ class Plan:
             to = self.targets(name) | self.handlers(name)
             to |= {*names(loop.get("break_path")), *names(loop.get("timeout_path"))}
             edges |= {(name, target) for target in to}
-        self.before = {name: sorted(a for a, b in edges if b == name) for name in self.nodes}
-        self.after = {name: sorted(b for a, b in edges if a == name) for name in self.nodes}
+        self.before: dict[str, list[str]] = {name: [] for name in self.nodes}
+        self.after: dict[str, list[str]] = {name: [] for name in self.nodes}
+        for source, target in sorted(edges):
+            self.before[target].append(source)
+            self.after[source].append(target)
         self.loops = self._loops()
         self.headed = {
             name: tuple(tail for tail in self.loops[name] if self.header(tail) == name) for name in self.nodes

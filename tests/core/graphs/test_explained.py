@@ -16,6 +16,8 @@ from tests.core.graphs.facts import slot_name
 from tests.core.graphs.pair import Pair
 from tests.core.graphs.test_random_graphs import graphs, run
 
+pytestmark = pytest.mark.no_cover
+
 COUNTS = {4: 25, 6: 25, 8: 25, 10: 15}
 ROOM = 1_000_000
 KINDS = {

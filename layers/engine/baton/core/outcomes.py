@@ -152,7 +152,7 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
         yield ev.AttemptFailed(failure=failure, **place, **ran)
         yield from reaction
         return
-    if failure.doubt:
-        # Only where the saga ends anyway: otherwise somebody looks first.
+    if failure.doubt or (is_over and failure.code == UNKNOWN_OUTCOME):
+        # Only where the saga ends anyway: otherwise somebody looks first, or is asked.
         yield ev.NoticeDue(notice=doubt_notice(state, slot, outcome.ended_at))
     yield ev.StepFailed(failure=failure, **place, **ran, **stopped(scope, failure))

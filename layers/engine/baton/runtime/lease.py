@@ -5,12 +5,14 @@ What is done while the lease is held is the runner's.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from baton.core.limits import Limits
 from baton.core.state import State, Turns, group_of, status_of
 from baton.errors import EngineFault
-from baton.ports import Clock, Head, Log, Message, Release, SagaRef, Wake
+from baton.ports import Clock, Head, Log, Message, NoRoom, Performer, Release, SagaRef, StepContext, Wake
 from baton.runtime.history import History
 from baton.runtime.patience import Patience
 
@@ -42,6 +44,23 @@ class Invocation:
     started: int
     deadline: int
     cold: bool = False
+
+
+class WithinLease:
+    """A performer that begins nothing once the leases of its invocation are over, and raises `NoRoom` then.
+
+    Between the look at a lease and a call lie writes (a claim, money), and any of them may take longer than the lease.
+    """
+
+    def __init__(self, performer: Performer, clock: Clock, limits: Limits, invocation: Invocation) -> None:
+        self._performer = performer
+        self._clock = clock
+        self._until = invocation.deadline + limits.lease_grace_ms
+
+    async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
+        if self._clock.now() >= self._until:
+            raise NoRoom("the lease is over")
+        return await self._performer.perform(tool, arguments, context)
 
 
 NO_SAGA, NOTHING_NEW, NUDGED, HELD, EXPIRED = "no-saga", "nothing-new", "nudged", "held", "expired"

@@ -16,7 +16,7 @@ from baton.ports import Blobs, Clock, Effects, Entropy, Incidents, Log, Notices,
 from baton.runtime.catalog import Catalog
 from baton.runtime.children import Children
 from baton.runtime.funds import Funds
-from baton.runtime.lease import Invocation, Leases
+from baton.runtime.lease import Invocation, Leases, WithinLease
 from baton.runtime.metrics import Metrics
 from baton.runtime.once import Once
 from baton.runtime.pace import Pace
@@ -65,7 +65,7 @@ class Parts:
         self.catalog = engine.catalog.through(self.call)
         self.leases = Leases(engine.log, engine.clock, engine.limits, self.call, invocation)
         self.steps = Steps(
-            engine.performer,
+            WithinLease(engine.performer, engine.clock, engine.limits, invocation),
             engine.tools,
             engine.blobs,
             engine.clock,

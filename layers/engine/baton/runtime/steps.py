@@ -132,7 +132,11 @@ class Steps:
     ) -> Outcome:
         """The outcome of an attempt that there is money for, so far. Raises `NoRoom` if that comes to an end."""
         # Of an effect that may happen only once: until its claim is looked at, what was in doubt still is.
-        doubt = _Doubt(step.failure is not None and step.failure.doubt)
+        doubt = _Doubt(
+            (step.failure is not None and step.failure.doubt)
+            # An invocation that is gone may have come further with it than to what has failed now.
+            or (spec is not None and spec.effect == ONCE and step.slot in state.acting)
+        )
         output, failure, retry_after_ms, rows = await self._attempt(
             state, step, spec, traceparent, spent, doubt
         )

@@ -1,0 +1,105 @@
+"""Steps that fail at random, at any call of any tool, alone and with crashes, stalls and lost answers; people who decide.
+
+What comes of a saga is then open, but never whether its log can be believed: see tests/kit/audit.py for what must hold.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.kit.corpus import Scenario
+from tests.kit.failure_bugs import FAILURE_BUGS
+from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, STALL, Chaos, Plan
+from tests.kit.ordeal import SCENARIOS, Ordeal, endure, some_faults
+from tests.kit.troubles import CLASSES, Drawn, Script, says
+from tests.kit.verdict import run
+
+SEEDS = int(os.environ.get("BATON_FAILURES", "18"))
+FEWEST = 12  # of seeds with which all classes come up
+SEARCHED = 24  # seeds in which a planted bug has to show
+
+pytestmark = [
+    pytest.mark.simulation,
+    pytest.mark.timeout(120 if SEEDS <= 100 else 0),
+]
+
+CALLS_NOTHING = frozenset({"signal-then-end", "parent-cancelled", "parent-forked"})
+MET = {
+    "mishaps": {"retry", "replan", "ask_user", "escalate", "rollback", "catch", "fail", "completed", "failed"}
+    | {"answer retry", "answer use", "answer fail", "answer expired"},
+    "effects": {"look", "recorded", "completed", "failed", "cancelled"},
+    "resumed": {"parked", "cancelled", "completed", "failed", "answer expired"},
+    "routes": {"tolerated", "replan"},
+}
+"""What comes up in a scenario besides the classes: every strategy, every answer, every end."""
+
+
+def ordeals(scenario: Scenario) -> Iterator[tuple[str, Ordeal]]:
+    """Every run, by what it was drawn from."""
+    for seed in range(SEEDS):
+        yield f"{scenario.name}, seed {seed}", endure(scenario, seed, Plan())
+        yield f"{scenario.name}, seed {seed} with faults", endure(scenario, seed, some_faults(seed))
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_whatever_fails_wherever_the_log_can_be_believed_and_nothing_is_lost(scenario: Scenario) -> None:
+    expected = run(scenario, Plan())
+    met: set[str] = set()
+    for where, ordeal in ordeals(scenario):
+        assert ordeal.broken == (), f"{where}: {ordeal.faults}"
+        assert not ordeal.is_comparable or ordeal.output == expected.output, where
+        met |= ordeal.met
+    if SEEDS >= FEWEST and scenario.name not in CALLS_NOTHING:
+        assert met >= {*CLASSES}, "not every class of failure came up"
+        assert met >= MET.get(scenario.name, set()), "not everything came up"
+
+
+def test_the_same_seed_gives_the_same_failures() -> None:
+    scenario = SCENARIOS[0]
+    first, second = (endure(scenario, 3, some_faults(3)) for _ in range(2))
+    assert first == second
+    assert first.failures
+    assert first.faults
+
+
+ACTED_THEN_STUCK: Script = {
+    ("pay", "pay"): [Drawn("recoverable", says("unauthorized"), doubtful=False)],
+    ("pay", "log_in"): [None, Drawn("permanent", says("business_rule"), doubtful=False)],
+}
+"""Its second attempt acts; if its process dies then, the same attempt does not come as far again."""
+
+
+@pytest.mark.parametrize("fate", [CRASH_BEFORE, CRASH_AFTER])
+def test_what_may_have_acted_before_a_death_is_looked_at_though_the_next_try_fails_before_it(
+    fate: str,
+) -> None:
+    scenario = next(scenario for scenario in SCENARIOS if scenario.name == "effects")
+    acted = 0
+    for write in range(8, 40):
+        ordeal = endure(scenario, 0, Plan({write: fate}), ACTED_THEN_STUCK)
+        assert ordeal.broken == (), f"{fate} at write {write}"
+        acted += ordeal.failures > 1
+    assert acted, "no process ever died in between"
+
+
+def searched() -> Iterator[tuple[int, Plan]]:
+    """Where a planted bug is looked for."""
+    for seed in range(SEARCHED):
+        yield seed, Plan()
+        yield seed, some_faults(seed)
+    for first in range(8, 11):  # one stall before a call, and one that keeps everybody else from noticing
+        for second in range(first + 1, first + 11):
+            yield 0, Plan({first: STALL, second: STALL})
+
+
+@pytest.mark.parametrize("name", FAILURE_BUGS)
+def test_a_planted_bug_about_failures_shows_here_and_nowhere_else(name: str) -> None:
+    bug, found_in = FAILURE_BUGS[name]
+    scenario = next(scenario for scenario in SCENARIOS if scenario.name == found_in)
+    with bug():
+        assert any(endure(scenario, seed, plan).broken for seed, plan in searched()), bug.__doc__
+        for plan in (Plan(), *(Chaos(seed=seed) for seed in range(3))):
+            assert run(scenario, plan).broken == (), "it shows without failures at random, too"
