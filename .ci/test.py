@@ -1,4 +1,4 @@
-"""`make test`: every tier, those that mostly wait for processes beside those that compute; and the sum of their counts.
+"""`make test`: every tier, in two lanes, because some tiers mostly wait; and the sum of their counts.
 
 A tier is a target of the Makefile. The first one that fails ends the run.
 """
@@ -7,51 +7,86 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import xml.etree.ElementTree as ET
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
-COMPUTE = ("lint", "types", "core", "rest")
-BESIDE = "e2e"
+LANES = (("lint", "types", "rest"), ("e2e", "core"))
+"""Side by side, each in order; what the first says is shown as it comes, the others' when they are done."""
 OUTPUT = Path("build/test")
 # Rooms of tests/ that the summary shows by their own names.
 ROOMS = ("contract", "core", "deploy", "handlers", "simulation")
-POLITE = "10"  # what computes takes what is left: programs that are under test beside it have time limits
+# They go first: their programs have time limits, and what computes takes what is left.
+WAITS = ("e2e",)
 
 
-def make(tier: str) -> list[str]:
-    """The command that runs a tier."""
-    return ["make", "--no-print-directory", tier]
+class Lane(threading.Thread):
+    """Tiers that run one after the other beside everything else; `failed` is the one that did."""
+
+    def __init__(self, tiers: Sequence[str]) -> None:
+        super().__init__()
+        self.failed = ""
+        self._tiers = tiers
+        self._now: subprocess.Popen[bytes] | None = None
+        self._is_over = False
+
+    def run(self) -> None:
+        for tier in self._tiers:
+            with self.log(tier).open("wb") as log:
+                self._now = subprocess.Popen(
+                    command(tier), stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+                )
+                status = self._now.wait()
+            if self._is_over:
+                return
+            if status:
+                self.failed = tier
+                return
+
+    def log(self, tier: str) -> Path:
+        return OUTPUT / f"{tier}.log"
+
+    def show(self) -> None:
+        """What the tiers said that are done."""
+        for tier in self._tiers:
+            if self.log(tier).exists():
+                print(f"\n== {tier}", self.log(tier).read_text("utf-8").strip(), sep="\n", flush=True)
+
+    def stop(self) -> None:
+        """As Ctrl-C would, so that a tier can stop what it has started."""
+        self._is_over = True
+        if self._now is None or self._now.poll() is not None:
+            return
+        os.killpg(self._now.pid, signal.SIGINT)
+        self.join(30)
+        if self.is_alive():
+            os.killpg(self._now.pid, signal.SIGKILL)
 
 
-def run() -> str:
-    """Run all tiers; returns the name of the one that failed."""
-    with (OUTPUT / f"{BESIDE}.log").open("w+") as log:
-        beside = subprocess.Popen(make(BESIDE), stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
-        try:
-            for tier in COMPUTE:
-                print(f"\n== {tier}", flush=True)
-                if subprocess.call(["nice", "-n", POLITE, *make(tier)]):
-                    return tier
-                if beside.poll():
-                    break
-            status = beside.wait()
-            log.seek(0)
-            print(f"\n== {BESIDE}", log.read().strip(), sep="\n", flush=True)
-            return BESIDE if status else ""
-        finally:
-            stop(beside)
+def command(tier: str) -> list[str]:
+    """What runs a tier: a target of the Makefile."""
+    polite = [] if tier in WAITS else ["nice", "-n", "10"]
+    return [*polite, "make", "--no-print-directory", tier]
 
 
-def stop(process: subprocess.Popen[bytes]) -> None:
-    """As Ctrl-C would, so that it can stop what it has started."""
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGINT)
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
+def run(shown: Sequence[str], beside: Lane) -> str:
+    """Run all tiers; returns the name of one that failed."""
+    beside.start()
+    try:
+        for tier in shown:
+            print(f"\n== {tier}", flush=True)
+            if subprocess.call(command(tier)):
+                return tier
+            if beside.failed:
+                break
+        beside.join()
+        beside.show()
+        return beside.failed
+    finally:
+        beside.stop()
 
 
 def summary(seconds: float) -> int:
@@ -81,7 +116,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     began = time.monotonic()
     try:
-        failed = run()
+        failed = run(LANES[0], Lane(LANES[1]))
     except KeyboardInterrupt:
         return 130
     if failed:
