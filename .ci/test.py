@@ -13,9 +13,9 @@ import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-LANES = (("lint", "types", "rest"), ("e2e", "core"))
-"""Side by side, each in order; what the first says is shown as it comes, the others' when they are done."""
+SHOWN, BESIDE = ("lint", "types", "rest"), ("e2e", "core")  # what the latter say is shown in the end
 OUTPUT = Path("build/test")
 # Rooms of tests/ that the summary shows by their own names.
 ROOMS = ("contract", "core", "deploy", "handlers", "simulation")
@@ -24,36 +24,35 @@ WAITS = ("e2e",)
 
 
 class Lane(threading.Thread):
-    """Tiers that run one after the other beside everything else; `failed` is the one that did."""
+    """Tiers that run one after the other, with or without their output kept; `failed` is the one that did."""
 
-    def __init__(self, tiers: Sequence[str]) -> None:
+    def __init__(self, tiers: Sequence[str], *, kept: bool) -> None:
         super().__init__()
         self.failed = ""
         self._tiers = tiers
+        self._kept = kept
         self._now: subprocess.Popen[bytes] | None = None
         self._is_over = False
 
     def run(self) -> None:
         for tier in self._tiers:
-            with self.log(tier).open("wb") as log:
-                self._now = subprocess.Popen(
-                    command(tier), stdout=log, stderr=subprocess.STDOUT, start_new_session=True
-                )
-                status = self._now.wait()
             if self._is_over:
                 return
-            if status:
-                self.failed = tier
+            if self._kept:
+                with _log(tier).open("wb") as log:
+                    self._now = _start(tier, stdout=log, stderr=subprocess.STDOUT)
+            else:
+                print(f"\n== {tier}", flush=True)
+                self._now = _start(tier)
+            if self._now.wait():
+                self.failed = "" if self._is_over else tier
                 return
 
-    def log(self, tier: str) -> Path:
-        return OUTPUT / f"{tier}.log"
-
     def show(self) -> None:
-        """What the tiers said that are done."""
+        """What was kept."""
         for tier in self._tiers:
-            if self.log(tier).exists():
-                print(f"\n== {tier}", self.log(tier).read_text("utf-8").strip(), sep="\n", flush=True)
+            if _log(tier).exists():
+                print(f"\n== {tier}", _log(tier).read_text("utf-8").strip(), sep="\n", flush=True)
 
     def stop(self) -> None:
         """As Ctrl-C would, so that a tier can stop what it has started."""
@@ -66,27 +65,34 @@ class Lane(threading.Thread):
             os.killpg(self._now.pid, signal.SIGKILL)
 
 
+def _log(tier: str) -> Path:
+    return OUTPUT / f"{tier}.log"
+
+
+def _start(tier: str, **output: Any) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(command(tier), start_new_session=True, **output)
+
+
 def command(tier: str) -> list[str]:
     """What runs a tier: a target of the Makefile."""
     polite = [] if tier in WAITS else ["nice", "-n", "10"]
     return [*polite, "make", "--no-print-directory", tier]
 
 
-def run(shown: Sequence[str], beside: Lane) -> str:
-    """Run all tiers; returns the name of one that failed."""
-    beside.start()
+def run(shown: Lane, beside: Lane) -> str:
+    """Run all tiers; returns the name of the first that failed."""
+    lanes = (shown, beside)
     try:
-        for tier in shown:
-            print(f"\n== {tier}", flush=True)
-            if subprocess.call(command(tier)):
-                return tier
-            if beside.failed:
-                break
-        beside.join()
-        beside.show()
-        return beside.failed
+        for lane in lanes:
+            lane.start()
+        while any(lane.is_alive() for lane in lanes) and not any(lane.failed for lane in lanes):
+            lanes[not shown.is_alive()].join(0.2)
     finally:
-        beside.stop()
+        for lane in lanes:
+            lane.stop()
+    if not shown.failed:
+        beside.show()
+    return shown.failed or beside.failed
 
 
 def summary(seconds: float) -> int:
@@ -116,7 +122,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     began = time.monotonic()
     try:
-        failed = run(LANES[0], Lane(LANES[1]))
+        failed = run(Lane(SHOWN, kept=False), Lane(BESIDE, kept=True))
     except KeyboardInterrupt:
         return 130
     if failed:
