@@ -12,6 +12,7 @@ import pytest
 from baton.core.compile import compile_document
 from baton.core.conditions.model import Matches
 from baton.core.failures.cells import Change
+from baton.core.failures.codes import CODES, UNTRIED
 from baton.core.failures.policies import Action, Match, Policy
 from baton.core.failures.retry import RetryChange
 from baton.core.graph import Graph, Node, Way, decode_graph, encode_graph
@@ -311,3 +312,39 @@ def test_everything_wrong_is_told_at_once() -> None:
         "/nodes/a/retry",
         "/on_failure/any",
     ]
+
+
+UNTRIED_PROBLEM = (
+    "no attempt fails with `{}`, so nothing can be tried again, done another way or asked about it",
+    "`catch` says where it goes on from such a failure",
+)
+
+
+@pytest.mark.parametrize(
+    ("where", "code", "more"),
+    [
+        ("/nodes/a/on_failure/input_unbound", "input_unbound", ("a: {tool: t, on_failure: {input_unbound: ask_user}}",)),
+        ("/on_failure/join_failed", "join_failed", ("a: {tool: t}", "on_failure: {join_failed: retry, any: retry}")),
+        (
+            "/failover/0/when/code", "child_failed",
+            ("a: {tool: t}", "failover: [{name: p, when: {code: child_failed}, then: retry}]"),
+        ),
+        (
+            "/failover/0/when/code/1", "limit_hops",
+            ("a: {tool: t}", "failover: [{name: p, when: {code: [timeout, limit_hops]}, then: retry}]"),
+        ),
+    ],
+)  # fmt: skip
+def test_a_rule_about_what_no_attempt_fails_with_is_a_problem(
+    where: str, code: str, more: tuple[str, ...]
+) -> None:
+    text, hint = UNTRIED_PROBLEM
+    assert told(*more) == [(where, text.format(code), hint)]
+
+
+def test_only_the_engines_own_codes_are_of_no_attempt_and_catch_takes_them() -> None:
+    assert CODES.keys() >= UNTRIED
+    codes = ", ".join(sorted(UNTRIED))
+    assert told(f"a: {{tool: t, catch: {{code: [{codes}], then: b}}}}, b: {{tool: t}}") == []
+    for code in ("timeout", "result_invalid", "output_invalid", "unknown_outcome", "rows_refused", "my_own"):
+        assert told(f"a: {{tool: t, on_failure: {{{code}: ask_user}}}}") == []

@@ -13,6 +13,7 @@ from baton.core.compile.expressions import Place, check_path, differ, first_of, 
 from baton.core.compile.tools import exists, known, takes
 from baton.core.expressions import ExpressionError, expressions_in
 from baton.core.failures.cells import HINTS, HOOKS, Change
+from baton.core.failures.codes import UNTRIED
 from baton.core.failures.document import rules_of, strange_names
 from baton.core.failures.policies import named
 from baton.core.failures.remedies import way_by
@@ -61,12 +62,22 @@ def _rules(
         strange.add(below)
         yield Problem(place + below, message, hint)
     for code, change in rules.items():
+        yield from _untried(f"{place}/{code}", code)
         for index, hint in enumerate(change.hints or ()):
             if (below := f"/{code}/hints/{index}") not in strange:
                 yield from _hint(source, place + below, hint, names)
         for index, hook in enumerate(change.before_retry or ()):
             if (below := f"/{code}/before_retry/{index}") not in strange:
                 yield from _hook(source, place + below, hook, names)
+
+
+def _untried(place: str, code: str) -> Iterator[Problem]:
+    if code in UNTRIED:
+        yield Problem(
+            place,
+            f"no attempt fails with `{code}`, so nothing can be tried again, done another way or asked about it",
+            "`catch` says where it goes on from such a failure",
+        )
 
 
 def _hint(source: Source, place: str, hint: str, names: Sequence[str]) -> Iterator[Problem]:
@@ -124,6 +135,8 @@ def _policy(source: Source, place: str, policy: PolicyModel, names: tuple[str, .
             is_lost = True
             where = f"{place}/when/node" + (f"/{index}" if len(when.node) > 1 else "")
             yield Problem(where, f"no task here is called `{pattern}`", source.hint(pattern, all_names))
+    for index, code in enumerate(when.code):
+        yield from _untried(f"{place}/when/code" + (f"/{index}" if len(when.code) > 1 else ""), code)
     where = f"{place}/when/tool"
     for problem in known(where, when.tool, source):
         is_lost = True

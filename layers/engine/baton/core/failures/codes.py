@@ -135,6 +135,20 @@ _ENGINE: dict[str, Code] = {
 CODES: Mapping[str, Code] = _OUTSIDE | _ENGINE
 """By code."""
 
+UNTRIED: frozenset[str] = frozenset(
+    {
+        "input_unbound",
+        "value_too_large",
+        "output_unbound",
+        "output_too_large",
+        "wait_invalid",
+        "loop_exhausted",
+    }
+    | {"join_failed", "child_failed", "worker_killed", "over_budget"}
+    | {code for code in _ENGINE if code.startswith(("branch_", "condition_", "limit_", "budget_"))}
+)
+"""What the engine finds before or after attempts, and no attempt fails with: nothing is tried again or asked then."""
+
 ALIASES: Mapping[str, str] = {
     "authentication_failed": "unauthorized",
     "unauthenticated": "unauthorized",
