@@ -69,6 +69,16 @@ def test_what_was_refused_is_in_no_doubt_and_its_limit_ends_it() -> None:
     assert ready(saga.go(after_ms=2_000)) == ["b"]
 
 
+def test_a_limit_that_ends_a_step_is_told_with_the_attempts_that_it_has_had() -> None:
+    node = task("a", limits=SECOND, timed=True)
+    saga = Saga(program(node, failures={"any": Change(ladder=(RETRY,))}))
+    saga.go()
+    for attempt in (1, 2):
+        saga.go(broken("a", "rate_limited", attempt=attempt))
+    saga.go(after_ms=2_000)
+    assert [e.attempt for entry in saga.entries for e in entry.events if isinstance(e, ev.StepFailed)] == [2]
+
+
 def test_what_has_not_run_yet_is_ended_by_its_limit() -> None:
     node = task("a", effect=ONCE, limits=SECOND, timed=True, catch=CAUGHT)
     saga = Saga(program(node, task("b", "a")))

@@ -294,12 +294,13 @@ def _open_child(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...])
 
 
 def _fail(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...], failure: ev.Failure) -> None:
-    """A failure that no attempt has made."""
+    """A failure that no attempt has made; it is told with the last one, if there was any."""
+    failing = draft.state.failing.get(slot)
     draft.note(
         ev.StepFailed(
             node=node.name,
             iteration=iteration,
-            attempt=1,
+            attempt=1 if failing is None else failing.attempts,
             failure=failure,
             started_at=draft.now,
             ended_at=draft.now,
