@@ -82,9 +82,11 @@ def _forbidden(node: ast.AST, calls: set[str]) -> str | None:
 
 
 def unmarked_end_to_end(root: Path) -> list[str]:
-    """End-to-end tests are chosen by their marker; one without it would run in no tier."""
+    """End-to-end tests are chosen by their marker, in their own file; one without it, or with an alias, would run in no tier."""
     files = sorted((root / "tests/e2e").rglob("test_*.py"))
-    return [file.name for file in files if "mark.e2e" not in file.read_text(encoding="utf-8")]
+    unmarked = [file.name for file in files if "mark.e2e" not in file.read_text(encoding="utf-8")]
+    others = (file for file in sorted((root / "tests").rglob("*.py")) if not file.name.startswith("test_"))
+    return unmarked + [file.name for file in others if "mark.e2e" in file.read_text(encoding="utf-8")]
 
 
 def test_no_file_is_longer_than_one_reason_to_change() -> None:
@@ -143,7 +145,8 @@ def test_virtual_time_may_be_slept_through_but_not_the_machines(tmp_path: Path) 
 def test_an_unmarked_end_to_end_test_is_found(tmp_path: Path) -> None:
     (tmp_path / "tests/e2e").mkdir(parents=True)
     (tmp_path / "tests/e2e/test_all.py").write_text("def test_all(): ...")
-    assert unmarked_end_to_end(tmp_path) == ["test_all.py"]
+    (tmp_path / "tests/e2e/kit.py").write_text("SLOW = pytest.mark.e2e")
+    assert unmarked_end_to_end(tmp_path) == ["test_all.py", "kit.py"]
 
 
 def test_giving_way_to_other_tasks_is_no_sleep(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from baton.core import events as ev
 from baton.core.failures.answers import asked
 from baton.core.failures.cells import ASK_USER, ESCALATE, Change
-from baton.core.state import UNKNOWN_OUTCOME, status_of
+from baton.core.state import NOTICES_REMEMBERED, UNKNOWN_OUTCOME, status_of
 from tests.core.build import Saga, program, task
 from tests.core.failing import DAY, answer, attempts, broken
 
@@ -72,6 +72,18 @@ def test_nobody_is_told_of_a_question_that_had_its_answer_at_the_cut() -> None:
     answer(saga, "retry", ask.id)
     assert fork(saga, saga.state.version).go().notices == ()
     assert attempts(saga.decision) == [("a", 2)]
+
+
+def test_all_are_told_of_all_questions_that_a_fork_has_opened_again_however_many() -> None:
+    names = [f"n{number}" for number in range(NOTICES_REMEMBERED + 5)]
+    saga = Saga(program(*map(task, names), failures={"x": Change(ladder=(ASK_USER,))}))
+    for name in names:
+        saga.go(broken(name, "x"))
+        saga.tell()
+    fork(saga, saga.state.version)
+    assert [notice.node for notice in saga.state.notices] == names
+    saga.tell()
+    assert saga.state.notices == ()
 
 
 def test_nobody_is_told_of_an_incident_that_a_fork_has_ended() -> None:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from baton import Key, StepFailure, tool
+import pytest
+
+from baton import Context, Key, StepFailure, tool
 from baton.core.failures.answers import Answer
+from baton.runtime.steps import _Doubt
 from tests.kit.corpus import Books, start
+from tests.kit.faults import Crash
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
 
@@ -161,3 +165,58 @@ nodes:
         assert view["steps"] == 2
 
     stage(story)
+
+
+CHEQUE = """
+name: w
+on_failure: {unauthorized: {ladder: [replan], hints: [sign_in]}}
+nodes: {a: {tool: cheque}}
+output: ${ctx.a.output}
+"""
+
+
+@pytest.mark.parametrize("has_acted", [False, True])
+def test_after_a_death_a_look_begins_with_the_claim_and_not_with_what_goes_before_a_call(
+    stage: Stage, has_acted: bool
+) -> None:
+    async def story(world: World, books: Books) -> None:
+        deeds: list[str] = []
+        signings = ["well", "refused", "well"] if has_acted else ["dies", "refused"]
+        begun: list[str] = []
+
+        @tool("sign_in", registry=world.registry)
+        async def sign_in(context: Context) -> None:
+            begun.append(signings[len(begun)])
+            if begun[-1] == "refused":
+                raise StepFailure("business_rule", "the account is closed")
+            if begun[-1] == "dies":
+                world.running[context.saga, context.node].is_dead = True
+                raise Crash
+
+        @tool("cheque", registry=world.registry, effect="once", verify="find_cheque")
+        async def cheque(context: Context) -> str:
+            if not begun:
+                raise StepFailure("unauthorized", "log in", happened=False)
+            deeds.append("cheque")
+            world.running[context.saga, context.node].is_dead = True
+            raise Crash
+
+        @tool("find_cheque", registry=world.registry, effect="pure")
+        async def find_cheque() -> dict[str, Any]:
+            return {"happened": bool(deeds), "result": "by cheque" if deeds else None}
+
+        world.tools = world.registry.specs()
+        view = await view_of(world, CHEQUE)
+        assert (view["questions"], begun) == ([], signings)
+        if has_acted:
+            assert (view["status"], view["result"], deeds) == ("completed", "by cheque", ["cheque"])
+        else:
+            assert (view["status"], view["error"]["code"], deeds) == ("failed", "business_rule", [])
+
+    stage(story)
+
+
+def test_a_step_that_has_no_key_is_in_no_doubt_after_a_death() -> None:
+    assert _Doubt(before=False, acting=True).after(StepFailure("business_rule", "no", happened=False))
+    assert not _Doubt(before=False, acting=True).after(StepFailure("key_incomplete", "no id"))
+    assert _Doubt(before=True, acting=True).after(StepFailure("key_incomplete", "no id"))

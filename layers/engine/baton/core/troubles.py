@@ -103,11 +103,12 @@ def notices_sent(state: State, e: ev.NoticesSent) -> State:
 
 def asked_anew(state: State, now: int) -> State:
     """With what is to be told of questions that a fork has opened again: their first notice may be long forgotten."""
+    anew = []
     for slot, ask in open_questions(state):
         if any(notice.key.endswith(f"/{ask.id}") for notice in state.notices):
             continue  # nobody was told yet
         failure = state.failing[slot].failure
-        notice = ev.Notice(
+        one = ev.Notice(
             # Not the first one's, which whoever sends it knows.
             key=f"{state.saga}/{state.branch}/{ask.id}",
             to="user",
@@ -117,8 +118,9 @@ def asked_anew(state: State, now: int) -> State:
             node=node_of(slot)[0],
             at=now,
         )
-        state = notice_due(state, ev.NoticeDue(notice=notice))
-    return state
+        anew.append(one)
+    # All of them, however many: no entry follows in which those that find no room would come.
+    return replace(state, notices=(*state.notices, *anew))
 
 
 def decided(state: State) -> State:

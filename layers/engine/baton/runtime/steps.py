@@ -42,16 +42,23 @@ _encode = msgspec.json.Encoder().encode
 class _Doubt:
     """Whether an effect that may happen only once may have happened. `is_met`: its claim is looked at.
 
-    `is_recorded`: it had happened before.
+    `acting`: an invocation that is gone may have come further with it than this one. `is_recorded`: it had happened
+    before.
     """
 
     before: bool
+    acting: bool = False
     is_met: bool = False
     is_recorded: bool = False
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it may have, if this attempt says nothing about it."""
+        return self.is_met or self.before or self.acting
+
     def after(self, failure: StepFailure) -> bool:
-        if not self.is_met:
-            return self.before
+        if not self.is_met:  # what has no key now had none before, either
+            return self.before or (self.acting and failure.code != "key_incomplete")
         return failure.code not in _OWN and leaves_doubt(failure.code, failure.kind, failure.happened)
 
 
@@ -133,9 +140,8 @@ class Steps:
         """The outcome of an attempt that there is money for, so far. Raises `NoRoom` if that comes to an end."""
         # Of an effect that may happen only once: until its claim is looked at, what was in doubt still is.
         doubt = _Doubt(
-            (step.failure is not None and step.failure.doubt)
-            # An invocation that is gone may have come further with it than to what has failed now.
-            or (spec is not None and spec.effect == ONCE and step.slot in state.acting)
+            before=step.failure is not None and step.failure.doubt,
+            acting=spec is not None and spec.effect == ONCE and step.slot in state.acting,
         )
         output, failure, retry_after_ms, rows = await self._attempt(
             state, step, spec, traceparent, spent, doubt
@@ -175,7 +181,7 @@ class Steps:
             output, rows = await self._perform(performer, step, spec, context, doubt, state.scope)
         except TimeoutError:
             text = f"no answer within {timeout} ms"
-            failure = Failure("timeout", text, node, doubt=doubt.is_met or doubt.before)
+            failure = Failure("timeout", text, node, doubt=doubt.is_open)
             return None, failure, None, ()
         except StepFailure as error:
             # What a tool says may quote what it was told by others, keys and passwords among it.
@@ -208,8 +214,13 @@ class Steps:
         if spec is None or spec.effect != ONCE:
             result = await self._in_time(context, carry_out(performer, tools, step, context))
             return await self.value(context.tenant, result), tuple(context.rows)
-        # What goes before it does so before the claim: what hangs there leaves no doubt about the effect.
-        arguments = await self._in_time(context, prepared(performer, tools, step, context))
+
+        async def before() -> dict[str, Any]:
+            return await self._in_time(context, prepared(performer, tools, step, context))
+
+        # What goes before it does so before the claim: what hangs there leaves no doubt about the effect. Who only looks
+        # begins with the claim, which may say all there is to know.
+        arguments = {} if step.look else await before()
         doubt.is_met = True
 
         async def act() -> Any:
@@ -221,7 +232,8 @@ class Steps:
             return await self._in_time(context, work(performer, tools, step, context, arguments))
 
         async def verify() -> Any:
-            return await self._in_time(context, look(performer, tools, spec.name, arguments, context))
+            known = await before() if step.look else arguments
+            return await self._in_time(context, look(performer, tools, spec.name, known, context))
 
         done = await self._once.run(
             spec,
