@@ -74,6 +74,15 @@ def test_nobody_is_told_of_a_question_that_had_its_answer_at_the_cut() -> None:
     assert attempts(saga.decision) == [("a", 2)]
 
 
+def test_the_notice_of_a_question_that_is_open_again_is_as_severe_as_the_first() -> None:
+    saga = Saga(program(task("a"), failures={"x": Change(ladder=(ASK_USER,), severity="critical")}))
+    saga.go(broken("a", "x"))
+    first = saga.go().notices
+    saga.tell()
+    fork(saga, saga.state.version)
+    assert [notice.severity for notice in (*first, *saga.state.notices)] == ["critical"] * 2
+
+
 def test_all_are_told_of_all_questions_that_a_fork_has_opened_again_however_many() -> None:
     names = [f"n{number}" for number in range(NOTICES_REMEMBERED + 5)]
     saga = Saga(program(*map(task, names), failures={"x": Change(ladder=(ASK_USER,))}))

@@ -26,7 +26,7 @@ from baton.core.failures.cells import (
 )
 from baton.core.failures.codes import kind_of, told
 from baton.core.failures.ladder import Bounds, Rung, next_rung
-from baton.core.failures.matrix import Rules, cell_of
+from baton.core.failures.matrix import Rules, cell_of, severity_of
 from baton.core.failures.policies import Context, Policy, first_match
 from baton.core.failures.remedies import choose
 from baton.core.failures.retry import draw, pause
@@ -239,12 +239,14 @@ def _ask(scope: Scope, strategy: str, cell: Cell, failing: Failing, message: str
         return None
     failure = failing.failure
     name = f"{scope.state.branch}.{scope.slot}.{failing.attempts}"
+    own = severity_of(failure.code, failure.kind)
     return ev.Ask(
         id=name if strategy == ASK_USER else f"{name}.incident",
         kind=cell.question,
         message=f"{message or told(failure.code).says} ({failure.code}: {failure.message})"[:2_000],
         options=OPTIONS,
         expires_at=now + BOUNDS.question_ms if strategy == ASK_USER else 0,
+        severity="" if cell.severity == own else cell.severity,
     )
 
 

@@ -47,6 +47,7 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A question to a person about a failure. `id` is the saga's own; `expires_at` 0: never.
 
     `kind` is one of QUESTIONS of core/failures/cells.py; `options` are the actions that an answer can name.
+    `severity` is that of its notice, where it is not what its code has by itself.
     """
 
     id: str
@@ -54,6 +55,7 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     message: str
     options: tuple[str, ...]
     expires_at: int = 0
+    severity: str = ""
 
 
 class Notice(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

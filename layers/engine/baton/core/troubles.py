@@ -13,10 +13,9 @@ from baton.core import events as ev
 from baton.core.caps import pay
 from baton.core.failures.answers import open_questions
 from baton.core.failures.cells import ESCALATE
-from baton.core.failures.codes import kind_of
 from baton.core.failures.ladder import History, Rung, climbed
 from baton.core.failures.ladder import decided as decided_by_person
-from baton.core.failures.matrix import cell_of
+from baton.core.failures.matrix import severity_of
 from baton.core.state import ANSWER, NOTICES_REMEMBERED, UNKNOWN_OUTCOME, Failing, State, node_of, slot_of
 
 
@@ -114,7 +113,7 @@ def asked_anew(state: State, now: int) -> State:
             to="user",
             code=failure.code,
             message=ask.message,
-            severity=cell_of(failure.code, failure.kind or kind_of(failure.code)).severity,
+            severity=ask.severity or severity_of(failure.code, failure.kind),
             node=node_of(slot)[0],
             at=now,
         )

@@ -27,6 +27,7 @@ from baton.core.failures.codes import (
     TRANSIENT,
     UNKNOWN,
     USER_RESOLVABLE,
+    kind_of,
 )
 from baton.core.failures.retry import EXPONENTIAL, FIXED, JITTERED, PRESETS, RetryChange
 
@@ -180,6 +181,11 @@ def cell_of(
     for change in _changes(code, kind, rules):
         cell = merge(cell, change)
     return cell
+
+
+def severity_of(code: str, kind: str) -> str:
+    """How bad a failure is where nobody has said anything else, whatever the domain; `kind` empty: that of the code."""
+    return cell_of(code, kind or kind_of(code)).severity
 
 
 def _changes(code: str, kind: str, rules: Iterable[Rules]) -> Iterator[Change]:
