@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from msgspec import structs
 
 from baton.core import events as ev
@@ -109,3 +110,16 @@ def test_somebody_is_told_of_what_could_not_be_found_out_while_the_saga_ends_any
     saga.cancel(grace_ms=1_000)
     saga.go(broken("a", UNKNOWN_OUTCOME))
     assert told(saga) == [(UNKNOWN_OUTCOME, "a", True)]
+
+
+@pytest.mark.parametrize("code", ["bad_request", "limit_wall_time"])
+def test_what_has_failed_does_not_act_when_its_invocation_dies_later(code: str) -> None:
+    saga = Saga(program(task("a", effect=ONCE), task("b")))
+    saga.go(running=["a", "b"])
+    if code == "bad_request":
+        saga.go(broken("a", code), running=["b"])
+    else:
+        saga.put(ev.LimitReached(failure=ev.Failure(code, "too long", "a")))
+    saga.die()
+    saga.go(done("b"))
+    assert told(saga) == ([] if code == "bad_request" else [(UNKNOWN_OUTCOME, "a", True)])

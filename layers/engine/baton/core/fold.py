@@ -23,6 +23,7 @@ from baton.core.state import (
     State,
     Used,
     Wait,
+    node_of,
     slot_of,
 )
 from baton.core.troubles import (
@@ -300,10 +301,12 @@ def _cancel(state: State, e: ev.CancelRequested) -> State:
 def _revived(state: State, e: ev.Revived) -> State:
     """Deaths in a row: only the death of the last revival itself follows on from it.
 
-    Whatever an invocation settled before it died has set `tries` to zero.
+    Whatever an invocation settled before it died has set `tries` to zero. What failed keeps its place, and acts no more.
     """
     tries = state.tries + 1 if e.dead_epoch == state.careful else 1
-    return replace(state, tries=tries, revivals=state.revivals + 1, acting=tuple(state.tokens))
+    failed = state.failure.node if state.failure is not None and state.failure.attempt else ""
+    acting = tuple(slot for slot in state.tokens if node_of(slot)[0] != failed)
+    return replace(state, tries=tries, revivals=state.revivals + 1, acting=acting)
 
 
 def _abandoned(state: State, e: ev.ChildrenAbandoned) -> State:
