@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from baton.core.compile import compile_document
+from baton.core.definition import WorkflowModel, as_written, read_definition
 from baton.core.document import parse_document
 from baton.core.graph import Graph, Node
 from baton.core.toolspec import ToolSpec
+from baton.errors import Problem
 from tests.core.build import problems_of, tool_spec
 
 RESULT = {"type": "object", "properties": {"score": {"type": "integer"}, "next": {"type": "string"}}}
@@ -66,3 +68,9 @@ def reads(reader: str, name: str, nodes: str) -> bool:
     problems = told(all_nodes)
     assert all(path == f"/nodes/{reader}/with/x" for path, _, _ in problems), problems
     return not problems
+
+
+def shape_of(value: Any) -> tuple[WorkflowModel | None, tuple[Problem, ...]]:
+    """The model of a parsed document, and what is wrong with its shape, where the document has it."""
+    model, problems, written = read_definition(value)
+    return model, as_written(problems, written)

@@ -14,17 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from baton.core.definition import NodeModel, WorkflowModel, read_definition
+from baton.core.definition import NodeModel, WorkflowModel
 from baton.core.definition.bounds import LimitsModel
 from baton.core.definition.places import BELOW, INSIDE, MAX_HINTS
 from baton.core.document import parse_document
 from baton.core.nodetypes import KINDS, KINDS_TO_COME
 from tests.core.build import PROPERTY
+from tests.core.compiling import shape_of
 from tests.core.shapes import BEYOND, LEAVE_OUT, SHAPES
 
 
 def read(text: str) -> tuple[WorkflowModel | None, list[tuple[str, str, str]]]:
-    model, problems = read_definition(parse_document(text).value)
+    model, problems = shape_of(parse_document(text).value)
     return model, [(p.path, p.message, p.suggestion) for p in problems]
 
 
@@ -264,7 +265,7 @@ def test_an_unknown_key_whose_value_its_nearest_could_not_have_is_one_problem(fi
 
 def test_only_the_first_unknown_keys_get_a_suggestion_because_looking_for_one_takes_long() -> None:
     keys = {f"output{i}": 1 for i in range(MAX_HINTS + 1)}
-    _, problems = read_definition({"name": "w", "nodes": {"a": {"tool": "t"}}, **keys})
+    _, problems = shape_of({"name": "w", "nodes": {"a": {"tool": "t"}}, **keys})
     assert [problem.suggestion for problem in problems] == ["did you mean `output`?"] * MAX_HINTS + [""]
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from baton.core import graph, looks
 from baton.core.compile import compile_document
-from baton.core.definition import KINDS, KINDS_TO_COME, MAX_NODES, NodeModel, read_definition
+from baton.core.definition import KINDS, KINDS_TO_COME, MAX_NODES, NodeModel
 from baton.core.docschema import DIALECT, document_schema, node_types
 from baton.core.document import parse_document
 from baton.core.expressions import ExpressionError, compile_template, expressions_in, parse
@@ -23,6 +23,7 @@ from baton.core.nodetypes import NODE_TYPES
 from baton.core.schema import check_schema, violations
 from baton.errors import InvalidDefinition, MalformedDocument
 from tests.core.build import PROPERTY, problems_of, tool_spec
+from tests.core.compiling import shape_of
 from tests.core.documents import TOOLS, broken, documents, own_documents, shaped_documents
 from tests.core.shapes import BEYOND, SHAPES
 from tests.core.test_compile_graph import DOCUMENT
@@ -76,7 +77,7 @@ def test_every_document_that_compiles_is_valid(value: Any) -> None:
 @given(shaped_documents())
 @settings(PROPERTY, max_examples=100)
 def test_every_shape_that_can_be_written_is_valid(value: Any) -> None:
-    assert read_definition(value)[1] == ()
+    assert shape_of(value)[1] == ()
     assert not refused(value)
 
 
@@ -101,7 +102,7 @@ def test_every_shape_that_can_be_written_is_valid(value: Any) -> None:
 @example({**MINIMAL, "limits": {"cost_usd": True}})
 def test_schema_and_compiler_refuse_the_same_shapes(value: Any) -> None:
     """What the schema refuses does not compile, and what the models refuse is not valid."""
-    _, problems = read_definition(value)
+    _, problems = shape_of(value)
     if refused(value):
         assert not compiles(value)
     else:
@@ -175,7 +176,7 @@ def test_an_expression_is_valid_exactly_if_it_can_be_read(text: str) -> None:
 def test_an_expression_to_choose_by_is_valid_exactly_if_it_can_be_read(text: str) -> None:
     node = {"tool": "t", "branch": {"choose": text, "among": "b"}}
     value = {"name": "w", "nodes": {"a": node, "b": {"tool": "t"}}}
-    model, problems = read_definition(value)
+    model, problems = shape_of(value)
     assert problems == ()
     assert model is not None
     branch = model.nodes["a"].branch
@@ -300,7 +301,7 @@ def test_a_field_of_another_kind_is_refused_with_the_reason(kind: Any) -> None:
     }
     for name, value in values.items():
         node = {kind.key: kind.example[kind.key], name: value}
-        _, problems = read_definition({"name": "w", "nodes": {"a": node}})
+        _, problems = shape_of({"name": "w", "nodes": {"a": node}})
         assert [problem.message for problem in problems] == ([] if name in kind.fields else [kind.refusal])
         assert refused({"name": "w", "nodes": {"a": node}}) == bool(problems)
 

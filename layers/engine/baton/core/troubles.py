@@ -91,7 +91,9 @@ def question_closed(state: State, e: ev.QuestionClosed) -> State:
 def notice_due(state: State, e: ev.NoticeDue) -> State:
     if e.notice.key in state.noticed or e.notice in state.notices:
         return state
-    return replace(state, notices=(*state.notices, e.notice)[-NOTICES_REMEMBERED:])
+    # No fewer than there are: a fork can have opened more questions than that.
+    most = max(NOTICES_REMEMBERED, len(state.notices))
+    return replace(state, notices=(*state.notices, e.notice)[-most:])
 
 
 def notices_sent(state: State, e: ev.NoticesSent) -> State:

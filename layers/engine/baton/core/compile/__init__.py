@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from baton.core.compile import bounds, edges, expressions, failing, joins, loops, schemas, tools
 from baton.core.compile.build import build
 from baton.core.compile.source import MAX_HINTS, Source, Tools
-from baton.core.definition import as_written, read_as_meant
+from baton.core.definition import as_written, read_definition
 from baton.core.document import parse_document
 from baton.core.graph import Graph
 from baton.errors import InvalidDefinition, Problem
@@ -31,7 +31,7 @@ _CHECKS: tuple[Callable[[Source], Iterator[Problem]], ...] = (
 def compile_document(text: str, tools: Tools, *, json_only: bool = False) -> Graph:
     """Raises `MalformedDocument` for text that cannot be parsed, `InvalidDefinition` with all problems."""
     document = parse_document(text, json_only=json_only)
-    model, problems, written = read_as_meant(document.value)
+    model, problems, written = read_definition(document.value)
     if model is not None:
         is_whole = not any(problem.path.startswith("/nodes/") for problem in problems)
         source = Source(model, tools, is_whole)

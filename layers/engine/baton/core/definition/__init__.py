@@ -7,7 +7,7 @@ from baton.core.definition.bounds import GuardrailsModel, LimitModel
 from baton.core.definition.control import BranchModel, JoinModel, LoopModel, RuleModel
 from baton.core.definition.fields import DEFINED, MAX_NODES, NODE_NAME, WORKFLOW_NAME, WORKFLOW_REFERENCE
 from baton.core.definition.models import NodeModel, WaitModel, WorkflowModel
-from baton.core.definition.read import as_written, read_as_meant, read_definition
+from baton.core.definition.read import as_written, read_definition
 from baton.core.nodetypes import KINDS, KINDS_TO_COME
 
 __all__ = [
@@ -28,6 +28,5 @@ __all__ = [
     "WaitModel",
     "WorkflowModel",
     "as_written",
-    "read_as_meant",
     "read_definition",
 ]

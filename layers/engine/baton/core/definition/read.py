@@ -30,13 +30,7 @@ _PLAIN_WORDS = {
 }
 
 
-def read_definition(value: Any) -> tuple[WorkflowModel | None, tuple[Problem, ...]]:
-    """The model of a parsed document, and everything that is wrong with its shape."""
-    model, problems, written = read_as_meant(value)
-    return model, as_written(problems, written)
-
-
-def read_as_meant(value: Any) -> tuple[WorkflowModel | None, tuple[Problem, ...], Written]:
+def read_definition(value: Any) -> tuple[WorkflowModel | None, tuple[Problem, ...], Written]:
     """The model of a parsed document, everything that is wrong with its shape, and which keys are written otherwise.
 
     With problems, the model is of what could be made out of the rest, so that this can be checked too;

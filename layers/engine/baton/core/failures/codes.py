@@ -136,17 +136,11 @@ CODES: Mapping[str, Code] = _OUTSIDE | _ENGINE
 """By code."""
 
 UNTRIED: frozenset[str] = frozenset(
-    {
-        "input_unbound",
-        "value_too_large",
-        "output_unbound",
-        "output_too_large",
-        "wait_invalid",
-        "loop_exhausted",
-    }
-    | {"join_failed", "child_failed", "worker_killed", "over_budget"}
-    | {code for code in _ENGINE if code.startswith(("branch_", "condition_", "limit_", "budget_"))}
-)
+    code for code in _ENGINE if code.startswith(("branch_", "budget_", "condition_", "limit_"))
+) | {
+    "child_failed", "input_unbound", "join_failed", "loop_exhausted", "output_too_large", "output_unbound",
+    "over_budget", "value_too_large", "wait_invalid", "worker_killed",
+}  # fmt: skip
 """What the engine finds before or after attempts, and no attempt fails with: nothing is tried again or asked then."""
 
 ALIASES: Mapping[str, str] = {

@@ -86,11 +86,9 @@ def way_by(name: str, tool: str, specs: Specs) -> Way | None:
         return None
     if not other.carries_out and not misfit(other, spec):
         return Way(name=name, tool=name, hints=(name,))
-    return (
-        None
-        if other.effect == ONCE or _unaided(other, spec)
-        else Way(name=f"{name} first", tool=name, hints=(name,), first=True)
-    )
+    if other.effect == ONCE or _unaided(other, spec):
+        return None
+    return Way(name=f"{name} first", tool=name, hints=(name,), first=True)
 
 
 def choose(hints: Iterable[str], ways: Sequence[Way], used: Collection[str]) -> Way | None:
