@@ -32,6 +32,15 @@ class Execution:
         int,
         Meta(ge=100, le=60_000, description="From an invocation's hard deadline to the end of its leases."),
     ] = 1_000
+    clock_skew_ms: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=60_000,
+            description="How far apart the clocks of two processes may be. A process that judges the lease, claim or "
+            "reservation of another by time waits this much longer.",
+        ),
+    ] = 3_000
     concurrent_steps: Annotated[
         int,
         Meta(ge=1, le=1_000, description="Steps of one saga that run at the same time in one invocation."),
