@@ -14,8 +14,8 @@ from baton.core import events as ev
 from baton.core.failures.codes import kind_of
 from baton.core.state import slot_of
 from baton.ports import Head
+from tests.kit.oracles import of_saga, of_world
 from tests.kit.people import ONCE, deed_of
-from tests.kit.verdict import broken_promises
 from tests.kit.world import TENANT, World
 
 MOST_ATTEMPTS: Mapping[str, int] = {
@@ -51,12 +51,13 @@ class Audit:
         """Every broken promise in a sentence."""
         for head in self._heads:
             saga = head.ref.id
-            yield from broken_promises(self._world, saga, self._world.books)
+            yield from of_saga(self._world, saga)
             for _, entries in groupby(self._world.entries(saga), key=lambda entry: entry.branch):
                 events = [event for entry in entries for event in entry.events]
                 yield from (f"{saga}: {text}" for text in self._attempts(head, events))
             yield from (f"{saga}: {text}" for text in self._end(head))
             yield from (f"{saga}: {text}" for text in self._notices(saga))
+        yield from of_world(self._world)
         yield from self._deeds()
 
     # ---- one branch

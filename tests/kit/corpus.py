@@ -14,16 +14,19 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
-from baton import Context, tool
+from baton import Context, Key, tool
 from baton.core.limits import Limits
-from baton.errors import EngineFault, NotAllowedNow
+from baton.errors import BudgetSpent, EngineFault, NotAllowedNow
 from baton.runtime.service import Service
 from baton.tools.define import Registry
 from tests.kit.documents import (
     BIG,
+    CROWD,
     FAILING,
     LIMITED,
     LONG_WAIT,
+    LOSERS,
+    LOSERS_AT_THE_END,
     PARENT,
     ROUTES,
     ROWS,
@@ -33,6 +36,7 @@ from tests.kit.documents import (
 )
 from tests.kit.faults import Crash
 from tests.kit.mishaps import EFFECTS, MISHAPS, add_mishaps, answering, with_books
+from tests.kit.process import pause
 from tests.kit.world import World
 
 T = TypeVar("T")
@@ -82,48 +86,103 @@ def _declared() -> Registry:
 
     @tool("work", registry=registry, timeout="30s")
     async def work(n: int, context: Context, seconds: float = 0.4) -> dict[str, int]:
-        await asyncio.sleep(seconds)
+        await pause(seconds)
         books.act(context.idempotency_key, [context.node, n])
         return {"n": n + 1}
 
     @tool("add", registry=registry, effect="pure")
     async def add(numbers: list[int]) -> dict[str, int]:
-        await asyncio.sleep(0.05)
+        await pause(0.05)
         return {"n": sum(numbers)}
 
     @tool("fill", registry=registry)
     async def fill(size: int, context: Context) -> dict[str, str]:
-        await asyncio.sleep(0.3)
+        await pause(0.3)
         books.act(context.idempotency_key, [context.node, size])
         return {"text": "x" * size}
 
     @tool("seat", registry=registry)
     async def seat(guest: str, context: Context) -> str:
-        await asyncio.sleep(0.2)
+        await pause(0.2)
         context.put_row("guests", guest, {"seated_by": context.node, "times": 1})
         return guest
 
     @tool("measure", registry=registry, effect="pure")
-    async def measure(text: str) -> dict[str, int]:
+    async def measure(text: str, seconds: float = 0) -> dict[str, int]:
+        await pause(seconds)
         return {"n": len(text)}
 
     @tool("die", registry=registry, cost_usd="0.01")
     async def die() -> None:
         """Takes its process down with it."""
-        await asyncio.sleep(0.1)
+        await pause(0.1)
         raise Crash
 
     @tool("hang", registry=registry, timeout="10m")
     async def hang() -> None:
-        await asyncio.sleep(3_600)
+        await pause(3_600)
 
     @tool("refuse", registry=registry, effect="pure")
     async def refuse() -> None:
-        await asyncio.sleep(0.1)
+        await pause(0.1)
         raise ValueError("no table is free")
 
+    _add_spenders(registry, books)
+    _add_haulers(registry, books)
     add_mishaps(registry, books)
     return registry
+
+
+def _add_spenders(registry: Registry, books: Books) -> None:
+    """Tools that cost something, and one whose effect others may repeat after a while."""
+
+    @tool("meter", registry=registry)
+    async def meter(begins: float, context: Context) -> None:
+        """Spends a little every other moment, for seconds."""
+        await pause(begins)
+        for _ in range(5_000):
+            context.spend("0.0001")
+            await pause(0.0007)
+
+    @tool("buy", registry=registry, cost_usd="0.10")
+    async def buy(seconds: float, context: Context) -> None:
+        """Spends all that it declares."""
+        await pause(seconds)
+        context.spend("0.10")
+
+    @tool(
+        "rent",
+        registry=registry,
+        effect="once",
+        verify="find_rent",
+        key=Key.business("stall", "stall", keep="5s"),
+    )
+    async def rent(stall: str) -> dict[str, str]:
+        """Others may rent it again when five seconds are over."""
+        await pause(0.2, stands_still=False)
+        books.happened.append(f"rent {stall}")
+        return {"receipt": f"rent {stall}"}
+
+    @tool("find_rent", registry=registry, effect="pure")
+    async def find_rent(stall: str) -> dict[str, Any]:
+        there = f"rent {stall}" in books.happened
+        return {"happened": there, "result": {"receipt": f"rent {stall}"} if there else None}
+
+
+def _add_haulers(registry: Registry, books: Books) -> None:
+    """An effect that takes so long that it is under way when its invocation ends."""
+
+    @tool("haul", registry=registry, effect="once", verify="find_haul", timeout="5s")
+    async def haul(load: str) -> dict[str, str]:
+        await pause(4.0, stands_still=False)
+        books.happened.append(f"haul {load}")
+        await pause(0.1, stands_still=False)
+        return {"receipt": f"haul {load}"}
+
+    @tool("find_haul", registry=registry, effect="pure")
+    async def find_haul(load: str) -> dict[str, Any]:
+        there = f"haul {load}" in books.happened
+        return {"happened": there, "result": {"receipt": f"haul {load}"} if there else None}
 
 
 async def patiently(world: World, use: Callable[[Service], Awaitable[T]]) -> T:
@@ -321,6 +380,72 @@ async def _mishaps(world: World) -> str:
     return saga
 
 
+async def _losers(world: World) -> str:
+    return await start(world, LOSERS, {}, "losers")
+
+
+async def _losers_at_the_end(world: World) -> str:
+    return await start(world, LOSERS_AT_THE_END, {}, "losers")
+
+
+async def _rented(world: World) -> str:
+    return await start(world, "name: w\nnodes: {a: {tool: rent, with: {stall: corner}}}", {}, "w")
+
+
+async def _asked(world: World) -> str:
+    """A person who answers at once."""
+    saga = await start(world, "name: w\nnodes: {a: {tool: send, with: {n: 3}}}", {}, "w")
+    await answering(world, saga, shown, with_books(world.books), every_s=0.3)
+    return saga
+
+
+async def _crowd(world: World) -> str:
+    """Six callers who speak at the same moment, three times over."""
+    saga = await start(world, CROWD, {}, "crowd")
+
+    async def say(word: str) -> None:
+        with suppress(NotAllowedNow):  # a repetition that comes when all was heard
+            await patiently(world, lambda service: service.signal(saga, "word", word, word))
+
+    for turn in range(3):
+        await asyncio.gather(*(say(f"{turn}-{caller}") for caller in range(6)))
+        await asyncio.sleep(2)
+    return saga
+
+
+async def _hauled(world: World) -> str:
+    document = """
+name: w
+nodes:
+  wait: {tool: work, with: {n: 1, seconds: 1}}
+  haul: {tool: haul, after: wait, with: {load: sand}}
+"""
+    return await start(world, document, {}, "w")
+
+
+async def _spenders(world: World) -> str:
+    """Sagas of one user that want to spend on one day twice as much as they may, and end on the next."""
+    document = """
+name: spender
+nodes:
+  wait: {tool: measure, with: {text: a, seconds: '${input.after}'}}
+  one: {tool: buy, after: wait, with: {seconds: 2.4}}
+  two: {tool: buy, after: one, with: {seconds: 1.9}}
+"""
+    await patiently(world, lambda service: service.register(document, json_only=False))
+    world.keeps_to_what_it_declares = True
+    sagas = []
+    for number in range(5):
+        with suppress(BudgetSpent):  # a caller who was not heard at once may come too late
+            given = {"after": 0.7 * number}
+            view, _ = await patiently(world, lambda service, g=given: service.start("spender", g, str(g)))
+            sagas.append(str(view["id"]))
+    await asyncio.sleep(300)
+    world.reconciler_gap_s = 1_800
+    await asyncio.sleep(3 * 86_400)  # what dies has spent in vain
+    return sagas[0]
+
+
 CORPUS = (
     Scenario("chain", _chain),
     Scenario("fan", _fan),
@@ -344,4 +469,11 @@ CORPUS = (
     Scenario("forked", _forked),
     Scenario("effects", _effects),
     Scenario("mishaps", _mishaps),
+    Scenario("losers", _losers, same_steps=False),
+    Scenario("losers-at-the-end", _losers_at_the_end, same_steps=False),
+    Scenario("rented", _rented),
+    Scenario("asked", _asked),
+    Scenario("crowd", _crowd),
+    Scenario("hauled", _hauled),
+    Scenario("spenders", _spenders, limits=Limits(user_day_budget_usd="0.50")),
 )

@@ -111,3 +111,29 @@ nodes:
   bad: {tool: refuse}
   never: {tool: work, after: [slow, bad], with: {n: 1}}
 """
+LOSERS = """
+name: losers
+nodes:
+  quick: {tool: work, with: {n: 1, seconds: 0.3}}
+  early: {tool: meter, with: {begins: 0.1}}
+  late: {tool: meter, with: {begins: 0.3005}}
+  later: {tool: meter, with: {begins: 0.3015}}
+  first: {tool: work, after: [quick, early, late, later], join: any, with: {n: 2}}
+output: '${ctx.first.output}'
+"""
+LOSERS_AT_THE_END = """
+name: losers
+nodes:
+  quick: {tool: work, with: {n: 1, seconds: 0.3}}
+  late: {tool: meter, with: {begins: 0.3005}}
+  later: {tool: meter, with: {begins: 0.3015}}
+  first: {value: done, after: [quick, late, later], join: any}
+output: '${ctx.first.output}'
+"""
+CROWD = """
+name: crowd
+nodes:
+  hear: {wait: {signal: word}}
+  count: {value: '${loop.iteration}', after: hear, loop: {while: 'output < 17', back_to: hear, max_iterations: 30}}
+output: '${ctx.count.output}'
+"""

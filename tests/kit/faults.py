@@ -1,8 +1,13 @@
-"""What can go wrong at a port call in the simulation, and when it does: a plan, scripted or drawn from a seed."""
+"""What can go wrong at a port call or a message in the simulation, and when: a plan, scripted or drawn from a seed.
+
+Belongs here: fates, and who meets them. Does not belong here: what a fate does to a process (process.py), and what else is
+different about a world (schedule.py).
+"""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 WRITES = frozenset(
@@ -14,6 +19,7 @@ WRITES = frozenset(
         "nudge",
         "release",
         "arm",
+        "postpone",
         "put_snapshot",
         "put",
         "send",
@@ -23,6 +29,7 @@ WRITES = frozenset(
         "reserve",
         "settle",
         "add",
+        "count",
         "expire",
         "tell",
     }
@@ -33,6 +40,15 @@ CRASH_BEFORE, CRASH_AFTER = "crash before", "crash after"
 THROTTLE, NO_ANSWER = "throttle", "no answer"
 STALL = "stall"  # frozen for longer than its lease; its clock goes on
 FREEZE = "freeze"  # the same, with a clock that stood still meanwhile
+HANG = "hang"  # nothing is done, and the client gives up when its read timeout is over
+LATE = "late"  # the client gives up, and the request is carried out afterwards
+LOST, TWICE, DELAYED = "lost", "twice", "late"  # of a message
+
+CLASSIC = (CRASH_BEFORE, CRASH_AFTER, THROTTLE, NO_ANSWER, STALL, FREEZE)
+EVERYTHING = (*CLASSIC, HANG, LATE)
+OF_WRITES = frozenset({CRASH_AFTER, NO_ANSWER, FREEZE, LATE})
+"""What makes no difference at a read, or none that an engine could know of: a clock that stood still before a step."""
+OF_WORKERS = frozenset({STALL, FREEZE})
 
 
 class Crash(BaseException):
@@ -41,49 +57,79 @@ class Crash(BaseException):
 
 @dataclass
 class Plan:
-    """Faults by the number of the write (from 1), and a record of what was written."""
+    """Faults by the number of the write, of the read and of the message (each from 1), and a record of what was called."""
 
     at: dict[int, str] = field(default_factory=dict)
+    at_reads: dict[int, str] = field(default_factory=dict)
+    at_messages: dict[int, str] = field(default_factory=dict)
     writes: list[str] = field(default_factory=list)
+    reads: list[str] = field(default_factory=list)
+    messages: int = 0
 
     def next(self, call: str, worker: bool) -> str:
         """The fate of this port call."""
-        if call not in WRITES:
-            return FINE
-        self.writes.append(call)
-        return self.at.get(len(self.writes), FINE)
+        is_write = call in WRITES
+        made, told = (self.writes, self.at) if is_write else (self.reads, self.at_reads)
+        made.append(call)
+        if len(made) not in told and (fate := self.draw(call, worker)) != FINE:
+            told[len(made)] = fate
+        return told.get(len(made), FINE)
 
     def message_fate(self) -> str:
+        """Of one message between stream and worker: fine, lost, twice, or late."""
+        self.messages += 1
+        if self.messages not in self.at_messages and (fate := self.draw_message()) != FINE:
+            self.at_messages[self.messages] = fate
+        return self.at_messages.get(self.messages, FINE)
+
+    def draw(self, call: str, worker: bool) -> str:
+        """What a call meets that the script does not speak of."""
+        return FINE
+
+    def draw_message(self) -> str:
         return FINE
 
 
 @dataclass
 class Chaos(Plan):
-    """Faults drawn from a seed, at these rates, until `budget` of them have happened."""
+    """Faults drawn from a seed, at these rates, until `budget` of them have happened; what was drawn is in the script."""
 
     seed: int = 0
     rate: float = 0.06
     budget: int = 12
+    kinds: Collection[str] = CLASSIC
+    of: Mapping[str, float] = field(default_factory=dict)
+    """Other rates, by the name of the call."""
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
 
-    def next(self, call: str, worker: bool) -> str:
-        fate = super().next(call, worker)
-        if fate != FINE or self.budget <= 0 or self._random.random() >= self.rate:
-            return fate
+    def draw(self, call: str, worker: bool) -> str:
+        if self.budget <= 0 or self._random.random() >= self.of.get(call, self.rate):
+            return FINE
+        fate = self._random.choice([kind for kind in self.kinds if worker or kind not in OF_WORKERS])
+        if call not in WRITES and fate in OF_WRITES:
+            fate = STALL if fate == FREEZE else CRASH_BEFORE
         self.budget -= 1
-        kinds = [CRASH_BEFORE, CRASH_AFTER, THROTTLE, NO_ANSWER] + [STALL, FREEZE] * worker
-        fate = self._random.choice(kinds)
-        if call not in WRITES and fate in (CRASH_AFTER, NO_ANSWER):
-            fate = CRASH_BEFORE
-        if call not in WRITES and fate == FREEZE:
-            fate = STALL  # no engine can know that its clock stood still between a read and a step
         return fate
 
-    def message_fate(self) -> str:
-        """Of one message between stream and worker: fine, lost, twice, or late."""
+    def draw_message(self) -> str:
         if self.budget <= 0 or self._random.random() >= self.rate:
             return FINE
         self.budget -= 1
-        return self._random.choice(["lost", "twice", "late"])
+        return self._random.choice([LOST, TWICE, DELAYED])
+
+
+def script_of(plan: Plan) -> list[tuple[str, int, str]]:
+    """The faults of a plan, drawn ones too, as (of what, number, fate)."""
+    return [
+        (what, number, fate)
+        for what, told in (("write", plan.at), ("read", plan.at_reads), ("message", plan.at_messages))
+        for number, fate in sorted(told.items())
+    ]
+
+
+def scripted(faults: Collection[tuple[str, int, str]]) -> Plan:
+    """The inverse of `script_of`."""
+    at = {what: {n: fate for of, n, fate in faults if of == what} for what in ("write", "read", "message")}
+    return Plan(at["write"], at["read"], at["message"])

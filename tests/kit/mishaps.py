@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from baton import Context, Key, StepFailure, tool
@@ -14,6 +15,7 @@ from baton.core.failures.answers import Answer
 from baton.errors import EngineFault, NotAllowedNow, NotFound
 from baton.tools.define import Registry
 from tests.kit.faults import Crash
+from tests.kit.process import pause
 
 if TYPE_CHECKING:
     from tests.kit.corpus import Books
@@ -34,7 +36,7 @@ def add_mishaps(registry: Registry, books: Books) -> None:
     @tool("fails_as_told", registry=registry)
     async def fails_as_told(n: int, context: Context, fails: list[str]) -> dict[str, int]:
         """Fails with these codes, one call after the other; the last one for ever, if it is permanent."""
-        await asyncio.sleep(0.1)
+        await pause(0.1)
         number = books.calls[context.node]
         books.calls[context.node] += 1
         if number < len(fails) or fails[-1:] == ["bad_request"]:
@@ -50,7 +52,7 @@ def add_mishaps(registry: Registry, books: Books) -> None:
         hints=["find_alternative_resource"],
     )
     async def elsewhere(n: int, fails: list[str]) -> dict[str, int]:
-        await asyncio.sleep(0.1)
+        await pause(0.1)
         return {"n": n + 1}
 
     @tool(
@@ -61,35 +63,35 @@ def add_mishaps(registry: Registry, books: Books) -> None:
         for_tools=["work", "fails_as_told", "pay", "take_table"],
     )
     async def log_in() -> None:
-        await asyncio.sleep(0.1)
+        await pause(0.1)
 
     @tool("pay", registry=registry, effect="once", verify="find_payment", cost_usd="0.02")
     async def pay(n: int, context: Context, fails: int = 0) -> dict[str, str]:
         """Its service honours no key. It may fail before or, without a word, after the deed."""
-        await asyncio.sleep(0.2)
+        await pause(0.2, stands_still=False)
         books.calls[f"pay {n}"] += 1
         if books.calls[f"pay {n}"] <= fails:
             raise StepFailure("rate_limited", "come back later", happened=False)
         books.happened.append(f"pay {n}")
         context.spend("0.01")
-        await asyncio.sleep(0.2)
+        await pause(0.2, stands_still=False)
         if fails and books.calls[f"pay {n}"] == fails + 1:
             raise ConnectionError("the answer was lost")
         return {"receipt": f"pay {n}"}
 
     @tool("find_payment", registry=registry, effect="pure")
     async def find_payment(n: int) -> dict[str, Any]:
-        await asyncio.sleep(0.1)
+        await pause(0.1)
         there = f"pay {n}" in books.happened
         return {"happened": there, "result": {"receipt": f"pay {n}"} if there else None}
 
     @tool("send", registry=registry, effect="once")
     async def send(n: int, context: Context) -> dict[str, str]:
         """Nobody can look whether it has happened, but a person."""
-        await asyncio.sleep(0.2)
+        await pause(0.2, stands_still=False)
         books.happened.append(f"send {n}")
         context.spend("0.01")
-        await asyncio.sleep(0.2)
+        await pause(0.2, stands_still=False)
         return {"receipt": f"send {n}"}
 
     @tool(
@@ -101,7 +103,7 @@ def add_mishaps(registry: Registry, books: Books) -> None:
     )
     async def take_table(table: str) -> dict[str, str]:
         """One for all sagas."""
-        await asyncio.sleep(0.3)
+        await pause(0.3, stands_still=False)
         books.happened.append(f"book {table}")
         return {"receipt": f"book {table}"}
 
@@ -156,13 +158,15 @@ async def answering(
     saga: str,
     show: Callable[[World, str], Any],
     answer_to: Callable[[Mapping[str, Any]], Answer],
+    every_s: float = 15,
 ) -> None:
     """A person who looks every now and then, and answers what is asked; with the same key until it is heard."""
     while world.end(saga) is None and world.troubles is None:  # then somebody else does (people.py)
-        await asyncio.sleep(15)
+        await asyncio.sleep(every_s)
         view = await show(world, saga)
         if view["status"] == "parked" and not view["questions"]:
-            return  # for somebody else
+            with suppress(Crash, EngineFault, NotAllowedNow):
+                await world.service().resume(saga)
         for question in view["questions"]:
             try:
                 await world.service().answer(saga, answer_to(question), f"answer-{question['id']}")

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from baton.errors import Throttled
 from baton.ports import Message
+from tests.kit.process import REFUSES
 
 if TYPE_CHECKING:
     from tests.kit.world import World
@@ -42,6 +44,8 @@ class WakeQueue:
         return 1 + self._world.limits.lease_grace_ms / 1_000 + self._world.timeout_s
 
     def send(self, messages: Sequence[tuple[Message, int]]) -> Sequence[int]:
+        if self._world.outage_of("sqs") == REFUSES:
+            raise Throttled("not now")
         for message, delay in messages:
             fate = self._world.plan.message_fate()
             if fate == "lost":

@@ -85,3 +85,8 @@ class MemoryBudgets:
     def read(self, account: Account) -> Sums:
         with self._lock:
             return self._item(account).sums
+
+    def spent(self) -> dict[Account, int]:
+        """What was spent from each account; for looking on, no port has it."""
+        with self._lock:
+            return {account: item.spent for account, item in self._items.items()}

@@ -1,0 +1,217 @@
+"""What must hold in a world whatever went wrong in it, each promise with the name of the oracle that watches it.
+
+Belongs here: promises about logs, deeds, money and callers, for every run. Does not belong here: what a scenario comes to
+(verdict.py), and what is promised about failing steps (audit.py).
+
+A broken promise is a sentence that begins with the name of its oracle and a colon.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from decimal import Decimal
+from itertools import pairwise
+from typing import TypeGuard
+
+from baton.core.events import (
+    AttemptFailed,
+    CancelRequested,
+    Entry,
+    Event,
+    Forked,
+    Revived,
+    SagaEnded,
+    SagaStarted,
+    SignalReceived,
+    StepFailed,
+    StepInterrupted,
+    StepSucceeded,
+)
+from baton.core.fold import fingerprint
+from baton.core.money import micro_dollars
+from baton.core.state import ANSWER, slot_of
+from baton.ports import SagaRef
+from tests.kit.process import Process
+from tests.kit.roles import Acknowledged
+from tests.kit.world import TENANT, USER, World
+
+LOG, FENCE, ROWS, LIVENESS, DEEDS = "log", "fence", "rows", "liveness", "deeds"
+ACKNOWLEDGED, MONEY, DEATHS, ROLES, RESULT = "acknowledged", "money", "deaths", "roles", "result"
+_COSTS = AttemptFailed | StepFailed | StepInterrupted | StepSucceeded
+
+
+def of_saga(world: World, saga: str) -> Iterator[str]:
+    """Promises about one saga."""
+    entries = world.entries(saga)
+    yield from (f"{LOG}: {text}" for text in _log(world, saga, entries))
+    epochs = [entry.epoch for entry in entries if entry.epoch]
+    if epochs != sorted(epochs):
+        yield f"{FENCE}: an older lease appended behind a newer one"
+    yield from (f"{FENCE}: {text}" for text in _stale_starts(world, saga, entries))
+    seated = {slot for slot, _ in settled(entries) if world.tool_of(saga, slot) == "seat"}
+    written = {str(attributes["seated_by"]) for attributes in world.log.rows.values()}
+    if seated != written:
+        yield f"{ROWS}: rows were written by {sorted(written)}, but the log says {sorted(seated)}"
+    for event in world.events(saga):
+        receipt = event.output.v.get("receipt") if _has_receipt(event) else None
+        if receipt is not None and receipt not in world.books.happened:
+            yield f"{DEEDS}: the log says that it has happened, and it has not: {receipt}"
+
+
+def of_world(world: World) -> Iterator[str]:
+    """Promises about everything in a world that has come to rest."""
+    yield from (f"{LIVENESS}: {text}" for text in _unfinished(world))
+    yield from (f"{DEEDS}: {text}" for text in _deeds(world))
+    yield from (f"{ACKNOWLEDGED}: {text}" for text in _unheard(world))
+    yield from (f"{MONEY}: {text}" for text in _money(world))
+    yield from (f"{DEATHS}: {text}" for text in _deaths(world))
+    yield from (f"{ROLES}: ended with {ending!r}" for ending in world.endings)
+
+
+def settled(entries: list[Entry]) -> list[tuple[str, int]]:
+    """Each end of a step, as slot and branch."""
+    return [
+        (slot_of(event.node, event.iteration), entry.branch)
+        for entry in entries
+        for event in entry.events
+        if isinstance(event, StepSucceeded | StepFailed)
+    ]
+
+
+def _log(world: World, saga: str, entries: list[Entry]) -> Iterator[str]:
+    if [entry.version for entry in entries] != list(range(1, len(entries) + 1)):
+        yield f"the versions of {saga} are not 1, 2, 3 ..."
+    if not all(entry.traceparent for entry in entries):
+        yield "an entry belongs to no trace"
+    twice = [slot for slot, count in Counter(settled(entries)).items() if count > 1]
+    if twice:
+        yield f"settled twice in one branch: {twice}"
+    for before, entry in pairwise(entries):
+        has_ended = any(isinstance(event, SagaEnded) for event in before.events)
+        if has_ended and not isinstance(entry.events[-1], Forked):
+            yield f"version {entry.version} follows the end of its branch"
+    said = Counter(
+        (entry.branch, event.name, event.key)
+        for entry in entries
+        for event in entry.events
+        if isinstance(event, SignalReceived)
+    )
+    if repeated := [key for key, count in said.items() if count > 1]:
+        yield f"signals were received twice: {repeated}"
+
+
+def _stale_starts(world: World, saga: str, entries: list[Entry]) -> Iterator[str]:
+    """Steps that an invocation started although a newer one had already written that it took over."""
+    key = str(SagaRef(TENANT, saga))
+    for at, process, of in world.starts:
+        # A clock that stood still tells its process nothing: then only the log stops it.
+        if (
+            of == saga
+            and not world.processes[process].lost_time
+            and any(
+                entry.epoch > world.epoch_of(process, saga)
+                and world.written.get((key, entry.version), at) < at
+                for entry in entries
+            )
+        ):
+            yield f"{process} started a step under an old lease"
+
+
+def _unfinished(world: World) -> Iterator[str]:
+    """Heads that are not as a finished or parked saga leaves them."""
+    for head in world.log.heads():
+        if head.owner:
+            yield f"{head.ref} is still held"
+        if head.due_at is not None and head.status != "parked":
+            yield f"{head.ref} never came to its end: {head.status}"
+        if head.start:
+            yield f"{head.ref} still carries its start"
+
+
+def _deeds(world: World) -> Iterator[str]:
+    """What services did that honour no key, against what may happen only once."""
+    for deed, count in Counter(world.books.happened).items():
+        if count > 1:
+            yield f"an effect that may happen once has happened {count} times: {deed}"
+    actions = {tuple(map(str, what)) for what in world.books.done.values()}
+    if len(actions) < len(world.books.done):
+        yield "one action was carried out under two idempotency keys"
+    by_key = defaultdict(list)
+    for one in world.deeds:
+        if not one.process.is_frozen:  # it cannot be fenced, see docs/effects.md
+            by_key[one.tool, one.key].append(one)
+    for (tool, key), deeds in by_key.items():
+        deeds.sort(key=lambda one: one.began_at)
+        if any(after.began_at < before.is_over_at for before, after in pairwise(deeds)):
+            yield f"two calls of {tool} under one key overlapped: {key}"
+
+
+def _unheard(world: World) -> Iterator[str]:
+    """What a caller was told has been accepted, and no log says."""
+    known: dict[str, list[Event]] = {}
+    for said in world.acknowledged:
+        if said.saga not in known:
+            known[said.saga] = world.events(said.saga)
+        if not any(_says(event, said) for event in known[said.saga]):
+            yield f"{said.what} {said.name} {said.key} of {said.saga} is in no log"
+
+
+def _says(event: Event, said: Acknowledged) -> bool:
+    if said.what == "start":
+        return isinstance(event, SagaStarted)
+    if said.what == "cancel":
+        return isinstance(event, CancelRequested)
+    if not isinstance(event, SignalReceived):
+        return False
+    if said.what == "answer":
+        return event.name == ANSWER and event.key == said.key
+    same = event.payload.ref or fingerprint(event.payload) == fingerprint(type(event.payload)(v=said.payload))
+    return (event.name, event.key) == (said.name, said.key) and bool(same)
+
+
+def _money(world: World) -> Iterator[str]:
+    """Accounts less logs: nothing where no invocation died or gave up, else at most what its tools had spent."""
+    if not world.limits.user_day_budget_usd.strip("0."):
+        return
+    logged = sum(
+        event.cost
+        for head in world.log.heads()
+        for event in world.events(head.ref.id)
+        if isinstance(event, _COSTS)
+    )
+    accounts = world.budgets.spent()
+    for account, spent in accounts.items():
+        if world.keeps_to_what_it_declares and spent > micro_dollars(
+            [Decimal(world.limits.user_day_budget_usd)]
+        ):
+            yield f"{account} has spent {spent}, which is more than its day's limit"
+    more = sum(accounts.values()) - logged
+    dead = [p for p in world.processes.values() if p.is_dead or p.is_frozen or p.has_failed]
+    silenced = [p for p in world.processes.values() if p.unanswered > 1]  # what it settles may be lost twice
+    most, least = _spent_in(dead), -_spent_in(silenced)
+    if not least <= more <= most:
+        yield f"the account of {USER} has {more} more than the logs; the dead can have spent {most}"
+
+
+def _spent_in(processes: list[Process]) -> int:
+    return sum(micro_dollars(spent) for process in processes for spent in process.spends)
+
+
+def _deaths(world: World) -> Iterator[str]:
+    """A revival names an invocation that died, or stood still; or one that could not give its lease back.
+
+    That is one that gave up, and whose take landed after that, or whose giving back had no answer either.
+    """
+    for head in world.log.heads():
+        for event in world.events(head.ref.id):
+            process = world.processes.get(event.dead) if isinstance(event, Revived) else None
+            if process is None:
+                continue
+            is_stuck = process.has_failed and (process.late_takes or process.unanswered > 1)
+            if not (process.is_dead or process.is_frozen or is_stuck):
+                yield f"{head.ref}: {process.id} is said to have died, and has not"
+
+
+def _has_receipt(event: Event) -> TypeGuard[StepSucceeded]:
+    return isinstance(event, StepSucceeded) and isinstance(event.output.v, dict)

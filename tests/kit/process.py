@@ -1,0 +1,189 @@
+"""One process of a simulated deployment: how it dies, stands still, and loses what it asked for.
+
+Belongs here: what a fate does to a process and to its calls. Does not belong here: which fate (faults.py), and what a process
+is for (world.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from baton.errors import EngineFault, StoreUnavailable, Throttled
+from baton.ports import Head
+from tests.kit.faults import (
+    CRASH_AFTER,
+    CRASH_BEFORE,
+    FINE,
+    FREEZE,
+    HANG,
+    LATE,
+    NO_ANSWER,
+    STALL,
+    THROTTLE,
+    Crash,
+)
+from tests.kit.virtual import VirtualClock
+
+if TYPE_CHECKING:
+    from baton.runtime.parts import Engine
+    from tests.kit.world import World
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+LATENCY_S = 0.002
+READ_TIMEOUT_S = {"dynamodb": 5.0, "s3": 15.0, "sqs": 5.0, "lambda": 5.0}  # as adapters/aws.py has them
+SERVICE = {"MemoryBlobs": "s3", "WakeQueue": "sqs", "MemoryDeadLetters": "sqs", "DirectInvoker": "lambda"}
+REFUSES, HANGS = "refuses", "hangs"
+
+RUNS_IN: ContextVar[Process | None] = ContextVar("RUNS_IN", default=None)
+"""The process in which a tool runs, for the tools of the corpus."""
+
+
+async def pause(seconds: float, *, stands_still: bool = True) -> None:
+    """A tool's own time. It ends with its process, and stands still with it.
+
+    What may happen only once does not stand still: its service cannot know that it is called too late, and nothing that
+    Baton could do would keep it from acting (docs/effects.md says so).
+    """
+    await asyncio.sleep(seconds)
+    process = RUNS_IN.get()
+    if process is not None and stands_still:
+        await process.thawed()
+    elif process is not None:
+        process.check()
+
+
+@dataclass(frozen=True)
+class Outage:
+    """A service that for a time refuses every request, or answers none. Times are seconds from the world's beginning."""
+
+    service: str
+    how: str = HANGS
+    begin_s: float = 0
+    end_s: float = 1e9
+
+
+@dataclass
+class Environment:
+    """What lives as long as an execution environment of Lambda: its clock, and the engine with its caches."""
+
+    clock: VirtualClock
+    engine: Engine | None = None
+    is_cold: bool = True
+
+
+class Process:
+    """One invocation of one function. When it dies, no call of its gets through any more.
+
+    `ended_at`: when it died, in seconds of the loop; `spends`: what its tools said that they spent, call by call.
+    `lost_time`: its clock stood still with it. `has_failed`: it gave a message back because of a fault. `late_takes`: takes that landed after it gave up on them;
+    `unanswered`: requests that had no answer in time.
+    """
+
+    def __init__(self, world: World, role: str, id: str, home: Environment | None = None) -> None:
+        self.world, self.role, self.id = world, role, id
+        self.home = home or Environment(VirtualClock())
+        self.clock = self.home.clock
+        self.is_frozen = False
+        self.lost_time = False
+        self.has_failed = False
+        self.ended_at: float | None = None
+        self.late_takes = 0
+        self.unanswered = 0
+        self.spends: list[list[Decimal]] = []
+        self._thaws_at = 0.0
+
+    @property
+    def is_dead(self) -> bool:
+        return self.ended_at is not None
+
+    @is_dead.setter
+    def is_dead(self, _: bool) -> None:
+        self.ended_at = asyncio.get_running_loop().time() if self.ended_at is None else self.ended_at
+
+    def check(self) -> None:
+        if self.is_dead:
+            raise Crash
+
+    async def thawed(self) -> None:
+        """Returns at once but in a process that stands still; raises `Crash` in one that has died."""
+        while (left := self._thaws_at - asyncio.get_running_loop().time()) > 0:
+            await asyncio.sleep(left)
+        self.check()
+
+    def freeze(self) -> None:
+        self.is_frozen = True
+        self._thaws_at = asyncio.get_running_loop().time() + self.world.stall_s
+
+    def die(self) -> None:
+        self.is_dead = True
+        raise Crash
+
+    async def offload(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Every port call of the engine comes through here."""
+        world, name = self.world, function.__name__
+        await self.thawed()
+        await asyncio.sleep(world.slow.get(name, LATENCY_S))
+        await self.thawed()
+        service = SERVICE.get(type(getattr(function, "__self__", None)).__name__, "dynamodb")
+        await self._outage(service)
+        fate = world.plan.next(name, self.role == "worker")
+        if fate != FINE:
+            world.faults.append(f"{self.id}: {fate} at {name}")
+        if fate == CRASH_BEFORE:
+            self.die()
+        if fate == THROTTLE:
+            raise Throttled("slow down")
+        if fate in (HANG, LATE):
+            self.unanswered += 1
+            if fate == LATE:
+                self.late_takes += name == "take"
+                world.spawn(self._land(lambda: function(*args, **kwargs)))
+            await asyncio.sleep(READ_TIMEOUT_S[service])
+            await self.thawed()
+            raise StoreUnavailable("no answer in time")
+        if fate in (STALL, FREEZE):
+            self.freeze()
+            await self.thawed()
+            if fate == FREEZE:
+                self.lost_time = True
+                self.clock.skew -= round(world.stall_s * 1_000)
+        result = function(*args, **kwargs)
+        self._note(name, args, result)
+        if fate == CRASH_AFTER:
+            self.die()
+        if fate == NO_ANSWER:
+            raise StoreUnavailable("no answer")
+        return result
+
+    async def _outage(self, service: str) -> None:
+        how = self.world.outage_of(service)
+        if how == REFUSES:
+            raise Throttled("not now")
+        if how == HANGS:
+            self.unanswered += 1
+            await asyncio.sleep(READ_TIMEOUT_S[service])
+            await self.thawed()
+            raise StoreUnavailable("no answer in time")
+
+    async def _land(self, request: Callable[[], Any]) -> None:
+        """A request that was on its way longer than its client waited; the client may have died meanwhile."""
+        await asyncio.sleep(self.world.late_s)
+        with suppress(EngineFault, ValueError):
+            request()
+
+    def _note(self, name: str, args: tuple[Any, ...], result: Any) -> None:
+        """What an onlooker has to remember of a call."""
+        world = self.world
+        if name == "take" and isinstance(result, Head):
+            head = world.log.read_head(result.ref)
+            world.epochs[self.id, str(result.ref)] = head.epoch if head is not None else 0
+        elif name in ("append", "append_with_rows") and result:
+            world.written[str(args[0]), args[1].version] = asyncio.get_running_loop().time()
