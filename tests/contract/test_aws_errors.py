@@ -34,7 +34,7 @@ DEFINITION = Definition(
 CALLS: dict[str, tuple[str, str, Callable[[Aws], Any]]] = {
     "create_head": ("dynamodb", "put_item", lambda aws: _log(aws).create_head(a_head())),
     "read_head": ("dynamodb", "get_item", lambda aws: _log(aws).read_head(SAGA)),
-    "take": ("dynamodb", "update_item", lambda aws: _log(aws).take(SAGA, "me", 2, 1)),
+    "take": ("dynamodb", "update_item", lambda aws: _log(aws).take(SAGA, "me", 2, 1, 3)),
     "nudge": ("dynamodb", "update_item", lambda aws: _log(aws).nudge(SAGA, "me", 1, 2)),
     "release": ("dynamodb", "update_item", lambda aws: _log(aws).release(SAGA, "me", 1, a_release())),
     "arm": ("dynamodb", "update_item", lambda aws: _log(aws).arm(a_head(), 2)),

@@ -49,26 +49,26 @@ def test_the_soonest_come_first_and_no_more_than_asked_for(stores: Stores) -> No
 
 def test_a_saga_that_is_held_is_due_when_its_lease_ends(stores: Stores) -> None:
     stores.log.create_head(a_head())
-    stores.log.take(SAGA, "me", 90_000, 50_000)
-    assert all_due(stores) == [(SAGA, 90_000)]
+    stores.log.take(SAGA, "me", 90_000, 0, 93_000)
+    assert all_due(stores) == [(SAGA, 93_000)]
 
 
 def test_a_released_saga_is_due_when_the_release_says_so(stores: Stores) -> None:
     stores.log.create_head(a_head())
-    stores.log.take(SAGA, "me", 90_000, 50_000)
+    stores.log.take(SAGA, "me", 90_000, 0, 93_000)
     stores.log.release(SAGA, "me", 1, a_release(due_at=300_000))
     assert all_due(stores) == [(SAGA, 300_000)]
 
 
 def test_a_finished_saga_leaves_the_index_and_comes_back_when_taken(stores: Stores) -> None:
     stores.log.create_head(a_head())
-    stores.log.take(SAGA, "me", 90_000, 50_000)
+    stores.log.take(SAGA, "me", 90_000, 0, 93_000)
     stores.log.release(
         SAGA, "me", 1, a_release(due_at=None, status="completed", group="done", group_at=70_000)
     )
     assert all_due(stores) == []
-    stores.log.take(SAGA, "me", 190_000, 150_000)
-    assert all_due(stores) == [(SAGA, 190_000)]
+    stores.log.take(SAGA, "me", 190_000, 1, 193_000)
+    assert all_due(stores) == [(SAGA, 193_000)]
 
 
 def test_with_lag_the_memory_index_shows_what_was_when_it_settled() -> None:
@@ -77,7 +77,7 @@ def test_with_lag_the_memory_index_shows_what_was_when_it_settled() -> None:
     assert log.due(0, LATE, 10) == []
     log.settle_index()
     assert log.due(0, LATE, 10) == [(SAGA, 61_000)]
-    log.take(SAGA, "me", 90_000, 50_000)
+    log.take(SAGA, "me", 90_000, 0, 93_000)
     log.release(SAGA, "me", 1, a_release(due_at=None))
     assert log.due(0, LATE, 10) == [(SAGA, 61_000)]
     log.settle_index()

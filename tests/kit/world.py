@@ -87,7 +87,7 @@ class Process:
             self.check()
         result = function(*args, **kwargs)
         if function.__name__ == "take" and isinstance(result, Head):
-            self.world.epochs[self.id, str(result.ref)] = result.epoch + 1
+            self.world.epochs[self.id, str(result.ref)] = result.epoch + (result.owner != self.id)
         if fate == CRASH_AFTER:
             self.die()
         if fate == NO_ANSWER:

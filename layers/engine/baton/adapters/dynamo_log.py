@@ -23,13 +23,17 @@ if TYPE_CHECKING:
 
     from baton.adapters.dynamo_items import Item, StoredItem
 
-_MAY_TAKE = "attribute_exists(#pk) AND (attribute_not_exists(#owner) OR #until <= :now OR #owner = :owner)"
-_TAKE = "SET #owner = :owner, #until = :until, #due_at = :until, #epoch = #epoch + :one REMOVE #wake, #nudge"
+# Only a take raises the epoch: the second alternative is this very request, repeated.
+_MAY_TAKE = "attribute_exists(#pk) AND (#epoch = :seen OR (#owner = :owner AND #epoch = :next))"
+_TAKE = "SET #owner = :owner, #until = :until, #due_at = :due_at, #epoch = :next REMOVE #wake"
 
 _MAY_NUDGE = "#owner = :owner AND #epoch = :epoch AND (attribute_not_exists(#nudge) OR #nudge < :version)"
 _NUDGE = "SET #nudge = :version"
 
 _MAY_RELEASE = "#owner = :owner AND #epoch = :epoch AND (attribute_not_exists(#nudge) OR #nudge <= :folded)"
+
+_MAY_POSTPONE = "#due_at <= :now"
+_POSTPONE = "SET #due_at = :until"
 
 _DUE = "#due_shard = :shard AND #due_at <= :until"
 _LISTED = "#st_key = :key AND #st_at >= :since"
@@ -71,12 +75,13 @@ class DynamoLog:
             )
         return items.head_of(found["Item"]) if "Item" in found else None
 
-    def take(self, ref: SagaRef, owner: str, until: int, now: int) -> Head | None:
+    def take(self, ref: SagaRef, owner: str, until: int, epoch: int, due_at: int) -> Head | None:
         values = {
             ":owner": text(owner),
             ":until": number(until),
-            ":now": number(now),
-            ":one": number(1),
+            ":due_at": number(due_at),
+            ":seen": number(epoch),
+            ":next": number(epoch + 1),
         }
         before = self._update(ref, _TAKE, _MAY_TAKE, values)
         return None if before is None else items.head_of(before)
@@ -125,6 +130,10 @@ class DynamoLog:
             update += ", #due_at = :until"
             values[":until"] = number(until)
         return self._update(seen.ref, update, condition, values) is not None
+
+    def postpone(self, ref: SagaRef, now: int, until: int) -> bool:
+        values = {":now": number(now), ":until": number(until)}
+        return self._update(ref, _POSTPONE, _MAY_POSTPONE, values) is not None
 
     def _update(
         self, ref: SagaRef, update: str, condition: str, values: Mapping[str, Any]

@@ -70,12 +70,12 @@ class MemoryLog:
         with self._lock:
             return self._heads.get(ref)
 
-    def take(self, ref: SagaRef, owner: str, until: int, now: int) -> Head | None:
+    def take(self, ref: SagaRef, owner: str, until: int, epoch: int, due_at: int) -> Head | None:
         def change(head: Head) -> Head | None:
-            if head.owner not in ("", owner) and head.until > now:
+            if head.epoch != epoch and (head.owner, head.epoch) != (owner, epoch + 1):
                 return None
             return msgspec.structs.replace(
-                head, owner=owner, until=until, due_at=until, epoch=head.epoch + 1, nudge=0, wake=None
+                head, owner=owner, until=until, due_at=due_at, epoch=epoch + 1, wake=None
             )
 
         return self._update(ref, change)
@@ -121,6 +121,14 @@ class MemoryLog:
             return msgspec.structs.replace(head, armed=max(head.armed, until), due_at=due_at)
 
         return self._update(seen.ref, change) is not None
+
+    def postpone(self, ref: SagaRef, now: int, until: int) -> bool:
+        def change(head: Head) -> Head | None:
+            if head.due_at is None or head.due_at > now:
+                return None
+            return msgspec.structs.replace(head, due_at=until)
+
+        return self._update(ref, change) is not None
 
     def _update(self, ref: SagaRef, change: Callable[[Head], Head | None]) -> Head | None:
         """Replace a head by what `change` makes of it; the head as it was, or None when refused."""
