@@ -9,6 +9,7 @@ import pytest
 
 from baton.core.events import StepSucceeded
 from baton.core.limits import Limits
+from baton.errors import CorruptLog
 from baton.ports import Head, Message, SagaRef
 from baton.runtime.lease import HELD, Invocation, Lease
 from baton.runtime.parts import Parts
@@ -198,3 +199,29 @@ def test_a_release_that_was_refused_because_the_saga_was_armed_is_made_again_and
         assert steps == ["s0", "s1"]
 
     stage(story, **ALONE)
+
+
+# -- a head that cannot be read
+
+
+def test_a_head_that_cannot_be_read_makes_a_dead_letter_an_hour(stage: Stage) -> None:
+    """Its due time would never move on otherwise: 1,436 letters a day, one for each run of the reconciler."""
+
+    async def story(world: World, books: Books) -> None:
+        saga = await start(world, WAITS, {}, "w")
+        spoiled, real = SagaRef(TENANT, saga), world.log.read_head
+        any_log: Any = world.log
+
+        def read_head(ref: SagaRef) -> Head | None:
+            if ref == spoiled:
+                raise CorruptLog("no head")
+            return real(ref)
+
+        any_log.read_head = read_head
+        await asyncio.sleep(86_400)
+        assert 20 <= len(world.dead_letters.letters) <= 26
+        before = real(spoiled)
+        assert before is not None
+        assert (before.owner, before.epoch, before.folded) == ("", 0, 0)
+
+    stage(story)
