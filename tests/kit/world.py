@@ -283,10 +283,10 @@ class World:
         while True:
             self.log.settle_index()
             reconciler = Reconciler(
-                self.log, self.queue, _Invoker(self), self.dead_letters, VirtualClock(), 60_000
+                self.log, self.queue, _Invoker(self), self.dead_letters, VirtualClock(), inline, 60_000
             )
             for shard in range(SHARDS):
-                reconciler.sweep(shard)
+                await reconciler.sweep(shard, 50_000)
             await asyncio.sleep(self.reconciler_gap_s)
 
     # -- looking on

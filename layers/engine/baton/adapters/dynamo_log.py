@@ -16,7 +16,7 @@ from baton.adapters.dynamo_items import names_in, number, text
 from baton.adapters.dynamo_requests import IS_NEW, put_new, query
 from baton.core.rows import Row
 from baton.errors import RowsRefused
-from baton.ports import Head, Listed, Place, Record, Release, SagaRef, Wake
+from baton.ports import Due, Head, Listed, Place, Record, Release, SagaRef, Wake
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -35,7 +35,7 @@ _MAY_RELEASE = "#owner = :owner AND #epoch = :epoch AND (attribute_not_exists(#n
 _MAY_POSTPONE = "#due_at <= :now"
 _POSTPONE = "SET #due_at = :until"
 
-_DUE = "#due_shard = :shard AND #due_at <= :until"
+_DUE = "#due_shard = :shard AND #due_at BETWEEN :since AND :until"
 _LISTED = "#st_key = :key AND #st_at >= :since"
 _BETWEEN = "#pk = :pk AND #sk BETWEEN :first AND :last"
 
@@ -215,21 +215,19 @@ class DynamoLog:
 
     # -- the due index
 
-    def due(self, shard: int, until: int, limit: int) -> Sequence[tuple[SagaRef, int]]:
-        found = query(
-            self._client,
-            self._table,
-            {
-                "IndexName": items.DUE_INDEX,
-                "KeyConditionExpression": _DUE,
-                "ExpressionAttributeNames": names_in(_DUE),
-                "ExpressionAttributeValues": {
-                    ":shard": text(items.due_shard(shard)),
-                    ":until": number(until),
-                },
-            },
-            limit,
-        )
+    def due(self, shard: int, since: int, until: int, limit: int, after: Due | None = None) -> Sequence[Due]:
+        key = text(items.due_shard(shard))
+        request: dict[str, Any] = {
+            "IndexName": items.DUE_INDEX,
+            "KeyConditionExpression": _DUE,
+            "ExpressionAttributeNames": names_in(_DUE),
+            "ExpressionAttributeValues": {":shard": key, ":since": number(since), ":until": number(until)},
+        }
+        if after is not None:
+            # A position, not an item: it may have moved on since.
+            place = {"due_shard": key, "due_at": number(after[1])}
+            request["ExclusiveStartKey"] = {**items.key(str(after[0]), items.HEAD), **place}
+        found = query(self._client, self._table, request, limit)
         return [(SagaRef.parse(item["pk"]["S"]), int(item["due_at"]["N"])) for item in found]
 
     # -- the status index

@@ -17,7 +17,7 @@ import msgspec
 from baton.adapters.dynamo_items import entry_sk, item_size, record_item, snapshot_sk
 from baton.adapters.rules import pack, shard_of
 from baton.core.rows import Row
-from baton.ports import Head, Listed, Place, Record, Release, SagaRef, Wake
+from baton.ports import Due, Head, Listed, Place, Record, Release, SagaRef, Wake
 
 _ENTRY_OVERHEAD = 256  # keys and names around entry 1 on a head; generous, so that no real store takes less
 
@@ -188,14 +188,16 @@ class MemoryLog:
 
     # -- the due index and the stream
 
-    def due(self, shard: int, until: int, limit: int) -> Sequence[tuple[SagaRef, int]]:
+    def due(self, shard: int, since: int, until: int, limit: int, after: Due | None = None) -> Sequence[Due]:
         with self._lock:
             found = [
                 (ref, due_at)
                 for ref, due_at in self._seen_index.items()
-                if due_at <= until and shard_of(ref.id, self._shards) == shard
+                if since <= due_at <= until and shard_of(ref.id, self._shards) == shard
             ]
-        return sorted(found, key=lambda pair: pair[1])[:limit]
+        if after is not None:
+            found = [due for due in found if _place(due) > _place(after)]
+        return sorted(found, key=_place)[:limit]
 
     def listed(
         self,
@@ -260,6 +262,10 @@ class MemoryLog:
         if self._on_wake is not None:
             for ref, wake in self.drain():
                 self._on_wake(ref, wake)
+
+
+def _place(due: Due) -> tuple[int, str]:
+    return due[1], str(due[0])
 
 
 def _stored(ref: SagaRef, sk: str, record: Record, wake: Wake | None = None) -> Record:

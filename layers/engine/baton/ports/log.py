@@ -31,6 +31,7 @@ class SagaRef(msgspec.Struct, frozen=True):
         return cls(tenant=head[2:], id=saga)
 
 
+Due: TypeAlias = tuple[SagaRef, int]  # a saga, and when it is due
 Place: TypeAlias = tuple[int, str]  # of a saga in a list: when it changed, and its id
 
 
@@ -205,8 +206,12 @@ class Log(Protocol):
         """The newest snapshot of a branch at or below a version, strongly consistent."""
         ...
 
-    def due(self, shard: int, until: int, limit: int) -> Sequence[tuple[SagaRef, int]]:
-        """Sagas with `due_at <= until` in a shard, soonest first. Eventually consistent."""
+    def due(self, shard: int, since: int, until: int, limit: int, after: Due | None = None) -> Sequence[Due]:
+        """Sagas with `since <= due_at <= until` in a shard, soonest first, at most `limit`. Eventually consistent.
+
+        `after`: the last one of the page before, wherever that saga is by now. Sagas that are due at the same moment
+        come in an order of the store's own, always the same.
+        """
         ...
 
     def listed(
