@@ -19,7 +19,7 @@ def test_arming_a_finished_saga_puts_it_into_the_due_index(stores: Stores) -> No
     stores.log.create_head(a_head(due_at=None))
     assert stores.log.arm(head_of(stores), 95_000)
     assert head_of(stores) == a_head(due_at=95_000, armed=95_000)
-    assert (SAGA, 95_000) in [row for shard in range(4) for row in stores.log.due(shard, 95_000, 10)]
+    assert (SAGA, 95_000) in [row for shard in range(4) for row in stores.log.due(shard, 0, 95_000, 10)]
 
 
 def test_arming_keeps_a_nearer_due_time(stores: Stores) -> None:
@@ -36,7 +36,7 @@ def test_arming_brings_a_later_due_time_nearer(stores: Stores) -> None:
 
 def test_arming_does_not_touch_the_lease(stores: Stores) -> None:
     stores.log.create_head(a_head())
-    stores.log.take(SAGA, "me", 90_000, 50_000)
+    stores.log.take(SAGA, "me", 90_000, 0, 93_000)
     held = head_of(stores)
     assert stores.log.arm(held, 95_000)
     assert head_of(stores) == msgspec.structs.replace(held, armed=95_000)
@@ -54,13 +54,13 @@ def test_arming_is_refused_when_the_head_changed_since_it_was_seen(stores: Store
     log = stores.log
     log.create_head(a_head())
     if change != "taken":
-        log.take(SAGA, "me", 90_000, 50_000)
+        log.take(SAGA, "me", 90_000, 0, 93_000)
     if change == "armed later":
         log.arm(head_of(stores), 92_000)
     seen = head_of(stores)
     changed = {
-        "taken": lambda: log.take(SAGA, "me", 90_000, 50_000) is not None,
-        "retaken": lambda: log.take(SAGA, "me", 90_000, 50_000) is not None,
+        "taken": lambda: log.take(SAGA, "me", 90_000, 0, 93_000) is not None,
+        "retaken": lambda: log.take(SAGA, "me", 90_000, 1, 93_000) is not None,
         "released": lambda: log.release(SAGA, "me", 1, a_release()),
         "released as due": lambda: log.release(SAGA, "me", 1, a_release(due_at=seen.due_at)),
         "nudged": lambda: log.nudge(SAGA, "me", 1, 4),

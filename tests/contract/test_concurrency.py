@@ -64,7 +64,7 @@ def test_of_many_appends_of_one_version_one_wins_and_its_entry_stays(concurrent_
 def test_of_many_takes_of_a_free_lease_one_wins(concurrent_stores: Stores) -> None:
     log = concurrent_stores.log
     log.create_head(a_head())
-    taken = at_once([partial(log.take, SAGA, f"me-{n}", 90_000, 50_000) for n in range(MANY)])
+    taken = at_once([partial(log.take, SAGA, f"me-{n}", 90_000, 0, 93_000) for n in range(MANY)])
     (winner,) = [number for number, before in enumerate(taken) if before is not None]
     assert (head_of(concurrent_stores).owner, head_of(concurrent_stores).epoch) == (f"me-{winner}", 1)
 
@@ -72,17 +72,29 @@ def test_of_many_takes_of_a_free_lease_one_wins(concurrent_stores: Stores) -> No
 def test_of_many_takes_of_an_expired_lease_one_wins(concurrent_stores: Stores) -> None:
     log = concurrent_stores.log
     log.create_head(a_head())
-    log.take(SAGA, "dead", 40_000, 30_000)
-    taken = at_once([partial(log.take, SAGA, f"me-{n}", 90_000, 50_000) for n in range(MANY)])
+    log.take(SAGA, "dead", 40_000, 0, 43_000)
+    taken = at_once([partial(log.take, SAGA, f"me-{n}", 90_000, 1, 93_000) for n in range(MANY)])
     (before,) = [head for head in taken if head is not None]
     assert before.owner == "dead"
     assert head_of(concurrent_stores).epoch == 2
 
 
+def test_of_takes_and_retakes_of_one_head_at_once_one_owner_wins(concurrent_stores: Stores) -> None:
+    log = concurrent_stores.log
+    for number in range(ROUNDS):
+        ref = SagaRef(tenant="acme", id=f"race-{number}")
+        log.create_head(a_head(ref))
+        owners = [f"me-{n % 4}" for n in range(8)]  # each asks twice
+        taken = at_once([partial(log.take, ref, owner, 90_000, 0, 93_000) for owner in owners])
+        won = {owner for owner, before in zip(owners, taken, strict=True) if before is not None}
+        assert won == {head_of(concurrent_stores, ref).owner}
+        assert head_of(concurrent_stores, ref).epoch == 1
+
+
 def test_of_many_nudges_the_highest_stays(concurrent_stores: Stores) -> None:
     log = concurrent_stores.log
     log.create_head(a_head())
-    log.take(SAGA, "me", 90_000, 50_000)
+    log.take(SAGA, "me", 90_000, 0, 93_000)
     accepted = at_once([partial(log.nudge, SAGA, "me", 1, n) for n in range(1, MANY + 1)])
     assert accepted[-1]
     assert head_of(concurrent_stores).nudge == MANY
@@ -93,7 +105,7 @@ def test_a_nudge_and_a_release_that_does_not_know_it_never_both_succeed(concurre
     for number in range(ROUNDS):
         ref = SagaRef(tenant="acme", id=f"race-{number}")
         log.create_head(a_head(ref))
-        log.take(ref, "me", 90_000, 50_000)
+        log.take(ref, "me", 90_000, 0, 93_000)
         nudged, released = at_once(
             [
                 partial(log.nudge, ref, "me", 1, 5),
@@ -109,7 +121,7 @@ def test_an_arming_and_a_release_that_does_not_know_it_never_both_succeed(concur
     for number in range(ROUNDS):
         ref = SagaRef(tenant="acme", id=f"race-{number}")
         log.create_head(a_head(ref))
-        log.take(ref, "me", 90_000, 50_000)
+        log.take(ref, "me", 90_000, 0, 93_000)
         seen = head_of(concurrent_stores, ref)
         armed, released = at_once(
             [
@@ -118,7 +130,7 @@ def test_an_arming_and_a_release_that_does_not_know_it_never_both_succeed(concur
             ]
         )
         assert armed != released
-        assert head_of(concurrent_stores, ref).due_at == (90_000 if armed else None)
+        assert head_of(concurrent_stores, ref).due_at == (93_000 if armed else None)
 
 
 def test_an_arming_that_succeeds_is_seen_by_the_next_to_take(concurrent_stores: Stores) -> None:
@@ -129,7 +141,7 @@ def test_an_arming_that_succeeds_is_seen_by_the_next_to_take(concurrent_stores: 
         seen = head_of(concurrent_stores, ref)
         calls: list[Callable[[], Head | bool | None]] = [
             partial(log.arm, seen, 95_000),
-            partial(log.take, ref, "me", 90_000, 50_000),
+            partial(log.take, ref, "me", 90_000, 0, 93_000),
         ]
         armed, before = at_once(calls)
         assert isinstance(before, Head)

@@ -11,7 +11,7 @@ LATE = 10_000_000
 
 
 def all_due(stores: Stores, until: int = LATE, limit: int = 1000) -> list[tuple[SagaRef, int]]:
-    return [row for shard in range(SHARDS) for row in stores.log.due(shard, until, limit)]
+    return [row for shard in range(SHARDS) for row in stores.log.due(shard, 0, until, limit)]
 
 
 def of_one_shard(count: int) -> list[SagaRef]:
@@ -27,7 +27,7 @@ def test_a_new_saga_is_due_when_its_head_says_so(stores: Stores) -> None:
 
 def test_a_saga_is_in_the_shard_of_its_id_and_in_no_other(stores: Stores) -> None:
     stores.log.create_head(a_head())
-    where = [shard for shard in range(SHARDS) if stores.log.due(shard, LATE, 10)]
+    where = [shard for shard in range(SHARDS) if stores.log.due(shard, 0, LATE, 10)]
     assert where == [shard_of(SAGA.id, SHARDS)]
 
 
@@ -35,7 +35,7 @@ def test_every_shard_gets_its_share(stores: Stores) -> None:
     refs = [SagaRef(tenant="acme", id=f"saga-{number}") for number in range(40)]
     for ref in refs:
         stores.log.create_head(a_head(ref))
-    assert all(stores.log.due(shard, LATE, 100) for shard in range(SHARDS))
+    assert all(stores.log.due(shard, 0, LATE, 100) for shard in range(SHARDS))
     assert sorted(str(ref) for ref, _ in all_due(stores)) == sorted(map(str, refs))
 
 
@@ -43,42 +43,69 @@ def test_the_soonest_come_first_and_no_more_than_asked_for(stores: Stores) -> No
     refs = of_one_shard(5)
     for ref, due_at in zip(refs, (50, 9, 1_000, 100, 20), strict=True):
         stores.log.create_head(a_head(ref, due_at=due_at))
-    assert stores.log.due(0, LATE, 3) == [(refs[1], 9), (refs[4], 20), (refs[0], 50)]
-    assert [due_at for _, due_at in stores.log.due(0, 100, 10)] == [9, 20, 50, 100]
+    assert stores.log.due(0, 0, LATE, 3) == [(refs[1], 9), (refs[4], 20), (refs[0], 50)]
+    assert [due_at for _, due_at in stores.log.due(0, 0, 100, 10)] == [9, 20, 50, 100]
+
+
+def test_what_is_due_before_a_moment_can_be_left_out(stores: Stores) -> None:
+    refs = of_one_shard(3)
+    for ref, due_at in zip(refs, (50, 51, 52), strict=True):
+        stores.log.create_head(a_head(ref, due_at=due_at))
+    assert stores.log.due(0, 51, LATE, 10) == [(refs[1], 51), (refs[2], 52)]
+    assert stores.log.due(0, 51, 51, 10) == [(refs[1], 51)]
+
+
+def test_a_page_begins_after_the_last_of_the_one_before_even_among_equals(stores: Stores) -> None:
+    refs = of_one_shard(7)
+    for ref in refs:
+        stores.log.create_head(a_head(ref, due_at=100))
+    found: list[tuple[SagaRef, int]] = []
+    while page := stores.log.due(0, 0, 100, 3, found[-1] if found else None):
+        found += page
+    assert sorted(str(ref) for ref, _ in found) == sorted(map(str, refs))
+
+
+def test_a_page_begins_after_the_last_of_the_one_before_wherever_that_is_by_now(stores: Stores) -> None:
+    refs = of_one_shard(4)
+    for due_at, ref in enumerate(refs, 50):
+        stores.log.create_head(a_head(ref, due_at=due_at))
+    page = stores.log.due(0, 0, LATE, 2)
+    stores.log.take(refs[1], "me", 90_000, 0, 93_000)
+    assert stores.log.due(0, 0, 1_000, 2, page[-1]) == [(refs[2], 52), (refs[3], 53)]
 
 
 def test_a_saga_that_is_held_is_due_when_its_lease_ends(stores: Stores) -> None:
     stores.log.create_head(a_head())
-    stores.log.take(SAGA, "me", 90_000, 50_000)
-    assert all_due(stores) == [(SAGA, 90_000)]
+    stores.log.take(SAGA, "me", 90_000, 0, 93_000)
+    assert all_due(stores) == [(SAGA, 93_000)]
 
 
 def test_a_released_saga_is_due_when_the_release_says_so(stores: Stores) -> None:
     stores.log.create_head(a_head())
-    stores.log.take(SAGA, "me", 90_000, 50_000)
+    stores.log.take(SAGA, "me", 90_000, 0, 93_000)
     stores.log.release(SAGA, "me", 1, a_release(due_at=300_000))
     assert all_due(stores) == [(SAGA, 300_000)]
 
 
 def test_a_finished_saga_leaves_the_index_and_comes_back_when_taken(stores: Stores) -> None:
     stores.log.create_head(a_head())
-    stores.log.take(SAGA, "me", 90_000, 50_000)
+    stores.log.take(SAGA, "me", 90_000, 0, 93_000)
     stores.log.release(
         SAGA, "me", 1, a_release(due_at=None, status="completed", group="done", group_at=70_000)
     )
     assert all_due(stores) == []
-    stores.log.take(SAGA, "me", 190_000, 150_000)
-    assert all_due(stores) == [(SAGA, 190_000)]
+    stores.log.take(SAGA, "me", 190_000, 1, 193_000)
+    assert all_due(stores) == [(SAGA, 193_000)]
 
 
 def test_with_lag_the_memory_index_shows_what_was_when_it_settled() -> None:
     log = MemoryLog(1, lag=True)
     log.create_head(a_head(due_at=61_000))
-    assert log.due(0, LATE, 10) == []
+    assert log.due(0, 0, LATE, 10) == []
     log.settle_index()
-    assert log.due(0, LATE, 10) == [(SAGA, 61_000)]
-    log.take(SAGA, "me", 90_000, 50_000)
+    assert log.due(0, 0, LATE, 10) == [(SAGA, 61_000)]
+    log.take(SAGA, "me", 90_000, 0, 93_000)
     log.release(SAGA, "me", 1, a_release(due_at=None))
-    assert log.due(0, LATE, 10) == [(SAGA, 61_000)]
+    assert log.due(0, 0, LATE, 10) == [(SAGA, 61_000)]
     log.settle_index()
-    assert log.due(0, LATE, 10) == []
+    assert log.due(0, 0, LATE, 10) == []

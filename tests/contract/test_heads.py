@@ -56,7 +56,7 @@ def test_creating_a_head_that_exists_returns_the_one_there_and_changes_nothing(s
 
 def test_the_head_returned_to_a_second_creator_is_the_present_one_not_the_first(stores: Stores) -> None:
     stores.log.create_head(a_head())
-    stores.log.take(SAGA, "invocation-1", 90_000, 50_000)
+    stores.log.take(SAGA, "invocation-1", 90_000, 0, 93_000)
     there = stores.log.create_head(a_head())
     assert there is not None
     assert (there.owner, there.epoch) == ("invocation-1", 1)

@@ -59,7 +59,7 @@ def test_a_held_head_has_owner_until_and_nudge_and_a_free_one_has_none_of_them(
     table: Aws, log: DynamoLog
 ) -> None:
     log.create_head(a_head())
-    log.take(SAGA, "me", 90_000, 50_000)
+    log.take(SAGA, "me", 90_000, 0, 93_000)
     log.nudge(SAGA, "me", 1, 4)
     held = stored(table, PK, "HEAD")
     assert (held["owner"], held["until"], held["nudge"]) == ({"S": "me"}, {"N": "90000"}, {"N": "4"})
@@ -71,7 +71,7 @@ def test_a_finished_head_is_in_the_status_index_under_done_and_in_no_due_index(
     table: Aws, log: DynamoLog
 ) -> None:
     log.create_head(a_head())
-    log.take(SAGA, "me", 90_000, 50_000)
+    log.take(SAGA, "me", 90_000, 0, 93_000)
     log.release(SAGA, "me", 1, a_release(status="completed", group="done", group_at=70_000, due_at=None))
     head = stored(table, PK, "HEAD")
     assert (head["st"], head["st_key"], head["st_at"]) == (
@@ -84,7 +84,7 @@ def test_a_finished_head_is_in_the_status_index_under_done_and_in_no_due_index(
 
 def test_taking_and_releasing_do_not_touch_the_status_index(table: Aws, log: DynamoLog) -> None:
     log.create_head(a_head())
-    log.take(SAGA, "me", 90_000, 50_000)
+    log.take(SAGA, "me", 90_000, 0, 93_000)
     log.release(SAGA, "me", 1, a_release(status="running"))
     head = stored(table, PK, "HEAD")
     assert (head["st_key"], head["st_at"]) == ({"S": "T#acme#open#02"}, {"N": "1000"})

@@ -10,8 +10,7 @@ import pytest
 from baton.ports import Head, Wake
 from tests.contract.stores import OTHER, SAGA, Stores, a_head, a_release
 
-NOW = 50_000
-UNTIL = 90_000
+UNTIL, DUE = 90_000, 93_000
 
 
 def head_of(stores: Stores) -> Head:
@@ -23,63 +22,137 @@ def head_of(stores: Stores) -> Head:
 def taken(stores: Stores, **changes: Any) -> None:
     """A saga whose lease `me` has taken once."""
     stores.log.create_head(a_head(**changes))
-    assert stores.log.take(SAGA, "me", UNTIL, NOW) is not None
+    assert stores.log.take(SAGA, "me", UNTIL, 0, DUE) is not None
 
 
 # -- take
 
 
-def test_taking_a_free_lease_makes_it_mine_and_due_when_it_ends(stores: Stores) -> None:
+def test_taking_a_free_lease_makes_it_mine_and_due_when_others_may_take_it(stores: Stores) -> None:
     stores.log.create_head(a_head())
-    assert stores.log.take(SAGA, "me", UNTIL, NOW) == a_head()
-    assert head_of(stores) == a_head(owner="me", until=UNTIL, due_at=UNTIL, epoch=1)
+    assert stores.log.take(SAGA, "me", UNTIL, 0, DUE) == a_head()
+    assert head_of(stores) == a_head(owner="me", until=UNTIL, due_at=DUE, epoch=1)
 
 
-def test_a_lease_that_another_holds_is_not_taken(stores: Stores) -> None:
+def test_whoever_saw_the_head_before_another_took_it_is_refused(stores: Stores) -> None:
     taken(stores)
     before = head_of(stores)
-    assert stores.log.take(SAGA, "you", UNTIL + 9, UNTIL - 1) is None
+    assert stores.log.take(SAGA, "you", UNTIL + 9, 0, DUE + 9) is None
     assert head_of(stores) == before
 
 
-@pytest.mark.parametrize("now", [UNTIL, UNTIL + 1])
-def test_an_expired_lease_is_taken_and_the_dead_holder_is_seen(stores: Stores, now: int) -> None:
+def test_an_expired_lease_is_taken_and_the_dead_holder_is_seen(stores: Stores) -> None:
     taken(stores)
-    before = stores.log.take(SAGA, "you", UNTIL + 40_000, now)
+    before = stores.log.take(SAGA, "you", UNTIL + 40_000, 1, DUE + 40_000)
     assert before is not None
     assert (before.owner, before.until, before.epoch) == ("me", UNTIL, 1)
     after = head_of(stores)
-    assert (after.owner, after.until, after.due_at, after.epoch) == ("you", UNTIL + 40_000, UNTIL + 40_000, 2)
+    assert (after.owner, after.until, after.due_at, after.epoch) == ("you", UNTIL + 40_000, DUE + 40_000, 2)
 
 
 def test_taking_my_own_lease_again_succeeds_with_a_new_epoch(stores: Stores) -> None:
     taken(stores)
-    before = stores.log.take(SAGA, "me", UNTIL + 5, NOW + 5)
+    before = stores.log.take(SAGA, "me", UNTIL + 5, 1, DUE + 5)
     assert before is not None
     assert before.owner == "me"
     assert (head_of(stores).until, head_of(stores).epoch) == (UNTIL + 5, 2)
 
 
+def test_a_take_that_is_repeated_because_its_answer_was_lost_finds_itself(stores: Stores) -> None:
+    taken(stores, folded=4)
+    held = head_of(stores)
+    assert stores.log.take(SAGA, "me", UNTIL, 0, DUE) == held
+    assert head_of(stores) == held
+
+
+def test_a_take_that_arrives_after_its_own_release_is_refused(stores: Stores) -> None:
+    taken(stores)
+    stores.log.release(SAGA, "me", 1, a_release())
+    before = head_of(stores)
+    assert stores.log.take(SAGA, "me", UNTIL, 0, DUE) is None
+    assert head_of(stores) == before
+
+
+@pytest.mark.parametrize("is_free", [False, True])
+def test_a_take_that_arrives_after_that_of_another_is_refused(stores: Stores, is_free: bool) -> None:
+    """Both had seen the same head; the client of the first has long given up."""
+    stores.log.create_head(a_head())
+    stores.log.take(SAGA, "you", UNTIL, 0, DUE)
+    if is_free:
+        stores.log.release(SAGA, "you", 1, a_release())
+    before = head_of(stores)
+    assert stores.log.take(SAGA, "me", UNTIL, 0, DUE) is None
+    assert head_of(stores) == before
+
+
+def test_a_take_that_arrives_after_a_later_one_of_the_same_owner_is_refused(stores: Stores) -> None:
+    taken(stores)
+    stores.log.take(SAGA, "me", UNTIL + 5, 1, DUE + 5)
+    assert stores.log.take(SAGA, "me", UNTIL, 0, DUE) is None
+    assert head_of(stores).until == UNTIL + 5
+
+
 def test_taking_a_saga_without_a_head_is_refused_and_makes_none(stores: Stores) -> None:
-    assert stores.log.take(SAGA, "me", UNTIL, NOW) is None
+    assert stores.log.take(SAGA, "me", UNTIL, 0, DUE) is None
     assert stores.log.read_head(SAGA) is None
 
 
 def test_taking_removes_the_wake_and_returns_it(stores: Stores) -> None:
     stores.log.create_head(a_head(wake=Wake(v=3)))
-    before = stores.log.take(SAGA, "me", UNTIL, NOW)
+    before = stores.log.take(SAGA, "me", UNTIL, 0, DUE)
     assert before is not None
     assert before.wake == Wake(v=3)
     assert head_of(stores).wake is None
 
 
-def test_taking_removes_the_dead_holders_nudge_and_returns_it(stores: Stores) -> None:
+def test_a_nudge_survives_a_take_that_arrives_twice(stores: Stores) -> None:
+    """It came after the load that followed the first of the two."""
     taken(stores)
     stores.log.nudge(SAGA, "me", 1, 7)
-    before = stores.log.take(SAGA, "you", UNTIL + 40_000, UNTIL)
+    assert stores.log.take(SAGA, "me", UNTIL, 0, DUE) is not None
+    assert head_of(stores).nudge == 7
+    assert not stores.log.release(SAGA, "me", 1, a_release(folded=6))
+
+
+def test_the_nudge_of_a_dead_holder_stays_for_its_heir_who_has_folded_it_by_the_release(
+    stores: Stores,
+) -> None:
+    taken(stores)
+    stores.log.nudge(SAGA, "me", 1, 7)
+    before = stores.log.take(SAGA, "you", UNTIL + 40_000, 1, DUE + 40_000)
     assert before is not None
-    assert before.nudge == 7
+    assert before.nudge == head_of(stores).nudge == 7
+    assert stores.log.release(SAGA, "you", 2, a_release(folded=7))
     assert head_of(stores).nudge == 0
+
+
+# -- postpone
+
+
+def test_a_head_that_is_overdue_is_postponed_and_nothing_else_of_it_changes(stores: Stores) -> None:
+    full = a_head(folded=3, epoch=2, nudge=3, armed=70_000, due_at=61_000)
+    stores.log.create_head(full)
+    assert stores.log.postpone(SAGA, 61_000, 99_000)
+    assert head_of(stores) == msgspec.structs.replace(full, due_at=99_000)
+
+
+@pytest.mark.parametrize("due_at", [61_001, None])
+def test_a_head_that_is_not_due_is_not_postponed(stores: Stores, due_at: int | None) -> None:
+    stores.log.create_head(a_head(due_at=due_at))
+    assert not stores.log.postpone(SAGA, 61_000, 99_000)
+    assert head_of(stores).due_at == due_at
+
+
+def test_a_head_under_a_lease_is_not_postponed(stores: Stores) -> None:
+    taken(stores)
+    before = head_of(stores)
+    assert not stores.log.postpone(SAGA, UNTIL, 999_000)
+    assert head_of(stores) == before
+
+
+def test_a_postponing_makes_no_head(stores: Stores) -> None:
+    assert not stores.log.postpone(SAGA, 61_000, 99_000)
+    assert stores.log.read_head(SAGA) is None
 
 
 # -- nudge
@@ -148,7 +221,7 @@ def test_a_release_frees_the_lease_clears_the_nudge_and_writes_what_was_folded(s
 def test_a_released_lease_can_be_taken_at_once(stores: Stores) -> None:
     taken(stores)
     stores.log.release(SAGA, "me", 1, a_release())
-    before = stores.log.take(SAGA, "you", UNTIL, NOW)
+    before = stores.log.take(SAGA, "you", UNTIL, 1, DUE)
     assert before is not None
     assert before.owner == ""
 
@@ -163,7 +236,7 @@ def test_a_release_of_a_lease_that_is_not_mine_is_refused(stores: Stores, owner:
 
 def test_a_holder_whose_lease_was_taken_over_cannot_release(stores: Stores) -> None:
     taken(stores)
-    stores.log.take(SAGA, "you", UNTIL + 40_000, UNTIL)
+    stores.log.take(SAGA, "you", UNTIL + 40_000, 1, DUE + 40_000)
     before = head_of(stores)
     assert not stores.log.release(SAGA, "me", 1, a_release())
     assert head_of(stores) == before
@@ -233,7 +306,7 @@ def test_the_start_stays_on_the_head_until_a_release_clears_it(stores: Stores) -
     taken(stores)
     stores.log.release(SAGA, "me", 1, a_release(clear_start=False))
     assert head_of(stores).start == a_head().start
-    stores.log.take(SAGA, "me", UNTIL, NOW)
+    stores.log.take(SAGA, "me", UNTIL, 1, DUE)
     stores.log.release(SAGA, "me", 2, a_release(clear_start=True))
     assert head_of(stores).start == b""
 
@@ -242,7 +315,7 @@ def test_the_group_changes_only_with_the_time_of_its_change(stores: Stores) -> N
     taken(stores)
     stores.log.release(SAGA, "me", 1, a_release(group="done", group_at=None))
     assert head_of(stores).group == "open"
-    stores.log.take(SAGA, "me", UNTIL, NOW)
+    stores.log.take(SAGA, "me", UNTIL, 1, DUE)
     stores.log.release(SAGA, "me", 2, a_release(group="done", group_at=60_000))
     assert head_of(stores).group == "done"
 

@@ -27,7 +27,7 @@ def ids(rows: list[Listed]) -> list[str]:
 
 
 def finish(stores: Stores, ref: SagaRef, status: str, at: int) -> None:
-    assert stores.log.take(ref, "me", 90_000, 50_000) is not None
+    assert stores.log.take(ref, "me", 90_000, 0, 93_000) is not None
     end = a_release(status=status, group="done", group_at=at, due_at=None)
     assert stores.log.release(ref, "me", 1, end)
 
@@ -59,7 +59,7 @@ def test_a_finished_saga_moves_to_the_other_list_with_its_status_and_moment(stor
 def test_a_status_that_changes_inside_its_group_is_listed_and_keeps_its_place(stores: Stores) -> None:
     (ref,) = of_one_shard(1)
     stores.log.create_head(a_head(ref, status="pending"))
-    stores.log.take(ref, "me", 90_000, 50_000)
+    stores.log.take(ref, "me", 90_000, 0, 93_000)
     stores.log.release(ref, "me", 1, a_release(status="running"))
     (row,) = listed(stores)
     assert (row.status, row.changed) == ("running", 1_000)

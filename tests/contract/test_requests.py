@@ -18,10 +18,11 @@ from tests.kit.table import create_table
 
 WRITES: dict[str, tuple[str, Callable[[DynamoLog], Any]]] = {
     "create_head": ("PutItem", lambda log: log.create_head(a_head())),
-    "take": ("UpdateItem", lambda log: log.take(SAGA, "me", 90_000, 50_000)),
+    "take": ("UpdateItem", lambda log: log.take(SAGA, "me", 90_000, 0, 93_000)),
     "nudge": ("UpdateItem", lambda log: log.nudge(SAGA, "me", 1, 4)),
     "release": ("UpdateItem", lambda log: log.release(SAGA, "me", 1, a_release())),
     "arm": ("UpdateItem", lambda log: log.arm(a_head(), 95_000)),
+    "postpone": ("UpdateItem", lambda log: log.postpone(SAGA, 61_000, 99_000)),
     "append": ("PutItem", lambda log: log.append(SAGA, an_entry(1))),
 }
 READS: dict[str, tuple[str, Callable[[DynamoLog], Any]]] = {
@@ -90,7 +91,7 @@ def test_a_name_is_listed_before_its_version_is_registered(watched: Watched) -> 
 
 
 def test_what_is_due_is_asked_of_the_index_and_not_of_the_table(watched: Watched) -> None:
-    watched.log.due(3, 1_000, 10)
+    watched.log.due(3, 0, 1_000, 10)
     ((asked, parameters),) = watched.requests
     assert (asked, parameters["IndexName"], parameters["Limit"]) == ("Query", "DueIndex", 10)
 

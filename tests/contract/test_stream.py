@@ -15,7 +15,7 @@ def head_of(stores: Stores) -> Head:
 
 def yielded(stores: Stores) -> None:
     stores.log.create_head(a_head())
-    stores.log.take(SAGA, "me", 90_000, 50_000)
+    stores.log.take(SAGA, "me", 90_000, 0, 93_000)
     assert stores.log.release(SAGA, "me", 1, a_release(folded=3, wake=Wake(v=3)))
 
 
@@ -39,7 +39,7 @@ def test_an_entry_that_was_refused_wakes_nobody(stores: Stores) -> None:
 
 def test_start_take_and_a_release_without_a_wake_are_silent(stores: Stores) -> None:
     stores.log.create_head(a_head())
-    stores.log.take(SAGA, "me", 90_000, 50_000)
+    stores.log.take(SAGA, "me", 90_000, 0, 93_000)
     stores.log.put_snapshot(SAGA, an_entry(1))
     stores.log.release(SAGA, "me", 1, a_release())
     assert stores.wakes() == []
@@ -64,7 +64,7 @@ def test_a_head_that_still_carries_its_wake_repeats_it_with_every_update(stores:
 
 def test_after_the_next_take_the_head_is_silent_again(stores: Stores) -> None:
     yielded(stores)
-    stores.log.take(SAGA, "you", 190_000, 150_000)
+    stores.log.take(SAGA, "you", 190_000, 1, 193_000)
     stores.log.nudge(SAGA, "you", 2, 4)
     stores.log.arm(head_of(stores), 195_000)
     assert stores.wakes() == [(SAGA, Wake(v=3))]

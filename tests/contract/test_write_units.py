@@ -39,14 +39,14 @@ def test_each_protocol_costs_what_the_design_says(log_and_meter: tuple[DynamoLog
     log.append(SAGA, an_entry(1), Wake(v=1))
     assert spent(meter) == 4, "start"
 
-    log.take(SAGA, "invocation-1", 90_000, 50_000)
+    log.take(SAGA, "invocation-1", 90_000, 0, 93_000)
     assert spent(meter) == 3, "take"
 
     log.append(SAGA, an_entry(2, b'{"kind":"step.completed","result":"' + b"r" * 600 + b'"}'))
     assert spent(meter) == 1, "step"
 
     log.release(SAGA, "invocation-1", 1, a_release(folded=2, due_at=88_000, wake=Wake(v=2)))
-    log.take(SAGA, "invocation-2", 190_000, 89_000)
+    log.take(SAGA, "invocation-2", 190_000, 1, 193_000)
     assert spent(meter) == 6, "yield and take"
 
     log.append(SAGA, an_entry(3))
@@ -74,10 +74,10 @@ def test_the_embedded_aws_bills_the_same(ministack: str) -> None:
     log = DynamoLog(aws.dynamodb, "billed-sagas", SHARDS)
     log.create_head(a_head(SAGA))
     log.append(SAGA, an_entry(1), Wake(v=1))
-    log.take(SAGA, "invocation-1", 90_000, 50_000)
+    log.take(SAGA, "invocation-1", 90_000, 0, 93_000)
     log.append(SAGA, an_entry(2))
     log.release(SAGA, "invocation-1", 1, a_release(folded=2, due_at=88_000, wake=Wake(v=2)))
-    log.take(SAGA, "invocation-2", 190_000, 89_000)
+    log.take(SAGA, "invocation-2", 190_000, 1, 193_000)
     finished = a_release(folded=2, status="completed", group="done", group_at=150_000, due_at=None)
     log.release(SAGA, "invocation-2", 2, finished)
     assert billed == [3, 1, 3, 1, 3, 3, 4]
@@ -86,7 +86,7 @@ def test_the_embedded_aws_bills_the_same(ministack: str) -> None:
 def test_a_nudge_and_a_snapshot_cost_one_unit(log_and_meter: tuple[DynamoLog, Meter]) -> None:
     log, meter = log_and_meter
     log.create_head(a_head(SAGA))
-    log.take(SAGA, "invocation-1", 90_000, 50_000)
+    log.take(SAGA, "invocation-1", 90_000, 0, 93_000)
     spent(meter)
     log.nudge(SAGA, "invocation-1", 1, 4)
     assert spent(meter) == 1
@@ -97,7 +97,7 @@ def test_a_nudge_and_a_snapshot_cost_one_unit(log_and_meter: tuple[DynamoLog, Me
 def test_a_timer_release_costs_as_much_as_a_yield(log_and_meter: tuple[DynamoLog, Meter]) -> None:
     log, meter = log_and_meter
     log.create_head(a_head(SAGA))
-    log.take(SAGA, "invocation-1", 90_000, 50_000)
+    log.take(SAGA, "invocation-1", 90_000, 0, 93_000)
     spent(meter)
     log.release(SAGA, "invocation-1", 1, a_release(due_at=400_000, wake=Wake(v=1, at=400_000)))
     assert spent(meter) == 3

@@ -19,6 +19,7 @@ WATCHED = {
     "RelayFailureAlarm": ("AWS/SQS", "ApproximateNumberOfMessagesVisible", "QueueName", "RelayFailureQueue"),
     "WorkerErrorAlarm": ("AWS/Lambda", "Errors", "FunctionName", "WorkerFunction"),
     "WorkerThrottleAlarm": ("AWS/Lambda", "Throttles", "FunctionName", "WorkerFunction"),
+    "ReconcilerErrorAlarm": ("AWS/Lambda", "Errors", "FunctionName", "ReconcilerFunction"),
     "ReconcileAlarm": ("AWS/States", "ExecutionsSucceeded", "StateMachineArn", "ReconcileStateMachine"),
 }
 

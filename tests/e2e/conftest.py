@@ -21,6 +21,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
         "WorkerTimeout": str(WORKER_TIMEOUT_S),
         "WakeVisibility": str(VISIBILITY_S),
         "LeaseGraceMs": str(GRACE_MS),
+        "ClockSkewMs": "200",  # one machine, one clock
         "MailFrom": "desk@lantern.example",
         # Nobody is refused for being quick: what is counted is for tests/handlers to say.
         "TenantRateLimit": "0",

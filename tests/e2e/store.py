@@ -99,6 +99,7 @@ class Store:
             "BATON_DEAD_LETTER_URL": dead,
             "BATON_NOTICES_TOPIC": aws.sns.create_topic(Name=NAME)["TopicArn"],
             "BATON_LEASE_GRACE_MS": "100",
+            "BATON_CLOCK_SKEW_MS": "100",
             "BATON_YIELD_RESERVE_MS": "300",
             "BATON_STEP_ESTIMATE_MS": "100",
             VARIABLE: str(self._folder / "books"),

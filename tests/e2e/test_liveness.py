@@ -77,7 +77,12 @@ class Cast:
 @pytest.fixture(scope="module")
 def cast(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cast]:
     """All of them are started at once, so that they take their time together."""
-    parameters = {"WorkerTimeout": str(WORKER_TIMEOUT_S), "WakeVisibility": "6", "LeaseGraceMs": "200"}
+    parameters = {
+        "WorkerTimeout": str(WORKER_TIMEOUT_S),
+        "WakeVisibility": "6",
+        "LeaseGraceMs": "200",
+        "ClockSkewMs": "200",
+    }
     folder = tmp_path_factory.mktemp("reconciler-alone")
     off = frozenset({"stream", "queue"})
     with Deployment(folder, parameters, switched_off=off, schedule_period_s=1) as deployment:

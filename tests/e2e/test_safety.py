@@ -60,7 +60,7 @@ def test_of_fifty_invocations_that_find_a_dead_one_a_single_one_revives_the_saga
     async def story() -> SagaRef:
         ref = await store.begin(chain("revived", 3, 0.1))
         now = store.engine.clock.now()
-        assert store.engine.log.take(ref, "dead", now - 1, now - 5_000) is not None
+        assert store.engine.log.take(ref, "dead", now - 5_000, 0, now - 1) is not None
         assert await at_once(store, ref, 1, "reviver") == [[]] * MANY
         return ref
 

@@ -55,6 +55,7 @@ class Reconciler:
 def shared_module(shared_deployment: Deployment) -> Iterator[Any]:
     with shared_deployment.function("reconciler") as module:
         yield module
+        module._loop.close()
 
 
 @pytest.fixture
@@ -90,7 +91,7 @@ def test_what_is_due_is_woken_by_invoking_the_worker_directly(
     due(deployment, saga_in(shard, 2), None)
     due(deployment, saga_in(shard + 1), reconciler.now - 1)
     answer = reconciler.send(payload("reconciler", "shard"))
-    assert answer == {"shard": shard, "woken": 1, "timed": 0, "more": False}
+    assert answer == {"shard": shard, "woken": 1, "timed": 0, "failed": 0, "more": False}
     (request,) = reconciler.invoked
     assert (request["FunctionName"], request["InvocationType"]) == ("baton-worker", "Event")
     assert json.loads(request["Payload"]) == {"wakes": [{"saga": str(late)}]}
@@ -143,6 +144,39 @@ def test_a_busy_index_is_left_to_the_state_machine_and_the_next_run(
         reconciler.send({"shard": 0})
     reconciler.send({"shard": 0})
     assert reconciler.woken() == [[str(late)]]
+
+
+def test_a_queue_that_refuses_keeps_nothing_that_is_overdue_from_being_woken(
+    reconciler: Reconciler, deployment: Deployment, caplog: pytest.LogCaptureFixture
+) -> None:
+    late = due(deployment, saga_in(0), reconciler.now - 1)
+    due(deployment, saga_in(0, 1), reconciler.now + MINUTE)
+    with (
+        caplog.at_level(logging.WARNING, logger="baton"),
+        reconciler.queue.answering("SendMessageBatch", lambda _: throttled()),
+    ):
+        answer = reconciler.send({"shard": 0})
+    assert answer == {"shard": 0, "woken": 1, "timed": 0, "failed": 1, "more": False}
+    assert reconciler.woken() == [[str(late)]]
+    assert [record.levelname for record in caplog.records] == ["WARNING", "ERROR"]
+
+
+def test_a_run_that_lambda_lets_wake_nobody_fails_so_that_its_alarm_sees_it(
+    reconciler: Reconciler, deployment: Deployment
+) -> None:
+    due(deployment, saga_in(0), reconciler.now - 1)
+    with (
+        reconciler.lambdas.answering("Invoke", lambda _: throttled()),
+        pytest.raises(Exception, match="throughput"),
+    ):
+        reconciler.module.handler({"shard": 0}, Context())
+
+
+def test_a_run_without_time_says_that_there_is_more(reconciler: Reconciler, deployment: Deployment) -> None:
+    due(deployment, saga_in(0), reconciler.now - 1)
+    with reconciler.lambdas.watching("Invoke") as requests:
+        answer = reconciler.module.handler({"shard": 0}, Context(5_000))
+    assert (answer["woken"], answer["failed"], answer["more"], requests) == (0, 0, True, [])
 
 
 def test_dead_letters_are_counted_and_said_aloud(

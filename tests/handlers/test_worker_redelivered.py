@@ -25,7 +25,7 @@ def hold(worker: Worker, ref: SagaRef) -> None:
     """Somebody else takes the lease for the next minute."""
     begin(worker.engine, ref)
     now = worker.engine.clock.now()
-    assert worker.engine.log.take(ref, "somebody", now + 60_000, now) is not None
+    assert worker.engine.log.take(ref, "somebody", now + 60_000, 0, now + 63_000) is not None
 
 
 @pytest.mark.parametrize(("count", "comes_again"), [(1, []), (2, ["m0"]), (3, ["m0"]), (4, []), (5, [])])

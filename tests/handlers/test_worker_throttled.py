@@ -13,7 +13,7 @@ from tests.handlers.deployment import Deployment, Interference, throttled
 from tests.handlers.sagas import ADA, ECHO, GRACE, begin
 from tests.handlers.workers import Worker
 
-PARAMETERS = {"AppModule": "tests.kit.app.trial"}
+PARAMETERS = {"AppModule": "tests.kit.app.trial", "ClockSkewMs": "100"}
 FIRST_S = 0.020
 
 
@@ -115,11 +115,12 @@ def test_if_not_even_the_lease_can_be_given_back_it_runs_out_and_the_message_goe
         table.answering("UpdateItem", lambda n: None if n == 1 else throttled()),
     ):
         assert worker.wake(ADA, milliseconds=700) == ["m0"]
-    until = deployment.head(ADA).until
-    assert until > worker.engine.clock.now()
+    head = deployment.head(ADA)
+    assert head.due_at == head.until + 100
+    assert head.until > worker.engine.clock.now()
     assert worker.wake(ADA) == []  # too early: held
     assert kinds(deployment) == ["saga_started"]
-    while worker.engine.clock.now() <= until:  # what the queue's visibility waits for
+    while worker.engine.clock.now() <= head.due_at:  # what the queue's visibility waits for
         time.sleep(0.02)
     assert worker.wake(ADA) == []
     assert deployment.head(ADA).status == "completed"

@@ -119,3 +119,51 @@ def test_if_it_cannot_be_said_aloud_the_message_comes_again(worker: Worker, depl
     with Interference(worker.dead_letters).answering("SendMessage", lambda _: throttled()):
         assert worker.wake(ADA, milliseconds=1_500) == ["m0"]
     assert deployment.dead_letters() == []
+
+
+def spoil_head(deployment: Deployment, due_at: int) -> None:
+    """Without the attribute that says which workflow it is, and due at a moment."""
+    deployment.dynamodb.update_item(
+        TableName=deployment.table,
+        Key={"pk": {"S": str(ADA)}, "sk": {"S": "HEAD"}},
+        UpdateExpression="SET due_at = :due_at REMOVE wf",
+        ExpressionAttributeValues={":due_at": {"N": str(due_at)}},
+    )
+
+
+def test_a_head_that_cannot_be_read_is_a_dead_letter_an_hour_and_not_one_a_minute(
+    worker: Worker, deployment: Deployment
+) -> None:
+    begin(worker.engine, ADA, PARTY)
+    now = worker.engine.clock.now()
+    spoil_head(deployment, now - 1)
+    before = deployment.saga_items(ADA)
+    assert worker.wake(ADA) == []
+    ((_, reason),) = deployment.dead_letters()
+    assert reason.startswith("CorruptLog: ")
+    after = deployment.saga_items(ADA)
+    due_at = int(after["HEAD"].pop("due_at")["N"])
+    assert due_at >= now + 2 * HALF_AN_HOUR
+    before["HEAD"].pop("due_at")
+    assert after == before
+
+
+def test_a_wake_of_a_head_that_cannot_be_read_does_not_put_it_off_again(
+    worker: Worker, deployment: Deployment
+) -> None:
+    begin(worker.engine, ADA, PARTY)
+    soon = worker.engine.clock.now() + HALF_AN_HOUR
+    spoil_head(deployment, soon)
+    worker.wake(ADA)
+    assert deployment.saga_items(ADA)["HEAD"]["due_at"] == {"N": str(soon)}
+
+
+def test_a_head_that_can_be_neither_read_nor_put_off_is_a_dead_letter_all_the_same(
+    worker: Worker, deployment: Deployment
+) -> None:
+    begin(worker.engine, ADA, PARTY)
+    spoil_head(deployment, worker.engine.clock.now() - 1)
+    with Interference(worker.engine.log._client).answering("UpdateItem", lambda _: throttled()):
+        assert worker.wake(ADA, milliseconds=1_500) == []
+    ((_, reason),) = deployment.dead_letters()
+    assert reason.startswith("CorruptLog: ")

@@ -52,9 +52,9 @@ def an_expired_lease_is_never_taken() -> Iterator[None]:
     """Take row: a dead invocation keeps its saga for ever."""
     real = MemoryLog.take
 
-    def take(self: MemoryLog, ref: SagaRef, owner: str, until: int, now: int) -> Head | None:
+    def take(self: MemoryLog, ref: SagaRef, owner: str, *lease: int) -> Head | None:
         head = self.read_head(ref)
-        return None if head is None or head.owner not in ("", owner) else real(self, ref, owner, until, now)
+        return None if head is None or head.owner not in ("", owner) else real(self, ref, owner, *lease)
 
     async def acquire(self: Leases, ref: SagaRef, message: Any, *, alone: bool) -> Any:
         head = await self._call(self._log.read_head, ref)

@@ -32,8 +32,9 @@ class MirrorLog(MemoryLog):
     def read_head(self, ref: SagaRef) -> Head | None:
         return _same(self._real.read_head(ref), super().read_head(ref))
 
-    def take(self, ref: SagaRef, owner: str, until: int, now: int) -> Head | None:
-        return _same(self._real.take(ref, owner, until, now), super().take(ref, owner, until, now))
+    def take(self, ref: SagaRef, owner: str, until: int, epoch: int, due_at: int) -> Head | None:
+        taken = self._real.take(ref, owner, until, epoch, due_at)
+        return _same(taken, super().take(ref, owner, until, epoch, due_at))
 
     def nudge(self, ref: SagaRef, owner: str, epoch: int, version: int) -> bool:
         return _same(self._real.nudge(ref, owner, epoch, version), super().nudge(ref, owner, epoch, version))
@@ -42,6 +43,9 @@ class MirrorLog(MemoryLog):
         return _same(
             self._real.release(ref, owner, epoch, release), super().release(ref, owner, epoch, release)
         )
+
+    def postpone(self, ref: SagaRef, now: int, until: int) -> bool:
+        return _same(self._real.postpone(ref, now, until), super().postpone(ref, now, until))
 
     def arm(self, seen: Head, until: int) -> bool:
         return _same(self._real.arm(seen, until), super().arm(seen, until))

@@ -41,7 +41,8 @@ class WakeQueue:
     @property
     def visibility_s(self) -> float:
         """As the template's, a little longer than a lease."""
-        return 1 + self._world.limits.lease_grace_ms / 1_000 + self._world.timeout_s
+        limits = self._world.limits
+        return 1 + (limits.lease_grace_ms + limits.clock_skew_ms) / 1_000 + self._world.timeout_s
 
     def send(self, messages: Sequence[tuple[Message, int]]) -> Sequence[int]:
         if self._world.outage_of("sqs") == REFUSES:

@@ -233,13 +233,23 @@ class World:
         await asyncio.sleep(self.reconciler_first_s)
         while True:
             self.log.settle_index()
-            reconciler = Reconciler(
-                self.log, self.queue, DirectInvoker(self), self.dead_letters, self._new_clock(), 60_000
-            )
-            for shard in range(SHARDS):
-                with suppress(Crash, EngineFault):  # the next run's work
-                    reconciler.sweep(shard)
+            await asyncio.gather(*(self._sweep(shard) for shard in range(SHARDS)))
             await asyncio.sleep(self.reconciler_gap_s)
+
+    async def _sweep(self, shard: int) -> None:
+        process = self.process("reconciler")
+        reconciler = Reconciler(
+            self.log,
+            self.queue,
+            DirectInvoker(self),
+            self.dead_letters,
+            process.clock,
+            process.offload,
+            60_000,
+        )
+        with suppress(Crash, EngineFault):  # the next run's work
+            await reconciler.sweep(shard, 50_000)
+            self.is_over(process)
 
     # -- looking on
 
@@ -266,7 +276,8 @@ class World:
             await asyncio.sleep(1)
             heads = self.log.heads()
             if len(self.plan.writes) > RUNAWAY:
-                raise AssertionError(f"{RUNAWAY} writes and no end in sight")
+                self.endings.append(AssertionError(f"{RUNAWAY} writes and no end in sight"))
+                break
             if heads and all(
                 not head.owner and (head.due_at is None or head.status == "parked") for head in heads
             ):

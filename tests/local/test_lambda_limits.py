@@ -42,7 +42,9 @@ def test_lambda_accepts_the_visibility_of_the_queue_that_it_polls() -> None:
 
 def test_a_delivery_may_take_seconds_before_its_wake_would_come_back_too_early() -> None:
     values = stack().parameters
-    lease_s = int(values["WorkerTimeout"]) + int(values["LeaseGraceMs"]) / 1_000
+    lease_s = (
+        int(values["WorkerTimeout"]) + (int(values["LeaseGraceMs"]) + int(values["ClockSkewMs"])) / 1_000
+    )
     visibility = int(stack().properties("WakeQueue")["VisibilityTimeout"])
     assert visibility - lease_s >= 3
 

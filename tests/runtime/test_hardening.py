@@ -137,7 +137,7 @@ def test_deaths_far_apart_do_not_add_up(stage: Stage) -> None:
             head = world.log.read_head(ref)
             assert head is not None
             now = world.process("worker").clock.now()
-            assert world.log.take(ref, f"dies-{month}", now + 7_000, now) is not None
+            assert world.log.take(ref, f"dies-{month}", now + 7_000, head.epoch, now + 10_000) is not None
             await asyncio.sleep(30 * 86_400)
         assert (await world.queries().show(saga))["status"] == "waiting"
         deaths = [event for event in world.events(saga) if isinstance(event, Revived)]
@@ -150,8 +150,8 @@ def test_a_take_whose_answer_was_lost_still_counts_the_death_before_it(stage: St
     async def story(world: World, books: Books) -> None:
         real = world.log.take
 
-        def take(ref: SagaRef, owner: str, until: int, now: int) -> Any:
-            answer = real(ref, owner, until, now)
+        def take(ref: SagaRef, owner: str, *lease: int) -> Any:
+            answer = real(ref, owner, *lease)
             if owner not in seen:
                 seen.add(owner)
                 raise Throttled("the answer is lost")

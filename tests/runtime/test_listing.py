@@ -46,7 +46,7 @@ def begin(log: MemoryLog, saga: str, at: int, tenant: str = "acme") -> SagaRef:
 
 
 def finish(log: MemoryLog, ref: SagaRef, at: int) -> None:
-    assert log.take(ref, "me", at + 1_000, at) is not None
+    assert log.take(ref, "me", at + 1_000, 0, at + 4_000) is not None
     end = Release(
         folded=1, status="completed", group="done", group_at=at, branch=0, snapshot=0, due_at=None, armed=0
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from baton.core.events import Revived, StepSucceeded
+from baton.core.limits import Limits
 from baton.ports import Message, SagaRef
 from tests.kit.corpus import Books, start
 from tests.kit.documents import chain_of
@@ -35,7 +36,7 @@ def test_a_wake_that_comes_back_before_its_dead_workers_lease_has_run_out_revive
         assert (await world.queries().show(saga))["status"] == "completed"
         assert world.dead_letters.letters == []
 
-    stage(story, start_late_s=4, reconciler_on=False)
+    stage(story, start_late_s=4, reconciler_on=False, limits=Limits(clock_skew_ms=0))
 
 
 def test_a_wake_of_a_saga_that_is_at_work_all_the_time_is_no_dead_letter(stage: Stage) -> None:

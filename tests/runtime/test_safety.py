@@ -118,7 +118,9 @@ def test_an_older_lease_stops_at_the_first_entry_of_a_newer_one(stage: Stage) ->
         head = world.log.read_head(ref)
         assert head is not None
         # Somebody takes the lease while the first still believes in it: a clock far ahead of ours.
-        assert world.log.take(ref, "thief", head.until + 100_000, head.until + 1) is not None
+        assert (
+            world.log.take(ref, "thief", head.until + 100_000, head.epoch, head.until + 103_000) is not None
+        )
         process = world.process("worker")
         parts = Parts(
             world.engine(process), Invocation("thief", process.clock.now(), process.clock.now() + 6_000)

@@ -9,6 +9,7 @@ import pytest
 from baton.adapters.memory import MemoryDeadLetters, MemoryInvoker, MemoryLog, MemoryQueue
 from baton.core.events import WaitClosed, WaitOpened
 from baton.ports import Head, SagaRef
+from baton.runtime.patience import inline
 from baton.runtime.reconcile import Reconciler
 from tests.kit.corpus import Books, start
 from tests.kit.world import World
@@ -53,7 +54,8 @@ def test_a_run_looks_two_periods_ahead_but_no_further_than_a_message_can_be_dela
         due_at = clock.time + seconds * 1_000
         head = Head(ref=ref, workflow="w", graph="g", user="u", created=0, start_hash="", due_at=due_at)
         assert log.create_head(head) is None
-    reconciler = Reconciler(log, queue, invoker, MemoryDeadLetters(), clock, period_s * 1_000)
-    assert (reconciler.sweep(0).woken, reconciler.sweep(0).timed) == (2, 2)
+    reconciler = Reconciler(log, queue, invoker, MemoryDeadLetters(), clock, inline, period_s * 1_000)
+    sweep = asyncio.run(reconciler.sweep(0, 50_000))
+    assert (sweep.woken, sweep.timed) == (2, 2)
     delays = {(message.saga, (at - clock.time) // 1_000) for at, message in queue.waiting()}
     assert delays == {("T#acme#SAGA#in-1", 1), (f"T#acme#SAGA#in-{ahead_s}", ahead_s)}

@@ -125,6 +125,13 @@ async def life_of_a_dead_invocation(world: World) -> int:
     return round((death.dead_until - begun) / 1_000)
 
 
+async def seconds_until_a_dead_invocation_is_succeeded(world: World) -> int:
+    saga = await finished(world, "name: w\nnodes: {a: {tool: kill}}")
+    death = next(event for event in world.events(saga) if isinstance(event, Revived))
+    begun = next(entry.at for entry in world.entries(saga) if entry.version == 1)
+    return round((death.at - begun) / 1_000)
+
+
 async def entries_of_ten_siblings(world: World) -> int:
     return len(world.entries(await finished(world, fan_of(10), {})))
 
@@ -283,6 +290,7 @@ CASES: dict[str, Case] = {
     "step_estimate_ms": Case(invocations_for_two_new_tools, 1_500, 4_800, (1, 2)),
     "yield_reserve_ms": Case(invocations_for_ten_steps, 1_000, 4_500, (1, 2)),
     "lease_grace_ms": Case(life_of_a_dead_invocation, 1_000, 21_000, (7, 27)),
+    "clock_skew_ms": Case(seconds_until_a_dead_invocation_is_succeeded, 1, 10_000, (8, 18)),
     "concurrent_steps": Case(entries_of_ten_siblings, 1, 100, (13, 6)),
     "max_deaths": Case(deaths_before_a_person_is_asked, 1, 3, (1, 3)),
     "nesting_depth": Case(end_of_a_saga_with_a_grandchild, 1, 8, ("failed", "completed")),

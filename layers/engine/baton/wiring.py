@@ -41,7 +41,7 @@ from baton.runtime.metrics import Metrics
 from baton.runtime.pace import Pace
 from baton.runtime.parts import Engine
 from baton.runtime.patience import Threads
-from baton.runtime.reconcile import Reconciler
+from baton.runtime.reconcile import SIDE_BY_SIDE, Reconciler
 from baton.runtime.relay import Relay
 from baton.runtime.worker import Worker
 
@@ -168,6 +168,7 @@ def make_reconciler() -> Reconciler:
         LambdaInvoker(later(lambda: aws.lambda_), config.worker),
         SqsDeadLetters(later(lambda: aws.sqs), config.dead_letter_url),
         SystemClock(),
+        Threads(SIDE_BY_SIDE),
         config.reconcile_period_s * 1_000,
     )
 

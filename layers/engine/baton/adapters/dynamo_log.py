@@ -16,22 +16,26 @@ from baton.adapters.dynamo_items import names_in, number, text
 from baton.adapters.dynamo_requests import IS_NEW, put_new, query
 from baton.core.rows import Row
 from baton.errors import RowsRefused
-from baton.ports import Head, Listed, Place, Record, Release, SagaRef, Wake
+from baton.ports import Due, Head, Listed, Place, Record, Release, SagaRef, Wake
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
     from baton.adapters.dynamo_items import Item, StoredItem
 
-_MAY_TAKE = "attribute_exists(#pk) AND (attribute_not_exists(#owner) OR #until <= :now OR #owner = :owner)"
-_TAKE = "SET #owner = :owner, #until = :until, #due_at = :until, #epoch = #epoch + :one REMOVE #wake, #nudge"
+# Only a take raises the epoch: the second alternative is this very request, repeated.
+_MAY_TAKE = "attribute_exists(#pk) AND (#epoch = :seen OR (#owner = :owner AND #epoch = :next))"
+_TAKE = "SET #owner = :owner, #until = :until, #due_at = :due_at, #epoch = :next REMOVE #wake"
 
 _MAY_NUDGE = "#owner = :owner AND #epoch = :epoch AND (attribute_not_exists(#nudge) OR #nudge < :version)"
 _NUDGE = "SET #nudge = :version"
 
 _MAY_RELEASE = "#owner = :owner AND #epoch = :epoch AND (attribute_not_exists(#nudge) OR #nudge <= :folded)"
 
-_DUE = "#due_shard = :shard AND #due_at <= :until"
+_MAY_POSTPONE = "#due_at <= :now"
+_POSTPONE = "SET #due_at = :until"
+
+_DUE = "#due_shard = :shard AND #due_at BETWEEN :since AND :until"
 _LISTED = "#st_key = :key AND #st_at >= :since"
 _BETWEEN = "#pk = :pk AND #sk BETWEEN :first AND :last"
 
@@ -71,12 +75,13 @@ class DynamoLog:
             )
         return items.head_of(found["Item"]) if "Item" in found else None
 
-    def take(self, ref: SagaRef, owner: str, until: int, now: int) -> Head | None:
+    def take(self, ref: SagaRef, owner: str, until: int, epoch: int, due_at: int) -> Head | None:
         values = {
             ":owner": text(owner),
             ":until": number(until),
-            ":now": number(now),
-            ":one": number(1),
+            ":due_at": number(due_at),
+            ":seen": number(epoch),
+            ":next": number(epoch + 1),
         }
         before = self._update(ref, _TAKE, _MAY_TAKE, values)
         return None if before is None else items.head_of(before)
@@ -125,6 +130,10 @@ class DynamoLog:
             update += ", #due_at = :until"
             values[":until"] = number(until)
         return self._update(seen.ref, update, condition, values) is not None
+
+    def postpone(self, ref: SagaRef, now: int, until: int) -> bool:
+        values = {":now": number(now), ":until": number(until)}
+        return self._update(ref, _POSTPONE, _MAY_POSTPONE, values) is not None
 
     def _update(
         self, ref: SagaRef, update: str, condition: str, values: Mapping[str, Any]
@@ -206,21 +215,19 @@ class DynamoLog:
 
     # -- the due index
 
-    def due(self, shard: int, until: int, limit: int) -> Sequence[tuple[SagaRef, int]]:
-        found = query(
-            self._client,
-            self._table,
-            {
-                "IndexName": items.DUE_INDEX,
-                "KeyConditionExpression": _DUE,
-                "ExpressionAttributeNames": names_in(_DUE),
-                "ExpressionAttributeValues": {
-                    ":shard": text(items.due_shard(shard)),
-                    ":until": number(until),
-                },
-            },
-            limit,
-        )
+    def due(self, shard: int, since: int, until: int, limit: int, after: Due | None = None) -> Sequence[Due]:
+        key = text(items.due_shard(shard))
+        request: dict[str, Any] = {
+            "IndexName": items.DUE_INDEX,
+            "KeyConditionExpression": _DUE,
+            "ExpressionAttributeNames": names_in(_DUE),
+            "ExpressionAttributeValues": {":shard": key, ":since": number(since), ":until": number(until)},
+        }
+        if after is not None:
+            # A position, not an item: it may have moved on since.
+            place = {"due_shard": key, "due_at": number(after[1])}
+            request["ExclusiveStartKey"] = {**items.key(str(after[0]), items.HEAD), **place}
+        found = query(self._client, self._table, request, limit)
         return [(SagaRef.parse(item["pk"]["S"]), int(item["due_at"]["N"])) for item in found]
 
     # -- the status index

@@ -17,7 +17,7 @@ import msgspec
 from baton.adapters.dynamo_items import entry_sk, item_size, record_item, snapshot_sk
 from baton.adapters.rules import pack, shard_of
 from baton.core.rows import Row
-from baton.ports import Head, Listed, Place, Record, Release, SagaRef, Wake
+from baton.ports import Due, Head, Listed, Place, Record, Release, SagaRef, Wake
 
 _ENTRY_OVERHEAD = 256  # keys and names around entry 1 on a head; generous, so that no real store takes less
 
@@ -70,12 +70,12 @@ class MemoryLog:
         with self._lock:
             return self._heads.get(ref)
 
-    def take(self, ref: SagaRef, owner: str, until: int, now: int) -> Head | None:
+    def take(self, ref: SagaRef, owner: str, until: int, epoch: int, due_at: int) -> Head | None:
         def change(head: Head) -> Head | None:
-            if head.owner not in ("", owner) and head.until > now:
+            if head.epoch != epoch and (head.owner, head.epoch) != (owner, epoch + 1):
                 return None
             return msgspec.structs.replace(
-                head, owner=owner, until=until, due_at=until, epoch=head.epoch + 1, nudge=0, wake=None
+                head, owner=owner, until=until, due_at=due_at, epoch=epoch + 1, wake=None
             )
 
         return self._update(ref, change)
@@ -121,6 +121,14 @@ class MemoryLog:
             return msgspec.structs.replace(head, armed=max(head.armed, until), due_at=due_at)
 
         return self._update(seen.ref, change) is not None
+
+    def postpone(self, ref: SagaRef, now: int, until: int) -> bool:
+        def change(head: Head) -> Head | None:
+            if head.due_at is None or head.due_at > now:
+                return None
+            return msgspec.structs.replace(head, due_at=until)
+
+        return self._update(ref, change) is not None
 
     def _update(self, ref: SagaRef, change: Callable[[Head], Head | None]) -> Head | None:
         """Replace a head by what `change` makes of it; the head as it was, or None when refused."""
@@ -180,14 +188,16 @@ class MemoryLog:
 
     # -- the due index and the stream
 
-    def due(self, shard: int, until: int, limit: int) -> Sequence[tuple[SagaRef, int]]:
+    def due(self, shard: int, since: int, until: int, limit: int, after: Due | None = None) -> Sequence[Due]:
         with self._lock:
             found = [
                 (ref, due_at)
                 for ref, due_at in self._seen_index.items()
-                if due_at <= until and shard_of(ref.id, self._shards) == shard
+                if since <= due_at <= until and shard_of(ref.id, self._shards) == shard
             ]
-        return sorted(found, key=lambda pair: pair[1])[:limit]
+        if after is not None:
+            found = [due for due in found if _place(due) > _place(after)]
+        return sorted(found, key=_place)[:limit]
 
     def listed(
         self,
@@ -252,6 +262,10 @@ class MemoryLog:
         if self._on_wake is not None:
             for ref, wake in self.drain():
                 self._on_wake(ref, wake)
+
+
+def _place(due: Due) -> tuple[int, str]:
+    return due[1], str(due[0])
 
 
 def _stored(ref: SagaRef, sk: str, record: Record, wake: Wake | None = None) -> Record:

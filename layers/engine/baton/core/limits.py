@@ -35,7 +35,7 @@ class Execution:
     clock_skew_ms: Annotated[
         int,
         Meta(
-            ge=0,
+            ge=1,
             le=60_000,
             description="How far apart the clocks of two processes may be. A process that judges the lease, claim or "
             "reservation of another by time waits this much longer.",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from baton.ports.budgets import Account, Budgets, Held, Refused, Reservation, Sums
 from baton.ports.effects import Effect, Effects
-from baton.ports.log import Head, Listed, Log, Place, Record, Release, SagaRef, Wake
+from baton.ports.log import Due, Head, Listed, Log, Place, Record, Release, SagaRef, Wake
 from baton.ports.messages import DeadLetters, Invoker, Message, Queue
 from baton.ports.notices import Incident, Incidents, Notices
 from baton.ports.process import Clock, Entropy, NoRoom, Offload, Performer, Sandbox, StepContext, StepFailure
@@ -23,6 +23,7 @@ __all__ = [
     "DeadLetters",
     "Definition",
     "Definitions",
+    "Due",
     "Effect",
     "Effects",
     "Entropy",

@@ -31,6 +31,7 @@ class SagaRef(msgspec.Struct, frozen=True):
         return cls(tenant=head[2:], id=saga)
 
 
+Due: TypeAlias = tuple[SagaRef, int]  # a saga, and when it is due
 Place: TypeAlias = tuple[int, str]  # of a saga in a list: when it changed, and its id
 
 
@@ -139,12 +140,13 @@ class Log(Protocol):
         """Strongly consistent."""
         ...
 
-    def take(self, ref: SagaRef, owner: str, until: int, now: int) -> Head | None:
-        """Take the lease if it is free, expired (`until <= now`) or already `owner`'s.
+    def take(self, ref: SagaRef, owner: str, until: int, epoch: int, due_at: int) -> Head | None:
+        """Take the lease if the head still has the `epoch` that the caller has seen and judged to be free to take.
 
-        Sets owner, until, `due_at = until`, epoch + 1 and removes `wake` and `nudge` (whoever takes
-        loads afterwards). Returns the head as it was
-        **before** (so that an expired lease can be seen); None when refused or when there is no head.
+        Sets owner, until, `due_at`, epoch + 1 and removes `wake`. A nudge stays: its version is in the log, and the
+        taker loads afterwards. A request that arrives twice finds itself and changes nothing more; one that arrives
+        after any other take is refused. Returns the head as it was **before** (so that an expired lease can be
+        seen); None when refused or when there is no head.
         """
         ...
 
@@ -165,6 +167,13 @@ class Log(Protocol):
 
         Raises `armed` to `until`, never lowers it; `due_at` becomes `until` only where none was set or a
         later one was.
+        """
+        ...
+
+    def postpone(self, ref: SagaRef, now: int, until: int) -> bool:
+        """Move a due time that is not after `now` on to `until`; all else stays, read or not.
+
+        For a head that cannot be read. A head under a live lease is due later, so that it is refused.
         """
         ...
 
@@ -197,8 +206,12 @@ class Log(Protocol):
         """The newest snapshot of a branch at or below a version, strongly consistent."""
         ...
 
-    def due(self, shard: int, until: int, limit: int) -> Sequence[tuple[SagaRef, int]]:
-        """Sagas with `due_at <= until` in a shard, soonest first. Eventually consistent."""
+    def due(self, shard: int, since: int, until: int, limit: int, after: Due | None = None) -> Sequence[Due]:
+        """Sagas with `since <= due_at <= until` in a shard, soonest first, at most `limit`. Eventually consistent.
+
+        `after`: the last one of the page before, wherever that saga is by now. Sagas that are due at the same moment
+        come in an order of the store's own, always the same.
+        """
         ...
 
     def listed(

@@ -6,12 +6,13 @@ What is done while the lease is held is the runner's.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from baton.core.limits import Limits
 from baton.core.state import State, Turns, group_of, status_of
-from baton.errors import EngineFault
+from baton.errors import CorruptLog, EngineFault
 from baton.ports import Clock, Head, Log, Message, NoRoom, Performer, Release, SagaRef, StepContext, Wake
 from baton.runtime.history import History
 from baton.runtime.patience import Patience
@@ -27,13 +28,10 @@ class Lease:
     ref: SagaRef
     owner: str
     until: int
+    epoch: int
     before: Head
     armed: int
     dead: Head | None
-
-    @property
-    def epoch(self) -> int:
-        return self.before.epoch + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +61,11 @@ class WithinLease:
         return await self._performer.perform(tool, arguments, context)
 
 
+def is_over(head: Head, now: int, limits: Limits) -> bool:
+    """Whether the lease of another process has ended by that one's clock too, however far behind it may be."""
+    return now >= head.until + limits.clock_skew_ms
+
+
 NO_SAGA, NOTHING_NEW, NUDGED, HELD, EXPIRED = "no-saga", "nothing-new", "nudged", "held", "expired"
 
 
@@ -87,28 +90,43 @@ class Leases:
         owner = self._invocation.id
         until = self._invocation.deadline + self._limits.lease_grace_ms
         while True:
-            head = await self._call(self._log.read_head, ref)
+            head = await self._read(ref)
             now = self._clock.now()
             if head is None:
                 return NO_SAGA
-            if head.owner and head.owner != owner and head.until > now:
+            is_anothers = head.owner not in ("", owner)
+            if is_anothers and not is_over(head, now, self._limits):
                 if message.v <= head.nudge:
                     return HELD  # the holder knows of this already, or the wake knows no version
                 if await self._call(self._log.nudge, ref, head.owner, head.epoch, message.v):
                     return NUDGED
                 continue
-            # A yield is due at its writer's `now`; clocks differ by less than the grace of a lease.
-            soon = now + self._limits.lease_grace_ms
+            # A yield is due at its writer's `now`, and that one's clock may be ahead.
+            soon = now + self._limits.clock_skew_ms
             if not head.owner and message.v <= head.folded and (head.due_at is None or head.due_at > soon):
                 return NOTHING_NEW
-            if head.owner and head.owner != owner and not alone:
+            if is_anothers and not alone:
                 return EXPIRED
-            before = await self._call(self._log.take, ref, owner, until, now)
+            due_at = until + self._limits.clock_skew_ms  # when others may take it
+            before = await self._call(self._log.take, ref, owner, until, head.epoch, due_at)
             if before is not None:
                 # A take that is repeated because its answer was lost finds itself; the head tells then.
                 last = head if before.owner == owner else before
                 dead = last if last.owner not in ("", owner) else None
-                return Lease(ref, owner, until, before, before.armed, dead)
+                return Lease(ref, owner, until, head.epoch + 1, before, before.armed, dead)
+
+    async def _read(self, ref: SagaRef) -> Head | None:
+        """The head. Raises `CorruptLog` for one that cannot be read, which is then due again after a pause.
+
+        Otherwise it would stay overdue, and every run of the reconciler would make one more dead letter of it.
+        """
+        try:
+            return await self._call(self._log.read_head, ref)
+        except CorruptLog:
+            now = self._clock.now()
+            with suppress(EngineFault):  # the next run sees to it
+                await self._call(self._log.postpone, ref, now, now + self._limits.unreadable_pause_ms)
+            raise
 
     async def release(
         self, lease: Lease, history: History, turns: Turns, *, again: bool, due: int | None = None

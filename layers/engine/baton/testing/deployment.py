@@ -125,7 +125,7 @@ class Deployment:
             funds=Funds(MemoryBudgets(), Terms.of(limits)),
         )
         self._reconciler = Reconciler(
-            self._log, self._queue, self._invoker, self._dead_letters, self._clock, PERIOD
+            self._log, self._queue, self._invoker, self._dead_letters, self._clock, inline, PERIOD
         )
 
     def service(self) -> Service:
@@ -235,7 +235,7 @@ class Deployment:
         await asyncio.sleep(max(0, min(timers) - self._clock.now()) / 1_000)
         if due and self._clock.now() >= self._next_run:
             self._next_run += PERIOD
-            self._reconciler.sweep(0)
+            await self._reconciler.sweep(0, REQUEST)
         return True
 
     # -- looking on

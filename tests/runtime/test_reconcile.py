@@ -1,0 +1,304 @@
+"""One run of the reconciler in virtual time: whatever refuses or hangs, all the rest that is due is woken."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeVar
+
+import pytest
+
+from baton.adapters.memory import MemoryDeadLetters, MemoryInvoker, MemoryLog, MemoryQueue
+from baton.errors import StoreUnavailable, Throttled
+from baton.ports import Head, Message, SagaRef
+from baton.runtime.reconcile import Reconciler, Sweep
+from tests.kit.virtual import VirtualClock, run_virtual
+
+P = ParamSpec("P")
+T = TypeVar("T")
+LEFT = 50_000  # ms that the function has
+HANGS_S = 5.0  # until its client gives up on a call
+
+
+class Invoker(MemoryInvoker):
+    """Counts its calls; some of them fail."""
+
+    def __init__(self, fails: Callable[[int], bool] = lambda call: False) -> None:
+        super().__init__()
+        self.calls, self._fails = 0, fails
+
+    def invoke(self, messages: Sequence[Message]) -> None:
+        self.calls += 1
+        if self._fails(self.calls):
+            raise StoreUnavailable("no answer")
+        super().invoke(messages)
+
+
+class Queue(MemoryQueue):
+    """Refuses everything, or the messages at some positions of each call."""
+
+    def __init__(self, clock: VirtualClock, refuses: Sequence[int] | None) -> None:
+        super().__init__(clock)
+        self._refuses = refuses
+        self.calls = 0
+
+    def send(self, messages: Sequence[tuple[Message, int]]) -> Sequence[int]:
+        self.calls += 1
+        if self._refuses is None:
+            raise Throttled("slow down")
+        super().send([one for at, one in enumerate(messages) if at not in self._refuses])
+        return self._refuses
+
+
+class Shard:
+    """A shard of an index with its reconciler. `slow`: seconds that a call takes, by its name."""
+
+    def __init__(self, *, invoker: Invoker | None = None, refuses: Sequence[int] | None = ()) -> None:
+        self.clock = VirtualClock()
+        self.log = MemoryLog(1)
+        self.invoker = invoker or Invoker()
+        self.queue = Queue(self.clock, refuses)
+        self.slow: dict[str, Callable[[], float]] = {}
+        self.order: list[str] = []
+        self.reconciler = Reconciler(
+            self.log, self.queue, self.invoker, MemoryDeadLetters(), self.clock, self._offload, 60_000
+        )
+
+    async def _offload(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        self.order.append(function.__name__)
+        await asyncio.sleep(self.slow.get(function.__name__, lambda: 0.01)())
+        return function(*args, **kwargs)
+
+    def due(self, count: int, in_ms: int) -> set[str]:
+        """So many sagas more that are due in `in_ms`; their keys."""
+        keys = set()
+        for number in range(count):
+            ref = SagaRef("acme", f"in-{in_ms}-{number}")
+            due_at = self.clock.now() + in_ms
+            head = Head(ref=ref, workflow="w", graph="g", user="u", created=0, start_hash="", due_at=due_at)
+            assert self.log.create_head(head) is None
+            keys.add(str(ref))
+        return keys
+
+    def woken(self) -> set[str]:
+        return {message.saga for messages in self.invoker.drain() for message in messages}
+
+    def timed(self) -> set[str]:
+        return {message.saga for _, message in self.queue.waiting()}
+
+
+def story(main: Callable[[], Any]) -> None:
+    run_virtual(main())
+
+
+def test_while_the_queue_refuses_all_that_is_overdue_is_woken() -> None:
+    async def main() -> None:
+        shard = Shard(refuses=None)
+        overdue = shard.due(240, -1)
+        shard.due(240, 30_000)
+        sweep = await shard.reconciler.sweep(0, LEFT)
+        assert shard.woken() == overdue
+        assert sweep == Sweep(woken=240, timed=0, failed=24, more=False)
+
+    story(main)
+
+
+def test_a_queue_that_hangs_is_asked_only_once_all_that_is_overdue_is_woken() -> None:
+    async def main() -> None:
+        shard = Shard()
+        shard.slow["send"] = lambda: HANGS_S
+        shard.due(40, -1)
+        soon = shard.due(40, 60_000)
+        await shard.reconciler.sweep(0, LEFT)
+        assert shard.order == ["due", *["invoke"] * 4, "due", *["send"] * 4]
+        assert shard.timed() == soon
+
+    story(main)
+
+
+@pytest.mark.parametrize("failing", [1, 3, 24])
+def test_one_invocation_that_is_refused_stops_no_other(failing: int) -> None:
+    async def main() -> None:
+        shard = Shard(invoker=Invoker(lambda call: call == failing))
+        overdue, soon = shard.due(240, -1), shard.due(5, 60_000)
+        sweep = await shard.reconciler.sweep(0, LEFT)
+        assert shard.invoker.calls == 24
+        assert len(overdue - shard.woken()) == 10
+        assert shard.timed() == soon
+        assert sweep == Sweep(woken=230, timed=5, failed=1, more=False)
+
+    story(main)
+
+
+def test_a_call_that_fails_as_no_store_does_stops_no_other_either() -> None:
+    class Broken(Invoker):
+        def invoke(self, messages: Sequence[Message]) -> None:
+            super().invoke(messages)
+            if self.calls == 1:
+                raise RuntimeError("a defect")
+
+    async def main() -> None:
+        shard = Shard(invoker=Broken())
+        overdue = shard.due(30, -1)
+        sweep = await shard.reconciler.sweep(0, LEFT)
+        assert shard.woken() == overdue
+        assert (sweep.woken, sweep.failed) == (20, 1)
+
+    story(main)
+
+
+def test_an_invocation_that_hangs_does_not_stop_the_others() -> None:
+    """Each would otherwise take all of the run's time from those behind it."""
+
+    async def main() -> None:
+        shard = Shard()
+        hanging = iter([HANGS_S] * 7)
+        shard.slow["invoke"] = lambda: next(hanging, 0.01)
+        overdue = shard.due(900, -1)
+        began = shard.clock.now()
+        sweep = await shard.reconciler.sweep(0, LEFT)
+        assert shard.woken() == overdue
+        assert not sweep.more
+        assert shard.clock.now() - began < 7_000
+
+    story(main)
+
+
+def test_no_more_calls_than_eight_are_made_side_by_side() -> None:
+    async def main() -> None:
+        shard = Shard()
+        shard.slow["invoke"] = lambda: 1.0
+        shard.due(240, -1)
+        began = shard.clock.now()
+        await shard.reconciler.sweep(0, LEFT)
+        assert 3_000 <= shard.clock.now() - began < 3_100
+
+    story(main)
+
+
+@pytest.mark.parametrize("is_one_moment", [False, True])
+def test_more_than_a_page_is_woken_in_one_run(is_one_moment: bool) -> None:
+    async def main() -> None:
+        shard = Shard()
+        overdue = shard.due(2_500, -1) if is_one_moment else set[str]()
+        for number in range(0 if is_one_moment else 25):
+            overdue |= shard.due(100, -1 - number)
+        soon = shard.due(1_200, 60_000)
+        sweep = await shard.reconciler.sweep(0, LEFT)
+        assert shard.woken() == overdue
+        assert shard.timed() == soon
+        assert shard.invoker.calls == 250
+        assert sweep == Sweep(woken=2_500, timed=1_200, failed=0, more=False)
+
+    story(main)
+
+
+def test_when_its_time_is_up_the_rest_is_left_to_the_next_run() -> None:
+    async def main() -> None:
+        shard = Shard()
+        shard.slow["invoke"] = lambda: 1.0
+        overdue = shard.due(10_000, -1)
+        shard.due(5, 60_000)
+        began = shard.clock.now()
+        sweep = await shard.reconciler.sweep(0, LEFT)
+        assert sweep.more
+        assert sweep.failed == sweep.timed == 0
+        woken = shard.woken()
+        assert 3_000 < sweep.woken == len(woken) < len(overdue)
+        assert shard.clock.now() - began <= LEFT - 1_000 * HANGS_S, "a last call that hangs ends in time"
+
+    story(main)
+
+
+def test_timers_that_are_left_for_want_of_time_are_said_to_be() -> None:
+    async def main() -> None:
+        shard = Shard()
+        shard.slow["invoke"] = lambda: 45.0
+        overdue = shard.due(10, -1)
+        shard.due(5, 60_000)
+        sweep = await shard.reconciler.sweep(0, LEFT)
+        assert shard.woken() == overdue
+        assert sweep == Sweep(woken=10, timed=0, failed=0, more=True)
+
+    story(main)
+
+
+def test_a_timer_is_exact_however_long_the_run_took_until_it_was_sent() -> None:
+    async def main() -> None:
+        shard = Shard()
+        shard.slow["invoke"] = lambda: 20.0
+        shard.due(10, -1)
+        shard.due(1, 10_000)
+        shard.due(1, 60_000)
+        at = {f"T#acme#SAGA#in-{ms}-0": shard.clock.now() + ms for ms in (10_000, 60_000)}
+        await shard.reconciler.sweep(0, LEFT)
+        late = {message.saga: visible - at[message.saga] for visible, message in shard.queue.waiting()}
+        assert 0 <= late["T#acme#SAGA#in-60000-0"] < 1_000
+        assert 10_000 <= late["T#acme#SAGA#in-10000-0"] < 11_000, "at once, because its time is over"
+
+    story(main)
+
+
+def test_timers_that_the_queue_does_not_accept_are_not_counted_as_sent() -> None:
+    async def main() -> None:
+        shard = Shard(refuses=[0])
+        shard.due(20, 60_000)
+        assert await shard.reconciler.sweep(0, LEFT) == Sweep(woken=0, timed=18, failed=2, more=False)
+
+    story(main)
+
+
+def test_a_page_that_cannot_be_read_leaves_the_rest_and_what_was_woken_counts() -> None:
+    async def main() -> None:
+        shard = Shard()
+        shard.due(1_500, -1)
+        soon = shard.due(5, 60_000)
+        real, pages = shard.log.due, list[int]()
+        any_log: Any = shard.log
+
+        def due(*request: Any) -> Any:
+            pages.append(1)
+            if len(pages) == 2:
+                raise Throttled("slow down")
+            return real(*request)
+
+        any_log.due = due
+        sweep = await shard.reconciler.sweep(0, LEFT)
+        assert shard.timed() == soon
+        assert sweep == Sweep(woken=1_000, timed=5, failed=1, more=True)
+
+    story(main)
+
+
+def test_a_run_that_can_do_nothing_at_all_fails_after_it_has_tried_everything() -> None:
+    async def main() -> None:
+        shard = Shard(invoker=Invoker(lambda call: True), refuses=None)
+        shard.due(30, -1)
+        shard.due(30, 60_000)
+        with pytest.raises(StoreUnavailable, match="no answer"):
+            await shard.reconciler.sweep(0, LEFT)
+        assert (shard.invoker.calls, shard.queue.calls) == (3, 3)
+
+    story(main)
+
+
+def test_an_index_that_cannot_be_read_fails_the_run() -> None:
+    async def main() -> None:
+        shard = Shard()
+        any_log: Any = shard.log
+
+        def due(*request: Any) -> Any:
+            raise Throttled("slow down")
+
+        any_log.due = due
+        with pytest.raises(Throttled):
+            await shard.reconciler.sweep(0, LEFT)
+
+    story(main)
+
+
+def test_a_shard_in_which_nothing_is_due_is_no_failure() -> None:
+    async def main() -> None:
+        assert await Shard().reconciler.sweep(0, LEFT) == Sweep(woken=0, timed=0, failed=0, more=False)
+
+    story(main)
