@@ -16,11 +16,12 @@ from baton.core.limits import Limits
 from baton.core.program import Program
 from baton.core.usage import Deployment, Ledger, Usage
 from baton.ports import Head
-from tests.kit.corpus import CORPUS, Books, Scenario, make_registry, start
+from tests.kit.corpus import CORPUS, Scenario, start
 from tests.kit.documents import chain_of
 from tests.kit.meter import Meter, Spent
 from tests.kit.mirror import MeteredWorld
 from tests.kit.table import create_table
+from tests.kit.toolbox import Books, make_registry
 from tests.kit.virtual import run_virtual
 from tests.kit.world import World
 

@@ -134,6 +134,16 @@ CROWD = """
 name: crowd
 nodes:
   hear: {wait: {signal: word}}
-  count: {value: '${loop.iteration}', after: hear, loop: {while: 'output < 17', back_to: hear, max_iterations: 30}}
+  count: {value: '${loop.iteration}', after: hear, loop: {while: 'output < 7', back_to: hear, max_iterations: 30}}
 output: '${ctx.count.output}'
+"""
+CHATTER = """
+name: chatter
+nodes:
+  hear: {wait: {signal: word, timeout: 30s}}
+  again: {value: 1, after: hear, loop: {while: 'loop.iteration < 60', back_to: hear, max_iterations: 90}}
+  work: {tool: work, with: {n: 1, seconds: 2}}
+  enough: {wait: {signal: enough}}
+  done: {value: done, after: [work, enough]}
+output: '${ctx.done.output}'
 """

@@ -18,7 +18,7 @@ from tests.kit.faults import Crash
 from tests.kit.process import pause
 
 if TYPE_CHECKING:
-    from tests.kit.corpus import Books
+    from tests.kit.toolbox import Books
     from tests.kit.world import World
 
 # A failure of each class that one tool can meet, one after the other; for what is recoverable there is another tool.

@@ -17,6 +17,8 @@ from typing import TypeGuard
 from baton.core.events import (
     AttemptFailed,
     CancelRequested,
+    ChildOpened,
+    ChildReported,
     Entry,
     Event,
     Forked,
@@ -37,6 +39,7 @@ from tests.kit.roles import Acknowledged
 from tests.kit.world import TENANT, USER, World
 
 LOG, FENCE, ROWS, LIVENESS, DEEDS = "log", "fence", "rows", "liveness", "deeds"
+CHILDREN = "children"
 ACKNOWLEDGED, MONEY, DEATHS, ROLES, RESULT = "acknowledged", "money", "deaths", "roles", "result"
 _COSTS = AttemptFailed | StepFailed | StepInterrupted | StepSucceeded
 
@@ -49,6 +52,7 @@ def of_saga(world: World, saga: str) -> Iterator[str]:
     if epochs != sorted(epochs):
         yield f"{FENCE}: an older lease appended behind a newer one"
     yield from (f"{FENCE}: {text}" for text in _stale_starts(world, saga, entries))
+    yield from (f"{FENCE}: {text}" for text in _unfenced(world, saga, entries))
     seated = {slot for slot, _ in settled(entries) if world.tool_of(saga, slot) == "seat"}
     written = {str(attributes["seated_by"]) for attributes in world.log.rows.values()}
     if seated != written:
@@ -62,7 +66,9 @@ def of_saga(world: World, saga: str) -> Iterator[str]:
 def of_world(world: World) -> Iterator[str]:
     """Promises about everything in a world that has come to rest."""
     yield from (f"{LIVENESS}: {text}" for text in _unfinished(world))
+    yield from (f"{FENCE}: {text}" for text in world.stale)
     yield from (f"{DEEDS}: {text}" for text in _deeds(world))
+    yield from (f"{CHILDREN}: {text}" for text in _orphans(world))
     yield from (f"{ACKNOWLEDGED}: {text}" for text in _unheard(world))
     yield from (f"{MONEY}: {text}" for text in _money(world))
     yield from (f"{DEATHS}: {text}" for text in _deaths(world))
@@ -116,6 +122,40 @@ def _stale_starts(world: World, saga: str, entries: list[Entry]) -> Iterator[str
             )
         ):
             yield f"{process} started a step under an old lease"
+
+
+def _unfenced(world: World, saga: str, entries: list[Entry]) -> Iterator[str]:
+    """The first entry of an heir says that it has taken over, before anything else."""
+    key, newest = str(SagaRef(TENANT, saga)), 0
+    for entry in entries:
+        is_first, before = entry.epoch > newest, entry.epoch - 1
+        newest = max(newest, entry.epoch)
+        # A lease that was given back leaves nothing to take over; and neither does one that has not written anything.
+        if not is_first or before < 1 or (key, before) in world.given_back:
+            continue
+        if any(entry.epoch == before for entry in entries) and not isinstance(entry.events[0], Revived):
+            yield f"the lease {before} of {saga} was never given back, and {entry.epoch} did not say so first"
+
+
+def _orphans(world: World) -> Iterator[str]:
+    """A child that its parent ended without hearing of it was asked to stop, or had ended."""
+    for head in world.log.heads():
+        entries = world.entries(head.ref.id)
+        told = {
+            event.child for entry in entries for event in entry.events if isinstance(event, ChildReported)
+        }
+        opened = [event for entry in entries for event in entry.events if isinstance(event, ChildOpened)]
+        if not entries or not isinstance(entries[-1].events[-1], SagaEnded):
+            continue
+        for child in (event.child for event in opened if event.child not in told):
+            said = world.events(child)
+            if said and not any(isinstance(event, CancelRequested | SagaEnded) for event in said[1:]):
+                yield f"{child} lives on after its parent"
+            elif any(isinstance(event, SagaEnded) and event.status == "completed" for event in said) and (
+                world.written.get((str(SagaRef(TENANT, child)), len(world.entries(child))), 0)
+                > world.written.get((str(head.ref), entries[-1].version), 0)
+            ):
+                yield f"{child} was completed after its parent had ended"
 
 
 def _unfinished(world: World) -> Iterator[str]:
@@ -180,16 +220,15 @@ def _money(world: World) -> Iterator[str]:
         for event in world.events(head.ref.id)
         if isinstance(event, _COSTS)
     )
-    accounts = world.budgets.spent()
-    for account, spent in accounts.items():
-        if world.keeps_to_what_it_declares and spent > micro_dollars(
-            [Decimal(world.limits.user_day_budget_usd)]
-        ):
-            yield f"{account} has spent {spent}, which is more than its day's limit"
-    more = sum(accounts.values()) - logged
     dead = [p for p in world.processes.values() if p.is_dead or p.is_frozen or p.has_failed]
     silenced = [p for p in world.processes.values() if p.unanswered > 1]  # what it settles may be lost twice
     most, least = _spent_in(dead), -_spent_in(silenced)
+    accounts = world.budgets.spent()
+    for account, spent in accounts.items():
+        limit = micro_dollars([Decimal(world.limits.user_day_budget_usd)])
+        if world.keeps_to_what_it_declares and spent > limit + most:
+            yield f"{account} has spent {spent}, the limit is {limit}, and the dead can have spent {most}"
+    more = sum(accounts.values()) - logged
     if not least <= more <= most:
         yield f"the account of {USER} has {more} more than the logs; the dead can have spent {most}"
 

@@ -14,10 +14,11 @@ from typing import Any
 
 from baton.errors import UserError
 from tests.kit.audit import Audit
-from tests.kit.corpus import CORPUS, Books, Scenario, make_registry, start
+from tests.kit.corpus import CORPUS, Scenario, start
 from tests.kit.faults import FREEZE, STALL, Chaos, Plan
 from tests.kit.mishaps import DOUBTS
 from tests.kit.people import Person
+from tests.kit.toolbox import Books, make_registry
 from tests.kit.troubles import Script, Troubles
 from tests.kit.virtual import run_virtual
 from tests.kit.world import World

@@ -41,6 +41,7 @@ LATENCY_S = 0.002
 READ_TIMEOUT_S = {"dynamodb": 5.0, "s3": 15.0, "sqs": 5.0, "lambda": 5.0}  # as adapters/aws.py has them
 SERVICE = {"MemoryBlobs": "s3", "WakeQueue": "sqs", "MemoryDeadLetters": "sqs", "DirectInvoker": "lambda"}
 REFUSES, HANGS = "refuses", "hangs"
+FOREVER = 1 << 62
 
 RUNS_IN: ContextVar[Process | None] = ContextVar("RUNS_IN", default=None)
 """The process in which a tool runs, for the tools of the corpus."""
@@ -84,7 +85,7 @@ class Process:
 
     `ended_at`: when it died, in seconds of the loop; `spends`: what its tools said that they spent, call by call.
     `lost_time`: its clock stood still with it. `has_failed`: it gave a message back because of a fault. `late_takes`: takes that landed after it gave up on them;
-    `unanswered`: requests that had no answer in time.
+    `unanswered`: requests that had no answer in time; `leases`: the end of those it took, by its own clock.
     """
 
     def __init__(self, world: World, role: str, id: str, home: Environment | None = None) -> None:
@@ -98,6 +99,7 @@ class Process:
         self.late_takes = 0
         self.unanswered = 0
         self.spends: list[list[Decimal]] = []
+        self.leases: dict[str, int] = {}
         self._thaws_at = 0.0
 
     @property
@@ -120,7 +122,11 @@ class Process:
 
     def freeze(self) -> None:
         self.is_frozen = True
-        self._thaws_at = asyncio.get_running_loop().time() + self.world.stall_s
+        self.block(self.world.stall_s)
+
+    def block(self, seconds: float) -> None:
+        """Nothing of the engine runs here for so long."""
+        self._thaws_at = asyncio.get_running_loop().time() + seconds
 
     def die(self) -> None:
         self.is_dead = True
@@ -129,6 +135,10 @@ class Process:
     async def offload(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Every port call of the engine comes through here."""
         world, name = self.world, function.__name__
+        if name in ("append", "append_with_rows") and self.clock.now() >= self.leases.get(
+            str(args[0]), FOREVER
+        ):
+            world.stale.append(f"{self.id} asked for an append when its lease was over")
         await self.thawed()
         await asyncio.sleep(world.slow.get(name, LATENCY_S))
         await self.thawed()
@@ -183,7 +193,10 @@ class Process:
         """What an onlooker has to remember of a call."""
         world = self.world
         if name == "take" and isinstance(result, Head):
-            head = world.log.read_head(result.ref)
-            world.epochs[self.id, str(result.ref)] = head.epoch if head is not None else 0
+            head = world.log.read_head(result.ref) or result
+            world.epochs[self.id, str(result.ref)] = head.epoch
+            self.leases[str(result.ref)] = head.until
+        elif name == "release" and result:
+            world.given_back.add((str(args[0]), world.epochs[self.id, str(args[0])]))
         elif name in ("append", "append_with_rows") and result:
             world.written[str(args[0]), args[1].version] = asyncio.get_running_loop().time()

@@ -9,7 +9,8 @@ from typing import Any
 
 from baton.errors import NotAllowedNow
 from baton.ports import Record, Release, SagaRef, Wake
-from tests.kit.corpus import Books, make_registry, start
+from tests.kit.corpus import start
+from tests.kit.toolbox import Books, make_registry
 from tests.kit.virtual import run_virtual
 from tests.kit.world import World
 

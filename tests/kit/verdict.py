@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from baton.errors import NotAllowedNow
-from tests.kit.corpus import Books, Scenario, make_registry
+from tests.kit.corpus import Scenario
 from tests.kit.faults import Plan
 from tests.kit.oracles import of_saga, of_world, settled
+from tests.kit.toolbox import Books, make_registry
 from tests.kit.virtual import run_virtual
 from tests.kit.world import World
 

@@ -70,6 +70,7 @@ class World:
     start_late_s: float = 0  # from receiving a batch to the start of its handler
     reconciler_first_s: float = 60
     reconciler_gap_s: float = 60  # what it believes is always a minute
+    killed_late_s: float = 0  # from the deadline to the kill
     late_s: float = 9  # from sending a request that its client gives up on to its landing
     skew_ms: int = 0  # no two processes' clocks are further apart
     is_warm: bool = False  # whether processes come back, with what they have cached
@@ -93,6 +94,8 @@ class World:
         self.processes: dict[str, Process] = {}
         self.epochs: dict[tuple[str, str], int] = {}
         self.written: dict[tuple[str, int], float] = {}
+        self.given_back: set[tuple[str, int]] = set()
+        self.stale: list[str] = []
         self.starts: list[tuple[float, str, str]] = []
         self.deeds: list[Deed] = []
         self.acknowledged: list[Acknowledged] = []
@@ -203,7 +206,7 @@ class World:
             for i, (message, count) in enumerate(zip_longest(messages, receives, fillvalue=1))
         ]
         task = asyncio.create_task(worker.handle(deliveries, invocation))
-        done, _ = await asyncio.wait({task}, timeout=self.timeout_s)
+        done, _ = await asyncio.wait({task}, timeout=self.timeout_s + self.killed_late_s)
         if not done and process.is_frozen:
             self.spawn(self._zombie(task))  # Lambda froze it instead of killing it; it will thaw
             return list(messages)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from baton import Context, tool
-from tests.kit.corpus import Books, make_registry
 from tests.kit.faults import Crash
+from tests.kit.toolbox import Books, make_registry
 from tests.kit.virtual import run_virtual
 from tests.kit.world import World
 

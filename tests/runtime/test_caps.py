@@ -18,7 +18,8 @@ from baton.core.events import (
     StepSucceeded,
 )
 from baton.core.gate import PAUSE_MS
-from tests.kit.corpus import Books, start
+from tests.kit.corpus import start
+from tests.kit.toolbox import Books
 from tests.kit.world import TENANT, World
 from tests.runtime.conftest import Stage
 

@@ -10,8 +10,9 @@ import pytest
 from baton.core.usage import Deployment
 from baton.errors import NotFound, TooLarge
 from baton.runtime import cost
-from tests.kit.corpus import Books, start
+from tests.kit.corpus import start
 from tests.kit.documents import chain_of
+from tests.kit.toolbox import Books
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
 

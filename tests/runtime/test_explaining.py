@@ -8,8 +8,9 @@ import pytest
 
 from baton.errors import CorruptLog, NotFound, TooLarge
 from baton.runtime import explaining
-from tests.kit.corpus import Books, start
+from tests.kit.corpus import start
 from tests.kit.documents import chain_of
+from tests.kit.toolbox import Books
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
 

@@ -11,7 +11,8 @@ from baton import StepFailure, tool
 from baton.core.events import AttemptFailed, StepSucceeded
 from baton.core.failures.answers import Answer
 from baton.errors import InvalidInput, NotFound
-from tests.kit.corpus import Books, start
+from tests.kit.corpus import start
+from tests.kit.toolbox import Books
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
 

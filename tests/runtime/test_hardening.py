@@ -10,9 +10,10 @@ import pytest
 from baton.core.events import ChildrenAbandoned, ChildReported, Parked, Revived, StepSucceeded
 from baton.errors import InvalidDefinition, KeyReused, NotAllowedNow, Throttled, UserError
 from baton.ports import Message, SagaRef
-from tests.kit.corpus import Books, start
+from tests.kit.corpus import start
 from tests.kit.documents import FAILING, WAITING, chain_of
 from tests.kit.faults import Crash
+from tests.kit.toolbox import Books
 from tests.kit.world import TENANT, World
 from tests.runtime.conftest import Stage
 

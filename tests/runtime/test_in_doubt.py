@@ -10,8 +10,9 @@ import pytest
 from baton import Context, Key, StepFailure, tool
 from baton.core.failures.answers import Answer
 from baton.runtime.steps import _Doubt
-from tests.kit.corpus import Books, start
+from tests.kit.corpus import start
 from tests.kit.faults import Crash
+from tests.kit.toolbox import Books
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
 

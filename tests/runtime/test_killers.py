@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from baton.core.events import Parked, Revived, StepInterrupted, StepSucceeded
-from tests.kit.corpus import Books, start
+from tests.kit.corpus import start
 from tests.kit.documents import chain_of
+from tests.kit.toolbox import Books
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
 

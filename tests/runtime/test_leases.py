@@ -13,8 +13,9 @@ from baton.errors import CorruptLog
 from baton.ports import Head, Message, SagaRef
 from baton.runtime.lease import HELD, Invocation, Lease
 from baton.runtime.parts import Parts
-from tests.kit.corpus import Books, start
+from tests.kit.corpus import start
 from tests.kit.documents import chain_of
+from tests.kit.toolbox import Books
 from tests.kit.world import TENANT, World
 from tests.runtime.conftest import Stage
 

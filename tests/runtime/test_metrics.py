@@ -10,7 +10,8 @@ from baton.ports import StepFailure
 from baton.runtime.metrics import Metrics
 from tests.core.test_metrics import succeeded
 from tests.kit import emf
-from tests.kit.corpus import Books, start
+from tests.kit.corpus import start
+from tests.kit.toolbox import Books
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
 

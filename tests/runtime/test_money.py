@@ -13,8 +13,8 @@ from baton.core.limits import Limits
 from baton.core.purse import DAY_MS, day_of, end_of
 from baton.errors import BudgetSpent
 from baton.ports import Account, Sums
-from tests.kit.corpus import Books
 from tests.kit.faults import Crash
+from tests.kit.toolbox import Books
 from tests.kit.virtual import VirtualClock
 from tests.kit.world import TENANT, USER, World
 from tests.runtime.conftest import Stage

@@ -10,8 +10,8 @@ from baton import Context, tool
 from baton.core.events import NoticeDue, NoticesSent, StepSucceeded
 from baton.core.purse import SAGA_SPENT, USER_SPENT, day_of, end_of
 from baton.ports import Sums
-from tests.kit.corpus import Books
 from tests.kit.faults import Crash
+from tests.kit.toolbox import Books
 from tests.kit.virtual import VirtualClock
 from tests.kit.world import World
 from tests.runtime.conftest import Stage

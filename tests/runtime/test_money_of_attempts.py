@@ -16,7 +16,7 @@ from baton.core.purse import day_of
 from baton.core.state import State
 from baton.ports import Account, Sums
 from baton.ports.effects import COMPLETED, FREED
-from tests.kit.corpus import Books
+from tests.kit.toolbox import Books
 from tests.kit.virtual import VirtualClock
 from tests.kit.world import TENANT, USER, World
 from tests.runtime.conftest import Stage

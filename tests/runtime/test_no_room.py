@@ -11,7 +11,8 @@ from typing import Any
 from baton.core.events import StepInterrupted, StepSucceeded
 from baton.ports import NoRoom, Performer, StepContext
 from baton.runtime.parts import Engine
-from tests.kit.corpus import Books, start
+from tests.kit.corpus import start
+from tests.kit.toolbox import Books
 from tests.kit.world import Process, World
 from tests.runtime.conftest import Stage
 

@@ -16,8 +16,9 @@ import pytest
 from baton import Context, Key, tool
 from baton.core.failures.answers import Answer
 from baton.core.keys import KeyRule
-from tests.kit.corpus import Books, start
+from tests.kit.corpus import start
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, Plan
+from tests.kit.toolbox import Books
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
 from tests.runtime.test_once_in_sagas import question, view_of

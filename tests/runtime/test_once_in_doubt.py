@@ -15,8 +15,8 @@ from baton.core.events import StrategyChosen
 from baton.core.failures.answers import Answer
 from baton.core.keys import KeyRule
 from baton.ports.effects import IN_PROGRESS
-from tests.kit.corpus import Books
 from tests.kit.faults import Crash
+from tests.kit.toolbox import Books
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
 from tests.runtime.test_once_in_sagas import begin, view_of

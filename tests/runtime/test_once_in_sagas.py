@@ -15,8 +15,9 @@ from baton.core.fold import fold
 from baton.core.keys import KeyRule
 from baton.core.state import State
 from baton.ports.effects import COMPLETED, IN_PROGRESS
-from tests.kit.corpus import Books, start
+from tests.kit.corpus import start
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, Crash, Plan
+from tests.kit.toolbox import Books
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
 

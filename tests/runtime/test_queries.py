@@ -10,8 +10,8 @@ import pytest
 
 from baton.errors import NotFound, UserError
 from baton.runtime import catalog, listing
-from tests.kit.corpus import Books
 from tests.kit.documents import chain_of
+from tests.kit.toolbox import Books
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
 

@@ -7,8 +7,9 @@ import asyncio
 from baton.core.events import Revived, StepSucceeded
 from baton.core.limits import Limits
 from baton.ports import Message, SagaRef
-from tests.kit.corpus import Books, start
+from tests.kit.corpus import start
 from tests.kit.documents import chain_of
+from tests.kit.toolbox import Books
 from tests.kit.world import TENANT, World
 from tests.runtime.conftest import Stage
 

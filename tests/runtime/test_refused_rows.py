@@ -10,7 +10,8 @@ from baton.core.events import StepFailed, StepSucceeded
 from baton.core.rows import Row
 from baton.errors import RowsRefused
 from baton.ports import Record, SagaRef, Wake
-from tests.kit.corpus import Books, start
+from tests.kit.corpus import start
+from tests.kit.toolbox import Books
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
 

@@ -8,7 +8,8 @@ import pytest
 
 from baton import tool
 from baton.core.events import JoinFired, NodeAdmitted, NodePassed, NodeSkipped, StepSucceeded
-from tests.kit.corpus import Books, start
+from tests.kit.corpus import start
+from tests.kit.toolbox import Books
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
 

@@ -12,9 +12,10 @@ from baton.core.events import SagaEnded, StepFailed, StepInterrupted, StepSuccee
 from baton.core.limits import Limits
 from baton.errors import InvalidInput, KeyReused, NotAllowedNow, NotFound
 from baton.ports import SagaRef
-from tests.kit.corpus import Books, start
+from tests.kit.corpus import start
 from tests.kit.documents import BIG, chain_of, fan_of
 from tests.kit.faults import THROTTLE, Plan
+from tests.kit.toolbox import Books
 from tests.kit.world import TENANT, World
 from tests.runtime.conftest import Stage
 

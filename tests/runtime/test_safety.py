@@ -13,9 +13,10 @@ from baton.ports import Message, NoRoom, SagaRef, StepContext
 from baton.runtime.lease import HELD, NOTHING_NEW, NUDGED, Invocation, Lease, WithinLease
 from baton.runtime.parts import Parts
 from baton.runtime.runner import SUPERSEDED, Runner
-from tests.kit.corpus import Books, start
+from tests.kit.corpus import start
 from tests.kit.documents import chain_of
 from tests.kit.faults import STALL, Plan
+from tests.kit.toolbox import Books
 from tests.kit.world import TENANT, World
 from tests.runtime.conftest import Stage
 

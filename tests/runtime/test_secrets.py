@@ -12,8 +12,9 @@ import pytest
 from baton import StepFailure, tool
 from baton.core.failures.answers import Answer
 from baton.runtime.metrics import Metrics
-from tests.kit.corpus import Books, start
+from tests.kit.corpus import start
 from tests.kit.secrets import SHAPED, X
+from tests.kit.toolbox import Books
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
 

@@ -12,7 +12,8 @@ from baton.core.events import Notice, NoticesSent, SagaEnded, StepSucceeded
 from baton.core.failures.answers import Answer
 from baton.core.limits import Limits
 from baton.errors import StoreUnavailable
-from tests.kit.corpus import Books, start
+from tests.kit.corpus import start
+from tests.kit.toolbox import Books
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
 

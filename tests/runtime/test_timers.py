@@ -11,7 +11,8 @@ from baton.core.events import WaitClosed, WaitOpened
 from baton.ports import Head, SagaRef
 from baton.runtime.patience import inline
 from baton.runtime.reconcile import Reconciler
-from tests.kit.corpus import Books, start
+from tests.kit.corpus import start
+from tests.kit.toolbox import Books
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
 

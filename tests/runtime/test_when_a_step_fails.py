@@ -13,8 +13,9 @@ import pytest
 from baton import Context, StepFailure, tool
 from baton.core.events import AttemptFailed, StepFailed, StepSucceeded, StrategyChosen
 from baton.core.failures.answers import Answer
-from tests.kit.corpus import Books, start
+from tests.kit.corpus import start
 from tests.kit.faults import Plan
+from tests.kit.toolbox import Books
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
 

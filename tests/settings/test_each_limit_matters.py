@@ -29,9 +29,9 @@ from baton.core.limits import (
 )
 from baton.errors import BudgetSpent, NotAllowedNow
 from baton.tools.define import Registry
-from tests.kit.corpus import Books, make_registry
 from tests.kit.documents import chain_of, fan_of
 from tests.kit.faults import THROTTLE, Crash, Plan
+from tests.kit.toolbox import Books, make_registry
 from tests.kit.virtual import run_virtual
 from tests.kit.world import World
 

@@ -1,0 +1,58 @@
+"""Scenarios that are run only where they are searched for: they take longer, or may end in more than one way."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from baton.core.limits import Limits
+from baton.errors import BudgetSpent, NotAllowedNow
+from tests.kit.corpus import CORPUS, Scenario, ask_unless_done, patiently, start
+from tests.kit.documents import CHATTER
+from tests.kit.world import World
+
+
+async def _spenders(world: World) -> str:
+    """Sagas of one user that want to spend on one day twice as much as they may, and end on the next."""
+    document = """
+name: spender
+nodes:
+  wait: {tool: measure, with: {text: a, seconds: '${input.after}'}}
+  one: {tool: buy, after: wait, with: {seconds: 2.4}}
+  two: {tool: buy, after: one, with: {seconds: 1.9}}
+"""
+    await patiently(world, lambda service: service.register(document, json_only=False))
+    world.keeps_to_what_it_declares = True
+    sagas = []
+    for number in range(5):
+        with suppress(BudgetSpent):  # a caller who was not heard at once may come too late
+            given = {"after": 0.7 * number}
+            view, _ = await patiently(world, lambda service, g=given: service.start("spender", g, str(g)))
+            sagas.append(str(view["id"]))
+    await asyncio.sleep(300)
+    world.reconciler_gap_s = 1_800
+    await asyncio.sleep(3 * 86_400)  # what dies has spent in vain
+    return sagas[0]
+
+
+async def _chatter(world: World) -> str:
+    """A caller who speaks all the time, through whatever happens to the saga."""
+    saga = await start(world, CHATTER, {}, "chatter")
+    for number in range(40):
+        with suppress(NotAllowedNow):
+            await patiently(world, lambda service, n=number: service.signal(saga, "word", n, f"w{n}"))
+        await asyncio.sleep(0.35)
+    await patiently(world, lambda service: ask_unless_done(service.signal(saga, "enough", None, "e")))
+    return saga
+
+
+async def _stubborn(world: World) -> str:
+    return await start(world, "name: w\nnodes: {a: {tool: insist}}", {}, "w")
+
+
+HARDER = (
+    Scenario("spenders", _spenders, limits=Limits(user_day_budget_usd="0.50")),
+    Scenario("chatter", _chatter, same_steps=False),
+    Scenario("stubborn", _stubborn, "parked", has_open_end=True),
+)
+ALL = (*CORPUS, *HARDER)

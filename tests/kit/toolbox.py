@@ -1,0 +1,187 @@
+"""The tools of the corpus, with the outside services they act on.
+
+Belongs here: what the tools of scenarios do. Does not belong here: tools that fail on purpose (mishaps.py), and who runs them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, cast
+
+from baton import Context, Key, tool
+from baton.tools.define import Registry
+from tests.kit.faults import Crash
+from tests.kit.mishaps import add_mishaps
+from tests.kit.process import RUNS_IN, pause
+
+
+@dataclass
+class Books:
+    """An outside service that honours idempotency keys: what it was asked, and what it did."""
+
+    asked: list[str] = field(default_factory=list)
+    done: dict[str, Any] = field(default_factory=dict)
+    happened: list[str] = field(default_factory=list)
+    """What a service did that honours no keys: every call of it is a deed."""
+    calls: Counter[str] = field(default_factory=Counter)
+
+    def act(self, key: str, what: Any) -> Any:
+        self.asked.append(key)
+        return self.done.setdefault(key, what)
+
+
+class _Open:
+    """The books of the world that is running now: what a tool does, it does there."""
+
+    def __init__(self) -> None:
+        self.now = Books()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.now, name)
+
+
+_OPEN = _Open()
+
+
+def make_registry(books: Books) -> Registry:
+    """The tools of the corpus, acting on `books`: one world at a time, for to declare them takes as long as to run one."""
+    _OPEN.now = books
+    registry = Registry()
+    for one in _declared().values():
+        registry.add(one)
+    return registry
+
+
+@lru_cache(maxsize=1)
+def _declared() -> Registry:
+    books = cast("Books", _OPEN)
+    registry = Registry()
+
+    @tool("work", registry=registry, timeout="30s")
+    async def work(n: int, context: Context, seconds: float = 0.4) -> dict[str, int]:
+        await pause(seconds)
+        books.act(context.idempotency_key, [context.node, n])
+        return {"n": n + 1}
+
+    @tool("add", registry=registry, effect="pure")
+    async def add(numbers: list[int]) -> dict[str, int]:
+        await pause(0.05)
+        return {"n": sum(numbers)}
+
+    @tool("fill", registry=registry)
+    async def fill(size: int, context: Context) -> dict[str, str]:
+        await pause(0.3)
+        books.act(context.idempotency_key, [context.node, size])
+        return {"text": "x" * size}
+
+    @tool("seat", registry=registry)
+    async def seat(guest: str, context: Context) -> str:
+        await pause(0.2)
+        context.put_row("guests", guest, {"seated_by": context.node, "times": 1})
+        return guest
+
+    @tool("measure", registry=registry, effect="pure")
+    async def measure(text: str, seconds: float = 0) -> dict[str, int]:
+        await pause(seconds)
+        return {"n": len(text)}
+
+    @tool("die", registry=registry, cost_usd="0.01")
+    async def die() -> None:
+        """Takes its process down with it."""
+        await pause(0.1)
+        raise Crash
+
+    @tool("hang", registry=registry, timeout="10m")
+    async def hang() -> None:
+        await pause(3_600)
+
+    @tool("refuse", registry=registry, effect="pure")
+    async def refuse() -> None:
+        await pause(0.1)
+        raise ValueError("no table is free")
+
+    _add_spenders(registry, books)
+    _add_haulers(registry, books)
+    add_mishaps(registry, books)
+    return registry
+
+
+def _add_spenders(registry: Registry, books: Books) -> None:
+    """Tools that cost something, and one whose effect others may repeat after a while."""
+
+    @tool("meter", registry=registry)
+    async def meter(begins: float, context: Context) -> None:
+        """Spends a little every other moment, for seconds."""
+        await pause(begins)
+        for _ in range(5_000):
+            context.spend("0.0001")
+            await pause(0.0007)
+
+    @tool("buy", registry=registry, cost_usd="0.10")
+    async def buy(seconds: float, context: Context) -> None:
+        """Spends all that it declares."""
+        await pause(seconds)
+        context.spend("0.10")
+
+    @tool(
+        "rent",
+        registry=registry,
+        effect="once",
+        verify="find_rent",
+        key=Key.business("stall", "stall", keep="5s"),
+    )
+    async def rent(stall: str) -> dict[str, str]:
+        """Others may rent it again when five seconds are over."""
+        await pause(0.2, stands_still=False)
+        books.happened.append(f"rent {stall}")
+        return {"receipt": f"rent {stall}"}
+
+    @tool("find_rent", registry=registry, effect="pure")
+    async def find_rent(stall: str) -> dict[str, Any]:
+        there = f"rent {stall}" in books.happened
+        return {"happened": there, "result": {"receipt": f"rent {stall}"} if there else None}
+
+
+def _add_haulers(registry: Registry, books: Books) -> None:
+    """An effect that takes so long that it is under way when its invocation ends."""
+
+    @tool("haul", registry=registry, effect="once", verify="find_haul", timeout="5s")
+    async def haul(load: str) -> dict[str, str]:
+        await pause(4.0, stands_still=False)
+        books.happened.append(f"haul {load}")
+        await pause(0.1, stands_still=False)
+        return {"receipt": f"haul {load}"}
+
+    @tool("insist", registry=registry, effect="once", verify="find_insisted", timeout="5s")
+    async def insist() -> dict[str, str]:
+        """Lets nothing else of its process run: it cannot be cancelled, only killed."""
+        loop, process = asyncio.get_running_loop(), RUNS_IN.get()
+        end = loop.time() + 6.4
+        if process is not None:
+            process.block(6.4)
+        while (left := end - loop.time()) > 0:
+            with suppress(asyncio.CancelledError):
+                await pause(left, stands_still=False)
+        books.happened.append("insist")
+        return {"receipt": "insist"}
+
+    @tool("find_insisted", registry=registry, effect="pure")
+    async def find_insisted() -> dict[str, Any]:
+        there = "insist" in books.happened
+        return {"happened": there, "result": {"receipt": "insist"} if there else None}
+
+    @tool("listen", registry=registry, timeout="10m")
+    async def listen() -> str:
+        """Listens for as long as it may, and is done when it is told that its time is over."""
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(3_600)
+        return "heard"
+
+    @tool("find_haul", registry=registry, effect="pure")
+    async def find_haul(load: str) -> dict[str, Any]:
+        there = f"haul {load}" in books.happened
+        return {"happened": there, "result": {"receipt": f"haul {load}"} if there else None}
