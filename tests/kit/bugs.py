@@ -1,11 +1,14 @@
 """Planted engine bugs: each is one plausible mistake in the protocol or the fold, made by replacing one function.
 
-The simulation must turn red under every one of them; a bug that it does not see is a hole in the tests.
+The simulation must turn red under every one of them, by the word of the oracle that watches the promise; a bug that it does
+not see is a hole in the tests. Where each is searched for is in planted.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import asyncio
+import dataclasses
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,10 +16,18 @@ import msgspec
 
 from baton.adapters.memory import MemoryLog
 from baton.core import fold as folding
+from baton.core.events import Entry, Revived
 from baton.core.state import State, slot_of
+from baton.errors import StoreUnavailable, Throttled
 from baton.ports import Head, Record, Release, SagaRef, Wake
+from baton.runtime import history
+from baton.runtime import lease as lease_module
+from baton.runtime.children import Children
 from baton.runtime.history import History
+from baton.runtime.inflight import InFlight
 from baton.runtime.lease import Lease, Leases
+from baton.runtime.patience import Patience
+from baton.runtime.purse import Purse
 from baton.runtime.runner import Runner
 from baton.runtime.service import Service
 
@@ -157,17 +168,190 @@ def consumed_tokens_stay() -> Iterator[None]:
         yield
 
 
-BUGS: Mapping[str, tuple[Callable[[], Any], str]] = {
-    bug.__name__: (bug, scenario)
-    for bug, scenario in (
-        (release_ignores_the_nudge, "race"),
-        (an_expired_lease_is_never_taken, "chain"),
-        (a_yield_leaves_the_due_index, "chain"),
-        (a_stale_invocation_appends, "chain"),
-        (an_orphan_head_is_not_rolled_forward, "parent"),
-        (a_fork_does_not_arm, "forked"),
-        (an_append_overwrites, "chain"),
-        (consumed_tokens_stay, "fan"),
-    )
-}
-"""Each bug with the scenario of the corpus that shows it ("race": a signal at every moment)."""
+@contextmanager
+def any_entry_of_the_same_lease_is_its_own() -> Iterator[None]:
+    """Signal row: two callers that lose and win a put at one version are both told that theirs is there."""
+
+    def is_own(there: Entry, mine: Entry) -> bool:
+        return (there.version, there.epoch) == (mine.version, mine.epoch)
+
+    with replaced(history, "is_own", is_own):
+        yield
+
+
+@contextmanager
+def a_lease_has_no_grace() -> Iterator[None]:
+    """Take row: a lease that ends with its invocation's deadline, though Lambda kills a little later."""
+    real = Leases.acquire
+
+    async def acquire(self: Leases, ref: SagaRef, message: Any, *, alone: bool) -> Any:
+        limits, self._limits = self._limits, dataclasses.replace(self._limits, lease_grace_ms=0)
+        try:
+            return await real(self, ref, message, alone=alone)
+        finally:
+            self._limits = limits
+
+    with replaced(Leases, "acquire", acquire):
+        yield
+
+
+@contextmanager
+def release_ignores_the_arming() -> Iterator[None]:
+    """Release row: a fork that has armed a head is forgotten by a holder that did not know of it."""
+    real = MemoryLog.release
+
+    def let_go(self: MemoryLog, ref: SagaRef, owner: str, epoch: int, release: Release) -> bool:
+        head = self.read_head(ref)
+        armed = release.armed if head is None else head.armed
+        return real(self, ref, owner, epoch, msgspec.structs.replace(release, armed=armed))
+
+    with replaced(MemoryLog, "release", let_go):
+        yield
+
+
+@contextmanager
+def the_arming_is_not_read_again() -> Iterator[None]:
+    """Release row: a release that was refused for an arming is refused for it for ever."""
+
+    async def refused(self: Runner, run: Any) -> None:
+        lease = run.lease
+        await real(self, run)
+        run.lease = lease
+
+    real = Runner._refused
+    with replaced(Runner, "_refused", refused):
+        yield
+
+
+@contextmanager
+def a_load_does_not_look_at_the_epoch() -> Iterator[None]:
+    """Take row: a holder that stood still between its take and its load goes on behind its heir's entries."""
+    real = History.load
+
+    async def load(self: History, head: Head) -> Any:
+        entries = await real(self, head)
+        self.state = msgspec.structs.replace(self.state, epoch=min(self.state.epoch, head.epoch))
+        return entries
+
+    with replaced(History, "load", load):
+        yield
+
+
+@contextmanager
+def a_missing_child_is_not_started_before_it_is_cancelled() -> Iterator[None]:
+    """Cancel row: a child that nobody finds yet is started afterwards by an invocation that was frozen."""
+    real = Children._start
+
+    async def start(
+        self: Children, parent: SagaRef, ref: SagaRef, state: State, slot: str, child: Any
+    ) -> None:
+        if state.cancel is None:
+            await real(self, parent, ref, state, slot, child)
+
+    with replaced(Children, "_start", start):
+        yield
+
+
+@contextmanager
+def a_failed_settlement_is_not_tried_again() -> Iterator[None]:
+    """Spend row: what could not be settled when an attempt ended never is."""
+
+    async def drain(self: Purse, ref: SagaRef) -> None:
+        self._left = [pair for pair in self._left if pair[0] != str(ref)]
+        await real(self, ref)
+
+    real = Purse.drain
+    with replaced(Purse, "drain", drain):
+        yield
+
+
+@contextmanager
+def the_fence_of_a_revival_is_tried_once() -> Iterator[None]:
+    """Revive row: where a signal comes in between, no entry says that the saga was taken over."""
+
+    async def record(self: Runner, lease: Lease, history: History) -> None:
+        dead = lease.dead
+        assert dead is not None
+        now = self._p.clock.now()
+        death = Revived(dead=dead.owner, dead_epoch=dead.epoch, dead_until=dead.until, at=now)
+        if not await self._append(lease, history, (death,)):
+            await self._news(lease, history)
+
+    with replaced(Runner, "_record_death", record):
+        yield
+
+
+@contextmanager
+def nobody_looks_at_the_lease_right_before_an_append() -> Iterator[None]:
+    """Step row: what comes before an append takes longer than the lease."""
+    real_append, real_check = Runner._append, Runner._check_lease
+    appending: set[int] = set()
+
+    def check(self: Runner, lease: Lease) -> None:
+        if id(asyncio.current_task()) not in appending:
+            real_check(self, lease)
+
+    async def append(self: Runner, *arguments: Any) -> bool:
+        task = id(asyncio.current_task())
+        appending.add(task)
+        try:
+            return await real_append(self, *arguments)
+        finally:
+            appending.discard(task)
+
+    with replaced(Runner, "_append", append), replaced(Runner, "_check_lease", check):
+        yield
+
+
+@contextmanager
+def a_cut_off_throws_away_what_has_just_finished() -> Iterator[None]:
+    """Yield row: a step that is done when its invocation ends is said to be interrupted."""
+    real = InFlight.stop
+
+    async def stop(self: InFlight, *, keep_finished: bool = False) -> None:
+        await real(self)
+
+    with replaced(InFlight, "stop", stop):
+        yield
+
+
+@contextmanager
+def clocks_are_believed() -> Iterator[None]:
+    """Take row: a lease is over for everybody when it is over by one clock."""
+
+    def is_over(head: Head, now: int, limits: Any) -> bool:
+        return head.until <= now
+
+    with replaced(lease_module, "is_over", is_over):
+        yield
+
+
+@contextmanager
+def a_take_names_no_epoch() -> Iterator[None]:
+    """Take row: one that lands after its client gave up seizes a saga that has been given back since."""
+    real = MemoryLog.take
+
+    def take(self: MemoryLog, ref: SagaRef, owner: str, until: int, epoch: int, due_at: int) -> Head | None:
+        head = self.read_head(ref)
+        known = epoch if head is None or head.owner not in ("", owner) else head.epoch
+        return real(self, ref, owner, until, known, due_at)
+
+    with replaced(MemoryLog, "take", take):
+        yield
+
+
+@contextmanager
+def a_call_ends_with_its_invocation_and_no_sooner() -> Iterator[None]:
+    """Fault row: a store that hangs looks like a step that has killed its worker."""
+
+    async def call(self: Patience, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        while True:
+            try:
+                return await self._offload(function, *args, **kwargs)
+            except (Throttled, StoreUnavailable):
+                await asyncio.sleep(0.05)
+                if self._clock.now() >= self.deadline:
+                    raise
+
+    with replaced(Patience, "__call__", call):
+        yield

@@ -10,6 +10,7 @@ from typing import Any
 from baton.errors import NotAllowedNow
 from baton.ports import Record, Release, SagaRef, Wake
 from tests.kit.corpus import start
+from tests.kit.oracles import LIVENESS, RESULT, of_world
 from tests.kit.toolbox import Books, make_registry
 from tests.kit.virtual import run_virtual
 from tests.kit.world import World
@@ -65,6 +66,33 @@ def race(at_s: float, act: str, document: str = RACE) -> Race:
             await asyncio.sleep(0.01)
         seconds = asyncio.get_running_loop().time() - started - at_s
         return Race((await world.queries().show(saga))["status"], seconds, refused)
+
+    return run_virtual(main())
+
+
+def fork_race(at_s: float) -> str:
+    """Fork `at_s` after the saga was started, with all wakes of the fork lost; what is wrong afterwards, or nothing."""
+
+    async def main() -> str:
+        books = Books()
+        world = World(make_registry(books))
+        world.books = books
+        world.slow["release"] = 0.04  # long enough for a fork to come in between
+        world.switch_on()
+        saga = await start(
+            world, "name: race\nnodes: {one: {tool: work, with: {n: 1, seconds: 0.05}}}", {}, "race"
+        )
+        await asyncio.sleep(at_s)
+        await world.service().fork(saga, 1, "once more", "f")
+        world.queue_on = False
+        forked_at = asyncio.get_running_loop().time()
+        while (end := world.end(saga)) is None or world.entries(saga)[-1].branch != 1:
+            await asyncio.sleep(1)
+            if asyncio.get_running_loop().time() > forked_at + 1_000:
+                return f"{LIVENESS}: a fork at {at_s} s was never carried on"
+        await world.settle()
+        wrong = next(of_world(world), "")
+        return wrong or ("" if end.status == "completed" else f"{RESULT}: {end.status}")
 
     return run_virtual(main())
 

@@ -1,0 +1,122 @@
+"""Where each planted bug of bugs.py is searched for, and the oracle whose word it must be found by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tests.kit import bugs
+from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, STALL
+from tests.kit.oracles import ACKNOWLEDGED, CHILDREN, DEATHS, DEEDS, FENCE, LIVENESS, LOG, MONEY, RESULT
+from tests.kit.races import fork_race, race
+from tests.kit.schedule import SCENARIOS, Schedule, trial, undisturbed
+
+LATENESS = "lateness"
+SLOWEST_S = 5
+MOMENTS = [step / 1_000 for step in range(160)]
+CLASSIC = (CRASH_BEFORE, CRASH_AFTER, STALL, FREEZE)
+Search = Callable[[], Iterator[str]]
+
+
+def in_schedules(*schedules: Schedule) -> Search:
+    """What is broken in any of these, one schedule after the other."""
+
+    def search() -> Iterator[str]:
+        for schedule in schedules:
+            yield from trial(schedule).broken
+
+    return search
+
+
+def everywhere(scenario: str, fates: tuple[str, ...] = CLASSIC, drawn: int = 60, **world: Any) -> Search:
+    """One fault at every write of a scenario, then schedules drawn from seeds."""
+
+    def search() -> Iterator[str]:
+        plain = Schedule(scenario, 0, **world)
+        yield from trial(replace(plain, faults=())).broken
+        for number, _ in enumerate(undisturbed(SCENARIOS[scenario]).writes, 1):
+            for fate in fates:
+                yield from trial(replace(plain, faults=(("write", number, fate),))).broken
+        for seed in range(drawn):
+            yield from trial(replace(Schedule.drawn(seed), scenario=scenario, **world)).broken
+
+    return search
+
+
+def at_reads(scenario: str, *fates: str, **world: Any) -> Search:
+    """One fault at every one of the first reads of a scenario."""
+    return in_schedules(
+        *(
+            Schedule(scenario, 0, faults=(("read", number, fate),), **world)
+            for number in range(1, 30)
+            for fate in fates
+        )
+    )
+
+
+def seeds(scenario: str, count: int, **world: Any) -> Search:
+    """A scenario without faults, in worlds of many seeds."""
+    return in_schedules(*(Schedule(scenario, seed, faults=(), **world) for seed in range(count)))
+
+
+def in_races() -> Iterator[str]:
+    for moment in MOMENTS:
+        if race(moment, "signal").seconds > SLOWEST_S:
+            yield f"{LATENESS}: a signal at {moment} s"
+
+
+def in_fork_races() -> Iterator[str]:
+    yield from filter(None, map(fork_race, MOMENTS))
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A bug, the oracle that names what it breaks, and where it is searched for."""
+
+    bug: Callable[[], Any]
+    oracle: str
+    search: Search
+
+
+PLANTED: Mapping[str, Planted] = {
+    one.bug.__name__: one
+    for one in (
+        Planted(bugs.release_ignores_the_nudge, LATENESS, in_races),
+        Planted(bugs.an_expired_lease_is_never_taken, LIVENESS, everywhere("chain")),
+        Planted(bugs.a_yield_leaves_the_due_index, LIVENESS, everywhere("chain")),
+        Planted(bugs.a_stale_invocation_appends, FENCE, everywhere("chain")),
+        Planted(bugs.an_orphan_head_is_not_rolled_forward, LIVENESS, everywhere("parent")),
+        Planted(bugs.a_fork_does_not_arm, LIVENESS, in_fork_races),
+        Planted(bugs.an_append_overwrites, LOG, everywhere("chain")),
+        Planted(bugs.consumed_tokens_stay, LIVENESS, everywhere("fan")),
+        Planted(bugs.any_entry_of_the_same_lease_is_its_own, ACKNOWLEDGED, everywhere("crowd", drawn=0)),
+        Planted(
+            bugs.a_lease_has_no_grace, DEEDS, seeds("stubborn", 40, skew_ms=3_000, gap_s=1, killed_late_s=0.9)
+        ),
+        Planted(bugs.release_ignores_the_arming, LIVENESS, in_fork_races),
+        Planted(bugs.the_arming_is_not_read_again, DEATHS, in_fork_races),
+        Planted(bugs.a_load_does_not_look_at_the_epoch, FENCE, at_reads("chain", FREEZE)),
+        Planted(
+            bugs.a_missing_child_is_not_started_before_it_is_cancelled,
+            CHILDREN,
+            everywhere("cancelled-early", (STALL, FREEZE, LATE)),
+        ),
+        Planted(bugs.a_failed_settlement_is_not_tried_again, MONEY, everywhere("effects", (HANG,))),
+        Planted(
+            bugs.the_fence_of_a_revival_is_tried_once,
+            FENCE,
+            everywhere("chatter", (CRASH_AFTER,), slow=(("append", 0.2),)),
+        ),
+        Planted(bugs.nobody_looks_at_the_lease_right_before_an_append, FENCE, everywhere("big", (STALL,))),
+        Planted(bugs.a_cut_off_throws_away_what_has_just_finished, RESULT, everywhere("polite", (), drawn=0)),
+        Planted(bugs.clocks_are_believed, DEEDS, seeds("hauled", 60, skew_ms=3_000, gap_s=1)),
+        Planted(bugs.a_take_names_no_epoch, DEATHS, everywhere("waiting", (LATE,), drawn=0)),
+        Planted(bugs.a_call_ends_with_its_invocation_and_no_sooner, DEATHS, at_reads("asked", HANG)),
+    )
+}
+
+
+def is_found(planted: Planted) -> bool:
+    """Whether the oracle says so. Whatever is raised is the harness's own mistake, and found nothing."""
+    return any(text.startswith(f"{planted.oracle}: ") for text in planted.search())
