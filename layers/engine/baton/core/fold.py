@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from baton.core import events as ev
 from baton.core.caps import counted, pay
+from baton.core.forks import FORK_KEY
 from baton.core.state import (
     KEYS_REMEMBERED,
     Child,
@@ -280,14 +281,21 @@ def _child_closed(state: State, e: ev.ChildClosed) -> State:
 
 
 def _signal(state: State, e: ev.SignalReceived) -> State:
+    """Only so many keys are remembered: the oldest go first, but not those of signals that wait, and of forks.
+
+    Without its key a signal that waits would be taken together with another one that came under the same key.
+    """
     key = signal_key(e.name, e.key)
     if key in state.keys:
         return state
-    signal = Signal(name=e.name, key=e.key, payload=e.payload)
+    signals = (*state.signals, Signal(name=e.name, key=e.key, payload=e.payload))
     keys = {**state.keys, key: fingerprint(e.payload)}
     if len(keys) > KEYS_REMEMBERED:
-        keys.pop(next(iter(keys)))
-    return replace(state, signals=(*state.signals, signal), keys=keys)
+        waiting = {signal_key(signal.name, signal.key) for signal in signals}
+        others = [known for known in keys if known not in waiting and not known.startswith(FORK_KEY)]
+        for known in others[: len(keys) - KEYS_REMEMBERED]:
+            del keys[known]
+    return replace(state, signals=signals, keys=keys)
 
 
 def _cancel(state: State, e: ev.CancelRequested) -> State:

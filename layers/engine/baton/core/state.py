@@ -17,7 +17,7 @@ from baton.core.graph import Way
 
 FINISHED = frozenset({"completed", "failed", "cancelled", "rolled_back", "rollback_failed"})
 WAITING = frozenset({"waiting", "suspended", "paused", "parked", "reflecting"})
-KEYS_REMEMBERED = 200
+KEYS_REMEMBERED = 200  # and those of signals that wait, and of forks, however many
 NOTICES_REMEMBERED = 50
 UNKNOWN_OUTCOME = "unknown_outcome"  # of an effect that may have happened
 ANSWER = ":answer"  # the name of the signal that answers a question: none that a workflow can wait for
