@@ -318,7 +318,17 @@ def _revived(state: State, e: ev.Revived) -> State:
 
 
 def _abandoned(state: State, e: ev.ChildrenAbandoned) -> State:
-    return replace(state, left=tuple(child for child in state.left if child.saga not in e.children))
+    """They are nobody's now, but for those that came to an end of their own: a fork from here goes on with that."""
+    gone = set(e.children)
+    children = state.children
+    if not gone.isdisjoint(child.saga for child in children.values()):
+        children = {
+            slot: child
+            for slot, child in children.items()
+            if child.saga not in gone or child.status not in ("", "cancelled")
+        }
+    left = tuple(child for child in state.left if child.saga not in gone)
+    return replace(state, left=left, children=children)
 
 
 def _limited(state: State, e: ev.LimitReached) -> State:

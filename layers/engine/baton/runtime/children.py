@@ -105,23 +105,38 @@ class Children:
             )
         )
 
-    async def cancel(self, parent: SagaRef, state: State, children: Sequence[tuple[str, Child]]) -> None:
-        """Ask open children to stop.
+    async def cancel(
+        self,
+        parent: SagaRef,
+        state: State,
+        children: Sequence[tuple[str, Child]],
+        has_time: Callable[[], bool],
+    ) -> list[Child]:
+        """Ask open children to stop, several side by side; those for which there was time."""
+        asked: list[Child] = []
+        width = self._limits.children_at_once
+        for start in range(0, len(children), width):
+            if not has_time():
+                break
+            window = children[start : start + width]
+            await asyncio.gather(*(self._cancel_one(parent, state, slot, child) for slot, child in window))
+            asked += [child for _, child in window]
+        return asked
 
-        One that does not exist yet is started first: a frozen invocation may still be about to start it,
-        and then finds it there and cancelled.
+    async def _cancel_one(self, parent: SagaRef, state: State, slot: str, child: Child) -> None:
+        """One that does not exist yet is started first: a frozen invocation may still be about to start it, and then
+        finds it there and cancelled.
         """
-        for slot, child in children:
-            ref = SagaRef(parent.tenant, child.saga)
+        ref = SagaRef(parent.tenant, child.saga)
+        head = await self._call(self._log.read_head, ref)
+        if head is None:
+            try:
+                await self._start(parent, ref, state, slot, child)
+            except UserError:
+                return  # it can never start
             head = await self._call(self._log.read_head, ref)
-            if head is None:
-                try:
-                    await self._start(parent, ref, state, slot, child)
-                except UserError:
-                    continue  # it can never start
-                head = await self._call(self._log.read_head, ref)
-            if head is not None:
-                await self._cancel(parent, ref, head)
+        if head is not None:
+            await self._cancel(parent, ref, head)
 
     async def _cancel(self, parent: SagaRef, ref: SagaRef, head: Head) -> None:
         history = History(self._log, self._call, ref)

@@ -10,13 +10,14 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from baton.core import events as ev
 from baton.core.conditions import Answer
-from baton.core.decide import Advance, Decision, advance
+from baton.core.decide import Advance, Decision, abandoned, advance
 from baton.core.fold import apply
 from baton.core.outcomes import STOPPED, Outcome, refused
 from baton.core.program import Program
@@ -50,7 +51,8 @@ class _Run:
     """What one saga's run holds in memory.
 
     `absent`: blobs that cannot be had, with why. `asked`: children that this invocation has looked at. `owed`: what
-    steps have spent that were stopped, for the next entry.
+    steps have spent that were stopped, for the next entry. `cancelled`: children that this invocation has asked to stop.
+    `in_turn`: there is time for what comes before an outcome.
     """
 
     lease: Lease
@@ -63,6 +65,8 @@ class _Run:
     answers: dict[str, Answer] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
     owed: list[Outcome] = field(default_factory=list)
+    cancelled: set[str] = field(default_factory=set)
+    in_turn: bool = True
 
 
 class Runner:
@@ -188,9 +192,12 @@ class Runner:
                 continue
             events = step.events
             if step.decision.cancel and not events:
-                # Only once the reason is in the log: a child that ends without one would fail its parent.
-                await self._p.children.cancel(run.lease.ref, run.history.state, step.decision.cancel)
-                events = step.decision.record
+                events = await self._cancel_children(run, step.decision)
+                if not events:
+                    if not (pending and run.in_turn):
+                        return _CUT_SHORT
+                    run.in_turn = False
+                    continue
             if not events and not step.more:
                 return step.decision
             slim = [await self._p.slim(run.lease.ref.tenant, event) for event in events]
@@ -251,6 +258,7 @@ class Runner:
                 limits.result_bytes,
                 self._p.terms,
                 together=together,
+                in_turn=run.in_turn,
             )
             if not step.decision.is_lacking:
                 return step
@@ -342,13 +350,29 @@ class Runner:
             await self._catch_up(run)
         return True
 
+    def _has_time(self, run: _Run) -> bool:
+        return self._p.clock.now() < min(self._budget.cut_off, run.lease.until)
+
+    async def _cancel_children(self, run: _Run, decision: Decision) -> Sequence[ev.Event]:
+        """Ask the decision's children to stop: what to record then. Nothing when there was time for none of them.
+
+        Only once the reason is in the log: a child that ends without one would fail its parent.
+        """
+        todo = [pair for pair in decision.cancel if pair[1].saga not in run.cancelled]
+        asked = await self._p.children.cancel(
+            run.lease.ref, run.history.state, todo, partial(self._has_time, run)
+        )
+        run.cancelled.update(child.saga for child in asked)
+        if len(asked) == len(todo):
+            return decision.record
+        known = [child for _, child in decision.cancel if child.saga in run.cancelled]
+        return (abandoned(known),) if known else ()
+
     async def _tend_children(self, run: _Run, children: Sequence[tuple[str, Any]]) -> bool:
         """Start children that are to be started, ask open ones once; True when one of them has ended."""
-
-        def has_time() -> bool:
-            return self._p.clock.now() < min(self._budget.cut_off, run.lease.until)
-
-        tended, reports = await self._p.children.tend(run.lease.ref, run.history.state, children, has_time)
+        tended, reports = await self._p.children.tend(
+            run.lease.ref, run.history.state, children, partial(self._has_time, run)
+        )
         run.asked.update(tended)
         told = bool(reports)
         while reports := [report for report in reports if is_news(run.history.state, report)]:
