@@ -252,6 +252,25 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(_Snapshot).decode
 
 
+class _Moved(msgspec.Struct, frozen=True):
+    """Instead of a large snapshot: the reference of the blob that holds it."""
+
+    ref: str
+
+
+_decode_moved = msgspec.json.Decoder(_Moved).decode
+
+
+def encode_moved(ref: str) -> bytes:
+    """What stands in for a snapshot that is a blob. An older version takes it for a damaged one, and reads the log."""
+    return _encode(_Moved(ref))
+
+
+def moved_to(data: bytes) -> str:
+    """The reference of the blob that holds a snapshot; empty where the bytes are the snapshot itself."""
+    return _decode_moved(data).ref if data.startswith(b'{"ref":') else ""
+
+
 def encode_state(state: State) -> bytes:
     """A snapshot's bytes."""
     return _encode(_Snapshot(SHAPE, state))

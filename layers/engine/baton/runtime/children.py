@@ -77,7 +77,7 @@ class Children:
                 failure = Failure(error.code, error.detail)
                 return ChildReported(slot=slot, child=child.saga, status="failed", failure=failure)
             return None
-        history = History(self._log, self._call, ref)
+        history = History(self._log, self._blobs, self._call, ref)
         await history.load(head)
         return report_of(history.state, slot)
 
@@ -139,7 +139,7 @@ class Children:
             await self._cancel(parent, ref, head)
 
     async def _cancel(self, parent: SagaRef, ref: SagaRef, head: Head) -> None:
-        history = History(self._log, self._call, ref)
+        history = History(self._log, self._blobs, self._call, ref)
         await history.load(head)
         if history.state.version == 0:
             await self._starter.put_entry_one(head)

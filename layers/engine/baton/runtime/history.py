@@ -15,9 +15,9 @@ from baton.core.fold import fold
 from baton.core.forks import fork_to
 from baton.core.limits import Limits
 from baton.core.rows import Row
-from baton.core.state import State, decode_state, encode_state
+from baton.core.state import State, decode_state, encode_moved, encode_state, moved_to
 from baton.errors import CorruptLog, EngineFault
-from baton.ports import Head, Log, Record, SagaRef, Wake
+from baton.ports import Blobs, Head, Log, Record, SagaRef, Wake
 from baton.runtime.patience import Patience
 
 logger = logging.getLogger("baton.history")
@@ -29,8 +29,9 @@ class History:
     `tail_bytes` is what a reader would have to read behind the newest snapshot, at `snapshot`.
     """
 
-    def __init__(self, log: Log, call: Patience, ref: SagaRef) -> None:
+    def __init__(self, log: Log, blobs: Blobs, call: Patience, ref: SagaRef) -> None:
         self._log = log
+        self._blobs = blobs
         self._call = call
         self.ref = ref
         self.state = State()
@@ -106,11 +107,14 @@ class History:
         data = encode_state(self.state)
         if len(data) > self.tail_bytes:
             return
-        record = Record(self.state.branch, self.state.version, data)
+        size = len(data)
         try:
+            if size > limits.snapshot_blob_bytes:
+                data = encode_moved(await self._call(self._blobs.put, self.ref.tenant, data))
+            record = Record(self.state.branch, self.state.version, data)
             await self._call(self._log.put_snapshot, self.ref, record)
         except (EngineFault, ValueError):
-            logger.warning("no snapshot", exc_info=True, extra={"saga": str(self.ref), "bytes": len(data)})
+            logger.warning("no snapshot", exc_info=True, extra={"saga": str(self.ref), "bytes": size})
             return
         self.snapshot = self.state.version
         self.tail_bytes = 0
@@ -122,7 +126,7 @@ class History:
         """
         if version in self._past:
             return self._past[version]
-        past = History(self._log, self._call, self.ref)
+        past = History(self._log, self._blobs, self._call, self.ref)
         past._past, past._keeps_past = self._past, True  # what one of them works out, all of them know
         while past.state.version < version:
             branch = past.state.branch
@@ -142,7 +146,10 @@ class History:
             record = await self._call(self._log.read_snapshot, self.ref, branch, at_most)
             if record is None:
                 return
-            self.state = decode_state(record.data)
+            data, ref = record.data, moved_to(record.data)
+            if ref:
+                data = await self._call(self._blobs.get, self.ref.tenant, ref)
+            self.state = decode_state(data)
         except (msgspec.DecodeError, CorruptLog):
             return  # damaged, or written by another version; the log has it all
         self.snapshot = record.version

@@ -87,7 +87,7 @@ class Runner:
         if isinstance(lease, str):
             return lease
         steps = InFlight(self._p.steps, self._p.pace, self._p.clock, self._budget, self._p.limits)
-        history, teller = History(self._p.log, self._p.call, ref), self._p.teller()
+        history, teller = History(self._p.log, self._p.blobs, self._p.call, ref), self._p.teller()
         try:
             program = await self._load(lease, history)
             return await self._carry(_Run(lease, history, program, steps, teller))
