@@ -68,7 +68,9 @@ def test_a_small_snapshot_is_in_the_table_and_a_large_one_is_a_reference_there(s
             reader, _ = await load(stores, head)
             assert there is not None
             plain = encode_state(reader.state)
-            assert there.data == (plain if size == SMALL else encode_moved(stores.blobs.put(SAGA.tenant, plain)))
+            assert there.data == (
+                plain if size == SMALL else encode_moved(stores.blobs.put(SAGA.tenant, plain))
+            )
 
     asyncio.run(main())
 

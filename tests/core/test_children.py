@@ -239,7 +239,9 @@ def test_a_fork_to_between_two_parts_opens_what_was_cancelled_anew_and_keeps_wha
     assert len(part_of(saga)) == open_before
     saga.go()
     assert "c0" not in saga.state.tokens
-    assert {one.saga for one in saga.state.children.values()} == {f"s1.1.c{number}" for number in range(1, MANY)}
+    assert {one.saga for one in saga.state.children.values()} == {
+        f"s1.1.c{number}" for number in range(1, MANY)
+    }
 
 
 def test_an_outcome_need_not_wait_for_children_that_there_is_no_time_to_cancel() -> None:

@@ -187,7 +187,9 @@ def test_a_snapshot_that_is_a_blob_names_it_and_one_that_is_not_names_none() -> 
     "data",
     [
         pytest.param(b"{", id="broken"),
-        pytest.param(encode_moved("cas://sha256/00"), id="only the name of a blob, as earlier versions see it"),
+        pytest.param(
+            encode_moved("cas://sha256/00"), id="only the name of a blob, as earlier versions see it"
+        ),
         pytest.param(encode_state(busy()).replace(SHAPE.encode(), b"other"), id="of another shape"),
         pytest.param(json.dumps({"state": {}}).encode(), id="without a shape"),
         pytest.param(json.dumps({"shape": SHAPE, "state": {"version": "x"}}).encode(), id="of other types"),

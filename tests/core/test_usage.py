@@ -265,7 +265,9 @@ def test_a_snapshot_that_is_a_blob_is_one_unit_and_a_put_and_each_resume_gets_it
     saga.put(ev.Forked(cut=2, branch=1, by="ada", at=saga.now), epoch=0)
     next_turn(saga)
     run(saga, "n1")
-    assert used(saga, 4, deployment=blob).blob_gets == 3, "of these the fork's caller has read one, and its branch none"
+    assert used(saga, 4, deployment=blob).blob_gets == 3, (
+        "of these the fork's caller has read one, and its branch none"
+    )
 
 
 def test_a_resume_reads_the_snapshot_and_what_comes_behind_it() -> None:

@@ -251,7 +251,6 @@ def test_the_key_of_a_fork_is_never_forgotten() -> None:
     assert len(saga.state.keys) == KEYS_REMEMBERED
 
 
-
 def test_the_end_of_a_wait_uses_up_its_own_signal_and_no_other() -> None:
     saga = Saga(program(wait("w", signal="yes", ms=50), task("b", "w"), wait("x", "b", signal="later")))
     saga.go()

@@ -103,7 +103,9 @@ def test_a_saga_with_a_large_state_loads_in_bounded_bytes_after_thousands_of_rou
         for number in range(70):  # as much as no item of the table holds
             text = base64.b64encode(random.Random(number).randbytes(6_000)).decode()
             state_bytes += len(text)
-            await put(history, ev.SignalReceived(name="s", key=f"k{number}", payload=ev.Value(v=text), by="a", at=1))
+            await put(
+                history, ev.SignalReceived(name="s", key=f"k{number}", payload=ev.Value(v=text), by="a", at=1)
+            )
         for number in range(2_500):
             await put(history, round_of(number, 1_000))
             if number % 10 == 9:
@@ -127,7 +129,9 @@ CUTS: Mapping[str, Mapping[int, int]] = {
     "one at the end": {LENGTH: LENGTH // 2},
     "to just before": {STEP * n: STEP * n - 10 for n in range(1, FORKS + 1)},
     "ever later, at the end": {LENGTH - FORKS + n: STEP * n // 2 for n in range(1, FORKS + 1)},
-    "ever earlier, at the end": {LENGTH - FORKS + n: LENGTH - FORKS - STEP * n // 2 for n in range(1, FORKS + 1)},
+    "ever earlier, at the end": {
+        LENGTH - FORKS + n: LENGTH - FORKS - STEP * n // 2 for n in range(1, FORKS + 1)
+    },
     "to the same version": {LENGTH - FORKS + n: 7 for n in range(1, FORKS + 1)},
 }
 """Where a log has its forks, and to which version."""

@@ -29,15 +29,20 @@ MANY = 4_200
 A_FEW_SECONDS = 3
 
 
-async def open_children(world: World, count: int) -> str:
-    """A parent of so many children, all started; `world` is then given a few seconds for an invocation."""
+async def open_children(world: World, count: int, *, opens: int = 0) -> str:
+    """A parent of so many children, all started; `world` is then given a few seconds for an invocation.
+
+    With `opens` it has that many, and is about to begin with them.
+    """
     await world.service().register(SLOW, json_only=False)
-    children = "".join(f"  c{i}: {{workflow: slow, after: go}}\n" for i in range(count))
+    children = "".join(f"  c{i}: {{workflow: slow, after: go}}\n" for i in range(opens or count))
     document = f"name: parent\nnodes:\n  go: {{wait: {{signal: go}}}}\n{children}"
     saga = await start(world, document, {}, "parent")
     await work(world, saga)
     world.timeout_s = 600
     await world.service().signal(saga, "go", None, "k")
+    if opens:
+        return saga
     await work(world, saga)
     world.timeout_s = A_FEW_SECONDS
     assert len(world.log.heads()) == count + 1
@@ -175,7 +180,9 @@ def test_a_child_that_does_not_exist_yet_is_started_and_then_cancelled(stage: St
         saga = await start(world, document, {}, "parent")
         await work(world, saga)
         await world.service().signal(saga, "go", None, "k")
-        world.plan.at = {len(world.plan.writes) + 2: CRASH_AFTER}  # the take, and the entry that opens the children
+        world.plan.at = {
+            len(world.plan.writes) + 2: CRASH_AFTER
+        }  # the take, and the entry that opens the children
         await work(world, saga)
         assert children_of(world, saga) == []
         await world.service().fork(saga, 2, "before the children")
@@ -240,5 +247,46 @@ nodes:
         assert times_cancelled(world, saga) == {1: 40}
         assert len(parts(world, saga)) > 1
         assert len(world.starts) == 3
+
+    stage(story, **QUIET)
+
+
+def test_all_children_are_started_however_few_of_them_an_invocation_has_time_for(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        saga = await open_children(world, 0, opens=MANY)
+        world.timeout_s = 1
+        assert 5 < await work_until_it_rests(world, saga) <= 12
+        assert len(world.log.heads()) == MANY + 1
+
+    stage(story, **QUIET)
+
+
+def test_a_parent_that_has_no_time_to_ask_all_its_children_rests_and_asks_the_others_another_time(
+    stage: Stage,
+) -> None:
+    async def story(world: World, books: Books) -> None:
+        saga = await open_children(world, MANY)
+        world.timeout_s = 1.5
+        asked: set[str] = set()
+        read_head = world.log.read_head
+
+        def look(ref: SagaRef) -> Head | None:
+            if ref.id != saga:
+                asked.add(ref.id)
+            return read_head(ref)
+
+        any_log: Any = world.log
+        any_log.read_head = look
+        for turn in range(1, 12):
+            before = len(asked)
+            assert (await work(world, saga)).wake is None, (
+                "what it has no time for is no reason to come again at once"
+            )
+            if turn == 1:
+                assert before < len(asked) < MANY
+            if len(asked) == MANY:
+                return
+            await asyncio.sleep(900)  # longer than the sweep
+        raise AssertionError(f"only {len(asked)} were asked")
 
     stage(story, **QUIET)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -20,6 +21,20 @@ from baton.runtime.catalog import Catalog
 from baton.runtime.history import History
 from baton.runtime.patience import Patience
 from baton.runtime.start import Beginning, Starter, body_hash
+
+
+GOLDEN_RATIO = (
+    0.618034  # of beginnings that are so far apart each next one is in the widest gap between the others
+)
+
+
+@dataclass
+class Tended:
+    """Children that were looked at: their slots, the ends of those that have ended, and whether one had to be started."""
+
+    slots: list[str] = field(default_factory=list)
+    reports: list[ChildReported] = field(default_factory=list)
+    has_started: bool = False
 
 
 class Children:
@@ -51,11 +66,17 @@ class Children:
         state: State,
         children: Sequence[tuple[str, Child]],
         has_time: Callable[[], bool],
-    ) -> tuple[list[str], list[ChildReported]]:
-        """Make sure each child exists: the slots that were looked at, and the ends of those that have ended."""
-        tended: list[str] = []
-        reports: list[ChildReported] = []
+        turn: int,
+    ) -> Tended:
+        """Make sure each child exists, as far as there is time.
+
+        It begins elsewhere in each `turn`, so that all of them have theirs however many there are.
+        """
+        tended = Tended()
         width = self._limits.children_at_once
+        if len(children) > width:
+            first = int(turn * GOLDEN_RATIO % 1 * len(children))
+            children = [*children[first:], *children[:first]]
         for start in range(0, len(children), width):
             if not has_time():
                 break
@@ -63,11 +84,15 @@ class Children:
             found = await asyncio.gather(
                 *(self._tend_one(parent, state, slot, child) for slot, child in window)
             )
-            tended += [slot for slot, _ in window]
-            reports += [report for report in found if report is not None]
-        return tended, reports
+            tended.slots += [slot for slot, _ in window]
+            tended.reports += [one for one in found if isinstance(one, ChildReported)]
+            tended.has_started |= any(one is True for one in found)
+        return tended
 
-    async def _tend_one(self, parent: SagaRef, state: State, slot: str, child: Child) -> ChildReported | None:
+    async def _tend_one(
+        self, parent: SagaRef, state: State, slot: str, child: Child
+    ) -> ChildReported | bool | None:
+        """Its end, if it has ended; True when it did not exist until now."""
         ref = SagaRef(parent.tenant, child.saga)
         head = await self._call(self._log.read_head, ref)
         if head is None:
@@ -76,7 +101,7 @@ class Children:
             except UserError as error:
                 failure = Failure(error.code, error.detail)
                 return ChildReported(slot=slot, child=child.saga, status="failed", failure=failure)
-            return None
+            return True
         history = History(self._log, self._blobs, self._call, ref)
         await history.load(head)
         return report_of(history.state, slot)

@@ -369,11 +369,18 @@ class Runner:
         return (abandoned(known),) if known else ()
 
     async def _tend_children(self, run: _Run, children: Sequence[tuple[str, Any]]) -> bool:
-        """Start children that are to be started, ask open ones once; True when one of them has ended."""
-        tended, reports = await self._p.children.tend(
-            run.lease.ref, run.history.state, children, partial(self._has_time, run)
+        """Start children that are to be started, ask open ones once; True when one of them has ended.
+
+        Where there is time for some of them only, and all of those are at work, the others have their turn in a later
+        invocation: at the next wake or sweep, because the relay tells of ends by itself.
+        """
+        tended = await self._p.children.tend(
+            run.lease.ref, run.history.state, children, partial(self._has_time, run), run.lease.epoch
         )
-        run.asked.update(tended)
+        reports = tended.reports
+        run.asked.update(tended.slots)
+        if tended.slots and not (reports or tended.has_started):
+            run.asked.update(slot for slot, _ in children)
         told = bool(reports)
         while reports := [report for report in reports if is_news(run.history.state, report)]:
             part = cut(reports, self._p.limits.entry_bytes)
