@@ -22,7 +22,6 @@ from baton.runtime.history import History
 from baton.runtime.patience import Patience
 from baton.runtime.start import Beginning, Starter, body_hash
 
-
 GOLDEN_RATIO = (
     0.618034  # of beginnings that are so far apart each next one is in the widest gap between the others
 )

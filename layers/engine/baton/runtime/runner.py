@@ -181,7 +181,8 @@ class Runner:
     async def _record(self, run: _Run, outcomes: Sequence[Outcome]) -> Decision:
         """Append what the outcomes mean; the decision that holds afterwards.
 
-        `_CUT_SHORT` when more is to be appended than this invocation has time for: rounds that run nothing.
+        `_CUT_SHORT` when more is to be appended than this invocation has time for: rounds that run nothing, or
+        children that are to be cancelled before.
         """
         pending, together = list(outcomes), True
         while True:
@@ -193,11 +194,8 @@ class Runner:
             events = step.events
             if step.decision.cancel and not events:
                 events = await self._cancel_children(run, step.decision)
-                if not events:
-                    if not (pending and run.in_turn):
-                        return _CUT_SHORT
-                    run.in_turn = False
-                    continue
+                if not events and step.taken == len(pending):
+                    return _CUT_SHORT
             if not events and not step.more:
                 return step.decision
             slim = [await self._p.slim(run.lease.ref.tenant, event) for event in events]
@@ -353,7 +351,7 @@ class Runner:
     def _has_time(self, run: _Run) -> bool:
         return self._p.clock.now() < min(self._budget.cut_off, run.lease.until)
 
-    async def _cancel_children(self, run: _Run, decision: Decision) -> Sequence[ev.Event]:
+    async def _cancel_children(self, run: _Run, decision: Decision) -> tuple[ev.Event, ...]:
         """Ask the decision's children to stop: what to record then. Nothing when there was time for none of them.
 
         Only once the reason is in the log: a child that ends without one would fail its parent.
@@ -365,6 +363,7 @@ class Runner:
         run.cancelled.update(child.saga for child in asked)
         if len(asked) == len(todo):
             return decision.record
+        run.in_turn = False
         known = [child for _, child in decision.cancel if child.saga in run.cancelled]
         return (abandoned(known),) if known else ()
 
