@@ -281,9 +281,8 @@ def _child_closed(state: State, e: ev.ChildClosed) -> State:
 
 
 def _signal(state: State, e: ev.SignalReceived) -> State:
-    """Only so many keys are remembered: the oldest go first, but not those of signals that wait, and of forks.
-
-    Without its key a signal that waits would be taken together with another one that came under the same key.
+    """Only so many keys are remembered, besides those of forks and of signals that wait: with such a signal, a wait
+    would take another one that came under its key.
     """
     key = signal_key(e.name, e.key)
     if key in state.keys:
@@ -320,15 +319,11 @@ def _revived(state: State, e: ev.Revived) -> State:
 def _abandoned(state: State, e: ev.ChildrenAbandoned) -> State:
     """They are nobody's now, but for those that came to an end of their own: a fork from here goes on with that."""
     gone = set(e.children)
-    children = state.children
-    if not gone.isdisjoint(child.saga for child in children.values()):
-        children = {
-            slot: child
-            for slot, child in children.items()
-            if child.saga not in gone or child.status not in ("", "cancelled")
-        }
-    left = tuple(child for child in state.left if child.saga not in gone)
-    return replace(state, left=left, children=children)
+    own = {child.saga for child in state.children.values() if child.status not in ("", "cancelled")}
+    children = {
+        slot: child for slot, child in state.children.items() if child.saga not in gone or child.saga in own
+    }
+    return replace(state, left=tuple(one for one in state.left if one.saga not in gone), children=children)
 
 
 def _limited(state: State, e: ev.LimitReached) -> State:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from baton.core.events import CancelRequested, ChildReported, Failure, Value
+from baton.core.decide import Decision, abandoned
+from baton.core.events import CancelRequested, ChildReported, Event, Failure, Value
 from baton.core.limits import Limits
 from baton.core.state import Child, State
 from baton.errors import TooLarge, UserError
@@ -25,15 +25,6 @@ from baton.runtime.start import Beginning, Starter, body_hash
 GOLDEN_RATIO = (
     0.618034  # of beginnings that are so far apart each next one is in the widest gap between the others
 )
-
-
-@dataclass
-class Tended:
-    """Children that were looked at: their slots, the ends of those that have ended, and whether one had to be started."""
-
-    slots: list[str] = field(default_factory=list)
-    reports: list[ChildReported] = field(default_factory=list)
-    has_started: bool = False
 
 
 class Children:
@@ -66,13 +57,15 @@ class Children:
         children: Sequence[tuple[str, Child]],
         has_time: Callable[[], bool],
         turn: int,
-    ) -> Tended:
-        """Make sure each child exists, as far as there is time.
+    ) -> tuple[list[str], list[ChildReported]]:
+        """Make sure each child exists: the slots that were looked at, and the ends of those that have ended.
 
-        It begins elsewhere in each `turn`, so that all of them have theirs however many there are.
+        It begins elsewhere in each `turn`, so that thousands of them have theirs. Where there is time for some only, and
+        those are all at work, the others count as looked at: they have their turn at the next wake or sweep.
         """
-        tended = Tended()
-        width = self._limits.children_at_once
+        tended: list[str] = []
+        reports: list[ChildReported] = []
+        is_quiet, width = True, self._limits.children_at_once
         if len(children) > width:
             first = int(turn * GOLDEN_RATIO % 1 * len(children))
             children = [*children[first:], *children[:first]]
@@ -83,15 +76,15 @@ class Children:
             found = await asyncio.gather(
                 *(self._tend_one(parent, state, slot, child) for slot, child in window)
             )
-            tended.slots += [slot for slot, _ in window]
-            tended.reports += [one for one in found if isinstance(one, ChildReported)]
-            tended.has_started |= any(one is True for one in found)
-        return tended
+            tended += [slot for slot, _ in window]
+            reports += [report for report in found if isinstance(report, ChildReported)]
+            is_quiet = is_quiet and not any(found)
+        return [slot for slot, _ in children] if tended and is_quiet else tended, reports
 
     async def _tend_one(
         self, parent: SagaRef, state: State, slot: str, child: Child
     ) -> ChildReported | bool | None:
-        """Its end, if it has ended; True when it did not exist until now."""
+        """Its end, if it has ended; True when it was started only now."""
         ref = SagaRef(parent.tenant, child.saga)
         head = await self._call(self._log.read_head, ref)
         if head is None:
@@ -133,19 +126,24 @@ class Children:
         self,
         parent: SagaRef,
         state: State,
-        children: Sequence[tuple[str, Child]],
+        decision: Decision,
+        asked: set[str],
         has_time: Callable[[], bool],
-    ) -> list[Child]:
-        """Ask open children to stop, several side by side; those for which there was time."""
-        asked: list[Child] = []
+    ) -> tuple[Event, ...]:
+        """Ask the decision's children to stop, several side by side, and add them to those that were `asked` before.
+
+        What to record then: of a part of them when there was no time for the others, and nothing when there is no part.
+        """
+        children = [pair for pair in decision.cancel if pair[1].saga not in asked]
         width = self._limits.children_at_once
         for start in range(0, len(children), width):
             if not has_time():
-                break
+                part = [child for _, child in decision.cancel if child.saga in asked]
+                return (abandoned(part),) if part else ()
             window = children[start : start + width]
             await asyncio.gather(*(self._cancel_one(parent, state, slot, child) for slot, child in window))
-            asked += [child for _, child in window]
-        return asked
+            asked.update(child.saga for _, child in window)
+        return decision.record
 
     async def _cancel_one(self, parent: SagaRef, state: State, slot: str, child: Child) -> None:
         """One that does not exist yet is started first: a frozen invocation may still be about to start it, and then

@@ -17,7 +17,7 @@ import msgspec
 
 from baton.core import events as ev
 from baton.core.conditions import Answer
-from baton.core.decide import Advance, Decision, abandoned, advance
+from baton.core.decide import Advance, Decision, advance
 from baton.core.fold import apply
 from baton.core.outcomes import STOPPED, Outcome, refused
 from baton.core.program import Program
@@ -193,7 +193,12 @@ class Runner:
                 continue
             events = step.events
             if step.decision.cancel and not events:
-                events = await self._cancel_children(run, step.decision)
+                # Only once the reason is in the log: a child that ends without one would fail its parent.
+                has_time, state = partial(self._has_time, run), run.history.state
+                events = await self._p.children.cancel(
+                    run.lease.ref, state, step.decision, run.cancelled, has_time
+                )
+                run.in_turn = events == step.decision.record
                 if not events and step.taken == len(pending):
                     return _CUT_SHORT
             if not events and not step.more:
@@ -351,35 +356,13 @@ class Runner:
     def _has_time(self, run: _Run) -> bool:
         return self._p.clock.now() < min(self._budget.cut_off, run.lease.until)
 
-    async def _cancel_children(self, run: _Run, decision: Decision) -> tuple[ev.Event, ...]:
-        """Ask the decision's children to stop: what to record then. Nothing when there was time for none of them.
-
-        Only once the reason is in the log: a child that ends without one would fail its parent.
-        """
-        todo = [pair for pair in decision.cancel if pair[1].saga not in run.cancelled]
-        asked = await self._p.children.cancel(
-            run.lease.ref, run.history.state, todo, partial(self._has_time, run)
-        )
-        run.cancelled.update(child.saga for child in asked)
-        if len(asked) == len(todo):
-            return decision.record
-        run.in_turn = False
-        known = [child for _, child in decision.cancel if child.saga in run.cancelled]
-        return (abandoned(known),) if known else ()
-
     async def _tend_children(self, run: _Run, children: Sequence[tuple[str, Any]]) -> bool:
-        """Start children that are to be started, ask open ones once; True when one of them has ended.
-
-        Where there is time for some of them only, and all of those are at work, the others have their turn in a later
-        invocation: at the next wake or sweep, because the relay tells of ends by itself.
-        """
-        tended = await self._p.children.tend(
-            run.lease.ref, run.history.state, children, partial(self._has_time, run), run.lease.epoch
+        """Start children that are to be started, ask open ones once; True when one of them has ended."""
+        has_time, state = partial(self._has_time, run), run.history.state
+        tended, reports = await self._p.children.tend(
+            run.lease.ref, state, children, has_time, run.lease.epoch
         )
-        reports = tended.reports
-        run.asked.update(tended.slots)
-        if tended.slots and not (reports or tended.has_started):
-            run.asked.update(slot for slot, _ in children)
+        run.asked.update(tended)
         told = bool(reports)
         while reports := [report for report in reports if is_news(run.history.state, report)]:
             part = cut(reports, self._p.limits.entry_bytes)
