@@ -209,7 +209,7 @@ def limits() -> str:
         ("a saga that was started and not taken is looked at after", _time(have.start_due_ms), "code"),
         ("time that a fork has from arming the saga to its entry", _time(have.fork_deadline_ms), "code"),
         ("`Idempotency-Key`", f"{MAX_KEY} characters", "code"),
-        ("keys of signals and forks that a saga remembers", f"{KEYS_REMEMBERED}", "code"),
+        ("keys that a saga remembers, besides those of forks and of signals that still wait", f"{KEYS_REMEMBERED}", "code"),
         ("entries of one page of events", f"at most {MAX_EVENTS:,}", "`?limit=`"),
         ("rows of one page of a list", f"at most {MAX_LIST}", "`?limit=`"),
     ]  # fmt: skip

@@ -45,6 +45,16 @@ async def _long_chain(world: World) -> str:
 LONG = Scenario("long-chain", _long_chain, limits=Limits(snapshot_tail_bytes=4_096))
 
 
+async def _large_state(world: World) -> str:
+    fills = "".join(f"  f{i}: {{tool: fill, with: {{size: 8000}}}}\n" for i in range(10))
+    output = ", ".join(f"'${{ctx.f{i}.output.text}}'" for i in range(10))
+    document = f"name: w\nnodes:\n{fills}  go: {{wait: {{for: 30s}}}}\noutput: [{output}]\n"
+    return await start(world, document, {}, "w")
+
+
+LARGE = Scenario("large-state", _large_state)
+
+
 @pytest.fixture(scope="module")
 def _shared_meter(_no_real_account: None) -> Meter:
     """Clients cost more than what is watched through them. Its own: it listens to them for good."""
@@ -121,6 +131,18 @@ def test_a_long_saga_with_a_large_start_and_snapshots_is_exact_too(meter: Meter)
     snapshots = [spent for spent in world.meter.written if spent.sk.startswith("SNAP")]
     assert len(snapshots) >= 2
     assert saga.says.write_units == saga.writes
+
+
+def test_a_snapshot_that_is_a_blob_costs_one_unit_and_a_put_and_a_get(meter: Meter) -> None:
+    world, found = metered(LARGE, meter)
+    ((_, saga),) = found.items()
+    (snapshot,) = (spent for spent in world.meter.written if spent.sk.startswith("SNAP"))
+    assert snapshot.units == 1
+    assert saga.says.write_units == saga.writes
+    document_and_graph = 2
+    assert saga.says.blob_puts == len(world.blobs.stored) - document_and_graph
+    result, resume = 1, 1
+    assert saga.says.blob_gets == result + resume
 
 
 def test_a_tools_own_rows_and_their_transaction_are_what_the_log_does_not_say(meter: Meter) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from baton.core import events as ev
-from baton.core.decide import advance
+from baton.core.decide import CANCELLED_TOGETHER, ROOM, abandoned, advance, decide
 from baton.core.graph import Join
-from baton.core.state import Child, status_of
-from tests.core.build import Saga, child, done, program, ready, slots, started, task
+from baton.core.state import LONGEST_ID, Child, status_of
+from tests.core.build import Saga, child, done, entry, program, ready, slots, started, task
 
 
 def reported(saga: Saga, status: str = "completed", slot: str = "c", **more: object) -> None:
@@ -158,3 +158,100 @@ def test_a_child_whose_id_would_be_too_long_for_a_key_fails_its_node(length: int
     saga = Saga(program(child("c")), saga="s" * length)
     saga.go()
     assert saga.kinds[0] == kind
+
+
+# ---- thousands of them ---------------------------------------------------------------------------------------------
+
+MANY = 2 * CANCELLED_TOGETHER + 5
+
+
+def crowd() -> Saga:
+    saga = Saga(program(*(child(f"c{number}") for number in range(MANY))))
+    saga.go()
+    return saga
+
+
+def part_of(saga: Saga) -> list[str]:
+    """Do what is to be done next for an ending: the children that are asked to stop, and then say so."""
+    decision = decide(saga.program, saga.state, saga.now)
+    saga.put(*decision.record)
+    return [one.saga for _, one in decision.cancel]
+
+
+def test_the_children_of_a_saga_that_ends_are_cancelled_in_parts_each_before_it_is_recorded() -> None:
+    saga = crowd()
+    every = [one.saga for one in saga.state.children.values()]
+    saga.cancel()
+    assert part_of(saga) == every[:CANCELLED_TOGETHER]
+    assert saga.kinds == ["children_abandoned"]
+    assert status_of(saga.state) == "running"
+    assert part_of(saga) == every[CANCELLED_TOGETHER : 2 * CANCELLED_TOGETHER]
+    assert part_of(saga) == every[2 * CANCELLED_TOGETHER :]
+    assert saga.kinds == ["saga_ended"], "the end itself tells of the last"
+
+
+def test_children_that_a_fork_left_are_cancelled_in_parts_too() -> None:
+    saga = crowd()
+    saga.put(ev.Forked(cut=1, branch=1, by="ada", at=saga.now), epoch=0)
+    assert [len(part_of(saga)) for _ in range(3)] == [CANCELLED_TOGETHER, CANCELLED_TOGETHER, 5]
+    assert (saga.kinds, saga.state.left) == (["children_abandoned"], ())
+    assert len(saga.state.tokens) == MANY
+
+
+def test_the_largest_part_fits_into_an_entry_however_long_its_ids_are() -> None:
+    ids = [f"{number:0{LONGEST_ID}d}" for number in range(CANCELLED_TOGETHER)]
+    part = abandoned(Child(saga=one, workflow="w", input=ev.Value()) for one in ids)
+    assert len(ev.encode_entry(entry(2, part))) < ROOM
+
+
+def test_only_those_for_which_there_was_time_are_recorded_and_the_rest_follows() -> None:
+    saga = crowd()
+    saga.cancel()
+    first, second = list(saga.state.children.values())[:2]
+    saga.put(abandoned([first, second]))
+    assert len(saga.state.children) == MANY - 2
+    assert part_of(saga)[0] == "s1.0.c2"
+
+
+def test_a_child_that_was_asked_to_stop_is_not_heard_any_more() -> None:
+    saga = crowd()
+    saga.cancel()
+    one = saga.state.children["c0"]
+    part_of(saga)
+    before = saga.state.children
+    saga.put(ev.ChildReported(slot="c0", child=one.saga, status="cancelled", cost=5), epoch=0)
+    assert (saga.state.children, saga.state.spent) == (before, 0)
+
+
+def test_a_fork_to_between_two_parts_opens_what_was_cancelled_anew_and_keeps_what_had_completed() -> None:
+    saga = crowd()
+    saga.cancel()
+    decision = decide(saga.program, saga.state, saga.now)
+    reported(saga, "completed", "c0")  # while it was being asked
+    reported(saga, "cancelled", "c1")
+    saga.put(*decision.record)
+    cut = saga.state.version
+    part_of(saga)
+    saga.put(ev.Forked(cut=cut, branch=1, by="ada", at=saga.now), epoch=0)
+    assert list(saga.state.children) == ["c0"]
+    open_before = MANY - 2 * CANCELLED_TOGETHER
+    assert len(saga.state.left) == open_before, "those that nobody has asked yet"
+    assert len(part_of(saga)) == open_before
+    saga.go()
+    assert "c0" not in saga.state.tokens
+    assert {one.saga for one in saga.state.children.values()} == {
+        f"s1.1.c{number}" for number in range(1, MANY)
+    }
+
+
+def test_an_outcome_need_not_wait_for_children_that_there_is_no_time_to_cancel() -> None:
+    graph = program(task("b"), task("c"), child("k"), task("j", "b", "k", join=Join(need=1)))
+    saga = Saga(graph)
+    saga.go()
+    step = advance(graph, saga.state, [done("b")], saga.now, ["c"])
+    saga.put(*step.events)
+    assert [one.saga for one in saga.state.left] == ["s1.0.k"]
+    assert advance(graph, saga.state, [done("c")], saga.now).events == ()
+    late = advance(graph, saga.state, [done("c")], saga.now, in_turn=False)
+    assert [type(event) for event in late.events] == [ev.StepSucceeded]
+    assert (late.taken, [one.saga for _, one in late.decision.cancel]) == (1, ["s1.0.k"])

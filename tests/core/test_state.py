@@ -20,8 +20,10 @@ from baton.core.state import (
     State,
     Used,
     decode_state,
+    encode_moved,
     encode_state,
     group_of,
+    moved_to,
     node_of,
     slot_of,
     status_of,
@@ -173,10 +175,21 @@ def test_a_snapshot_comes_back_as_it_was(ended: ev.SagaEnded, parked: ev.Parked)
     assert decode_state(encode_state(state)) == state
 
 
+def test_a_snapshot_that_is_a_blob_names_it_and_one_that_is_not_names_none() -> None:
+    assert moved_to(encode_moved("cas://sha256/00")) == "cas://sha256/00"
+    assert moved_to(encode_state(busy())) == ""
+    assert moved_to(b"") == ""
+    with pytest.raises(msgspec.DecodeError):
+        moved_to(b'{"ref":7}')
+
+
 @pytest.mark.parametrize(
     "data",
     [
         pytest.param(b"{", id="broken"),
+        pytest.param(
+            encode_moved("cas://sha256/00"), id="only the name of a blob, as earlier versions see it"
+        ),
         pytest.param(encode_state(busy()).replace(SHAPE.encode(), b"other"), id="of another shape"),
         pytest.param(json.dumps({"state": {}}).encode(), id="without a shape"),
         pytest.param(json.dumps({"shape": SHAPE, "state": {"version": "x"}}).encode(), id="of other types"),

@@ -247,6 +247,29 @@ def test_a_state_larger_than_the_tail_and_one_that_has_ended_are_not_worth_a_sna
     assert writes(saga, 3, snapshot_tail=0) == writes(saga, 3) + 1
 
 
+def test_a_snapshot_that_is_a_blob_is_one_unit_and_a_put_and_each_resume_gets_it_until_a_fork() -> None:
+    saga = Saga(chain(60), {"x": noise(3_000)})
+    run(saga, *(f"n{n}" for n in range(50)))
+    next_turn(saga)
+    run(saga, "n50")
+    next_turn(saga)
+    run(saga, "n51")
+    snapshot = encode_state(saga.states[51])
+    size = len(snapshot)
+    item = msgspec.structs.replace(BARE, snapshot_blob=size)
+    blob = msgspec.structs.replace(BARE, snapshot_blob=size - 1)
+    plain, moved = used(saga, 3, deployment=item), used(saga, 3, deployment=blob)
+    assert plain.write_units - moved.write_units == units(stored_bytes(snapshot, 50)) - 1 > 0
+    assert (plain.blob_puts, plain.blob_gets) == (0, 0)
+    assert (moved.blob_puts, moved.blob_gets) == (1, 2)
+    saga.put(ev.Forked(cut=2, branch=1, by="ada", at=saga.now), epoch=0)
+    next_turn(saga)
+    run(saga, "n1")
+    assert used(saga, 4, deployment=blob).blob_gets == 3, (
+        "of these the fork's caller has read one, and its branch none"
+    )
+
+
 def test_a_resume_reads_the_snapshot_and_what_comes_behind_it() -> None:
     def reads(snapshot_tail: int) -> int:
         deployment = msgspec.structs.replace(BARE, snapshot_tail=snapshot_tail)

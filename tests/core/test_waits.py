@@ -8,10 +8,12 @@ No clock here: `now` is an argument, and a wait's deadline is a number that `dec
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from baton.core import events as ev
 from baton.core.decide import advance
 from baton.core.fold import apply, fingerprint, signal_key
+from baton.core.forks import FORK_KEY
 from baton.core.graph import Node
 from baton.core.state import KEYS_REMEMBERED, Signal, Wait, status_of
 from tests.core.build import T0, Saga, chain, done, program, ready, slots, task, wait
@@ -205,13 +207,48 @@ def test_a_key_is_remembered_after_its_signal_was_used_with_what_it_came_with() 
     assert saga.state.signals == ()
 
 
+def taken(saga: Saga, *numbers: int) -> None:
+    """Signals come in and are taken, as by a wait that is opened again and again."""
+    for number in numbers:
+        saga.signal("s", None, f"k{number}")
+        waits = tuple(one for one in saga.state.signals if one.name != "s")
+        saga.state = replace(saga.state, signals=waits)
+
+
 def test_only_so_many_keys_are_remembered_and_the_oldest_goes_first() -> None:
     saga = Saga(chain(2))
-    for number in range(KEYS_REMEMBERED + 3):
-        saga.signal("s", None, f"k{number}")
+    taken(saga, *range(KEYS_REMEMBERED + 3))
     keys = list(saga.state.keys)
     assert len(keys) == KEYS_REMEMBERED
     assert (keys[0], keys[-1]) == ("s/k3", f"s/k{KEYS_REMEMBERED + 2}")
+
+
+def test_the_key_of_a_signal_that_waits_is_never_forgotten() -> None:
+    saga = Saga(chain(2))
+    saga.signal("early", "first", "k")
+    taken(saga, *range(KEYS_REMEMBERED))
+    saga.signal("early", "second", "k")
+    assert [one.payload.v for one in saga.state.signals if one.name == "early"] == ["first"]
+    assert "s/k0" not in saga.state.keys
+    assert len(saga.state.keys) == KEYS_REMEMBERED
+
+
+def test_more_signals_than_keys_are_remembered_wait_with_their_keys_and_go_with_them() -> None:
+    saga = Saga(chain(2))
+    for number in range(KEYS_REMEMBERED + 50):
+        saga.signal("s", None, f"k{number}")
+    assert len(saga.state.keys) == len(saga.state.signals) == KEYS_REMEMBERED + 50
+    saga.state = replace(saga.state, signals=())
+    taken(saga, KEYS_REMEMBERED + 50)
+    assert len(saga.state.keys) == KEYS_REMEMBERED
+
+
+def test_the_key_of_a_fork_is_never_forgotten() -> None:
+    saga = Saga(chain(2))
+    saga.put(ev.Forked(cut=1, branch=1, by="ada", at=saga.now, key="k"), epoch=0)
+    taken(saga, *range(KEYS_REMEMBERED + 3))
+    assert saga.state.keys[f"{FORK_KEY}k"] == "1"
+    assert len(saga.state.keys) == KEYS_REMEMBERED
 
 
 def test_the_end_of_a_wait_uses_up_its_own_signal_and_no_other() -> None:

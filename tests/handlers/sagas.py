@@ -73,7 +73,7 @@ def append(engine: Engine, *events: Event, ref: SagaRef = ADA) -> None:
         parts = Parts(engine, Invocation("worker-1", now, now + 10_000))
         head = await parts.call(parts.log.read_head, ref)
         assert head is not None
-        history = History(parts.log, parts.call, ref)
+        history = History(parts.log, parts.blobs, parts.call, ref)
         await history.load(head)
         assert await history.append(history.next_entry(events, at=now, invocation="worker-1", epoch=1))
 

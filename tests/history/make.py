@@ -169,6 +169,17 @@ def _left() -> Saga:
     return saga
 
 
+def _abandoned() -> Saga:
+    """A saga that is about to end, with some of its children asked to stop: one of those has completed meanwhile."""
+    saga = Saga(program(child("c"), child("d"), child("e"), task("z", "c", "d", "e")))
+    saga.go()
+    c, d = saga.state.children["c"], saga.state.children["d"]
+    saga.cancel()
+    saga.put(ev.ChildReported(slot="d", child=d.saga, status="completed", output=ev.Value(v=1)), epoch=0)
+    saga.put(ev.ChildrenAbandoned(children=(c.saga, d.saga)))
+    return saga
+
+
 def _blobs() -> Saga:
     reads = {"x": "${ctx.a.output}", "y": "${input}"}
     saga = Saga(
@@ -302,6 +313,7 @@ SHAPES: dict[str, Callable[[], Saga]] = {
     "parked": _parked,
     "forked": _forked,
     "left": _left,
+    "abandoned": _abandoned,
     "blobs": _blobs,
     "rounds": _rounds,
     "limits": _limits,

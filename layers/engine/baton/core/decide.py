@@ -6,7 +6,7 @@ All behaviour of a running saga is here and in fold.py. Nothing is performed: th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -37,6 +37,8 @@ MOST_BYTES = Limits().result_bytes
 UNTOLD_END_MS = Limits().untold_end_ms
 LARGE = 12_288
 REFERENCE = 128
+CANCELLED_TOGETHER = 200
+"""Children that are asked to stop before one entry says so: their ids fit into it, however long they are."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -47,7 +49,8 @@ class Decision:
 
     record: facts to append before anything else happens.
     run: steps that are ready and not running. children: (slot, child) that must exist, or be asked.
-    abort: running steps must stop, all of them; stop: those at these slots. cancel: (slot, child) to cancel before recording.
+    abort: running steps must stop, all of them; stop: those at these slots. cancel: (slot, child) to cancel before recording;
+    where there is time for some of them only, `abandoned` says what to record instead.
     notices: what somebody outside is to be told. again: when a step is tried again.
     due: when time alone changes the decision (None: never). needs and questions: blobs to fetch and conditions to
     judge, without which no more can be said; decide again with them.
@@ -117,8 +120,7 @@ def _decide(
         return _stop(program, state, now, running)
     if state.left:
         # Whatever else is to be done, children of a branch that was left must not act on.
-        gone = ev.ChildrenAbandoned(children=tuple(child.saga for child in state.left))
-        return Decision(record=(gone,), cancel=tuple(("", child) for child in state.left))
+        return _cancelling([("", child) for child in state.left])
     deadline = None
     if program.caps is not None:
         if (failure := program.caps.reached(state, now)) is not None:
@@ -178,18 +180,21 @@ def advance(
     terms: Terms = ANY_AMOUNT,
     *,
     together: bool = True,
+    in_turn: bool = True,
 ) -> Advance:
     """Turn outcomes into events, with all that follows from them at once, so that one append holds it.
 
     `room` is the size in bytes that the events may have together; at least one is always taken. An
     outcome whose slot is not waiting any more (it was settled or forked away) is dropped; one for which
-    there is no room counts as running still. Without `together` no two steps' rows are in one entry.
+    there is no room counts as running still. Without `together` no two steps' rows are in one entry; without
+    `in_turn` no outcome waits for what comes before it: children that there is no time to cancel.
     """
     entry = _Entry(program, state, now, room, found, max_deaths, most_bytes, terms)
     rows: tuple[Row, ...] = ()
     taken = 0
     lacking = Draft(program, state, now, running, found)
-    is_quiet = not program.ways.hurries
+    hurries = program.ways.hurries and in_turn
+    is_quiet = not hurries
     for outcome in outcomes:
         if not is_quiet:
             # What a join does not wait for must not be heard only because it came at the same time.
@@ -216,7 +221,7 @@ def advance(
         rows += outcome.rows if settled else ()
         for event in settled:
             entry.add(event)
-        is_quiet = not program.ways.hurries or entry.is_quiet_after(settled)
+        is_quiet = not hurries or entry.is_quiet_after(settled)
     if lacking.is_lacking:
         more = Decision(needs=frozenset(lacking.needs), questions=frozenset(lacking.questions))
         return Advance((), more, 0, False)
@@ -313,7 +318,20 @@ def _stop(program: Program, state: State, now: int, running: Collection[str]) ->
         return Decision(record=tuple(ev.NoticeDue(notice=notice) for notice in told))
     orphans = [(slot, child) for slot, child in state.children.items() if not child.status]
     orphans += [("", child) for child in state.left]
+    if len(orphans) > CANCELLED_TOGETHER:
+        return _cancelling(orphans)
     return Decision(record=(end,), cancel=tuple(orphans))
+
+
+def abandoned(children: Iterable[Child]) -> ev.ChildrenAbandoned:
+    """What to record of children that were asked to stop: nothing has to ask them again."""
+    return ev.ChildrenAbandoned(children=tuple(child.saga for child in children))
+
+
+def _cancelling(children: Sequence[tuple[str, Child]]) -> Decision:
+    """Ask the first of them to stop, as many as one entry has room for."""
+    part = tuple(children[:CANCELLED_TOGETHER])
+    return Decision(record=(abandoned(child for _, child in part),), cancel=part)
 
 
 def _parked(draft: Draft, parked: ev.Parked) -> Decision:
@@ -359,4 +377,4 @@ def _complete(draft: Draft) -> Decision:
     return Decision(record=(ev.SagaEnded(status="completed", output=ev.Value(v=output)),))
 
 
-__all__ = ["Advance", "Decision", "RunStep", "advance", "decide"]
+__all__ = ["Advance", "Decision", "RunStep", "abandoned", "advance", "decide"]

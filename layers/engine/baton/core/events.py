@@ -214,7 +214,7 @@ class ChildClosed(Gives, frozen=True, tag="child_closed", omit_defaults=True, kw
 
 
 class ChildrenAbandoned(Root, frozen=True, tag="children_abandoned", omit_defaults=True, kw_only=True):
-    """Children that a fork left behind were asked to stop."""
+    """Children that a fork or a join left behind were asked to stop, or some of the children of a saga that is about to end."""
 
     children: tuple[str, ...]
 

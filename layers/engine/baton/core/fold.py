@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from baton.core import events as ev
 from baton.core.caps import counted, pay
+from baton.core.forks import FORK_KEY
 from baton.core.state import (
     KEYS_REMEMBERED,
     Child,
@@ -280,14 +281,20 @@ def _child_closed(state: State, e: ev.ChildClosed) -> State:
 
 
 def _signal(state: State, e: ev.SignalReceived) -> State:
+    """Only so many keys are remembered, besides those of forks and of signals that wait: with such a signal, a wait
+    would take another one that came under its key.
+    """
     key = signal_key(e.name, e.key)
     if key in state.keys:
         return state
-    signal = Signal(name=e.name, key=e.key, payload=e.payload)
+    signals = (*state.signals, Signal(name=e.name, key=e.key, payload=e.payload))
     keys = {**state.keys, key: fingerprint(e.payload)}
     if len(keys) > KEYS_REMEMBERED:
-        keys.pop(next(iter(keys)))
-    return replace(state, signals=(*state.signals, signal), keys=keys)
+        waiting = {signal_key(signal.name, signal.key) for signal in signals}
+        others = [known for known in keys if known not in waiting and not known.startswith(FORK_KEY)]
+        for known in others[: len(keys) - KEYS_REMEMBERED]:
+            del keys[known]
+    return replace(state, signals=signals, keys=keys)
 
 
 def _cancel(state: State, e: ev.CancelRequested) -> State:
@@ -310,7 +317,13 @@ def _revived(state: State, e: ev.Revived) -> State:
 
 
 def _abandoned(state: State, e: ev.ChildrenAbandoned) -> State:
-    return replace(state, left=tuple(child for child in state.left if child.saga not in e.children))
+    """They are nobody's now, but for those that came to an end of their own: a fork from here goes on with that."""
+    gone = set(e.children)
+    own = {child.saga for child in state.children.values() if child.status not in ("", "cancelled")}
+    children = {
+        slot: child for slot, child in state.children.items() if child.saga not in gone or child.saga in own
+    }
+    return replace(state, left=tuple(one for one in state.left if one.saga not in gone), children=children)
 
 
 def _limited(state: State, e: ev.LimitReached) -> State:

@@ -17,7 +17,7 @@ from baton.core.graph import Way
 
 FINISHED = frozenset({"completed", "failed", "cancelled", "rolled_back", "rollback_failed"})
 WAITING = frozenset({"waiting", "suspended", "paused", "parked", "reflecting"})
-KEYS_REMEMBERED = 200
+KEYS_REMEMBERED = 200  # and those of signals that wait, and of forks, however many
 NOTICES_REMEMBERED = 50
 UNKNOWN_OUTCOME = "unknown_outcome"  # of an effect that may have happened
 ANSWER = ":answer"  # the name of the signal that answers a question: none that a workflow can wait for
@@ -250,6 +250,25 @@ SHAPE = hashlib.sha256(
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(_Snapshot).decode
+
+
+class _Moved(msgspec.Struct, frozen=True):
+    """Instead of a large snapshot: the reference of the blob that holds it."""
+
+    ref: str
+
+
+_decode_moved = msgspec.json.Decoder(_Moved).decode
+
+
+def encode_moved(ref: str) -> bytes:
+    """What stands in for a snapshot that is a blob. An older version takes it for a damaged one, and reads the log."""
+    return _encode(_Moved(ref))
+
+
+def moved_to(data: bytes) -> str:
+    """The reference of the blob that holds a snapshot; empty where the bytes are the snapshot itself."""
+    return _decode_moved(data).ref if data.startswith(b'{"ref":') else ""
 
 
 def encode_state(state: State) -> bytes:

@@ -15,7 +15,7 @@ from baton.core import events as ev
 from baton.core.fold import fold
 from baton.core.forks import fork_to
 from baton.core.limits import Limits
-from baton.core.state import State, Turns, encode_state, group_of, status_of
+from baton.core.state import State, Turns, encode_moved, encode_state, group_of, status_of
 
 WRITE_BYTES, READ_BYTES = 1_024, 4_096
 REQUESTS_PER_MESSAGE = 3  # it is sent, received and deleted; batches make it less
@@ -25,6 +25,7 @@ LONGEST_MS = 900_000  # that Lambda lets an invocation last
 # Bytes of names and of values of a fixed length: in a head, in its lease, in a snapshot's item, and the
 # name of the attribute that holds entry 1 on a head.
 _HEAD, _LEASE, _SNAPSHOT, _START = 167, 18, 33, 5
+_A_REFERENCE = "cas://sha256/" + "0" * 64
 _CLAIM = 260  # of a claim's item, with names of a usual length
 
 _encode = msgspec.json.Encoder().encode
@@ -46,6 +47,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     request: int = 30
     passing: int = 15
     snapshot_tail: int = 8_192
+    snapshot_blob: int = 65_536
     news_every: int = 5_000
     lease_grace: int = 1_000
     fork_deadline: int = 60_000
@@ -57,6 +59,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
         return cls(
             worker_mb=limits.worker_memory_mb,
             snapshot_tail=limits.snapshot_tail_bytes,
+            snapshot_blob=limits.snapshot_blob_bytes,
             news_every=limits.news_every_ms,
             lease_grace=limits.lease_grace_ms,
             fork_deadline=limits.fork_deadline_ms,
@@ -142,6 +145,8 @@ class Ledger:
         self._around = 0  # bytes of a snapshot's item besides the snapshot
         self._data = self._size = 0  # what is to be read behind the newest snapshot: of data, of items
         self._snapshot = 0  # read units of that snapshot
+        self._is_blob = False  # whether it is one
+        self._blobs = self._gets = 0  # snapshots that are blobs, and how often one was read
         self._whole = [0, 0]  # data and size of the whole log
         self._news: list[int] = []  # sizes of outside entries since the holder's last
         self._armed = 0  # until when a fork keeps the saga in the due index
@@ -185,7 +190,8 @@ class Ledger:
         self._whole = [self._whole[0] + data, self._whole[1] + size]
         self._data, self._size = self._data + data, self._size + size
         if _fork_of(entry) is not None:
-            (self._data, self._size), self._snapshot = self._whole, 0  # a new branch is read from the start
+            # A new branch is read from the start.
+            (self._data, self._size), self._snapshot, self._is_blob = self._whole, 0, False
 
     def _begin(self, entry: ev.Entry, data: bytes) -> None:
         start = entry.events[0]
@@ -302,6 +308,10 @@ class Ledger:
         data = encode_state(turn.state)
         if len(data) > turn.data:
             return
+        self._is_blob = len(data) > self._deployment.snapshot_blob
+        if self._is_blob:
+            self._blobs += 1
+            data = encode_moved(_A_REFERENCE)
         size = stored_bytes(data, self._around)
         self._writes += units(size)
         self._snapshot = units(size, READ_BYTES)
@@ -333,8 +343,8 @@ class Ledger:
             http_requests=self._asked,
             lambda_requests=self._asked + self._passed + wakings,
             gb_seconds=mb_ms / 1_024 / 1_000,
-            blob_puts=len(self._refs),
-            blob_gets=len(self._refs),
+            blob_puts=len(self._refs) + self._blobs,
+            blob_gets=len(self._refs) + self._gets,
         )
 
     def _head_units(self, owner: int) -> int:
@@ -344,7 +354,8 @@ class Ledger:
         )
 
     def _load(self) -> int:
-        """Read units of the head, the newest snapshot, and what comes behind it."""
+        """Read units of the head, the newest snapshot, and what comes behind it; a snapshot's blob is counted, too."""
+        self._gets += self._is_blob
         return 1 + self._snapshot + units(self._size, READ_BYTES)
 
     def _wake(self) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from baton.core.events import CancelRequested, ChildReported, Failure, Value
+from baton.core.decide import Decision, abandoned
+from baton.core.events import CancelRequested, ChildReported, Event, Failure, Value
 from baton.core.limits import Limits
 from baton.core.state import Child, State
 from baton.errors import TooLarge, UserError
@@ -20,6 +21,10 @@ from baton.runtime.catalog import Catalog
 from baton.runtime.history import History
 from baton.runtime.patience import Patience
 from baton.runtime.start import Beginning, Starter, body_hash
+
+GOLDEN_RATIO = (
+    0.618034  # of beginnings that are so far apart each next one is in the widest gap between the others
+)
 
 
 class Children:
@@ -51,11 +56,19 @@ class Children:
         state: State,
         children: Sequence[tuple[str, Child]],
         has_time: Callable[[], bool],
+        turn: int,
     ) -> tuple[list[str], list[ChildReported]]:
-        """Make sure each child exists: the slots that were looked at, and the ends of those that have ended."""
+        """Make sure each child exists: the slots that were looked at, and the ends of those that have ended.
+
+        It begins elsewhere in each `turn`, so that thousands of them have theirs. Where there is time for some only, and
+        those are all at work, the others count as looked at: they have their turn at the next wake or sweep.
+        """
         tended: list[str] = []
         reports: list[ChildReported] = []
-        width = self._limits.children_at_once
+        is_quiet, width = True, self._limits.children_at_once
+        if len(children) > width:
+            first = int(turn * GOLDEN_RATIO % 1 * len(children))
+            children = [*children[first:], *children[:first]]
         for start in range(0, len(children), width):
             if not has_time():
                 break
@@ -64,10 +77,14 @@ class Children:
                 *(self._tend_one(parent, state, slot, child) for slot, child in window)
             )
             tended += [slot for slot, _ in window]
-            reports += [report for report in found if report is not None]
-        return tended, reports
+            reports += [report for report in found if isinstance(report, ChildReported)]
+            is_quiet = is_quiet and not any(found)
+        return [slot for slot, _ in children] if tended and is_quiet else tended, reports
 
-    async def _tend_one(self, parent: SagaRef, state: State, slot: str, child: Child) -> ChildReported | None:
+    async def _tend_one(
+        self, parent: SagaRef, state: State, slot: str, child: Child
+    ) -> ChildReported | bool | None:
+        """Its end, if it has ended; True when it was started only now."""
         ref = SagaRef(parent.tenant, child.saga)
         head = await self._call(self._log.read_head, ref)
         if head is None:
@@ -76,8 +93,8 @@ class Children:
             except UserError as error:
                 failure = Failure(error.code, error.detail)
                 return ChildReported(slot=slot, child=child.saga, status="failed", failure=failure)
-            return None
-        history = History(self._log, self._call, ref)
+            return True
+        history = History(self._log, self._blobs, self._call, ref)
         await history.load(head)
         return report_of(history.state, slot)
 
@@ -105,26 +122,46 @@ class Children:
             )
         )
 
-    async def cancel(self, parent: SagaRef, state: State, children: Sequence[tuple[str, Child]]) -> None:
-        """Ask open children to stop.
+    async def cancel(
+        self,
+        parent: SagaRef,
+        state: State,
+        decision: Decision,
+        asked: set[str],
+        has_time: Callable[[], bool],
+    ) -> tuple[Event, ...]:
+        """Ask the decision's children to stop, several side by side, and add them to those that were `asked` before.
 
-        One that does not exist yet is started first: a frozen invocation may still be about to start it,
-        and then finds it there and cancelled.
+        What to record then: of a part of them when there was no time for the others, and nothing when there is no part.
         """
-        for slot, child in children:
-            ref = SagaRef(parent.tenant, child.saga)
+        children = [pair for pair in decision.cancel if pair[1].saga not in asked]
+        width = self._limits.children_at_once
+        for start in range(0, len(children), width):
+            if not has_time():
+                part = [child for _, child in decision.cancel if child.saga in asked]
+                return (abandoned(part),) if part else ()
+            window = children[start : start + width]
+            await asyncio.gather(*(self._cancel_one(parent, state, slot, child) for slot, child in window))
+            asked.update(child.saga for _, child in window)
+        return decision.record
+
+    async def _cancel_one(self, parent: SagaRef, state: State, slot: str, child: Child) -> None:
+        """One that does not exist yet is started first: a frozen invocation may still be about to start it, and then
+        finds it there and cancelled.
+        """
+        ref = SagaRef(parent.tenant, child.saga)
+        head = await self._call(self._log.read_head, ref)
+        if head is None:
+            try:
+                await self._start(parent, ref, state, slot, child)
+            except UserError:
+                return  # it can never start
             head = await self._call(self._log.read_head, ref)
-            if head is None:
-                try:
-                    await self._start(parent, ref, state, slot, child)
-                except UserError:
-                    continue  # it can never start
-                head = await self._call(self._log.read_head, ref)
-            if head is not None:
-                await self._cancel(parent, ref, head)
+        if head is not None:
+            await self._cancel(parent, ref, head)
 
     async def _cancel(self, parent: SagaRef, ref: SagaRef, head: Head) -> None:
-        history = History(self._log, self._call, ref)
+        history = History(self._log, self._blobs, self._call, ref)
         await history.load(head)
         if history.state.version == 0:
             await self._starter.put_entry_one(head)

@@ -15,10 +15,12 @@ from baton.core.fold import fold
 from baton.core.forks import fork_to
 from baton.core.limits import Limits
 from baton.core.rows import Row
-from baton.core.state import State, decode_state, encode_state
+from baton.core.state import State, decode_state, encode_moved, encode_state, moved_to
 from baton.errors import CorruptLog, EngineFault
-from baton.ports import Head, Log, Record, SagaRef, Wake
+from baton.ports import Blobs, Head, Log, Record, SagaRef, Wake
 from baton.runtime.patience import Patience
+
+PAGE = 200  # entries of the past that are read at once: a long log is never in memory as a whole
 
 logger = logging.getLogger("baton.history")
 
@@ -26,18 +28,19 @@ logger = logging.getLogger("baton.history")
 class History:
     """The state of a saga at the newest version that was read.
 
-    `tail_bytes` is what a reader would have to read behind the newest snapshot, at `snapshot`.
+    `tail_bytes` is what a reader would have to read behind the newest snapshot, at `snapshot`. Of earlier states it keeps
+    those that were asked for, and the one that it began with.
     """
 
-    def __init__(self, log: Log, call: Patience, ref: SagaRef) -> None:
+    def __init__(self, log: Log, blobs: Blobs, call: Patience, ref: SagaRef) -> None:
         self._log = log
+        self._blobs = blobs
         self._call = call
         self.ref = ref
         self.state = State()
         self.snapshot = 0
         self.tail_bytes = 0
         self._past: dict[int, State] = {}
-        self._keeps_past = False
 
     async def load(self, head: Head) -> Sequence[Entry]:
         """Fold everything there is. Returns the entries that were read (not those before a snapshot)."""
@@ -106,34 +109,39 @@ class History:
         data = encode_state(self.state)
         if len(data) > self.tail_bytes:
             return
-        record = Record(self.state.branch, self.state.version, data)
+        size = len(data)
         try:
+            if size > limits.snapshot_blob_bytes:
+                data = encode_moved(await self._call(self._blobs.put, self.ref.tenant, data))
+            record = Record(self.state.branch, self.state.version, data)
             await self._call(self._log.put_snapshot, self.ref, record)
         except (EngineFault, ValueError):
-            logger.warning("no snapshot", exc_info=True, extra={"saga": str(self.ref), "bytes": len(data)})
+            logger.warning("no snapshot", exc_info=True, extra={"saga": str(self.ref), "bytes": size})
             return
         self.snapshot = self.state.version
         self.tail_bytes = 0
 
     async def state_at(self, version: int) -> State:
-        """The state right after `version`, whichever branch wrote it. Raises `CorruptLog` for no such version.
+        """The state right after `version`, whichever branch wrote it. Raises `CorruptLog` for no such version."""
+        if version not in self._past:
+            self._past[version] = await self._read_to(version)
+        return self._past[version]
 
-        Versions are never used twice, so reading from the start in their order passes through it.
+    async def _read_to(self, version: int) -> State:
+        """Read on from the nearest state that is known.
+
+        Versions are never used twice, so reading on from any state in their order passes through all later ones.
         """
-        if version in self._past:
-            return self._past[version]
-        past = History(self._log, self._call, self.ref)
-        past._past, past._keeps_past = self._past, True  # what one of them works out, all of them know
-        while past.state.version < version:
-            branch = past.state.branch
-            records = await self._call(
-                self._log.read_tail, self.ref, branch, past.state.version, version - past.state.version
-            )
-            if not records:
+        past = History(self._log, self._blobs, self._call, self.ref)
+        past._past = self._past  # what one of them works out, all of them know
+        known = [*self._past.values(), self.state]
+        past.state = max((one for one in known if one.version <= version), key=_version, default=State())
+        while (at := past.state.version) < version:
+            most = min(version - at, PAGE)
+            records = await self._call(self._log.read_tail, self.ref, past.state.branch, at, most)
+            if not records or records[-1].version > version:
                 raise CorruptLog(f"{self.ref} has no version {version}")
             for record in records:
-                if record.version > version:
-                    raise CorruptLog(f"{self.ref} has no version {version}")
                 await past._fold(record)
         return past.state
 
@@ -142,10 +150,14 @@ class History:
             record = await self._call(self._log.read_snapshot, self.ref, branch, at_most)
             if record is None:
                 return
-            self.state = decode_state(record.data)
+            data, ref = record.data, moved_to(record.data)
+            if ref:
+                data = await self._call(self._blobs.get, self.ref.tenant, ref)
+            self.state = decode_state(data)
         except (msgspec.DecodeError, CorruptLog):
             return  # damaged, or written by another version; the log has it all
         self.snapshot = record.version
+        self._past[record.version] = self.state
 
     async def _fold(self, record: Record) -> Entry:
         entry = decode_entry(record.data)
@@ -159,8 +171,6 @@ class History:
             self.state = fork_to(self.state, await self.state_at(fork.cut), entry, fork)
         else:
             self.state = fold(self.state, entry)
-        if self._keeps_past:
-            self._past[self.state.version] = self.state
 
 
 async def records_of(
@@ -175,6 +185,10 @@ async def records_of(
             if page:
                 yield page
                 after = page[-1].version
+
+
+def _version(state: State) -> int:
+    return state.version
 
 
 def is_own(there: Entry, mine: Entry) -> bool:

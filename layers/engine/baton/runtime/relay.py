@@ -88,7 +88,7 @@ class Relay:
         head = await call(log.read_head, parent)
         if head is None:
             return
-        history = History(log, call, parent)
+        history = History(log, self._engine.blobs, call, parent)
         await history.load(head)
         while True:
             news = [report for report in reports if is_news(history.state, report)]
@@ -105,7 +105,7 @@ class Relay:
         head = await call(self._engine.log.read_head, item.ref)
         if head is None:
             return None
-        history = History(self._engine.log, call, item.ref)
+        history = History(self._engine.log, self._engine.blobs, call, item.ref)
         await history.load(head)
         return report_of(history.state, item.wake.slot)
 

@@ -55,7 +55,7 @@ class Request:
         head = await self.parts.call(self.engine.log.read_head, ref)
         if head is None:
             raise NotFound(f"there is no saga `{saga}`")
-        history = History(self.engine.log, self.parts.call, ref)
+        history = History(self.engine.log, self.engine.blobs, self.parts.call, ref)
         await history.load(head)
         if history.state.version == 0:
             await self.parts.starter.put_entry_one(head)

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -50,7 +51,8 @@ class _Run:
     """What one saga's run holds in memory.
 
     `absent`: blobs that cannot be had, with why. `asked`: children that this invocation has looked at. `owed`: what
-    steps have spent that were stopped, for the next entry.
+    steps have spent that were stopped, for the next entry. `cancelled`: children that this invocation has asked to stop.
+    `in_turn`: there is time for what comes before an outcome.
     """
 
     lease: Lease
@@ -63,6 +65,8 @@ class _Run:
     answers: dict[str, Answer] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
     owed: list[Outcome] = field(default_factory=list)
+    cancelled: set[str] = field(default_factory=set)
+    in_turn: bool = True
 
 
 class Runner:
@@ -83,7 +87,7 @@ class Runner:
         if isinstance(lease, str):
             return lease
         steps = InFlight(self._p.steps, self._p.pace, self._p.clock, self._budget, self._p.limits)
-        history, teller = History(self._p.log, self._p.call, ref), self._p.teller()
+        history, teller = History(self._p.log, self._p.blobs, self._p.call, ref), self._p.teller()
         try:
             program = await self._load(lease, history)
             return await self._carry(_Run(lease, history, program, steps, teller))
@@ -177,7 +181,8 @@ class Runner:
     async def _record(self, run: _Run, outcomes: Sequence[Outcome]) -> Decision:
         """Append what the outcomes mean; the decision that holds afterwards.
 
-        `_CUT_SHORT` when more is to be appended than this invocation has time for: rounds that run nothing.
+        `_CUT_SHORT` when more is to be appended than this invocation has time for: rounds that run nothing, or
+        children that are to be cancelled before.
         """
         pending, together = list(outcomes), True
         while True:
@@ -189,8 +194,13 @@ class Runner:
             events = step.events
             if step.decision.cancel and not events:
                 # Only once the reason is in the log: a child that ends without one would fail its parent.
-                await self._p.children.cancel(run.lease.ref, run.history.state, step.decision.cancel)
-                events = step.decision.record
+                has_time, state = partial(self._has_time, run), run.history.state
+                events = await self._p.children.cancel(
+                    run.lease.ref, state, step.decision, run.cancelled, has_time
+                )
+                run.in_turn = events == step.decision.record
+                if not events and step.taken == len(pending):
+                    return _CUT_SHORT
             if not events and not step.more:
                 return step.decision
             slim = [await self._p.slim(run.lease.ref.tenant, event) for event in events]
@@ -251,6 +261,7 @@ class Runner:
                 limits.result_bytes,
                 self._p.terms,
                 together=together,
+                in_turn=run.in_turn,
             )
             if not step.decision.is_lacking:
                 return step
@@ -342,13 +353,15 @@ class Runner:
             await self._catch_up(run)
         return True
 
+    def _has_time(self, run: _Run) -> bool:
+        return self._p.clock.now() < min(self._budget.cut_off, run.lease.until)
+
     async def _tend_children(self, run: _Run, children: Sequence[tuple[str, Any]]) -> bool:
         """Start children that are to be started, ask open ones once; True when one of them has ended."""
-
-        def has_time() -> bool:
-            return self._p.clock.now() < min(self._budget.cut_off, run.lease.until)
-
-        tended, reports = await self._p.children.tend(run.lease.ref, run.history.state, children, has_time)
+        has_time, state = partial(self._has_time, run), run.history.state
+        tended, reports = await self._p.children.tend(
+            run.lease.ref, state, children, has_time, run.lease.epoch
+        )
         run.asked.update(tended)
         told = bool(reports)
         while reports := [report for report in reports if is_news(run.history.state, report)]:
