@@ -142,8 +142,9 @@ name: chatter
 nodes:
   hear: {wait: {signal: word, timeout: 30s}}
   again: {value: 1, after: hear, loop: {while: 'loop.iteration < 60', back_to: hear, max_iterations: 90}}
-  work: {tool: work, with: {n: 1, seconds: 2}}
+  work: {tool: work, with: {n: 1, seconds: 1}}
+  haul: {tool: haul, after: work, with: {load: sand}}
   enough: {wait: {signal: enough}}
-  done: {value: done, after: [work, enough]}
+  done: {value: done, after: [haul, enough]}
 output: '${ctx.done.output}'
 """

@@ -110,18 +110,15 @@ def _log(world: World, saga: str, entries: list[Entry]) -> Iterator[str]:
 def _stale_starts(world: World, saga: str, entries: list[Entry]) -> Iterator[str]:
     """Steps that an invocation started although a newer one had already written that it took over."""
     key = str(SagaRef(TENANT, saga))
-    for at, process, of in world.starts:
-        # A clock that stood still tells its process nothing: then only the log stops it.
-        if (
-            of == saga
-            and not world.processes[process].lost_time
-            and any(
-                entry.epoch > world.epoch_of(process, saga)
-                and world.written.get((key, entry.version), at) < at
-                for entry in entries
-            )
+    for at, id_, of in world.starts:
+        process = world.processes[id_]
+        # A clock that stood still tells its process nothing: then it knows what it has read, and no more.
+        known_at = process.read_at.get(key, 0) if process.lost_time else at
+        if of == saga and any(
+            entry.epoch > world.epoch_of(id_, saga) and world.written.get((key, entry.version), at) < known_at
+            for entry in entries
         ):
-            yield f"{process} started a step under an old lease"
+            yield f"{id_} started a step under an old lease"
 
 
 def _unfenced(world: World, saga: str, entries: list[Entry]) -> Iterator[str]:
@@ -163,7 +160,7 @@ def _unfinished(world: World) -> Iterator[str]:
     for head in world.log.heads():
         if head.owner:
             yield f"{head.ref} is still held"
-        if head.due_at is not None and head.status != "parked":
+        if head.status != "parked" and (head.due_at is not None or head.group != "done"):
             yield f"{head.ref} never came to its end: {head.status}"
         if head.start:
             yield f"{head.ref} still carries its start"

@@ -110,7 +110,7 @@ PLANTED: Mapping[str, Planted] = {
         ),
         Planted(bugs.nobody_looks_at_the_lease_right_before_an_append, FENCE, everywhere("big", (STALL,))),
         Planted(bugs.a_cut_off_throws_away_what_has_just_finished, RESULT, everywhere("polite", (), drawn=0)),
-        Planted(bugs.clocks_are_believed, DEEDS, seeds("hauled", 60, skew_ms=3_000, gap_s=1)),
+        Planted(bugs.clocks_are_believed, DEEDS, seeds("chatter", 60, skew_ms=3_000, gap_s=60)),
         Planted(bugs.a_take_names_no_epoch, DEATHS, everywhere("waiting", (LATE,), drawn=0)),
         Planted(bugs.a_call_ends_with_its_invocation_and_no_sooner, DEATHS, at_reads("asked", HANG)),
     )
@@ -119,4 +119,7 @@ PLANTED: Mapping[str, Planted] = {
 
 def is_found(planted: Planted) -> bool:
     """Whether the oracle says so. Whatever is raised is the harness's own mistake, and found nothing."""
-    return any(text.startswith(f"{planted.oracle}: ") for text in planted.search())
+    for scenario in SCENARIOS.values():
+        undisturbed(scenario)  # as it is without the bug
+    with planted.bug():
+        return any(text.startswith(f"{planted.oracle}: ") for text in planted.search())

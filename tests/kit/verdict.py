@@ -57,6 +57,9 @@ def run(scenario: Scenario, plan: Plan, setup: Callable[[World], None] | None = 
                     await world.service_without_faults().resume(head.ref.id)
             await asyncio.sleep(400)  # longer than the sweep
             await world.settle()
+        if world.faults:  # until whatever stood still or was on its way has come
+            await asyncio.sleep(2 * max(world.stall_s, world.late_s))
+            await world.settle()
         view = await world.queries_without_faults().show(saga)
         return Verdict(
             status=view["status"],
