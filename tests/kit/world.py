@@ -43,7 +43,7 @@ from baton.runtime.worker import Delivery, Worker
 from baton.tools.define import Registry
 from baton.tools.perform import ToolPerformer
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FINE, FREEZE, NO_ANSWER, STALL, THROTTLE, Crash, Plan
-from tests.kit.virtual import SeededEntropy, VirtualClock
+from tests.kit.virtual import SeededEntropy, VirtualClock, stand_still
 from tests.kit.wakes import WakeQueue
 
 P = ParamSpec("P")
@@ -82,7 +82,7 @@ class Process:
             raise Throttled("slow down")
         if fate in (STALL, FREEZE):
             self.is_frozen = True
-            await asyncio.sleep(self.world.stall_s)
+            await stand_still(self.world.stall_s)
             self.clock.skew -= round(self.world.stall_s * 1_000) * (fate == FREEZE)
             self.check()
         result = function(*args, **kwargs)
