@@ -10,6 +10,7 @@ from baton.core import events as ev
 from baton.core.decide import MAX_DEATHS
 from baton.core.graph import Join
 from baton.core.outcomes import MONEY, STOPPED, Outcome
+from baton.core.state import FAULT
 from tests.core.build import Saga, chain, done, failed, interrupted, program, ready, task
 
 PARKED = ev.Parked(code="budget_saga", message="all is spent", node="n0")
@@ -78,3 +79,25 @@ def test_a_step_that_is_done_just_when_its_join_goes_on_without_it_has_spent_wha
     assert saga.state.spent == 7
     assert saga.go(replace(late, cost=4)).record == ()
     assert saga.state.spent == 7, "it is in the log"
+
+
+def test_an_attempt_that_a_fault_has_stopped_may_have_acted_and_is_not_counted_as_cut_off() -> None:
+    saga = Saga(program(task("n0"), task("n1", "n0")))
+    for _ in range(MAX_DEATHS + 1):
+        assert ready(saga.go(no_further("n0", why=FAULT))) == ["n0"]
+    assert (saga.state.interruptions, saga.state.interrupted, saga.state.parked) == ({}, 0, None)
+    assert (saga.state.spent, saga.state.acting) == (5 * (MAX_DEATHS + 1), ("n0",))
+    saga.go(done("n0"))
+    assert saga.state.acting == ()
+
+
+def test_a_fault_is_written_down_of_what_cost_nothing_too_unless_nobody_waits_for_it() -> None:
+    saga = Saga(program(task("n0"), task("n1", "n0")))
+    saga.go(replace(interrupted("n0"), why=FAULT))
+    assert (saga.kinds, saga.state.acting) == (["step_interrupted"], ("n0",))
+    saga.go(done("n0"))
+    version = saga.state.version
+    saga.go(replace(interrupted("n0"), why=FAULT))
+    assert saga.state.version == version
+    saga.go(no_further("n0", why=FAULT))
+    assert (saga.state.spent, saga.state.acting) == (5, ())

@@ -28,7 +28,7 @@ from tests.kit.faults import (
     THROTTLE,
     Crash,
 )
-from tests.kit.virtual import VirtualClock
+from tests.kit.virtual import VirtualClock, stand_still
 
 if TYPE_CHECKING:
     from baton.runtime.parts import Engine
@@ -119,7 +119,7 @@ class Process:
     async def thawed(self) -> None:
         """Returns at once but in a process that stands still; raises `Crash` in one that has died."""
         while (left := self._thaws_at - asyncio.get_running_loop().time()) > 0:
-            await asyncio.sleep(left)
+            await stand_still(left)
         self.check()
 
     def freeze(self) -> None:

@@ -44,6 +44,16 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._virtual.passed
 
 
+async def stand_still(seconds: float) -> None:
+    """Sleep as what is frozen does: the timer of the call itself stands still, too; who stops its step comes through."""
+    loop = asyncio.get_running_loop()
+    thaw = loop.time() + seconds
+    try:
+        await asyncio.sleep(seconds)
+    except asyncio.CancelledError:
+        await asyncio.sleep(thaw - loop.time())
+
+
 def run_virtual(main: Coroutine[Any, Any, T]) -> T:
     """Run to the end in virtual time."""
     loop = VirtualLoop()

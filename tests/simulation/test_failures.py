@@ -19,7 +19,7 @@ from tests.kit.verdict import run
 
 SEEDS = int(os.environ.get("BATON_FAILURES", "18"))
 FEWEST = 12  # of seeds with which all classes come up
-SEARCHED = 24  # seeds in which a planted bug has to show
+SEARCHED = 40  # seeds in which a planted bug has to show
 
 pytestmark = [
     pytest.mark.simulation,

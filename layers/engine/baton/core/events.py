@@ -121,7 +121,8 @@ class StepInterrupted(Root, frozen=True, tag="step_interrupted", omit_defaults=T
 
     `budget_ms` is what it could have had at most, from its start to the cut. Also told of a step that was not cut off
     but had spent something when it came no further (`why`): `money` for its next call was missing, or it was
-    `stopped` because nobody waits for it any more. That counts for nothing but money, whatever else the step is at.
+    `stopped` because nobody waits for it any more. That counts for nothing but money, whatever else the step is at. With
+    `fault`, the engine could not go on and stopped it: it runs again, and may have acted.
     """
 
     node: str

@@ -18,6 +18,7 @@ from baton.core import events as ev
 from baton.core.caps import counted, pay
 from baton.core.forks import FORK_KEY
 from baton.core.state import (
+    FAULT,
     KEYS_REMEMBERED,
     Child,
     Signal,
@@ -204,13 +205,13 @@ def _failed(state: State, e: ev.StepFailed) -> State:
 
 def _interrupted(state: State, e: ev.StepInterrupted) -> State:
     slot = slot_of(e.node, e.iteration)
-    if e.why:
-        return pay(state, slot, e.cost, is_late=True)
-    if slot not in state.tokens:
+    state = pay(state, slot, e.cost, is_late=bool(e.why))
+    if slot not in state.tokens or e.why not in ("", FAULT):
         return state
-    state = pay(state, slot, e.cost)
-    counts = {**state.interruptions, slot: state.interruptions.get(slot, 0) + 1}
     acting = state.acting if slot in state.acting else (*state.acting, slot)
+    if e.why:
+        return replace(state, acting=acting)
+    counts = {**state.interruptions, slot: state.interruptions.get(slot, 0) + 1}
     return replace(state, interruptions=counts, interrupted=state.interrupted + 1, acting=acting)
 
 

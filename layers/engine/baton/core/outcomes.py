@@ -16,9 +16,9 @@ from baton.core.reactions import react
 from baton.core.routes import RouteError, check_output, done, stopped
 from baton.core.rows import Row
 from baton.core.scope import NOTHING, Found, Scope
-from baton.core.state import UNKNOWN_OUTCOME, Failing, State, node_of
+from baton.core.state import FAULT, UNKNOWN_OUTCOME, Failing, State, node_of
 
-MONEY, STOPPED = "money", "stopped"  # why an attempt comes no further
+MONEY, STOPPED = "money", "stopped"  # why an attempt comes no further; or FAULT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,8 @@ def _no_further(program: Program, state: State, outcome: Outcome) -> Iterator[ev
     if state.ended is not None:
         return
     slot = outcome.slot
-    if outcome.cost:
+    is_waited_for = slot in state.tokens and program.has_come(state, slot)
+    if outcome.cost or (outcome.why == FAULT and is_waited_for):
         name, iteration = node_of(slot)
         yield ev.StepInterrupted(
             node=name,
@@ -77,7 +78,6 @@ def _no_further(program: Program, state: State, outcome: Outcome) -> Iterator[ev
             cost=outcome.cost,
             why=outcome.why,
         )
-    is_waited_for = slot in state.tokens and program.has_come(state, slot)
     if outcome.halt is None or is_waited_for:
         yield from (ev.NoticeDue(notice=notice) for notice in outcome.notices)
     if outcome.halt is not None and is_waited_for and state.parked is None:

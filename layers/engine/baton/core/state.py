@@ -20,6 +20,7 @@ WAITING = frozenset({"waiting", "suspended", "paused", "parked", "reflecting"})
 KEYS_REMEMBERED = 200  # and those of signals that wait, and of forks, however many
 NOTICES_REMEMBERED = 50
 UNKNOWN_OUTCOME = "unknown_outcome"  # of an effect that may have happened
+FAULT = "fault"  # why an attempt ended that was stopped because the engine could not go on
 ANSWER = ":answer"  # the name of the signal that answers a question: none that a workflow can wait for
 LONGEST_ID = 400  # characters of a saga's id: it is a key of the table, and a part of its children's ids
 

@@ -22,6 +22,11 @@ class Budget:
         whole = invocation.deadline - invocation.started
         return cls(invocation.started, invocation.deadline, min(limits.yield_reserve_ms, whole // 3))
 
+    @classmethod
+    def without_reserve(cls, invocation: Invocation) -> Budget:
+        """Of an invocation that runs no steps, and so has nothing to hand over."""
+        return cls(invocation.started, invocation.deadline, 0)
+
     @property
     def cut_off(self) -> int:
         """When running steps are interrupted; what is left then is for the append and the hand-over."""

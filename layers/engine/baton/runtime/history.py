@@ -16,7 +16,7 @@ from baton.core.forks import fork_to
 from baton.core.limits import Limits
 from baton.core.rows import Row
 from baton.core.state import State, decode_state, encode_moved, encode_state, moved_to
-from baton.errors import CorruptLog, EngineFault
+from baton.errors import CorruptLog, EngineFault, RowsRefused
 from baton.ports import Blobs, Head, Log, Record, SagaRef, Wake
 from baton.runtime.patience import Patience
 
@@ -29,7 +29,8 @@ class History:
     """The state of a saga at the newest version that was read.
 
     `tail_bytes` is what a reader would have to read behind the newest snapshot, at `snapshot`. Of earlier states it keeps
-    those that were asked for, and the one that it began with.
+    those that were asked for, and the one that it began with. `unanswered`: an append, as it was asked for, of which a fault
+    has left open whether it happened.
     """
 
     def __init__(self, log: Log, blobs: Blobs, call: Patience, ref: SagaRef) -> None:
@@ -40,6 +41,7 @@ class History:
         self.state = State()
         self.snapshot = 0
         self.tail_bytes = 0
+        self.unanswered: tuple[Entry, Wake | None, Sequence[Row]] | None = None
         self._past: dict[int, State] = {}
 
     async def load(self, head: Head) -> Sequence[Entry]:
@@ -64,14 +66,21 @@ class History:
         With `rows` it is a transaction.
         """
         record = Record(entry.branch, entry.version, encode_entry(entry))
-        if rows:
-            done = await self._call(self._log.append_with_rows, self.ref, record, rows, wake)
-        else:
-            done = await self._call(self._log.append, self.ref, record, wake)
+        self.unanswered = entry, wake, rows
+        try:
+            if rows:
+                done = await self._call(self._log.append_with_rows, self.ref, record, rows, wake)
+            else:
+                done = await self._call(self._log.append, self.ref, record, wake)
+        except RowsRefused:
+            self.unanswered = None
+            raise
         if done:
+            self.unanswered = None
             await self._take_in(entry, len(record.data))
             return True
         there = await self._call(self._log.read_tail, self.ref, entry.branch, entry.version - 1, 1)
+        self.unanswered = None
         if there and is_own(decode_entry(there[0].data), entry):
             await self._fold(there[0])
             return True

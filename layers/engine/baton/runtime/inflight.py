@@ -6,27 +6,42 @@ Which steps, and what their outcomes mean, is decided elsewhere (core/decide.py,
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, KeysView
-from dataclasses import replace
+from collections.abc import Collection, Iterable, KeysView, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from baton.core.decide import RunStep
 from baton.core.events import Failure
 from baton.core.limits import Limits
 from baton.core.money import micro_dollars
-from baton.core.outcomes import Outcome
-from baton.core.state import State
+from baton.core.outcomes import STOPPED, Outcome
+from baton.core.state import FAULT, State
 from baton.core.toolspec import ONCE
 from baton.ports import Clock, NoRoom
 from baton.runtime.budget import Budget
 from baton.runtime.pace import Pace
 from baton.runtime.steps import Steps
 
+AT_ONCE_S = 0.01
+"""What comes after a join waits so long, at most, for what its losers have spent: it may be all that there was."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Attempt:
+    """One that began here at `started`, and what it has spent so far."""
+
+    step: RunStep
+    started: int
+    spent: list[Decimal]
+    task: asyncio.Task[Outcome]
+
 
 class InFlight:
     """Running attempts by slot.
 
-    `_full`: tools that had no room in this process, with when to ask again and the pause before that.
+    `_full`: tools that had no room in this process, with when to ask again and the pause before that. `_dying`: attempts
+    that were cancelled, as far as the log may still owe what they have spent. `_fault`: what kept the engine from carrying
+    one through.
     """
 
     def __init__(self, steps: Steps, pace: Pace, clock: Clock, budget: Budget, limits: Limits) -> None:
@@ -35,26 +50,26 @@ class InFlight:
         self._clock = clock
         self._budget = budget
         self._limits = limits
-        self._tasks: dict[str, asyncio.Task[Outcome]] = {}
-        self._begun: dict[str, tuple[int, RunStep]] = {}
-        self._spent: dict[str, list[Decimal]] = {}
+        self._running: dict[str, _Attempt] = {}
+        self._dying: list[_Attempt] = []
+        self._begun = 0
         self._full: dict[str, tuple[int, int]] = {}
         self._ask_again: int | None = None
-        self._dying: list[asyncio.Task[Outcome]] = []
+        self._fault: BaseException | None = None
 
     @property
     def slots(self) -> KeysView[str]:
-        return self._tasks.keys()
+        return self._running.keys()
 
     @property
-    def paying(self) -> list[str]:
-        """The slots of those that have spent something."""
-        return [slot for slot in self._tasks if self._spent[slot]]
+    def unpaid(self) -> list[str]:
+        """The slots of which the log does not know yet what was spent there: those that run, and those that die."""
+        return [*self._running, *(one.step.slot for one in self._dying)]
 
     @property
     def is_busy(self) -> bool:
         """Whether something is running here, or would be if there were room for it."""
-        return bool(self._tasks) or self._ask_again is not None
+        return bool(self._running) or self._ask_again is not None
 
     def start(self, state: State, steps: tuple[RunStep, ...], traceparent: str) -> bool:
         """Start what fits. True when something is ready that only another invocation has time for.
@@ -65,7 +80,7 @@ class InFlight:
         wants_more, is_first = False, not self._begun
         self._ask_again = None
         for step in steps:
-            if len(self._tasks) >= self._limits.concurrent_steps:
+            if len(self._running) >= self._limits.concurrent_steps:
                 break
             now = self._clock.now()
             timeout = self._steps.timeout(step)
@@ -76,10 +91,11 @@ class InFlight:
             elif again > now:
                 self._ask_again = again if self._ask_again is None else min(again, self._ask_again)
             else:
-                spent = self._spent[step.slot] = []
+                spent: list[Decimal] = []
                 attempt = self._steps.run(state, step, traceparent, spent)
-                self._tasks[step.slot] = asyncio.create_task(attempt, name=f"{state.saga}/{step.slot}")
-                self._begun[step.slot] = (now, step)
+                task = asyncio.create_task(attempt, name=f"{state.saga}/{step.slot}")
+                self._running[step.slot] = _Attempt(step, now, spent, task)
+                self._begun += 1
         return wants_more
 
     def has_time(self, at: int) -> bool:
@@ -90,26 +106,32 @@ class InFlight:
         """Until one is done, there may be room for another, or the time has come."""
         until = until if self._ask_again is None else min(until, self._ask_again)
         left = max(until - self._clock.now(), 0) / 1_000
-        if self._tasks:
-            await asyncio.wait(self._tasks.values(), timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        if self._running:
+            tasks = [one.task for one in self._running.values()]
+            await asyncio.wait(tasks, timeout=left, return_when=asyncio.FIRST_COMPLETED)
         else:
             await asyncio.sleep(left)
 
     def collect(self, state: State) -> list[Outcome]:
-        """The outcomes of all that are done. Engine faults inside a step come out here."""
+        """The outcomes of all that are done. An engine fault inside a step comes out of `check`."""
         outcomes = []
-        for slot in [slot for slot, task in self._tasks.items() if task.done()]:
-            task = self._tasks.pop(slot)
-            _, step = self._begun[slot]
-            if task.cancelled():
+        for one in [one for one in self._running.values() if one.task.done()]:
+            step = one.step
+            del self._running[step.slot]
+            if one.task.cancelled():
                 failure = Failure("tool_error", "the tool cancelled itself", step.node.name)
-                outcomes.append(replace(self._interrupted(slot), failure=failure))
+                outcomes.append(replace(self._interrupted(one), failure=failure))
                 continue
-            if isinstance(task.exception(), NoRoom):
-                del self._begun[slot]
+            fault = one.task.exception()
+            if isinstance(fault, NoRoom):
+                self._begun -= 1
                 self._no_room_for(step.node.tool)
                 continue
-            outcome = task.result()
+            if fault is not None:
+                self._fault = self._fault or fault
+                self._dying.append(one)  # what it has spent is spent
+                continue
+            outcome = one.task.result()
             if outcome.why:  # it was not carried through, which tells nothing of its time
                 outcomes.append(outcome)
                 continue
@@ -118,6 +140,11 @@ class InFlight:
             self._pace.observe(state.graph, step.node.name, step.node.tool, lasted)
             outcomes.append(outcome)
         return outcomes
+
+    def check(self) -> None:
+        """Raise the engine fault that `collect` met in a step, once what was collected beside it is in the log."""
+        if self._fault is not None:
+            raise self._fault
 
     def _no_room_for(self, tool: str) -> None:
         """Let it be for a while: neither the step nor its saga has done anything wrong."""
@@ -129,69 +156,107 @@ class InFlight:
 
     async def cut_off(self, state: State) -> list[Outcome]:
         """The invocation ends: interrupt what is running, and keep what finished just now."""
-        slots = list(self._tasks)
-        await self.stop(keep_finished=True)
+        late = await self._interrupt()
         outcomes = self.collect(state)
-        finished = {outcome.slot for outcome in outcomes}
         now = self._clock.now()
-        for slot in slots:
-            if slot not in finished:
-                started, step = self._begun[slot]
-                self._pace.cut_off(state.graph, step.node.name, now - started)
-                outcomes.append(self._interrupted(slot))
+        for one in late:
+            self._dying.remove(one)  # its outcome says what it has spent
+            self._pace.cut_off(state.graph, one.step.node.name, now - one.started)
+            outcomes.append(self._interrupted(one))
         return outcomes
 
+    async def rescue(self, state: State) -> list[Outcome]:
+        """After a fault: stop all. What the steps have spent or may have done that did not finish, and the outcomes of others."""
+        await self._interrupt(self._dying)
+        finished = self.collect(state)
+        gone, self._dying = self._dying, []
+        stopped = [replace(self._end_of(one), why=FAULT, halt=None) for one in gone if _may_matter(one)]
+        return [*stopped, *finished]
+
+    async def _interrupt(self, others: Sequence[_Attempt] = ()) -> list[_Attempt]:
+        """Cancel what is running and wait for it, and for `others`. Those that have no outcome of their own are dying now."""
+        running = list(self._running.values())
+        for one in running:
+            one.task.cancel()
+        await self._wait_for([*running, *others])
+        late = [one for one in running if not one.task.done() or one.task.cancelled()]
+        self._drop([one.step.slot for one in late])
+        return late
+
     async def abort(self, slots: Collection[str] = ()) -> list[Outcome]:
-        """Cancel what is running at these slots, or all of it. What has an outcome has cost money by then, or may have acted."""
-        gone = [slot for slot in self._tasks if not slots or slot in slots]
-        if tasks := self._drop(gone):
-            await asyncio.wait(tasks, timeout=self._budget.reserve / 6_000)
+        """Cancel what is running at these slots, or all of it. What has an outcome finished just now, has cost money, or may have acted."""
+        gone = self._drop([slot for slot in self._running if not slots or slot in slots])
+        await self._wait_for(gone)
+        self._dying = [one for one in self._dying if one not in gone]
         return [
-            outcome
-            for outcome in map(self._interrupted, gone)
+            end
+            for one in gone
             # What may happen only once may have happened: the log has to know.
-            if outcome.cost or self._begun[outcome.slot][1].node.effect == ONCE
+            if (end := self._end_of(one)).cost or _result_of(one) or one.step.node.effect == ONCE
         ]
 
-    def _interrupted(self, slot: str) -> Outcome:
-        started, step = self._begun[slot]
+    async def let_go(self, state: State) -> list[Outcome]:
+        """Cancel what is running at slots where the log waits for nothing any more.
+
+        Returns what those have spent that are gone since this was asked. The saga does not wait for one that is slow to
+        die: it will be among those of another time.
+        """
+        gone = self._drop([slot for slot in self._running if slot not in state.tokens])
+        await self._wait_for([one for one in gone if one.spent], AT_ONCE_S)
+        return self._spent_by([one for one in self._dying if one.task.done()])
+
+    async def end(self) -> list[Outcome]:
+        """Cancel all that is left and wait, briefly, until it is gone; what will not go is abandoned. What it has spent."""
+        self._drop(list(self._running))
+        await self._wait_for(self._dying)
+        return self._spent_by(self._dying)
+
+    def _drop(self, slots: Collection[str]) -> list[_Attempt]:
+        gone = [self._running.pop(slot) for slot in slots]
+        for one in gone:
+            one.task.cancel()
+            one.task.add_done_callback(_hear)
+        self._dying += gone
+        return gone
+
+    async def _wait_for(self, gone: Sequence[_Attempt], seconds: float | None = None) -> None:
+        if tasks := [one.task for one in gone if not one.task.done()]:
+            await asyncio.wait(tasks, timeout=self._budget.reserve / 6_000 if seconds is None else seconds)
+
+    def _spent_by(self, gone: Sequence[_Attempt]) -> list[Outcome]:
+        """What these have spent. They are forgotten: the log is told once."""
+        self._dying = [one for one in self._dying if one not in gone]
+        return spent_by(map(self._end_of, gone))
+
+    def _end_of(self, one: _Attempt) -> Outcome:
+        return _result_of(one) or self._interrupted(one)
+
+    def _interrupted(self, one: _Attempt) -> Outcome:
         return Outcome(
-            slot=slot,
-            attempt=step.attempt,
-            started_at=started,
+            slot=one.step.slot,
+            attempt=one.step.attempt,
+            started_at=one.started,
             ended_at=self._clock.now(),
-            budget_ms=max(self._budget.cut_off - started, 0),
-            cost=micro_dollars(self._spent[slot]),
+            budget_ms=max(self._budget.cut_off - one.started, 0),
+            cost=micro_dollars(one.spent),
         )
 
-    def forsake(self, state: State) -> None:
-        """Cancel what is running at slots where nobody waits for it any more. Its outcome is nobody's."""
-        self._drop([slot for slot in self._tasks if slot not in state.tokens])
 
-    def _drop(self, slots: Collection[str]) -> list[asyncio.Task[Outcome]]:
-        tasks = [self._tasks.pop(slot) for slot in slots]
-        for task in tasks:
-            task.cancel()
-            task.add_done_callback(_hear)
-        self._dying += tasks
-        return tasks
+def spent_by(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    """What is left of attempts that nobody waits for any more."""
+    return [replace(one, why=STOPPED, halt=None) for one in outcomes if one.cost or one.notices]
 
-    async def stop(self, *, keep_finished: bool = False) -> None:
-        """Cancel all and wait, briefly, until they are gone; one that will not go is abandoned."""
-        tasks = [*self._tasks.values(), *(task for task in self._dying if not task.done())]
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=self._budget.reserve / 6_000)
-        keep = {
-            slot: task
-            for slot, task in self._tasks.items()
-            if keep_finished and task.done() and not task.cancelled() and task.exception() is None
-        }
-        for task in tasks:
-            if task.done():
-                _hear(task)
-        self._tasks = keep
+
+def _may_matter(one: _Attempt) -> bool:
+    """Whether the log has to know of one that did not finish: it has spent, or what may happen only once may have happened."""
+    by_another = one.step.way is not None and bool(one.step.way.tool)
+    return bool(one.spent) or by_another or one.step.node.effect == ONCE
+
+
+def _result_of(one: _Attempt) -> Outcome | None:
+    task = one.task
+    has_one = task.done() and not task.cancelled() and task.exception() is None
+    return task.result() if has_one else None
 
 
 def _hear(task: asyncio.Task[Outcome]) -> None:

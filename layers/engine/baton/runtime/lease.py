@@ -157,20 +157,22 @@ class Leases:
             clear_start=state.version > 0,
         )
 
-    async def give_up(self, lease: Lease, pause: int) -> None:
-        """Free the lease and leave all else as it was, to be tried again in `pause` ms; best effort.
+    async def give_up(self, ref: SagaRef, pause: int) -> None:
+        """Free what this invocation holds of a saga and leave all else as it was, to be tried again in `pause` ms; best effort.
 
-        A death would be counted against the saga's steps, and what failed here was the engine.
+        A death would be counted against the saga's steps, and what failed here was the engine. The head says what is
+        held: a take whose answer was lost may have happened. For this there is time when there is none for anything else.
         """
+        call = self._call.until(self._invocation.deadline - self._limits.answer_ms // 2)
         try:
-            await self._give_up(lease, pause)
+            await self._give_up(call, ref, pause)
         except EngineFault:
             return  # the lease runs out by itself
 
-    async def _give_up(self, lease: Lease, pause: int) -> None:
+    async def _give_up(self, call: Patience, ref: SagaRef, pause: int) -> None:
         for _ in range(3):
-            head = await self._call(self._log.read_head, lease.ref)
-            if head is None or head.owner != lease.owner or head.epoch != lease.epoch:
+            head = await call(self._log.read_head, ref)
+            if head is None or head.owner != self._invocation.id:
                 return
             due = self._clock.now() + pause
             plan = Release(
@@ -184,7 +186,7 @@ class Leases:
                 armed=head.armed,
                 clear_start=False,
             )
-            if await self._call(self._log.release, lease.ref, lease.owner, lease.epoch, plan):
+            if await call(self._log.release, ref, head.owner, head.epoch, plan):
                 return
 
     def _next(self, state: State, now: int, again: bool, due: int | None) -> tuple[int | None, Wake | None]:

@@ -13,6 +13,7 @@ from baton.core.events import ChildOpened, Event, Gives, NodePassed, QuestionClo
 from baton.core.limits import Limits
 from baton.core.toolspec import ToolSpec
 from baton.ports import Blobs, Clock, Effects, Entropy, Incidents, Log, Notices, Offload, Performer, Sandbox
+from baton.runtime.budget import Budget
 from baton.runtime.catalog import Catalog
 from baton.runtime.children import Children
 from baton.runtime.funds import Funds
@@ -49,17 +50,22 @@ class Engine:
     metrics: Metrics = field(default_factory=Metrics)
 
 
-class Parts:
-    """What one invocation works with."""
+_SAID_FIRST_MS = 20
+"""So long before the cut-off a call that hangs is ended: its step fails by the store, not by the end of its time."""
 
-    def __init__(self, engine: Engine, invocation: Invocation) -> None:
+
+class Parts:
+    """What one invocation works with. `budget`: of its time; without one, that of a worker."""
+
+    def __init__(self, engine: Engine, invocation: Invocation, budget: Budget | None = None) -> None:
         self._engine, self.invocation = engine, invocation
+        self.budget = budget or Budget.of(invocation, engine.limits)
         self.log, self.blobs, self.clock = engine.log, engine.blobs, engine.clock
         self.limits, self.pace = engine.limits, engine.pace
         self.sandbox = engine.sandbox
         self.metrics = engine.metrics
-        give_up = invocation.deadline - engine.limits.answer_ms
-        self.call = Patience(engine.offload, engine.clock, engine.entropy, engine.limits, give_up)
+        give_up, cut_off = invocation.deadline - engine.limits.answer_ms, self.budget.cut_off - _SAID_FIRST_MS
+        self.call = Patience(engine.offload, engine.clock, engine.entropy, engine.limits, give_up, cut_off)
         self.terms = engine.funds.terms
         self.purse = Purse(engine.funds, self.call, engine.clock, engine.limits, invocation)
         self.catalog = engine.catalog.through(self.call)
@@ -89,9 +95,8 @@ class Parts:
     def teller(self) -> Teller:
         """For the notices of one saga."""
         engine = self._engine
-        return Teller(
-            engine.notices, engine.offload, engine.clock, engine.entropy, engine.limits, self.call.deadline
-        )
+        until = (self.budget.cut_off + self.call.deadline) // 2  # that they were told has to be appended
+        return Teller(engine.notices, engine.offload, engine.clock, engine.entropy, engine.limits, until)
 
     async def slim(self, tenant: str, event: Event) -> Event:
         """The event with a large value of the engine's own making moved to a blob.

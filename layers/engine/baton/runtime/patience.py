@@ -1,6 +1,6 @@
 """Port calls off the event loop, repeated with growing, jittered pauses while a store is busy.
 
-Gives up, and lets the fault out, when the next pause would not end before the deadline.
+A call gives up, and lets the fault out, when the next pause would not end in time; one that hangs is ended.
 """
 
 from __future__ import annotations
@@ -20,29 +20,66 @@ T = TypeVar("T")
 
 
 class Patience:
-    """Awaitable port calls for one invocation that must end by `deadline`."""
+    """Awaitable port calls for one invocation that must end by `deadline`.
+
+    `cut_off`: when what is running in this invocation is interrupted. Without one there is nothing to be done after a
+    call that fails.
+    """
 
     def __init__(
-        self, offload: Offload, clock: Clock, entropy: Entropy, limits: Limits, deadline: int
+        self,
+        offload: Offload,
+        clock: Clock,
+        entropy: Entropy,
+        limits: Limits,
+        deadline: int,
+        cut_off: int | None = None,
     ) -> None:
         self._offload = offload
         self._clock = clock
         self._entropy = entropy
         self._limits = limits
         self.deadline = deadline
+        self._cut_off = deadline if cut_off is None else min(cut_off, deadline)
+        self._least = (deadline - self._cut_off) // 2
 
     async def __call__(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """The call's result. A repeated call may have happened before: callers recognise their own writes."""
-        ceiling = self._limits.store_pause_first_ms
+        """The call's result. A repeated call may have happened before: callers recognise their own writes.
+
+        Raises `StoreUnavailable` when there is no answer in time. Then the call may still happen.
+        """
+        began = self._clock.now()
+        end = self._end(began)
+        ceiling, now = self._limits.store_pause_first_ms, began
         while True:
+            limit = asyncio.timeout(max(end - now, 0) / 1_000)
             try:
-                return await self._offload(function, *args, **kwargs)
+                async with limit:
+                    return await self._offload(function, *args, **kwargs)
+            except TimeoutError as error:
+                if not limit.expired():
+                    raise
+                name = getattr(function, "__name__", "a call")
+                raise StoreUnavailable(f"`{name}` gave no answer within {end - began} ms") from error
             except (Throttled, StoreUnavailable):
                 pause = ceiling * (0.5 + self._entropy.uniform() / 2)
-                if self._clock.now() + pause >= self.deadline:
+                if self._clock.now() + pause >= end:
                     raise
                 await asyncio.sleep(pause / 1_000)
                 ceiling = min(ceiling * 2, self._limits.store_pause_longest_ms)
+                now = self._clock.now()
+
+    def _end(self, began: int) -> int:
+        """When a call that begins now gives up.
+
+        A call that begins before the cut-off ends at it, so that there is time left to say so. An ordinary call that
+        is under way just then is not one that hangs: it gets half of the time after the cut-off, at least.
+        """
+        return max(self._cut_off, began + self._least) if began < self._cut_off else self.deadline
+
+    def until(self, deadline: int) -> Patience:
+        """The same port calls, for what may take until another time."""
+        return Patience(self._offload, self._clock, self._entropy, self._limits, deadline)
 
 
 class Threads:

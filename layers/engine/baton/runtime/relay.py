@@ -41,7 +41,8 @@ class Relay:
     async def handle(self, items: Sequence[StreamItem], request: str, deadline: int) -> list[str]:
         """Pass all of it on. Returns the ids of items that must come again."""
         engine = self._engine
-        call = Patience(engine.offload, engine.clock, engine.entropy, engine.limits, deadline)
+        give_up = deadline - engine.limits.answer_ms
+        call = Patience(engine.offload, engine.clock, engine.entropy, engine.limits, give_up)
         failed = await self._send(items, call)
         failed += await self._tell_parents([item for item in items if item.wake.parent], request, call)
         return failed

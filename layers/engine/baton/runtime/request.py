@@ -12,6 +12,7 @@ from baton.core.program import Program
 from baton.core.state import LONGEST_ID
 from baton.errors import NotFound
 from baton.ports import Head, SagaRef
+from baton.runtime.budget import Budget
 from baton.runtime.history import History
 from baton.runtime.lease import Invocation
 from baton.runtime.parts import Engine, Parts
@@ -45,7 +46,8 @@ class Request:
         # Unique even where a request id is repeated: entries are recognised as one's own by it.
         self.caller = replace(caller, request=f"{caller.request}.{engine.entropy.token(24)}")
         self.engine = engine
-        self.parts = Parts(engine, Invocation(self.caller.request, engine.clock.now(), deadline))
+        invocation = Invocation(self.caller.request, engine.clock.now(), deadline)
+        self.parts = Parts(engine, invocation, Budget.without_reserve(invocation))
 
     async def open(self, saga: str) -> Opened:
         """Load a saga. Raises `NotFound`."""

@@ -18,17 +18,16 @@ import msgspec
 from baton.core import events as ev
 from baton.core.conditions import Answer
 from baton.core.decide import Advance, Decision, advance
-from baton.core.fold import apply
-from baton.core.outcomes import STOPPED, Outcome, refused
+from baton.core.outcomes import Outcome, refused
 from baton.core.program import Program
 from baton.core.rows import Row
 from baton.core.scope import Found
-from baton.errors import CorruptLog, RowsRefused, UnknownEntry
-from baton.ports import Message, SagaRef
+from baton.errors import CorruptLog, EngineFault, RowsRefused, UnknownEntry
+from baton.ports import Message, SagaRef, Wake
 from baton.runtime.budget import Budget
 from baton.runtime.children import cut, is_news
 from baton.runtime.history import History, wake_of_end
-from baton.runtime.inflight import InFlight
+from baton.runtime.inflight import InFlight, spent_by
 from baton.runtime.lease import Lease
 from baton.runtime.parts import Parts
 from baton.runtime.telling import Teller
@@ -50,9 +49,10 @@ class _Superseded(Exception):
 class _Run:
     """What one saga's run holds in memory.
 
-    `absent`: blobs that cannot be had, with why. `asked`: children that this invocation has looked at. `owed`: what
-    steps have spent that were stopped, for the next entry. `cancelled`: children that this invocation has asked to stop.
-    `in_turn`: there is time for what comes before an outcome.
+    `absent`: blobs that cannot be had, with why. `asked`: children that this invocation has looked at. `outcomes`: what
+    the log does not know yet, what stopped steps have spent among it. `sent`: so many of them are in the entry that is
+    being appended. `cancelled`: children that this invocation has asked to stop. `in_turn`: there is time for what comes
+    before an outcome.
     """
 
     lease: Lease
@@ -64,7 +64,8 @@ class _Run:
     absent: dict[str, str] = field(default_factory=dict)
     answers: dict[str, Answer] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
-    owed: list[Outcome] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
+    sent: int = 0
     cancelled: set[str] = field(default_factory=set)
     in_turn: bool = True
 
@@ -74,7 +75,7 @@ class Runner:
 
     def __init__(self, parts: Parts, budget: Budget | None = None) -> None:
         self._p = parts
-        self._budget = budget or Budget.of(parts.invocation, parts.limits)
+        self._budget = budget or parts.budget
 
     async def run(self, message: Message, *, alone: bool) -> str:
         """Carry the saga as far as it goes. Returns in one word how that ended.
@@ -82,28 +83,54 @@ class Runner:
         Raises what kept the engine from going on: an `EngineFault`, or a defect. The lease is then given
         back, so that it does not look as if one of the saga's steps had killed its worker.
         """
-        ref = SagaRef.parse(message.saga)
-        lease = await self._p.leases.acquire(ref, message, alone=alone)
+        ref, limits = SagaRef.parse(message.saga), self._p.limits
+        try:
+            lease = await self._p.leases.acquire(ref, message, alone=alone)
+        except EngineFault:
+            await self._p.leases.give_up(ref, limits.fault_pause_ms)
+            raise
         if isinstance(lease, str):
             return lease
-        steps = InFlight(self._p.steps, self._p.pace, self._p.clock, self._budget, self._p.limits)
+        steps = InFlight(self._p.steps, self._p.pace, self._p.clock, self._budget, limits)
         history, teller = History(self._p.log, self._p.blobs, self._p.call, ref), self._p.teller()
+        run = None
         try:
-            program = await self._load(lease, history)
-            return await self._carry(_Run(lease, history, program, steps, teller))
+            run = _Run(lease, history, await self._load(lease, history), steps, teller)
+            return await self._carry(run)
         except _Superseded:
             return SUPERSEDED
         except Exception as error:
-            await steps.stop()
-            limits = self._p.limits
             is_unreadable = isinstance(error, UnknownEntry | CorruptLog)
+            if run is not None and not is_unreadable:
+                await self._rescue(run)
+            await steps.end()
             pause = limits.unreadable_pause_ms if is_unreadable else limits.fault_pause_ms
-            await self._p.leases.give_up(lease, pause)
+            await self._p.leases.give_up(ref, pause)
             raise
         finally:
             teller.stop()
-            await steps.stop()
+            await steps.end()
             await self._p.purse.drain(ref)
+
+    async def _rescue(self, run: _Run) -> None:
+        """After a fault, try once to append what has finished and what the stopped steps have spent. They lose nothing by it."""
+        try:
+            rescued = await run.steps.rescue(run.history.state)
+            before = run.history.unanswered
+            if before is not None and await self._put(run.lease, run.history, *before):
+                run.outcomes = run.outcomes[run.sent :]
+            run.outcomes = [*rescued, *run.outcomes]
+            while run.outcomes:
+                step = self._advance_by(run, together=True)
+                if not step.events:
+                    return
+                slim = [await self._p.slim(run.lease.ref.tenant, event) for event in step.events]
+                if await self._append(run.lease, run.history, slim, step.rows):
+                    run.outcomes = run.outcomes[step.taken :]
+                elif await self._news(run.lease, run.history):
+                    run.outcomes = spent_by(run.outcomes)
+        except Exception:  # whatever it is, the fault before it is the one to be told of
+            logger.warning("not rescued", exc_info=True, extra={"saga": run.lease.ref.id})
 
     async def _load(self, lease: Lease, history: History) -> Program:
         entries = await history.load(lease.before)
@@ -140,17 +167,18 @@ class Runner:
             await self._news(lease, history)
 
     async def _carry(self, run: _Run) -> str:
-        outcomes: list[Outcome] = []
         while True:
-            decision = await self._record(run, outcomes)
-            outcomes = []
+            decision = await self._record(run)
+            run.steps.check()
             if decision.abort or decision.stop:
-                outcomes = await run.steps.abort(decision.stop)
+                run.outcomes += await run.steps.abort(decision.stop)
+                continue
+            state = run.history.state
+            if owed := await run.steps.let_go(state):
+                run.outcomes += owed
                 continue
             self._check_lease(run.lease)
-            state = run.history.state
-            run.steps.forsake(state)
-            self._p.purse.see(state, run.steps.slots)
+            self._p.purse.see(state, run.steps.unpaid)
             wants_more = run.steps.start(state, decision.run, self._p.traceparent(state.traceparent))
             open_children = [pair for pair in decision.children if pair[0] not in run.asked]
             if open_children and await self._tend_children(run, open_children):
@@ -162,7 +190,10 @@ class Runner:
             ):
                 continue
             if run.steps.is_busy or self._is_near(run, decision.again):
-                outcomes = await self._wait(run, decision)
+                await self._wait(run, decision)
+                continue
+            if owed := await run.steps.end():
+                run.outcomes += owed
                 continue
             wants_more = wants_more or decision is _CUT_SHORT
             wants_more = wants_more or any(slot not in run.asked for slot, _ in decision.children)
@@ -178,20 +209,21 @@ class Runner:
                 return self._finished(run) if run.history.state.ended is not None else IDLE
             await self._refused(run)
 
-    async def _record(self, run: _Run, outcomes: Sequence[Outcome]) -> Decision:
+    async def _record(self, run: _Run) -> Decision:
         """Append what the outcomes mean; the decision that holds afterwards.
 
         `_CUT_SHORT` when more is to be appended than this invocation has time for: rounds that run nothing, or
         children that are to be cancelled before.
         """
-        pending, together = list(outcomes), True
+        together = True
         while True:
             self._check_lease(run.lease)
-            pending, run.owed = [*run.owed, *pending], []
-            step = await self._advance(run, pending, together)
-            if await self._left_behind(run, step.events):
-                continue
+            step = await self._advance(run, together)
             events = step.events
+            if run.steps.unpaid and any(isinstance(event, ev.SagaEnded) for event in events):
+                # Nothing may follow an end: what nobody waits for any more says before it what it has spent.
+                run.outcomes = [*await run.steps.end(), *run.outcomes]
+                continue
             if step.decision.cancel and not events:
                 # Only once the reason is in the log: a child that ends without one would fail its parent.
                 has_time, state = partial(self._has_time, run), run.history.state
@@ -199,70 +231,39 @@ class Runner:
                     run.lease.ref, state, step.decision, run.cancelled, has_time
                 )
                 run.in_turn = events == step.decision.record
-                if not events and step.taken == len(pending):
+                if not events and step.taken == len(run.outcomes):
                     return _CUT_SHORT
             if not events and not step.more:
+                run.outcomes = []
                 return step.decision
             slim = [await self._p.slim(run.lease.ref.tenant, event) for event in events]
+            run.sent = step.taken
             try:
                 appended = not slim or await self._append(run.lease, run.history, slim, step.rows)
             except RowsRefused as error:
                 if not together:
-                    pending = [
-                        *(refused(o, str(error)) for o in pending[: step.taken]),
-                        *pending[step.taken :],
-                    ]
+                    taken = (refused(one, str(error)) for one in run.outcomes[: step.taken])
+                    run.outcomes = [*taken, *run.outcomes[step.taken :]]
                 together = False  # so that no step pays for another one's rows
                 continue
+            run.sent = 0
             if appended:
-                pending = pending[step.taken :]
+                run.outcomes = run.outcomes[step.taken :]
                 if not (step.more or step.decision.cancel):
                     return step.decision
-                if step.more and not pending and self._p.clock.now() >= self._budget.cut_off:
+                if step.more and not run.outcomes and self._p.clock.now() >= self._budget.cut_off:
                     return _CUT_SHORT
-            elif await self._catch_up(run):
-                run.owed += _spent_by(pending)
-                pending = []
+            else:
+                await self._catch_up(run)
 
-    async def _left_behind(self, run: _Run, events: Sequence[ev.Event]) -> bool:
-        """Stop the running steps that nobody waits for once these events are in the log: what they have spent goes first.
-
-        True when there is any. Others are dropped without waiting for them.
-        """
-        paying = run.steps.paying
-        if not paying or not events:
-            return False
-        state = run.history.state
-        for event in events:
-            state = apply(state, event)
-        gone = [slot for slot in paying if slot not in state.tokens]
-        if gone:
-            run.owed += _spent_by(await run.steps.abort(gone))
-        return bool(run.owed)
-
-    async def _advance(self, run: _Run, outcomes: Sequence[Outcome], together: bool) -> Advance:
+    async def _advance(self, run: _Run, together: bool) -> Advance:
         if len(run.blobs) > BLOBS_KEPT:
             run.blobs.clear()
         run.absent.clear()  # asked for anew with each decision
         if len(run.answers) > ANSWERS_KEPT:
             run.answers.clear()
         while True:
-            now, state = self._p.clock.now(), run.history.state
-            limits = self._p.limits
-            step = advance(
-                run.program,
-                state,
-                outcomes,
-                now,
-                run.steps.slots,
-                Found(run.blobs, run.answers, run.absent),
-                limits.entry_bytes,
-                limits.max_deaths,
-                limits.result_bytes,
-                self._p.terms,
-                together=together,
-                in_turn=run.in_turn,
-            )
+            step = self._advance_by(run, together)
             if not step.decision.is_lacking:
                 return step
             for ref in step.decision.needs:
@@ -270,6 +271,24 @@ class Runner:
             if asked := list(step.decision.questions):
                 answers = await asyncio.gather(*map(self._p.sandbox.answer, asked))
                 run.answers.update(zip((question.key for question in asked), answers, strict=True))
+
+    def _advance_by(self, run: _Run, together: bool) -> Advance:
+        """By what is in memory."""
+        limits = self._p.limits
+        return advance(
+            run.program,
+            run.history.state,
+            run.outcomes,
+            self._p.clock.now(),
+            run.steps.slots,
+            Found(run.blobs, run.answers, run.absent),
+            limits.entry_bytes,
+            limits.max_deaths,
+            limits.result_bytes,
+            self._p.terms,
+            together=together,
+            in_turn=run.in_turn,
+        )
 
     async def _fetch(self, run: _Run, ref: str) -> None:
         """Into memory. One that is not there is the document's fault where the document names it."""
@@ -291,8 +310,13 @@ class Runner:
             cold=self._p.invocation.cold,
             trace=self._p.traceparent(history.state.traceparent),
         )
+        return await self._put(lease, history, entry, wake_of_end(history.state, entry), rows)
+
+    async def _put(
+        self, lease: Lease, history: History, entry: ev.Entry, wake: Wake | None, rows: Sequence[Row]
+    ) -> bool:
         self._check_lease(lease)
-        appended = await history.append(entry, wake_of_end(history.state, entry), rows)
+        appended = await history.append(entry, wake, rows)
         if appended:
             self._p.metrics.heard(history.state.workflow, entry.events, entry.at)
         return appended
@@ -309,22 +333,20 @@ class Runner:
         """The news for a running saga. True after a fork: what was under way belongs to the old branch."""
         if not await self._news(run.lease, run.history):
             return False
-        run.owed += _spent_by(await run.steps.abort())
-        await run.steps.stop()
+        run.outcomes = [*await run.steps.end(), *spent_by(run.outcomes)]
         run.asked.clear()
         return True
 
-    async def _wait(self, run: _Run, decision: Decision) -> list[Outcome]:
-        """Outcomes of the steps that are done, when one is, or time has brought something else."""
+    async def _wait(self, run: _Run, decision: Decision) -> None:
+        """Until a step is done, or time has brought something else; then collect the outcomes of those that are."""
         now, cut_off = self._p.clock.now(), self._budget.cut_off
         await run.steps.wait(min(cut_off, now + self._p.limits.news_every_ms, decision.due or cut_off))
         self._check_lease(run.lease)
-        outcomes = run.steps.collect(run.history.state)
+        run.outcomes += run.steps.collect(run.history.state)
         if self._p.clock.now() >= cut_off and run.steps.slots:
-            outcomes += await run.steps.cut_off(run.history.state)
-        elif not outcomes:
+            run.outcomes += await run.steps.cut_off(run.history.state)
+        elif not run.outcomes:
             await self._catch_up(run)
-        return outcomes
 
     def _finished(self, run: _Run) -> str:
         for notice in run.history.state.notices:
@@ -383,11 +405,6 @@ class Runner:
     def _check_lease(self, lease: Lease) -> None:
         if self._p.clock.now() >= lease.until:
             raise _Superseded
-
-
-def _spent_by(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """What is left of attempts that nobody waits for any more."""
-    return [replace(one, why=STOPPED, halt=None) for one in outcomes if one.cost or one.notices]
 
 
 def _sooner(first: int | None, second: int | None) -> int | None:

@@ -85,10 +85,9 @@ class Teller:
 
         async def one(notice: Notice) -> None:
             try:
-                async with asyncio.timeout(max(until - began, 0) / 1_000):
-                    await call(self._notices.tell, state.tenant, state.saga, state.user, notice, began)
+                await call(self._notices.tell, state.tenant, state.saga, state.user, notice, began)
                 told.append(notice.key)
-            except (EngineFault, TimeoutError) as error:
+            except EngineFault as error:
                 logger.warning("a notice could not be sent: %r", error, extra={"saga": state.saga})
 
         await asyncio.gather(*map(one, notices))
