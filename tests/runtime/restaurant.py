@@ -72,7 +72,7 @@ class Invocation:
         verify: Callable[[], Awaitable[Any]] | None = None,
         iteration: tuple[int, ...] = (),
         lasts: int = 30_000,
-        decided_at: int = 0,
+        decided: str = "",
         rows: int = 0,
     ) -> Done:
         """One attempt of a step, as the engine makes it."""
@@ -104,7 +104,7 @@ class Invocation:
             return await place.book(context.idempotency_key)
 
         spec = replace(SPEC, key=rule, verify="table.find" if verify else "")
-        return await self.once.run(spec, slot, context, act or book, verify, decided_at=decided_at)
+        return await self.once.run(spec, slot, context, act or book, verify, decided=decided)
 
 
 SPEC = ToolSpec(

@@ -71,8 +71,23 @@ class _Try:
     context: StepContext
     claim: Effect
     verify: Act | None
-    decided_at: int
+    decided: str
     pause: int
+
+
+class OfClaim(StepFailure):
+    """What became of a claim could not be found out. `claim` is its owner: what a person says of it holds for that one."""
+
+    def __init__(self, failure: StepFailure, claim: str) -> None:
+        super().__init__(
+            failure.code,
+            failure.message,
+            kind=failure.kind,
+            status=failure.status,
+            retry_after=failure.retry_after,
+            happened=failure.happened,
+        )
+        self.claim = claim
 
 
 class Once:
@@ -105,7 +120,7 @@ class Once:
         act: Act,
         verify: Act | None = None,
         *,
-        decided_at: int = 0,
+        decided: str = "",
         generation: int = 0,
         about: str = "",
         scope: str = "",
@@ -113,10 +128,10 @@ class Once:
         """What came of the effect `context.idempotency_key`, now or when it happened.
 
         `act` does it, within the time until `context.deadline_ms`; `verify` says what `spec.verify` returns.
-        `decided_at`: a person has decided that no attempt claimed until then has happened; 0 if nobody has. Raises
-        `StepFailure`, and whatever `act` and `verify` raise; `in_progress` and `unknown_outcome` are its own. Cancelled,
-        it leaves its claim as it is. A store that stays away is an engine fault, also after the effect: nothing else
-        could be written either, and the next attempt looks whether it has happened.
+        `decided`: a person has said that what this owner has claimed has not happened; empty if no person has. Raises
+        `StepFailure`, and whatever `act` raises; `in_progress` is its own, and so is `OfClaim` where nobody could find
+        out what became of a claim. Cancelled, it leaves its claim as it is. A store that stays away is an engine fault,
+        also after the effect: nothing else could be written either, and the next attempt looks whether it has happened.
         """
         self._name = self._name or self._entropy.token(64)
         claim = Effect(
@@ -134,7 +149,7 @@ class Once:
             about=about,
             scope=scope,
         )
-        one = _Try(spec, context, claim, verify, decided_at, self._limits.effect_pause_first_ms)
+        one = _Try(spec, context, claim, verify, decided, self._limits.effect_pause_first_ms)
         self._live.add(claim.owner)
         try:
             there = await self._claim(one)
@@ -153,15 +168,20 @@ class Once:
             self._live.discard(claim.owner)
 
     async def happened(
-        self, spec: ToolSpec, slot: str, context: StepContext, value: Value, decided_at: int
+        self, spec: ToolSpec, slot: str, context: StepContext, value: Value, decided: str, scope: str = ""
     ) -> bool:
-        """Record what a person says came of a doubtful effect. False where there is none any more."""
+        """Record what a person says came of a doubtful effect. False where there is none any more.
+
+        `decided` owns the claim that the person was asked about. Where that is not known, it is that of this place.
+        """
         there = await self._call(self._effects.read, context.tenant, context.idempotency_key)
-        if there is None or there.status != IN_PROGRESS or there.updated > decided_at:
+        if there is None or there.status != IN_PROGRESS:
             return False
-        done = await self._completed(replace(there, saga=context.saga, slot=slot), spec, _Outcome(value))
-        # Another name, so that whoever still holds the claim learns of it.
-        done = replace(done, owner=f"{there.owner}/{decided_at}")
+        mine = replace(there, saga=context.saga, slot=slot, scope=scope)
+        if there.owner != decided if decided else _place(there) != _place(mine):
+            return False
+        # Another name, so that the holder of the claim, if it lives, learns of it.
+        done = replace(await self._completed(mine, spec, _Outcome(value)), owner=f"{there.owner}/said")
         now_there = await self._call(self._effects.change, there, done)
         return now_there is None or now_there.owner == done.owner
 
@@ -184,9 +204,12 @@ class Once:
             )
         if not self._is_nobodys(one, there, now):
             return await self._wait(one, there, now)
-        if one.decided_at and there.updated <= one.decided_at:
+        if there.owner == one.decided:
             return await self._take(one, there)
-        return await self._look(one, there)
+        try:
+            return await self._look(one, there)
+        except StepFailure as failure:
+            raise OfClaim(failure, there.owner) from failure
 
     def _is_nobodys(self, one: _Try, there: Effect, now: int) -> bool:
         if there.until <= now:
@@ -215,7 +238,8 @@ class Once:
             raise _unknown(there, "the tool names no `verify` that could look")
         try:
             told = await one.verify()
-        except StepFailure as failure:
+        except (StepFailure, TimeoutError) as error:
+            failure = error if isinstance(error, StepFailure) else StepFailure("timeout", "no answer in its time")
             why = f"`{one.spec.verify}` could not look whether `{there.tool}` has happened: {failure.message}"
             raise StepFailure(
                 failure.code,
@@ -224,7 +248,7 @@ class Once:
                 status=failure.status,
                 retry_after=failure.retry_after,
                 happened=True,  # as far as anybody knows
-            ) from failure
+            ) from error
         match told:
             case {"happened": True}:
                 _check_about(there, one.claim.about)
@@ -332,6 +356,11 @@ class Once:
         outcome = _decode(data)
         is_own = (there.scope or there.saga) == (mine.scope or mine.saga)
         return Done(outcome.value, outcome.rows if is_own else (), is_recorded=True)
+
+
+def _place(effect: Effect) -> tuple[str, str]:
+    """Where in which saga an effect belongs, in whatever branch of it."""
+    return effect.scope or effect.saga, effect.slot
 
 
 def _check_about(there: Effect, about: str) -> None:
