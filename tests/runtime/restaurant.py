@@ -36,16 +36,18 @@ class Killed(BaseException):
 
 
 class Invocation:
-    """One process: its own `Once`, and what of it reaches the store."""
+    """One process: its own `Once`, and what of it reaches the store. Its clock is `skew` ms ahead of the others."""
 
-    def __init__(self, place: Place, seed: int) -> None:
+    def __init__(self, place: Place, seed: int, skew: int = 0) -> None:
         self.place, self.calls = place, list[str]()
         self.die_before: str = ""
         self.die_after: str = ""
         self.lose_answer_of: str = ""
         self.entropy = SeededEntropy(seed)
-        call = Patience(self.offload, place.clock, self.entropy, place.limits, place.clock.now() + 600_000)
-        self.once = Once(place.effects, place.blobs, place.clock, self.entropy, place.limits, call)
+        self.clock = VirtualClock()
+        self.clock.skew = skew
+        call = Patience(self.offload, self.clock, self.entropy, place.limits, self.clock.now() + 600_000)
+        self.once = Once(place.effects, place.blobs, self.clock, self.entropy, place.limits, call)
 
     async def offload(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         await asyncio.sleep(0.002)
@@ -78,7 +80,7 @@ class Invocation:
         """One attempt of a step, as the engine makes it."""
         place = self.place
         rule = key or Key.saga()
-        now = place.clock.now()
+        now = self.clock.now()
         context = StepContext(
             saga=saga,
             tenant="acme",
@@ -126,9 +128,9 @@ class Place:
         self.seconds = 1.0
         self._seed = 0
 
-    def invocation(self) -> Invocation:
+    def invocation(self, skew: int = 0) -> Invocation:
         self._seed += 1
-        return Invocation(self, self._seed)
+        return Invocation(self, self._seed, skew)
 
     async def book(self, key: str) -> Any:
         await asyncio.sleep(self.seconds)

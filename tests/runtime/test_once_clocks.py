@@ -11,13 +11,44 @@ import pytest
 
 from baton.core.events import AttemptFailed
 from baton.core.failures.answers import Answer
+from baton.core.keys import Key
 from tests.kit.corpus import Books
 from tests.kit.world import Process, World
 from tests.runtime.conftest import Stage
+from tests.runtime.restaurant import Killed, Place, killed, play, raising
 from tests.runtime.test_once_in_doubt import INVOICE, ask_of, bank, bills, hangs
 from tests.runtime.test_once_in_sagas import begin, view_of
 
 SKEWS = [-3_000, -500, 500, 3_000]
+
+
+@pytest.mark.parametrize("skew", SKEWS)
+def test_nobody_looks_before_the_time_of_an_attempt_is_over_by_every_clock(skew: int) -> None:
+    """The claim's holder acts up to the end of its own time, while `verify` of the other still finds nothing."""
+
+    async def story(place: Place) -> None:
+        place.seconds = 30 + place.limits.effect_grace_ms / 1_000 - 0.1
+        first = asyncio.create_task(place.invocation().run(key=Key.request()))
+        await asyncio.sleep(0.5)
+        other = place.invocation(skew).run("s2", key=Key.request(), verify=place.finds, lasts=90_000)
+        assert (await other).value == (await first).value
+        assert place.booked.total() == 1
+
+    play(story)
+
+
+@pytest.mark.parametrize("skew", SKEWS)
+def test_a_claim_that_its_holder_has_left_is_looked_at_when_its_time_is_over_by_every_clock(skew: int) -> None:
+    async def story(place: Place) -> None:
+        began = place.clock.now()
+        await killed(place.invocation().run(key=Key.request(), lasts=10_000, act=raising(Killed())))
+        done = await place.invocation(skew).run("s2", key=Key.request(), verify=place.finds, lasts=60_000)
+        assert not done.is_recorded
+        waited = place.clock.now() - began
+        margin = place.limits.clock_skew_ms - skew
+        assert 0 <= waited - 10_000 - place.limits.effect_grace_ms - margin <= 1_200
+
+    play(story)
 
 
 def set_clocks(world: World, *skews: int) -> None:

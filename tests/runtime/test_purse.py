@@ -231,6 +231,24 @@ def test_whoever_revives_a_saga_frees_what_the_dead_invocation_held() -> None:
     assert desk.sums(DAY + 1).held == DOLLAR, "and nothing of those who live"
 
 
+@pytest.mark.parametrize("skew", [-3_000, 3_000])
+def test_what_is_held_is_nobody_elses_until_its_time_is_over_by_every_clock(skew: int) -> None:
+    """Its holder can spend it up to then: what was free before would be spent twice."""
+    desk, other = Desk(user_day=DOLLAR // 2), Desk(user_day=DOLLAR // 2)
+    other.budgets = other.funds.budgets = desk.budgets
+    run(desk.purse().reserve(state(), step(DOLLAR // 2), []))
+    until = NOON + 2_000 + LIMITS.lease_grace_ms
+    other.clock.at = until - 1 + skew
+    purse = other.purse()
+    with pytest.raises(NoRoom):
+        run(purse.reserve(state("other"), step(DOLLAR // 2), []))
+    run(purse.revived(state("third"), graph(1), until - 1))
+    assert desk.sums().held == DOLLAR // 2
+    other.clock.at = until + LIMITS.clock_skew_ms
+    assert run(purse.reserve(state("other"), step(DOLLAR // 2), [])) is None
+    assert desk.sums() == Sums(0, DOLLAR // 2, 1)
+
+
 # ---- blocked users
 
 

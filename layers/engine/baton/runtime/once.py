@@ -7,7 +7,7 @@ A happy effect is two writes: the claim before, the result after. A crash before
 the result finds it. One in between leaves a claim that nobody holds: whether the effect has happened is not known, and
 it is never simply done again. `verify` looks, or a person does.
 
-A claim is nobody's when its time has passed, when its try has ended in this process, or when it is of this very saga
+A claim is nobody's when its time has passed by every clock, when its try has ended in this process, or when it is of this very saga
 and of another invocation: only one at a time runs a saga.
 """
 
@@ -212,11 +212,15 @@ class Once:
             raise OfClaim(failure, there.owner) from failure
 
     def _is_nobodys(self, one: _Try, there: Effect, now: int) -> bool:
-        if there.until <= now:
+        if self._over(there) <= now:
             return True
         if there.owner.startswith(f"{self._name}-"):
             return there.owner not in self._live
         return there.saga == one.context.saga
+
+    def _over(self, there: Effect) -> int:
+        """When the time of a claim is over by every clock: its holder acts until its own says so."""
+        return there.until + self._limits.clock_skew_ms
 
     async def _wait(self, one: _Try, there: Effect, now: int) -> Effect | None:
         """Look again after a pause, until the step's own time is over."""
@@ -227,7 +231,7 @@ class Once:
                 "in_progress",
                 f"`{there.tool}` is being done by {whose}, which began at {_iso(there.updated)}",
             )
-        await asyncio.sleep(min(one.pause, left, there.until - now) / 1_000)
+        await asyncio.sleep(min(one.pause, left, self._over(there) - now) / 1_000)
         one.pause = min(one.pause * 2, self._limits.effect_pause_longest_ms)
         found = await self._call(self._effects.read, there.tenant, there.key)
         return await self._claim(one) if found is None else found

@@ -106,6 +106,7 @@ class Purse:
         self._call = call
         self._clock = clock
         self._invocation = invocation.id
+        self._skew = limits.clock_skew_ms
         self._until = invocation.deadline + limits.lease_grace_ms
         self._under_way: dict[tuple[str, str], _Attempt] = {}
         self._left: list[tuple[str, _Attempt]] = []
@@ -202,9 +203,10 @@ class Purse:
         attempt.cover = cost  # from here on it counts, before anybody else can ask
         if not terms.user_day:
             return
-        now = self._clock.now()
         attempt.held = Reservation(attempt.next_hold(), cost, attempt.until)
-        found = await self._call(self._budgets.reserve, attempt.account, attempt.held, terms.user_day, now)
+        found = await self._call(
+            self._budgets.reserve, attempt.account, attempt.held, terms.user_day, self._by_every_clock()
+        )
         if isinstance(found, Refused):
             attempt.held, attempt.cover = None, 0
             self._funds.learn(attempt.account, found.sums)
@@ -308,12 +310,21 @@ class Purse:
         """Free what an invocation held whose lease ran out at `dead_until`: on the days on which it lived."""
         if not self._funds.terms.user_day or not _costs(state, graph):
             return
+        over = max(dead_until, self._by_every_clock())  # whoever took its lease has judged that by every clock
         for day in sorted({day_of(dead_until - LONGEST_LIFE_MS), day_of(dead_until)}):
             account = Account(state.tenant, state.user, day)
             try:
-                await self._call(self._budgets.expire, account, self._clock.now())
+                await self._call(self._budgets.expire, account, over)
             except EngineFault:
                 logger.warning("not freed", exc_info=True, extra={"saga": state.saga})
+
+    def _by_every_clock(self) -> int:
+        """A moment that has passed whichever clock is looked at.
+
+        What is free is judged by this one: a holder whose clock is behind still acts, and spends, until its own says
+        that its time is over. The same money would be spent twice.
+        """
+        return self._clock.now() - self._skew
 
     async def _close(self, attempt: _Attempt, cost: int) -> Sums | None:
         """Count what an attempt has cost in all. None when there is nothing to count."""
