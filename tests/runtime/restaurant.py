@@ -20,7 +20,8 @@ from baton.core.limits import Limits
 from baton.core.toolspec import ToolSpec
 from baton.errors import StoreUnavailable
 from baton.ports import Effect, StepContext, StepFailure
-from baton.runtime.once import Done, Once
+from baton.runtime.claims import Done
+from baton.runtime.once import Once
 from baton.runtime.patience import Patience
 from tests.kit.virtual import SeededEntropy, VirtualClock, run_virtual
 

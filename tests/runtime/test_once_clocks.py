@@ -38,7 +38,9 @@ def test_nobody_looks_before_the_time_of_an_attempt_is_over_by_every_clock(skew:
 
 
 @pytest.mark.parametrize("skew", SKEWS)
-def test_a_claim_that_its_holder_has_left_is_looked_at_when_its_time_is_over_by_every_clock(skew: int) -> None:
+def test_a_claim_that_its_holder_has_left_is_looked_at_when_its_time_is_over_by_every_clock(
+    skew: int,
+) -> None:
     async def story(place: Place) -> None:
         began = place.clock.now()
         await killed(place.invocation().run(key=Key.request(), lasts=10_000, act=raising(Killed())))

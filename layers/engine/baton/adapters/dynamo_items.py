@@ -80,6 +80,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "updated": "when it was last written",
     "gen": "generation of its key; absent: the first",
     "ref": "the blob that holds what came of it",
+    "shared": "until when others than its own place are given what came of it; absent: as long as it is there",
     "message": "why it failed",
     "kind": "class of that failure",
     # entity

@@ -310,7 +310,9 @@ class Purse:
         """Free what an invocation held whose lease ran out at `dead_until`: on the days on which it lived."""
         if not self._funds.terms.user_day or not _costs(state, graph):
             return
-        over = max(dead_until, self._by_every_clock())  # whoever took its lease has judged that by every clock
+        over = max(
+            dead_until, self._by_every_clock()
+        )  # whoever took its lease has judged that by every clock
         for day in sorted({day_of(dead_until - LONGEST_LIFE_MS), day_of(dead_until)}):
             account = Account(state.tenant, state.user, day)
             try:

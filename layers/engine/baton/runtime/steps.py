@@ -28,7 +28,8 @@ from baton.core.state import State
 from baton.core.toolspec import ONCE, ToolSpec
 from baton.ports import Blobs, Clock, NoRoom, Performer, StepContext, StepFailure
 from baton.runtime.attempt import carry_out, look, prepared, tool_called, work
-from baton.runtime.once import OfClaim, Once
+from baton.runtime.claims import OfClaim
+from baton.runtime.once import Once
 from baton.runtime.patience import Patience
 from baton.runtime.paying import Paying, foreseen
 from baton.runtime.purse import Halted, Purse
