@@ -254,9 +254,11 @@ def _sums(item: StoredItem) -> Sums:
 
 def _stale(item: StoredItem, ends: Mapping[str, int]) -> Sequence[str]:
     """Marks that nobody comes back for: of each kind those whose end is not after that of `ends`."""
-    found = (name for name in item if _end(name, item) <= ends.get(name[:2], -1))
+    found = (name for name in item if name[:2] in ends and _end(name, item) <= ends[name[:2]])
     return [name for name, _ in zip(found, range(2 * _MANY_MARKS), strict=False)]
 
 
 def _end(name: str, item: StoredItem) -> int:
-    return int(next(iter(item[name].values())).split(" ")[-1]) if name[:2] in (_FREED, _COUNTED) else 0
+    """That of an invocation stands beside its total. Of a day that began before it did it is a number, as of a reservation."""
+    mark = item[name]
+    return int(mark["N"]) if "N" in mark else int(mark["S"].split(" ")[1])
