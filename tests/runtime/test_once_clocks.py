@@ -13,7 +13,8 @@ from baton.core.events import AttemptFailed
 from baton.core.failures.answers import Answer
 from baton.core.keys import Key
 from tests.kit.corpus import Books
-from tests.kit.world import Process, World
+from tests.kit.process import Process
+from tests.kit.world import World
 from tests.runtime.conftest import Stage
 from tests.runtime.restaurant import Killed, Place, killed, play, raising
 from tests.runtime.test_once_in_doubt import INVOICE, ask_of, bank, bills, hangs
