@@ -47,7 +47,7 @@ CALLS: dict[str, tuple[str, str, Callable[[Aws], Any]]] = {
     "get definition": ("dynamodb", "query", lambda aws: _definitions(aws).get("acme", "dinner")),
     "get version": ("dynamodb", "get_item", lambda aws: _definitions(aws).get("acme", "dinner", 1)),
     "names": ("dynamodb", "query", lambda aws: _definitions(aws).names("acme")),
-    "claim": ("dynamodb", "put_item", lambda aws: _effects(aws).claim(a_claim(), 1)),
+    "claim": ("dynamodb", "put_item", lambda aws: _effects(aws).claim(a_claim())),
     "change": ("dynamodb", "put_item", lambda aws: _effects(aws).change(a_claim(), a_claim())),
     "read effect": ("dynamodb", "get_item", lambda aws: _effects(aws).read("acme", "f")),
     "put blob": ("s3", "put_object", lambda aws: S3Blobs(aws.s3, "blobs").put("acme", b"soup")),

@@ -17,7 +17,8 @@ from baton.core.keys import key_of
 from baton.core.limits import Limits
 from baton.ports import Clock, StepContext
 from baton.ports.outside import Entities, HttpClient, Letter, Objects
-from baton.runtime.once import Done, Once
+from baton.runtime.claims import Done
+from baton.runtime.once import Once
 from baton.runtime.patience import Patience, Threads
 from baton.tools.perform import ToolPerformer
 from baton.tools.standard import Services, standard_tools

@@ -35,7 +35,7 @@ def test_the_answer_retry_lets_it_run_again_with_other_arguments() -> None:
     saga = asking()
     answer(saga, "retry", arguments={"x": 2})
     steps = {step.slot: step for step in saga.go(running=["b"]).run}
-    assert (steps["a"].attempt, steps["a"].arguments, steps["a"].decided_at) == (2, {"x": 2}, 0)
+    assert (steps["a"].attempt, steps["a"].arguments, steps["a"].decided) == (2, {"x": 2}, "")
     assert saga.kinds == ["question_closed"]
     assert saga.state.signals == ()
 

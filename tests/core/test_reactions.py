@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -35,6 +36,12 @@ def last_choice(saga: Saga) -> ev.StrategyChosen:
 def in_doubt(code: str = "timeout", *, attempt: int = 1, at: int = T0) -> Outcome:
     failure = ev.Failure(code, "no answer", "a", doubt=True)
     return Outcome(slot="a", attempt=attempt, started_at=T0, ended_at=at, failure=failure)
+
+
+def of_claim(outcome: Outcome, owner: str) -> Outcome:
+    """The outcome of an attempt that met this claim."""
+    assert outcome.failure is not None
+    return replace(outcome, failure=msgspec.structs.replace(outcome.failure, claim=owner))
 
 
 # ---- policies
@@ -157,15 +164,38 @@ def test_what_nobody_could_find_out_is_for_a_person() -> None:
 
 
 @pytest.mark.parametrize("action", ["retry", "use"])
-def test_an_answer_about_an_unknown_outcome_covers_no_claim_of_a_later_attempt(action: str) -> None:
+@pytest.mark.parametrize("claim", ["i7-2", ""])
+def test_an_answer_about_an_unknown_outcome_covers_the_claim_that_was_asked_about(
+    action: str, claim: str
+) -> None:
     saga = Saga(program(task("a", effect=ONCE), failures={}))
-    saga.go(broken("a", UNKNOWN_OUTCOME, at=T0 + 7))
+    saga.go(of_claim(broken("a", UNKNOWN_OUTCOME, at=T0 + 7), claim))
     saga.go(after_ms=DAY // 2)
     more: dict[str, Any] = {"output": 3} if action == "use" else {}
     answer(saga, action, **more)
     (step,) = saga.go(after_ms=5).run
-    assert step.decided_at == T0 + 7
+    assert step.decided == claim
     assert step.given == (ev.Value(v=3) if action == "use" else None)
+
+
+def test_an_answer_about_another_failure_covers_no_claim() -> None:
+    saga = Saga(one(task("a", effect=ONCE), x=Change(ladder=(ASK_USER,))))
+    saga.go(of_claim(broken("a", "x"), "i7-2"))
+    answer(saga, "retry")
+    (step,) = saga.go().run
+    assert step.decided == ""
+
+
+def test_what_nobody_could_find_out_names_the_claim_that_was_looked_at() -> None:
+    saga = Saga(
+        program(task("a", effect=ONCE), failures=AT_ONCE | {UNKNOWN_OUTCOME: Change(ladder=(ASK_USER,))})
+    )
+    saga.go(in_doubt())
+    saga.go(after_ms=GRACE)
+    saga.go(of_claim(in_doubt(attempt=2, at=saga.now), "i7-2"))
+    answer(saga, "retry")
+    (step,) = saga.go(after_ms=5).run
+    assert step.decided == "i7-2"
 
 
 def test_a_fork_leaves_the_moment_of_a_steps_turn_as_it_was() -> None:

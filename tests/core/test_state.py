@@ -156,7 +156,7 @@ def failing_with_all(failure: ev.Failure) -> Failing:
         way=way,
         arguments={"x": [1.5, None]},
         ask=ev.Ask(id="i", kind="input", message="m", options=("retry",), expires_at=9),
-        decided_at=3,
+        decided="i-1",
         given=ev.Value(v=1),
     )
 

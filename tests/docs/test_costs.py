@@ -63,7 +63,7 @@ def test_every_row_costs_what_the_page_says(log_and_meter: tuple[DynamoLog, Mete
     budgets.reserve(ADA, hold, 10, 50_000)
     budgets.settle(ADA, hold, 4)
     cost["an attempt of a tool that declares a cost"] = spent(meter)
-    budgets.add(ADA, "c", 4, 60_000, 50_000)
+    budgets.count(ADA, "i", 0, 4, 60_000, 50_000)
     cost["an attempt that only reports a cost"] = spent(meter)
     assert not log.append(SAGA, an_entry(2))
     cost["a refused write"] = spent(meter)

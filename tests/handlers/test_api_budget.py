@@ -13,7 +13,8 @@ PARAMETERS = {"AppModule": "tests.kit.app.trial", "UserDayBudgetUsd": "2.50"}
 
 def spend(http: Http, micro: int, user: str = "ada") -> None:
     now = http.engine.clock.now()
-    http.engine.funds.budgets.add(Account("acme", user, day_of(now)), f"x{micro}", micro, now + 1_000, now)
+    account = Account("acme", user, day_of(now))
+    http.engine.funds.budgets.count(account, f"x{micro}", 0, micro, now + 1_000, now)
 
 
 def test_a_caller_sees_what_the_own_day_has_room_for(http: Http) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 from baton.adapters.memory_budgets import MemoryBudgets
@@ -13,7 +14,7 @@ from baton.core.limits import Limits
 from baton.core.purse import DAY_MS, Terms
 from baton.core.state import State
 from baton.errors import StoreUnavailable
-from baton.ports import Account, Reservation, Sums
+from baton.ports import Account, Offload, Reservation, Sums
 from baton.runtime.funds import Funds
 from baton.runtime.lease import Invocation
 from baton.runtime.patience import Patience, inline
@@ -35,9 +36,27 @@ class Clock:
 
 
 class Failing(MemoryBudgets):
-    """A store that does not answer while `is_down`, though the call is made."""
+    """A store that does not answer while `is_down`, though the call is made; if it `lands_late`, with `land` only."""
 
-    is_down = False
+    is_down = lands_late = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._late: list[Callable[[], Sums]] = []
+
+    def land(self) -> None:
+        for call in self._late:
+            call()
+
+    def count(self, account: Account, id: str, before: int, total: int, until: int, now: int) -> Sums:
+        call = partial(super().count, account, id, before, total, until, now)
+        if not self.is_down:
+            return call()
+        if self.lands_late:
+            self._late.append(call)
+        else:
+            call()
+        raise StoreUnavailable("no answer")
 
     def settle(self, account: Account, reservation: Reservation, cost: int) -> Sums:
         sums = super().settle(account, reservation, cost)
@@ -57,13 +76,13 @@ class Desk:
         self.funds = Funds(self.budgets, Terms(saga=saga, user_day=user_day))
         self.count = 0
 
-    def call(self) -> Patience:
-        return Patience(inline, self.clock, SeededEntropy(1), LIMITS, self.clock.at + 1)
+    def call(self, offload: Offload = inline) -> Patience:
+        return Patience(offload, self.clock, SeededEntropy(1), LIMITS, self.clock.at + 1)
 
-    def purse(self) -> Purse:
+    def purse(self, offload: Offload = inline) -> Purse:
         self.count += 1
         invocation = Invocation(f"i{self.count}", self.clock.at, self.clock.at + 2_000)
-        return Purse(self.funds, self.call(), self.clock, LIMITS, invocation)
+        return Purse(self.funds, self.call(offload), self.clock, LIMITS, invocation)
 
     def sums(self, day: int = DAY) -> Sums:
         return self.budgets.read(Account("acme", "ada", day))

@@ -20,7 +20,8 @@ from baton.core.limits import Limits
 from baton.core.toolspec import ToolSpec
 from baton.errors import StoreUnavailable
 from baton.ports import Effect, StepContext, StepFailure
-from baton.runtime.once import Done, Once
+from baton.runtime.claims import Done
+from baton.runtime.once import Once
 from baton.runtime.patience import Patience
 from tests.kit.virtual import SeededEntropy, VirtualClock, run_virtual
 
@@ -36,16 +37,18 @@ class Killed(BaseException):
 
 
 class Invocation:
-    """One process: its own `Once`, and what of it reaches the store."""
+    """One process: its own `Once`, and what of it reaches the store. Its clock is `skew` ms ahead of the others."""
 
-    def __init__(self, place: Place, seed: int) -> None:
+    def __init__(self, place: Place, seed: int, skew: int = 0) -> None:
         self.place, self.calls = place, list[str]()
         self.die_before: str = ""
         self.die_after: str = ""
         self.lose_answer_of: str = ""
         self.entropy = SeededEntropy(seed)
-        call = Patience(self.offload, place.clock, self.entropy, place.limits, place.clock.now() + 600_000)
-        self.once = Once(place.effects, place.blobs, place.clock, self.entropy, place.limits, call)
+        self.clock = VirtualClock()
+        self.clock.skew = skew
+        call = Patience(self.offload, self.clock, self.entropy, place.limits, self.clock.now() + 600_000)
+        self.once = Once(place.effects, place.blobs, self.clock, self.entropy, place.limits, call)
 
     async def offload(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         await asyncio.sleep(0.002)
@@ -72,13 +75,13 @@ class Invocation:
         verify: Callable[[], Awaitable[Any]] | None = None,
         iteration: tuple[int, ...] = (),
         lasts: int = 30_000,
-        decided_at: int = 0,
+        decided: str = "",
         rows: int = 0,
     ) -> Done:
         """One attempt of a step, as the engine makes it."""
         place = self.place
         rule = key or Key.saga()
-        now = place.clock.now()
+        now = self.clock.now()
         context = StepContext(
             saga=saga,
             tenant="acme",
@@ -104,7 +107,7 @@ class Invocation:
             return await place.book(context.idempotency_key)
 
         spec = replace(SPEC, key=rule, verify="table.find" if verify else "")
-        return await self.once.run(spec, slot, context, act or book, verify, decided_at=decided_at)
+        return await self.once.run(spec, slot, context, act or book, verify, decided=decided)
 
 
 SPEC = ToolSpec(
@@ -126,9 +129,9 @@ class Place:
         self.seconds = 1.0
         self._seed = 0
 
-    def invocation(self) -> Invocation:
+    def invocation(self, skew: int = 0) -> Invocation:
         self._seed += 1
-        return Invocation(self, self._seed)
+        return Invocation(self, self._seed, skew)
 
     async def book(self, key: str) -> Any:
         await asyncio.sleep(self.seconds)

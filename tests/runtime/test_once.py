@@ -63,9 +63,15 @@ def test_a_claim_has_no_end_and_a_result_outlives_its_saga() -> None:
         assert (place.effect.status, place.effect.expires) == (IN_PROGRESS, 0)
         await attempt
         assert 400 * DAY <= place.effect.expires - place.clock.now() < 400 * DAY + 1_000
+        assert place.effect.shared_until == 0
         await place.invocation().run("s2", key=Key.request(keep="24h"))
-        kept = [effect.expires - place.clock.now() for effect in place.effects.stored.values()]
-        assert DAY <= kept[1] < DAY + 1_000
+        kept_longer = place.invocation()
+        kept_longer.once._limits = Limits(effect_ttl_days=1)
+        await kept_longer.run("s3", key=Key.user(keep="3d"))
+        _, day, three = place.effects.stored.values()
+        assert 400 * DAY <= day.expires - day.updated < 400 * DAY + 1_000, "its own saga needs it"
+        assert day.shared_until - day.updated == DAY
+        assert three.expires >= three.shared_until == three.updated + 3 * DAY
 
     play(story)
 
@@ -301,7 +307,7 @@ def test_another_saga_waits_until_the_time_of_a_dead_attempt_is_over_and_looks_t
         began = place.clock.now()
         done = await place.invocation().run("s2", key=Key.request(), verify=place.finds)
         assert (done.value.v, done.is_recorded, place.booked.total()) == ({"number": 1}, True, 1)
-        grace = place.limits.effect_grace_ms
+        grace = place.limits.effect_grace_ms + place.limits.clock_skew_ms
         assert 9_000 + grace <= place.clock.now() - began + 1_000 <= 10_100 + grace
 
     play(story)

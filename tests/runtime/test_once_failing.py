@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from baton.core.events import Value
+from baton.core.failures.doubts import leaves_doubt
 from baton.core.keys import Key, KeyRule
 from baton.ports import NoRoom, StepContext, StepFailure
 from baton.ports.effects import COMPLETED, FAILED, FREED, IN_PROGRESS
+from baton.runtime.claims import OfClaim
 from tests.runtime.restaurant import (
     DAY,
     SPEC,
+    Invocation,
     Place,
     failed,
     in_doubt,
@@ -256,10 +260,9 @@ def test_who_records_while_another_has_taken_over_has_its_own_result() -> None:
 def test_a_person_who_says_that_it_has_not_happened_frees_it_for_the_next_attempt() -> None:
     async def story(place: Place) -> None:
         one = await in_doubt(place)
-        await failed(one.run())
-        said = place.clock.now()
-        await asyncio.sleep(1)
-        done = await one.run(decided_at=said)
+        asked = (await in_doubt_of(one)).claim
+        assert asked == place.effect.owner
+        done = await one.run(decided=asked)
         assert (done.value.v, place.booked.total()) == ({"number": 1}, 1)
 
     play(story)
@@ -268,12 +271,40 @@ def test_a_person_who_says_that_it_has_not_happened_frees_it_for_the_next_attemp
 def test_what_a_person_said_of_one_attempt_does_not_hold_for_the_next() -> None:
     async def story(place: Place) -> None:
         one = await in_doubt(place)
-        await failed(one.run())
-        said = place.clock.now()
-        await asyncio.sleep(1)
-        await failed(one.run(decided_at=said, act=raising(StepFailure("connection_failed", "again"))))
-        assert (await failed(place.invocation().run(decided_at=said))).code == "unknown_outcome"
+        asked = (await in_doubt_of(one)).claim
+        await failed(one.run(decided=asked, act=raising(StepFailure("connection_failed", "again"))))
+        later = await in_doubt_of(place.invocation(), decided=asked)
+        assert (later.code, later.claim) == ("unknown_outcome", place.effect.owner)
+        assert later.claim != asked
         assert not place.booked
+
+    play(story)
+
+
+def test_what_was_said_of_a_claim_that_is_not_known_holds_for_none() -> None:
+    async def story(place: Place) -> None:
+        one = await in_doubt(place)
+        assert (await in_doubt_of(one, decided="")).code == "unknown_outcome"
+        assert not place.booked
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    "verify",
+    [
+        raising(StepFailure("rate_limited", "slow down")),
+        raising(TimeoutError()),
+        saying("nonsense"),
+        saying({"happened": True, "result": {"number": "9" * 6_000_000}}),
+    ],
+)
+def test_who_could_not_look_says_at_which_claim(verify: Callable[[], Awaitable[Any]]) -> None:
+    async def story(place: Place) -> None:
+        one = await in_doubt(place)
+        failure = await in_doubt_of(one, verify=verify)
+        assert failure.claim == place.effect.owner
+        assert leaves_doubt(failure.code, failure.kind, failure.happened)
 
     play(story)
 
@@ -281,17 +312,51 @@ def test_what_a_person_said_of_one_attempt_does_not_hold_for_the_next() -> None:
 def test_what_a_person_says_came_of_it_is_recorded() -> None:
     async def story(place: Place) -> None:
         one = await in_doubt(place)
-        await failed(one.run())
-        context = StepContext(
-            saga="s1", tenant="acme", user="ada", node="book", idempotency_key=place.effect.key
-        )
-        value = Value(v={"number": 5})
-        assert not await one.once.happened(SPEC, "book#0", context, value, place.effect.updated - 1)
+        asked = (await in_doubt_of(one)).claim
+        context, value = a_context(place), Value(v={"number": 5})
+        assert not await one.once.happened(SPEC, "book#0", context, value, "another's")
         one.lose_answer_of = "change"
-        assert await one.once.happened(SPEC, "book#0", context, value, place.clock.now())
-        assert not await one.once.happened(SPEC, "book#0", context, value, place.clock.now())
+        assert await one.once.happened(SPEC, "book#0", context, value, asked)
+        assert not await one.once.happened(SPEC, "book#0", context, value, asked)
         assert (await place.invocation().run()).value.v == {"number": 5}
         nobody = replace(context, idempotency_key="0" * 32)
-        assert not await one.once.happened(SPEC, "book#0", nobody, value, place.clock.now())
+        assert not await one.once.happened(SPEC, "book#0", nobody, value, asked)
 
     play(story)
+
+
+@pytest.mark.parametrize(
+    ("slot", "scope", "is_recorded"), [("book#0", "", True), ("book#1", "", False), ("book#0", "w/k", False)]
+)
+def test_where_the_claim_is_not_known_what_a_person_says_is_recorded_at_that_of_this_place_only(
+    slot: str, scope: str, is_recorded: bool
+) -> None:
+    async def story(place: Place) -> None:
+        one = await in_doubt(place)
+        value = Value(v={"number": 5})
+        assert await one.once.happened(SPEC, slot, a_context(place), value, "", scope) is is_recorded
+        assert place.effect.status == (COMPLETED if is_recorded else IN_PROGRESS)
+
+    play(story)
+
+
+def test_what_a_person_says_of_the_claim_of_another_saga_is_recorded_as_ones_own() -> None:
+    async def story(place: Place) -> None:
+        one = await in_doubt(place)
+        asked = (await in_doubt_of(one)).claim
+        context = replace(a_context(place), saga="s2")
+        assert await one.once.happened(SPEC, "pay#0", context, Value(v={"number": 5}), asked, "w/k")
+        assert (place.effect.saga, place.effect.slot, place.effect.scope) == ("s2", "pay#0", "w/k")
+
+    play(story)
+
+
+async def in_doubt_of(one: Invocation, **options: Any) -> OfClaim:
+    """The failure of an attempt that could not find out what became of a claim."""
+    failure = await failed(one.run(**options))
+    assert isinstance(failure, OfClaim)
+    return failure
+
+
+def a_context(place: Place) -> StepContext:
+    return StepContext(saga="s1", tenant="acme", user="ada", node="book", idempotency_key=place.effect.key)

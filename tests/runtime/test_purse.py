@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -67,7 +69,7 @@ def test_more_than_was_declared_counts_and_is_said(caplog: pytest.LogCaptureFixt
 
 def test_money_that_is_spent_parks_the_saga_until_the_day_turns() -> None:
     desk = Desk()
-    desk.budgets.add(Account("acme", "ada", DAY), "x", 4_990_000, NOON, NOON)
+    desk.budgets.count(Account("acme", "ada", DAY), "x", 0, 4_990_000, NOON, NOON)
     halt = run(desk.purse().reserve(state(), step(50_000), []))
     assert isinstance(halt, Halt)
     assert (halt.parked.code, halt.parked.until) == ("budget_user_day", (DAY + 1) * DAY_MS)
@@ -231,12 +233,30 @@ def test_whoever_revives_a_saga_frees_what_the_dead_invocation_held() -> None:
     assert desk.sums(DAY + 1).held == DOLLAR, "and nothing of those who live"
 
 
+@pytest.mark.parametrize("skew", [-3_000, 3_000])
+def test_what_is_held_is_nobody_elses_until_its_time_is_over_by_every_clock(skew: int) -> None:
+    """Its holder can spend it up to then: what was free before would be spent twice."""
+    desk, other = Desk(user_day=DOLLAR // 2), Desk(user_day=DOLLAR // 2)
+    other.budgets = other.funds.budgets = desk.budgets
+    run(desk.purse().reserve(state(), step(DOLLAR // 2), []))
+    until = NOON + 2_000 + LIMITS.lease_grace_ms
+    other.clock.at = until - 1 + skew
+    purse = other.purse()
+    with pytest.raises(NoRoom):
+        run(purse.reserve(state("other"), step(DOLLAR // 2), []))
+    run(purse.revived(state("third"), graph(1), until - 1))
+    assert desk.sums().held == DOLLAR // 2
+    other.clock.at = until + LIMITS.clock_skew_ms
+    assert run(purse.reserve(state("other"), step(DOLLAR // 2), [])) is None
+    assert desk.sums() == Sums(0, DOLLAR // 2, 1)
+
+
 # ---- blocked users
 
 
 def test_of_a_blocked_user_no_saga_runs_in_which_something_costs() -> None:
     desk = Desk()
-    desk.budgets.add(Account("acme", "ada", DAY), "x", 5 * DOLLAR, NOON, NOON)
+    desk.budgets.count(Account("acme", "ada", DAY), "x", 0, 5 * DOLLAR, NOON, NOON)
     asked = desk.budgets.calls
     assert run(desk.purse().blocked(state(), graph())) is None
     assert desk.budgets.calls == asked, "and no other is asked for"
@@ -270,7 +290,73 @@ def test_a_process_that_knows_a_user_to_be_blocked_begins_nothing_that_costs_and
 def test_a_blocked_user_is_refused_with_the_seconds_that_are_left_of_the_day() -> None:
     desk = Desk()
     run(desk.funds.refuse_the_blocked(desk.call(), "acme", "ada", NOON))
-    desk.budgets.add(Account("acme", "ada", DAY), "x", 5 * DOLLAR, NOON, NOON)
+    desk.budgets.count(Account("acme", "ada", DAY), "x", 0, 5 * DOLLAR, NOON, NOON)
     with pytest.raises(BudgetSpent, match="5 of the user's 5 dollars") as refused:
         run(desk.funds.refuse_the_blocked(desk.call(), "acme", "ada", NOON))
     assert refused.value.retry_after_s == 43_200
+
+
+# ---- what is only reported
+
+
+def test_what_is_reported_while_a_request_is_under_way_goes_along_with_the_next() -> None:
+    desk = Desk()
+    purse = desk.purse(slowly)
+
+    async def story() -> None:
+        slots = [f"s{n}" for n in range(100)]
+        for slot in slots:
+            await purse.reserve(state(), step(0, slot), [])
+        asked = desk.budgets.calls
+        await asyncio.gather(*(purse.settle(state(), step(0, slot), 7) for slot in slots))
+        assert desk.budgets.calls == asked + 2
+
+    run(story())
+    assert desk.sums() == Sums(700, 700, 0)
+
+
+def test_an_attempt_that_has_spent_has_sums_in_which_that_is_counted() -> None:
+    """Of the hundred that go along with one request each finds that the day is spent, and one tells the user."""
+    desk = Desk()
+    purse = desk.purse(slowly)
+
+    async def story() -> list[str]:
+        slots = [f"s{n}" for n in range(10)]
+        for slot in slots:
+            await purse.reserve(state(), step(0, slot), [])
+        told = await asyncio.gather(*(purse.settle(state(), step(0, slot), DOLLAR) for slot in slots))
+        return [notice.key for notices in told for notice in notices]
+
+    assert run(story()) == [f"budget80/user/ada/{DAY}", f"budget100/user/ada/{DAY}"]
+
+
+@pytest.mark.parametrize("lands", ["at once", "late"])
+def test_a_report_that_was_not_answered_counts_once(lands: str) -> None:
+    budgets = Failing()
+    desk = Desk(budgets)
+    purse = desk.purse()
+    run(purse.reserve(state(), step(0, "a"), [Decimal("0.1")]))
+    run(purse.reserve(state(), step(0, "b"), []))
+    budgets.is_down, budgets.lands_late = True, lands == "late"
+    assert run(purse.settle(state(), step(0, "a"), 100_000)) == ()
+    budgets.is_down = False
+    run(purse.settle(state(), step(0, "b"), 5))
+    assert desk.sums() == Sums(100_005, 100_005, 0), "what could not be counted goes along with the next"
+    budgets.land()
+    run(purse.drain(SagaRef("acme", "s1")))
+    assert desk.sums() == Sums(100_005, 100_005, 0)
+
+
+def test_two_invocations_count_what_each_of_them_has_spent() -> None:
+    desk = Desk()
+    for cost in (5, 7):
+        purse = desk.purse()
+        run(purse.reserve(state(), step(), []))
+        run(purse.settle(state(), step(), cost))
+    assert desk.sums() == Sums(12, 12, 0)
+
+
+async def slowly(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """A store to which a call takes a while."""
+    await asyncio.sleep(0.001)
+    return function(*args, **kwargs)

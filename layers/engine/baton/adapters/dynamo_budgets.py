@@ -1,8 +1,9 @@
 """`Budgets` on DynamoDB: one item for each user and day, moved only by conditional updates of that one item.
 
 Besides its sums it has an attribute for each open reservation (`r#ID`: amount and end), for each that was freed
-because its end had come (`x#ID`), and for each sum that was counted without one (`c#ID`): by them a repeated call
-finds that it has been made. Nothing of this is scanned for: an item is tidied by those who write to it.
+because its end had come (`x#ID`), and for each invocation that has counted something without one (`c#ID`: how much, and
+its end): by them a repeated call finds that it has been made. Nothing of this is scanned for: an item is tidied by those
+who write to it. Up to `tidied` the invocations that are over are forgotten; what still comes of one is a repetition.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _DAY_S = 86_400
 _KEPT_DAYS = 7
 _AT_ONCE = 25  # attributes that one update moves: an expression has only so much room
-_MANY_MARKS = 32  # marks that may lie about before they are worth a write
+_MANY_MARKS = 16  # marks that may lie about before they are worth a write
 _FREED_KEPT_MS = 3_600_000  # whoever held it has been dead for as long
 
 _NEW = "#held = if_not_exists(#held, :zero)"
@@ -38,10 +39,12 @@ _MAY_RESERVE = (
 )
 _SETTLE = "SET #held = #held + :more, #spent = #spent + :cost, #open = #open - :one REMOVE {mine}"
 _COUNT_LATE = "SET #held = #held + :cost, #spent = #spent + :cost REMOVE {freed}"
-_ADD = (
-    f"SET {_NEW} + :cost, #spent = if_not_exists(#spent, :zero) + :cost, "
-    "#open = if_not_exists(#open, :zero), #ttl = :ttl, {counted} = :until"
+_COUNT = (
+    f"SET {_NEW} + :more, #spent = if_not_exists(#spent, :zero) + :more, "
+    "#open = if_not_exists(#open, :zero), #ttl = :ttl, {counted} = :mark"
 )
+_IS_FIRST = "attribute_not_exists({counted}) AND (attribute_not_exists(#tidied) OR #tidied < :until)"
+_TIDY = "attribute_not_exists(#tidied) OR #tidied < :now"
 
 
 class DynamoBudgets:
@@ -108,24 +111,30 @@ class DynamoBudgets:
             if done:
                 return _sums(item)
 
-    def add(self, account: Account, id: str, cost: int, until: int, now: int) -> Sums:
+    def count(self, account: Account, id: str, before: int, total: int, until: int, now: int) -> Sums:
         counted = _COUNTED + id
-        done, item = self._update(
-            account,
-            _ADD,
-            "attribute_not_exists({counted})",
-            {"counted": counted},
-            {
-                ":zero": number(0),
-                ":cost": number(cost),
-                ":until": number(until),
-                ":ttl": number(_ttl(account)),
-            },
-        )
-        stale = _stale(item, now)
-        if done and len(stale) >= _MANY_MARKS:
-            self._update(account, *_removal(stale), {})
-        return _sums(item)
+        seen = f"{before} {until}" if before else ""
+        item: StoredItem = {}
+        while before < total:
+            done, item = self._update(
+                account,
+                _COUNT,
+                "{counted} = :seen" if seen else _IS_FIRST,
+                {"counted": counted},
+                {
+                    ":zero": number(0),
+                    ":more": number(total - before),
+                    ":mark": text(f"{total} {until}"),
+                    ":ttl": number(_ttl(account)),
+                    **({":seen": text(seen)} if seen else {":until": number(until)}),
+                },
+            )
+            if done:
+                self._tidy(account, item, now)
+            if done or counted not in item:
+                return _sums(item)
+            seen, before = item[counted]["S"], _unpacked(counted, item).amount
+        return _sums(item) if item else self.read(account)
 
     def expire(self, account: Account, now: int) -> Sums:
         item = self._get(account, consistent=True)
@@ -144,7 +153,7 @@ class DynamoBudgets:
             return False
         names = {f"r{n}": _open(one.id) for n, one in enumerate(due)}
         names |= {f"x{n}": _freed(one.id) for n, one in enumerate(due)}
-        stale = {f"s{n}": name for n, name in enumerate(_stale(item, now))}
+        stale = {f"s{n}": name for n, name in enumerate(_stale(item, {_FREED: now - _FREED_KEPT_MS}))}
         sets = "".join(f", {{x{n}}} = :x{n}" for n in range(len(due)))
         removes = ", ".join(f"{{{name}}}" for name in (*(f"r{n}" for n in range(len(due))), *stale))
         self._update(
@@ -160,6 +169,16 @@ class DynamoBudgets:
             },
         )
         return True
+
+    def _tidy(self, account: Account, item: StoredItem, now: int) -> None:
+        """Forget the invocations that are over, and the reservations that were freed long ago, if there are many."""
+        stale = {
+            f"s{n}": name
+            for n, name in enumerate(_stale(item, {_COUNTED: now, _FREED: now - _FREED_KEPT_MS}))
+        }
+        if len(stale) >= _MANY_MARKS:
+            removes = ", ".join(f"{{{mark}}}" for mark in stale)
+            self._update(account, f"SET #tidied = :now REMOVE {removes}", _TIDY, stale, {":now": number(now)})
 
     def _get(self, account: Account, *, consistent: bool) -> StoredItem:
         with translated():
@@ -233,13 +252,13 @@ def _sums(item: StoredItem) -> Sums:
     return Sums(*(int(item[name]["N"]) if name in item else 0 for name in ("spent", "held", "open")))
 
 
-def _stale(item: StoredItem, now: int) -> Sequence[str]:
-    """Marks that nobody comes back for."""
-    ends = {_FREED: now - _FREED_KEPT_MS, _COUNTED: now}
-    found = (name for name in item if name[:2] in ends and int(item[name]["N"]) <= ends[name[:2]])
+def _stale(item: StoredItem, ends: Mapping[str, int]) -> Sequence[str]:
+    """Marks that nobody comes back for: of each kind those whose end is not after that of `ends`."""
+    found = (name for name in item if name[:2] in ends and _end(name, item) <= ends[name[:2]])
     return [name for name, _ in zip(found, range(2 * _MANY_MARKS), strict=False)]
 
 
-def _removal(names: Sequence[str]) -> tuple[str, str, dict[str, str]]:
-    marks = {f"s{n}": name for n, name in enumerate(names)}
-    return f"REMOVE {', '.join(f'{{{mark}}}' for mark in marks)}", "attribute_exists(#pk)", marks
+def _end(name: str, item: StoredItem) -> int:
+    """That of an invocation stands beside its total. Of a day that began before it did it is a number, as of a reservation."""
+    mark = item[name]
+    return int(mark["N"]) if "N" in mark else int(mark["S"].split(" ")[1])

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from baton.adapters.dynamo_items import Item, StoredItem
 
 SK = "EFFECT"
-_MAY_CLAIM = "attribute_not_exists(#pk) OR #st = :freed OR #ttl <= :now"
+_MAY_CLAIM = "attribute_not_exists(#pk) OR #st = :freed"
 _IS_AS_SEEN = "attribute_not_exists(#pk) OR (#owner = :owner AND #st = :status)"
 # Attributes that are not there where they are empty.
 _TEXTS = {
@@ -41,8 +41,8 @@ class DynamoEffects:
         self._client = client
         self._table = table
 
-    def claim(self, effect: Effect, now: int) -> Effect | None:
-        return self._put(effect, _MAY_CLAIM, {":freed": text(FREED), ":now": number(now // 1_000)})
+    def claim(self, effect: Effect) -> Effect | None:
+        return self._put(effect, _MAY_CLAIM, {":freed": text(FREED)})
 
     def change(self, seen: Effect, effect: Effect) -> Effect | None:
         return self._put(effect, _IS_AS_SEEN, {":owner": text(seen.owner), ":status": text(seen.status)})
@@ -92,6 +92,8 @@ def _item(effect: Effect) -> Item:
     item |= {name: text(value) for name, field in _TEXTS.items() if (value := getattr(effect, field))}
     if effect.generation:
         item["gen"] = number(effect.generation)
+    if effect.shared_until:
+        item["shared"] = number(effect.shared_until)
     if effect.expires:
         item["ttl"] = number(-(-effect.expires // 1_000))
     if effect.data:
@@ -116,6 +118,7 @@ def _effect(item: StoredItem) -> Effect:
             updated=int(item["updated"]["N"]),
             generation=int(item["gen"]["N"]) if "gen" in item else 0,
             data=unpack(item["d"]["B"]) if "d" in item else b"",
+            shared_until=int(item["shared"]["N"]) if "shared" in item else 0,
             expires=int(item["ttl"]["N"]) * 1_000 if "ttl" in item else 0,
             **{field: item[name]["S"] for name, field in _TEXTS.items() if name in item},
         )

@@ -69,9 +69,10 @@ ATTRIBUTES: Mapping[str, str] = {
     "resolved": "when a person did something about it (who: `by`); absent: nobody has",
     # requests of a tenant in a window of time
     "spent": "how many there were; of a user's day, what was spent, in micro-dollars",
-    # a user's day; besides, r#ID an open reservation, x#ID one that was freed, c#ID what was counted without one
+    # a user's day; besides, r#ID an open reservation, x#ID one that was freed, c#ID what an invocation counted without one
     "held": "what was spent and what is reserved together",
     "open": "number of open reservations",
+    "tidied": "up to when the invocations that are over are forgotten (their c#ID)",
     # effect
     "about": "hash of its parameters, where its key is made of less",
     "scope": "place of its saga in all branches, where that is not its id",
@@ -80,6 +81,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "updated": "when it was last written",
     "gen": "generation of its key; absent: the first",
     "ref": "the blob that holds what came of it",
+    "shared": "until when others than its own place are given what came of it; absent: as long as it is there",
     "message": "why it failed",
     "kind": "class of that failure",
     # entity

@@ -15,7 +15,7 @@ class _Item:
     held: int = 0
     open: dict[str, Reservation] = field(default_factory=dict)
     freed: set[str] = field(default_factory=set)
-    counted: set[str] = field(default_factory=set)
+    counted: dict[str, int] = field(default_factory=dict)
 
     @property
     def sums(self) -> Sums:
@@ -67,13 +67,14 @@ class MemoryBudgets:
                 item.held += cost - (known.amount if known is not None else 0)
             return item.sums
 
-    def add(self, account: Account, id: str, cost: int, until: int, now: int) -> Sums:
+    def count(self, account: Account, id: str, before: int, total: int, until: int, now: int) -> Sums:
         with self._lock:
             item = self._item(account)
-            if id not in item.counted:
-                item.counted.add(id)
-                item.spent += cost
-                item.held += cost
+            more = total - item.counted.get(id, total if before else 0)
+            if more > 0:
+                item.counted[id] = total
+                item.spent += more
+                item.held += more
             return item.sums
 
     def expire(self, account: Account, now: int) -> Sums:

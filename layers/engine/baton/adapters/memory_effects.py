@@ -14,10 +14,10 @@ class MemoryEffects:
         self._lock = threading.Lock()
         self.stored: dict[tuple[str, str], Effect] = {}
 
-    def claim(self, effect: Effect, now: int) -> Effect | None:
+    def claim(self, effect: Effect) -> Effect | None:
         with self._lock:
             there = self.stored.get((effect.tenant, effect.key))
-            if there is None or there.status == FREED or 0 < there.expires <= now:
+            if there is None or there.status == FREED:
                 self.stored[effect.tenant, effect.key] = effect
                 return None
             return there

@@ -39,7 +39,7 @@ def next_attempt(state: State, slot: str, node: Node, iteration: tuple[int, ...]
         failure=failing.failure,
         since=since,
         look=failing.look,
-        decided_at=failing.decided_at,
+        decided=failing.decided,
         given=failing.given,
     )
 

@@ -25,8 +25,8 @@ class RunStep:
     """Run a tool once: this attempt, after the `hooks` (tools) and in this `way`. `failure` is the last one's.
 
     `look`: only find out whether the last attempt has done it. `since`: when the step's turn came, where that matters.
-    `decided_at`: a person has decided what became of attempts until then, of which nobody knew: none has happened, or
-    this came of it (`given`).
+    `decided`: a person has said what became of the attempt that this claim is of: it has not happened, or this came of it
+    (`given`).
     """
 
     slot: str
@@ -39,7 +39,7 @@ class RunStep:
     failure: ev.Failure | None = None
     since: int = 0
     look: bool = False
-    decided_at: int = 0
+    decided: str = ""
     given: ev.Value | None = None
 
 

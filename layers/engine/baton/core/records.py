@@ -24,7 +24,7 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why a step or a saga failed: a code for programs, a message for people, the node if there is one.
 
     Of an attempt of a tool also the class, the HTTP status if there was one, which tool and attempt it was, and when.
-    `doubt`: what may happen only once may have happened.
+    `doubt`: what may happen only once may have happened; `claim` is the owner of the claim that it is about.
     """
 
     code: str
@@ -36,6 +36,7 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     attempt: int = 0
     at: int = 0
     doubt: bool = False
+    claim: str = ""
 
 
 def failed_with(code: str, message: str, node: str = "") -> Failure:

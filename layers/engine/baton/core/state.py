@@ -62,7 +62,7 @@ class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A step some of whose attempts have failed: how many, the last failure, and what is done about it.
 
     `history` and `policies` (uses by name) are what was done since it began; the rest is what `StrategyChosen` said.
-    `decided_at`: when a person has decided about an unknown outcome; `given`: what has come of it.
+    `decided`: the owner of the claim of which a person has said what became of it; `given`: what has come of it.
     """
 
     attempts: int
@@ -77,7 +77,7 @@ class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     arguments: dict[str, Any] = {}
     ask: Ask | None = None
     look: bool = False
-    decided_at: int = 0
+    decided: str = ""
     given: Value | None = None
 
 

@@ -80,8 +80,8 @@ def question_closed(state: State, e: ev.QuestionClosed) -> State:
         strategy="",
         ask=None,
         arguments={**failing.arguments, **e.arguments},
-        # Claims of later attempts, whoever's they are, were not asked about.
-        decided_at=failing.failure.at if is_doubt else 0,
+        # The claim that was asked about, and no other: which of two was later, no two clocks agree on.
+        decided=failing.failure.claim if is_doubt else "",
         given=e.output,
     )
     signals = tuple(other for other in state.signals if (other.name, other.key) != (ANSWER, e.by))

@@ -73,8 +73,13 @@ class Budgets(Protocol):
         """
         ...
 
-    def add(self, account: Account, id: str, cost: int, until: int, now: int) -> Sums:
-        """Count what was spent without a reservation. An id that was counted before changes nothing, up to `until`."""
+    def count(self, account: Account, id: str, before: int, total: int, until: int, now: int) -> Sums:
+        """Count what an invocation (`id`, over at `until`) has spent without a reservation: `total` so far.
+
+        `before` is how much of it the caller believes to be counted; what is true is remembered for each invocation, and
+        a total that is not above that changes nothing. So a call that is repeated, or lands late, never counts twice,
+        also not when its invocation has been forgotten, as those may be that are over at `now`.
+        """
         ...
 
     def expire(self, account: Account, now: int) -> Sums:

@@ -21,7 +21,8 @@ class Effect(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     the effect was first claimed, and last written. `scope` is the place of that saga
     in all branches. `about`: a hash of the parameters, where the key is made of something
     else and they have to be the same all the same. Completed, it has `data` (or `ref`, the blob that holds it): what
-    came of it. Failed, it has `code`, `message` and `kind`. `expires`: it counts until then; 0 for ever.
+    came of it. Failed, it has `code`, `message` and `kind`. `shared_until`: until then other places than its own are given
+    what came of it; 0 as long as it is there. `expires`: after that the store may delete it; 0 never.
     """
 
     tenant: str
@@ -42,16 +43,17 @@ class Effect(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     code: str = ""
     message: str = ""
     kind: str = ""
+    shared_until: int = 0
     expires: int = 0
 
 
 class Effects(Protocol):
     """Claims of once-only effects. Each write is one conditional write of one item."""
 
-    def claim(self, effect: Effect, now: int) -> Effect | None:
+    def claim(self, effect: Effect) -> Effect | None:
         """Put a claim. None when it was put, else the effect that is there (strongly read), and nothing is written.
 
-        One that was freed, or has expired by `now`, counts as not there.
+        One that was freed counts as not there; one that has expired and is not deleted yet is there.
         """
         ...
 

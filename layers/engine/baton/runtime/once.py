@@ -7,8 +7,12 @@ A happy effect is two writes: the claim before, the result after. A crash before
 the result finds it. One in between leaves a claim that nobody holds: whether the effect has happened is not known, and
 it is never simply done again. `verify` looks, or a person does.
 
-A claim is nobody's when its time has passed, when its try has ended in this process, or when it is of this very saga
-and of another invocation: only one at a time runs a saga.
+A claim is nobody's when its time has passed by every clock, when its try has ended in this process, or when it is of this
+very saga and of another invocation: only one at a time runs a saga.
+
+A result is given to other sagas until its `shared_until`, and to the place that it belongs to for as long as it is there:
+what was done before is not done again by a retry, a revival or a fork. Where the tool has such a window (`keep`), the key
+is used anew after it, and the result is kept under a key of its own place before that.
 """
 
 from __future__ import annotations
@@ -18,10 +22,8 @@ import itertools
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from baton.core.events import Value
@@ -29,11 +31,22 @@ from baton.core.failures import sanitised
 from baton.core.failures.doubts import leaves_doubt
 from baton.core.keys import REFUSE
 from baton.core.limits import Limits
-from baton.core.rows import Row
 from baton.core.schema import violations
 from baton.core.toolspec import ToolSpec
 from baton.ports import Blobs, Clock, Effect, Effects, Entropy, NoRoom, StepContext, StepFailure
 from baton.ports.effects import COMPLETED, FAILED, FREED, IN_PROGRESS
+from baton.runtime.claims import (
+    Done,
+    OfClaim,
+    Recorded,
+    check_about,
+    decode,
+    encode,
+    iso,
+    key_of_its_own,
+    place_of,
+    unknown,
+)
 from baton.runtime.patience import Patience
 
 Act = Callable[[], Awaitable[Any]]
@@ -43,36 +56,21 @@ MOST_MESSAGE = 2_000
 logger = logging.getLogger("baton.worker")
 
 
-class _Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is recorded: the result, and the rows that were to be written with it."""
-
-    value: Value
-    rows: tuple[Row, ...] = ()
-
-
-_encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(_Outcome).decode
-
-
-@dataclass(frozen=True)
-class Done:
-    """What came of an effect. `is_recorded`: it had happened before, and nothing was done now."""
-
-    value: Value
-    rows: tuple[Row, ...] = ()
-    is_recorded: bool = False
-
-
 @dataclass
 class _Try:
-    """One try of one attempt. `claim` is what it puts; `pause` is the next one if it has to wait."""
+    """One try of one attempt. `claim` is what it puts; `pause` is the next one if it has to wait.
+
+    `before` is what that took the place of, `has_asked`: it has looked for what is kept for its own place.
+    """
 
     spec: ToolSpec
     context: StepContext
     claim: Effect
     verify: Act | None
-    decided_at: int
+    decided: str
     pause: int
+    before: Effect | None = None
+    has_asked: bool = False
 
 
 class Once:
@@ -105,7 +103,7 @@ class Once:
         act: Act,
         verify: Act | None = None,
         *,
-        decided_at: int = 0,
+        decided: str = "",
         generation: int = 0,
         about: str = "",
         scope: str = "",
@@ -113,10 +111,10 @@ class Once:
         """What came of the effect `context.idempotency_key`, now or when it happened.
 
         `act` does it, within the time until `context.deadline_ms`; `verify` says what `spec.verify` returns.
-        `decided_at`: a person has decided that no attempt claimed until then has happened; 0 if nobody has. Raises
-        `StepFailure`, and whatever `act` and `verify` raise; `in_progress` and `unknown_outcome` are its own. Cancelled,
-        it leaves its claim as it is. A store that stays away is an engine fault, also after the effect: nothing else
-        could be written either, and the next attempt looks whether it has happened.
+        `decided`: a person has said that what this owner has claimed has not happened; empty if no person has. Raises
+        `StepFailure`, and whatever `act` raises; `in_progress` is its own, and so is `OfClaim` where nobody could find
+        out what became of a claim. Cancelled, it leaves its claim as it is. A store that stays away is an engine fault,
+        also after the effect: nothing else could be written either, and the next attempt looks whether it has happened.
         """
         self._name = self._name or self._entropy.token(64)
         claim = Effect(
@@ -134,16 +132,11 @@ class Once:
             about=about,
             scope=scope,
         )
-        one = _Try(spec, context, claim, verify, decided_at, self._limits.effect_pause_first_ms)
+        one = _Try(spec, context, claim, verify, decided, self._limits.effect_pause_first_ms)
         self._live.add(claim.owner)
         try:
             there = await self._claim(one)
             while there is not None:
-                if there.status == COMPLETED:
-                    _check_about(there, about)
-                    return await self._recorded(there, claim)
-                if there.owner == claim.owner:  # its own, of a call whose answer was lost
-                    break
                 met = await self._meet(one, there)
                 if isinstance(met, Done):
                     return met
@@ -153,15 +146,21 @@ class Once:
             self._live.discard(claim.owner)
 
     async def happened(
-        self, spec: ToolSpec, slot: str, context: StepContext, value: Value, decided_at: int
+        self, spec: ToolSpec, slot: str, context: StepContext, value: Value, decided: str, scope: str = ""
     ) -> bool:
-        """Record what a person says came of a doubtful effect. False where there is none any more."""
+        """Record what a person says came of a doubtful effect. False where there is none any more.
+
+        `decided` owns the claim that the person was asked about. Where that is not known, it is that of this place.
+        """
         there = await self._call(self._effects.read, context.tenant, context.idempotency_key)
-        if there is None or there.status != IN_PROGRESS or there.updated > decided_at:
+        if there is None or there.status != IN_PROGRESS:
             return False
-        done = await self._completed(replace(there, saga=context.saga, slot=slot), spec, _Outcome(value))
-        # Another name, so that whoever still holds the claim learns of it.
-        done = replace(done, owner=f"{there.owner}/{decided_at}")
+        mine = replace(there, saga=context.saga, slot=slot, scope=scope)
+        if there.owner != decided if decided else place_of(there) != place_of(mine):
+            return False
+        # Another name, so that the holder of the claim, if it lives, learns of it.
+        done = replace(await self._completed(mine, spec, Recorded(value)), owner=f"{there.owner}/said")
+        await self._keep_for(there, done, spec)
         now_there = await self._call(self._effects.change, there, done)
         return now_there is None or now_there.owner == done.owner
 
@@ -170,30 +169,59 @@ class Once:
     async def _meet(self, one: _Try, there: Effect) -> Effect | Done | None:
         """What is there after this one was met; None when the claim is ours, and it is our turn to act."""
         now = self._clock.now()
+        is_own = place_of(there) == place_of(one.claim)
+        if not is_own and (kept := await self._kept(one)) is not None:
+            return await self._given(one, kept)
+        is_over = bool(one.spec.key.keep_ms) and 0 < there.shared_until <= now
+        if there.status == COMPLETED and (is_own or not is_over):
+            return await self._given(one, there)
+        if there.owner == one.claim.owner:  # its own, of a call whose answer was lost
+            return None
+        if there.status == COMPLETED:
+            await self._keep(there)
+        if is_over:
+            return await self._take(one, replace(there, first=now))
         if there.status == FREED:
             return await self._take(one, there)
         if there.status == FAILED:
-            window = one.spec.key.retry_window_ms or self._limits.effect_retry_ms
-            if now - there.first <= window:
-                return await self._take(one, there)
-            raise StepFailure(
-                there.code,
-                f"{there.message} (it failed at {_iso(there.updated)}; its time to be tried again is over)",
-                kind=there.kind,
-                happened=False,
-            )
+            return await self._try_again(one, there, now)
         if not self._is_nobodys(one, there, now):
             return await self._wait(one, there, now)
-        if one.decided_at and there.updated <= one.decided_at:
+        if there.owner == one.decided:
             return await self._take(one, there)
-        return await self._look(one, there)
+        try:
+            return await self._look(one, there)
+        except StepFailure as failure:
+            raise OfClaim(failure, there.owner) from failure
+
+    async def _try_again(self, one: _Try, there: Effect, now: int) -> Effect | None:
+        window = one.spec.key.retry_window_ms or self._limits.effect_retry_ms
+        if now - there.first <= window:
+            return await self._take(one, there)
+        raise StepFailure(
+            there.code,
+            f"{there.message} (it failed at {iso(there.updated)}; its time to be tried again is over)",
+            kind=there.kind,
+            happened=False,
+        )
+
+    async def _kept(self, one: _Try) -> Effect | None:
+        """What this place has done before, where its key has been used anew since. Nothing else can bring it while it waits."""
+        if not one.spec.key.keep_ms or one.has_asked:
+            return None
+        one.has_asked = True
+        return await self._call(self._effects.read, one.claim.tenant, key_of_its_own(one.claim))
 
     def _is_nobodys(self, one: _Try, there: Effect, now: int) -> bool:
-        if there.until <= now:
+        if self._over(there) <= now:
             return True
         if there.owner.startswith(f"{self._name}-"):
             return there.owner not in self._live
         return there.saga == one.context.saga
+
+    def _over(self, there: Effect) -> int:
+        """When the time of a claim is over by every clock: its holder acts until its own says so."""
+        return there.until + self._limits.clock_skew_ms
 
     async def _wait(self, one: _Try, there: Effect, now: int) -> Effect | None:
         """Look again after a pause, until the step's own time is over."""
@@ -202,9 +230,9 @@ class Once:
             whose = "this saga" if there.saga == one.context.saga else f"saga {there.saga}"
             raise StepFailure(
                 "in_progress",
-                f"`{there.tool}` is being done by {whose}, which began at {_iso(there.updated)}",
+                f"`{there.tool}` is being done by {whose}, which began at {iso(there.updated)}",
             )
-        await asyncio.sleep(min(one.pause, left, there.until - now) / 1_000)
+        await asyncio.sleep(min(one.pause, left, self._over(there) - now) / 1_000)
         one.pause = min(one.pause * 2, self._limits.effect_pause_longest_ms)
         found = await self._call(self._effects.read, there.tenant, there.key)
         return await self._claim(one) if found is None else found
@@ -212,10 +240,13 @@ class Once:
     async def _look(self, one: _Try, there: Effect) -> Effect | Done | None:
         """A claim that nobody holds: whether it has happened is for `verify` to say, or for a person."""
         if one.verify is None:
-            raise _unknown(there, "the tool names no `verify` that could look")
+            raise unknown(there, "the tool names no `verify` that could look")
         try:
             told = await one.verify()
-        except StepFailure as failure:
+        except (StepFailure, TimeoutError) as error:
+            failure = (
+                error if isinstance(error, StepFailure) else StepFailure("timeout", "no answer in its time")
+            )
             why = f"`{one.spec.verify}` could not look whether `{there.tool}` has happened: {failure.message}"
             raise StepFailure(
                 failure.code,
@@ -224,24 +255,23 @@ class Once:
                 status=failure.status,
                 retry_after=failure.retry_after,
                 happened=True,  # as far as anybody knows
-            ) from failure
+            ) from error
         match told:
             case {"happened": True}:
-                _check_about(there, one.claim.about)
+                check_about(there, one.claim.about)
                 result = told.get("result")
                 if problems := violations(one.spec.result, result):
                     what = f"`{one.spec.verify}` says so, but gives no result that `{there.tool}` could have"
-                    raise _unknown(
-                        there, f"{what}: at {problems[0].path or '/'}: {problems[0].message}", True
-                    )
-                outcome = _Outcome(await self._value(one, result))
+                    raise unknown(there, f"{what}: at {problems[0].path or '/'}: {problems[0].message}", True)
+                outcome = Recorded(await self._value(one, result))
                 done = await self._completed(self._renewed(one, there), one.spec, outcome)
+                await self._keep_for(there, done, one.spec)
                 found = await self._call(self._effects.change, there, done)
                 return Done(outcome.value, is_recorded=True) if found is None else found
             case {"happened": False}:
                 return await self._take(one, there)
             case {"happened": None}:
-                raise _unknown(there, f"`{one.spec.verify}` cannot tell")
+                raise unknown(there, f"`{one.spec.verify}` cannot tell")
         raise StepFailure(
             "result_invalid",
             f"`{one.spec.verify}` must return an object with `happened` (true, false or null), and a `result` if true",
@@ -251,15 +281,15 @@ class Once:
 
     async def _claim(self, one: _Try) -> Effect | None:
         now = self._clock.now()
-        one.claim = replace(one.claim, first=now, updated=now)
-        return await self._call(self._effects.claim, one.claim, now)
+        one.claim, one.before = replace(one.claim, first=now, updated=now), None
+        return await self._call(self._effects.claim, one.claim)
 
     def _renewed(self, one: _Try, there: Effect) -> Effect:
         """Our claim, of an effect that was begun when that one was."""
         return replace(one.claim, first=there.first, updated=self._clock.now())
 
     async def _take(self, one: _Try, there: Effect) -> Effect | None:
-        one.claim = self._renewed(one, there)
+        one.claim, one.before = self._renewed(one, there), there
         return await self._call(self._effects.change, there, one.claim)
 
     async def _act(self, one: _Try, act: Act) -> Done:
@@ -267,23 +297,22 @@ class Once:
         try:
             result = await act()
         except NoRoom:
-            freed = replace(claim, status=FREED, expires=self._expiry(one.spec))
-            await self._call(self._effects.change, claim, freed)
+            # Nothing was done. One that is freed is met by nobody, so where other places may have something kept, what
+            # was there before is there again.
+            before = one.before if one.spec.key.keep_ms else None
+            await self._call(self._effects.change, claim, before or self._ended(claim, FREED, one.spec))
             raise
         except StepFailure as failure:
             if not leaves_doubt(failure.code, failure.kind, failure.happened):
                 failed = replace(
-                    claim,
-                    status=FAILED,
-                    updated=self._clock.now(),
+                    self._ended(claim, FAILED, one.spec),
                     code=failure.code,
                     message=sanitised(failure.message[: 10 * MOST_MESSAGE])[:MOST_MESSAGE],
                     kind=failure.kind,
-                    expires=self._expiry(one.spec),
                 )
                 await self._call(self._effects.change, claim, failed)
             raise
-        outcome = _Outcome(await self._value(one, result), tuple(one.context.rows))
+        outcome = Recorded(await self._value(one, result), tuple(one.context.rows))
         done = await self._completed(claim, one.spec, outcome)
         found = await self._call(self._effects.change, claim, done)
         if found is not None and found.owner != claim.owner:
@@ -293,32 +322,50 @@ class Once:
                 "an effect was taken over while it was acted on",
                 extra={"tool": one.spec.name, "saga": claim.saga, "key": claim.key},
             )
+            if one.spec.key.keep_ms:
+                await self._keep(done)
             if found.status == COMPLETED:
                 return await self._recorded(found, claim)
         return Done(outcome.value, outcome.rows)
 
-    async def _completed(self, claim: Effect, spec: ToolSpec, outcome: _Outcome) -> Effect:
+    async def _completed(self, claim: Effect, spec: ToolSpec, outcome: Recorded) -> Effect:
         """The effect with its outcome: in the item, or in a blob if it is large."""
-        data, ref = _encode(outcome), ""
+        data, ref = encode(outcome), ""
         if len(data) > 2 * self._limits.inline_bytes:
             data, ref = b"", await self._call(self._blobs.put, claim.tenant, data)
+        return replace(self._ended(claim, COMPLETED, spec), data=data, ref=ref)
+
+    def _ended(self, claim: Effect, status: str, spec: ToolSpec) -> Effect:
+        """The effect with how it ended: remembered for longer than its saga lasts, shared as long as its tool says."""
+        now, keep = self._clock.now(), spec.key.keep_ms
+        lasts = max(self._limits.effect_ttl_days * DAY_MS, keep)
         return replace(
             claim,
-            status=COMPLETED,
-            updated=self._clock.now(),
-            data=data,
-            ref=ref,
-            expires=self._expiry(spec),
+            status=status,
+            updated=now,
+            shared_until=now + keep if keep else 0,
+            expires=-(-(now + lasts) // 1_000) * 1_000,  # in whole seconds, as the table's time to live is
         )
 
-    def _expiry(self, spec: ToolSpec) -> int:
-        """In whole seconds, as the table's time to live is."""
-        keep = spec.key.keep_ms or self._limits.effect_ttl_days * DAY_MS
-        return -(-(self._clock.now() + keep) // 1_000) * 1_000
+    async def _keep_for(self, there: Effect, done: Effect, spec: ToolSpec) -> None:
+        """Keep what came of the claim of another place, which is about to be recorded as this one's."""
+        if spec.key.keep_ms and place_of(there) != place_of(done):
+            await self._keep(
+                replace(done, saga=there.saga, slot=there.slot, scope=there.scope, about=there.about)
+            )
+
+    async def _keep(self, done: Effect) -> None:
+        """Keep what came of an effect for its own place. The first that is kept stays."""
+        kept = replace(done, key=key_of_its_own(done), shared_until=0)
+        await self._call(self._effects.claim, kept)
+
+    async def _given(self, one: _Try, there: Effect) -> Done:
+        check_about(there, one.claim.about)
+        return await self._recorded(there, one.claim)
 
     async def _value(self, one: _Try, result: Any) -> Value:
         """The result as a value. Raises `StepFailure` for one that is too large: the claim stays, for it has happened."""
-        data = _encode(result)
+        data = encode(result)
         if len(data) > self._limits.result_bytes:
             limit = self._limits.result_bytes
             raise StepFailure("result_too_large", f"the result is larger than {limit} bytes")
@@ -329,36 +376,6 @@ class Once:
     async def _recorded(self, there: Effect, mine: Effect) -> Done:
         """What was recorded. Rows are the saga's own that acted: only its entry brings them, however often it is tried."""
         data = there.data or await self._call(self._blobs.get, there.tenant, there.ref)
-        outcome = _decode(data)
+        outcome = decode(data)
         is_own = (there.scope or there.saga) == (mine.scope or mine.saga)
         return Done(outcome.value, outcome.rows if is_own else (), is_recorded=True)
-
-
-def _check_about(there: Effect, about: str) -> None:
-    """What came of a call is no answer to one with other parameters. Raises `StepFailure`."""
-    if there.about in ("", about) or not about:
-        return
-    raise StepFailure(
-        "idempotency_key_reused",
-        f"`{there.tool}` was called with other parameters for the same thing by saga {there.saga} at `{there.slot}`, "
-        f"at {_iso(there.first)}: what came of that is no answer to this",
-        happened=False,
-    )
-
-
-def _unknown(there: Effect, why: str, is_sure: bool = False) -> StepFailure:
-    begun = f"an attempt of saga {there.saga} at `{there.slot}` began at {_iso(there.updated)}"
-    if is_sure:
-        return StepFailure(
-            "unknown_outcome",
-            f"`{there.tool}` has happened, but what came of it is not known: {begun}; {why}",
-        )
-    return StepFailure(
-        "unknown_outcome",
-        f"`{there.tool}` may have happened: {begun} and did not say how it ended; {why}. "
-        "It is not done again before somebody has looked",
-    )
-
-
-def _iso(moment: int) -> str:
-    return datetime.fromtimestamp(moment / 1_000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

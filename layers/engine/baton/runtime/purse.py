@@ -32,6 +32,7 @@ from baton.core.purse import (
 from baton.core.state import State
 from baton.errors import EngineFault
 from baton.ports import Account, Clock, NoRoom, Refused, Reservation, SagaRef, Sums
+from baton.runtime.counting import Counting
 from baton.runtime.funds import Funds
 from baton.runtime.lease import Invocation
 from baton.runtime.patience import Patience
@@ -61,8 +62,8 @@ class Halted(NoRoom):
 class _Attempt:
     """One that is under way, named by `words`: `cover` is what may be spent in it beyond what has been `closed`, which is counted.
 
-    `held` None: nothing is reserved for that. `sums` are the last that were heard of the account. `rests`: there was no
-    room for it in its process.
+    `held` None: nothing is reserved for that, and what is spent of it is `told` to be counted. `sums` are the last that
+    were heard of the account. `rests`: there was no room for it in its process.
     """
 
     words: tuple[Any, ...]
@@ -71,6 +72,7 @@ class _Attempt:
     spent: list[Decimal]
     cover: int = 0
     closed: int = 0
+    told: int = 0
     held: Reservation | None = None
     holds: int = 0
     sums: Sums | None = None
@@ -106,7 +108,9 @@ class Purse:
         self._call = call
         self._clock = clock
         self._invocation = invocation.id
+        self._skew = limits.clock_skew_ms
         self._until = invocation.deadline + limits.lease_grace_ms
+        self._counting = Counting(funds.budgets, call, invocation.id, self._until)
         self._under_way: dict[tuple[str, str], _Attempt] = {}
         self._left: list[tuple[str, _Attempt]] = []
         self._closing: set[asyncio.Task[None]] = set()
@@ -175,7 +179,7 @@ class Purse:
             return
         # What is used up is counted first, so that it is not taken for something that may be free soon.
         attempt.sums = await self._close(attempt, spent)
-        attempt.held, attempt.cover, attempt.closed = None, 0, spent
+        attempt.held, attempt.cover, attempt.closed, attempt.told = None, 0, spent, 0
         try:
             await self._hold(state, step.node.name, tool, attempt, cost)
         except Halted:
@@ -202,9 +206,10 @@ class Purse:
         attempt.cover = cost  # from here on it counts, before anybody else can ask
         if not terms.user_day:
             return
-        now = self._clock.now()
         attempt.held = Reservation(attempt.next_hold(), cost, attempt.until)
-        found = await self._call(self._budgets.reserve, attempt.account, attempt.held, terms.user_day, now)
+        found = await self._call(
+            self._budgets.reserve, attempt.account, attempt.held, terms.user_day, self._by_every_clock()
+        )
         if isinstance(found, Refused):
             attempt.held, attempt.cover = None, 0
             self._funds.learn(attempt.account, found.sums)
@@ -308,12 +313,22 @@ class Purse:
         """Free what an invocation held whose lease ran out at `dead_until`: on the days on which it lived."""
         if not self._funds.terms.user_day or not _costs(state, graph):
             return
+        # Who took its lease has judged by every clock that its time is over.
+        over = max(dead_until, self._by_every_clock())
         for day in sorted({day_of(dead_until - LONGEST_LIFE_MS), day_of(dead_until)}):
             account = Account(state.tenant, state.user, day)
             try:
-                await self._call(self._budgets.expire, account, self._clock.now())
+                await self._call(self._budgets.expire, account, over)
             except EngineFault:
                 logger.warning("not freed", exc_info=True, extra={"saga": state.saga})
+
+    def _by_every_clock(self) -> int:
+        """A moment that has passed whichever clock is looked at.
+
+        What is free is judged by this one: a holder whose clock is behind still acts, and spends, until its own says
+        that its time is over. The same money would be spent twice.
+        """
+        return self._clock.now() - self._skew
 
     async def _close(self, attempt: _Attempt, cost: int) -> Sums | None:
         """Count what an attempt has cost in all. None when there is nothing to count."""
@@ -322,8 +337,8 @@ class Purse:
             return await self._call(self._budgets.settle, attempt.account, attempt.held, cost)
         if not (cost and self._funds.terms.user_day):
             return attempt.sums
-        now, id_ = self._clock.now(), f"{attempt.id}+{attempt.closed}"
-        return await self._call(self._budgets.add, attempt.account, id_, cost, max(attempt.until, now), now)
+        more, attempt.told = cost - attempt.told, cost
+        return await self._counting.count(attempt.account, more, self._by_every_clock())
 
     def _halt(
         self, state: State, node: str, account: Account, sums: Sums, amount: int, what: str = ""

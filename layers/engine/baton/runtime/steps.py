@@ -28,6 +28,7 @@ from baton.core.state import State
 from baton.core.toolspec import ONCE, ToolSpec
 from baton.ports import Blobs, Clock, NoRoom, Performer, StepContext, StepFailure
 from baton.runtime.attempt import carry_out, look, prepared, tool_called, work
+from baton.runtime.claims import OfClaim
 from baton.runtime.once import Once
 from baton.runtime.patience import Patience
 from baton.runtime.paying import Paying, foreseen
@@ -192,6 +193,7 @@ class Steps:
                 kind=error.kind,
                 status=error.status,
                 doubt=doubt.after(error),
+                claim=error.claim if isinstance(error, OfClaim) else "",
             )
             return None, failure, parse_retry_after(error.retry_after, self._clock.now()), ()
         if output is not None:
@@ -241,7 +243,7 @@ class Steps:
             context,
             act,
             verify if spec.verify else None,
-            decided_at=step.decided_at,
+            decided=step.decided,
             about=about(spec.key, relevant(step.arguments, spec.parameters)),
             scope=scope,
         )
@@ -265,7 +267,7 @@ class Steps:
                 return Outcome(
                     slot=step.slot, attempt=step.attempt, started_at=now, ended_at=now, failure=failure
                 )
-            await self._once.happened(spec, step.slot, context, given, step.decided_at)
+            await self._once.happened(spec, step.slot, context, given, step.decided, state.scope)
         return Outcome(
             slot=step.slot,
             attempt=step.attempt,

@@ -35,7 +35,7 @@ class Key:
 
     Every constructor takes `in_progress="refuse"` (a second caller is told so at once, instead of waiting for the first
     one's result) and `retry_window="7d"` (so long a call that failed may be tried again). All but `saga` take
-    `keep="24h"`: so long the result is given to whoever makes the same call. Those that are made of the user take
+    `keep="24h"`: so long the result is given to others who make the same call; the step itself never acts again. Those that are made of the user take
     `anyone=True`: the same call of two users of the tenant is the same, too. Each raises `ValueError` that says what
     would be right.
     """

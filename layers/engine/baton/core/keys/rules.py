@@ -30,7 +30,8 @@ class KeyRule(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     `strategy` is one of STRATEGIES. `parts` and `version` name parameters (paths with dots); `name` is what kind of
     thing a business key names. `window_ms`: calls of the same window are the same. `anyone`: whoever of the tenant
     makes the call. `in_progress`: whether a second caller waits for the first one's result or is refused. `keep_ms`: so
-    long a result is given again, `retry_window_ms`: so long a failed call is tried again; 0 for the deployment's.
+    long others are given a result, 0 as long as it is there; `retry_window_ms`: so long a failed call is tried again, 0
+    for the deployment's.
     """
 
     strategy: str = SAGA

@@ -1,0 +1,93 @@
+"""Whose a once-only effect is, what came of it, and what is said of one that nobody can tell anything of.
+
+Belongs here: what is read off a claim or a record. Does not belong here: when which is written (once.py), and how it is
+stored (the adapters).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import msgspec
+
+from baton.core.events import Value
+from baton.core.rows import Row
+from baton.ports import Effect, StepFailure
+
+
+class Recorded(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is recorded: the result, and the rows that were to be written with it."""
+
+    value: Value
+    rows: tuple[Row, ...] = ()
+
+
+encode = msgspec.json.Encoder().encode
+decode = msgspec.json.Decoder(Recorded).decode
+
+
+@dataclass(frozen=True)
+class Done:
+    """What came of an effect. `is_recorded`: it had happened before, and nothing was done now."""
+
+    value: Value
+    rows: tuple[Row, ...] = ()
+    is_recorded: bool = False
+
+
+class OfClaim(StepFailure):
+    """What became of a claim could not be found out. `claim` is its owner: what a person says of it holds for that one."""
+
+    def __init__(self, failure: StepFailure, claim: str) -> None:
+        super().__init__(
+            failure.code,
+            failure.message,
+            kind=failure.kind,
+            status=failure.status,
+            retry_after=failure.retry_after,
+            happened=failure.happened,
+        )
+        self.claim = claim
+
+
+def place_of(effect: Effect) -> tuple[str, str]:
+    """Where in which saga an effect belongs, in whatever branch of it."""
+    return effect.scope or effect.saga, effect.slot
+
+
+def key_of_its_own(effect: Effect) -> str:
+    """Where what came of an effect is kept for its own place, once its key is used by another."""
+    place = hashlib.sha256("\n".join(place_of(effect)).encode()).hexdigest()
+    return f"{effect.key}.{place[:16]}"
+
+
+def check_about(there: Effect, about: str) -> None:
+    """What came of a call is no answer to one with other parameters. Raises `StepFailure`."""
+    if there.about in ("", about) or not about:
+        return
+    raise StepFailure(
+        "idempotency_key_reused",
+        f"`{there.tool}` was called with other parameters for the same thing by saga {there.saga} at `{there.slot}`, "
+        f"at {iso(there.first)}: what came of that is no answer to this",
+        happened=False,
+    )
+
+
+def unknown(there: Effect, why: str, is_sure: bool = False) -> StepFailure:
+    begun = f"an attempt of saga {there.saga} at `{there.slot}` began at {iso(there.updated)}"
+    if is_sure:
+        return StepFailure(
+            "unknown_outcome",
+            f"`{there.tool}` has happened, but what came of it is not known: {begun}; {why}",
+        )
+    return StepFailure(
+        "unknown_outcome",
+        f"`{there.tool}` may have happened: {begun} and did not say how it ended; {why}. "
+        "It is not done again before somebody has looked",
+    )
+
+
+def iso(moment: int) -> str:
+    return datetime.fromtimestamp(moment / 1_000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
