@@ -306,12 +306,15 @@ def nobody_looks_at_the_lease_right_before_an_append() -> Iterator[None]:
 @contextmanager
 def a_cut_off_throws_away_what_has_just_finished() -> Iterator[None]:
     """Yield row: a step that is done when its invocation ends is said to be interrupted."""
-    real = InFlight.stop
+    real = InFlight._interrupt
 
-    async def stop(self: InFlight, *, keep_finished: bool = False) -> None:
-        await real(self)
+    async def interrupt(self: InFlight, *others: Any) -> Any:
+        running = list(self._running.values())
+        await real(self, *others)
+        self._drop(list(self._running))
+        return running
 
-    with replaced(InFlight, "stop", stop):
+    with replaced(InFlight, "_interrupt", interrupt):
         yield
 
 

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
 from baton.core.limits import Limits
 from baton.errors import BudgetSpent, NotAllowedNow
+from baton.runtime.service import Service
 from tests.kit.corpus import CORPUS, Scenario, ask_unless_done, patiently, start
 from tests.kit.documents import CHATTER
 from tests.kit.world import World
+
+
+async def _start_spender(service: Service, after: float) -> tuple[dict[str, Any], bool]:
+    return await service.start("spender", {"after": after}, f"key-{after}")
+
+
+async def _say(service: Service, saga: str, number: int) -> dict[str, Any]:
+    return await service.signal(saga, "word", number, f"w{number}")
 
 
 async def _spenders(world: World) -> str:
@@ -18,16 +29,15 @@ async def _spenders(world: World) -> str:
 name: spender
 nodes:
   wait: {tool: measure, with: {text: a, seconds: '${input.after}'}}
-  one: {tool: buy, after: wait, with: {seconds: 2.4}}
-  two: {tool: buy, after: one, with: {seconds: 1.9}}
+  one: {tool: purchase, after: wait, with: {seconds: 2.4}}
+  two: {tool: purchase, after: one, with: {seconds: 1.9}}
 """
     await patiently(world, lambda service: service.register(document, json_only=False))
     world.keeps_to_what_it_declares = True
     sagas = []
     for number in range(5):
         with suppress(BudgetSpent):  # a caller who was not heard at once may come too late
-            given = {"after": 0.7 * number}
-            view, _ = await patiently(world, lambda service, g=given: service.start("spender", g, str(g)))
+            view, _ = await patiently(world, partial(_start_spender, after=0.7 * number))
             sagas.append(str(view["id"]))
     await asyncio.sleep(300)
     world.reconciler_gap_s = 1_800
@@ -40,7 +50,7 @@ async def _chatter(world: World) -> str:
     saga = await start(world, CHATTER, {}, "chatter")
     for number in range(40):
         with suppress(NotAllowedNow):
-            await patiently(world, lambda service, n=number: service.signal(saga, "word", n, f"w{n}"))
+            await patiently(world, partial(_say, saga=saga, number=number))
         await asyncio.sleep(0.35)
     await patiently(world, lambda service: ask_unless_done(service.signal(saga, "enough", None, "e")))
     return saga

@@ -14,7 +14,8 @@ from baton.adapters.memory import MemoryLog
 from baton.core.rows import Row
 from baton.ports import Head, Record, Release, SagaRef, Wake
 from tests.kit.meter import TABLE, Meter
-from tests.kit.world import SHARDS, Process, World
+from tests.kit.process import Process
+from tests.kit.world import SHARDS, World
 
 T = TypeVar("T")
 

@@ -113,7 +113,7 @@ def _stale_starts(world: World, saga: str, entries: list[Entry]) -> Iterator[str
     for at, id_, of in world.starts:
         process = world.processes[id_]
         # A clock that stood still tells its process nothing: then it knows what it has read, and no more.
-        known_at = process.read_at.get(key, 0) if process.lost_time else at
+        known_at = max((t for t in process.read_at[key] if t < at), default=0) if process.lost_time else at
         if of == saga and any(
             entry.epoch > world.epoch_of(id_, saga) and world.written.get((key, entry.version), at) < known_at
             for entry in entries

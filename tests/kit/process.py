@@ -7,6 +7,7 @@ is for (world.py).
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
@@ -86,7 +87,7 @@ class Process:
     `ended_at`: when it died, in seconds of the loop; `spends`: what its tools said that they spent, call by call.
     `lost_time`: its clock stood still with it. `has_failed`: it gave a message back because of a fault. `late_takes`: takes that landed after it gave up on them;
     `unanswered`: requests that had no answer in time; `leases`: the end of those it took, by its own clock;
-    `read_at`: when it last read the log of a saga.
+    `read_at`: when it read the log of a saga.
     """
 
     def __init__(self, world: World, role: str, id: str, home: Environment | None = None) -> None:
@@ -101,7 +102,7 @@ class Process:
         self.unanswered = 0
         self.spends: list[list[Decimal]] = []
         self.leases: dict[str, int] = {}
-        self.read_at: dict[str, float] = {}
+        self.read_at: dict[str, list[float]] = defaultdict(list)
         self._thaws_at = 0.0
 
     @property
@@ -199,7 +200,7 @@ class Process:
             world.epochs[self.id, str(result.ref)] = head.epoch
             self.leases[str(result.ref)] = head.until
         elif name == "read_tail":
-            self.read_at[str(args[0])] = asyncio.get_running_loop().time()
+            self.read_at[str(args[0])].append(asyncio.get_running_loop().time())
         elif name == "release" and result:
             world.given_back.add((str(args[0]), world.epochs[self.id, str(args[0])]))
         elif name in ("append", "append_with_rows") and result:

@@ -84,6 +84,7 @@ class FreezableWorker(Worker):
         if self.process.is_frozen:
             await asyncio.wait(tasks)
         else:
+            await self.process.thawed()  # a tool may keep the whole process busy
             await super()._until_the_end(tasks, invocation)
 
 

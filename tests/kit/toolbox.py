@@ -121,8 +121,8 @@ def _add_spenders(registry: Registry, books: Books) -> None:
             context.spend("0.0001")
             await pause(0.0007)
 
-    @tool("buy", registry=registry, cost_usd="0.10")
-    async def buy(seconds: float, context: Context) -> None:
+    @tool("purchase", registry=registry, cost_usd="0.10")
+    async def purchase(seconds: float, context: Context) -> None:
         """Spends all that it declares."""
         await pause(seconds)
         context.spend("0.10")

@@ -21,7 +21,8 @@ from baton.ports import StepContext, StepFailure
 from baton.tools.calls import failure_of, plain
 
 if TYPE_CHECKING:
-    from tests.kit.world import Process, World
+    from tests.kit.process import Process
+    from tests.kit.world import World
 
 Perform = Callable[[str, Mapping[str, Any], StepContext], Awaitable[Any]]
 Call = Callable[[], BaseException]

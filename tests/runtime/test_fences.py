@@ -21,8 +21,9 @@ from baton.runtime.parts import Parts
 from baton.runtime.runner import SUPERSEDED, Runner
 from tests.kit.corpus import start
 from tests.kit.documents import chain_of
+from tests.kit.process import Process
 from tests.kit.toolbox import Books
-from tests.kit.world import TENANT, Process, World
+from tests.kit.world import TENANT, World
 from tests.runtime.conftest import Stage
 
 VALUE = Value(v=1)
@@ -37,8 +38,10 @@ def runner_of(world: World, process: Process, last_ms: int = 6_000) -> Runner:
 
 async def dead(world: World, saga: str) -> None:
     """An invocation takes the lease and is never heard of again; its lease runs out."""
-    now = world.process("worker").clock.now()
-    assert world.log.take(SagaRef(TENANT, saga), "dies", now + 7_000, now) is not None
+    ref, now = SagaRef(TENANT, saga), world.process("worker").clock.now()
+    head = world.log.read_head(ref)
+    assert head is not None
+    assert world.log.take(ref, "dies", now + 7_000, head.epoch, now + 10_000) is not None
     await asyncio.sleep(20)
 
 
@@ -64,7 +67,7 @@ def test_a_holder_that_finds_an_entry_of_a_newer_one_when_it_loads_does_nothing(
         head = world.log.read_head(ref)
         assert head is not None
         assert head.owner == process.id
-        assert world.log.take(ref, "heir", head.until + 100_000, head.until + 1) is not None
+        assert world.log.take(ref, "heir", head.until + 100_000, head.epoch, head.until + 103_000) is not None
         state = Revived(dead=process.id, dead_epoch=head.epoch, dead_until=head.until, at=head.until)
         heir = Entry(
             version=2, branch=0, at=head.until, epoch=head.epoch + 1, invocation="heir", events=(state,)

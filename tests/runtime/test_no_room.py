@@ -12,8 +12,9 @@ from baton.core.events import StepInterrupted, StepSucceeded
 from baton.ports import NoRoom, Performer, StepContext
 from baton.runtime.parts import Engine
 from tests.kit.corpus import start
+from tests.kit.process import Process
 from tests.kit.toolbox import Books
-from tests.kit.world import Process, World
+from tests.kit.world import World
 from tests.runtime.conftest import Stage
 
 

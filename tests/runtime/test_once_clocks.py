@@ -12,8 +12,8 @@ import pytest
 from baton.core.events import AttemptFailed
 from baton.core.failures.answers import Answer
 from baton.core.keys import Key
-from tests.kit.corpus import Books
 from tests.kit.process import Process
+from tests.kit.toolbox import Books
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
 from tests.runtime.restaurant import Killed, Place, killed, play, raising
