@@ -320,6 +320,6 @@ CORPUS = (
     Scenario("asked", _asked),
     Scenario("crowd", _crowd),
     Scenario("hauled", _hauled),
-    Scenario("cancelled-early", _cancelled_early, "cancelled"),
+    Scenario("cancelled-early", _cancelled_early, "cancelled", has_open_end=True),
     Scenario("polite", _polite),
 )

@@ -46,12 +46,16 @@ nodes:
 
 
 async def _chatter(world: World) -> str:
-    """A caller who speaks all the time, through whatever happens to the saga."""
+    """Two callers who speak all the time, each at a pace of its own, through whatever happens to the saga."""
     saga = await start(world, CHATTER, {}, "chatter")
-    for number in range(40):
-        with suppress(NotAllowedNow):
-            await patiently(world, partial(_say, saga=saga, number=number))
-        await asyncio.sleep(0.35)
+
+    async def speak(first: int, every_s: float) -> None:
+        for number in range(first, first + 24):
+            with suppress(NotAllowedNow):
+                await patiently(world, partial(_say, saga=saga, number=number))
+            await asyncio.sleep(every_s)
+
+    await asyncio.gather(speak(0, 0.41), speak(100, 0.67))
     await patiently(world, lambda service: ask_unless_done(service.signal(saga, "enough", None, "e")))
     return saga
 

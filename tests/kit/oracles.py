@@ -8,11 +8,11 @@ A broken promise is a sentence that begins with the name of its oracle and a col
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from itertools import pairwise
-from typing import TypeGuard
 
 from baton.core.events import (
     AttemptFailed,
@@ -39,8 +39,10 @@ from tests.kit.roles import Acknowledged
 from tests.kit.world import TENANT, USER, World
 
 LOG, FENCE, ROWS, LIVENESS, DEEDS = "log", "fence", "rows", "liveness", "deeds"
-CHILDREN = "children"
+CHILDREN, LATENESS, NOISE = "children", "lateness", "noise"
 ACKNOWLEDGED, MONEY, DEATHS, ROLES, RESULT = "acknowledged", "money", "deaths", "roles", "result"
+ALLOWED_TAKES = 60  # for nothing: sweeps, and a person who resumes
+Logs = Mapping[str, list[Entry]]
 _COSTS = AttemptFailed | StepFailed | StepInterrupted | StepSucceeded
 
 
@@ -53,26 +55,33 @@ def of_saga(world: World, saga: str) -> Iterator[str]:
         yield f"{FENCE}: an older lease appended behind a newer one"
     yield from (f"{FENCE}: {text}" for text in _stale_starts(world, saga, entries))
     yield from (f"{FENCE}: {text}" for text in _unfenced(world, saga, entries))
-    seated = {slot for slot, _ in settled(entries) if world.tool_of(saga, slot) == "seat"}
+    done = [event for entry in entries for event in entry.events if isinstance(event, StepSucceeded)]
+    seated = {slot_of(event.node, event.iteration) for event in done if event.tool == "seat"}
     written = {str(attributes["seated_by"]) for attributes in world.log.rows.values()}
     if seated != written:
         yield f"{ROWS}: rows were written by {sorted(written)}, but the log says {sorted(seated)}"
-    for event in world.events(saga):
-        receipt = event.output.v.get("receipt") if _has_receipt(event) else None
+    for event in done:
+        receipt = event.output.v.get("receipt") if isinstance(event.output.v, dict) else None
         if receipt is not None and receipt not in world.books.happened:
             yield f"{DEEDS}: the log says that it has happened, and it has not: {receipt}"
 
 
 def of_world(world: World) -> Iterator[str]:
     """Promises about everything in a world that has come to rest."""
+    logs = {head.ref.id: world.entries(head.ref.id) for head in world.log.heads()}
     yield from (f"{LIVENESS}: {text}" for text in _unfinished(world))
     yield from (f"{FENCE}: {text}" for text in world.stale)
     yield from (f"{DEEDS}: {text}" for text in _deeds(world))
-    yield from (f"{CHILDREN}: {text}" for text in _orphans(world))
-    yield from (f"{ACKNOWLEDGED}: {text}" for text in _unheard(world))
-    yield from (f"{MONEY}: {text}" for text in _money(world))
-    yield from (f"{DEATHS}: {text}" for text in _deaths(world))
+    yield from (f"{CHILDREN}: {text}" for text in _orphans(world, logs))
+    yield from (f"{ACKNOWLEDGED}: {text}" for text in _unheard(world, logs))
+    yield from (f"{MONEY}: {text}" for text in _money(world, logs))
+    yield from (f"{DEATHS}: {text}" for text in _deaths(world, logs))
+    yield from (f"{NOISE}: {text}" for text in _noise(world, logs))
     yield from (f"{ROLES}: ended with {ending!r}" for ending in world.endings)
+
+
+def events_in(entries: list[Entry]) -> list[Event]:
+    return [event for entry in entries for event in entry.events]
 
 
 def settled(entries: list[Entry]) -> list[tuple[str, int]]:
@@ -109,14 +118,16 @@ def _log(world: World, saga: str, entries: list[Entry]) -> Iterator[str]:
 
 def _stale_starts(world: World, saga: str, entries: list[Entry]) -> Iterator[str]:
     """Steps that an invocation started although a newer one had already written that it took over."""
-    key = str(SagaRef(TENANT, saga))
+    key, first_of = str(SagaRef(TENANT, saga)), dict[int, float]()
+    for entry in entries:
+        if entry.epoch:
+            first_of.setdefault(entry.epoch, world.written.get((key, entry.version), math.inf))
     for at, id_, of in world.starts:
         process = world.processes[id_]
         # A clock that stood still tells its process nothing: then it knows what it has read, and no more.
         known_at = max((t for t in process.read_at[key] if t < at), default=0) if process.lost_time else at
         if of == saga and any(
-            entry.epoch > world.epoch_of(id_, saga) and world.written.get((key, entry.version), at) < known_at
-            for entry in entries
+            epoch > world.epoch_of(id_, saga) and begun < known_at for epoch, begun in first_of.items()
         ):
             yield f"{id_} started a step under an old lease"
 
@@ -134,24 +145,24 @@ def _unfenced(world: World, saga: str, entries: list[Entry]) -> Iterator[str]:
             yield f"the lease {before} of {saga} was never given back, and {entry.epoch} did not say so first"
 
 
-def _orphans(world: World) -> Iterator[str]:
+def _orphans(world: World, logs: Logs) -> Iterator[str]:
     """A child that its parent ended without hearing of it was asked to stop, or had ended."""
-    for head in world.log.heads():
-        entries = world.entries(head.ref.id)
-        told = {
-            event.child for entry in entries for event in entry.events if isinstance(event, ChildReported)
-        }
-        opened = [event for entry in entries for event in entry.events if isinstance(event, ChildOpened)]
+
+    def ended_at(saga: str) -> float:
+        return world.written.get((str(SagaRef(TENANT, saga)), len(logs[saga])), 0)
+
+    for saga, entries in logs.items():
         if not entries or not isinstance(entries[-1].events[-1], SagaEnded):
             continue
-        for child in (event.child for event in opened if event.child not in told):
-            said = world.events(child)
-            if said and not any(isinstance(event, CancelRequested | SagaEnded) for event in said[1:]):
-                yield f"{child} lives on after its parent"
-            elif any(isinstance(event, SagaEnded) and event.status == "completed" for event in said) and (
-                world.written.get((str(SagaRef(TENANT, child)), len(world.entries(child))), 0)
-                > world.written.get((str(head.ref), entries[-1].version), 0)
-            ):
+        events = events_in(entries)
+        told = {event.child for event in events if isinstance(event, ChildReported)}
+        opened = [event.child for event in events if isinstance(event, ChildOpened)]
+        for child in (child for child in opened if child not in told and logs.get(child)):
+            last = logs[child][-1].events[-1]
+            if not isinstance(last, SagaEnded):
+                if not any(isinstance(event, CancelRequested) for event in events_in(logs[child])):
+                    yield f"{child} lives on after its parent"
+            elif last.status == "completed" and ended_at(child) > ended_at(saga):
                 yield f"{child} was completed after its parent had ended"
 
 
@@ -184,13 +195,10 @@ def _deeds(world: World) -> Iterator[str]:
             yield f"two calls of {tool} under one key overlapped: {key}"
 
 
-def _unheard(world: World) -> Iterator[str]:
+def _unheard(world: World, logs: Logs) -> Iterator[str]:
     """What a caller was told has been accepted, and no log says."""
-    known: dict[str, list[Event]] = {}
     for said in world.acknowledged:
-        if said.saga not in known:
-            known[said.saga] = world.events(said.saga)
-        if not any(_says(event, said) for event in known[said.saga]):
+        if not any(_says(event, said) for event in events_in(logs.get(said.saga, []))):
             yield f"{said.what} {said.name} {said.key} of {said.saga} is in no log"
 
 
@@ -207,15 +215,12 @@ def _says(event: Event, said: Acknowledged) -> bool:
     return (event.name, event.key) == (said.name, said.key) and bool(same)
 
 
-def _money(world: World) -> Iterator[str]:
+def _money(world: World, logs: Logs) -> Iterator[str]:
     """Accounts less logs: nothing where no invocation died or gave up, else at most what its tools had spent."""
     if not world.limits.user_day_budget_usd.strip("0."):
         return
     logged = sum(
-        event.cost
-        for head in world.log.heads()
-        for event in world.events(head.ref.id)
-        if isinstance(event, _COSTS)
+        event.cost for entries in logs.values() for event in events_in(entries) if isinstance(event, _COSTS)
     )
     dead = [p for p in world.processes.values() if p.is_dead or p.is_frozen or p.has_failed]
     silenced = [p for p in world.processes.values() if p.unanswered > 1]  # what it settles may be lost twice
@@ -230,24 +235,29 @@ def _money(world: World) -> Iterator[str]:
         yield f"the account of {USER} has {more} more than the logs; the dead can have spent {most}"
 
 
+def _noise(world: World, logs: Logs) -> Iterator[str]:
+    """Each take costs money: there are few that come to nothing."""
+    for saga, entries in logs.items():
+        head = world.log.read_head(SagaRef(TENANT, saga))
+        allowed = ALLOWED_TAKES + len(entries) + 2 * len(world.faults)
+        if head is not None and head.epoch > allowed:
+            yield f"{saga} was taken {head.epoch} times for {len(entries)} entries"
+
+
 def _spent_in(processes: list[Process]) -> int:
     return sum(micro_dollars(spent) for process in processes for spent in process.spends)
 
 
-def _deaths(world: World) -> Iterator[str]:
+def _deaths(world: World, logs: Logs) -> Iterator[str]:
     """A revival names an invocation that died, or stood still; or one that could not give its lease back.
 
     That is one that gave up, and whose take landed after that, or whose giving back had no answer either.
     """
-    for head in world.log.heads():
-        for event in world.events(head.ref.id):
+    for saga, entries in logs.items():
+        for event in events_in(entries):
             process = world.processes.get(event.dead) if isinstance(event, Revived) else None
             if process is None:
                 continue
-            is_stuck = process.has_failed and (process.late_takes or process.unanswered > 1)
-            if not (process.is_dead or process.is_frozen or is_stuck):
-                yield f"{head.ref}: {process.id} is said to have died, and has not"
-
-
-def _has_receipt(event: Event) -> TypeGuard[StepSucceeded]:
-    return isinstance(event, StepSucceeded) and isinstance(event.output.v, dict)
+            is_stuck = process.has_failed and (process.lost_leases or process.unanswered > 1)
+            if not (process.is_dead or process.is_frozen or process.has_overrun or is_stuck):
+                yield f"{saga}: {process.id} is said to have died, and has not"

@@ -8,11 +8,21 @@ from typing import Any
 
 from tests.kit import bugs
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, STALL
-from tests.kit.oracles import ACKNOWLEDGED, CHILDREN, DEATHS, DEEDS, FENCE, LIVENESS, LOG, MONEY, RESULT
+from tests.kit.oracles import (
+    ACKNOWLEDGED,
+    CHILDREN,
+    DEATHS,
+    DEEDS,
+    FENCE,
+    LATENESS,
+    LIVENESS,
+    LOG,
+    MONEY,
+    RESULT,
+)
 from tests.kit.races import fork_race, race
 from tests.kit.schedule import SCENARIOS, Schedule, trial, undisturbed
 
-LATENESS = "lateness"
 SLOWEST_S = 5
 MOMENTS = [step / 1_000 for step in range(160)]
 CLASSIC = (CRASH_BEFORE, CRASH_AFTER, STALL, FREEZE)
@@ -95,7 +105,7 @@ PLANTED: Mapping[str, Planted] = {
             bugs.a_lease_has_no_grace, DEEDS, seeds("stubborn", 40, skew_ms=3_000, gap_s=1, killed_late_s=0.9)
         ),
         Planted(bugs.release_ignores_the_arming, LIVENESS, in_fork_races),
-        Planted(bugs.the_arming_is_not_read_again, DEATHS, in_fork_races),
+        Planted(bugs.the_arming_is_not_read_again, LATENESS, in_fork_races),
         Planted(bugs.a_load_does_not_look_at_the_epoch, FENCE, at_reads("chain", FREEZE)),
         Planted(
             bugs.a_missing_child_is_not_started_before_it_is_cancelled,

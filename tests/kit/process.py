@@ -43,6 +43,7 @@ READ_TIMEOUT_S = {"dynamodb": 5.0, "s3": 15.0, "sqs": 5.0, "lambda": 5.0}  # as 
 SERVICE = {"MemoryBlobs": "s3", "WakeQueue": "sqs", "MemoryDeadLetters": "sqs", "DirectInvoker": "lambda"}
 REFUSES, HANGS = "refuses", "hangs"
 FOREVER = 1 << 62
+TO_THE_END = 3  # arguments of a read that has no limit
 
 RUNS_IN: ContextVar[Process | None] = ContextVar("RUNS_IN", default=None)
 """The process in which a tool runs, for the tools of the corpus."""
@@ -85,8 +86,9 @@ class Process:
     """One invocation of one function. When it dies, no call of its gets through any more.
 
     `ended_at`: when it died, in seconds of the loop; `spends`: what its tools said that they spent, call by call.
-    `lost_time`: its clock stood still with it. `has_failed`: it gave a message back because of a fault. `late_takes`: takes that landed after it gave up on them;
-    `unanswered`: requests that had no answer in time; `leases`: the end of those it took, by its own clock;
+    `lost_time`: its clock stood still with it. `has_failed`: it gave a message back because of a fault;
+    `has_overrun`: it was still there after its deadline. `lost_leases`: takes and releases without an answer;
+    `unanswered`: requests without an answer in time, or refused in an outage; `leases`: the end of those it took, by its own clock;
     `read_at`: when it read the log of a saga.
     """
 
@@ -96,9 +98,9 @@ class Process:
         self.clock = self.home.clock
         self.is_frozen = False
         self.lost_time = False
-        self.has_failed = False
+        self.has_failed = self.has_overrun = False
         self.ended_at: float | None = None
-        self.late_takes = 0
+        self.lost_leases = 0
         self.unanswered = 0
         self.spends: list[list[Decimal]] = []
         self.leases: dict[str, int] = {}
@@ -156,8 +158,8 @@ class Process:
             raise Throttled("slow down")
         if fate in (HANG, LATE):
             self.unanswered += 1
+            self.lost_leases += name in ("take", "release")
             if fate == LATE:
-                self.late_takes += name == "take"
                 world.spawn(self._land(lambda: function(*args, **kwargs)))
             await asyncio.sleep(READ_TIMEOUT_S[service])
             await self.thawed()
@@ -178,10 +180,10 @@ class Process:
 
     async def _outage(self, service: str) -> None:
         how = self.world.outage_of(service)
+        self.unanswered += bool(how)
         if how == REFUSES:
             raise Throttled("not now")
         if how == HANGS:
-            self.unanswered += 1
             await asyncio.sleep(READ_TIMEOUT_S[service])
             await self.thawed()
             raise StoreUnavailable("no answer in time")
@@ -199,7 +201,7 @@ class Process:
             head = world.log.read_head(result.ref) or result
             world.epochs[self.id, str(result.ref)] = head.epoch
             self.leases[str(result.ref)] = head.until
-        elif name == "read_tail":
+        elif name == "read_tail" and len(args) == TO_THE_END:
             self.read_at[str(args[0])].append(asyncio.get_running_loop().time())
         elif name == "release" and result:
             world.given_back.add((str(args[0]), world.epochs[self.id, str(args[0])]))

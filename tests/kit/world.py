@@ -49,7 +49,7 @@ from tests.kit.virtual import SeededEntropy, VirtualClock
 from tests.kit.wakes import WakeQueue
 
 SHARDS = 2
-RUNAWAY = 3_000  # writes; a hundred times what any scenario needs
+RUNAWAY = 2_000  # writes; several times what the longest scenario needs
 TENANT, USER = "acme", "ann"
 
 
@@ -221,6 +221,7 @@ class World:
             process.is_dead = True
             return list(messages)
         process.has_failed = bool(failed)
+        process.has_overrun = process.clock.now() > invocation.deadline
         self.is_over(process)
         return failed
 

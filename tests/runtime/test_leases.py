@@ -152,6 +152,22 @@ def test_a_yield_is_taken_up_by_a_worker_whose_clock_is_as_far_behind_as_may_be(
     stage(story, **ALONE)
 
 
+@pytest.mark.parametrize("early", [1, 1_000, 2_990])
+def test_a_timer_that_comes_early_by_the_clock_of_its_worker_is_waited_for(stage: Stage, early: int) -> None:
+    async def story(world: World, books: Books) -> None:
+        saga = await start(world, "name: w\nnodes: {a: {wait: {for: 60s}}}", {}, "w")
+        await world.work([Message(str(SagaRef(TENANT, saga)), 1)])
+        due = head_of(world, saga).due_at
+        assert due is not None
+        await asyncio.sleep((due - worker(world).clock.now()) / 1_000)
+        behind, takes = worker(world, -early), repeatable(world)
+        assert isinstance(await acquire(behind, saga), Lease)
+        assert behind.clock.now() >= due
+        assert len(takes) == 1
+
+    stage(story, **ALONE)
+
+
 # -- release
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from baton import Context, tool
-from baton.core.events import JoinFired, SagaEnded, StepInterrupted
+from baton.core.events import JoinFired, SagaEnded, StepInterrupted, decode_entry
 from baton.core.limits import Limits
 from baton.errors import StoreUnavailable
-from baton.ports import Sums
+from baton.ports import Record, SagaRef, Sums, Wake
 from tests.kit.toolbox import Books
 from tests.kit.virtual import VirtualClock
 from tests.kit.world import World
@@ -111,6 +111,29 @@ def test_an_entry_that_ends_the_saga_has_what_its_losers_have_spent(stage: Stage
         assert kinds[-1] is SagaEnded
 
     stage(story, limits=Limits(saga_budget_usd="0", user_day_budget_usd="5"))
+
+
+def test_the_account_has_what_a_loser_has_spent_before_the_log_has(stage: Stage) -> None:
+    """Otherwise a worker that dies in between leaves a user's day with less than was spent."""
+
+    async def story(world: World, books: Books) -> None:
+        add_tools(world)
+        real, seen = world.log.append, list[tuple[int, int]]()
+
+        def append(ref: SagaRef, record: Record, wake: Wake | None = None) -> bool:
+            events = decode_entry(record.data).events
+            if cost := sum(event.cost for event in events if isinstance(event, StepInterrupted)):
+                seen.append((cost, sums(world).spent))
+            return real(ref, record, wake)
+
+        any_log: Any = world.log
+        any_log.append = append
+        world.slow["count"] = 0.3
+        await start(world, race(at=0.5, usd="0.10", runs_on=30))
+        await asyncio.sleep(20)
+        assert seen == [(10 * CENT, 10 * CENT)]
+
+    stage(story, **QUIET)
 
 
 def test_a_winner_does_not_wait_for_losers_that_are_slow_to_die(stage: Stage) -> None:

@@ -5,8 +5,8 @@ What is done while the lease is held is the runner's.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,7 +90,13 @@ class Leases:
         owner = self._invocation.id
         until = self._invocation.deadline + self._limits.lease_grace_ms
         while True:
-            head = await self._read(ref)
+            try:
+                head = await self._call(self._log.read_head, ref)
+            except CorruptLog:
+                # Of a timer that was sent twice, one makes a dead letter; a wake that knows a version always does.
+                if await self._postponed(ref) or message.v:
+                    raise
+                return NOTHING_NEW
             now = self._clock.now()
             if head is None:
                 return NO_SAGA
@@ -101,10 +107,12 @@ class Leases:
                 if await self._call(self._log.nudge, ref, head.owner, head.epoch, message.v):
                     return NUDGED
                 continue
-            # A yield is due at its writer's `now`, and that one's clock may be ahead.
-            soon = now + self._limits.clock_skew_ms
-            if not head.owner and message.v <= head.folded and (head.due_at is None or head.due_at > soon):
+            early = self._early_by(head, message, now)
+            if early is None:
                 return NOTHING_NEW
+            if early:
+                await asyncio.sleep(early / 1_000)
+                continue
             if is_anothers and not alone:
                 return EXPIRED
             due_at = until + self._limits.clock_skew_ms  # when others may take it
@@ -115,18 +123,29 @@ class Leases:
                 dead = last if last.owner not in ("", owner) else None
                 return Lease(ref, owner, until, head.epoch + 1, before, before.armed, dead)
 
-    async def _read(self, ref: SagaRef) -> Head | None:
-        """The head. Raises `CorruptLog` for one that cannot be read, which is then due again after a pause.
+    def _early_by(self, head: Head, message: Message, now: int) -> int | None:
+        """Milliseconds until there is something to do; None for nothing that is worth waiting for.
+
+        A timer and a yield are due by the clock of their writer, which may be ahead. A yield is taken all the same. To
+        take a timer would only set it again, as often as it comes early; so its worker waits.
+        """
+        if head.owner or message.v > head.folded:
+            return 0
+        if head.due_at is None or head.due_at > now + self._limits.clock_skew_ms:
+            return None
+        has_yielded = head.wake is not None and not head.wake.at
+        return 0 if has_yielded else max(head.due_at - now, 0)
+
+    async def _postponed(self, ref: SagaRef) -> bool:
+        """Make a head that cannot be read due again after a pause. False: an earlier wake has done so.
 
         Otherwise it would stay overdue, and every run of the reconciler would make one more dead letter of it.
         """
+        now = self._clock.now()
         try:
-            return await self._call(self._log.read_head, ref)
-        except CorruptLog:
-            now = self._clock.now()
-            with suppress(EngineFault):  # the next run sees to it
-                await self._call(self._log.postpone, ref, now, now + self._limits.unreadable_pause_ms)
-            raise
+            return await self._call(self._log.postpone, ref, now, now + self._limits.unreadable_pause_ms)
+        except EngineFault:
+            return True  # the next run sees to it
 
     async def release(
         self, lease: Lease, history: History, turns: Turns, *, again: bool, due: int | None = None

@@ -154,8 +154,7 @@ class Purse:
             before.spent, before.rests = spent, False  # what is held for it is held still
             return None
         self._leave(place)
-        if self._closing:
-            await asyncio.wait(self._closing)
+        await self.closed()
         attempt = self._under_way[place] = _Attempt(self._words(state, step), account, self._until, spent)
         try:
             await self._hold(state, step.node.name, step.node.name, attempt, amount)
@@ -251,13 +250,17 @@ class Purse:
         """An attempt was cancelled: what it holds is free as soon as may be, whoever waits for it."""
         self._leave((_key(state), step.slot))
 
+    async def closed(self) -> None:
+        """Until the accounts have what stopped attempts have spent, or it is known that they do not answer."""
+        if self._closing:
+            await asyncio.wait(self._closing)
+
     async def drain(self, ref: SagaRef) -> None:
         """Settle what a saga's attempts have left open: those that were cut off. Best effort: what is held ends anyway."""
         saga = str(ref)
         for place in [place for place in self._under_way if place[0] == saga]:
             self._leave(place)
-        if self._closing:
-            await asyncio.wait(self._closing)
+        await self.closed()
         mine = [attempt for of, attempt in self._left if of == saga]
         self._left = [pair for pair in self._left if pair[0] != saga]
         self._unlogged.pop(saga, None)

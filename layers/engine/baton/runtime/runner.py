@@ -9,16 +9,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import msgspec
 
 from baton.core import events as ev
-from baton.core.conditions import Answer
 from baton.core.decide import Advance, Decision, advance
-from baton.core.outcomes import Outcome, refused
+from baton.core.outcomes import refused
 from baton.core.program import Program
 from baton.core.rows import Row
 from baton.core.scope import Found
@@ -30,7 +29,7 @@ from baton.runtime.history import History, wake_of_end
 from baton.runtime.inflight import InFlight, spent_by
 from baton.runtime.lease import Lease
 from baton.runtime.parts import Parts
-from baton.runtime.telling import Teller
+from baton.runtime.run import Run
 
 logger = logging.getLogger("baton.worker")
 
@@ -43,31 +42,6 @@ _CUT_SHORT = Decision()
 
 class _Superseded(Exception):
     """Somebody else holds this saga now, or our own time is over."""
-
-
-@dataclass
-class _Run:
-    """What one saga's run holds in memory.
-
-    `absent`: blobs that cannot be had, with why. `asked`: children that this invocation has looked at. `outcomes`: what
-    the log does not know yet, what stopped steps have spent among it. `sent`: so many of them are in the entry that is
-    being appended. `cancelled`: children that this invocation has asked to stop. `in_turn`: there is time for what comes
-    before an outcome.
-    """
-
-    lease: Lease
-    history: History
-    program: Program
-    steps: InFlight
-    teller: Teller
-    blobs: dict[str, Any] = field(default_factory=dict)
-    absent: dict[str, str] = field(default_factory=dict)
-    answers: dict[str, Answer] = field(default_factory=dict)
-    asked: set[str] = field(default_factory=set)
-    outcomes: list[Outcome] = field(default_factory=list)
-    sent: int = 0
-    cancelled: set[str] = field(default_factory=set)
-    in_turn: bool = True
 
 
 class Runner:
@@ -95,7 +69,7 @@ class Runner:
         history, teller = History(self._p.log, self._p.blobs, self._p.call, ref), self._p.teller()
         run = None
         try:
-            run = _Run(lease, history, await self._load(lease, history), steps, teller)
+            run = Run(lease, history, await self._load(lease, history), steps, teller)
             return await self._carry(run)
         except _Superseded:
             return SUPERSEDED
@@ -112,7 +86,7 @@ class Runner:
             await steps.end()
             await self._p.purse.drain(ref)
 
-    async def _rescue(self, run: _Run) -> None:
+    async def _rescue(self, run: Run) -> None:
         """After a fault, try once to append what has finished and what the stopped steps have spent. They lose nothing by it."""
         try:
             rescued = await run.steps.rescue(run.history.state)
@@ -166,7 +140,7 @@ class Runner:
                 return
             await self._news(lease, history)
 
-    async def _carry(self, run: _Run) -> str:
+    async def _carry(self, run: Run) -> str:
         while True:
             decision = await self._record(run)
             run.steps.check()
@@ -209,7 +183,7 @@ class Runner:
                 return self._finished(run) if run.history.state.ended is not None else IDLE
             await self._refused(run)
 
-    async def _record(self, run: _Run) -> Decision:
+    async def _record(self, run: Run) -> Decision:
         """Append what the outcomes mean; the decision that holds afterwards.
 
         `_CUT_SHORT` when more is to be appended than this invocation has time for: rounds that run nothing, or
@@ -256,7 +230,7 @@ class Runner:
             else:
                 await self._catch_up(run)
 
-    async def _advance(self, run: _Run, together: bool) -> Advance:
+    async def _advance(self, run: Run, together: bool) -> Advance:
         if len(run.blobs) > BLOBS_KEPT:
             run.blobs.clear()
         run.absent.clear()  # asked for anew with each decision
@@ -272,7 +246,7 @@ class Runner:
                 answers = await asyncio.gather(*map(self._p.sandbox.answer, asked))
                 run.answers.update(zip((question.key for question in asked), answers, strict=True))
 
-    def _advance_by(self, run: _Run, together: bool) -> Advance:
+    def _advance_by(self, run: Run, together: bool) -> Advance:
         """By what is in memory."""
         limits = self._p.limits
         return advance(
@@ -290,7 +264,7 @@ class Runner:
             in_turn=run.in_turn,
         )
 
-    async def _fetch(self, run: _Run, ref: str) -> None:
+    async def _fetch(self, run: Run, ref: str) -> None:
         """Into memory. One that is not there is the document's fault where the document names it."""
         try:
             run.blobs[ref] = msgspec.json.decode(
@@ -302,6 +276,8 @@ class Runner:
     async def _append(
         self, lease: Lease, history: History, events: Sequence[ev.Event], rows: Sequence[Row] = ()
     ) -> bool:
+        if any(isinstance(event, ev.StepInterrupted) and event.cost for event in events):
+            await self._p.purse.closed()  # no log ever has more than the accounts, whenever this process dies
         entry = history.next_entry(
             events,
             at=self._p.clock.now(),
@@ -329,7 +305,7 @@ class Runner:
                 raise _Superseded
         return history.state.branch != branch
 
-    async def _catch_up(self, run: _Run) -> bool:
+    async def _catch_up(self, run: Run) -> bool:
         """The news for a running saga. True after a fork: what was under way belongs to the old branch."""
         if not await self._news(run.lease, run.history):
             return False
@@ -337,7 +313,7 @@ class Runner:
         run.asked.clear()
         return True
 
-    async def _wait(self, run: _Run, decision: Decision) -> None:
+    async def _wait(self, run: Run, decision: Decision) -> None:
         """Until a step is done, or time has brought something else; then collect the outcomes of those that are."""
         now, cut_off = self._p.clock.now(), self._budget.cut_off
         await run.steps.wait(min(cut_off, now + self._p.limits.news_every_ms, decision.due or cut_off))
@@ -348,7 +324,7 @@ class Runner:
         elif not run.outcomes:
             await self._catch_up(run)
 
-    def _finished(self, run: _Run) -> str:
+    def _finished(self, run: Run) -> str:
         for notice in run.history.state.notices:
             logger.error(
                 "a notice was never sent",
@@ -356,14 +332,14 @@ class Runner:
             )
         return FINISHED
 
-    def _is_near(self, run: _Run, again: int | None) -> bool:
+    def _is_near(self, run: Run, again: int | None) -> bool:
         """Whether the next attempt of a step is worth waiting for here: giving the saga away costs more than a short pause."""
         if again is None:
             return False
         pause = again - self._p.clock.now()
         return pause <= self._p.limits.retry_inside_ms and run.steps.has_time(again)
 
-    async def _tell(self, run: _Run, notices: Sequence[ev.Notice]) -> bool:
+    async def _tell(self, run: Run, notices: Sequence[ev.Notice]) -> bool:
         """Have somebody told, and note who was. True when more may be known now."""
         run.teller.begin(run.history.state, notices)
         if not run.steps.is_busy:
@@ -375,10 +351,10 @@ class Runner:
             await self._catch_up(run)
         return True
 
-    def _has_time(self, run: _Run) -> bool:
+    def _has_time(self, run: Run) -> bool:
         return self._p.clock.now() < min(self._budget.cut_off, run.lease.until)
 
-    async def _tend_children(self, run: _Run, children: Sequence[tuple[str, Any]]) -> bool:
+    async def _tend_children(self, run: Run, children: Sequence[tuple[str, Any]]) -> bool:
         """Start children that are to be started, ask open ones once; True when one of them has ended."""
         has_time, state = partial(self._has_time, run), run.history.state
         tended, reports = await self._p.children.tend(
@@ -392,7 +368,7 @@ class Runner:
                 break
         return told
 
-    async def _refused(self, run: _Run) -> None:
+    async def _refused(self, run: Run) -> None:
         """A release was refused: read the head, then the log; go on unless the lease is lost."""
         head = await self._p.call(self._p.log.read_head, run.lease.ref)
         if head is None or head.owner != run.lease.owner or head.epoch != run.lease.epoch:

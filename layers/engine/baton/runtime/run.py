@@ -1,0 +1,39 @@
+"""What one saga's run in one invocation holds in memory. What is done with it is the runner's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from baton.core.conditions import Answer
+from baton.core.outcomes import Outcome
+from baton.core.program import Program
+from baton.runtime.history import History
+from baton.runtime.inflight import InFlight
+from baton.runtime.lease import Lease
+from baton.runtime.telling import Teller
+
+
+@dataclass
+class Run:
+    """The saga as it is known here, and what is under way.
+
+    `absent`: blobs that cannot be had, with why. `asked`: children that this invocation has looked at. `outcomes`: what
+    the log does not know yet, what stopped steps have spent among it. `sent`: so many of them are in the entry that is
+    being appended. `cancelled`: children that this invocation has asked to stop. `in_turn`: there is time for what comes
+    before an outcome.
+    """
+
+    lease: Lease
+    history: History
+    program: Program
+    steps: InFlight
+    teller: Teller
+    blobs: dict[str, Any] = field(default_factory=dict)
+    absent: dict[str, str] = field(default_factory=dict)
+    answers: dict[str, Answer] = field(default_factory=dict)
+    asked: set[str] = field(default_factory=set)
+    outcomes: list[Outcome] = field(default_factory=list)
+    sent: int = 0
+    cancelled: set[str] = field(default_factory=set)
+    in_turn: bool = True
