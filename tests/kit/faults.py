@@ -28,7 +28,6 @@ WRITES = frozenset(
         "change",
         "reserve",
         "settle",
-        "add",
         "count",
         "expire",
         "tell",

@@ -223,7 +223,8 @@ def _money(world: World, logs: Logs) -> Iterator[str]:
         event.cost for entries in logs.values() for event in events_in(entries) if isinstance(event, _COSTS)
     )
     dead = [p for p in world.processes.values() if p.is_dead or p.is_frozen or p.has_failed]
-    silenced = [p for p in world.processes.values() if p.unanswered > 1]  # what it settles may be lost twice
+    # What it settles may be lost twice; and what stands still here goes on for a moment, as nothing frozen does.
+    silenced = [p for p in world.processes.values() if p.unanswered > 1 or p.is_frozen]
     most, least = _spent_in(dead), -_spent_in(silenced)
     accounts = world.budgets.spent()
     for account, spent in accounts.items():

@@ -21,9 +21,15 @@ from tests.kit.troubles import Troubles
 if TYPE_CHECKING:
     from tests.kit.world import World
 
-ONCE = {"pay": "pay {n}", "send": "send {n}", "take_table": "book {table}"}
+ONCE = {
+    "pay": "pay {n}",
+    "send": "send {n}",
+    "take_table": "book {table}",
+    "rent": "rent {stall}",
+    "haul": "haul {load}",
+}
 """The tools that may act once, each with the name of its deed in the books."""
-HELPERS = frozenset({"find_payment", "find_table", "log_in"})
+HELPERS = frozenset({"find_payment", "find_table", "find_rent", "find_haul", "log_in"})
 """Tools that are called besides that of a step."""
 OPEN = frozenset({"suspended", "parked"})
 MOST_RESUMES, MOST_ANSWERS = 4, 8

@@ -39,13 +39,15 @@ def in_schedules(*schedules: Schedule) -> Search:
     return search
 
 
-def everywhere(scenario: str, fates: tuple[str, ...] = CLASSIC, drawn: int = 60, **world: Any) -> Search:
-    """One fault at every write of a scenario, then schedules drawn from seeds."""
+def everywhere(
+    scenario: str, fates: tuple[str, ...] = CLASSIC, drawn: int = 60, writes: int = 1_000, **world: Any
+) -> Search:
+    """One fault at every write of a scenario (at the first `writes`), then schedules drawn from seeds."""
 
     def search() -> Iterator[str]:
         plain = Schedule(scenario, 0, **world)
         yield from trial(replace(plain, faults=())).broken
-        for number, _ in enumerate(undisturbed(SCENARIOS[scenario]).writes, 1):
+        for number, _ in enumerate(undisturbed(SCENARIOS[scenario]).writes[:writes], 1):
             for fate in fates:
                 yield from trial(replace(plain, faults=(("write", number, fate),))).broken
         for seed in range(drawn):
@@ -100,7 +102,7 @@ PLANTED: Mapping[str, Planted] = {
         Planted(bugs.a_fork_does_not_arm, LIVENESS, in_fork_races),
         Planted(bugs.an_append_overwrites, LOG, everywhere("chain")),
         Planted(bugs.consumed_tokens_stay, LIVENESS, everywhere("fan")),
-        Planted(bugs.any_entry_of_the_same_lease_is_its_own, ACKNOWLEDGED, everywhere("crowd", drawn=0)),
+        Planted(bugs.any_entry_of_the_same_lease_is_its_own, ACKNOWLEDGED, seeds("crowd", 3)),
         Planted(
             bugs.a_lease_has_no_grace, DEEDS, seeds("stubborn", 40, skew_ms=3_000, gap_s=1, killed_late_s=0.9)
         ),
@@ -116,11 +118,11 @@ PLANTED: Mapping[str, Planted] = {
         Planted(
             bugs.the_fence_of_a_revival_is_tried_once,
             FENCE,
-            everywhere("chatter", (CRASH_AFTER,), slow=(("append", 0.2),)),
+            everywhere("chatter", (CRASH_AFTER,), drawn=0, writes=20, slow=(("append", 0.2),)),
         ),
         Planted(bugs.nobody_looks_at_the_lease_right_before_an_append, FENCE, everywhere("big", (STALL,))),
         Planted(bugs.a_cut_off_throws_away_what_has_just_finished, RESULT, everywhere("polite", (), drawn=0)),
-        Planted(bugs.clocks_are_believed, DEEDS, seeds("chatter", 60, skew_ms=3_000, gap_s=60)),
+        Planted(bugs.clocks_are_believed, DEEDS, seeds("chatter", 12, skew_ms=3_000, gap_s=60)),
         Planted(bugs.a_take_names_no_epoch, DEATHS, everywhere("waiting", (LATE,), drawn=0)),
         Planted(bugs.a_call_ends_with_its_invocation_and_no_sooner, DEATHS, at_reads("asked", HANG)),
     )

@@ -160,7 +160,7 @@ class Process:
             self.unanswered += 1
             self.lost_leases += name in ("take", "release")
             if fate == LATE:
-                world.spawn(self._land(lambda: function(*args, **kwargs)))
+                world.spawn(self._land(name, args, lambda: function(*args, **kwargs)))
             await asyncio.sleep(READ_TIMEOUT_S[service])
             await self.thawed()
             raise StoreUnavailable("no answer in time")
@@ -188,11 +188,11 @@ class Process:
             await self.thawed()
             raise StoreUnavailable("no answer in time")
 
-    async def _land(self, request: Callable[[], Any]) -> None:
+    async def _land(self, name: str, args: tuple[Any, ...], request: Callable[[], Any]) -> None:
         """A request that was on its way longer than its client waited; the client may have died meanwhile."""
         await asyncio.sleep(self.world.late_s)
         with suppress(EngineFault, ValueError):
-            request()
+            self._note(name, args, request())
 
     def _note(self, name: str, args: tuple[Any, ...], result: Any) -> None:
         """What an onlooker has to remember of a call."""

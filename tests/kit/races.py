@@ -93,8 +93,8 @@ def fork_race(at_s: float) -> str:
         ended_at = asyncio.get_running_loop().time()
         while any(head.owner for head in world.log.heads()):
             await asyncio.sleep(0.5)
-            if asyncio.get_running_loop().time() > ended_at + 5:
-                return f"{LATENESS}: a saga that was forked at {at_s} s is still held 5 s after its end"
+            if asyncio.get_running_loop().time() > ended_at + 3:
+                return f"{LATENESS}: a saga that was forked at {at_s} s is still held 3 s after its end"
         await world.settle()
         wrong = next(of_world(world), "")
         return wrong or ("" if end.status == "completed" else f"{RESULT}: {end.status}")

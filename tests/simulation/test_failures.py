@@ -26,7 +26,9 @@ pytestmark = [
     pytest.mark.timeout(120 if SEEDS <= 100 else 0),
 ]
 
-CALLS_NOTHING = frozenset({"signal-then-end", "parent-cancelled", "parent-forked"})
+CALLS_NOTHING = frozenset(
+    {"signal-then-end", "parent-cancelled", "parent-forked", "crowd", "cancelled-early"}
+)
 MET = {
     "mishaps": {"retry", "replan", "ask_user", "escalate", "rollback", "catch", "fail", "completed", "failed"}
     | {"answer retry", "answer use", "answer fail", "answer expired"},
