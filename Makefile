@@ -32,7 +32,7 @@ E2E_FILES = $(shell grep -rl --include='test_*.py' 'mark\.e2e' tests)
 OWN_TIER := simulation contract handlers deploy e2e
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test core build pins bench fuzz graphs failures format clean install install-dev $(TIERS)
+.PHONY: help demo up test core build pins bench fuzz graphs failures soak format clean install install-dev $(TIERS)
 .NOTPARALLEL:
 
 help:  ## this list
@@ -93,6 +93,9 @@ graphs: install-dev  ## random graphs against the interpreter, at length: make g
 
 failures: install-dev  ## steps that fail at random in the simulation, at length: make failures EXAMPLES=1000
 	@BATON_FAILURES=$(or $(EXAMPLES),200) $(BIN)/pytest -q -n $(JOBS) tests/simulation/test_failures.py
+
+soak: install-dev  ## schedules of the simulation, for as long as you like: make soak SECONDS=600 SEED=7
+	@$(BIN)/python -m tests.kit.soak --seconds $(or $(SECONDS),60) --seed $(or $(SEED),1) --jobs $(JOBS)
 
 format: install-dev  ## let ruff mend what it can
 	@$(BIN)/ruff check --quiet --fix . ; $(BIN)/ruff format .

@@ -7,6 +7,7 @@ is for (world.py).
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
@@ -86,7 +87,7 @@ class Process:
     """One invocation of one function. When it dies, no call of its gets through any more.
 
     `ended_at`: when it died, in seconds of the loop; `spends`: what its tools said that they spent, call by call.
-    `lost_time`: its clock stood still with it. `has_failed`: it gave a message back because of a fault;
+    `lost_time_at`: when its clock had stood still with it. `has_failed`: it gave a message back because of a fault;
     `has_overrun`: it was still there after its deadline. `lost_leases`: takes and releases without an answer;
     `unanswered`: requests without an answer in time, or refused in an outage; `leases`: the end of those it took, by its own clock;
     `read_at`: when it read the log of a saga.
@@ -97,7 +98,7 @@ class Process:
         self.home = home or Environment(VirtualClock())
         self.clock = self.home.clock
         self.is_frozen = False
-        self.lost_time = False
+        self.lost_time_at = math.inf
         self.has_failed = self.has_overrun = False
         self.ended_at: float | None = None
         self.lost_leases = 0
@@ -168,7 +169,7 @@ class Process:
             self.freeze()
             await self.thawed()
             if fate == FREEZE:
-                self.lost_time = True
+                self.lost_time_at = asyncio.get_running_loop().time()
                 self.clock.skew -= round(world.stall_s * 1_000)
         result = function(*args, **kwargs)
         self._note(name, args, result)

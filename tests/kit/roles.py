@@ -34,14 +34,15 @@ class ToolsOf:
         self._process, self._inner = process, ToolPerformer(registry)
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
+        world = self._process.world
+        # When it was asked for: what freezes between the look at a lease and the call cannot know that it did.
+        world.starts.append((asyncio.get_running_loop().time(), self._process.id, context.saga))
         await self._process.thawed()
         RUNS_IN.set(self._process)
-        world = self._process.world
         world.running[context.saga, context.node] = self._process
-        world.starts.append((asyncio.get_running_loop().time(), self._process.id, context.saga))
         self._process.spends.append(context.spent)
         spec = world.tools.get(tool)
-        deed = Deed(tool, context.idempotency_key, self._process, world.starts[-1][0])
+        deed = Deed(tool, context.idempotency_key, self._process, asyncio.get_running_loop().time())
         if spec is not None and spec.effect == ONCE:
             world.deeds.append(deed)
         try:

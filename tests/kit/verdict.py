@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
+from baton.core.events import Event
 from baton.errors import NotAllowedNow
 from tests.kit.corpus import Scenario
 from tests.kit.faults import Plan
 from tests.kit.oracles import of_saga, of_world, settled
 from tests.kit.toolbox import Books, make_registry
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual import EPOCH, run_virtual
 from tests.kit.world import World
 
 MOST_RESUMES = 20
@@ -30,6 +33,8 @@ class Verdict:
     broken: tuple[str, ...]
     faults: tuple[str, ...]
     kinds: frozenset[str]
+    story: tuple[str, ...] = ()
+    """Every log, entry by entry, where a promise was broken."""
 
     @property
     def result(self) -> tuple[str, Any, tuple[str, ...]]:
@@ -61,14 +66,16 @@ def run(scenario: Scenario, plan: Plan, setup: Callable[[World], None] | None = 
             await asyncio.sleep(2 * max(world.stall_s, world.late_s))
             await world.settle()
         view = await world.queries_without_faults().show(saga)
+        broken = (*of_saga(world, saga), *of_world(world))
         return Verdict(
             status=view["status"],
             output=view["result"],
             done=_done(world, saga) if scenario.same_steps else (),
             writes=tuple(plan.writes),
-            broken=(*of_saga(world, saga), *of_world(world)),
+            broken=broken,
             faults=tuple(world.faults),
             kinds=frozenset(_kinds(world)),
+            story=tuple(_story(world)),
         )
 
     return run_virtual(main())
@@ -84,3 +91,19 @@ def _kinds(world: World) -> set[str]:
     return {
         str(event.__struct_config__.tag) for head in world.log.heads() for event in world.events(head.ref.id)
     }
+
+
+def _story(world: World) -> Iterator[str]:
+    for head in world.log.heads():
+        yield f"{head.ref.id}: {head.workflow}, {head.status}"
+        for entry in world.entries(head.ref.id):
+            when = (entry.at - EPOCH) / 1_000
+            yield f"  {entry.version:4} at {when:10.3f} s by {entry.invocation or '-'}, epoch {entry.epoch}"
+            yield from (f"       {_told(event)}" for event in entry.events)
+
+
+def _told(event: Event) -> str:
+    """An event with the fields that say something."""
+    fields = msgspec.to_builtins(event)
+    kind = event.__struct_config__.tag
+    return f"{kind} " + " ".join(f"{name}={value!r:.60}" for name, value in fields.items() if value != kind)

@@ -49,7 +49,6 @@ from tests.kit.virtual import SeededEntropy, VirtualClock
 from tests.kit.wakes import WakeQueue
 
 SHARDS = 2
-RUNAWAY = 2_000  # writes; several times what the longest scenario needs
 TENANT, USER = "acme", "ann"
 
 
@@ -75,6 +74,7 @@ class World:
     skew_ms: int = 0  # no two processes' clocks are further apart
     is_warm: bool = False  # whether processes come back, with what they have cached
     outages: tuple[Outage, ...] = ()
+    runaway: int = 2_000  # writes; several times what the longest scenario needs
     keeps_to_what_it_declares: bool = False  # no tool spends more than it says
     books: Any = None  # of the outside services, for who looks into them
     troubles: Any = None  # what calls of tools meet (troubles.py)
@@ -279,8 +279,8 @@ class World:
         while loop.time() < end:
             await asyncio.sleep(1)
             heads = self.log.heads()
-            if len(self.plan.writes) > RUNAWAY:
-                self.endings.append(AssertionError(f"{RUNAWAY} writes and no end in sight"))
+            if len(self.plan.writes) > self.runaway:
+                self.endings.append(AssertionError(f"{self.runaway} writes and no end in sight"))
                 break
             if heads and all(
                 not head.owner and (head.due_at is None or head.status == "parked") for head in heads

@@ -1,0 +1,66 @@
+"""Many sagas in one world: what they have in common (a stream, a queue, a reconciler, an account) is shared by all of them."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from baton.core.limits import Limits
+from tests.kit.corpus import patiently
+from tests.kit.documents import chain_of
+from tests.kit.faults import Plan
+from tests.kit.oracles import of_saga, of_world
+from tests.kit.process import Outage
+from tests.kit.toolbox import Books, make_registry
+from tests.kit.virtual import run_virtual
+from tests.kit.world import World
+
+PAYING = """
+name: paying
+nodes:
+  work: {tool: work, with: {n: '${input.n}', seconds: 0.2}}
+  pay: {tool: pay, after: work, with: {n: '${input.n}'}}
+  pause: {wait: {for: 20s}, after: work}
+  last: {tool: work, after: [pay, pause], with: {n: '${input.n}', seconds: 0.1}}
+"""
+LIMITS = Limits(user_day_budget_usd="1000")
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How it ended: sagas by status, every broken promise, and after how many seconds all was over."""
+
+    statuses: dict[str, int]
+    broken: tuple[str, ...]
+    seconds: float
+
+
+def many(count: int, plan: Plan, *, seed: int = 0, outages: tuple[Outage, ...] = (), **world: Any) -> Ending:
+    """Start so many sagas within a few seconds, half of them with a payment and a pause, and wait for all of them."""
+
+    async def main() -> Ending:
+        books = Books()
+        made = World(make_registry(books), plan, LIMITS, seed=seed, outages=outages, batch=10, **world)
+        made.books, made.runaway = books, 100 * count
+        made.switch_on()
+        for document in (chain_of(3, 0.3), PAYING):
+            await patiently(made, lambda service, text=document: service.register(text, json_only=False))
+        await asyncio.gather(*(_start(made, number) for number in range(count)))
+        await made.settle()
+        ended_at = asyncio.get_running_loop().time()
+        await asyncio.sleep(2 * max(made.stall_s, made.late_s))
+        await made.settle()
+        statuses: dict[str, int] = {}
+        for head in made.log.heads():
+            statuses[head.status] = statuses.get(head.status, 0) + 1
+        broken = [text for head in made.log.heads() for text in of_saga(made, head.ref.id)]
+        return Ending(statuses, (*broken, *of_world(made)), ended_at)
+
+    return run_virtual(main())
+
+
+async def _start(world: World, number: int) -> None:
+    await asyncio.sleep(number % 50 / 10)
+    name = ("chain", "paying")[number % 2]
+    await patiently(world, lambda service: service.start(name, {"n": 1_000 * number}, f"key-{number}"))

@@ -1,0 +1,27 @@
+"""Hundreds of sagas in one world: what goes wrong with one of them, or with one service, harms no other."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kit.faults import EVERYTHING, Chaos, Plan
+from tests.kit.many import many
+from tests.kit.process import REFUSES, Outage
+
+pytestmark = pytest.mark.simulation
+
+
+def test_five_hundred_sagas_come_to_their_end_through_faults_of_every_kind() -> None:
+    plan = Chaos(seed=3, rate=0.01, budget=150, kinds=EVERYTHING)
+    ending = many(500, plan, seed=3, skew_ms=3_000, is_warm=True, reconciler_gap_s=20)
+    assert ending.broken == ()
+    assert ending.statuses == {"completed": 500}
+    assert len(plan.at) + len(plan.at_reads) > 100, "the chaos was too quiet to prove anything"
+
+
+@pytest.mark.parametrize("service", ["sqs", "lambda"])
+def test_two_hundred_and_forty_sagas_do_without_a_service_that_refuses_all_the_time(service: str) -> None:
+    ending = many(240, Plan(), outages=(Outage(service, REFUSES, begin_s=2),))
+    assert ending.broken == ()
+    assert ending.statuses == {"completed": 240}
+    assert ending.seconds < 1_000

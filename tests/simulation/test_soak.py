@@ -1,0 +1,45 @@
+"""Long runs: what they say of a schedule that breaks a promise, and that it can be run again from what they say."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kit import bugs
+from tests.kit.oracles import DEEDS
+from tests.kit.planted import PLANTED
+from tests.kit.schedule import SCENARIOS, Schedule, minimised, trial, undisturbed
+from tests.kit.soak import main, report, soak
+
+pytestmark = pytest.mark.simulation
+
+
+def test_a_short_run_counts_its_schedules_and_finds_nothing() -> None:
+    count, found = soak(first=5, step=1, seconds=0.001)
+    assert (count, found) == (20, "")
+
+
+def test_a_broken_promise_is_made_small_and_told_as_a_story() -> None:
+    undisturbed(SCENARIOS["chatter"])
+    drawn = [Schedule("chatter", seed, skew_ms=3_000, is_warm=True) for seed in range(20)]
+    with bugs.clocks_are_believed():
+        found = next(one for one in map(trial, drawn) if DEEDS in one.oracles)
+        smallest = minimised(found)
+        again = trial(smallest.schedule)
+    assert again.broken == smallest.broken
+    assert smallest.schedule.faults == ()
+    assert (smallest.schedule.is_warm, smallest.schedule.skew_ms) == (False, 3_000)
+    text = report(7, found, smallest)
+    assert text.startswith("seed 7 breaks ")
+    assert f"trial({smallest.schedule})" in text
+    assert "an effect that may happen once has happened 2 times: haul sand" in text
+    assert "step_succeeded" in text
+
+
+def test_a_run_that_finds_something_fails(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for scenario in SCENARIOS.values():
+        undisturbed(scenario)
+    with PLANTED["a_yield_leaves_the_due_index"].bug():
+        assert main(["--seconds", "0.01", "--jobs", "1"]) == 1
+    assert "broke a promise" in capsys.readouterr().out
