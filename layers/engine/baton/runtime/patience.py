@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from baton.core.limits import Limits
 from baton.errors import StoreUnavailable, Throttled
@@ -19,11 +20,20 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+@dataclass(slots=True, eq=False)
+class _Call:
+    """A call that is under way in a task. `cancels`: how often that task had been cancelled before."""
+
+    task: asyncio.Task[Any]
+    cancels: int
+    is_over: bool = False
+
+
 class Patience:
     """Awaitable port calls for one invocation that must end by `deadline`.
 
     `cut_off`: when what is running in this invocation is interrupted. Without one there is nothing to be done after a
-    call that fails.
+    call that fails. All calls that end at it share one timer: one for each call would cost as much as all the rest.
     """
 
     def __init__(
@@ -42,25 +52,37 @@ class Patience:
         self.deadline = deadline
         self._cut_off = deadline if cut_off is None else min(cut_off, deadline)
         self._least = (deadline - self._cut_off) // 2
+        self._under_way: set[_Call] = set()
+        self._timer: asyncio.TimerHandle | None = None
 
     async def __call__(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """The call's result. A repeated call may have happened before: callers recognise their own writes.
 
         Raises `StoreUnavailable` when there is no answer in time. Then the call may still happen.
         """
-        began = self._clock.now()
-        end = self._end(began)
-        ceiling, now = self._limits.store_pause_first_ms, began
+        now = self._clock.now()
+        end = self._end(now)
+        ceiling = self._limits.store_pause_first_ms
         while True:
-            limit = asyncio.timeout(max(end - now, 0) / 1_000)
             try:
-                async with limit:
-                    return await self._offload(function, *args, **kwargs)
-            except TimeoutError as error:
-                if not limit.expired():
-                    raise
-                name = getattr(function, "__name__", "a call")
-                raise StoreUnavailable(f"`{name}` gave no answer within {end - began} ms") from error
+                if end == self._cut_off and now < end:
+                    call = self._begun(now)
+                    try:
+                        return await self._offload(function, *args, **kwargs)
+                    except asyncio.CancelledError as error:
+                        if call.is_over and call.task.uncancel() <= call.cancels:
+                            raise _no_answer(function) from error
+                        raise
+                    finally:
+                        self._under_way.discard(call)
+                limit = asyncio.timeout(max(end - now, 0) / 1_000)
+                try:
+                    async with limit:
+                        return await self._offload(function, *args, **kwargs)
+                except TimeoutError as error:
+                    if not limit.expired():
+                        raise
+                    raise _no_answer(function) from error
             except (Throttled, StoreUnavailable):
                 pause = ceiling * (0.5 + self._entropy.uniform() / 2)
                 if self._clock.now() + pause >= end:
@@ -68,6 +90,22 @@ class Patience:
                 await asyncio.sleep(pause / 1_000)
                 ceiling = min(ceiling * 2, self._limits.store_pause_longest_ms)
                 now = self._clock.now()
+
+    def _begun(self, now: int) -> _Call:
+        """A call that the timer of the cut-off ends."""
+        task = asyncio.current_task()
+        assert task is not None
+        call = _Call(task, task.cancelling())
+        self._under_way.add(call)
+        if self._timer is None:
+            left = (self._cut_off - now) / 1_000
+            self._timer = asyncio.get_running_loop().call_later(left, self._end_all)
+        return call
+
+    def _end_all(self) -> None:
+        for call in self._under_way:
+            call.is_over = True
+            call.task.cancel()
 
     def _end(self, began: int) -> int:
         """When a call that begins now gives up.
@@ -80,6 +118,10 @@ class Patience:
     def until(self, deadline: int) -> Patience:
         """The same port calls, for what may take until another time."""
         return Patience(self._offload, self._clock, self._entropy, self._limits, deadline)
+
+
+def _no_answer(function: Callable[..., Any]) -> StoreUnavailable:
+    return StoreUnavailable(f"`{getattr(function, '__name__', 'a call')}` gave no answer in time")
 
 
 class Threads:
