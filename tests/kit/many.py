@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from baton.core.limits import Limits
+from baton.runtime.catalog import Registered
+from baton.runtime.service import Service
 from tests.kit.corpus import patiently
 from tests.kit.documents import chain_of
 from tests.kit.faults import Plan
@@ -45,7 +48,7 @@ def many(count: int, plan: Plan, *, seed: int = 0, outages: tuple[Outage, ...] =
         made.books, made.runaway = books, 100 * count
         made.switch_on()
         for document in (chain_of(3, 0.3), PAYING):
-            await patiently(made, lambda service, text=document: service.register(text, json_only=False))
+            await patiently(made, partial(_register, text=document))
         await asyncio.gather(*(_start(made, number) for number in range(count)))
         await made.settle()
         ended_at = asyncio.get_running_loop().time()
@@ -58,6 +61,10 @@ def many(count: int, plan: Plan, *, seed: int = 0, outages: tuple[Outage, ...] =
         return Ending(statuses, (*broken, *of_world(made)), ended_at)
 
     return run_virtual(main())
+
+
+async def _register(service: Service, text: str) -> Registered:
+    return await service.register(text, json_only=False)
 
 
 async def _start(world: World, number: int) -> None:

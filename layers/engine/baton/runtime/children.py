@@ -6,7 +6,7 @@ The fast path, where the relay tells the parent of a child's end, is relay.py's.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -55,7 +55,7 @@ class Children:
         parent: SagaRef,
         state: State,
         children: Sequence[tuple[str, Child]],
-        has_time: Callable[[], bool],
+        end: int,
         turn: int,
     ) -> tuple[list[str], list[ChildReported]]:
         """Make sure each child exists: the slots that were looked at, and the ends of those that have ended.
@@ -65,14 +65,11 @@ class Children:
         """
         tended: list[str] = []
         reports: list[ChildReported] = []
-        is_quiet, width = True, self._limits.children_at_once
-        if len(children) > width:
+        is_quiet = True
+        if len(children) > self._limits.children_at_once:
             first = int(turn * GOLDEN_RATIO % 1 * len(children))
             children = [*children[first:], *children[:first]]
-        for start in range(0, len(children), width):
-            if not has_time():
-                break
-            window = children[start : start + width]
+        for window in self._windows(children, end):
             found = await asyncio.gather(
                 *(self._tend_one(parent, state, slot, child) for slot, child in window)
             )
@@ -128,22 +125,32 @@ class Children:
         state: State,
         decision: Decision,
         asked: set[str],
-        has_time: Callable[[], bool],
+        end: int,
     ) -> tuple[Event, ...]:
         """Ask the decision's children to stop, several side by side, and add them to those that were `asked` before.
 
         What to record then: of a part of them when there was no time for the others, and nothing when there is no part.
         """
         children = [pair for pair in decision.cancel if pair[1].saga not in asked]
-        width = self._limits.children_at_once
-        for start in range(0, len(children), width):
-            if not has_time():
-                part = [child for _, child in decision.cancel if child.saga in asked]
-                return (abandoned(part),) if part else ()
-            window = children[start : start + width]
+        for window in self._windows(children, end):
             await asyncio.gather(*(self._cancel_one(parent, state, slot, child) for slot, child in window))
             asked.update(child.saga for _, child in window)
-        return decision.record
+        part = [child for _, child in decision.cancel if child.saga in asked]
+        if len(part) == len(decision.cancel):
+            return decision.record
+        return (abandoned(part),) if part else ()
+
+    def _windows(
+        self, children: Sequence[tuple[str, Child]], end: int
+    ) -> Iterator[Sequence[tuple[str, Child]]]:
+        """So many side by side as may be, for as long as what the last ones took still fits before `end`."""
+        took, width = 0, self._limits.children_at_once
+        for start in range(0, len(children), width):
+            began = self._clock.now()
+            if began + took >= end:
+                return
+            yield children[start : start + width]
+            took = self._clock.now() - began
 
     async def _cancel_one(self, parent: SagaRef, state: State, slot: str, child: Child) -> None:
         """One that does not exist yet is started first: a frozen invocation may still be about to start it, and then

@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -200,9 +199,8 @@ class Runner:
                 continue
             if step.decision.cancel and not events:
                 # Only once the reason is in the log: a child that ends without one would fail its parent.
-                has_time, state = partial(self._has_time, run), run.history.state
                 events = await self._p.children.cancel(
-                    run.lease.ref, state, step.decision, run.cancelled, has_time
+                    run.lease.ref, run.history.state, step.decision, run.cancelled, self._end(run)
                 )
                 run.in_turn = events == step.decision.record
                 if not events and step.taken == len(run.outcomes):
@@ -351,14 +349,14 @@ class Runner:
             await self._catch_up(run)
         return True
 
-    def _has_time(self, run: Run) -> bool:
-        return self._p.clock.now() < min(self._budget.cut_off, run.lease.until)
+    def _end(self, run: Run) -> int:
+        """Until when something may begin."""
+        return min(self._budget.cut_off, run.lease.until)
 
     async def _tend_children(self, run: Run, children: Sequence[tuple[str, Any]]) -> bool:
         """Start children that are to be started, ask open ones once; True when one of them has ended."""
-        has_time, state = partial(self._has_time, run), run.history.state
         tended, reports = await self._p.children.tend(
-            run.lease.ref, state, children, has_time, run.lease.epoch
+            run.lease.ref, run.history.state, children, self._end(run), run.lease.epoch
         )
         run.asked.update(tended)
         told = bool(reports)
