@@ -127,7 +127,7 @@ def _shape(state: State) -> str:
         state.keys,
         state.cancel is None,
         state.failure is None,
-        state.parked is None,
+        state.parked and state.parked.code,
         [(slot, one.strategy, one.ask is None, one.history.used) for slot, one in state.failing.items()],
         bool(state.notices),  # their number grows with every answer of a person
         state.ended and state.ended.status,

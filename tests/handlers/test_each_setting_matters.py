@@ -211,6 +211,7 @@ def test_worker_of_the_reconciler(deployment: Deployment) -> None:
         reconciler = Reconciler(module)
         due(deployment, saga_in(0), reconciler.now - 1)
         reconciler.send({"shard": 0})
+        module._loop.close()
     assert [request["FunctionName"] for request in reconciler.invoked] == [OTHER]
 
 
@@ -235,6 +236,7 @@ def test_queue_url_of_the_reconciler(deployment: Deployment) -> None:
         reconciler = Reconciler(module)
         due(deployment, saga_in(0), reconciler.now + 30_000)
         reconciler.send({"shard": 0})
+        module._loop.close()
     found = deployment.sqs.get_queue_attributes(
         QueueUrl=url, AttributeNames=["ApproximateNumberOfMessagesDelayed"]
     )
@@ -247,6 +249,7 @@ def test_reconcile_period_s(period: str, timed: int, deployment: Deployment) -> 
         reconciler = Reconciler(module)
         due(deployment, saga_in(0), reconciler.now + 400_000)
         assert reconciler.send({"shard": 0})["timed"] == timed
+        module._loop.close()
 
 
 # ---- all of them ---------------------------------------------------------------------------------------------

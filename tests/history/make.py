@@ -180,6 +180,20 @@ def _abandoned() -> Saga:
     return saga
 
 
+def _killed() -> Saga:
+    """A saga that was parked for its money, cancelled nevertheless, and parked again because its workers died then."""
+    saga = Saga(program(task("a"), child("c"), child("d"), task("z", "c", "d")))
+    saga.go()
+    saga.put(ev.Parked(code="budget_saga", message="all is spent", node="a"))
+    saga.cancel()
+    saga.die()
+    saga.put(ev.ChildrenAbandoned(children=(saga.state.children["c"].saga,)))
+    for _ in range(3):
+        saga.die()
+    saga.go()
+    return saga
+
+
 def _blobs() -> Saga:
     reads = {"x": "${ctx.a.output}", "y": "${input}"}
     saga = Saga(
@@ -314,6 +328,7 @@ SHAPES: dict[str, Callable[[], Saga]] = {
     "forked": _forked,
     "left": _left,
     "abandoned": _abandoned,
+    "killed": _killed,
     "blobs": _blobs,
     "rounds": _rounds,
     "limits": _limits,

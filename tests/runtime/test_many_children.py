@@ -122,7 +122,7 @@ def test_what_an_invocation_has_no_time_for_the_next_one_does(stage: Stage) -> N
 
     async def story(world: World, books: Books) -> None:
         saga = await open_children(world, 40)
-        world.slow["read_tail"] = 0.9
+        world.slow["read_tail"], world.timeout_s = 0.9, 6
         await world.service().cancel(saga, "enough", 0)
         assert 1 < await work_until_it_rests(world, saga) <= 10
         assert times_cancelled(world, saga) == {1: 40}
@@ -241,7 +241,7 @@ nodes:
 """
         world.timeout_s = A_FEW_SECONDS
         saga = await start(world, document, {}, "parent")
-        world.slow["read_tail"] = 0.7
+        world.slow["read_tail"], world.timeout_s = 0.7, 5
         for _ in range(12):
             await work(world, saga)
         assert (await world.queries().show(saga))["status"] == "completed"

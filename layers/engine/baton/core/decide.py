@@ -92,7 +92,8 @@ def decide(
     if state.ended is not None or state.version == 0:
         return Decision()
     decision = _decide(program, state, now, running, found, max_deaths, most_bytes, terms)
-    if not state.notices:
+    if not state.notices or (state.kills_workers and state.tries > max_deaths):
+        # It was tried once more since the saga is parked, in case that it was something else that killed the workers.
         return decision
     # Who cancels waits for nobody but for those who have to look whether something has happened.
     is_urgent = state.cancel is None or any(notice.code == UNKNOWN_OUTCOME for notice in state.notices)
@@ -116,11 +117,13 @@ def _decide(
 ) -> Decision:
     # What a join has stopped may run on for a moment: nobody waits for its end.
     running = {slot for slot in running if slot in state.tokens}
-    if state.cancel is not None or state.failure is not None:
-        return _stop(program, state, now, running)
-    if state.left:
+    if state.is_stopping and state.kills_workers:
+        return Decision()
+    if (state.is_stopping or state.left) and not state.kills_workers:
+        if parked := _killed(state, max_deaths):
+            return Decision(record=(parked,))
         # Whatever else is to be done, children of a branch that was left must not act on.
-        return _cancelling([("", child) for child in state.left])
+        return _stop(program, state, now, running) if state.is_stopping else _cancelling(_orphans(state))
     deadline = None
     if program.caps is not None:
         if (failure := program.caps.reached(state, now)) is not None:
@@ -128,7 +131,7 @@ def _decide(
         deadline = program.caps.deadline(state)
     if state.parked is not None:
         return _parked(Draft(program, state, now, running, found, due=deadline), state.parked)
-    if parked := _hopeless(state, max_deaths):
+    if parked := _killed(state, max_deaths) or _cut_off(state, max_deaths):
         return Decision(record=(parked,))
     if state.spent and (notice := saga_notice(state, terms, now)):
         return Decision(record=(ev.NoticeDue(notice=notice),))
@@ -316,11 +319,18 @@ def _stop(program: Program, state: State, now: int, running: Collection[str]) ->
     told = [notice for notice in doubts(program, state, now) if not is_told(state, notice.key)]
     if told:
         return Decision(record=tuple(ev.NoticeDue(notice=notice) for notice in told))
-    orphans = [(slot, child) for slot, child in state.children.items() if not child.status]
-    orphans += [("", child) for child in state.left]
+    orphans = _orphans(state)
     if len(orphans) > CANCELLED_TOGETHER:
         return _cancelling(orphans)
     return Decision(record=(end,), cancel=tuple(orphans))
+
+
+def _orphans(state: State) -> list[tuple[str, Child]]:
+    """The children to cancel: those that were left behind and, once the saga stops, those that are open."""
+    is_open = (
+        (slot, child) for slot, child in state.children.items() if state.is_stopping and not child.status
+    )
+    return [*is_open, *(("", child) for child in state.left)]
 
 
 def abandoned(children: Iterable[Child]) -> ev.ChildrenAbandoned:
@@ -348,11 +358,21 @@ def _parked(draft: Draft, parked: ev.Parked) -> Decision:
     return Decision(record=tuple(draft.record), due=draft.due)
 
 
-def _hopeless(state: State, max_deaths: int) -> ev.Parked | None:
-    if state.tries >= max_deaths:
-        nodes = ", ".join(list(state.tokens)[:10]) or "none"
-        text = f"{state.tries} invocations in a row died without any progress; steps that were ready: {nodes}"
-        return ev.Parked(code="worker_killed", message=text, node=next(iter(state.tokens), ""))
+def _killed(state: State, max_deaths: int) -> ev.Parked | None:
+    """Parks a saga that kills its workers, whatever they do for it."""
+    if state.tries < max_deaths:
+        return None
+    if state.is_stopping or state.left:
+        node, doing = "", f"no step was to run; children to cancel: {len(_orphans(state))}"
+    else:
+        nodes = list(state.tokens)[:10]
+        node, doing = next(iter(nodes), ""), f"steps that were ready: {', '.join(nodes) or 'none'}"
+    text = f"{state.tries} invocations in a row died without any progress; {doing}"
+    return ev.Parked(code="worker_killed", message=text, node=node)
+
+
+def _cut_off(state: State, max_deaths: int) -> ev.Parked | None:
+    """Parks a saga with a step for which no invocation is long enough."""
     for slot, count in state.interruptions.items():
         if count >= max_deaths:
             text = (

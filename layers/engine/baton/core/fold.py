@@ -17,17 +17,7 @@ from msgspec.structs import replace
 from baton.core import events as ev
 from baton.core.caps import counted, pay
 from baton.core.forks import FORK_KEY
-from baton.core.state import (
-    FAULT,
-    KEYS_REMEMBERED,
-    Child,
-    Signal,
-    State,
-    Used,
-    Wait,
-    node_of,
-    slot_of,
-)
+from baton.core.state import FAULT, KEYS_REMEMBERED, Child, Signal, State, Used, Wait, node_of, slot_of
 from baton.core.troubles import (
     attempt_failed,
     decided,
@@ -113,7 +103,7 @@ def _consume(state: State, event: ev._Consumes, output: ev.Value | None, **more:
         return state
     if event.fault is not None and not event.emits:
         # Its tokens stay, so that a fork from here begins with this node and not behind it.
-        return replace(state, failure=state.failure or event.fault, tries=0)
+        return _stop(state, failure=state.failure or event.fault)
     still_closed = state.closed.get(slot)
     gone = {slot, *event.drops}
     if still_closed is not None:
@@ -151,6 +141,11 @@ def _consume(state: State, event: ev._Consumes, output: ev.Value | None, **more:
         steps=state.steps + (not isinstance(event, ev.NodeSkipped)),
         **more,
     )
+
+
+def _stop(state: State, **news: Any) -> State:
+    """What is cancelled or has failed comes to its end, whatever it was parked for."""
+    return replace(state, parked=None, tries=0, **news)
 
 
 def signal_key(name: str, key: str) -> str:
@@ -194,12 +189,11 @@ def _failed(state: State, e: ev.StepFailed) -> State:
     state = pay(state, slot, e.cost)
     if e.emits:
         return _consume(state, e, None)
-    return replace(
+    return _stop(
         state,
         failure=state.failure or e.failure,
         failing=_without(state.failing, (slot,)),
         acting=tuple(other for other in state.acting if other != slot),
-        tries=0,
     )
 
 
@@ -301,9 +295,8 @@ def _signal(state: State, e: ev.SignalReceived) -> State:
 def _cancel(state: State, e: ev.CancelRequested) -> State:
     """A second request may only shorten the grace of the first."""
     first = state.cancel
-    if first is not None and first.at + first.grace_ms <= e.at + e.grace_ms:
-        return state
-    return replace(state, cancel=e)
+    is_longer = first is not None and first.at + first.grace_ms <= e.at + e.grace_ms
+    return _stop(state, cancel=first if is_longer else e)
 
 
 def _revived(state: State, e: ev.Revived) -> State:
@@ -324,15 +317,18 @@ def _abandoned(state: State, e: ev.ChildrenAbandoned) -> State:
     children = {
         slot: child for slot, child in state.children.items() if child.saga not in gone or child.saga in own
     }
-    return replace(state, left=tuple(one for one in state.left if one.saga not in gone), children=children)
+    left = tuple(one for one in state.left if one.saga not in gone)
+    return replace(state, left=left, children=children, tries=0)
 
 
 def _limited(state: State, e: ev.LimitReached) -> State:
-    return replace(state, failure=state.failure or e.failure)
+    return _stop(state, failure=state.failure or e.failure)
 
 
 def _parked(state: State, e: ev.Parked) -> State:
-    return replace(state, parked=e)
+    """What stops is parked for the deaths of its workers only; a log may tell of money all the same, from before."""
+    parked = replace(state, parked=e)
+    return state if state.is_stopping and not parked.kills_workers else parked
 
 
 def _resumed(state: State, e: ev.Resumed) -> State:

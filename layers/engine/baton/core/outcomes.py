@@ -80,7 +80,7 @@ def _no_further(program: Program, state: State, outcome: Outcome) -> Iterator[ev
         )
     if outcome.halt is None or is_waited_for:
         yield from (ev.NoticeDue(notice=notice) for notice in outcome.notices)
-    if outcome.halt is not None and is_waited_for and state.parked is None:
+    if outcome.halt is not None and is_waited_for and state.parked is None and not state.is_stopping:
         yield outcome.halt
 
 
@@ -146,7 +146,7 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
     before = failing or Failing(attempts=0, failure=failure)
     failing = replace_fields(before, attempts=outcome.attempt, failure=failure, ask=None)
     # A saga that ends anyway is not held up.
-    is_over = state.cancel is not None or state.failure is not None
+    is_over = state.is_stopping
     reaction = [] if is_over else list(react(scope, failing, outcome.ended_at, outcome.retry_after_ms))
     if reaction:
         yield ev.AttemptFailed(failure=failure, **place, **ran)

@@ -50,15 +50,20 @@ class Reasons:
         if story.cancelled is not None:
             event, when = story.cancelled
             reason = f": {event.reason}" if event.reason else ""
-            return Cause("", f"the saga was cancelled by {event.by}{reason}", when)
+            return Cause("", f"the saga was cancelled by {event.by}{reason}{self._held_up()}", when)
         if story.failed is not None:
             slot, failed = story.failed.slot, said(story.failed.failure)
-            return Cause(slot, f"the saga failed: {f'`{slot}`: ' if slot else ''}{failed}", story.failed.when)
+            text = f"the saga failed: {f'`{slot}`: ' if slot else ''}{failed}{self._held_up()}"
+            return Cause(slot, text, story.failed.when)
         if story.end is not None:
             ended, when = story.end
             failure = f": {said(ended.failure)}" if ended.failure else ""
             return Cause("", f"the saga {ended.status}{failure}", when)
         return None
+
+    def _held_up(self) -> str:
+        """Why a saga that was stopped does not come to its end."""
+        return f"; {_parked(self._story.parked)}" if self._story.parked is not None else ""
 
     # ---- what did not run
 

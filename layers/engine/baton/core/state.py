@@ -174,6 +174,16 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         """Tokens emitted and not yet consumed: zero, with nothing open, is the end of the saga."""
         return sum(map(len, self.tokens.values()))
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it starts nothing any more, because it was cancelled or has failed."""
+        return self.cancel is not None or self.failure is not None
+
+    @property
+    def kills_workers(self) -> bool:
+        """Whether it is parked because its workers kept dying: nothing whatever is done for it then."""
+        return self.parked is not None and self.parked.code == "worker_killed"
+
 
 class Turns(Protocol):
     """Knows when a node's turn has come: `Program`."""
@@ -192,10 +202,10 @@ def status_of(state: State, turns: Turns | None = None) -> str:
         return state.ended.status
     if state.version == 0:
         return "pending"
-    if state.cancel is not None or state.failure is not None:
-        return "running"
     if state.parked is not None:
         return "parked"
+    if state.is_stopping:
+        return "running"
     if not state.waits and not state.children and not state.failing:
         return "running"
     for slot in state.tokens:
@@ -233,8 +243,8 @@ Only what a saga can come to in this release; `pending` is none, because the fir
 
 
 class _Snapshot(msgspec.Struct, frozen=True):
-    """`shape` names the fields that the writer knew: one that was added or dropped since would be
-    read as its default, which is not what the log says.
+    """`shape` names the fields that the writer knew, and what it meant by them: one that was added or dropped
+    since would be read as its default, which is not what the log says.
     """
 
     shape: str
@@ -245,8 +255,9 @@ _PARTS = (
     *(State, Value, Wait, Signal, Child, Segment, Used, CancelRequested, Failure, Parked, SagaEnded),
     *(Failing, History, Way, Ask, Notice),
 )
+_MEANING = "parked is what does not go on"  # earlier versions kept it when a cancel or a failure came
 SHAPE = hashlib.sha256(
-    repr([(part.__name__, part.__struct_fields__) for part in _PARTS]).encode()
+    repr([_MEANING, *((part.__name__, part.__struct_fields__) for part in _PARTS)]).encode()
 ).hexdigest()[:12]
 
 _encode = msgspec.json.Encoder().encode

@@ -143,6 +143,7 @@ class Story:
         self.over: dict[tuple[str, tuple[int, ...]], str] = {}
         """For each round of a loop that is over: the slot that ended it."""
         self.version = 0
+        self.parked: ev.Parked | None = None
         self._branch = 0
         self._begin_branch()
 
@@ -150,7 +151,6 @@ class Story:
         """A fork gives a fresh start to what had stopped the saga as a whole."""
         self.failed: Failed | None = None
         self.cancelled: tuple[ev.CancelRequested, Moment] | None = None
-        self.parked: ev.Parked | None = None
         self.end: tuple[ev.SagaEnded, Moment] | None = None
         for place in self.places.values():
             end = place.end
@@ -164,8 +164,11 @@ class Story:
             self._begin_branch()
 
     def agree_with(self, state: State) -> None:
-        """What the entries of a branch do not say: that it has just begun, and which children it has not any more."""
+        """What its entries alone do not say: that a branch has just begun, which children it has not any more, and
+        whether the saga is parked.
+        """
         self._come_to(state.branch)
+        self.parked = state.parked
         for slot, place in self.places.items():
             if isinstance(place.opened, ev.ChildOpened) and place.end is None and slot not in state.children:
                 place.opened = None
@@ -195,10 +198,6 @@ class Story:
             self.failed = self.failed or Failed("", event.failure, when)
         elif isinstance(event, ev.CancelRequested):
             self.cancelled = self.cancelled or (event, when)
-        elif isinstance(event, ev.Parked):
-            self.parked = event
-        elif isinstance(event, ev.Resumed):
-            self.parked = None
         elif isinstance(event, ev.SagaEnded):
             self.end = (event, when)
 

@@ -49,6 +49,7 @@ class Children:
         self._clock = clock
         self._limits = limits
         self._invocation = invocation
+        self._took = 0
 
     async def tend(
         self,
@@ -144,13 +145,13 @@ class Children:
         self, children: Sequence[tuple[str, Child]], end: int
     ) -> Iterator[Sequence[tuple[str, Child]]]:
         """So many side by side as may be, for as long as what the last ones took still fits before `end`."""
-        took, width = 0, self._limits.children_at_once
+        width = self._limits.children_at_once
         for start in range(0, len(children), width):
             began = self._clock.now()
-            if began + took >= end:
+            if began + self._took >= end:
                 return
             yield children[start : start + width]
-            took = self._clock.now() - began
+            self._took = self._clock.now() - began
 
     async def _cancel_one(self, parent: SagaRef, state: State, slot: str, child: Child) -> None:
         """One that does not exist yet is started first: a frozen invocation may still be about to start it, and then

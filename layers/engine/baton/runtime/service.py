@@ -109,7 +109,8 @@ class Service:
         def make(state: State, now: int) -> Event | None:
             cancel = CancelRequested(reason=reason, by=self._caller.user, at=now, grace_ms=grace_ms)
             known = state.cancel
-            if known is not None and known.at + known.grace_ms <= now + grace_ms:
+            is_longer = known is not None and known.at + known.grace_ms <= now + grace_ms
+            if is_longer and state.parked is None:
                 return None
             return cancel
 
