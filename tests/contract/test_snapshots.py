@@ -36,7 +36,7 @@ async def keep(stores: Stores, size: int) -> Head:
     history = a_history(stores)
     for entry in saga.entries:
         assert await history.append(entry)
-    await history.save_snapshot(LIMITS)
+    await history.save_snapshot(LIMITS, 0)
     assert history.snapshot == saga.state.version
     return replace(a_head(SAGA), snapshot=history.snapshot)
 
@@ -91,7 +91,7 @@ def test_a_blob_that_cannot_be_read_costs_a_longer_read_and_nothing_else(stores:
         stores.log.put_snapshot(SAGA, Record(0, head.snapshot, encode_moved(ref)))
         reader, read = await load(stores, head)
         assert (reader.state, reader.snapshot, read) == (before.state, 0, before.state.version)
-        await reader.save_snapshot(LIMITS)
+        await reader.save_snapshot(LIMITS, 0)
         assert (await load(stores, head))[1] == 0, "the next one mends it"
 
     asyncio.run(main())

@@ -104,7 +104,9 @@ PLANTED: Mapping[str, Planted] = {
         Planted(bugs.consumed_tokens_stay, LIVENESS, everywhere("fan")),
         Planted(bugs.any_entry_of_the_same_lease_is_its_own, ACKNOWLEDGED, seeds("crowd", 3)),
         Planted(
-            bugs.a_lease_has_no_grace, DEEDS, seeds("stubborn", 40, skew_ms=3_000, gap_s=1, killed_late_s=0.9)
+            bugs.a_lease_has_no_grace,
+            DEEDS,
+            seeds("stubborn", 30, skew_ms=3_000, gap_s=0.25, killed_late_s=0.9),
         ),
         Planted(bugs.release_ignores_the_arming, LIVENESS, in_fork_races),
         Planted(bugs.the_arming_is_not_read_again, LATENESS, in_fork_races),

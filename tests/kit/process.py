@@ -182,7 +182,8 @@ class Process:
 
     async def _outage(self, service: str) -> None:
         how = self.world.outage_of(service)
-        self.unanswered += bool(how)
+        # A store that hangs keeps a lease from being given back, too.
+        self.unanswered += 2 if (how, service) == (HANGS, "dynamodb") else bool(how)
         if how == REFUSES:
             raise Throttled("not now")
         if how == HANGS:

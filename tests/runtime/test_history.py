@@ -109,7 +109,7 @@ def test_a_saga_with_a_large_state_loads_in_bounded_bytes_after_thousands_of_rou
         for number in range(2_500):
             await put(history, round_of(number, 1_000))
             if number % 10 == 9:
-                await history.save_snapshot(LIMITS)  # at each release
+                await history.save_snapshot(LIMITS, 0)  # at each release
         assert state_bytes > 500_000
         before = desk.log.read
         reader = desk.history()
@@ -209,7 +209,7 @@ def test_the_state_at_the_version_that_was_read_last_or_at_the_snapshot_is_known
         await put(writer, started(chain(2)))
         for number in range(40):
             await put(writer, round_of(number, 1_000))
-        await writer.save_snapshot(LIMITS)
+        await writer.save_snapshot(LIMITS, 0)
         snapshot = writer.state
         for number in range(5):
             await put(writer, round_of(number, 10))

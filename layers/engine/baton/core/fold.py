@@ -284,10 +284,10 @@ def _signal(state: State, e: ev.SignalReceived) -> State:
         return state
     signals = (*state.signals, Signal(name=e.name, key=e.key, payload=e.payload))
     keys = {**state.keys, key: fingerprint(e.payload)}
-    if len(keys) > KEYS_REMEMBERED:
+    if len(keys) > KEYS_REMEMBERED:  # besides those that stay
         waiting = {signal_key(signal.name, signal.key) for signal in signals}
         others = [known for known in keys if known not in waiting and not known.startswith(FORK_KEY)]
-        for known in others[: len(keys) - KEYS_REMEMBERED]:
+        for known in others[: max(len(others) - KEYS_REMEMBERED, 0)]:
             del keys[known]
     return replace(state, signals=signals, keys=keys)
 

@@ -223,7 +223,8 @@ class Limits(Execution, Failing, Effects, Money, Liveness, Values, Signals, Stor
     telling: so long a try to tell somebody lasts. untold_end: so long a saga is not ended because somebody is still to
     be told. effect_grace: after the
     time of an attempt, until others may believe that it did not record how it ended. effect_pause: before one that waits
-    for another's effect looks again, doubling from first to longest. snapshot_blob: a snapshot with more JSON is a blob.
+    for another's effect looks again, doubling from first to longest. snapshot_blob: a snapshot with more JSON is a blob. snapshot: so
+    long it may hold up the release of its saga.
     Packed to a quarter it would cost 16 write units, twice the PUT, whereas a GET makes each resume 20 to 30 ms longer;
     and no item of the table holds more than 400 KB.
     """
@@ -245,6 +246,7 @@ class Limits(Execution, Failing, Effects, Money, Liveness, Values, Signals, Stor
     effect_pause_first_ms: int = 50
     effect_pause_longest_ms: int = 2_000
     snapshot_blob_bytes: int = 65_536
+    snapshot_ms: int = 2_000
 
     def __post_init__(self) -> None:
         for first, longest in (

@@ -108,7 +108,7 @@ class History:
             events=tuple(events),
         )
 
-    async def save_snapshot(self, limits: Limits) -> None:
+    async def save_snapshot(self, limits: Limits, now: int) -> None:
         """Write a snapshot if the tail has outgrown it, so that all of them cost no more than the log.
 
         A snapshot only saves reading: one that cannot be written must not stand in anybody's way.
@@ -119,11 +119,12 @@ class History:
         if len(data) > self.tail_bytes:
             return
         size = len(data)
+        call = self._call.until(min(now + limits.snapshot_ms, self._call.deadline))
         try:
             if size > limits.snapshot_blob_bytes:
-                data = encode_moved(await self._call(self._blobs.put, self.ref.tenant, data))
+                data = encode_moved(await call(self._blobs.put, self.ref.tenant, data))
             record = Record(self.state.branch, self.state.version, data)
-            await self._call(self._log.put_snapshot, self.ref, record)
+            await call(self._log.put_snapshot, self.ref, record)
         except (EngineFault, ValueError):
             logger.warning("no snapshot", exc_info=True, extra={"saga": str(self.ref), "bytes": size})
             return

@@ -131,7 +131,8 @@ class Leases:
         """
         if head.owner or message.v > head.folded:
             return 0
-        if head.due_at is None or head.due_at > now + self._limits.clock_skew_ms:
+        last = min(now + self._limits.clock_skew_ms, self._call.deadline)
+        if head.due_at is None or head.due_at > last:
             return None
         has_yielded = head.wake is not None and not head.wake.at
         return 0 if has_yielded else max(head.due_at - now, 0)
@@ -151,7 +152,7 @@ class Leases:
         self, lease: Lease, history: History, turns: Turns, *, again: bool, due: int | None = None
     ) -> bool:
         """Give it back. `again`: the saga has more to do at once, so a wake goes with it. False if refused."""
-        await history.save_snapshot(self._limits)
+        await history.save_snapshot(self._limits, self._clock.now())
         plan = self._plan(lease, history, turns, again=again, due=due)
         return await self._call(self._log.release, lease.ref, lease.owner, lease.epoch, plan)
 

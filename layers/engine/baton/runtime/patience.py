@@ -103,6 +103,7 @@ class Patience:
         return call
 
     def _end_all(self) -> None:
+        self._timer = None  # a clock that was set back has calls begin before the cut-off once more
         for call in self._under_way:
             call.is_over = True
             call.task.cancel()

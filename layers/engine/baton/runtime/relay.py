@@ -6,6 +6,7 @@ delivers from there again.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,16 +44,18 @@ class Relay:
         engine = self._engine
         give_up = deadline - engine.limits.answer_ms
         call = Patience(engine.offload, engine.clock, engine.entropy, engine.limits, give_up)
-        failed = await self._send(items, call)
-        failed += await self._tell_parents([item for item in items if item.wake.parent], request, call)
-        return failed
+        ended = [item for item in items if item.wake.parent]
+        # Side by side: a queue that refuses must not keep a parent from hearing of its children.
+        unsent, untold = await asyncio.gather(
+            self._send([item for item in items if not item.wake.parent], call),
+            self._tell_parents(ended, request, call),
+        )
+        return [*unsent, *untold]
 
     async def _send(self, items: Sequence[StreamItem], call: Patience) -> list[str]:
         """One message per saga and moment: the newest version says all that older ones say."""
         newest: dict[tuple[SagaRef, int], StreamItem] = {}
         for item in items:
-            if item.wake.parent:
-                continue
             delay = delay_of(item.wake, self._engine.clock.now(), self._engine.limits)
             if delay is not None:
                 known = newest.get((item.ref, delay))
@@ -61,7 +64,13 @@ class Relay:
         messages = [(Message(str(ref), item.wake.v), delay) for (ref, delay), item in newest.items()]
         if not messages:
             return []
-        refused = await call(self._queue.send, messages)
+        try:
+            refused = await call(self._queue.send, messages)
+        except EngineFault as error:
+            logger.warning(
+                "wakes will be sent later", extra={"messages": len(messages), "fault": repr(error)}
+            )
+            return [item.id for item in items]
         keys = list(newest)
         refs = {keys[position][0] for position in refused}
         return [item.id for item in items if item.ref in refs]
