@@ -27,7 +27,6 @@ from baton.runtime.history import History
 from baton.runtime.inflight import InFlight
 from baton.runtime.lease import Lease, Leases
 from baton.runtime.patience import Patience
-from baton.runtime.purse import Purse
 from baton.runtime.runner import Runner
 from baton.runtime.service import Service
 
@@ -249,19 +248,6 @@ def a_missing_child_is_not_started_before_it_is_cancelled() -> Iterator[None]:
             await real(self, parent, ref, state, slot, child)
 
     with replaced(Children, "_start", start):
-        yield
-
-
-@contextmanager
-def a_failed_settlement_is_not_tried_again() -> Iterator[None]:
-    """Spend row: what could not be settled when an attempt ended never is."""
-
-    async def drain(self: Purse, ref: SagaRef) -> None:
-        self._left = [pair for pair in self._left if pair[0] != str(ref)]
-        await real(self, ref)
-
-    real = Purse.drain
-    with replaced(Purse, "drain", drain):
         yield
 
 

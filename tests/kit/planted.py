@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.kit import bugs
+from tests.kit import bugs, money_bugs
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, STALL
 from tests.kit.oracles import (
     ACKNOWLEDGED,
@@ -72,6 +72,10 @@ def seeds(scenario: str, count: int, **world: Any) -> Search:
     return in_schedules(*(Schedule(scenario, seed, faults=(), **world) for seed in range(count)))
 
 
+def _two_crashes(scenario: str, first: int, second: int) -> Schedule:
+    return Schedule(scenario, 0, faults=(("write", first, CRASH_AFTER), ("write", second, CRASH_BEFORE)))
+
+
 def in_races() -> Iterator[str]:
     for moment in MOMENTS:
         if race(moment, "signal").seconds > SLOWEST_S:
@@ -116,7 +120,7 @@ PLANTED: Mapping[str, Planted] = {
             CHILDREN,
             everywhere("cancelled-early", (STALL, FREEZE, LATE)),
         ),
-        Planted(bugs.a_failed_settlement_is_not_tried_again, MONEY, everywhere("effects", (HANG,))),
+        Planted(money_bugs.a_failed_settlement_is_not_tried_again, MONEY, everywhere("effects", (HANG,))),
         Planted(
             bugs.the_fence_of_a_revival_is_tried_once,
             FENCE,
@@ -125,6 +129,14 @@ PLANTED: Mapping[str, Planted] = {
         Planted(bugs.nobody_looks_at_the_lease_right_before_an_append, FENCE, everywhere("big", (STALL,))),
         Planted(bugs.a_cut_off_throws_away_what_has_just_finished, RESULT, everywhere("polite", (), drawn=0)),
         Planted(bugs.clocks_are_believed, DEEDS, seeds("chatter", 12, skew_ms=3_000, gap_s=60)),
+        Planted(money_bugs.a_result_is_gone_when_its_window_is_over, DEEDS, everywhere("rented", drawn=0)),
+        Planted(
+            money_bugs.a_retry_covers_every_claim,
+            DEEDS,
+            in_schedules(*(_two_crashes("asked", 8, later) for later in range(12, 30))),
+        ),
+        Planted(money_bugs.money_is_free_by_any_clock, MONEY, seeds("spenders", 12, skew_ms=3_000, gap_s=1)),
+        Planted(money_bugs.what_is_left_behind_owes_nothing, MONEY, seeds("losers", 1)),
         Planted(bugs.a_take_names_no_epoch, DEATHS, everywhere("waiting", (LATE,), drawn=0)),
         Planted(bugs.a_call_ends_with_its_invocation_and_no_sooner, DEATHS, at_reads("asked", HANG)),
     )

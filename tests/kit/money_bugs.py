@@ -1,0 +1,76 @@
+"""Planted bugs about money and effects that happen once, made as those of bugs.py are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from baton.core.state import State
+from baton.ports import SagaRef
+from baton.runtime import once
+from baton.runtime.inflight import InFlight
+from baton.runtime.once import Once
+from baton.runtime.purse import Purse
+from tests.kit.bugs import replaced
+
+
+@contextmanager
+def a_failed_settlement_is_not_tried_again() -> Iterator[None]:
+    """Spend row: what could not be settled when an attempt ended never is."""
+
+    async def drain(self: Purse, ref: SagaRef) -> None:
+        self._left = [pair for pair in self._left if pair[0] != str(ref)]
+        await real(self, ref)
+
+    real = Purse.drain
+    with replaced(Purse, "drain", drain):
+        yield
+
+
+@contextmanager
+def a_result_is_gone_when_its_window_is_over() -> Iterator[None]:
+    """Effect row: what a step has done is given to itself no longer than to others."""
+
+    def nobodys(effect: Any) -> object:
+        return object()
+
+    with replaced(once, "place_of", nobodys):
+        yield
+
+
+@contextmanager
+def a_retry_covers_every_claim() -> Iterator[None]:
+    """Effect row: a person said of one attempt that it has not acted, and a later one is taken for it."""
+
+    async def meet(self: Once, one: Any, there: Any) -> Any:
+        one.decided = one.decided and there.owner
+        return await real(self, one, there)
+
+    real = Once._meet
+    with replaced(Once, "_meet", meet):
+        yield
+
+
+@contextmanager
+def money_is_free_by_any_clock() -> Iterator[None]:
+    """Spend row: a reservation is over when one clock says so, and its holder still spends it."""
+
+    def now(self: Purse) -> int:
+        return self._clock.now()
+
+    with replaced(Purse, "_by_every_clock", now):
+        yield
+
+
+@contextmanager
+def what_is_left_behind_owes_nothing() -> Iterator[None]:
+    """Step row: a loser of a join that spends while the join's entry is appended is dropped with its cost."""
+    real = InFlight.let_go
+
+    async def let_go(self: InFlight, state: State) -> list[Any]:
+        await real(self, state)
+        return []
+
+    with replaced(InFlight, "let_go", let_go):
+        yield
