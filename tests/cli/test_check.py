@@ -100,6 +100,16 @@ def test_text_that_is_no_document_has_line_and_column(baton: Baton, tmp_path: Pa
     assert result.stdout.startswith(f"{file}:2:1  ")
 
 
+def test_nodes_of_which_only_one_acts_are_named_and_are_no_problem(baton: Baton, tmp_path: Path) -> None:
+    letter = "tool: std.notify, with: {to: a@b.example, subject: x, text: y}"
+    nodes = f"tell: {{{letter}}}, remind: {{{letter}, after: tell}}"
+    file = write(tmp_path, "small.yaml", f"name: small\nnodes: {{{nodes}}}\n")
+    note = "`tell`, `remind` share a key of `std.notify` (`Key.content`, for 1 d): one acts, the others get its result"
+    result = baton("check", "--quiet", file)
+    assert (result.exit_code, result.stdout.splitlines()[1:]) == (0, [f"{file}: note: {note}"])
+    assert json.loads(baton("check", "--json", file).stdout)[0]["notes"] == [note]
+
+
 def test_several_files_are_checked_in_one_go(baton: Baton, tmp_path: Path) -> None:
     good, bad = write(tmp_path, "good.yaml", GOOD), write(tmp_path, "bad.yaml", BAD)
     result = baton("check", good, bad)

@@ -69,13 +69,13 @@ class Desk:
 
     async def _attempt(self, number: int, letter: dict[str, str]) -> Done:
         saga, user, clock = f"s{number}", f"u{number}", cast("Clock", self.clock)
-        who: dict[str, Any] = {"tenant": "acme", "user": user, "saga": saga}
+        who: dict[str, Any] = {"tenant": "acme", "user": user, "saga": saga, "node": "tell"}
         rule = self._spec.key
         key = key_of(
             rule, **who, tool="std.notify", parameters=letter, occurrence=(), at=clock.now() + number
         )
         deadline = clock.now() + 30_000
-        context = StepContext(**who, node="tell", idempotency_key=key, deadline_ms=deadline)
+        context = StepContext(**who, idempotency_key=key, deadline_ms=deadline)
         entropy, stores = SeededEntropy(number), self._stores
         call = Patience(self._threads, clock, entropy, LIMITS, deadline)
         once = Once(stores.effects, stores.blobs, clock, entropy, LIMITS, call)

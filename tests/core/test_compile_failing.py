@@ -69,10 +69,12 @@ def test_what_a_document_says_of_failures_is_stored_where_it_says_it() -> None:
     graph = compiled(
         "a: {retry: quick, on_failure: {503: {message: Later.}}}, b: {value: 1}",
         "retry: critical",
-        "on_failure: {any: escalate}",
+        "on_failure: {any: [retry, escalate]}",
         "failover: [{name: p, when: {node: a*}, then: rollback}]",
     )
-    assert graph.failures == {"any": Change(retry=RetryChange(preset="critical"), ladder=("escalate",))}
+    assert graph.failures == {
+        "any": Change(retry=RetryChange(preset="critical"), ladder=("retry", "escalate"))
+    }
     assert graph.failover == (Policy(name="p", when=Match(nodes=("a*",)), then=Action(strategy="rollback")),)
     a, b = graph.nodes
     assert a.failures == {

@@ -16,7 +16,6 @@ from baton.core.keys import (
     KeyRule,
     canonical,
     check_rule,
-    idempotency_key,
     key_of,
 )
 from tests.core.build import JSON, PROPERTY
@@ -33,6 +32,7 @@ PARAMETERS = {
 ANY: Any = Key  # with arguments of any type, as an author may write them
 
 RULES: dict[str, KeyRule] = {
+    "node": Key.node(),
     "saga": Key.saga(),
     "user": Key.user("id"),
     "schedule": Key.schedule("id", "at"),
@@ -45,6 +45,7 @@ RULES: dict[str, KeyRule] = {
 }
 # What makes another key of it, beyond tenant and tool, which always do.
 COUNTS: dict[str, set[str]] = {
+    "node": {"user", "saga", "node", "occurrence", "text", "id"},
     "saga": {"user", "saga", "occurrence", "text", "id"},
     "user": {"user", "id"},
     "schedule": {"id", "at of schedule"},
@@ -58,6 +59,7 @@ COUNTS: dict[str, set[str]] = {
 OTHER: dict[str, dict[str, Any]] = {
     "user": {"user": "bob"},
     "saga": {"saga": "s2"},
+    "node": {"node": "again"},
     "occurrence": {"occurrence": (1,)},
     "text": {"parameters": {**PARAMETERS, "text": "bye"}},
     "id": {"parameters": {**PARAMETERS, "id": "i-8"}},
@@ -71,12 +73,13 @@ def key(rule: KeyRule | None = None, **changed: Any) -> str:
         "tenant": "acme",
         "user": "ada",
         "saga": "s1",
+        "node": "pay",
         "tool": "pay.card",
         "parameters": PARAMETERS,
         "occurrence": (0,),
         "at": NOW,
     }
-    return key_of(rule or Key.saga(), **fields | changed)
+    return key_of(rule or KeyRule(), **fields | changed)
 
 
 def of(parameters: Any) -> str:
@@ -115,16 +118,24 @@ def test_two_strategies_have_no_key_in_common() -> None:
     assert len({key(rule) for rule in RULES.values()}) == len(RULES)
 
 
-def test_a_key_of_the_default_is_what_it_has_always_been() -> None:
+@pytest.mark.parametrize(
+    ("rule", "always"),
+    [
+        (KeyRule(), "9d890f4948b7cc6b30cc7601a7b4c9c7"),
+        (Key.node(in_progress="refuse", retry_window="1d"), "9d890f4948b7cc6b30cc7601a7b4c9c7"),
+        (Key.saga(in_progress="refuse", retry_window="1d"), "7e122239a12dadf111f6114fb1f1096b"),
+    ],
+)
+def test_a_key_of_a_saga_is_what_it_has_always_been(rule: KeyRule, always: str) -> None:
     """A step that runs again after a deployment must carry the key that it had before."""
     parameters = {"table": "t-1", "at": "19:30", "party": 4.0}
-    always = "7e122239a12dadf111f6114fb1f1096b"
-    assert idempotency_key("acme", "ada", "s1", "t", parameters, ()) == always
-    assert key(KeyRule(), tool="t", parameters=parameters, occurrence=()) == always
-    assert (
-        key(Key.saga(in_progress="refuse", retry_window="1d"), tool="t", parameters=parameters, occurrence=())
-        == always
-    )
+    assert key(rule, tool="t", parameters=parameters, occurrence=()) == always
+
+
+def test_a_tool_that_says_nothing_acts_once_at_each_node() -> None:
+    assert KeyRule() == Key.node()
+    assert key(KeyRule(), **OTHER["node"]) != key(KeyRule())
+    assert key(Key.saga(), **OTHER["node"]) == key(Key.saga())
 
 
 def test_anyone_leaves_the_user_out() -> None:
@@ -290,6 +301,7 @@ SCHEMA: dict[str, Any] = {
 @pytest.mark.parametrize(
     "rule",
     [
+        Key.node(),
         Key.saga(),
         Key.user(),
         Key.user("invoice_id", keep="1h", retry_window=60),
@@ -328,7 +340,10 @@ def test_a_rule_that_fits_its_tool_has_no_problem(rule: KeyRule) -> None:
         (Key.event("many.x"), "`many` has nothing inside"),
         (Key.event("closed.x"), "`closed` has nothing inside"),
         (Key.business("invoice", "at", version="v"), "Key.business: the tool has no parameter `v`"),
-        (KeyRule(strategy="daily"), "Key.daily: there is no such strategy; there are saga, user, schedule,"),
+        (
+            KeyRule(strategy="daily"),
+            "Key.daily: there is no such strategy; there are node, saga, user, schedule,",
+        ),
     ],
 )
 def test_a_rule_that_does_not_fit_its_tool_is_told(rule: KeyRule, problem: str) -> None:
@@ -366,6 +381,7 @@ def test_a_tool_without_parameters_is_told() -> None:
             lambda: Key.request(in_progress="wiat"),
             "Key.request: in_progress is one of wait, refuse, and not `wiat`",
         ),
+        (lambda: Key.node(keep="24h"), "Key.node: `keep` has no place here"),
         (lambda: Key.saga(keep="24h"), "Key.saga: `keep` has no place here"),
         (lambda: Key.user(anyone=True), "Key.user: `anyone` has no place here: the user is in it"),
         (lambda: Key.event("id", anyone=True), "Key.event: `anyone` has no place here: it is for anyone"),

@@ -26,11 +26,12 @@ def test_where_a_key_names_a_thing_the_other_parameters_are_remembered(rule: Key
 
 
 @pytest.mark.parametrize(
-    "rule", [Key.saga(), Key.user("invoice"), Key.request(), Key.content("invoice"), Key.window("1h")]
+    "rule",
+    [Key.node(), Key.saga(), Key.user("invoice"), Key.request(), Key.content("invoice"), Key.window("1h")],
 )
 def test_where_the_key_says_it_all_or_the_others_do_not_matter_they_are_not(rule: KeyRule) -> None:
     assert about(rule, BILL) == ""
 
 
 def test_all_strategies_are_tried_here() -> None:
-    assert len(STRATEGIES) == 4 + 5
+    assert len(STRATEGIES) == 4 + 6

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.core.durations import parse_duration
-from baton.core.keys import canonical, idempotency_key
+from baton.core.keys import KeyRule, canonical, key_of
 from baton.core.schema import SchemaError, check_schema, input_violations, violations
 from baton.core.toolspec import nearest
 from baton.errors import Problem
@@ -50,8 +50,9 @@ def test_a_duration_has_bounds(text: Any) -> None:
 
 
 def key(parameters: Any, **changed: Any) -> str:
-    fields: dict[str, Any] = {"tenant": "acme", "user": "ada", "scope": "s1", "tool": "t", "occurrence": ()}
-    return idempotency_key(**(fields | changed), parameters=parameters)
+    who: dict[str, Any] = {"tenant": "acme", "user": "ada", "saga": "s1", "node": "n"}
+    what: dict[str, Any] = {"tool": "t", "occurrence": (), "at": 0}
+    return key_of(KeyRule(), **(who | what | changed), parameters=parameters)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +95,8 @@ def test_two_different_actions_have_two_keys(one: Any, other: Any) -> None:
     [
         {"tenant": "b"},
         {"user": "b"},
-        {"scope": "s2"},
+        {"saga": "s2"},
+        {"node": "m"},
         {"tool": "u"},
         {"occurrence": (0,)},
         {"occurrence": (0, 1)},
@@ -115,7 +117,7 @@ def test_the_parts_of_a_key_do_not_run_into_each_other() -> None:
 
 def test_a_key_is_32_hexadecimal_digits_and_has_not_changed() -> None:
     """A step that runs again after a deployment must carry the key that it had before."""
-    assert key({"table": "t-1", "at": "19:30", "party": 4.0}) == "7e122239a12dadf111f6114fb1f1096b"
+    assert key({"table": "t-1", "at": "19:30", "party": 4.0}) == "ad99d7064705103a01fe8554a729bd3a"
 
 
 @pytest.mark.parametrize(

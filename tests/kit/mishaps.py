@@ -65,9 +65,9 @@ def add_mishaps(registry: Registry, books: Books) -> None:
     async def log_in() -> None:
         await pause(0.1)
 
-    @tool("pay", registry=registry, effect="once", verify="find_payment", cost_usd="0.02")
+    @tool("pay", registry=registry, effect="once", verify="find_payment", cost_usd="0.02", key=Key.saga())
     async def pay(n: int, context: Context, fails: int = 0) -> dict[str, str]:
-        """Its service honours no key. It may fail before or, without a word, after the deed."""
+        """Once a saga, at whatever node. Its service honours no key. It may fail before or, without a word, after the deed."""
         await pause(0.2, stands_still=False)
         books.calls[f"pay {n}"] += 1
         if books.calls[f"pay {n}"] <= fails:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from baton.adapters.memory import MemoryBlobs
 from baton.adapters.memory_effects import MemoryEffects
-from baton.core.keys import Key, KeyRule, key_of
+from baton.core.keys import KeyRule, key_of
 from baton.core.limits import Limits
 from baton.core.toolspec import ToolSpec
 from baton.errors import StoreUnavailable
@@ -80,18 +80,19 @@ class Invocation:
     ) -> Done:
         """One attempt of a step, as the engine makes it."""
         place = self.place
-        rule = key or Key.saga()
+        rule, node = key or KeyRule(), slot.partition("#")[0]
         now = self.clock.now()
         context = StepContext(
             saga=saga,
             tenant="acme",
             user="ada",
-            node=slot.partition("#")[0],
+            node=node,
             idempotency_key=key_of(
                 rule,
                 tenant="acme",
                 user="ada",
                 saga=saga,
+                node=node,
                 tool="table.book",
                 parameters=arguments,
                 occurrence=iteration,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from baton.core.keys import Key
+from baton.core.keys import Key, KeyRule
 from baton.core.limits import Limits
 from baton.errors import StoreUnavailable
 from baton.ports import StepFailure
@@ -145,10 +145,11 @@ def test_twenty_equal_dinners_of_one_user_are_twenty_bookings() -> None:
     play(story)
 
 
-def test_a_saga_that_was_planned_anew_does_not_repeat_an_action_at_another_node() -> None:
+def test_what_acts_once_in_a_saga_is_not_repeated_at_another_node() -> None:
     async def story(place: Place) -> None:
-        await place.invocation().run(slot="book#0", rows=1)
-        elsewhere = await place.invocation().run(slot="reserve#0", arguments={"at": "19:30:00 ", **DINNER})
+        await place.invocation().run(slot="book#0", rows=1, key=Key.saga())
+        again: Any = {"slot": "reserve#0", "arguments": {"at": "19:30:00 ", **DINNER}}
+        elsewhere = await place.invocation().run(**again, key=Key.saga())
         assert (elsewhere.value.v, elsewhere.is_recorded, len(elsewhere.rows)) == ({"number": 1}, True, 1)
         assert place.booked.total() == 1
 
@@ -207,11 +208,14 @@ def test_whoever_waits_does_so_for_the_time_of_the_step_and_no_longer() -> None:
     play(story)
 
 
-def test_two_branches_of_one_saga_that_do_the_same_do_it_once() -> None:
+@pytest.mark.parametrize(("key", "numbers"), [(Key.saga(), [1, 1]), (Key.node(), [1, 2])])
+def test_two_branches_of_one_saga_that_do_the_same_do_it_once_where_the_key_is_the_sagas(
+    key: KeyRule, numbers: list[int]
+) -> None:
     async def story(place: Place) -> None:
         one = place.invocation()
-        done = await asyncio.gather(one.run(slot="left#0"), one.run(slot="right#0"))
-        assert [each.value.v for each in done] == [{"number": 1}] * 2
+        done = await asyncio.gather(one.run(slot="left#0", key=key), one.run(slot="right#0", key=key))
+        assert sorted(each.value.v["number"] for each in done) == numbers
 
     play(story)
 
@@ -291,9 +295,9 @@ def test_a_saga_whose_invocation_died_does_not_wait_for_the_dead_one() -> None:
     async def story(place: Place) -> None:
         first = place.invocation()
         first.die_before = "change"
-        await killed(first.run())
+        await killed(first.run(key=Key.saga()))
         began = place.clock.now()
-        await place.invocation().run(slot="elsewhere#0", verify=place.finds)
+        await place.invocation().run(slot="elsewhere#0", verify=place.finds, key=Key.saga())
         assert place.clock.now() - began < 100
 
     play(story)

@@ -141,15 +141,53 @@ def test_the_window_is_that_of_the_steps_turn(stage: Stage) -> None:
     stage(story)
 
 
-def test_the_same_action_at_another_node_is_not_done_again(stage: Stage) -> None:
+AGAIN = f"book: {BOOK}, again: {{tool: table.book, with: {{at: '19:30:00'}}, after: book}}"
+TWICE = f"name: w\nnodes: {{{AGAIN}}}\noutput: ['${{ctx.book.output}}', '${{ctx.again.output}}']"
+
+
+@pytest.mark.parametrize(("key", "results"), [(None, [1, 2]), (Key.node(), [1, 2]), (Key.saga(), [1, 1])])
+def test_the_same_action_at_another_node_is_done_again_unless_the_tool_says_once_a_saga(
+    stage: Stage, key: KeyRule | None, results: list[int]
+) -> None:
+    async def story(world: World, books: Books) -> None:
+        restaurant = Restaurant()
+        restaurant.open(world, key=key)
+        saga = await begin(world, TWICE)
+        await world.settle()
+        assert (await view_of(world, saga))["result"] == results
+        assert restaurant.booked.total() == results[-1]
+
+    stage(story)
+
+
+def test_each_round_of_a_loop_acts(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         restaurant = Restaurant()
         restaurant.open(world)
-        nodes = f"book: {BOOK}, again: {{tool: table.book, with: {{at: '19:30:00'}}, after: book}}"
-        saga = await begin(world, f"name: w\nnodes: {{{nodes}}}\noutput: ${{ctx.again.output}}")
+        loop = "loop: {while: output < 3, max_iterations: 5}"
+        saga = await begin(
+            world, f"name: w\nnodes: {{book: {BOOK[:-1]}, {loop}}}}}\noutput: ${{ctx.book.output}}"
+        )
         await world.settle()
-        assert (await view_of(world, saga))["result"] == 1
-        assert restaurant.booked.total() == 1
+        assert (await view_of(world, saga))["result"] == 3
+        assert restaurant.booked.total() == len(restaurant.booked) == 3
+
+    stage(story)
+
+
+@pytest.mark.parametrize("fate", [StepFailure("rate_limited", "429"), "dies"])
+def test_a_retry_a_revival_and_a_fork_of_either_node_act_no_third_time(stage: Stage, fate: Any) -> None:
+    async def story(world: World, books: Books) -> None:
+        restaurant = Restaurant([None, fate])
+        restaurant.open(world, verify=True)
+        saga = await begin(world, TWICE)
+        for version in (1, 2):
+            await world.settle()
+            assert (await view_of(world, saga))["status"] == "completed"
+            assert sorted(restaurant.booked.values()) == [1, 1]
+            await world.service().fork(saga, version, "again")
+        await world.settle()
+        assert sorted(restaurant.booked.values()) == [1, 1]
 
     stage(story)
 

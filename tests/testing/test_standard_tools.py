@@ -41,6 +41,31 @@ def test_the_same_mail_to_the_same_person_is_sent_once() -> None:
     assert [steps[name].output["message"] for name in "abc"] == ["letter-1", "letter-1", "letter-2"]
 
 
+@pytest.mark.parametrize(
+    ("pause", "letters"), [("3d", ["letter-1", "letter-2"]), ("1h", ["letter-1", "letter-1"])]
+)
+def test_a_reminder_in_the_same_words_is_sent_unless_it_is_the_same_day(
+    pause: str, letters: list[str]
+) -> None:
+    letter = {"to": "ada@home.example", "subject": "x", "text": "y"}
+    text = document(
+        tell={"tool": "std.notify", "with": letter},
+        rest={"wait": {"for": pause}, "after": "tell"},
+        remind={"tool": "std.notify", "with": letter, "after": "rest"},
+    )
+    steps = run(text, tools=Registry()).steps
+    assert [steps[name].output["message"] for name in ("tell", "remind")] == letters
+
+
+def test_two_nodes_that_pay_the_same_to_the_same_are_two_payments() -> None:
+    with payment_service() as books:
+        given = {"amount": 500, "currency": "EUR", "to": "lantern", "service": books.url}
+        node = {"tool": "std.pay", "with": given}
+        result = run(document(deposit=node, rest=node | {"after": "deposit"}), tools=Registry())
+        assert result.status == "completed", result
+        assert (len(books.paid), books.accounts["default"]) == (2, 99_000)
+
+
 def test_a_stand_in_takes_the_place_of_a_standard_tool() -> None:
     text = document(ask={"tool": "std.http", "with": {"url": "https://lantern.example/tables"}})
     answer = {"status": 200, "headers": {}, "body": [1]}

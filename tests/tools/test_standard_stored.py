@@ -157,6 +157,7 @@ def test_the_same_mail_to_the_same_person_has_one_key_for_a_day() -> None:
             tenant="acme",
             user=user,
             saga=saga,
+            node="tell",
             tool="std.notify",
             parameters=given,
             occurrence=(),

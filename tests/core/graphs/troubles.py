@@ -41,6 +41,7 @@ LADDERS: tuple[Any, ...] = (
     [ESCALATE],
 )
 KEYS = ("any", "any", "timeout", "tool_error", "conflict", "transient", "recoverable", "unknown", "permanent")
+NEVER_TRIED = ("permanent",)
 
 
 def draw_catches(draw: random.Random, plan: Plan, nodes: Doc) -> None:
@@ -81,6 +82,20 @@ def draw_rules(draw: random.Random, document: Doc) -> None:
             node["retry"] = _retry(draw)
         if draw.random() < 0.35:
             node["on_failure"] = _rules(draw) if draw.random() < 0.7 else draw.choice((UNDO, ASK))
+        if not _is_tried(document, node):
+            node.pop("retry", None)
+    if not any(_is_tried(document, node) for node in document["nodes"].values() if "tool" in node):
+        document.pop("retry", None)
+
+
+def _is_tried(document: Doc, node: Doc) -> bool:
+    """Whether anything is tried again at a task: if not, its `retry` can do nothing, and the compiler says so."""
+    ladders: Doc = {"any": (RETRY,)}
+    for level in (document, node):
+        said = level.get("on_failure", {})
+        rules = said if isinstance(said, dict) else {"any": {"ladder": said}}
+        ladders |= {key: rule["ladder"] for key, rule in rules.items() if "ladder" in rule}
+    return any(RETRY in ladder for ladder in ladders.values())
 
 
 def _retry(draw: random.Random) -> Any:
@@ -89,14 +104,15 @@ def _retry(draw: random.Random) -> Any:
 
 
 def _rules(draw: random.Random) -> Doc:
-    return {key: _rule(draw) for key in draw.sample(KEYS, draw.choice((1, 1, 2)))}
+    return {key: _rule(draw, key) for key in draw.sample(KEYS, draw.choice((1, 1, 2)))}
 
 
-def _rule(draw: random.Random) -> Doc:
+def _rule(draw: random.Random, key: str) -> Doc:
     rule: Doc = {}
     if draw.random() < 0.7:
         rule["ladder"] = draw.choice(LADDERS)
-    if draw.random() < 0.4:
+    # Of a ladder without it, or of what is permanent, the compiler says that it can do nothing.
+    if draw.random() < 0.4 and RETRY in rule.get("ladder", () if key in NEVER_TRIED else (RETRY,)):
         rule["retry"] = _retry(draw)
     if draw.random() < 0.3:
         rule["at_most"] = {draw.choice((RETRY, REPLAN, ASK, ESCALATE)): draw.choice((0, 1, 1, 2))}

@@ -24,17 +24,27 @@ from baton.cli.text import counted, plain
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the compiler said about one file: its problems, or its graph as `GET /workflows/{name}` shows it."""
+    """What the compiler said about one file: its problems, or its graph as `GET /workflows/{name}` shows it.
+
+    `notes` are no problems: what its author may not expect.
+    """
 
     file: str
     problems: tuple[Mapping[str, Any], ...] = ()
     name: str = ""
     graph: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
         """The report for programs."""
         shape = {key: self.graph.get(key, []) for key in ("nodes", "edges")}
-        return {"file": self.file, "name": self.name, "problems": list(self.problems), **shape}
+        return {
+            "file": self.file,
+            "name": self.name,
+            "problems": list(self.problems),
+            "notes": list(self.notes),
+            **shape,
+        }
 
     def lines(self) -> list[str]:
         """Each problem as one line with file, position, path and suggestion."""
@@ -69,17 +79,19 @@ def check(documents: tuple[str, ...], quiet: bool, as_mermaid: bool, app: str, a
 def compile_locally(source: Source, app: str) -> Report:
     """Compile one document against the tools of the application, as `POST /workflows` would."""
     load_app(app)
-    from baton.core.compile import compile_document
+    from baton.core.compile import compile_document, shared_keys
     from baton.core.views import graph_view
     from baton.errors import InvalidDefinition, MalformedDocument
     from baton.tools.define import REGISTRY
     from baton.tools.standard import with_standard
 
+    tools = with_standard(REGISTRY).specs()
     try:
-        graph = compile_document(source.text, with_standard(REGISTRY).specs(), json_only=source.is_json)
+        graph = compile_document(source.text, tools, json_only=source.is_json)
     except (InvalidDefinition, MalformedDocument) as error:
         return Report(source.name, tuple(asdict(problem) for problem in error.problems))
-    return Report(source.name, name=graph.name, graph=graph_view(graph))
+    notes = tuple(shared_keys(graph, tools))
+    return Report(source.name, name=graph.name, graph=graph_view(graph), notes=notes)
 
 
 def drawing(workflow: Mapping[str, Any]) -> list[str]:
@@ -100,6 +112,8 @@ def _print(report: Report, *, quiet: bool, as_mermaid: bool) -> None:
     click.echo(
         f"{report.file}: ok, {report.name} with {counted(len(shape), 'node')} in {counted(deep, 'layer')}"
     )
+    for note in report.notes:
+        click.echo(plain(f"{report.file}: note: {note}"))
     if not quiet:
         for line in ("", *drawing(report.graph), ""):
             click.echo(f"  {line}".rstrip())

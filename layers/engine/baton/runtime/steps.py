@@ -291,6 +291,7 @@ class Steps:
                 tenant=state.tenant,
                 user=state.user,
                 saga=state.scope or state.saga,
+                node=step.node.name,
                 tool=tool,
                 parameters=parameters_of(spec.key, step.arguments, spec.parameters)
                 if spec

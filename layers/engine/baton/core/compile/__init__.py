@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from baton.core.compile import bounds, edges, expressions, failing, joins, loops, schemas, tools
 from baton.core.compile.build import build
+from baton.core.compile.sharing import shared_keys
 from baton.core.compile.source import MAX_HINTS, Source, Tools
 from baton.core.definition import as_written, read_definition
 from baton.core.document import parse_document
@@ -51,4 +52,4 @@ def refusal_of(problems: Sequence[Problem]) -> InvalidDefinition:
     )
 
 
-__all__ = ["MAX_HINTS", "compile_document", "refusal_of"]
+__all__ = ["MAX_HINTS", "compile_document", "refusal_of", "shared_keys"]

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from baton.core.compile import rules
 from baton.core.compile.expressions import Place, check_path, differ, first_of, root_hint, types
 from baton.core.compile.tools import exists, known, takes
 from baton.core.expressions import ExpressionError, expressions_in
 from baton.core.failures.cells import HINTS, HOOKS, Change
-from baton.core.failures.codes import UNTRIED
 from baton.core.failures.document import rules_of, strange_names
 from baton.core.failures.policies import named
 from baton.core.failures.remedies import way_by
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 
 def check(source: Source) -> Iterator[Problem]:
-    """Everything that `on_failure` and `failover` name."""
+    """Everything that `retry`, `on_failure`, `failover` and `catch` name, and what of it can do nothing."""
+    yield from rules.check(source)
     yield from _rules(source, "", source.model, source.tasks)
     for name in source.tasks:
         yield from _rules(source, f"/nodes/{name}", source.nodes[name], (name,))
@@ -55,29 +56,19 @@ def named_tools(
 def _rules(
     source: Source, at: str, said: NodeModel | WorkflowModel, names: Sequence[str]
 ) -> Iterator[Problem]:
-    rules = rules_of(None, said.on_failure)
+    changes = rules_of(None, said.on_failure)
     place = f"{at}/on_failure"
     strange = set()
-    for below, message, hint in strange_names(rules, source.known_names, source.hint):
+    for below, message, hint in strange_names(changes, source.known_names, source.hint):
         strange.add(below)
         yield Problem(place + below, message, hint)
-    for code, change in rules.items():
-        yield from _untried(f"{place}/{code}", code)
+    for code, change in changes.items():
         for index, hint in enumerate(change.hints or ()):
             if (below := f"/{code}/hints/{index}") not in strange:
                 yield from _hint(source, place + below, hint, names)
         for index, hook in enumerate(change.before_retry or ()):
             if (below := f"/{code}/before_retry/{index}") not in strange:
                 yield from _hook(source, place + below, hook, names)
-
-
-def _untried(place: str, code: str) -> Iterator[Problem]:
-    if code in UNTRIED:
-        yield Problem(
-            place,
-            f"no attempt fails with `{code}`, so nothing can be tried again, done another way or asked about it",
-            "`catch` says where it goes on from such a failure",
-        )
 
 
 def _hint(source: Source, place: str, hint: str, names: Sequence[str]) -> Iterator[Problem]:
@@ -135,8 +126,6 @@ def _policy(source: Source, place: str, policy: PolicyModel, names: tuple[str, .
             is_lost = True
             where = f"{place}/when/node" + (f"/{index}" if len(when.node) > 1 else "")
             yield Problem(where, f"no task here is called `{pattern}`", source.hint(pattern, all_names))
-    for index, code in enumerate(when.code):
-        yield from _untried(f"{place}/when/code" + (f"/{index}" if len(when.code) > 1 else ""), code)
     where = f"{place}/when/tool"
     for problem in known(where, when.tool, source):
         is_lost = True

@@ -41,6 +41,7 @@ from baton.core.failures.document import (
     TIME_OF_DAY_PATTERN,
 )
 from baton.core.failures.matrix import ANY, DOMAINS
+from baton.core.failures.misspelt import exception_meant
 from baton.core.failures.policies import DAYS
 from baton.core.failures.retry import BACKOFFS, CUSTOM, EXPONENTIAL, JITTERED, MOST_ATTEMPTS, PRESETS
 
@@ -52,6 +53,10 @@ def _code(value: Any) -> Any:
     text = str(int(value)) if is_number(value) and value == value // 1 else value
     if not isinstance(text, str) or not _CODE.fullmatch(text):
         raise refuse(f"`{shown(value)}` is not a code; write for example timeout, rate_limited or 503")
+    if instead := exception_meant(text):
+        raise refuse(
+            f"`{shown(text)}` is what an exception is called, and no failure has it as its code", instead
+        )
     return code_of(text)
 
 

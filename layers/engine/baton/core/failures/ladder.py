@@ -87,7 +87,7 @@ def next_rung(
     done, the best first; a replan is one of them.
     """
     why: list[str] = []
-    for strategy in _ladder(cell, code):
+    for strategy in ladder_of(cell, code):
         if strategy == RETRY:
             delay = _delay(cell, history, now, retry_after_ms, draw, bounds)
             if delay is not None:
@@ -135,8 +135,8 @@ def decided(history: History) -> History:
     return msgspec.structs.replace(history, used=used)
 
 
-def _ladder(cell: Cell, code: str) -> tuple[str, ...]:
-    """With `retry` where the policy's own lists want it, and without where they do not."""
+def ladder_of(cell: Cell, code: str) -> tuple[str, ...]:
+    """The strategies for a code: with `retry` where the policy's own lists want it, and without where they do not."""
     said = listed(cell.policy, code, cell.kind)
     if said is None:
         return cell.ladder

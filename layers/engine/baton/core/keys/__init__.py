@@ -1,4 +1,4 @@
-"""Idempotency keys: a hash of who, in which saga, does what, with which canonical parameters.
+"""Idempotency keys: a hash of who, at which node of which saga, does what, with which canonical parameters.
 
 Belongs here: the room's front door. canonical.py says which parameters are the same, rules.py what a key is made of,
 author.py how the author of a tool says so.
@@ -10,6 +10,7 @@ from baton.core.keys.author import Key, check_rule
 from baton.core.keys.canonical import canonical, relevant
 from baton.core.keys.rules import (
     IN_PROGRESS,
+    NODE,
     REFUSE,
     SAGA,
     STRATEGIES,
@@ -18,13 +19,14 @@ from baton.core.keys.rules import (
     KeyRule,
     Strategy,
     about,
-    idempotency_key,
     key_of,
+    names_of,
     parameters_of,
 )
 
 __all__ = [
     "IN_PROGRESS",
+    "NODE",
     "REFUSE",
     "SAGA",
     "STRATEGIES",
@@ -36,8 +38,8 @@ __all__ = [
     "about",
     "canonical",
     "check_rule",
-    "idempotency_key",
     "key_of",
+    "names_of",
     "parameters_of",
     "relevant",
 ]

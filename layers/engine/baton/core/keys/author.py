@@ -16,6 +16,7 @@ from baton.core.keys.rules import (
     EVENT,
     GIVEN,
     IN_PROGRESS,
+    NODE,
     REQUEST,
     SAGA,
     SCHEDULE,
@@ -24,6 +25,7 @@ from baton.core.keys.rules import (
     USER,
     WAIT,
     WINDOW,
+    WITHIN_SAGA,
     KeyRule,
 )
 
@@ -34,15 +36,20 @@ class Key:
     Names are parameters of the tool, with dots for what is inside one: `"order.id"`. Tenant and tool are in every key.
 
     Every constructor takes `in_progress="refuse"` (a second caller is told so at once, instead of waiting for the first
-    one's result) and `retry_window="7d"` (so long a call that failed may be tried again). All but `saga` take
-    `keep="24h"`: so long the result is given to others who make the same call; the step itself never acts again. Those that are made of the user take
-    `anyone=True`: the same call of two users of the tenant is the same, too. Each raises `ValueError` that says what
-    would be right.
+    one's result) and `retry_window="7d"` (so long a call that failed may be tried again). All but `node` and `saga`
+    take `keep="24h"`: so long the result is given to others who make the same call; the step itself never acts again.
+    Those that are made of the user take `anyone=True`: the same call of two users of the tenant is the same, too. Each
+    raises `ValueError` that says what would be right.
     """
 
     @staticmethod
+    def node(**options: Any) -> KeyRule:
+        """The same action of this node of the saga, in this round of its loops: what holds where a tool says nothing."""
+        return _rule(NODE, **options)
+
+    @staticmethod
     def saga(**options: Any) -> KeyRule:
-        """The same action of this saga, in this round of its loops: what holds where a tool says nothing."""
+        """The same action of this saga, in this round of its loops: a second node that comes to it does not act again."""
         return _rule(SAGA, **options)
 
     @staticmethod
@@ -158,7 +165,7 @@ def _shape(rule: KeyRule) -> str:
         return f"{say}`anyone` has no place here: {'it is for anyone' if not strategy.user else 'the user is in it'}"
     if rule.in_progress not in IN_PROGRESS:
         return f"{say}in_progress is one of {', '.join(IN_PROGRESS)}, and not `{rule.in_progress}`"
-    if rule.strategy == SAGA and rule.keep_ms:
+    if rule.strategy in WITHIN_SAGA and rule.keep_ms:
         return f"{say}`keep` has no place here: what a saga has done is remembered longer than the saga"
     return ""
 

@@ -14,7 +14,7 @@ import msgspec
 
 from baton.core.keys.canonical import canonical, relevant
 
-SAGA, USER, SCHEDULE, EVENT, REQUEST = "saga", "user", "schedule", "event", "request"
+NODE, SAGA, USER, SCHEDULE, EVENT, REQUEST = "node", "saga", "user", "schedule", "event", "request"
 CONTENT, WINDOW, BUSINESS, GIVEN = "content", "window", "business", "given"
 
 WAIT, REFUSE = "wait", "refuse"
@@ -34,7 +34,7 @@ class KeyRule(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     for the deployment's.
     """
 
-    strategy: str = SAGA
+    strategy: str = NODE
     name: str = ""
     parts: tuple[str, ...] = ()
     version: str = ""
@@ -59,7 +59,8 @@ class Strategy(NamedTuple):
 
 MANY = 16
 STRATEGIES: Mapping[str, Strategy] = {
-    SAGA: Strategy("The same action of one saga, in the same round of its loops.", ALWAYS, True, ALL, "iteration", 0, 0),
+    NODE: Strategy("The same action of one node of one saga, in the same round of its loops.", ALWAYS, True, ALL, "node, iteration", 0, 0),
+    SAGA: Strategy("The same action of one saga, at whatever node, in the same round of its loops.", ALWAYS, True, ALL, "iteration", 0, 0),
     USER: Strategy("The same action of one user, in whatever saga.", ALWAYS, False, NAMED_OR_ALL, "", 0, MANY),
     SCHEDULE: Strategy("One run of a schedule: which one, and for when.", NEVER, False, NAMED, "", 2, 2),
     EVENT: Strategy("One event, for the tool that handles it.", NEVER, False, NAMED, "", 1, 1),
@@ -72,15 +73,23 @@ STRATEGIES: Mapping[str, Strategy] = {
 """By name. `content` may be without some of its parts, every other needs them all."""
 
 
+WITHIN_SAGA = frozenset({NODE, SAGA})
+"""The strategies whose keys belong to one saga."""
+
 NAMING = frozenset({SCHEDULE, EVENT, BUSINESS, GIVEN})
 """The strategies whose keys name a thing: two calls with one key and other parameters are a mistake."""
 
 
+def names_of(rule: KeyRule) -> tuple[str, ...] | None:
+    """The parameters, by their paths, that a key is made of; None for all."""
+    paths = (*rule.parts, rule.version) if rule.version else rule.parts
+    which = STRATEGIES[rule.strategy].parameters
+    return None if which == ALL or (which == NAMED_OR_ALL and not paths) else paths
+
+
 def parameters_of(rule: KeyRule, arguments: Any, schema: Mapping[str, Any]) -> Any:
     """What a key is made of: where it names parameters, these with their defaults; else all that say more than theirs."""
-    strategy = STRATEGIES[rule.strategy]
-    is_named = bool(rule.parts or rule.version) and strategy.parameters != ALL
-    if not is_named or not isinstance(arguments, dict):
+    if not names_of(rule) or not isinstance(arguments, dict):
         return relevant(arguments, schema)
     known = schema.get("properties", {})
     defaults = {name: said["default"] for name, said in known.items() if "default" in said}
@@ -102,6 +111,7 @@ def key_of(
     tenant: str,
     user: str,
     saga: str,
+    node: str,
     tool: str,
     parameters: Any,
     occurrence: tuple[int, ...],
@@ -110,11 +120,14 @@ def key_of(
 ) -> str:
     """32 hexadecimal digits. Raises `KeyIncomplete`.
 
-    `occurrence` is the iteration of the enclosing loops, `at` the moment when the step's turn came: the same for all of
+    `saga` is the saga's place: its id, or for a child its place in the sagas above it. `node` is the name of the node that
+    the step stands for, whatever does its work. `occurrence` is the iteration of the enclosing loops, `at` the moment when the step's turn came: the same for all of
     its attempts. `generation` counts how often the effect was undone or told to be repeated.
     """
-    if rule.strategy == SAGA:
+    if rule.strategy in WITHIN_SAGA:
         parts = [tenant, user, saga, tool, canonical(parameters), list(occurrence)]
+        if rule.strategy == NODE:
+            parts.append(node)
         return _digest(parts if generation == 0 else [*parts, generation])
     strategy = STRATEGIES[rule.strategy]
     said: dict[str, Any] = {"strategy": rule.strategy, "tenant": tenant, "tool": tool}
@@ -132,14 +145,13 @@ def key_of(
         said["window"] = [rule.window_ms, at // rule.window_ms]
     if generation:
         said["generation"] = generation
-    said["parameters"] = canonical(_named(rule, strategy, tool, parameters))
+    said["parameters"] = canonical(_named(rule, tool, parameters))
     return _digest(said)
 
 
-def _named(rule: KeyRule, strategy: Strategy, tool: str, parameters: Any) -> Any:
+def _named(rule: KeyRule, tool: str, parameters: Any) -> Any:
     """What of the parameters is in the key."""
-    paths = (*rule.parts, rule.version) if rule.version else rule.parts
-    if strategy.parameters == ALL or (strategy.parameters == NAMED_OR_ALL and not paths):
+    if (paths := names_of(rule)) is None:
         return parameters
     found = {path: value for path in paths if (value := _at(parameters, path)) is not _ABSENT}
     if rule.strategy == CONTENT and found:
@@ -168,19 +180,3 @@ def _is_blank(value: Any) -> bool:
 
 def _digest(parts: Any) -> str:
     return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()[:32]
-
-
-def idempotency_key(
-    tenant: str, user: str, scope: str, tool: str, parameters: Any, occurrence: tuple[int, ...]
-) -> str:
-    """32 hexadecimal digits, by the strategy of tools that say nothing. `scope` is the saga's id."""
-    return key_of(
-        KeyRule(),
-        tenant=tenant,
-        user=user,
-        saga=scope,
-        tool=tool,
-        parameters=parameters,
-        occurrence=occurrence,
-        at=0,
-    )

@@ -38,7 +38,7 @@ def declare(registry: Registry, services: Services) -> None:
         key=Key.content("to", "subject", "text", "html", keep="24h", anyone=True),
     )
     async def notify(to: Address, subject: Subject, text: Body, context: StepContext, html: str = "") -> Sent:
-        """Send a mail to one person. The same mail to the same person is sent once in 24 hours."""
+        """Send a mail to one person. The same mail to the same person is sent once in 24 hours, by whichever node asks first."""
         if not services.mail_from:
             raise StepFailure(
                 "input_invalid",

@@ -1,0 +1,138 @@
+"""Rules for failures that can do nothing: each is told with its place, the reason, and what would be right."""
+
+from __future__ import annotations
+
+import pytest
+
+from baton.core.failures.codes import ALIASES, CLASSES, CODES
+from baton.core.failures.misspelt import exception_meant, near
+from baton.core.failures.names import SERVICES
+from tests.core.compiling import told
+
+NEVER = "this can do nothing: what is done about such a failure is %s, and never %s"
+RIGHT = "write `%s`, or leave this out"
+UNDO = "rollback, escalate"
+ANEW = RIGHT % "on_failure: {any: [retry, rollback, escalate]}"
+LADDER = RIGHT % "ladder: [retry, rollback, escalate]"
+CALLED = "`%s` is what an exception is called, and no failure has it as its code"
+IDLE: list[tuple[str, str, str, str, str]] = [
+    ("a: {retry: quick, on_failure: {any: rollback}}", "", "/nodes/a/retry", NEVER % (UNDO, "retry"), ANEW),
+    ("a: {retry: {schedule: [1s, 1m]}}", "on_failure: rollback", "/nodes/a/retry", NEVER % (UNDO, "retry"), ANEW),
+    ("a: {}, v: {value: 1}", "retry: critical\non_failure: rollback", "/retry", NEVER % (UNDO, "retry"), ANEW),
+    ("a: {on_failure: {bad_request: {retry: quick}}}", "", "/nodes/a/on_failure/bad_request/retry", NEVER % (UNDO, "retry"), LADDER),
+    ("a: {on_failure: {permanent: {retry: quick}}}", "", "/nodes/a/on_failure/permanent/retry", NEVER % (UNDO, "retry"), LADDER),
+    ("a: {on_failure: {sold_out: {ladder: rollback, retry: quick}}}", "", "/nodes/a/on_failure/sold_out/retry",
+     NEVER % (UNDO, "retry"), LADDER),
+    ("a: {on_failure: {timeout: {ladder: [ask_user], retry: quick}}}", "", "/nodes/a/on_failure/timeout/retry",
+     NEVER % ("ask_user", "retry"), RIGHT % "ladder: [retry, ask_user]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("nodes", "more", "path", "message", "hint"), IDLE)
+def test_a_rule_for_a_strategy_that_is_in_no_ladder_is_told(
+    nodes: str, more: str, path: str, message: str, hint: str
+) -> None:
+    assert told(nodes, more) == [(path, message, hint)]
+
+
+def test_hints_and_hooks_without_their_strategy_are_told() -> None:
+    rule = "on_failure: {any: {ladder: rollback, hints: [u.v], before_retry: [u.v]}}"
+    found = told(f"a: {{{rule}}}")
+    assert {(path, message) for path, message, _ in found if "can do nothing" in message} == {
+        ("/nodes/a/on_failure/any/before_retry", NEVER % (UNDO, "retry")),
+        ("/nodes/a/on_failure/any/hints", NEVER % (UNDO, "replan")),
+    }
+
+
+@pytest.mark.parametrize(
+    ("nodes", "more"),
+    [
+        ("a: {retry: quick, on_failure: {any: [retry, rollback]}}", ""),
+        ("a: {retry: quick, on_failure: {any: rollback, timeout: retry}}", ""),
+        ("a: {retry: quick, on_failure: {any: rollback, sold_out: retry}}", ""),
+        ("a: {retry: {on: timeout}, on_failure: rollback}", ""),
+        ("a: {retry: none, on_failure: rollback}", "on_failure: rollback\nretry: {max_attempts: 1}"),
+        ("a: {on_failure: rollback}, b: {}", "retry: quick"),
+        ("v: {value: 1}", "retry: quick\non_failure: rollback"),
+        ("a: {on_failure: {conflict: {retry: quick}, recoverable: {retry: quick}}}", ""),
+        ("a: {on_failure: {sold_out: {retry: quick, class: transient}}}", ""),
+        ("a: {on_failure: {any: {ladder: rollback, at_most: {retry: 2}}}}", ""),
+    ],
+)
+def test_a_rule_that_some_failure_comes_to_is_right(nodes: str, more: str) -> None:
+    assert told(nodes, more) == []
+
+
+STRANGE: list[tuple[str, str, str, str]] = [
+    ("on_failure: {timeuot: retry}", "/nodes/a/on_failure/timeuot", "no failure has the code `timeuot`", "did you mean `timeout`?"),
+    ("on_failure: {transent: retry}", "/nodes/a/on_failure/transent", "no failure has the code `transent`",
+     "did you mean `transient`?"),
+    ("on_failure: {any: {retry: {never: [servce_unavailble]}}}", "/nodes/a/on_failure/any/retry/never",
+     "no failure has the code `servce_unavailble`", "did you mean `service_unavailable`?"),
+    ("retry: {on: [timeout, too_many_request]}", "/nodes/a/retry/on/1", "no failure has the code `too_many_request`",
+     "did you mean `rate_limited`?"),
+    ("retry: {on: limit_hops}", "/nodes/a/retry/on",
+     "no attempt fails with `limit_hops`, so nothing can be tried again, done another way or asked about it",
+     "`catch` says where it goes on from such a failure"),
+    ("retry: {on: any}", "/nodes/a/retry/on", "no failure has the code `any`", "leave it out, or name classes and codes"),
+    ("retry: {on: TransientError}", "/nodes/a/retry/on", CALLED % "TransientError", "write `transient`"),
+    ("retry: {never: [httpx.ReadTimeout]}", "/nodes/a/retry/never/0", CALLED % "httpx.ReadTimeout",
+     'let the tool raise `StepFailure("read_timeout")`, and write `read_timeout`'),
+    ("catch: {code: [time_out, x], then: h}", "/nodes/a/catch/code/0", "no failure has the code `time_out`", "did you mean `timeout`?"),
+    ("catch: [{code: transient, then: h}, {then: h}]", "/nodes/a/catch/0/code",
+     "`transient` is a class, and no failure has it as its code", "write `class: transient`"),
+    ("catch: {code: conection_failed, then: h}", "/nodes/a/catch/code", "no failure has the code `conection_failed`",
+     "did you mean `connection_failed`?"),
+    ("failover: [{name: p, when: {code: rate_limitted}, then: rollback}]", "/nodes/a/failover/0/when/code",
+     "no failure has the code `rate_limitted`", "did you mean `rate_limited`?"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "path", "message", "hint"), STRANGE)
+def test_a_code_that_no_failure_has_is_told(rule: str, path: str, message: str, hint: str) -> None:
+    ((place, found, meant),) = told(f"a: {{{rule}}}, h: {{}}")
+    assert (found, meant) == (message, hint)
+    assert path.startswith(place)
+
+
+@pytest.mark.parametrize(
+    "code", ["sold_out", "no_tables", "SoldOut", "hotel_unavailable", "device_unavailable", "price_changed", "E42", "api_error"]
+)  # fmt: skip
+def test_a_code_of_a_tools_own_may_stand_everywhere(code: str) -> None:
+    rules = f"on_failure: {{{code}: ask_user}}, catch: {{code: [{code}, limit_hops], then: h}}, retry: {{on: {code}}}"
+    assert told(f"a: {{{rules}}}, h: {{}}") == []
+
+
+def test_no_known_code_or_class_is_a_near_miss_of_another() -> None:
+    assert [code for code in CODES if near(code)] == []
+    assert [kind for kind in CLASSES if near(kind, CLASSES)] == []
+    assert {exception_meant(code) for code in (*CODES, *ALIASES, *CLASSES)} == {None}
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("TimeoutError", "timeout"),
+        ("openai.RateLimitError", "rate_limited"),
+        ("ThrottlingException", "rate_limited"),
+        ("RateLimitError", "rate_limited"),
+        ("NotFoundError", "not_found"),
+        ("PermanentError", "permanent"),
+        ("TransentError", "transient"),
+    ],
+)
+def test_the_name_of_an_exception_leads_to_what_it_is_called_here(name: str, meant: str) -> None:
+    assert exception_meant(name) == f"write `{meant}`"
+
+
+def test_an_exception_that_nobody_knows_leads_to_a_code_of_the_tools_own() -> None:
+    wanted = 'let the tool raise `StepFailure("sold_out")`, and write `sold_out`'
+    assert exception_meant("SoldOutError") == wanted
+    assert {exception_meant(name) for name in ("sold_out", "SoldOut", "NETWORK_ERROR", "ETIMEDOUT")} == {None}
+    assert "api_error" in SERVICES
+
+
+def test_a_swapped_letter_is_a_slip_and_another_word_is_none() -> None:
+    assert near("confilct") == "conflict"
+    assert near("not_foundd") == "not_found"
+    assert near("conflicting") == near("never_heard_of") == near("con") == ""
