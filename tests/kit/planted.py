@@ -19,6 +19,7 @@ from tests.kit.oracles import (
     LOG,
     MONEY,
     RESULT,
+    TOLD,
 )
 from tests.kit.races import fork_race, race
 from tests.kit.schedule import SCENARIOS, Schedule, trial, undisturbed
@@ -70,6 +71,11 @@ def at_reads(scenario: str, *fates: str, **world: Any) -> Search:
 def seeds(scenario: str, count: int, **world: Any) -> Search:
     """A scenario without faults, in worlds of many seeds."""
     return in_schedules(*(Schedule(scenario, seed, faults=(), **world) for seed in range(count)))
+
+
+def at_rest(*scenarios: str) -> Search:
+    """Scenarios in which nothing else goes wrong."""
+    return in_schedules(*(Schedule(scenario, 0, faults=()) for scenario in scenarios))
 
 
 def in_races() -> Iterator[str]:
@@ -125,6 +131,8 @@ PLANTED: Mapping[str, Planted] = {
         Planted(bugs.clocks_are_believed, DEEDS, seeds("chatter", 12, skew_ms=3_000, gap_s=60)),
         Planted(bugs.a_take_names_no_epoch, DEATHS, everywhere("waiting", (LATE,), drawn=0)),
         Planted(bugs.a_call_ends_with_its_invocation_and_no_sooner, DEATHS, at_reads("asked", HANG)),
+        Planted(bugs.a_saga_is_parked_and_on_call_is_not_told, TOLD, at_rest("killer", "overlong")),
+        Planted(bugs.on_call_is_told_of_the_first_parking_only, TOLD, at_rest("resumed")),
     )
 }
 

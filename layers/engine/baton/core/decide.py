@@ -22,6 +22,7 @@ from baton.core.fold import apply
 from baton.core.limits import Limits
 from baton.core.looks import look_around
 from baton.core.outcomes import STOPPED, Outcome, settle
+from baton.core.parking import parking
 from baton.core.program import Program
 from baton.core.purse import ANY_AMOUNT, Terms, is_told, saga_notice
 from baton.core.reactions import ESCALATED
@@ -129,7 +130,7 @@ def _decide(
     if state.parked is not None:
         return _parked(Draft(program, state, now, running, found, due=deadline), state.parked)
     if parked := _hopeless(state, max_deaths):
-        return Decision(record=(parked,))
+        return Decision(record=parking(state, parked, now))
     if state.spent and (notice := saga_notice(state, terms, now)):
         return Decision(record=(ev.NoticeDue(notice=notice),))
     draft = Draft(program, state, now, running, found, due=deadline, most_bytes=most_bytes, terms=terms)
