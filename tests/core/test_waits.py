@@ -77,6 +77,20 @@ def test_a_signal_of_another_name_ends_nothing() -> None:
     assert "w" in saga.state.waits
 
 
+def test_who_may_still_take_a_signal_is_who_can_be_reached() -> None:
+    graph = program(wait("v", signal="yes"), wait("w", "v", signal="yes"), wait("x", "w", signal="no"))
+    saga = Saga(graph)
+    assert [node.name for node in graph.takers(saga.state, "yes")] == ["v", "w"]
+    saga.go()
+    saga.signal("yes", 1)
+    saga.go()
+    assert [node.name for node in graph.takers(saga.state, "yes")] == ["w"]
+    assert [node.name for node in graph.takers(saga.state, "no")] == ["x"]
+    saga.signal("yes", 1, "k2")
+    saga.go()
+    assert list(graph.takers(saga.state, "yes")) == []
+
+
 def test_a_signal_that_came_before_the_wait_ends_it_as_soon_as_it_opens() -> None:
     saga = Saga(program(task("a"), wait("w", "a", signal="yes"), task("b", "w")))
     saga.signal("yes", 1)
