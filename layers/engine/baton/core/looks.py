@@ -21,6 +21,7 @@ from baton.core.expressions import ExpressionError
 from baton.core.failures import sanitised
 from baton.core.gate import ask, overtaken
 from baton.core.graph import Node
+from baton.core.joins import join_failure
 from baton.core.routes import caught, done, skipped, stopped
 from baton.core.scope import LackingError
 from baton.core.sizes import excess_of
@@ -100,11 +101,7 @@ def _look_at(draft: Draft, slot: str, *, to_begin: bool) -> None:
 
 
 def _fail_join(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...], *, to_begin: bool) -> None:
-    errors = draft.scope(slot).errors()
-    count = len(draft.state.errors.get(slot, ()))
-    first = "; ".join(f"{error.node}: {error.code}: {error.message}"[:200] for error in errors[:5])
-    text = f"{count} of {len(node.before)} edges have failed: {first}"
-    failure = ev.failed_with("join_failed", text, node.name)
+    failure = join_failure(draft.scope(slot), node)
     if to_begin or not _is_a_beginning(draft, slot, failure):
         _fail(draft, slot, node, iteration, failure)
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from baton.core.events import Ask, CancelRequested, Failure, Notice, Parked, SagaEnded, Value
+from baton.core.events import Ask, Blamed, CancelRequested, Failure, Notice, Parked, SagaEnded, Value
 from baton.core.failures.ladder import History
 from baton.core.graph import Way
 
@@ -243,7 +243,7 @@ class _Snapshot(msgspec.Struct, frozen=True):
 
 _PARTS = (
     *(State, Value, Wait, Signal, Child, Segment, Used, CancelRequested, Failure, Parked, SagaEnded),
-    *(Failing, History, Way, Ask, Notice),
+    *(Failing, History, Way, Ask, Notice, Blamed),
 )
 SHAPE = hashlib.sha256(
     repr([(part.__name__, part.__struct_fields__) for part in _PARTS]).encode()

@@ -28,6 +28,7 @@ _LAST_ERROR = {
         "retryable": {"type": "boolean"},
         "status": {"type": "integer"},
         "attempt": {"type": "integer"},
+        "errors": {"type": "array", "items": {"type": "object", **_ERROR}},
     },
 }
 _NOTHING = Schema(None, None)
