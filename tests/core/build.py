@@ -113,8 +113,8 @@ def done(slot: str, value: Any = None, *, ref: str = "", attempt: int = 1) -> Ou
     return Outcome(slot=slot, attempt=attempt, started_at=T0, ended_at=T0 + 5, output=output)
 
 
-def failed(slot: str, code: str = "tool_error") -> Outcome:
-    failure = ev.Failure(code, "it broke", slot)
+def failed(slot: str, code: str = "tool_error", kind: str = "") -> Outcome:
+    failure = ev.Failure(code, "it broke", slot, kind)
     return Outcome(slot=slot, attempt=1, started_at=T0, ended_at=T0 + 5, failure=failure)
 
 

@@ -7,6 +7,7 @@ import pytest
 from tests.core.compiling import told
 
 LOOP = "a: {}, h: {after: a%s}, t: {after: h, loop: {AGAIN, back_to: h}%s}, z: {after: t%s}"
+WAIT = "a: {wait: {signal: go%s}, output_schema: %s}, b: {after: a, with: {x: '${ctx.a.output.%s}'}}"
 JOIN = "a: {}, b: {after: a}, c: {after: [a, b]%s}, d: {after: c%s}"
 
 WRONG: list[tuple[str, str, str, str, str]] = [
@@ -70,6 +71,10 @@ WRONG: list[tuple[str, str, str, str, str]] = [
      "`ctx.a.output` is an object; `t` takes a string as `text`", "take a field: score, next"),
     ("a schema of its own", "a: {output_schema: {type: object, properties: {x: {}}}}, b: {after: a, with: {x: '${ctx.a.output.y}'}}",
      "/nodes/b/with/x", "`ctx.a.output.y`: nothing produces `y`", "did you mean `x`?"),
+    ("the time-out of a wait without one", WAIT % ("", "{type: object, properties: {x: {}}}", "timed_out"),
+     "/nodes/b/with/x", "`ctx.a.output.timed_out`: nothing produces `timed_out`", "known: x"),
+    ("what neither a payload nor a time-out has", WAIT % (", timeout: 1s", "{type: object, properties: {x: {}}}", "zzz"),
+     "/nodes/b/with/x", "`ctx.a.output.zzz`: nothing produces `zzz`", "known: x, timed_out"),
 ]  # fmt: skip
 
 
@@ -99,6 +104,10 @@ RIGHT = [
     "a: {value: '${last_error}'}, b: {after: a, with: {x: '${ctx.a.output.y}'}}",
     "a: {wait: {for: '${input.pause}'}}, b: {wait: {until: '${input.then}'}}",
     "a: {}, b: {after: a, with: {maybe: '${ctx.a.output?}'}}",
+    WAIT % (", timeout: 1s", "{type: object, properties: {x: {}}}", "timed_out"),
+    WAIT % (", timeout: 1s", "{type: object, properties: {x: {}}}", "x"),
+    WAIT % (", timeout: 1s", "{type: integer}", "timed_out"),
+    WAIT % (", timeout: 1s", "true", "timed_out"),
     "a: {}, b: {after: a, value: '${ctx.a.output.nope}'}, c: {after: b, with: {x: '${ctx.b.output.x}'}}",
 ]
 

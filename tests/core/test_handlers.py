@@ -69,8 +69,79 @@ def test_the_last_error_says_all_that_is_known_of_the_failure() -> None:
             "status": 429,
             "attempt": 1,
             "at": "2023-11-14T22:13:20.005Z",
+            "errors": [],
         }
     }
+
+
+JOINED = (
+    "a: {}, b: {}, c: {}, "
+    "j: {after: [a, b, c], join: {%s}, catch: [{if: \"last_error.errors.exists(e, e.code == 'no_b')\", then: h}, {then: k}]}, "
+    "h: {with: {x: '${last_error.errors}', y: '${ctx.a.output?}', z: '${ctx.c.output?}'}}, k: {}"
+)
+
+
+def test_what_catches_a_failed_join_reads_the_errors_and_the_outputs_of_its_branches() -> None:
+    one = saga(JOINED % "tolerated_failures: 1")
+    one.go(done("a", {"n": 1}))
+    one.go(broken("b", "no_b"))
+    assert ready(one.go(broken("c", "no_c"))) == ["h"]
+    assert given(one) == {
+        "x": [
+            {"node": "b", "code": "no_b", "message": "it broke"},
+            {"node": "c", "code": "no_c", "message": "it broke"},
+        ],
+        "y": {"n": 1},
+        "z": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("join", "fail", "words"),
+    [
+        ("tolerated_failures: 0", "b", "1 of 3 nodes before it has failed, and none may: "),
+        ("tolerated_failures: 1", "bc", "2 of 3 nodes before it have failed, and 1 may: "),
+        (
+            "wait_for: 3, tolerated_failures: 2",
+            "b",
+            "1 of 3 nodes before it has failed, and 2 may, but it waits for 3: ",
+        ),
+    ],
+)
+def test_a_failed_join_says_how_many_have_failed_and_how_many_may(join: str, fail: str, words: str) -> None:
+    one = saga((JOINED % join).partition(", catch")[0] + "}")
+    for name in fail:
+        one.go(broken(name, f"no_{name}"))
+    failure = one.state.failure or (one.state.ended and one.state.ended.failure)
+    assert failure
+    assert failure.code == "join_failed"
+    assert failure.message == words + "; ".join(f"{name}: no_{name}: it broke" for name in fail)
+
+
+def test_a_failure_that_was_caught_on_the_way_is_not_counted_with_those_that_failed() -> None:
+    one = saga("a: {catch: j}, b: {}, c: {}, j: {after: [b, c], join: {tolerated_failures: 1}}")
+    one.go(broken("a", "no_a"))
+    one.go(broken("b", "no_b"))
+    one.go(broken("c", "no_c"))
+    failure = one.state.failure or (one.state.ended and one.state.ended.failure)
+    assert failure
+    assert (
+        failure.message
+        == "2 of 3 nodes before it have failed, and 1 may: b: no_b: it broke; c: no_c: it broke"
+    )
+
+
+def test_a_failed_join_carries_a_bounded_part_of_what_failed() -> None:
+    many = [f"n{number}" for number in range(30)]
+    one = saga(
+        ", ".join(f"{name}: {{}}" for name in many)
+        + f", j: {{after: [{', '.join(many)}], join: {{tolerated_failures: 29}}, catch: h}}, h: {{with: {{x: '${{last_error}}'}}}}"
+    )
+    for name in many:
+        outcome = broken(name)
+        one.go(replace_failure(outcome, ev.Failure("no", "x" * 2_000, name)))
+    (error, *others) = given(one)["x"]["errors"]
+    assert (len(error["message"]), len(others)) == (500, 19)
 
 
 def replace_failure(outcome: Any, failure: ev.Failure) -> Any:

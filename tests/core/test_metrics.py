@@ -96,6 +96,7 @@ def test_a_step_that_succeeds_at_its_third_attempt_is_one_success_and_two_retrie
         "Replans": 0,
         "Questions": 0,
         "Escalations": 0,
+        "Parked": 0,
         "Errors": 0,
     }
 
@@ -107,6 +108,14 @@ def test_errors_are_counted_by_code_and_by_tool_and_code() -> None:
     for code in ("service_unavailable", "rate_limited"):
         assert emf.total(found, "Errors", function="prod-worker", code=code) == 1
         assert emf.total(found, "Errors", function="prod-worker", tool="search.web", code=code) == 1
+
+
+def test_parked_sagas_are_counted_by_code_and_by_workflow_and_code_at_once() -> None:
+    parked = [ev.Parked(code=code, message="m") for code in ("worker_killed", "over_budget", "over_budget")]
+    found = read(*((one,) for one in parked), now=SOON)
+    for code, count in (("worker_killed", 1), ("over_budget", 2)):
+        assert emf.total(found, "Parked", function="prod-worker", code=code) == count
+        assert emf.total(found, "Parked", function="prod-worker", workflow="dinner", code=code) == count
 
 
 def test_the_last_attempt_of_a_step_that_fails_for_good_is_an_attempt_too() -> None:

@@ -15,14 +15,18 @@ from tests.core.build import Saga, chain, done, interrupted, program, ready, tas
 from tests.core.told import of
 
 
+def tell(saga: Saga) -> None:
+    saga.put(ev.NoticesSent(keys=tuple(notice.key for notice in saga.state.notices)))
+
+
 def test_a_saga_is_parked_after_three_deaths_without_progress() -> None:
     saga = Saga(chain(2))
     for _ in range(MAX_DEATHS - 1):
         saga.die()
         assert ready(saga.go()) == ["n0"]
     saga.die()
-    assert saga.go() == Decision()
-    assert saga.kinds == ["parked"]
+    assert saga.go() == Decision(notices=saga.state.notices)
+    assert saga.kinds == ["notice_due", "parked"]
     assert saga.state.parked is not None
     assert (saga.state.parked.code, saga.state.parked.node) == ("worker_killed", "n0")
     assert "steps that were ready: n0" in saga.state.parked.message
@@ -44,8 +48,8 @@ def test_a_saga_is_parked_after_three_interruptions_of_one_step_without_progress
     for _ in range(MAX_DEATHS - 1):
         assert ready(saga.go(interrupted("a"), interrupted("b"))) == ["a", "b"]
         assert saga.kinds == ["step_interrupted", "step_interrupted"]
-    assert saga.go(interrupted("a"), running=["b"]) == Decision()
-    assert saga.kinds == ["step_interrupted", "parked"]
+    assert saga.go(interrupted("a"), running=["b"]) == Decision(notices=saga.state.notices)
+    assert saga.kinds == ["step_interrupted", "notice_due", "parked"]
     assert saga.state.parked is not None
     assert (saga.state.parked.code, saga.state.parked.node) == ("over_budget", "a")
     assert "`a` was cut off 3 times" in saga.state.parked.message
@@ -88,6 +92,7 @@ def test_a_parked_saga_does_nothing_not_even_when_a_wait_is_due() -> None:
     for _ in range(MAX_DEATHS):
         saga.die()
     saga.go()
+    tell(saga)
     assert saga.go(after_ms=1_000) == Decision()
     assert "w" in saga.state.waits
 
@@ -99,6 +104,7 @@ def test_a_result_that_comes_while_the_saga_is_parked_is_recorded() -> None:
     saga.go(interrupted("a"), running=["b"])
     saga.go(interrupted("a"), running=["b"])
     assert saga.state.parked is not None
+    tell(saga)
     assert saga.go(done("b")) == Decision()
     assert saga.kinds == ["step_succeeded"]
 
@@ -138,6 +144,66 @@ def test_the_reason_stays_short_however_many_steps_were_ready() -> None:
     saga.go()
     assert saga.state.parked is not None
     assert len(saga.state.parked.message) < 300
+
+
+# ---- and on-call is told ------------------------------------------------------------------------------------------
+
+
+def test_a_saga_that_is_parked_for_deaths_is_an_incident_of_the_same_entry() -> None:
+    saga = Saga(chain(2))
+    for _ in range(MAX_DEATHS):
+        saga.die()
+    (notice,) = saga.go().notices
+    assert saga.kinds == ["notice_due", "parked"]
+    assert (notice.to, notice.severity, notice.incident) == ("on_call", "high", True)
+    assert (notice.code, notice.node, notice.at) == ("worker_killed", "n0", saga.now)
+    assert notice.message == (
+        f"saga `{saga.state.saga}` is parked at `n0`: 3 invocations in a row died without any progress; steps that were "
+        "ready: n0. See whether a step needs more memory, then let the saga go on: "
+        f"`baton resume {saga.state.saga}`"
+    )
+
+
+def test_a_saga_that_is_parked_for_a_step_longer_than_an_invocation_is_an_incident_too() -> None:
+    saga = Saga(program(task("a"), task("b")))
+    for _ in range(MAX_DEATHS):
+        saga.go(interrupted("a"))
+    (notice,) = saga.state.notices
+    assert (notice.code, notice.node, notice.incident) == ("over_budget", "a", True)
+    assert "`a` was cut off 3 times" in notice.message
+    assert f"`baton resume {saga.state.saga}`" in notice.message
+
+
+def test_with_no_room_left_the_notice_is_still_in_the_entry_of_its_parking() -> None:
+    saga = Saga(program(task("a"), task("b")))
+    saga.go(interrupted("a"))
+    saga.go(interrupted("a"))
+    saga.go(interrupted("a"), room=1)
+    assert saga.kinds == ["notice_due", "parked"]
+
+
+def test_a_saga_that_is_resumed_and_parked_again_is_told_of_again() -> None:
+    saga = Saga(chain(1))
+    keys = []
+    for _ in range(2):
+        for _ in range(MAX_DEATHS):
+            saga.die()
+        (notice,) = saga.go().notices
+        keys.append(notice.key)
+        tell(saga)
+        assert saga.go().notices == ()
+        saga.put(ev.Resumed(by="ada", at=saga.now), epoch=0)
+        saga.go()
+    assert len(set(keys)) == 2
+
+
+def test_a_parking_with_no_step_in_flight_names_no_node() -> None:
+    saga = Saga(program(task("a"), output="${ctx.a.output}"))
+    saga.go(done("a", ref="cas://a"))
+    for _ in range(MAX_DEATHS):
+        saga.die()
+    (notice,) = saga.go().notices
+    assert notice.message.startswith(f"saga `{saga.state.saga}` is parked: 3 invocations")
 
 
 # ---- careful: one at a time -------------------------------------------------------------------------------------

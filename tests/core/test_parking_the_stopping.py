@@ -65,7 +65,7 @@ def kill(saga: Saga) -> None:
         assert wants(saga).cancel
         saga.die()
     saga.go()
-    assert saga.kinds == ["parked"]
+    assert saga.kinds == ["notice_due", "parked"]
 
 
 STOPPING = pytest.mark.parametrize(
@@ -95,6 +95,7 @@ def test_a_saga_whose_children_cannot_be_cancelled_is_parked_and_starts_nothing(
 def test_a_person_who_resumes_it_lets_it_go_on_where_it_stopped(make: Any, end: str) -> None:
     saga = make()
     kill(saga)
+    saga.tell()
     saga.put(ev.Resumed(by="ada", at=saga.now), epoch=0)
     for _ in range(MAX_DEATHS - 1):
         saga.die()
@@ -158,6 +159,7 @@ def test_the_end_of_its_time_ends_one_that_is_parked_and_counts_its_deaths_anew(
     assert saga.kinds == ["limit_reached"]
     assert (status_of(saga.state), saga.state.parked, saga.state.tries) == ("running", None, 0)
     kill(saga)
+    saga.tell()
     saga.put(ev.Resumed(by="ada", at=saga.now), epoch=0)
     saga.go()
     assert status_of(saga.state) == "failed"
@@ -249,7 +251,7 @@ def test_who_is_to_be_told_is_told_once_more_when_it_is_parked_and_then_no_more(
     for _ in range(MAX_DEATHS):
         assert len(saga.go().notices) == 1
         saga.die()
-    assert len(saga.go().notices) == 1
+    assert len(saga.go().notices) == 2, "and of the parking itself"
     assert status_of(saga.state) == "parked"
     saga.die()
     assert saga.go() == Decision()

@@ -145,6 +145,12 @@ def test_a_failure_is_shown_as_soon_as_it_is_known() -> None:
     assert (view(saga)["status"], view(saga)["error"]) == ("failed", expected)
 
 
+def test_a_failure_has_the_kind_that_its_tool_gave_it() -> None:
+    saga = Saga(program(task("a")))
+    saga.go(failed("a", "card_declined", kind="permanent"))
+    assert (view(saga)["error"]["code"], view(saga)["error"]["kind"]) == ("card_declined", "permanent")
+
+
 def test_a_saga_that_is_being_cancelled_says_so_until_it_is() -> None:
     saga = Saga(chain(1))
     saga.cancel(grace_ms=9)

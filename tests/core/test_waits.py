@@ -7,6 +7,8 @@ No clock here: `now` is an argument, and a wait's deadline is a number that `dec
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -17,6 +19,7 @@ from baton.core.forks import FORK_KEY
 from baton.core.graph import Node
 from baton.core.state import KEYS_REMEMBERED, Signal, Wait, status_of
 from tests.core.build import T0, Saga, chain, done, program, ready, slots, task, wait
+from tests.core.told import of
 
 
 def test_a_wait_is_opened_with_its_deadline_counted_from_now() -> None:
@@ -77,6 +80,20 @@ def test_a_signal_of_another_name_ends_nothing() -> None:
     assert "w" in saga.state.waits
 
 
+def test_who_may_still_take_a_signal_is_who_can_be_reached() -> None:
+    graph = program(wait("v", signal="yes"), wait("w", "v", signal="yes"), wait("x", "w", signal="no"))
+    saga = Saga(graph)
+    assert [node.name for node in graph.takers(saga.state, "yes")] == ["v", "w"]
+    saga.go()
+    saga.signal("yes", 1)
+    saga.go()
+    assert [node.name for node in graph.takers(saga.state, "yes")] == ["w"]
+    assert [node.name for node in graph.takers(saga.state, "no")] == ["x"]
+    saga.signal("yes", 1, "k2")
+    saga.go()
+    assert list(graph.takers(saga.state, "yes")) == []
+
+
 def test_a_signal_that_came_before_the_wait_ends_it_as_soon_as_it_opens() -> None:
     saga = Saga(program(task("a"), wait("w", "a", signal="yes"), task("b", "w")))
     saga.signal("yes", 1)
@@ -93,14 +110,61 @@ def test_a_signal_in_time_wins_over_a_deadline_that_has_passed() -> None:
     assert step.arguments == {"x": "in time"}
 
 
-def test_a_wait_that_times_out_has_null_as_its_output() -> None:
+def test_a_wait_for_a_signal_that_times_out_says_so_in_its_output() -> None:
     saga = Saga(program(wait("w", signal="yes", ms=50), task("b", "w", arguments={"x": "${ctx.w.output}"})))
     saga.go()
     (step,) = saga.go(after_ms=50).run
-    assert step.arguments == {"x": None}
+    assert step.arguments == {"x": {"timed_out": True}}
     event = saga.entries[-1].events[0]
     assert isinstance(event, ev.WaitClosed)
     assert event.by == "time"
+
+
+def test_a_signal_without_a_payload_is_not_taken_for_a_time_out() -> None:
+    saga = Saga(program(wait("w", signal="yes", ms=50), task("b", "w", arguments={"x": "${ctx.w.output}"})))
+    saga.signal("yes", None)
+    (step,) = saga.go().run
+    assert step.arguments == {"x": None}
+
+
+def test_a_wait_for_a_time_alone_gives_null() -> None:
+    saga = Saga(program(wait("w", ms=50), task("b", "w", arguments={"x": "${ctx.w.output}"})))
+    saga.go()
+    (step,) = saga.go(after_ms=50).run
+    assert step.arguments == {"x": None}
+
+
+STRICT = "w: {wait: {signal: yes, timeout: 1s}, output_schema: {type: object, required: [n]}}\nb: {tool: t, after: w}"
+
+
+def test_a_time_out_is_not_held_against_the_schema_of_the_payload() -> None:
+    saga = of(STRICT)
+    saga.go()
+    assert ready(saga.go(after_ms=1_000)) == ["b"]
+
+
+def test_a_payload_that_came_is_held_against_it_still() -> None:
+    saga = of(STRICT)
+    saga.signal("yes", {})
+    saga.go()
+    assert saga.state.ended is not None
+    assert saga.state.ended.failure is not None
+    assert saga.state.ended.failure.code == "output_invalid"
+
+
+@pytest.mark.parametrize("payload", [None, True, 4, "x", [], {}, {"n": 1}])
+def test_a_condition_tells_a_time_out_from_any_payload(payload: Any) -> None:
+    document = (
+        "w: {wait: {signal: yes, timeout: 1s}, "
+        """branch: {rules: [{if: 'output == {"timed_out": true}', then: late}], default: heard}}\n"""
+        "late: {tool: t}\nheard: {tool: t}"
+    )
+    saga = of(document)
+    saga.go()
+    assert ready(saga.go(after_ms=1_000)) == ["late"]
+    saga = of(document)
+    saga.signal("yes", payload)
+    assert ready(saga.go()) == ["heard"]
 
 
 def test_a_signal_after_the_timeout_is_kept_for_a_wait_to_come() -> None:

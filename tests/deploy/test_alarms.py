@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from baton.core.events import Parked
+from baton.core.metrics import NAMESPACE, Figures
 from tests.deploy.stack import Stack, stack
+from tests.kit import emf
 
+NOW = 1_700_000_000_000
 SOMEBODY = "on-call@example.com"
 WATCHED = {
     "WakeDeadLetterAlarm": (
@@ -29,7 +34,27 @@ def alarms(of: Stack) -> dict[str, dict[str, Any]]:
 
 
 def test_every_alarm_is_in_this_table() -> None:
-    assert set(alarms(stack())) == set(WATCHED)
+    assert set(alarms(stack())) == {*WATCHED, *PARKED}
+
+
+PARKED = {"WorkerKilledAlarm": "worker_killed", "OverBudgetAlarm": "over_budget"}
+
+
+@pytest.mark.parametrize("name", PARKED)
+def test_an_alarm_watches_sagas_that_are_parked_for_their_workers(name: str) -> None:
+    """The figure is one that the worker writes, under these very dimensions."""
+    figures = Figures()
+    figures.heard("dinner", (Parked(code=PARKED[name], message="m"),), NOW)
+    deployment = stack().resolver.name("WorkerFunction")
+    found = emf.read(json.dumps(document) for document in figures.take(NOW, 60_000, deployment))
+    alarm = alarms(stack())[name]
+    where = {one["Name"]: one["Value"] for one in alarm["Dimensions"]}
+    assert (alarm["Namespace"], alarm["ComparisonOperator"], alarm["Threshold"]) == (
+        NAMESPACE,
+        "GreaterThanThreshold",
+        0,
+    )
+    assert emf.total(found, alarm["MetricName"], **where) == 1
 
 
 @pytest.mark.parametrize("name", WATCHED)
@@ -41,7 +66,7 @@ def test_an_alarm_watches_a_figure_of_a_resource_of_this_stack(name: str) -> Non
     assert alarm["Dimensions"] == [{"Name": dimension, "Value": value}]
 
 
-@pytest.mark.parametrize("name", WATCHED)
+@pytest.mark.parametrize("name", [*WATCHED, *PARKED])
 def test_an_alarm_says_what_has_happened_and_what_to_do(name: str) -> None:
     assert alarms(stack())[name]["AlarmDescription"].count(". ") == 1
 

@@ -8,7 +8,17 @@ from typing import Any
 
 import pytest
 
-from baton.core.events import Event, Parked, Resumed, SagaEnded, SignalReceived, Value
+from baton.core.events import (
+    Event,
+    Parked,
+    Resumed,
+    SagaEnded,
+    SignalReceived,
+    Token,
+    Value,
+    WaitClosed,
+    WaitOpened,
+)
 from baton.ports import SagaRef
 from tests.handlers.deployment import Deployment
 from tests.handlers.http import Http
@@ -117,6 +127,46 @@ def test_a_workflow_that_waits_for_no_signal_says_so(http: Http) -> None:
     begin(http.engine, ADA, ECHO)
     problem = http.post(f"{SAGA}/signals/go").problem(404, "not-found")
     assert problem["detail"].endswith("it waits for none")
+
+
+STRICT = """
+name: strict
+nodes:
+  first: {wait: {signal: go}, output_schema: {type: integer}}
+  then: {wait: {signal: go}, after: first, output_schema: {type: object, required: [party]}}
+  other: {wait: {signal: any}, after: then}
+"""
+
+
+def test_a_payload_that_no_wait_takes_is_refused_with_what_is_wrong(
+    http: Http, deployment: Deployment
+) -> None:
+    begin(http.engine, ADA, STRICT)
+    problem = http.post(f"{SAGA}/signals/go", {"payload": {"guests": 5}}).problem(422, "invalid-input")
+    assert problem["detail"].startswith("no wait for `go` takes this payload; `first`: at /payload: ")
+    assert problem["errors"] == [
+        {"path": "/payload", "message": '{"guests":5} is not of type "integer"'},
+        {"path": "/payload", "message": '"party" is a required property'},
+    ]
+    assert kinds(deployment) == ["saga_started"]
+
+
+@pytest.mark.parametrize("payload", [5, {"party": 5}])
+def test_a_payload_that_some_wait_takes_that_can_still_be_reached_is_accepted(
+    http: Http, payload: Any
+) -> None:
+    begin(http.engine, ADA, STRICT)
+    assert http.post(f"{SAGA}/signals/go", {"payload": payload}).status == 202
+    assert http.post(f"{SAGA}/signals/any", {"payload": payload}).status == 202
+
+
+def test_a_repeated_signal_with_a_payload_that_would_not_be_taken_now_is_a_no_op_still(http: Http) -> None:
+    begin(http.engine, ADA, STRICT)
+    assert http.post(f"{SAGA}/signals/go", {"payload": 5}, key="k").status == 202
+    closed = WaitClosed(node="first", by="k", output=Value(v=5), emits=(Token("first", "then"),))
+    append(http.engine, WaitOpened(node="first", signal="go"), closed)
+    assert http.post(f"{SAGA}/signals/go", {"payload": 5}, key="k").status == 202
+    http.post(f"{SAGA}/signals/go", {"payload": 5}, key="l").problem(422, "invalid-input")
 
 
 def test_a_repeated_signal_is_a_no_op_whatever_else_came_in_between(

@@ -15,8 +15,10 @@ from typing import Any
 import msgspec
 
 from baton.adapters.memory import MemoryLog
+from baton.core import decide as deciding
 from baton.core import fold as folding
-from baton.core.events import Entry, Revived
+from baton.core.events import Entry, NoticeDue, Parked, Revived
+from baton.core.parking import parking as parked_and_told
 from baton.core.state import State, slot_of
 from baton.errors import StoreUnavailable, Throttled
 from baton.ports import Head, Record, Release, SagaRef, Wake
@@ -343,4 +345,28 @@ def a_call_ends_with_its_invocation_and_no_sooner() -> Iterator[None]:
                     raise
 
     with replaced(Patience, "__call__", call):
+        yield
+
+
+@contextmanager
+def a_saga_is_parked_and_on_call_is_not_told() -> Iterator[None]:
+    """Park row: an entry with `parked` and no notice."""
+
+    def parking(state: State, parked: Parked, now: int) -> tuple[Parked]:
+        return (parked,)
+
+    with replaced(deciding, "parking", parking):
+        yield
+
+
+@contextmanager
+def on_call_is_told_of_the_first_parking_only() -> Iterator[None]:
+    """Park row: all parkings of a saga have one key, so that a second one is taken for the first."""
+
+    def parking(state: State, parked: Parked, now: int) -> tuple[NoticeDue, Parked]:
+        due, same = parked_and_told(state, parked, now)
+        notice = msgspec.structs.replace(due.notice, key=f"{state.saga}/parked")
+        return NoticeDue(notice=notice), same
+
+    with replaced(deciding, "parking", parking):
         yield

@@ -22,6 +22,8 @@ from baton.core.events import (
     Entry,
     Event,
     Forked,
+    NoticeDue,
+    Parked,
     Revived,
     SagaEnded,
     SagaStarted,
@@ -41,6 +43,8 @@ from tests.kit.world import TENANT, USER, World
 LOG, FENCE, ROWS, LIVENESS, DEEDS = "log", "fence", "rows", "liveness", "deeds"
 CHILDREN, LATENESS, NOISE = "children", "lateness", "noise"
 ACKNOWLEDGED, MONEY, DEATHS, ROLES, RESULT = "acknowledged", "money", "deaths", "roles", "result"
+TOLD = "told"
+STUCK = frozenset({"worker_killed", "over_budget"})  # parked for these, a saga is an incident
 ALLOWED_TAKES = 60  # for nothing: sweeps, and a person who resumes
 Logs = Mapping[str, list[Entry]]
 _COSTS = AttemptFailed | StepFailed | StepInterrupted | StepSucceeded
@@ -76,6 +80,7 @@ def of_world(world: World) -> Iterator[str]:
     yield from (f"{ACKNOWLEDGED}: {text}" for text in _unheard(world, logs))
     yield from (f"{MONEY}: {text}" for text in _money(world, logs))
     yield from (f"{DEATHS}: {text}" for text in _deaths(world, logs))
+    yield from (f"{TOLD}: {text}" for text in _untold(world, logs))
     yield from (f"{NOISE}: {text}" for text in _noise(world, logs))
     yield from (f"{ROLES}: ended with {ending!r}" for ending in world.endings)
 
@@ -253,6 +258,29 @@ def _noise(world: World, logs: Logs) -> Iterator[str]:
 
 def _spent_in(processes: list[Process]) -> int:
     return sum(micro_dollars(spent) for process in processes for spent in process.spends)
+
+
+def _untold(world: World, logs: Logs) -> Iterator[str]:
+    """On-call is to be told of every parking of a saga that gets no further; while it lasts, its incident is open."""
+    sent = {notice.key for _, _, _, notice in world.notices.told}
+    found, _ = world.notices.listed(TENANT, status="open", limit=1_000)
+    for saga, entries in logs.items():
+        stuck, keys = 0, list[str]()
+        for event in events_in(entries):
+            stuck += isinstance(event, Parked) and event.code in STUCK
+            if isinstance(event, NoticeDue) and event.notice.incident and event.notice.code in STUCK:
+                keys.append(event.notice.key)
+        if len(set(keys)) != stuck:
+            yield f"{saga} was parked {stuck} times, and on-call was to be told {len(set(keys))} times"
+        head = world.log.read_head(SagaRef(TENANT, saga))
+        parked = [event for event in events_in(entries) if isinstance(event, Parked)][-1:]
+        if head is None or head.status != "parked" or not keys or parked[0].code not in STUCK:
+            continue
+        if keys[-1] not in sent:
+            if head.due_at is None or not world.faults:
+                yield f"{saga} is parked, and on-call was not told"
+        elif not any((incident.saga, incident.code) == (saga, parked[0].code) for incident in found):
+            yield f"{saga} is parked, and no incident is open"
 
 
 def _deaths(world: World, logs: Logs) -> Iterator[str]:

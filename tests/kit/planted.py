@@ -19,6 +19,7 @@ from tests.kit.oracles import (
     LOG,
     MONEY,
     RESULT,
+    TOLD,
 )
 from tests.kit.races import fork_race, race
 from tests.kit.schedule import SCENARIOS, Schedule, trial, undisturbed
@@ -74,6 +75,11 @@ def seeds(scenario: str, count: int, **world: Any) -> Search:
 
 def _two_crashes(scenario: str, first: int, second: int) -> Schedule:
     return Schedule(scenario, 0, faults=(("write", first, CRASH_AFTER), ("write", second, CRASH_BEFORE)))
+
+
+def at_rest(*scenarios: str) -> Search:
+    """Scenarios in which nothing else goes wrong."""
+    return in_schedules(*(Schedule(scenario, 0, faults=()) for scenario in scenarios))
 
 
 def in_races() -> Iterator[str]:
@@ -139,6 +145,8 @@ PLANTED: Mapping[str, Planted] = {
         Planted(money_bugs.what_is_left_behind_owes_nothing, MONEY, seeds("losers", 1)),
         Planted(bugs.a_take_names_no_epoch, DEATHS, everywhere("waiting", (LATE,), drawn=0)),
         Planted(bugs.a_call_ends_with_its_invocation_and_no_sooner, DEATHS, at_reads("asked", HANG)),
+        Planted(bugs.a_saga_is_parked_and_on_call_is_not_told, TOLD, at_rest("killer", "overlong")),
+        Planted(bugs.on_call_is_told_of_the_first_parking_only, TOLD, at_rest("resumed")),
     )
 }
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from baton.core.events import Parked, Revived, StepInterrupted, StepSucceeded
 from tests.kit.corpus import start
 from tests.kit.documents import chain_of
 from tests.kit.toolbox import Books
-from tests.kit.world import World
+from tests.kit.world import TENANT, World
 from tests.runtime.conftest import Stage
 
 KILLER = "name: killer\nnodes:\n  fine: {tool: work, with: {n: 1}}\n  bad: {tool: kill, after: fine}\n"
@@ -87,6 +89,36 @@ def test_a_step_that_ignores_its_cancellation_does_not_hold_the_saga(stage: Stag
         saga = await start(world, STUBBORN, {}, "stubborn")
         await world.settle()
         assert parked(world, saga).code in {"over_budget", "worker_killed"}
+
+    stage(story)
+
+
+@pytest.mark.parametrize(("document", "code"), [(KILLER, "worker_killed"), (HANGING, "over_budget")])
+def test_a_parked_saga_is_an_incident_of_on_call_until_a_person_resumes_it(
+    stage: Stage, document: str, code: str
+) -> None:
+    async def story(world: World, books: Books) -> None:
+        saga = await start(world, document, {}, "killer" if document == KILLER else "hanging")
+        await world.settle()
+        ((_, _, _, told),) = world.notices.told
+        assert (told.to, told.code, told.severity, told.node) == (
+            "on_call",
+            code,
+            "high",
+            parked(world, saga).node,
+        )
+        assert f"`baton resume {saga}`" in told.message
+        (incident,), _ = world.notices.listed(TENANT, status="open", limit=10)
+        assert (incident.saga, incident.code) == (saga, code)
+        await world.service().resume(saga)
+        assert world.notices.listed(TENANT, status="open", limit=10)[0] == []
+        await asyncio.sleep(400)
+        await world.settle()
+        assert len(world.notices.told) == 2, "parked again is told again"
+        (again,), _ = world.notices.listed(TENANT, status="open", limit=10)
+        assert again.id != incident.id
+        await world.service().cancel(saga, "enough", 0)
+        assert world.notices.listed(TENANT, status="open", limit=10)[0] == []
 
     stage(story)
 

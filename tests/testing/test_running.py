@@ -109,7 +109,7 @@ def test_a_wait_for_a_signal_is_sent_it() -> None:
 
 def test_a_signal_that_is_not_named_never_comes() -> None:
     limited = run(ASKS % ", timeout: 2h", tools=TOOLS)
-    assert (limited.status, limited.output) == ("completed", None)
+    assert (limited.status, limited.output) == ("completed", {"timed_out": True})
     assert limited.took_s == pytest.approx(7_200, abs=1)
     endless = run(ASKS % "", tools=TOOLS)
     assert (endless.status, endless.steps["ask"].status) == ("waiting", "waiting")

@@ -22,13 +22,14 @@ from baton.core.fold import apply
 from baton.core.limits import Limits
 from baton.core.looks import look_around
 from baton.core.outcomes import STOPPED, Outcome, settle
+from baton.core.parking import cut_off, killed, orphans_of, parking
 from baton.core.program import Program
 from baton.core.purse import ANY_AMOUNT, Terms, is_told, saga_notice
 from baton.core.reactions import ESCALATED
 from baton.core.rows import Row, fit_together
 from baton.core.scope import NOTHING, Found, LackingError
 from baton.core.sizes import excess_of
-from baton.core.state import UNKNOWN_OUTCOME, Child, State, node_of, slot_of
+from baton.core.state import UNKNOWN_OUTCOME, Child, State, slot_of
 from baton.core.turns import WAITS
 
 MAX_DEATHS = Limits().max_deaths
@@ -120,10 +121,10 @@ def _decide(
     if state.is_stopping and state.kills_workers:
         return Decision()
     if (state.is_stopping or state.left) and not state.kills_workers:
-        if parked := _killed(state, max_deaths):
-            return Decision(record=(parked,))
+        if parked := killed(state, max_deaths):
+            return Decision(record=parking(state, parked, now))
         # Whatever else is to be done, children of a branch that was left must not act on.
-        return _stop(program, state, now, running) if state.is_stopping else _cancelling(_orphans(state))
+        return _stop(program, state, now, running) if state.is_stopping else _cancelling(orphans_of(state))
     deadline = None
     if program.caps is not None:
         if (failure := program.caps.reached(state, now)) is not None:
@@ -131,8 +132,8 @@ def _decide(
         deadline = program.caps.deadline(state)
     if state.parked is not None:
         return _parked(Draft(program, state, now, running, found, due=deadline), state.parked)
-    if parked := _killed(state, max_deaths) or _cut_off(state, max_deaths):
-        return Decision(record=(parked,))
+    if parked := killed(state, max_deaths) or cut_off(state, max_deaths):
+        return Decision(record=parking(state, parked, now))
     if state.spent and (notice := saga_notice(state, terms, now)):
         return Decision(record=(ev.NoticeDue(notice=notice),))
     draft = Draft(program, state, now, running, found, due=deadline, most_bytes=most_bytes, terms=terms)
@@ -319,18 +320,10 @@ def _stop(program: Program, state: State, now: int, running: Collection[str]) ->
     told = [notice for notice in doubts(program, state, now) if not is_told(state, notice.key)]
     if told:
         return Decision(record=tuple(ev.NoticeDue(notice=notice) for notice in told))
-    orphans = _orphans(state)
+    orphans = orphans_of(state)
     if len(orphans) > CANCELLED_TOGETHER:
         return _cancelling(orphans)
     return Decision(record=(end,), cancel=tuple(orphans))
-
-
-def _orphans(state: State) -> list[tuple[str, Child]]:
-    """The children to cancel: those that were left behind and, once the saga stops, those that are open."""
-    is_open = (
-        (slot, child) for slot, child in state.children.items() if state.is_stopping and not child.status
-    )
-    return [*is_open, *(("", child) for child in state.left)]
 
 
 def abandoned(children: Iterable[Child]) -> ev.ChildrenAbandoned:
@@ -356,31 +349,6 @@ def _parked(draft: Draft, parked: ev.Parked) -> Decision:
     except LackingError as error:
         return Decision(needs=error.needs, questions=error.questions)
     return Decision(record=tuple(draft.record), due=draft.due)
-
-
-def _killed(state: State, max_deaths: int) -> ev.Parked | None:
-    """Parks a saga that kills its workers, whatever they do for it."""
-    if state.tries < max_deaths:
-        return None
-    if state.is_stopping or state.left:
-        node, doing = "", f"no step was to run; children to cancel: {len(_orphans(state))}"
-    else:
-        nodes = list(state.tokens)[:10]
-        node, doing = next(iter(nodes), ""), f"steps that were ready: {', '.join(nodes) or 'none'}"
-    text = f"{state.tries} invocations in a row died without any progress; {doing}"
-    return ev.Parked(code="worker_killed", message=text, node=node)
-
-
-def _cut_off(state: State, max_deaths: int) -> ev.Parked | None:
-    """Parks a saga with a step for which no invocation is long enough."""
-    for slot, count in state.interruptions.items():
-        if count >= max_deaths:
-            text = (
-                f"`{slot}` was cut off {count} times by the end of its invocation, with no progress in between: "
-                "it needs more than a full budget"
-            )
-            return ev.Parked(code="over_budget", message=text, node=node_of(slot)[0])
-    return None
 
 
 def _complete(draft: Draft) -> Decision:

@@ -11,12 +11,13 @@ from typing import get_args
 import msgspec
 
 from baton.core.failing import AttemptFailed, NoticeDue, NoticesSent, QuestionClosed, StrategyChosen
-from baton.core.records import Ask, Failure, Notice, Root, Token, Value, failed_with
+from baton.core.records import Ask, Blamed, Failure, Notice, Root, Token, Value, failed_with
 from baton.errors import CorruptLog, UnknownEntry
 
 __all__ = [  # what is declared in rooms of its own
     "Ask",
     "AttemptFailed",
+    "Blamed",
     "Failure",
     "Notice",
     "NoticeDue",

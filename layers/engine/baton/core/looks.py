@@ -21,11 +21,15 @@ from baton.core.expressions import ExpressionError
 from baton.core.failures import sanitised
 from baton.core.gate import ask, overtaken
 from baton.core.graph import Node
+from baton.core.joins import join_failure
 from baton.core.routes import caught, done, skipped, stopped
 from baton.core.scope import LackingError
 from baton.core.sizes import excess_of
 from baton.core.state import LONGEST_ID, node_of, slot_of
 from baton.core.turns import FAILS, SKIPPED, WAITS
+
+TIMED_OUT = {"timed_out": True}
+"""What a wait for a signal gives whose time is over."""
 
 
 def look_around(draft: Draft) -> None:
@@ -97,11 +101,7 @@ def _look_at(draft: Draft, slot: str, *, to_begin: bool) -> None:
 
 
 def _fail_join(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...], *, to_begin: bool) -> None:
-    errors = draft.scope(slot).errors()
-    count = len(draft.state.errors.get(slot, ()))
-    first = "; ".join(f"{error.node}: {error.code}: {error.message}"[:200] for error in errors[:5])
-    text = f"{count} of {len(node.before)} edges have failed: {first}"
-    failure = ev.failed_with("join_failed", text, node.name)
+    failure = join_failure(draft.scope(slot), node)
     if to_begin or not _is_a_beginning(draft, slot, failure):
         _fail(draft, slot, node, iteration, failure)
 
@@ -216,10 +216,14 @@ def _wait(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> No
         return
     for signal in draft.state.signals:
         if signal.name == wait.signal:
-            _close_wait(draft, slot, node, iteration, signal.key, signal.payload)
+            part = done(draft.scope(slot, signal.payload))
+            draft.note(ev.WaitClosed(node=node.name, iteration=iteration, by=signal.key, **part))
             return
     if wait.until is not None and wait.until <= draft.now:
-        _close_wait(draft, slot, node, iteration, "time", ev.Value())
+        # With a signal to wait for, the time is not what was expected: the output says so.
+        output = ev.Value(v=TIMED_OUT if wait.signal else None)
+        part = done(draft.scope(slot, output), has_schema=False)
+        draft.note(ev.WaitClosed(node=node.name, iteration=iteration, by="time", **part))
     elif wait.until is not None:
         draft.due_by(wait.until)
 
@@ -246,13 +250,6 @@ def _open_wait(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) 
         _fail(draft, slot, node, iteration, failure)
         return
     draft.note(ev.WaitOpened(node=node.name, iteration=iteration, until=until, signal=node.signal))
-
-
-def _close_wait(
-    draft: Draft, slot: str, node: Node, iteration: tuple[int, ...], by: str, output: ev.Value
-) -> None:
-    more = done(draft.scope(slot, output))
-    draft.note(ev.WaitClosed(node=node.name, iteration=iteration, by=by, **more))
 
 
 def _workflow(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> None:

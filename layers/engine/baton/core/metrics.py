@@ -36,10 +36,11 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "PauseTime": (MS, "pauses before retries; `FailedTime + PauseTime` is what retrying took"),
     "Replans": (COUNT, "steps that were tried another way"),
     "Questions": (COUNT, "people who were asked"),
-    "Escalations": (COUNT, "incidents that were opened"),
+    "Escalations": (COUNT, "failures of steps that became incidents"),
+    "Parked": (COUNT, "sagas that were parked: nothing more begins until a person lets them go on, or their time comes"),
     "Errors": (COUNT, "failures of attempts, and of steps without one"),
 }  # fmt: skip
-"""Every metric: its unit, and what it counts. `Errors` are by code, the others by tool and by workflow."""
+"""Every metric: its unit, and what it counts. `Errors` and `Parked` are by code, the others by tool and by workflow."""
 
 _QUIET = frozenset({"Attempts", "Succeeded", "WorkTime"})
 _CHOSEN = {REPLAN: "Replans", ASK_USER: "Questions", ESCALATE: "Escalations"}
@@ -55,11 +56,12 @@ class Tally:
         self.sums: dict[str, int] = {}
         self.until_success: list[int] = []
         self.errors: dict[str, int] = {}
+        self.parked: dict[str, int] = {}
 
     @property
     def is_quiet(self) -> bool:
         """Whether everything succeeded at its first attempt."""
-        return self.sums.keys() <= _QUIET and not self.errors
+        return self.sums.keys() <= _QUIET and not self.errors and not self.parked
 
     def add(self, name: str, value: int = 1) -> None:
         self.sums[name] = self.sums.get(name, 0) + value
@@ -98,6 +100,9 @@ class Figures:
                     tally.add(_CHOSEN[event.strategy])
                 elif event.due_at > event.at:
                     tally.add("PauseTime", event.due_at - event.at)
+            elif isinstance(event, ev.Parked):
+                parked = self._tally(workflow, "", now).parked
+                parked[event.code] = parked.get(event.code, 0) + 1
 
     def _tally(self, workflow: str, tool: str, now: int) -> Tally:
         return self._tallies.setdefault((workflow, tool), Tally(now))
@@ -164,6 +169,10 @@ def _documents(tally: Tally, now: int, deployment: str, workflow: str, tool: str
         about = {"function": deployment, "code": code} | ({"tool": tool} if tool else {})
         by = [["function", "code"], *([["function", "tool", "code"]] if tool else [])]
         yield document(now, about, by, {"Errors": errors})
+    for code, parked in tally.parked.items():
+        about = {"function": deployment, "workflow": workflow, "code": code}
+        by = [["function", "code"], ["function", "workflow", "code"]]
+        yield document(now, about, by, {"Parked": parked})
 
 
 def document(

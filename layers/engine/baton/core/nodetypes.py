@@ -67,7 +67,8 @@ NODE_TYPES = (
         key="wait",
         title="Wait",
         description="Waits for a time to pass or to come, or for a signal and at most a time. No invocation runs "
-        "meanwhile. Its output is the payload of the signal, or null when the time ran out.",
+        "meanwhile. Its output is the payload of the signal, or `{timed_out: true}` when the time ran out; that of a wait "
+        "for a time alone is null.",
         refusal="a wait takes neither `with` nor `timeout` of the node; use wait.timeout",
         example={"wait": {"signal": "approved", "timeout": "2d"}, "description": "Somebody has to say yes."},
     ),

@@ -124,6 +124,11 @@ class Program:
             mask |= self._ahead[node_of(slot)[0]]
         return mask
 
+    def takers(self, state: State, signal: str) -> Iterator[Node]:
+        """The waits for a signal of this name that are open or may yet be reached."""
+        ahead = self.ahead_of(state.tokens)
+        return (node for node in self.graph.nodes if node.signal == signal and self._bit[node.name] & ahead)
+
     def is_read(self, node: str) -> bool:
         """Whether the output of `node` is read at all."""
         return node in self._for_output or bool(self._readers[node])

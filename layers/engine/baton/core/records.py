@@ -20,11 +20,20 @@ class Value(msgspec.Struct, frozen=True, omit_defaults=True):
     size: int = 0
 
 
+class Blamed(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One of the failures that a join has failed for: its code, the beginning of its message, and its node."""
+
+    code: str
+    message: str
+    node: str = ""
+
+
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why a step or a saga failed: a code for programs, a message for people, the node if there is one.
 
     Of an attempt of a tool also the class, the HTTP status if there was one, which tool and attempt it was, and when.
-    `doubt`: what may happen only once may have happened; `claim` is the owner of the claim that it is about.
+    `doubt`: what may happen only once may have happened; `claim` is the owner of the claim that it is about. `errors`:
+    the first of the failures that a join has failed for.
     """
 
     code: str
@@ -37,6 +46,7 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     at: int = 0
     doubt: bool = False
     claim: str = ""
+    errors: tuple[Blamed, ...] = ()
 
 
 def failed_with(code: str, message: str, node: str = "") -> Failure:

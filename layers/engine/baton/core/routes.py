@@ -34,11 +34,12 @@ class RouteError(Exception):
         self.message = message
 
 
-def done(scope: Scope, cost: int = 0) -> dict[str, Any]:
+def done(scope: Scope, cost: int = 0, *, has_schema: bool = True) -> dict[str, Any]:
     """The token part for the node at the scope's slot that has just given `scope.output`, with that output.
 
     With `keep`, and with `fault` when the output is not what it has to be, a condition breaks or a limit is not kept.
-    `cost` has not been counted yet. Raises `LackingError`.
+    `cost` has not been counted yet. Without `has_schema` the output is the engine's own, and the node's schema is not
+    for it. Raises `LackingError`.
     """
     program, state, slot = scope.program, scope.state, scope.slot
     node = program.nodes[node_of(slot)[0]]
@@ -48,7 +49,8 @@ def done(scope: Scope, cost: int = 0) -> dict[str, Any]:
     if caps is not None:
         given = caps.fit(state, node, scope.output, scope.content)
     try:
-        check_output(scope, node)
+        if has_schema:
+            check_output(scope, node)
         again, chosen, way = _choose(scope, node)
         part = _again(program, state, slot, node) if again else _go(program, state, slot, node, chosen)
         if caps is not None:

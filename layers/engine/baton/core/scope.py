@@ -163,6 +163,7 @@ class Scope:
         value = context.as_value(is_retryable=kind in RETRYABLE)
         # The engine's own failures were nobody's attempt.
         value["at"] = value["at"] if failure.at else None
+        value["errors"] = [_shown(error) for error in failure.errors]
         if self.parameters is None:
             del value["parameters"]
         return value
@@ -200,5 +201,5 @@ class Scope:
         return tuple(dict.fromkeys(failure for src in senders for failure in carried.get(src, ())))
 
 
-def _shown(failure: ev.Failure) -> dict[str, str]:
+def _shown(failure: ev.Failure | ev.Blamed) -> dict[str, str]:
     return {"node": failure.node, "code": failure.code, "message": failure.message}

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from baton.core.events import Ask, CancelRequested, Failure, Notice, Parked, SagaEnded, Value
+from baton.core.events import Ask, Blamed, CancelRequested, Failure, Notice, Parked, SagaEnded, Value
 from baton.core.failures.ladder import History
 from baton.core.graph import Way
 
@@ -253,7 +253,7 @@ class _Snapshot(msgspec.Struct, frozen=True):
 
 _PARTS = (
     *(State, Value, Wait, Signal, Child, Segment, Used, CancelRequested, Failure, Parked, SagaEnded),
-    *(Failing, History, Way, Ask, Notice),
+    *(Failing, History, Way, Ask, Notice, Blamed),
 )
 _MEANING = "parked is what does not go on"  # earlier versions kept it when a cancel or a failure came
 SHAPE = hashlib.sha256(

@@ -184,7 +184,7 @@ def _error(state: State) -> dict[str, str] | None:
         "code": failure.code,
         "message": failure.message,
         "node": failure.node,
-        "kind": kind_of(failure.code),
+        "kind": failure.kind or kind_of(failure.code),
         "says": meant.says,
         "advice": meant.advice,
     }

@@ -33,7 +33,9 @@ from baton.core.failures.answers import (
 from baton.core.fold import fingerprint, signal_key
 from baton.core.forks import FORK_KEY
 from baton.core.money import dollars
+from baton.core.program import Program
 from baton.core.purse import afresh
+from baton.core.schema import violations
 from baton.core.state import ANSWER, State, node_of, status_of
 from baton.core.toolspec import nearest
 from baton.errors import InvalidInput, KeyReused, NotAllowedNow, NotFound, Problem, TooLarge, UserError
@@ -126,7 +128,10 @@ class Service:
             raise
 
     async def signal(self, saga: str, name: str, payload: Any, key: str) -> dict[str, Any]:
-        """Send a signal; one with a key that is known already changes nothing."""
+        """Send a signal; one with a key that is known already changes nothing.
+
+        Raises `InvalidInput` for a payload that fits the schema of no wait that can still take it.
+        """
         opened = await self._request.open(saga)
         expected = {node.signal for node in opened.program.graph.nodes if node.signal}
         if name not in expected:
@@ -149,6 +154,7 @@ class Service:
         def make(state: State, now: int) -> Event | None:
             if len(state.signals) >= self._engine.limits.signals_kept:
                 raise NotAllowedNow(f"{len(state.signals)} signals wait to be taken; no more are kept")
+            _check_payload(opened.program, state, name, payload)
             return SignalReceived(name=name, key=unique, payload=value, by=self._caller.user, at=now)
 
         return await self._append(opened, make, is_known)
@@ -315,3 +321,18 @@ class Service:
         """Answers whether the table does. Raises `StoreUnavailable` otherwise."""
         await self._parts.call(self._engine.log.read_head, SagaRef("-", "-"))
         return {"status": "ok"}
+
+
+def _check_payload(program: Program, state: State, signal: str, payload: Any) -> None:
+    """Raises `InvalidInput` where every wait that can still take the signal has a schema that the payload does not fit."""
+    problems: list[Problem] = []
+    blamed = ""
+    for node in program.takers(state, signal):
+        schema = node.output_schema
+        found = violations(schema, payload, "/payload") if schema is not None else ()
+        if not found:
+            return
+        blamed = blamed or f"`{node.name}`: at {found[0].path}: {found[0].message}"
+        problems += found
+    if problems:
+        raise InvalidInput(f"no wait for `{signal}` takes this payload; {blamed}", tuple(problems))

@@ -28,6 +28,7 @@ _LAST_ERROR = {
         "retryable": {"type": "boolean"},
         "status": {"type": "integer"},
         "attempt": {"type": "integer"},
+        "errors": {"type": "array", "items": {"type": "object", **_ERROR}},
     },
 }
 _NOTHING = Schema(None, None)
@@ -89,11 +90,21 @@ def _of(source: Source, path: Path, name: str, node: str) -> Schema:
         return Schema(_ROOTS[path.root], None)
     if name not in source.nodes:
         return _NOTHING
-    schema = output_schema(source, name)
+    schema, given = output_schema(source, name), source.nodes[name]
     if schema is None:
-        spec = source.tools.get(source.nodes[name].tool or "")
+        spec = source.tools.get(given.tool or "")
         schema = spec.result if spec is not None else None
+    elif given.wait is not None and given.wait.timeout is not None:
+        return Schema(_or_time(schema), schema)
     return Schema(schema, schema)
+
+
+def _or_time(schema: Any) -> Any:
+    """The schema of what a wait gives, which is a payload or says that its time is over."""
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    if isinstance(properties, dict):
+        return {**schema, "properties": {**properties, "timed_out": {}}}
+    return {"anyOf": [schema, {"type": "object"}]}
 
 
 def _join(names: tuple[str, ...]) -> dict[str, Any]:

@@ -90,8 +90,8 @@ class WaitModel(Model):
     )
     timeout: Annotated[Duration | None, Given] = Field(
         default=None,
-        description="The longest time to wait for the signal; the output is null when it has passed. Without it the "
-        "wait has no end.",
+        description="The longest time to wait for the signal; the output is `{timed_out: true}` when it has passed, "
+        "whatever `output_schema` says. Without it the wait has no end.",
         examples=["2d"],
     )
 
