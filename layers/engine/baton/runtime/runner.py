@@ -275,7 +275,8 @@ class Runner:
         self, lease: Lease, history: History, events: Sequence[ev.Event], rows: Sequence[Row] = ()
     ) -> bool:
         if any(isinstance(event, ev.StepInterrupted) and event.cost for event in events):
-            await self._p.purse.closed()  # no log ever has more than the accounts, whenever this process dies
+            # No log has more than the accounts, whenever this process dies; but for an account that does not answer.
+            await self._p.purse.closed(str(lease.ref))
         entry = history.next_entry(
             events,
             at=self._p.clock.now(),
