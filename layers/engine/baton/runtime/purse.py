@@ -252,6 +252,11 @@ class Purse:
         """An attempt was cancelled: what it holds is free as soon as may be, whoever waits for it."""
         self._leave((_key(state), step.slot))
 
+    def leave(self, saga: str) -> None:
+        """No attempt of this saga goes on: what they hold is free as soon as may be."""
+        for place in [place for place in self._under_way if place[0] == saga]:
+            self._leave(place)
+
     async def closed(self, saga: str) -> None:
         """Wait until the accounts have what this saga's stopped attempts have spent. An account gets little time for that.
 
@@ -267,8 +272,7 @@ class Purse:
     async def drain(self, ref: SagaRef) -> None:
         """Settle what a saga's attempts have left open: those that were cut off. Best effort: what is held ends anyway."""
         saga = str(ref)
-        for place in [place for place in self._under_way if place[0] == saga]:
-            self._leave(place)
+        self.leave(saga)
         if closing := self._closing_of(saga):
             await asyncio.wait(closing)  # until the calls give up
         mine = [attempt for of, attempt in self._left if of == saga]
