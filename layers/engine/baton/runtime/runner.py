@@ -97,7 +97,7 @@ class Runner:
             run.in_turn = False  # no outcome waits for children that are to be cancelled
             size = len(run.outcomes)
             while run.outcomes:
-                step = self._advance_by(run, together=True, size=size)
+                step, appended = self._advance_by(run, together=True, size=size), False
                 try:
                     slim = [await self._p.slim(run.lease.ref.tenant, event) for event in step.events]
                     appended = not slim or await self._append(run.lease, run.history, slim, step.rows)
