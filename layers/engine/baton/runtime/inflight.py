@@ -247,6 +247,11 @@ def spent_by(outcomes: Iterable[Outcome]) -> list[Outcome]:
     return [replace(one, why=STOPPED, halt=None) for one in outcomes if one.cost or one.notices]
 
 
+def undecided(outcome: Outcome) -> Outcome:
+    """What becomes of an outcome that a fault keeps from being decided: the attempt has spent, and runs again."""
+    return replace(outcome, output=None, failure=None, rows=(), halt=None, why=FAULT)
+
+
 def _may_matter(one: _Attempt) -> bool:
     """Whether the log has to know of one that did not finish: it has spent, or what may happen only once may have happened."""
     by_another = one.step.way is not None and bool(one.step.way.tool)

@@ -40,6 +40,8 @@ from baton.runtime.patience import Patience
 logger = logging.getLogger("baton.purse")
 
 LONGEST_LIFE_MS = 960_000  # of an invocation, with the grace of its lease
+BRIEFLY_S = 0.5
+"""So long an append or a reservation waits, at most, for the accounts to have what stopped attempts have spent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,7 @@ class Purse:
         self._counting = Counting(funds.budgets, call, invocation.id, self._until)
         self._under_way: dict[tuple[str, str], _Attempt] = {}
         self._left: list[tuple[str, _Attempt]] = []
-        self._closing: set[asyncio.Task[None]] = set()
+        self._closing: dict[asyncio.Task[None], str] = {}  # with their sagas
         self._seen: dict[str, State] = {}
         self._unlogged: dict[str, dict[str, int]] = {}
         self._wanted: dict[tuple[str, str, int], int] = {}
@@ -154,7 +156,7 @@ class Purse:
             before.spent, before.rests = spent, False  # what is held for it is held still
             return None
         self._leave(place)
-        await self.closed()
+        await self.closed(saga)
         attempt = self._under_way[place] = _Attempt(self._words(state, step), account, self._until, spent)
         try:
             await self._hold(state, step.node.name, step.node.name, attempt, amount)
@@ -250,23 +252,35 @@ class Purse:
         """An attempt was cancelled: what it holds is free as soon as may be, whoever waits for it."""
         self._leave((_key(state), step.slot))
 
-    async def closed(self) -> None:
-        """Until the accounts have what stopped attempts have spent, or it is known that they do not answer."""
-        if self._closing:
-            await asyncio.wait(self._closing)
+    def leave(self, saga: str) -> None:
+        """No attempt of this saga goes on: what they hold is free as soon as may be."""
+        for place in [place for place in self._under_way if place[0] == saga]:
+            self._leave(place)
+
+    async def closed(self, saga: str) -> None:
+        """Wait until the accounts have what this saga's stopped attempts have spent. An account gets little time for that.
+
+        Most of the time that is left belongs to the append.
+        """
+        if mine := self._closing_of(saga):
+            left = max(self._call.deadline - self._clock.now(), 0) / 1_000
+            await asyncio.wait(mine, timeout=min(BRIEFLY_S, left / 4))
+
+    def _closing_of(self, saga: str) -> list[asyncio.Task[None]]:
+        return [task for task, of in self._closing.items() if of == saga]
 
     async def drain(self, ref: SagaRef) -> None:
         """Settle what a saga's attempts have left open: those that were cut off. Best effort: what is held ends anyway."""
         saga = str(ref)
-        for place in [place for place in self._under_way if place[0] == saga]:
-            self._leave(place)
-        await self.closed()
+        self.leave(saga)
+        if closing := self._closing_of(saga):
+            await asyncio.wait(closing)  # until the calls give up
         mine = [attempt for of, attempt in self._left if of == saga]
         self._left = [pair for pair in self._left if pair[0] != saga]
         self._unlogged.pop(saga, None)
         self._seen.pop(saga, None)
-        closing = (self._close(attempt, micro_dollars(attempt.spent)) for attempt in mine)
-        for done in await asyncio.gather(*closing, return_exceptions=True):
+        again = (self._close(attempt, micro_dollars(attempt.spent)) for attempt in mine)
+        for done in await asyncio.gather(*again, return_exceptions=True):
             if isinstance(done, BaseException):
                 logger.warning("left open until its time is over: %r", done, extra={"saga": ref.id})
 
@@ -279,11 +293,11 @@ class Purse:
         pair = (saga, attempt)
         self._over(pair, slot, micro_dollars(attempt.spent))
         task = asyncio.create_task(self._finish(pair), name=f"settle {saga}/{slot}")
-        self._closing.add(task)
+        self._closing[task] = saga
         task.add_done_callback(self._closed)
 
     def _closed(self, task: asyncio.Task[None]) -> None:
-        self._closing.discard(task)
+        del self._closing[task]
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.warning("not settled yet: %r", error)  # `drain` tries again
 

@@ -25,7 +25,7 @@ from baton.ports import Message, SagaRef, Wake
 from baton.runtime.budget import Budget
 from baton.runtime.children import cut, is_news
 from baton.runtime.history import History, wake_of_end
-from baton.runtime.inflight import InFlight, spent_by
+from baton.runtime.inflight import InFlight, spent_by, undecided
 from baton.runtime.lease import Lease
 from baton.runtime.parts import Parts
 from baton.runtime.run import Run
@@ -74,7 +74,7 @@ class Runner:
             return SUPERSEDED
         except Exception as error:
             is_unreadable = isinstance(error, UnknownEntry | CorruptLog)
-            if run is not None and not is_unreadable:
+            if run is not None:  # else it was its own log that could not be read
                 await self._rescue(run)
             await steps.end()
             pause = limits.unreadable_pause_ms if is_unreadable else limits.fault_pause_ms
@@ -86,22 +86,34 @@ class Runner:
             await self._p.purse.drain(ref)
 
     async def _rescue(self, run: Run) -> None:
-        """After a fault, try once to append what has finished and what the stopped steps have spent. They lose nothing by it."""
+        """After a fault, append what finished and what stopped steps spent. What cannot be decided now counts as stopped."""
         try:
             rescued = await run.steps.rescue(run.history.state)
+            self._p.purse.leave(str(run.lease.ref))  # those that ended by the fault have settled nothing
             before = run.history.unanswered
             if before is not None and await self._put(run.lease, run.history, *before):
                 run.outcomes = run.outcomes[run.sent :]
             run.outcomes = [*rescued, *run.outcomes]
+            run.in_turn = False  # no outcome waits for children that are to be cancelled
+            size = len(run.outcomes)
             while run.outcomes:
-                step = self._advance_by(run, together=True)
-                if not step.events:
-                    return
-                slim = [await self._p.slim(run.lease.ref.tenant, event) for event in step.events]
-                if await self._append(run.lease, run.history, slim, step.rows):
+                step, appended = self._advance_by(run, together=True, size=size), False
+                try:
+                    slim = [await self._p.slim(run.lease.ref.tenant, event) for event in step.events]
+                    appended = not slim or await self._append(run.lease, run.history, slim, step.rows)
+                    instead = None if step.taken else undecided(run.outcomes[0])  # it lacks something
+                except RowsRefused as error:
+                    instead = refused(run.outcomes[0], str(error))
+                if instead is not None:
+                    if size == 1:
+                        run.outcomes[0] = instead
+                    size = max(size // 2, 1)  # until it is found which of them it is
+                    continue
+                if appended:
                     run.outcomes = run.outcomes[step.taken :]
                 elif await self._news(run.lease, run.history):
                     run.outcomes = spent_by(run.outcomes)
+                size = len(run.outcomes)
         except Exception:  # whatever it is, the fault before it is the one to be told of
             logger.warning("not rescued", exc_info=True, extra={"saga": run.lease.ref.id})
 
@@ -244,15 +256,16 @@ class Runner:
                 answers = await asyncio.gather(*map(self._p.sandbox.answer, asked))
                 run.answers.update(zip((question.key for question in asked), answers, strict=True))
 
-    def _advance_by(self, run: Run, together: bool) -> Advance:
-        """By what is in memory."""
+    def _advance_by(self, run: Run, together: bool, size: int | None = None) -> Advance:
+        """By what is in memory. With a `size`, by so many outcomes; the others count as running still."""
         limits = self._p.limits
+        later = () if size is None else run.outcomes[size:]
         return advance(
             run.program,
             run.history.state,
-            run.outcomes,
+            run.outcomes[:size],
             self._p.clock.now(),
-            run.steps.slots,
+            {*run.steps.slots, *(one.slot for one in later)} if later else run.steps.slots,
             Found(run.blobs, run.answers, run.absent),
             limits.entry_bytes,
             limits.max_deaths,
@@ -275,7 +288,9 @@ class Runner:
         self, lease: Lease, history: History, events: Sequence[ev.Event], rows: Sequence[Row] = ()
     ) -> bool:
         if any(isinstance(event, ev.StepInterrupted) and event.cost for event in events):
-            await self._p.purse.closed()  # no log ever has more than the accounts, whenever this process dies
+            await self._p.purse.closed(
+                str(lease.ref)
+            )  # no log has more than accounts that answer, if this dies
         entry = history.next_entry(
             events,
             at=self._p.clock.now(),

@@ -1,0 +1,80 @@
+"""An account that does not answer delays its own saga by a moment, and no other."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from baton import Context, tool
+from baton.core.events import StepInterrupted
+from baton.errors import Throttled
+from baton.ports import Message, SagaRef
+from tests.kit.corpus import start
+from tests.kit.toolbox import Books
+from tests.kit.world import TENANT, World
+from tests.runtime.conftest import Stage
+from tests.runtime.test_hanging_stores import ALONE, FOREVER, add_tools, end
+
+
+def add_paid(world: World) -> None:
+    """A tool that declares a cost, spends a part of it at once, and then takes its time."""
+
+    @tool("paid", registry=world.registry, cost_usd="0.30", timeout="60s")
+    async def paid(context: Context) -> None:
+        context.spend("0.20")
+        await asyncio.sleep(50)
+
+    world.tools = world.registry.specs()
+
+
+def test_what_a_step_spent_that_was_cut_off_is_in_the_log_while_its_account_hangs(stage: Stage) -> None:
+    document = "name: w\nnodes:\n  long: {tool: paid}\n  quick: {tool: takes, with: {seconds: 5.31}}"
+
+    async def story(world: World, books: Books) -> None:
+        began = add_tools(world)
+        add_paid(world)
+        saga = await start(world, document, {}, "w")
+        world.slow["settle"] = FOREVER
+        await world.work([Message(str(SagaRef(TENANT, saga)), 1)])
+        cuts = [event for event in world.events(saga) if isinstance(event, StepInterrupted)]
+        assert [(cut.node, cut.cost) for cut in cuts if cut.cost] == [("long", 200_000)]
+        head = world.log.read_head(SagaRef(TENANT, saga))
+        assert head is not None
+        assert head.owner == "", "there was time left to give the lease back"
+        assert began["quick"] == 1
+
+    stage(story, **ALONE)
+
+
+def test_the_account_of_one_user_that_is_throttled_does_not_hold_up_the_saga_of_another(stage: Stage) -> None:
+    document = """
+        name: w
+        nodes:
+          fast: {tool: takes, with: {seconds: 2}}
+          slow: {tool: paid}
+          first: {value: 1, after: [fast, slow], join: any}
+          rest: {tool: takes, after: first, with: {seconds: 1}}
+    """
+
+    async def story(world: World, books: Books) -> None:
+        add_tools(world)
+        add_paid(world)
+        await world.service().register(document, json_only=False)
+        real = world.budgets.settle
+
+        def settle(account: Any, *rest: Any) -> Any:
+            if account.user == "ann":
+                raise Throttled("hot")
+            return real(account, *rest)
+
+        any_budgets: Any = world.budgets
+        any_budgets.settle = settle
+        sagas = [
+            str((await world.service(user=user).start("w", {}, user))[0]["id"]) for user in ("ann", "bob")
+        ]
+        work = asyncio.create_task(world.work([Message(str(SagaRef(TENANT, saga)), 1) for saga in sagas]))
+        await asyncio.sleep(5)
+        assert [end(world, saga) for saga in sagas] == ["completed", "completed"]
+        await work
+
+    stage(story, timeout_s=60, **ALONE)
