@@ -373,3 +373,22 @@ def test_nothing_is_appended_after_an_end_that_a_fault_interrupts(stage: Stage) 
         assert isinstance(world.events(saga)[-1], type(world.end(saga)))
 
     stage(story)
+
+
+@pytest.mark.parametrize("call", ["reserve", "settle"])
+def test_steps_that_report_costs_beside_each_other_are_in_the_log_though_the_account_hangs(
+    stage: Stage, call: str
+) -> None:
+    nodes = "".join(f"  n{i}: {{tool: takes, with: {{seconds: 1, usd: '0.01'}}}}\n" for i in range(5))
+
+    async def story(world: World, books: Books) -> None:
+        began = add_tools(world)
+        saga = await start(world, f"name: w\nnodes:\n{nodes}", {}, "w")
+        world.slow[call] = FOREVER
+        await world.work([Message(str(SagaRef(TENANT, saga)), 1)])
+        done = [event.node for event in world.events(saga) if isinstance(event, StepSucceeded)]
+        assert sorted(done) == ["n0", "n1", "n2", "n3", "n4"]
+        assert set(began.values()) == {1}
+        assert deaths(world, saga) == 0
+
+    stage(story, **ALONE)
