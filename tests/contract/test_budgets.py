@@ -94,32 +94,6 @@ def test_what_was_never_held_has_nothing_to_settle(stores: Stores) -> None:
     assert stores.budgets.read(ADA) == Sums()
 
 
-def test_a_repeated_count_counts_once(stores: Stores) -> None:
-    budgets = stores.budgets
-    for _ in range(2):
-        assert budgets.count(ADA, "x", 0, 7, UNTIL, NOW) == Sums(7, 7, 0)
-    assert budgets.count(ADA, "y", 0, 3, UNTIL, NOW) == Sums(10, 10, 0)
-    assert budgets.reserve(ADA, one("a", LIMIT - 9), LIMIT, NOW) == Refused(Sums(10, 10, 0), is_busy=False)
-
-
-def test_a_total_counts_as_far_as_it_is_above_what_was_counted_whatever_the_caller_believes(
-    stores: Stores,
-) -> None:
-    budgets = stores.budgets
-    budgets.count(ADA, "x", 0, 7, UNTIL, NOW)
-    assert budgets.count(ADA, "x", 7, 10, UNTIL, NOW) == Sums(10, 10, 0)
-    assert budgets.count(ADA, "x", 7, 12, UNTIL, NOW) == Sums(12, 12, 0), "the answer to 10 was lost"
-    assert budgets.count(ADA, "x", 0, 13, UNTIL, NOW) == Sums(13, 13, 0), "and to all others"
-    for before, total in ((7, 10), (0, 13), (12, 12)):
-        assert budgets.count(ADA, "x", before, total, UNTIL, NOW) == Sums(13, 13, 0), "one lands late"
-
-
-def test_what_comes_of_an_invocation_that_is_forgotten_is_a_repetition(stores: Stores) -> None:
-    budgets = stores.budgets
-    assert budgets.count(ADA, "x", 5, 9, UNTIL, NOW) == Sums()
-    assert budgets.read(ADA) == Sums()
-
-
 def test_a_settle_counts_what_is_held_and_not_what_it_believes_is(stores: Stores) -> None:
     stores.budgets.reserve(ADA, one("a", 50), LIMIT, NOW)
     assert stores.budgets.settle(ADA, one("a", 80, UNTIL + 1), 10) == Sums(10, 10, 0)
@@ -183,6 +157,37 @@ def test_only_so_many_are_open_at_a_time(memory: MemoryStores, moto: AwsStores) 
         assert isinstance(budgets.reserve(ADA, one("more", 1), LIMIT, NOW), Held)
 
 
+# ---- what is spent already, and only has to be counted: a reservation of nothing
+
+
+def test_a_reservation_of_nothing_is_not_refused_on_a_day_that_is_spent(stores: Stores) -> None:
+    budgets = stores.budgets
+    budgets.reserve(ADA, one("a", LIMIT), LIMIT, NOW)
+    budgets.settle(ADA, one("a", LIMIT), LIMIT + 3)
+    for _ in range(2):
+        assert budgets.reserve(ADA, one("b", 0), LIMIT, NOW) == Held(Sums(LIMIT + 3, LIMIT + 3, 1))
+    for _ in range(2):
+        assert budgets.settle(ADA, one("b", 0), 7) == Sums(LIMIT + 10, LIMIT + 10, 0)
+
+
+def test_a_reservation_of_nothing_is_not_refused_where_as_many_are_open_as_may_be(
+    memory: MemoryStores, moto: AwsStores
+) -> None:
+    for budgets in (memory.a_small_budgets(1), moto.a_small_budgets(1)):
+        budgets.reserve(ADA, one("a", 1), LIMIT, NOW)
+        for n in (1, 2):
+            assert budgets.reserve(ADA, one(f"b{n}", 0), LIMIT, NOW) == Held(Sums(0, 1, n + 1))
+
+
+def test_a_late_request_counts_nothing_twice_and_what_it_opens_is_freed(stores: Stores) -> None:
+    budgets, batch = stores.budgets, one("b", 0, NOW + 1)
+    budgets.reserve(ADA, batch, LIMIT, NOW)
+    budgets.settle(ADA, batch, 7)
+    assert budgets.settle(ADA, batch, 7) == Sums(7, 7, 0)
+    assert budgets.reserve(ADA, batch, LIMIT, NOW) == Held(Sums(7, 7, 1))
+    assert budgets.expire(ADA, NOW + 1) == Sums(7, 7, 0)
+
+
 # ---- many at once
 
 
@@ -199,17 +204,12 @@ def test_of_fifty_invocations_at_once_none_overspends_by_a_millionth(concurrent_
     assert budgets.read(ADA) == Sums(spent, spent, 0)
 
 
-def test_what_invocations_count_in_whatever_order_it_lands_counts_once(concurrent_stores: Stores) -> None:
+def test_what_is_counted_by_many_at_once_beyond_the_limit_counts_once(concurrent_stores: Stores) -> None:
     budgets = concurrent_stores.budgets
-    calls = [
-        partial(budgets.count, ADA, f"i{one}", max(total - late, 0), total, UNTIL, NOW)
-        for one in range(3)
-        for late in (1, 4)
-        for total in range(1, 9)
-    ]
-    at_once(calls)
-    for one in range(3):
-        budgets.count(ADA, f"i{one}", 0, 8, UNTIL, NOW)
+    batches = [Reservation(f"i{n}", 0, UNTIL) for n in range(12)]
+    answers = at_once([partial(budgets.reserve, ADA, mine, 5, NOW) for mine in batches])
+    assert all(isinstance(answer, Held) for answer in answers)
+    at_once([partial(budgets.settle, ADA, mine, 2) for mine in batches for _ in range(2)])
     assert budgets.read(ADA) == Sums(24, 24, 0)
 
 
@@ -265,10 +265,10 @@ def test_the_item_of_a_day_expires_a_week_after_it(moto: AwsStores) -> None:
 def test_an_item_does_not_grow_with_what_is_over(moto: AwsStores) -> None:
     budgets = moto.budgets
     for n in range(40):
-        budgets.count(ADA, f"c{n}", 0, 1, NOW + n + 1, NOW + n)
-        budgets.count(ADA, f"c{n}", 1, 2, NOW + n + 1, NOW + n)
+        budgets.reserve(ADA, one(f"c{n}", 0), LIMIT, NOW)
+        budgets.settle(ADA, one(f"c{n}", 0), 2)
     (item,) = moto.scan()
-    assert len(item) < 20
+    assert set(item) == {"pk", "sk", "spent", "held", "open", "ttl"}
     assert budgets.read(ADA) == Sums(80, 80, 0)
     for n in range(30):
         budgets.reserve(ADA, one(f"d{n}", 1, NOW + 200), LIMIT, NOW + 100)
@@ -280,33 +280,22 @@ def test_an_item_does_not_grow_with_what_is_over(moto: AwsStores) -> None:
     assert len(freed) < 10, "an hour later the freed are forgotten, too"
 
 
-def test_an_invocation_that_was_forgotten_counts_nothing_twice_however_late_its_request_lands(
-    moto: AwsStores,
-) -> None:
-    budgets, over = moto.budgets, NOW + 100
-    for n in range(19):
-        budgets.count(ADA, f"i{n}", 0, 1, over, NOW)
-    budgets.count(ADA, "next", 0, 1, over + 1, over)
-    (item,) = moto.scan()
-    assert item["tidied"] == {"N": str(over)}
-    assert "c#i0" not in item
-    for before, total in ((0, 1), (1, 2)):
-        assert budgets.count(ADA, "i0", before, total, over, NOW).spent == 20
-    assert budgets.count(ADA, "alive", 0, 1, over + 1, over).spent == 21
-
-
-def test_a_mark_of_before_there_was_one_for_each_invocation_is_tidied_as_well(moto: AwsStores) -> None:
+def test_what_the_dead_opened_to_count_is_freed_by_others_that_count(moto: AwsStores) -> None:
     budgets = moto.budgets
-    assert isinstance(budgets, DynamoBudgets)
-    budgets._client.put_item(
-        TableName=budgets._table,
-        Item={
-            "pk": {"S": "T#acme#BUDGET#auth0|ada"},
-            "sk": {"S": "020700"},
-            **{name: {"N": "16"} for name in ("spent", "held")},
-            **{f"c#{n}": {"N": str(NOW)} for n in range(16)},
-        },
-    )
-    assert budgets.count(ADA, "i", 0, 1, NOW + 1, NOW) == Sums(17, 17, 0)
+    for n in range(300):
+        dead = one(f"d{n}", 0, NOW + 60_000 * n)
+        assert isinstance(budgets.reserve(ADA, dead, LIMIT, dead.until), Held)
     (item,) = moto.scan()
-    assert [name for name in item if name.startswith("c#")] == ["c#i"]
+    assert budgets.read(ADA).open < 20
+    assert sum(name.startswith("x#") for name in item) < 100, "of the last hour"
+
+
+def test_counting_costs_two_write_units_however_many_invocations_have_counted(
+    table_and_meter: tuple[DynamoBudgets, Meter],
+) -> None:
+    budgets, meter = table_and_meter
+    for n in range(300):
+        budgets.reserve(ADA, one(f"c{n}", 0, NOW + 60_000), LIMIT, NOW)
+        budgets.settle(ADA, one(f"c{n}", 0, NOW + 60_000), 2_500)
+    assert set(meter.units) == {1}
+    assert len(meter.units) == 600

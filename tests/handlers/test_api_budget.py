@@ -14,7 +14,9 @@ PARAMETERS = {"AppModule": "tests.kit.app.trial", "UserDayBudgetUsd": "2.50"}
 def spend(http: Http, micro: int, user: str = "ada") -> None:
     now = http.engine.clock.now()
     account = Account("acme", user, day_of(now))
-    http.engine.funds.budgets.count(account, f"x{micro}", 0, micro, now + 1_000, now)
+    budgets, batch = http.engine.funds.budgets, Reservation(f"x{micro}", 0, now + 1_000)
+    budgets.reserve(account, batch, 0, now)
+    budgets.settle(account, batch, micro)
 
 
 def test_a_caller_sees_what_the_own_day_has_room_for(http: Http) -> None:

@@ -28,7 +28,6 @@ WRITES = frozenset(
         "change",
         "reserve",
         "settle",
-        "count",
         "expire",
         "tell",
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from baton.adapters.memory_budgets import MemoryBudgets
 from baton.core.draft import RunStep
@@ -14,7 +14,7 @@ from baton.core.limits import Limits
 from baton.core.purse import DAY_MS, Terms
 from baton.core.state import State
 from baton.errors import StoreUnavailable
-from baton.ports import Account, Offload, Reservation, Sums
+from baton.ports import Account, Held, Offload, Refused, Reservation, Sums
 from baton.runtime.funds import Funds
 from baton.runtime.lease import Invocation
 from baton.runtime.patience import Patience, inline
@@ -25,6 +25,8 @@ DOLLAR = 1_000_000
 DAY = 20_717
 NOON = DAY * DAY_MS + DAY_MS // 2
 LIMITS = Limits()
+SOON = LIMITS.store_pause_first_ms // 2  # a call that fails is not made again: no pause is as short
+T = TypeVar("T")
 
 
 class Clock:
@@ -36,33 +38,38 @@ class Clock:
 
 
 class Failing(MemoryBudgets):
-    """A store that does not answer while `is_down`, though the call is made; if it `lands_late`, with `land` only."""
+    """A store that does not answer while `is_down`, though the call is made; if it `lands_late`, with `land` only.
+
+    `only`: which call it does not answer; without one all that move money.
+    """
 
     is_down = lands_late = False
+    only = ""
 
     def __init__(self) -> None:
         super().__init__()
-        self._late: list[Callable[[], Sums]] = []
+        self.asked = 0
+        self._late: list[Callable[[], object]] = []
 
     def land(self) -> None:
         for call in self._late:
             call()
 
-    def count(self, account: Account, id: str, before: int, total: int, until: int, now: int) -> Sums:
-        call = partial(super().count, account, id, before, total, until, now)
-        if not self.is_down:
+    def reserve(self, account: Account, reservation: Reservation, limit: int, now: int) -> Held | Refused:
+        return self._answered("reserve", partial(super().reserve, account, reservation, limit, now))
+
+    def settle(self, account: Account, reservation: Reservation, cost: int) -> Sums:
+        return self._answered("settle", partial(super().settle, account, reservation, cost))
+
+    def _answered(self, name: str, call: Callable[[], T]) -> T:
+        self.asked += 1
+        if not self.is_down or self.only not in ("", name):
             return call()
         if self.lands_late:
             self._late.append(call)
         else:
             call()
         raise StoreUnavailable("no answer")
-
-    def settle(self, account: Account, reservation: Reservation, cost: int) -> Sums:
-        sums = super().settle(account, reservation, cost)
-        if self.is_down:
-            raise StoreUnavailable("no answer")
-        return sums
 
 
 class Desk:
@@ -77,12 +84,18 @@ class Desk:
         self.count = 0
 
     def call(self, offload: Offload = inline) -> Patience:
-        return Patience(offload, self.clock, SeededEntropy(1), LIMITS, self.clock.at + 1)
+        return Patience(offload, self.clock, SeededEntropy(1), LIMITS, self.clock.at + SOON)
 
     def purse(self, offload: Offload = inline) -> Purse:
         self.count += 1
         invocation = Invocation(f"i{self.count}", self.clock.at, self.clock.at + 2_000)
         return Purse(self.funds, self.call(offload), self.clock, LIMITS, invocation)
+
+    def spend(self, cost: int) -> None:
+        """What another invocation has spent of the day."""
+        account, batch = Account("acme", "ada", DAY), Reservation("x", 0, NOON)
+        self.budgets.reserve(account, batch, 0, NOON)
+        self.budgets.settle(account, batch, cost)
 
     def sums(self, day: int = DAY) -> Sums:
         return self.budgets.read(Account("acme", "ada", day))

@@ -128,7 +128,7 @@ def test_the_account_has_what_a_loser_has_spent_before_the_log_has(stage: Stage)
 
         any_log: Any = world.log
         any_log.append = append
-        world.slow["count"] = 0.3
+        world.slow["settle"] = 0.3
         await start(world, race(at=0.5, usd="0.10", runs_on=30))
         await asyncio.sleep(20)
         assert seen == [(10 * CENT, 10 * CENT)]

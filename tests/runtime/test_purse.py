@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from decimal import Decimal
-from typing import Any
 
 import pytest
 
 from baton.core import events as ev
 from baton.core.purse import DAY_MS, day_of
 from baton.errors import BudgetSpent
-from baton.ports import Account, NoRoom, SagaRef, Sums
+from baton.ports import NoRoom, SagaRef, Sums
 from baton.runtime.purse import Halt
 from tests.runtime.desk import DAY, DOLLAR, LIMITS, NOON, Desk, Failing, graph, run, state, step
 
@@ -69,7 +67,7 @@ def test_more_than_was_declared_counts_and_is_said(caplog: pytest.LogCaptureFixt
 
 def test_money_that_is_spent_parks_the_saga_until_the_day_turns() -> None:
     desk = Desk()
-    desk.budgets.count(Account("acme", "ada", DAY), "x", 0, 4_990_000, NOON, NOON)
+    desk.spend(4_990_000)
     halt = run(desk.purse().reserve(state(), step(50_000), []))
     assert isinstance(halt, Halt)
     assert (halt.parked.code, halt.parked.until) == ("budget_user_day", (DAY + 1) * DAY_MS)
@@ -256,7 +254,7 @@ def test_what_is_held_is_nobody_elses_until_its_time_is_over_by_every_clock(skew
 
 def test_of_a_blocked_user_no_saga_runs_in_which_something_costs() -> None:
     desk = Desk()
-    desk.budgets.count(Account("acme", "ada", DAY), "x", 0, 5 * DOLLAR, NOON, NOON)
+    desk.spend(5 * DOLLAR)
     asked = desk.budgets.calls
     assert run(desk.purse().blocked(state(), graph())) is None
     assert desk.budgets.calls == asked, "and no other is asked for"
@@ -290,74 +288,7 @@ def test_a_process_that_knows_a_user_to_be_blocked_begins_nothing_that_costs_and
 def test_a_blocked_user_is_refused_with_the_seconds_that_are_left_of_the_day() -> None:
     desk = Desk()
     run(desk.funds.refuse_the_blocked(desk.call(), "acme", "ada", NOON))
-    desk.budgets.count(Account("acme", "ada", DAY), "x", 0, 5 * DOLLAR, NOON, NOON)
+    desk.spend(5 * DOLLAR)
     with pytest.raises(BudgetSpent, match="5 of the user's 5 dollars") as refused:
         run(desk.funds.refuse_the_blocked(desk.call(), "acme", "ada", NOON))
     assert refused.value.retry_after_s == 43_200
-
-
-# ---- what is only reported
-
-
-def test_what_is_reported_while_a_request_is_under_way_goes_along_with_the_next() -> None:
-    desk = Desk()
-    purse = desk.purse(slowly)
-
-    async def story() -> None:
-        slots = [f"s{n}" for n in range(100)]
-        for slot in slots:
-            await purse.reserve(state(), step(0, slot), [])
-        asked = desk.budgets.calls
-        await asyncio.gather(*(purse.settle(state(), step(0, slot), 7) for slot in slots))
-        assert desk.budgets.calls == asked + 2
-
-    run(story())
-    assert desk.sums() == Sums(700, 700, 0)
-
-
-def test_an_attempt_that_has_spent_has_sums_in_which_that_is_counted() -> None:
-    """Of the hundred that go along with one request each finds that the day is spent, and one tells the user."""
-    desk = Desk()
-    purse = desk.purse(slowly)
-
-    async def story() -> list[str]:
-        slots = [f"s{n}" for n in range(10)]
-        for slot in slots:
-            await purse.reserve(state(), step(0, slot), [])
-        told = await asyncio.gather(*(purse.settle(state(), step(0, slot), DOLLAR) for slot in slots))
-        return [notice.key for notices in told for notice in notices]
-
-    assert run(story()) == [f"budget80/user/ada/{DAY}", f"budget100/user/ada/{DAY}"]
-
-
-@pytest.mark.parametrize("lands", ["at once", "late"])
-def test_a_report_that_was_not_answered_counts_once(lands: str) -> None:
-    budgets = Failing()
-    desk = Desk(budgets)
-    purse = desk.purse()
-    run(purse.reserve(state(), step(0, "a"), [Decimal("0.1")]))
-    run(purse.reserve(state(), step(0, "b"), []))
-    budgets.is_down, budgets.lands_late = True, lands == "late"
-    assert run(purse.settle(state(), step(0, "a"), 100_000)) == ()
-    budgets.is_down = False
-    run(purse.settle(state(), step(0, "b"), 5))
-    assert desk.sums() == Sums(100_005, 100_005, 0), "what could not be counted goes along with the next"
-    budgets.land()
-    run(purse.drain(SagaRef("acme", "s1")))
-    assert desk.sums() == Sums(100_005, 100_005, 0)
-
-
-def test_two_invocations_count_what_each_of_them_has_spent() -> None:
-    desk = Desk()
-    for cost in (5, 7):
-        purse = desk.purse()
-        run(purse.reserve(state(), step(), []))
-        run(purse.settle(state(), step(), cost))
-    assert desk.sums() == Sums(12, 12, 0)
-
-
-async def slowly(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    """A store to which a call takes a while."""
-    for _ in range(5):
-        await asyncio.sleep(0)
-    return function(*args, **kwargs)

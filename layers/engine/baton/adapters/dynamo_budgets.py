@@ -1,9 +1,8 @@
 """`Budgets` on DynamoDB: one item for each user and day, moved only by conditional updates of that one item.
 
-Besides its sums it has an attribute for each open reservation (`r#ID`: amount and end), for each that was freed
-because its end had come (`x#ID`), and for each invocation that has counted something without one (`c#ID`: how much, and
-its end): by them a repeated call finds that it has been made. Nothing of this is scanned for: an item is tidied by those
-who write to it. Up to `tidied` the invocations that are over are forgotten; what still comes of one is a repetition.
+Besides its sums it has an attribute for each open reservation (`r#ID`: amount and end), and for each that was freed
+because its end had come (`x#ID`): by them a repeated call finds that it has been made. Nothing of this is scanned for:
+an item is tidied by those who write to it.
 """
 
 from __future__ import annotations
@@ -26,7 +25,8 @@ if TYPE_CHECKING:
 _DAY_S = 86_400
 _KEPT_DAYS = 7
 _AT_ONCE = 25  # attributes that one update moves: an expression has only so much room
-_MANY_MARKS = 16  # marks that may lie about before they are worth a write
+_STALE_AT_ONCE = 32  # attributes that it removes besides
+_MANY_DUE = 16  # reservations past their time before freeing them is worth a write of its own
 _FREED_KEPT_MS = 3_600_000  # whoever held it has been dead for as long
 
 _NEW = "#held = if_not_exists(#held, :zero)"
@@ -37,14 +37,9 @@ _RESERVE = (
 _MAY_RESERVE = (
     "attribute_not_exists({mine}) AND (attribute_not_exists(#held) OR (#held <= :room AND #open < :most))"
 )
+_IS_NEW = "attribute_not_exists({mine})"
 _SETTLE = "SET #held = #held + :more, #spent = #spent + :cost, #open = #open - :one REMOVE {mine}"
 _COUNT_LATE = "SET #held = #held + :cost, #spent = #spent + :cost REMOVE {freed}"
-_COUNT = (
-    f"SET {_NEW} + :more, #spent = if_not_exists(#spent, :zero) + :more, "
-    "#open = if_not_exists(#open, :zero), #ttl = :ttl, {counted} = :mark"
-)
-_IS_FIRST = "attribute_not_exists({counted}) AND (attribute_not_exists(#tidied) OR #tidied < :until)"
-_TIDY = "attribute_not_exists(#tidied) OR #tidied < :now"
 
 
 class DynamoBudgets:
@@ -56,25 +51,28 @@ class DynamoBudgets:
         self._most_open = most_open
 
     def reserve(self, account: Account, reservation: Reservation, limit: int, now: int) -> Held | Refused:
-        room, mine, freed = limit - reservation.amount, _open(reservation.id), _freed(reservation.id)
-        if room < 0:
+        amount, mine, freed = reservation.amount, _open(reservation.id), _freed(reservation.id)
+        room = limit - amount
+        if room < 0 < amount:
             return Refused(self.read(account), is_busy=False)
+        bounds = {":room": number(room), ":most": number(self._most_open)} if amount else {}
         while True:
             done, item = self._update(
                 account,
                 _RESERVE,
-                _MAY_RESERVE,
+                _MAY_RESERVE if amount else _IS_NEW,
                 {"mine": mine, "freed": freed},
                 {
                     ":zero": number(0),
                     ":one": number(1),
-                    ":amount": number(reservation.amount),
+                    ":amount": number(amount),
                     ":mine": text(_packed(reservation)),
-                    ":room": number(room),
-                    ":most": number(self._most_open),
                     ":ttl": number(_ttl(account)),
+                    **bounds,
                 },
             )
+            if done and not amount and len(_due(item, now)) >= _MANY_DUE:
+                self._free(account, item, now)  # one of nothing is never refused, which would do it
             if done or mine in item:
                 return Held(_sums(item))
             if not self._free(account, item, now):
@@ -111,31 +109,6 @@ class DynamoBudgets:
             if done:
                 return _sums(item)
 
-    def count(self, account: Account, id: str, before: int, total: int, until: int, now: int) -> Sums:
-        counted = _COUNTED + id
-        seen = f"{before} {until}" if before else ""
-        item: StoredItem = {}
-        while before < total:
-            done, item = self._update(
-                account,
-                _COUNT,
-                "{counted} = :seen" if seen else _IS_FIRST,
-                {"counted": counted},
-                {
-                    ":zero": number(0),
-                    ":more": number(total - before),
-                    ":mark": text(f"{total} {until}"),
-                    ":ttl": number(_ttl(account)),
-                    **({":seen": text(seen)} if seen else {":until": number(until)}),
-                },
-            )
-            if done:
-                self._tidy(account, item, now)
-            if done or counted not in item:
-                return _sums(item)
-            seen, before = item[counted]["S"], _unpacked(counted, item).amount
-        return _sums(item) if item else self.read(account)
-
     def expire(self, account: Account, now: int) -> Sums:
         item = self._get(account, consistent=True)
         while self._free(account, item, now):
@@ -147,13 +120,12 @@ class DynamoBudgets:
 
     def _free(self, account: Account, item: StoredItem, now: int) -> bool:
         """Free what is past its time, or find that others have. False when there was nothing to free."""
-        due = [one for name in item if name.startswith(_OPEN) and (one := _unpacked(name, item)).until <= now]
-        due = due[:_AT_ONCE]
+        due = _due(item, now)[:_AT_ONCE]
         if not due:
             return False
         names = {f"r{n}": _open(one.id) for n, one in enumerate(due)}
         names |= {f"x{n}": _freed(one.id) for n, one in enumerate(due)}
-        stale = {f"s{n}": name for n, name in enumerate(_stale(item, {_FREED: now - _FREED_KEPT_MS}))}
+        stale = {f"s{n}": name for n, name in enumerate(_stale(item, now - _FREED_KEPT_MS))}
         sets = "".join(f", {{x{n}}} = :x{n}" for n in range(len(due)))
         removes = ", ".join(f"{{{name}}}" for name in (*(f"r{n}" for n in range(len(due))), *stale))
         self._update(
@@ -169,16 +141,6 @@ class DynamoBudgets:
             },
         )
         return True
-
-    def _tidy(self, account: Account, item: StoredItem, now: int) -> None:
-        """Forget the invocations that are over, and the reservations that were freed long ago, if there are many."""
-        stale = {
-            f"s{n}": name
-            for n, name in enumerate(_stale(item, {_COUNTED: now, _FREED: now - _FREED_KEPT_MS}))
-        }
-        if len(stale) >= _MANY_MARKS:
-            removes = ", ".join(f"{{{mark}}}" for mark in stale)
-            self._update(account, f"SET #tidied = :now REMOVE {removes}", _TIDY, stale, {":now": number(now)})
 
     def _get(self, account: Account, *, consistent: bool) -> StoredItem:
         with translated():
@@ -217,7 +179,7 @@ class DynamoBudgets:
         return True, done["Attributes"]
 
 
-_OPEN, _FREED, _COUNTED = "r#", "x#", "c#"
+_OPEN, _FREED = "r#", "x#"
 
 
 def _open(id_: str) -> str:
@@ -252,13 +214,11 @@ def _sums(item: StoredItem) -> Sums:
     return Sums(*(int(item[name]["N"]) if name in item else 0 for name in ("spent", "held", "open")))
 
 
-def _stale(item: StoredItem, ends: Mapping[str, int]) -> Sequence[str]:
-    """Marks that nobody comes back for: of each kind those whose end is not after that of `ends`."""
-    found = (name for name in item if name[:2] in ends and _end(name, item) <= ends[name[:2]])
-    return [name for name, _ in zip(found, range(2 * _MANY_MARKS), strict=False)]
+def _due(item: StoredItem, now: int) -> list[Reservation]:
+    return [one for name in item if name.startswith(_OPEN) and (one := _unpacked(name, item)).until <= now]
 
 
-def _end(name: str, item: StoredItem) -> int:
-    """That of an invocation stands beside its total. Of a day that began before it did it is a number, as of a reservation."""
-    mark = item[name]
-    return int(mark["N"]) if "N" in mark else int(mark["S"].split(" ")[1])
+def _stale(item: StoredItem, long_ago: int) -> Sequence[str]:
+    """Marks of reservations that were freed, and ended, so long ago that nobody settles them any more."""
+    found = (name for name in item if name.startswith(_FREED) and int(item[name]["N"]) <= long_ago)
+    return [name for name, _ in zip(found, range(_STALE_AT_ONCE), strict=False)]

@@ -69,10 +69,9 @@ ATTRIBUTES: Mapping[str, str] = {
     "resolved": "when a person did something about it (who: `by`); absent: nobody has",
     # requests of a tenant in a window of time
     "spent": "how many there were; of a user's day, what was spent, in micro-dollars",
-    # a user's day; besides, r#ID an open reservation, x#ID one that was freed, c#ID what an invocation counted without one
+    # a user's day; besides, r#ID an open reservation, x#ID one that was freed
     "held": "what was spent and what is reserved together",
     "open": "number of open reservations",
-    "tidied": "up to when the invocations that are over are forgotten (their c#ID)",
     # effect
     "about": "hash of its parameters, where its key is made of less",
     "scope": "place of its saga in all branches, where that is not its id",

@@ -15,7 +15,6 @@ class _Item:
     held: int = 0
     open: dict[str, Reservation] = field(default_factory=dict)
     freed: set[str] = field(default_factory=set)
-    counted: dict[str, int] = field(default_factory=dict)
 
     @property
     def sums(self) -> Sums:
@@ -48,9 +47,9 @@ class MemoryBudgets:
             if reservation.id in item.open:
                 return Held(item.sums)
             room = limit - reservation.amount
-            if item.held > room or len(item.open) >= self._most_open:
+            if reservation.amount and (item.held > room or len(item.open) >= self._most_open):
                 item.free(now)
-            if item.held > room or len(item.open) >= self._most_open:
+            if reservation.amount and (item.held > room or len(item.open) >= self._most_open):
                 return Refused(item.sums, is_busy=item.spent <= room)
             item.freed.discard(reservation.id)
             item.open[reservation.id] = reservation
@@ -65,16 +64,6 @@ class MemoryBudgets:
                 item.freed.discard(reservation.id)
                 item.spent += cost
                 item.held += cost - (known.amount if known is not None else 0)
-            return item.sums
-
-    def count(self, account: Account, id: str, before: int, total: int, until: int, now: int) -> Sums:
-        with self._lock:
-            item = self._item(account)
-            more = total - item.counted.get(id, total if before else 0)
-            if more > 0:
-                item.counted[id] = total
-                item.spent += more
-                item.held += more
             return item.sums
 
     def expire(self, account: Account, now: int) -> Sums:

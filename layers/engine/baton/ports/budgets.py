@@ -61,7 +61,8 @@ class Budgets(Protocol):
         """Hold an amount if `held` stays at or below `limit`; whatever is past its time at `now` is freed first.
 
         Of any number of callers no two get the same money. A reservation with an id that is open changes nothing.
-        More than MOST_OPEN at a time are refused as busy.
+        More than MOST_OPEN at a time are refused as busy. One with an amount of 0 is never refused: to settle it counts
+        what is spent already.
         """
         ...
 
@@ -70,15 +71,6 @@ class Budgets(Protocol):
 
         Also of a reservation that was freed meanwhile, and also more than was held: spent is spent. One that is
         settled already, or was never held, changes nothing.
-        """
-        ...
-
-    def count(self, account: Account, id: str, before: int, total: int, until: int, now: int) -> Sums:
-        """Count what an invocation (`id`, over at `until`) has spent without a reservation: `total` so far.
-
-        `before` is how much of it the caller believes to be counted; what is true is remembered for each invocation, and
-        a total that is not above that changes nothing. So a call that is repeated, or lands late, never counts twice,
-        also not when its invocation has been forgotten, as those may be that are over at `now`.
         """
         ...
 
