@@ -134,7 +134,7 @@ PLANTED: Mapping[str, Planted] = {
         ),
         Planted(bugs.nobody_looks_at_the_lease_right_before_an_append, FENCE, everywhere("big", (STALL,))),
         Planted(bugs.a_cut_off_throws_away_what_has_just_finished, RESULT, everywhere("polite", (), drawn=0)),
-        Planted(bugs.clocks_are_believed, DEEDS, seeds("chatter", 12, skew_ms=3_000, gap_s=60)),
+        Planted(bugs.clocks_are_believed, DEEDS, seeds("chatter", 14, skew_ms=3_000, gap_s=1)),
         Planted(money_bugs.a_result_is_gone_when_its_window_is_over, DEEDS, everywhere("rented", drawn=0)),
         Planted(
             money_bugs.a_retry_covers_every_claim,

@@ -93,6 +93,8 @@ def _declared() -> Registry:
     async def die() -> None:
         """Takes its process down with it."""
         await pause(0.1)
+        if (process := RUNS_IN.get()) is not None:
+            process.die()
         raise Crash
 
     @tool("hang", registry=registry, timeout="10m")

@@ -133,7 +133,7 @@ def test_children_at_other_nodes_are_other_ones(stage: Stage) -> None:
 
 def test_what_a_tool_does_by_default_is_the_same_action_said_or_not(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
-        moved = bank(world)
+        moved = bank(world, key=Key.saga())
         nodes = "a: {tool: bill, with: {invoice: i}}, b: {tool: bill, with: {cents: 5, invoice: i}, after: a}"
         await begin(world, f"name: w\nnodes: {{{nodes}}}")
         await world.settle()

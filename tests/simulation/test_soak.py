@@ -20,14 +20,14 @@ def test_a_short_run_counts_its_schedules_and_finds_nothing() -> None:
 
 def test_a_broken_promise_is_made_small_and_told_as_a_story() -> None:
     undisturbed(SCENARIOS["chatter"])
-    drawn = [Schedule("chatter", seed, skew_ms=3_000, is_warm=True) for seed in range(20)]
+    drawn = [Schedule("chatter", seed, skew_ms=3_000, gap_s=1, start_late_s=0.1) for seed in range(20)]
     with bugs.clocks_are_believed():
         found = next(one for one in map(trial, drawn) if DEEDS in one.oracles)
         smallest = minimised(found)
         again = trial(smallest.schedule)
     assert again.broken == smallest.broken
     assert smallest.schedule.faults == ()
-    assert (smallest.schedule.is_warm, smallest.schedule.skew_ms) == (False, 3_000)
+    assert (smallest.schedule.start_late_s, smallest.schedule.skew_ms) == (0, 3_000)
     text = report(7, found, smallest)
     assert text.startswith("seed 7 breaks ")
     assert f"trial({smallest.schedule})" in text
