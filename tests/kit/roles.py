@@ -21,6 +21,7 @@ from baton.runtime.service import Service
 from baton.runtime.worker import Worker
 from baton.tools.define import Registry
 from baton.tools.perform import ToolPerformer
+from tests.kit.faults import OF_WORKERS
 from tests.kit.process import REFUSES, RUNS_IN, Process
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ class ToolsOf:
         RUNS_IN.set(self._process)
         world.running[context.saga, context.node] = self._process
         self._process.spends.append(context.spent)
+        if world.plan.next("perform", True) in OF_WORKERS:
+            world.faults.append(f"{self._process.id}: stands still inside {tool}")
+            self._process.freeze()
         spec = world.tools.get(tool)
         deed = Deed(tool, context.idempotency_key, self._process, asyncio.get_running_loop().time())
         if spec is not None and spec.effect == ONCE:
