@@ -91,9 +91,9 @@ def test_a_join_behind_a_caught_failure_hears_of_no_error() -> None:
             task("a", catch=(Catch(then=("h",)),)),
             task("b", "a"),
             task("h", "a"),
-            task("j", "b", "h", join=Join()),
+            task("j", "b", "h", join=Join(), arguments={"told": "${join.errors}", "last": "${last_error}"}),
         )
     )
     saga.go(broken("a"))
     assert ready(saga.go(done("h"))) == ["j"]
-    assert saga.state.errors == {}
+    assert saga.decision.run[0].arguments == {"told": [], "last": None}

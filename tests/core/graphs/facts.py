@@ -10,17 +10,20 @@ from typing import Any
 
 Rounds = tuple[int, ...]
 Slot = tuple[str, Rounds]
-ALIVE, DEAD, FAILED = "alive", "dead", "failed"
 
 
 @dataclass(frozen=True)
 class Error:
-    """A failure. `attempt`: that of the step which made it, 0 for one that nobody's attempt has made."""
+    """A failure. `attempt`: that of the step which made it, 0 for one that nobody's attempt has made.
+
+    `by`: the handlers that it was caught by.
+    """
 
     node: str
     code: str
     kind: str
     attempt: int = 0
+    by: frozenset[str] = frozenset()
 
     @property
     def told(self) -> dict[str, Any]:
@@ -36,10 +39,18 @@ class Breaks:
 
 
 @dataclass(frozen=True)
+class Word:
+    """What an edge says: alive, or dead and because of which errors."""
+
+    alive: bool
+    errors: tuple[Error, ...] = ()
+
+
+@dataclass(frozen=True)
 class Fate:
     """What became of a slot: done (alive edges: `to`), failed or skipped (with the `errors` that are to blame).
 
-    One that failed and was `caught` has alive edges, too, which carry that error; it has no others.
+    One that failed and was `caught` has alive edges, too, which carry that error; its others are lost by it.
     """
 
     kind: str

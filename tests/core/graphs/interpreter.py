@@ -7,10 +7,11 @@ Tasks, waits and passes that are `open` end when the test says so; all that foll
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
-from tests.core.graphs.facts import ALIVE, DEAD, FAILED, Breaks, End, Error, Fate, Firing, Rounds, Slot
+from tests.core.graphs.facts import Breaks, End, Error, Fate, Firing, Rounds, Slot, Word
 from tests.core.graphs.failing import class_of
 from tests.core.graphs.known import Known
 from tests.core.graphs.language import Broken, holds, into, render
@@ -139,12 +140,21 @@ class Interpreter(Known):
         if not before:
             return Firing()
         said = {source: self._says(source, name, at) for source in before}
-        alive = tuple(source for source in before if said[source] == ALIVE)
-        failed = [source for source in before if said[source] == FAILED]
-        silent = sum(word is None for word in said.values())
-        errors = self._blame(failed, name, at)
-        told = self._blame([*alive, *failed], name, at)
+        heard = {source: word for source, word in said.items() if word is not None}
+        alive = tuple(source for source, word in heard.items() if word.alive)
+        silent = len(said) - len(heard)
+        blamed = {
+            source: [error for error in word.errors if not self._is_rescued(error, name, alive)]
+            for source, word in heard.items()
+            if not word.alive
+        }
+        failed = [source for source, errors in blamed.items() if any(not error.by for error in errors)]
+        lost = [source for source, errors in blamed.items() if errors and source not in failed]
+        errors = _each_once(error for errors in blamed.values() for error in errors)
+        errors = tuple(sorted(errors, key=lambda error: bool(error.by)))
         need, tolerated, _ = self.plan.join(name)
+        caught = (error for source in alive for error in heard[source].errors)
+        told = _each_once((*caught, *(error for error in errors if not need or not error.by)))
         if tolerated is not None and len(failed) > tolerated:
             return Firing(early=silent > 0, fails=True)
         if need:
@@ -155,16 +165,24 @@ class Interpreter(Known):
             return None if silent else errors
         if silent:
             return None
-        if failed and tolerated is None:
-            return errors
-        return Firing(alive, told) if alive or failed else ()
+        if tolerated is None:
+            return errors if failed or lost or not alive else Firing(alive, told)
+        if len(failed) + len(lost) > tolerated:
+            return Firing(fails=True)
+        return Firing(alive, told) if alive or failed or lost else ()
+
+    def _is_rescued(self, error: Error, name: str, alive: Collection[str]) -> bool:
+        """Whether a failure that was caught is as good as none here: one of the live edges is due to its handlers."""
+        if name in error.by and error.node in alive:
+            return True
+        return bool(error.by) and not self.plan.due_to(error.node, error.by).isdisjoint(alive)
 
     def _is_later_round(self, slot: Slot) -> bool:
         """Whether a header comes to its turn by a way back."""
         name, at = slot
         return any(at[len(at) - len(self.plan.headed[name]) :])
 
-    def _says(self, source: str, name: str, at: Rounds) -> str | None:
+    def _says(self, source: str, name: str, at: Rounds) -> Word | None:
         """What the edge from `source` says to `name` in its rounds `at`; None: nothing yet."""
         common = self.plan.common(source, name)
         slot = self.sender(source, name, at)
@@ -174,16 +192,18 @@ class Interpreter(Known):
             if leaver is None:
                 return None
             if leaver != slot:
-                return DEAD
+                its = self.became[leaver]
+                errors = its.errors or its.caught
+                return self._dead(source, name, errors if all(error.by for error in errors) else ())
         if fate is None or fate.again:
             return None
-        return ALIVE if name in fate.to else FAILED if fate.errors else DEAD
+        errors = fate.errors or fate.caught
+        return Word(alive=True, errors=errors) if name in fate.to else self._dead(source, name, errors)
 
-    def _blame(self, sources: Iterable[str], name: str, at: Rounds) -> tuple[Error, ...]:
-        """What the edges of failed nodes carry, and those that have caught a failure; each error once."""
-        fates = (self.became[self.sender(source, name, at)] for source in sources)
-        found = [error for fate in fates for error in (fate.errors or fate.caught)]
-        return tuple(error for index, error in enumerate(found) if error not in found[:index])
+    def _dead(self, source: str, name: str, errors: Iterable[Error]) -> Word:
+        """What was caught loses no edge that is only there for when its sender fails."""
+        is_handler = name in self.plan.handlers(source)
+        return Word(alive=False, errors=tuple(error for error in errors if not (is_handler and error.by)))
 
     def _begin(self, slot: Slot) -> None:
         node = self.plan.nodes[slot[0]]
@@ -268,7 +288,7 @@ class Interpreter(Known):
         error = Error(slot[0], code, class_of(code), attempt)
         to = self.caught(slot, error)
         if to is not None:
-            self.became[slot] = Fate("failed", to=to, caught=(error,))
+            self.became[slot] = Fate("failed", to=to, caught=(replace(error, by=to),))
             self._leave(slot, set(to))
             return
         if slot[0] not in self.plan.tolerated:
@@ -278,3 +298,7 @@ class Interpreter(Known):
             return
         self.became[slot] = Fate("failed", errors=(error,))
         self._leave(slot, set())
+
+
+def _each_once(errors: Iterable[Error]) -> tuple[Error, ...]:
+    return tuple(dict.fromkeys(errors))

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from baton.core import events as ev
-from tests.core.graphs.facts import Breaks, Slot, slot_name
+from baton.core.state import UNKNOWN_OUTCOME
+from tests.core.graphs.facts import Breaks, Slot, slot_name, slot_of
 from tests.core.graphs.failing import CLASSES, ESCALATE
 from tests.core.graphs.plan import Document
 from tests.core.graphs.script import INPUT
@@ -77,6 +78,10 @@ class Mirror:
             elif isinstance(event, ev.Resumed):
                 self.world.resume()
                 self.asks = {ask: slot for ask, slot in self.asks.items() if self.is_asked(slot)}
+            elif isinstance(event, ev.NoticeDue) and event.notice.code == UNKNOWN_OUTCOME:
+                # A step was cut off with its invocation, and is stopped, or its saga ends, before it could begin again.
+                stopped = event.notice.key.partition("/0.")[2].removesuffix(".stopped")
+                assert self.world.ended is not None or slot_of(stopped) not in self.world.open, event
             elif isinstance(event, ev.StrategyChosen | ev.Parked | ev.NoticeDue):
                 raise AssertionError(f"nobody expects {event}")
             elif isinstance(event, ev._Consumes) and self._is_going_on(event):

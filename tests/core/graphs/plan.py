@@ -63,6 +63,19 @@ class Plan:
         """The nodes that a failure of this one can lead to."""
         return {target for rule in self.catch(name) for target in names(rule["then"])}
 
+    def due_to(self, failed: str, handlers: Iterable[str]) -> set[str]:
+        """The handlers of a failure, and the nodes that can only be reached through them since `failed` leads there alone."""
+        wanted = set(handlers)
+
+        def is_reached_otherwise(name: str) -> bool:
+            if name in wanted:
+                return False
+            before = self.before[name]
+            return not before or any(other != failed and is_reached_otherwise(other) for other in before)
+
+        behind = set[str]().union(*(self.ahead[name] for name in wanted))
+        return {name for name in behind if not is_reached_otherwise(name)}
+
     def header(self, tail: str) -> str:
         return str(self.nodes[tail]["loop"].get("back_to", tail))
 

@@ -32,7 +32,7 @@ def sure_of(plan: Plan) -> dict[str, set[str]]:
             if plan.join(name)[0] == 0:
                 _add_all(plan, sure, always, name)
         failed[name] = sure[name].intersection(
-            *(failed[source] for source in before if source in plan.tolerated)
+            *(failed[source] for source in before if source in plan.tolerated or _may_be_lost(plan, source))
         )
         if plan.headed[name] and name in plan.tolerated:
             # It may come to a second round although it was skipped in the first, by a join that needs only failures.
@@ -78,12 +78,21 @@ def _is_certain(plan: Plan, source: str, name: str, chosen: Collection[str] = ()
     return all(other == source or set(plan.after[other]) <= body for other in body)
 
 
+def _may_be_lost(plan: Plan, name: str) -> bool:
+    """Whether a failure that was caught may be on its edges."""
+    return any(name in plan.ahead[other] for other in plan.nodes if plan.catch(other)) or any(
+        plan.catch(other) for tail in plan.loops[name] for other in plan.body(tail)
+    )
+
+
 def _runs_if(plan: Plan, always: dict[str, set[str]], name: str) -> set[str]:
     """Nodes of which each, once done, is enough for this one to run."""
     if "when" in plan.nodes[name] or plan.join(name)[0] > 1 or plan.join(name)[1] is not None:
         return set()
     if not plan.before[name]:
         return {START}
+    if not plan.join(name)[0] and any(_may_be_lost(plan, source) for source in plan.before[name]):
+        return set()
     certain = [source for source in plan.before[name] if _is_certain(plan, source, name)]
     # One whose failure is caught may not be done at all.
     return {

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from baton.core import fold, program, routes, turns
+from baton.core import fold, lost, program, routes, scope, turns
 from baton.core.graph import Graph, Node
 from baton.core.scope import Scope
 from baton.core.ways import Ways
@@ -17,7 +17,7 @@ from tests.core.graphs.driver import Luck
 from tests.core.graphs.shapes import Doc
 from tests.core.graphs.test_random_graphs import bad_luck, graphs, run
 
-MOST = 200
+MOST = 500
 SIZE = 7
 
 pytestmark = pytest.mark.no_cover
@@ -26,18 +26,18 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 
 
 def a_join_of_all_waits_for_one(patch: pytest.MonkeyPatch) -> None:
-    def turn(node: Node, tails: Any, arrived: Mapping[str, bool], failed: Any = ()) -> str:
-        found = turns.turn_of(node, tails, arrived, failed)
+    def turn(node: Node, tails: Any, arrived: Mapping[str, bool], *given: Any) -> str:
+        found = turns.turn_of(node, tails, arrived, *given)
         return turns.FIRES if found == turns.WAITS and any(arrived.values()) and len(arrived) > 1 else found
 
     patch.setattr(program, "turn_of", turn)
 
 
 def one_failure_too_many_is_tolerated(patch: pytest.MonkeyPatch) -> None:
-    def turn(node: Node, tails: Any, arrived: Mapping[str, bool], failed: Any = ()) -> str:
+    def turn(node: Node, tails: Any, arrived: Mapping[str, bool], *given: Any) -> str:
         if node.join is not None and node.join.tolerated >= 0:
             node = replace(node, join=replace(node.join, tolerated=node.join.tolerated + 1))
-        return turns.turn_of(node, tails, arrived, failed)
+        return turns.turn_of(node, tails, arrived, *given)
 
     patch.setattr(program, "turn_of", turn)
 
@@ -114,7 +114,65 @@ def what_a_later_round_reads_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(program.Program, "_reach", reach)
 
 
+def _loses(patch: pytest.MonkeyPatch, change: Callable[..., Any]) -> None:
+    """What counts as lost at a join is what `change` makes of the true function and its arguments."""
+    plain = lost.unrescued
+    for module in (program, scope):
+        patch.setattr(module, "unrescued", lambda *given: change(plain, *given))
+
+
+def a_caught_failure_is_lost_to_nobody(patch: pytest.MonkeyPatch) -> None:
+    _loses(patch, lambda plain, *given: tuple(one for one in plain(*given) if not one.handled))
+
+
+def a_handler_rescues_nothing(patch: pytest.MonkeyPatch) -> None:
+    _loses(patch, lambda plain, ways, src, name, arrived, carried: plain(ways, src, name, {}, carried))
+
+
+def anything_alive_rescues(patch: pytest.MonkeyPatch) -> None:
+    def change(plain: Any, ways: Any, src: str, name: str, arrived: Any, carried: Any) -> Any:
+        left = plain(ways, src, name, arrived, carried)
+        return tuple(one for one in left if not (one.handled and any(arrived.values())))
+
+    _loses(patch, change)
+
+
+def only_handlers_rescue_and_nothing_behind_them(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Ways, "only_through", lambda ways, failed, handlers: frozenset(handlers))
+
+
+def every_handler_is_lost_but_the_chosen_ones(patch: pytest.MonkeyPatch) -> None:
+    plain = Ways.__init__
+
+    def init(ways: Ways, graph: Graph) -> None:
+        plain(ways, graph)
+        ways.handlers = {}
+
+    patch.setattr(Ways, "__init__", init)
+
+
+def ways_out_of_a_loop_are_not_lost(patch: pytest.MonkeyPatch) -> None:
+    plain = lost.carriers
+    own = lambda event: {(src, dst) for src, dst in plain(event) if src == event.node}  # noqa: E731 - one line is its point
+    patch.setattr(fold, "carriers", own)
+
+
+def what_is_lost_is_not_chosen_where_failures_are_tolerated(patch: pytest.MonkeyPatch) -> None:
+    def turn(node: Node, tails: Any, arrived: Any, failed: Any = (), lost: Any = ()) -> str:
+        lost = () if node.join is not None and node.join.tolerated >= 0 else lost
+        return turns.turn_of(node, tails, arrived, failed, lost)
+
+    patch.setattr(program, "turn_of", turn)
+
+
 BUGS: list[Patch] = [
+    a_caught_failure_is_lost_to_nobody,
+    a_handler_rescues_nothing,
+    anything_alive_rescues,
+    only_handlers_rescue_and_nothing_behind_them,
+    every_handler_is_lost_but_the_chosen_ones,
+    ways_out_of_a_loop_are_not_lost,
+    what_is_lost_is_not_chosen_where_failures_are_tolerated,
     what_a_later_round_reads_is_forgotten,
     a_join_of_all_waits_for_one,
     one_failure_too_many_is_tolerated,

@@ -167,21 +167,6 @@ def _node(scope: Scope) -> Any:
     return scope.program.nodes[scope.slot.partition("@")[0]]
 
 
-def dead_edges_of_a_caught_node_carry_errors(patch: pytest.MonkeyPatch) -> None:
-    plain = fold._emit
-
-    def emit(state: State, emits: Any, gone: Sequence[str] = (), blamed: str = "", blame: Any = ()) -> Any:
-        news = plain(state, emits, gone, blamed, blame)
-        for token in emits:
-            slot = slot_of(token.dst, token.iteration)
-            if blame and token.src == blamed and not token.alive and slot in news["tokens"]:
-                carried = {**news["errors"].get(slot, {}), token.src: blame}
-                news["errors"] = {**news["errors"], slot: carried}
-        return news
-
-    patch.setattr(fold, "_emit", emit)
-
-
 def a_handler_does_not_know_the_failure(patch: pytest.MonkeyPatch) -> None:
     plain = Scope._carried
     patch.setattr(Scope, "_carried", lambda scope, *, alive: () if alive else plain(scope, alive=alive))
@@ -224,7 +209,6 @@ BUGS: list[Patch] = [
     a_parked_saga_goes_on,
     answers_and_what_they_come_to_are_apart,
     all_rules_of_catch_fit,
-    dead_edges_of_a_caught_node_carry_errors,
     a_handler_does_not_know_the_failure,
     a_handler_runs_after_a_success,
     an_outcome_of_an_earlier_attempt_counts,

@@ -55,6 +55,7 @@ def draw_catches(draw: random.Random, plan: Plan, nodes: Doc) -> None:
             targets = targets[1:]
         if not targets:
             continue
+        _draw_meeting(draw, plan, nodes, name, targets)
         if draw.random() < 0.2:
             nodes[name]["catch"] = targets[0] if len(targets) == 1 else targets
             continue
@@ -66,6 +67,27 @@ def draw_catches(draw: random.Random, plan: Plan, nodes: Doc) -> None:
         whole = next((number for number, rule in enumerate(rules, 1) if len(rule) == 1), len(rules))
         rules = rules[:whole]
         nodes[name]["catch"] = rules
+
+
+def _draw_meeting(draw: random.Random, plan: Plan, nodes: Doc, name: str, handlers: list[str]) -> None:
+    """Sometimes the way of a handler meets the node's own again, or another way leads to the handler, too."""
+    handler, ranked = draw.choice(handlers), list(nodes)
+    behind = [
+        other
+        for other in sorted(plan.ahead[handler])
+        if other not in (*plan.after[name], *handlers) and plan.loops[other] == plan.loops[name]
+    ]
+    if behind and draw.random() < 0.7:
+        # Rather further away than next to it: more can happen on the way.
+        meeting = max(draw.choice(behind), draw.choice(behind), key=ranked.index)
+        nodes[meeting]["after"].append(name)
+    beside = [
+        other
+        for other in ranked[: ranked.index(handler)]
+        if other != name and plan.loops[other] == plan.loops[handler] and other not in plan.before[handler]
+    ]
+    if beside and draw.random() < 0.3:
+        nodes[handler]["after"].append(draw.choice(beside))
 
 
 def draw_rules(draw: random.Random, document: Doc) -> None:

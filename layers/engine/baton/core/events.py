@@ -35,7 +35,7 @@ FORMAT = 1
 class _Consumes(Root, frozen=True, omit_defaults=True, kw_only=True):
     """An event that consumes the tokens waiting at (node, iteration) and emits the next ones.
 
-    `errors` go on along the node's own edges, whose tokens are then dead because of them.
+    `errors` go on along its edges; see lost.py.
 
     `way` says in words what `loop` and `branch` chose: again, break, timeout; rule 1, default, chosen. `drops`
     are the slots of a round that is over with this. `forget` names nodes whose outputs no later step can read any

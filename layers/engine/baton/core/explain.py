@@ -263,7 +263,7 @@ def _head(reasons: Reasons, story: Story, place: Place) -> str:
     if node.join is not None and node.join.need:
         edges = counted(len(place.heard), "edge")
         return f"{text}: its join needs {node.join.need} alive, and of {edges} {alive} came alive"
-    return f"{text}: its join tolerates no failure" if alive and place.failed else text
+    return f"{text}: its join tolerates no failure" if alive and reasons.lacking(place) else text
 
 
 def _each(direct: Sequence[Cause]) -> str:

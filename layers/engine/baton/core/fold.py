@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from baton.core import events as ev
 from baton.core.caps import counted, pay
 from baton.core.forks import FORK_KEY
+from baton.core.lost import carriers
 from baton.core.state import FAULT, KEYS_REMEMBERED, Child, Signal, State, Used, Wait, node_of, slot_of
 from baton.core.troubles import (
     attempt_failed,
@@ -63,16 +64,15 @@ def _emit(
     state: State,
     emits: tuple[ev.Token, ...],
     gone: Collection[str] = (),
-    blamed: str = "",
     blame: tuple[ev.Failure, ...] = (),
+    carried_by: Collection[tuple[str, str]] = (),
 ) -> dict[str, Any]:
     """The tokens in flight once these are emitted and those at the slots `gone` are not there any more.
 
-    Those that `blamed` sends carry `blame`; where live ones are among them, only those.
+    Those of `carried_by` (sender, receiver) carry `blame`.
     """
     tokens = {slot: arrived for slot, arrived in state.tokens.items() if slot not in gone}
     errors, closed = _without(state.errors, gone), _without(state.closed, gone) if gone else state.closed
-    is_caught = bool(blame) and any(token.alive for token in emits if token.src == blamed)
     for token in emits:
         slot = slot_of(token.dst, token.iteration)
         if slot in closed:
@@ -80,7 +80,7 @@ def _emit(
             closed = {**closed, slot: left}
         elif token.src not in tokens.get(slot, ()):
             tokens[slot] = {**tokens.get(slot, {}), token.src: token.alive}
-            if blame and token.src == blamed and token.alive == is_caught:
+            if carried_by and (token.src, token.dst) in carried_by:
                 errors = {**errors, slot: {**errors.get(slot, {}), token.src: blame}}
     return {"tokens": tokens, "errors": errors, "closed": closed}
 
@@ -108,7 +108,7 @@ def _consume(state: State, event: ev._Consumes, output: ev.Value | None, **more:
     gone = {slot, *event.drops}
     if still_closed is not None:
         state = replace(state, closed=_without(state.closed, (slot,)))
-    news = _emit(state, event.emits, gone, event.node, event.errors)
+    news = _emit(state, event.emits, gone, event.errors, carriers(event))
     if still_closed is not None and slot not in event.drops:
         news["closed"] = {**news["closed"], slot: still_closed}
     outputs, previous = state.outputs, state.previous

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from baton.core import events as ev
 from baton.core.graph import Node
+from baton.core.lost import unrescued
 from baton.core.scope import Scope
 
 ERRORS_KEPT, LONGEST_MESSAGE = 20, 500
@@ -17,11 +18,11 @@ ERRORS_KEPT, LONGEST_MESSAGE = 20, 500
 
 def join_failure(scope: Scope, node: Node) -> ev.Failure:
     """Why the join at the scope's slot fails. What catches it finds the failures in `last_error.errors`."""
-    errors, join = scope.errors(), node.join
+    errors, join, slot = scope.errors(), node.join, scope.slot
     assert join is not None, "one that tolerates nothing does not fail"
-    carried, arrived = scope.state.errors.get(scope.slot, {}), scope.state.tokens[scope.slot]
-    # What comes along a live edge was caught.
-    count = sum(not arrived[src] for src in carried)
+    arrived, carried = scope.state.tokens[slot], scope.state.errors.get(slot, {})
+    ways, dead = scope.program.ways, ((src, its) for src, its in carried.items() if not arrived[src])
+    count = sum(bool(unrescued(ways, src, node.name, arrived, its)) for src, its in dead)
     has = "has" if count == 1 else "have"
     text = f"{count} of {len(node.before)} nodes before it {has} failed, and {join.tolerated or 'none'} may"
     if count <= join.tolerated:

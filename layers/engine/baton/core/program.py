@@ -6,13 +6,15 @@ tokens in flight and not the nodes of the graph.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from baton.core.caps import caps_of
 from baton.core.conditions import names_of
 from baton.core.expressions import Path, Template, compile_template, parse
 from baton.core.failures.policies import Policy, named
 from baton.core.graph import Graph, Node
+from baton.core.lost import unrescued
+from baton.core.records import Failure
 from baton.core.state import State, node_of
 from baton.core.turns import FIRES, turn_of
 from baton.core.ways import Ways
@@ -49,12 +51,26 @@ class Program:
 
     def turn(self, state: State, slot: str) -> str:
         """Whether the turn of a slot with tokens has come; see turns.py."""
-        name, _ = node_of(slot)
+        return self.turn_at(node_of(slot)[0], state.tokens[slot], state.errors.get(slot))
+
+    def turn_at(
+        self,
+        name: str,
+        arrived: Mapping[str, bool],
+        errors: Mapping[str, tuple[Failure, ...]] | None = None,
+    ) -> str:
+        """The same of a node, by what has arrived there: sender to alive, and to what came with its edge."""
         tails = self.ways.tails_of.get(name, _NO_TAILS)
-        arrived, errors = state.tokens[slot], state.errors.get(slot, ())
-        # What comes along a live edge was caught: its receiver is there for it.
-        failed = [src for src in errors if not arrived.get(src)] if errors else ()
-        return turn_of(self.nodes[name], tails, arrived, failed)
+        if not errors:
+            return turn_of(self.nodes[name], tails, arrived)
+        dead = {
+            src: unrescued(self.ways, src, name, arrived, carried)
+            for src, carried in errors.items()
+            if not arrived.get(src)
+        }
+        failed = [src for src, left in dead.items() if not all(one.handled for one in left)]
+        lost = [src for src, left in dead.items() if left and src not in failed]
+        return turn_of(self.nodes[name], tails, arrived, failed, lost)
 
     def has_come(self, state: State, slot: str) -> bool:
         """Whether what has arrived at `slot` is all that its join waits for, and lets it run."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from baton.core import events as ev
+from baton.core.lost import unrescued
 from baton.core.state import slot_of
 from baton.core.story import DROPPED, FAILED, SKIPPED, Arrival, End, Moment, Place, Story
 from baton.core.telling import condition_words, listed, moved, opened, said
 from baton.core.tries import is_asking, outlook
-from baton.core.turns import FIRES, WAITS, turn_of
+from baton.core.turns import FIRES, WAITS
 from baton.core.views import iso
 
 READY, WAITING, CHILD, JOINING, UNREACHED = "ready", "waiting", "child", "joining", "unreached"
@@ -95,9 +96,20 @@ class Reasons:
         if end.why:
             return [self._without(end.why.removeprefix("join "), place, end)]
         dead = [arrival for arrival in place.arrivals.values() if not arrival.late and not arrival.alive]
-        join = self._program.nodes[place.node].join
-        failed = [arrival for arrival in dead if arrival.errors] if join is None or not join.need else []
-        return [self.dead(arrival) for arrival in failed or dead]
+        return [self.dead(arrival) for arrival in self.lacking(place) or dead]
+
+    def lacking(self, place: Place) -> list[Arrival]:
+        """The edges because of which a join of all was skipped: those that have failed; else those that are lost."""
+        join, ways, arrived = self._program.nodes[place.node].join, self._program.ways, place.heard
+        if join is not None and join.need:
+            return []
+        blamed = [
+            (arrival, unrescued(ways, src, place.node, arrived, place.errors[src]))
+            for src, arrival in place.arrivals.items()
+            if src in place.errors and not arrival.alive
+        ]
+        failed = [arrival for arrival, left in blamed if any(not error.handled for error in left)]
+        return failed or [arrival for arrival, left in blamed if left]
 
     def _without(self, join: str, place: Place, end: End) -> Cause:
         # A join that begins loops is heard from outside of them: in their first round.
@@ -115,7 +127,8 @@ class Reasons:
             failure = arrival.errors[0]
             source = failure.node or arrival.src
             by = f" (it came by `{arrival.src}`)" if source != arrival.src else ""
-            return Cause(source, f"`{source}` failed: {said(failure)}{by}", arrival.when)
+            caught = f", which {listed(failure.handled)} handles" if failure.handled else ""
+            return Cause(source, f"`{source}` failed: {said(failure)}{caught}{by}", arrival.when)
         if not arrival.cause:
             return Cause("", "the saga began without it", arrival.when)
         place = self._story.places[arrival.cause]
@@ -196,8 +209,7 @@ class Reasons:
         return bool(place.arrivals) and self._turn(place) == FIRES
 
     def _turn(self, place: Place) -> str:
-        tails = self._program.ways.tails_of.get(place.node, _NO_TAILS)
-        return turn_of(self._program.nodes[place.node], tails, place.heard, place.failed)
+        return self._program.turn_at(place.node, place.heard, place.errors)
 
     def missing(self, place: Place) -> list[str]:
         """The nodes whose edges have not spoken."""

@@ -33,7 +33,8 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Of an attempt of a tool also the class, the HTTP status if there was one, which tool and attempt it was, and when.
     `doubt`: what may happen only once may have happened; `claim` is the owner of the claim that it is about. `errors`:
-    the first of the failures that a join has failed for.
+    the first of the failures that a join has failed for. `handled`: on an edge, the nodes at which `catch` goes on from
+    this failure; the edge is lost by it, and not failed.
     """
 
     code: str
@@ -47,6 +48,7 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     doubt: bool = False
     claim: str = ""
     errors: tuple[Blamed, ...] = ()
+    handled: tuple[str, ...] = ()
 
 
 def failed_with(code: str, message: str, node: str = "") -> Failure:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
+from msgspec.structs import replace
+
 from baton.core import events as ev
 from baton.core.caps import Caps, size_of
 from baton.core.conditions import ConditionError
@@ -79,6 +81,8 @@ def skipped(program: Program, state: State, slot: str, *, passes_on: bool) -> di
 def stopped(scope: Scope, failure: ev.Failure) -> dict[str, Any]:
     """The token part for the node at the scope's slot that failed: empty unless it is caught or a join tolerates it.
 
+    Where it is caught, all edges but those to its handlers are lost.
+
     Raises `LackingError`.
     """
     program, state, slot = scope.program, scope.state, scope.slot
@@ -86,8 +90,9 @@ def stopped(scope: Scope, failure: ev.Failure) -> dict[str, Any]:
     number = caught(scope, failure)
     if number is None and node.name not in program.ways.can_fail:
         return {}
-    chosen = _NONE if number is None else frozenset(node.catch[number].then)
-    part = _go(program, state, slot, node, chosen, (failure,))
+    handlers = () if number is None else node.catch[number].then
+    error = replace(failure, node=node.name, handled=handlers)
+    part = _go(program, state, slot, node, frozenset(handlers), (error,))
     del part["keep"]
     if number is not None:
         part["way"] = f"catch {number + 1}"

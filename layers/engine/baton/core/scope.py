@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from baton.core import events as ev
@@ -16,6 +17,7 @@ from baton.core.expressions import ExpressionError, Path, Template
 from baton.core.failures.classes import RETRYABLE
 from baton.core.failures.codes import kind_of
 from baton.core.failures.policies import Context
+from baton.core.lost import unrescued
 from baton.core.program import Program
 from baton.core.sizes import MOST_BYTES
 from baton.core.state import State, node_of
@@ -185,20 +187,33 @@ class Scope:
         return {name: outputs[name] for name in self._alive() if name in outputs}
 
     def errors(self) -> tuple[ev.Failure, ...]:
-        """The errors that came with dead tokens, in the order of the edges, each once."""
-        return self._carried(alive=False)
+        """The errors that came with dead tokens, each once, less what is rescued here.
+
+        In the order of the edges, but those first that nothing has caught: they are never too many to be passed on.
+        """
+        name, _ = node_of(self.slot)
+        arrived, ways = self.state.tokens.get(self.slot, {}), self.program.ways
+        carried = (unrescued(ways, src, name, arrived, its) for src, its in self._carried(alive=False))
+        found = dict.fromkeys(chain.from_iterable(carried))
+        return tuple(sorted(found, key=lambda error: bool(error.handled)))
 
     def _told(self) -> tuple[ev.Failure, ...]:
-        """All that came: caught ones first."""
-        return tuple(dict.fromkeys((*self._carried(alive=True), *self.errors())))
+        """All that came and counts at this join: caught ones first."""
+        name, _ = node_of(self.slot)
+        join = self.program.nodes[name].join if name else None
+        counts_lost = join is None or not join.need
+        dead = (error for error in self.errors() if counts_lost or not error.handled)
+        caught = chain.from_iterable(its for _, its in self._carried(alive=True))
+        return tuple(dict.fromkeys((*caught, *dead)))
 
-    def _carried(self, *, alive: bool) -> tuple[ev.Failure, ...]:
-        """What a caught failure's live token carries, or dead ones do."""
+    def _carried(self, *, alive: bool) -> list[tuple[str, tuple[ev.Failure, ...]]]:
+        """Senders with what a caught failure's live token carries, or dead ones do, in the order of the edges."""
         name, _ = node_of(self.slot)
         carried, arrived = self.state.errors.get(self.slot, {}), self.state.tokens.get(self.slot, {})
-        before = self.program.nodes[name].before if name else ()
-        senders = (src for src in before if bool(arrived.get(src)) == alive)
-        return tuple(dict.fromkeys(failure for src in senders for failure in carried.get(src, ())))
+        if not carried:
+            return []
+        before = self.program.nodes[name].before
+        return [(src, carried[src]) for src in before if src in carried and bool(arrived.get(src)) == alive]
 
 
 def _shown(failure: ev.Failure | ev.Blamed) -> dict[str, str]:

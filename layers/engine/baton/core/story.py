@@ -6,13 +6,14 @@ follows from them (explain.py), and how it is said (telling.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
 from baton.core import events as ev
 from baton.core.forks import lineage_to
+from baton.core.lost import carriers
 from baton.core.program import Program
 from baton.core.state import State, node_of, slot_of
 
@@ -124,10 +125,10 @@ class Place:
         return {src: arrival.alive for src, arrival in self.arrivals.items() if not arrival.late}
 
     @property
-    def failed(self) -> list[str]:
-        """The senders whose edges have failed."""
-        dead = ((src, arrival) for src, arrival in self.arrivals.items() if not arrival.alive)
-        return [src for src, arrival in dead if arrival.errors and not arrival.late]
+    def errors(self) -> dict[str, tuple[ev.Failure, ...]]:
+        """What came with it, by sender."""
+        told = self.arrivals.items()
+        return {src: arrival.errors for src, arrival in told if arrival.errors and not arrival.late}
 
 
 class Story:
@@ -214,13 +215,11 @@ class Story:
         emits: Sequence[ev.Token],
         cause: str,
         when: Moment,
-        blamed: str = "",
         blame: tuple[ev.Failure, ...] = (),
+        carried_by: Collection[tuple[str, str]] = (),
     ) -> None:
-        # Of a failure that was caught only the live edges know.
-        is_caught = bool(blame) and any(token.alive for token in emits if token.src == blamed)
         for token in emits:
-            errors = blame if token.src == blamed and token.alive == is_caught else ()
+            errors = blame if (token.src, token.dst) in carried_by else ()
             place = self._place(token.dst, token.iteration)
             late = place.end is not None or (place.fired is not None and token.src in place.fired[0].unspoken)
             place.arrivals[token.src] = Arrival(token.src, token.alive, errors, cause, when, late)
@@ -230,7 +229,7 @@ class Story:
         if place is None or place.end is not None:
             return  # somebody was faster: the fold passes over it, too
         slot = place.slot
-        self._send(event.emits, slot, when, event.node, event.errors)
+        self._send(event.emits, slot, when, event.errors, carriers(event))
         failure = event.failure if isinstance(event, ev.StepFailed) else event.fault
         own = [token for token in event.emits if token.src == event.node]
         loops, level = self.program.nodes[event.node].loops, self._level(event)

@@ -15,25 +15,33 @@ _ALL = Join()
 
 
 def turn_of(
-    node: Node, tails: frozenset[str], arrived: Mapping[str, bool], failed: Collection[str] = ()
+    node: Node,
+    tails: frozenset[str],
+    arrived: Mapping[str, bool],
+    failed: Collection[str] = (),
+    lost: Collection[str] = (),
 ) -> str:
     """WAITS, FIRES, SKIPPED or FAILS.
 
-    `arrived` maps senders to alive; `failed` are those of the dead that carry errors. `tails` are the nodes from
-    which a loop comes back to this one: a round after the first has no other edges.
+    `arrived` maps senders to alive; `failed` are those of the dead that carry errors, `lost` those that carry only
+    failures which were caught, and are not rescued here. `tails` are the nodes from which a loop comes back to this
+    one: a round after the first has no other edges.
     """
     if tails and not tails.isdisjoint(arrived):
         return FIRES
     join = node.join or _ALL
     alive, missing = sum(arrived.values()), max(len(node.before), 1) - len(arrived)
     if join.tolerated < 0:
-        return _plain(join.need, alive, missing, bool(failed))
+        return _plain(join.need, alive, missing, bool(failed or lost))
     if len(failed) > join.tolerated:
         return FAILS
     if join.need == 0:
         if missing:
             return WAITS
-        return FIRES if alive or failed else SKIPPED
+        # An edge that has not spoken could have rescued what was lost.
+        if len(failed) + len(lost) > join.tolerated:
+            return FAILS
+        return FIRES if alive or failed or lost else SKIPPED
     if alive >= join.need:
         return FIRES
     if failed and alive + missing < join.need:
@@ -41,10 +49,10 @@ def turn_of(
     return WAITS if missing else SKIPPED
 
 
-def _plain(need: int, alive: int, missing: int, has_failed: bool) -> str:
-    """A join that tolerates nothing passes errors on to the one that does."""
+def _plain(need: int, alive: int, missing: int, lacks: bool) -> str:
+    """A join that tolerates nothing passes on what has failed or is lost."""
     if need:
         return FIRES if alive >= need else WAITS if missing else SKIPPED
     if missing:
         return WAITS
-    return FIRES if alive and not has_failed else SKIPPED
+    return FIRES if alive and not lacks else SKIPPED

@@ -34,6 +34,13 @@ class Ways:
         """For each node: its edges that leave no loop."""
         for node in graph.nodes:
             self._sort_edges(node)
+        self.handlers = {
+            node.name: frozenset(to for rule in node.catch for to in rule.then)
+            for node in graph.nodes
+            if node.catch
+        }
+        """For each node that catches failures: all that they can lead to."""
+        self._only_through: dict[tuple[str, tuple[str, ...]], frozenset[str]] = {}
         self.hurries = any(node.join and (node.join.need or node.join.tolerated >= 0) for node in graph.nodes)
         """Whether some join's turn can come before every edge has spoken."""
         self.can_fail = self._find_tolerated(graph)
@@ -47,6 +54,21 @@ class Ways:
                 break
             count += 1
         return count
+
+    def only_through(self, failed: str, handlers: tuple[str, ...]) -> frozenset[str]:
+        """The handlers, and the nodes to which no way leads but through them once `failed` has failed."""
+        key = (failed, handlers)
+        if key not in self._only_through:
+            found, open_ = set(handlers), set[str]()
+            for node in self.nodes.values():
+                if node.name in found:
+                    continue
+                if not node.before or any(src in open_ for src in node.before if src != failed):
+                    open_.add(node.name)
+                elif not found.isdisjoint(node.before):
+                    found.add(node.name)
+            self._only_through[key] = frozenset(found)
+        return self._only_through[key]
 
     def arriving(self, src: str, dst: str, iteration: tuple[int, ...]) -> tuple[int, ...]:
         """The iteration of the receiver of a forward edge whose sender is in `iteration`."""
