@@ -50,7 +50,7 @@ def draw_catches(draw: random.Random, plan: Plan, nodes: Doc) -> None:
         after = plan.after[name]
         if not after or draw.random() > (0.9 if "loop" in nodes[name] else 0.5):
             continue
-        targets = draw.sample(after, min(len(after), draw.choice((1, 1, 2))))
+        targets = draw.sample(after, min(len(after), draw.choice((1, 2, 2))))
         if len(targets) == len(after) and draw.random() < 0.6:
             targets = targets[1:]
         if not targets:
@@ -62,6 +62,8 @@ def draw_catches(draw: random.Random, plan: Plan, nodes: Doc) -> None:
         rules = [{**draw.choice(CATCHES), "then": target} for target in targets]
         if draw.random() < 0.4:
             rules.append({**draw.choice(CATCHES), "then": targets})
+        if draw.random() < 0.4:
+            rules[-1] = {"then": rules[-1]["then"]}
         # Behind a rule that fits everything none is ever asked.
         rules.sort(key=lambda rule: len(rule) == 1)
         whole = next((number for number, rule in enumerate(rules, 1) if len(rule) == 1), len(rules))
