@@ -132,10 +132,69 @@ CUT = (
 )
 TOLERANT = "s: {}, x: {}, a: {after: [s, x], join: {tolerated_failures: 1}, catch: h}, h: {}, b: {after: a}"
 
+SHIP = "reserve: {}, charge: {catch: tell}, tell: {}, ship: {after: [reserve, charge]}, thank: {after: ship}"
+QUOTE = (
+    "quote: {catch: no_quote}, no_quote: {%s}, sum_up: {after: [quote, no_quote]}, side: {}, "
+    "other: {after: [side, sum_up]}, last: {after: [side, other]}"
+)
+LONGER = (
+    "quote: {catch: sorry}, sorry: {}, log: {after: sorry}, sum_up: {after: [quote, log]}, side: {}, "
+    "other: {after: [side, sum_up]}, last: {after: [side, other]}"
+)
+EITHER = (
+    "a: {catch: [{code: timeout, then: h}, {then: k}]}, h: {}, k: {}, s: {after: [h, k]}, x: {}, j: {after: [a, s]}, "
+    "m: {after: [a, h]}, y: {after: [x, m]}"
+)
+SHARED = (
+    "a: {catch: h}, b: {catch: h}, x: {}, h: {}, c: {after: [x, a]}, d: {after: [c, h]}, e: {after: [x, d]}"
+)
+MET = "a: {catch: h}, p: {after: a}, h: {after: p}, x: {}, j: {after: [x, h]}"
+COUNTING = "a: {catch: h}, h: {}, x: {}, y: {}, j: {after: [a, x], join: {tolerated_failures: 1}}, k: {after: [y, j]}"
+STRICT = "a: {catch: h}, h: {}, x: {}, j: {after: [a, x], join: {tolerated_failures: 0}}"
+LEFT = (
+    "x: {}, f: {}, m: {after: f, catch: z}, t: {after: m, loop: {AGAIN, back_to: f}}, z: {}, y: {after: [x, t]}, "
+    "w: {after: [x, z]}"
+)
+STOPPED = "a: {catch: h}, h: {}, x: {}, b: {after: [a, x]}, j: {after: [b, x], join: any}, k: {after: [j, x]}"
+
 
 @pytest.mark.parametrize(
     ("reader", "name", "nodes", "expected"),
     [
+        # What a caught failure is lost to does not run: what runs has it; what comes at the end cannot count on it.
+        ("ship", "charge", SHIP, True),
+        ("ship", "reserve", SHIP, True),
+        ("thank", "charge", SHIP, True),
+        ("", "reserve", SHIP, True),
+        ("", "ship", SHIP, False),
+        ("", "thank", SHIP, False),
+        # Where a handler comes back to the way, everything goes on.
+        ("", "sum_up", QUOTE % "", True),
+        ("", "last", QUOTE % "", True),
+        ("sum_up", "quote", QUOTE % "", False),
+        ("", "last", QUOTE % "when: input.x", False),
+        ("", "last", LONGER, True),
+        ("", "j", EITHER, True),
+        ("", "m", EITHER, False),
+        ("", "y", EITHER, False),
+        ("c", "a", SHARED, True),
+        ("", "d", SHARED, False),
+        ("", "e", SHARED, False),
+        ("", "j", MET, True),
+        ("j", "h", MET, True),
+        # A join that tolerates failures fires all the same, maybe with nothing.
+        ("", "j", COUNTING, True),
+        ("", "k", COUNTING, True),
+        ("k", "x", COUNTING, False),
+        ("j", "a", COUNTING, False),
+        ("j", "a", STRICT, True),
+        ("", "j", STRICT, True),
+        # The ways out of a loop that a caught failure leaves.
+        ("y", "t", LEFT, True),
+        ("", "y", LEFT, False),
+        ("", "w", LEFT, True),
+        ("k", "j", STOPPED, True),
+        ("", "k", STOPPED, False),
         ("h", "a", PLAIN, False),
         ("h", "s", PLAIN, True),
         ("b", "a", PLAIN, True),
@@ -206,3 +265,16 @@ def test_what_is_wrong_with_a_rule_does_not_take_its_edges_away() -> None:
     assert [path for path, _, _ in told("a: {catch: [h, h]}, h: {with: {x: '${ctx.a.output?}'}}")] == [
         "/nodes/a/catch"
     ]
+
+
+def test_what_reads_behind_a_join_that_a_caught_failure_skips_is_told_why() -> None:
+    ((path, message, hint),) = told(SHIP, "output: '${ctx.ship.output}'")
+    assert (path, message) == (
+        "/output",
+        "`ctx.ship.output`: the saga can be complete without `ship` having given anything",
+    )
+    assert hint == (
+        "`ship` is skipped when `charge` fails and its `catch` goes on from there; "
+        "`ctx.ship.output?` is null where it gave nothing"
+    )
+    assert told(SHIP, "output: '${ctx.ship.output?}'") == []

@@ -182,7 +182,7 @@ def _check_ctx(source: Source, path: Path, where: Place) -> Wrong:
         return f"`{name}` need not have run before this", _hint_of_order(source, name, where)
     if path.optional or source.produced is None or source.produced.has(reader, name):
         return None
-    hint = _hint_of_null(path, where)
+    hint = _hint_of_null(source, path, where)
     if name in source.edges.before[reader] and not where.is_condition:
         hint += ", and `join.outputs` has what there is"
     return f"`{name}` need not have given anything by then", hint
@@ -198,8 +198,10 @@ def _hint_of_order(source: Source, name: str, where: Place) -> str:
     return f"add `{name}` to `after`, directly or through other nodes"
 
 
-def _hint_of_null(path: Path, where: Place) -> str:
+def _hint_of_null(source: Source, path: Path, where: Place) -> str:
     hint = f"`ctx.{path.node}.output?` is null where it gave nothing"
+    if source.produced is not None and (failed := source.produced.lost_by(path.node)):
+        hint = f"`{path.node}` is skipped when `{failed}` fails and its `catch` goes on from there; {hint}"
     return f"{hint}; in CEL, ask `has(ctx.{path.node}.output)` first" if where.is_condition else hint
 
 
@@ -207,7 +209,8 @@ def _check_at_the_end(source: Source, path: Path, where: Place) -> Wrong:
     name = path.node
     if path.optional or source.produced is None or source.produced.has_at_the_end(name):
         return None
-    return f"the saga can be complete without `{name}` having given anything", _hint_of_null(path, where)
+    hint = _hint_of_null(source, path, where)
+    return f"the saga can be complete without `{name}` having given anything", hint
 
 
 def _is_in_one_loop(source: Source, name: str, reader: str) -> bool:

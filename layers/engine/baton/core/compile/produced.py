@@ -10,7 +10,8 @@ of a round is never among what is sure: sure.py leaves it out.
 from __future__ import annotations
 
 from baton.core.compile.ended import Ended
-from baton.core.compile.flow import Flow, in_most
+from baton.core.compile.flow import Flow, in_most, members
+from baton.core.compile.lost import Lost
 from baton.core.compile.sure import Sure
 
 
@@ -20,7 +21,8 @@ class Produced:
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
         self._ended = Ended(flow)
-        self._sure = Sure(flow, self._ended)
+        self.lost = Lost(flow, self._ended.tolerated)
+        self._sure = Sure(flow, self._ended, self.lost)
         self._firsts = frozenset(first for first, _ in flow.loops.values())
         self._known: list[int] = []
         self._known_failed: dict[int, int] = {}
@@ -44,6 +46,13 @@ class Produced:
         spot, receiver = self._flow.spots[self._flow.at[src]], self._flow.at[dst]
         return len(self._flow.spots[receiver].before) == 1 or all(receiver in way for way in spot.ways)
 
+    def lost_by(self, node: str) -> str:
+        """A node whose failure, once it is caught, keeps this one from running; empty if there is none."""
+        index = self._flow.at[node]
+        return next(
+            (self._flow.names[self.lost.causes[one][0]] for one in members(self.lost.into[index])), ""
+        )
+
     def _at(self, index: int) -> int:
         """What is sure when the node's turn comes."""
         spot = self._flow.spots[index]
@@ -58,6 +67,9 @@ class Produced:
             # A join that needs nothing but failures; or the first node of a loop, which came to its second round
             # because somebody further on in the first one needed nothing else.
             known &= self._from_failed(index)
+        if may_be_failed and self.lost.into[index]:
+            # Or nothing but what is lost: then as much as is sure in any saga.
+            known &= self._sure.start
         return known
 
     def _with_called(self, index: int, known: int, masks: list[int]) -> int:

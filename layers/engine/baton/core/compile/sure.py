@@ -17,6 +17,7 @@ from collections.abc import Iterable
 
 from baton.core.compile.ended import Ended
 from baton.core.compile.flow import Flow, Spot, members
+from baton.core.compile.lost import Lost
 
 # What follows from something that cannot happen: everything.
 _NEVER = -1
@@ -25,8 +26,8 @@ _NEVER = -1
 class Sure:
     """For each node, by its number, what follows from its being done."""
 
-    def __init__(self, flow: Flow, ended: Ended) -> None:
-        self._flow, self._ended = flow, ended
+    def __init__(self, flow: Flow, ended: Ended, lost: Lost) -> None:
+        self._flow, self._ended, self._lost = flow, ended, lost
         count = len(flow.spots)
         self._next_bit = count
         self._voice: dict[tuple[int, int], int] = {}
@@ -36,18 +37,19 @@ class Sure:
             if spot.need > 1 or spot.tolerated >= 0:
                 self._give_voices(index, spot)
         self.calls: dict[int, dict[int, int]] = {}
-        """For joins that fire only if no edge has failed: the bit of the call of each sender."""
+        """For joins that fire only if no edge has failed or is lost: the bit of the call of each sender."""
         self._calls_in = dict.fromkeys(flow.loops, 0)
         for index, spot in enumerate(flow.spots):
             is_strict = spot.tolerated == 0 or (spot.tolerated < 0 and bool(ended.tolerated >> index & 1))
             if (
                 spot.need == 0
                 and len(spot.before) > 1
-                and (is_strict or (spot.around and spot.tolerated < 0))
+                and (is_strict or (spot.tolerated < 0 and (spot.around or lost.into[index])))
             ):
                 self.calls[index] = {before: self._new_bit() for before in spot.before}
                 for last in spot.around:
                     self._calls_in[last] |= _union(self.calls[index].values())
+        self._may_be_stopped = ended.stopped_by.keys() | ended.cut.keys()
         self._end = {last: self._new_bit() for last in flow.loops}
         self._left = dict.fromkeys(flow.loops, -1)
         self._firsts: dict[int, list[int]] = {}
@@ -109,9 +111,9 @@ class Sure:
     def _caught(self, index: int, spot: Spot) -> int:
         """What follows when the node fails and a rule of its `catch` fits."""
         after = _NEVER
-        for way in spot.caught:
+        for rule, way in enumerate(spot.caught):
             level, going = self._flow.going(index, way)
-            facts = self._way(index, level, going)
+            facts = self._way(index, level, going, self._losing(index, rule))
             after &= facts
             self.handled.setdefault(index, []).append((going, facts))
             for last in spot.around[level:]:
@@ -136,11 +138,20 @@ class Sure:
     def _call(self, src: int, dst: int) -> int:
         return self.calls[dst].get(src, 0) if dst in self.calls else 0
 
-    def _way(self, index: int, level: int, going: tuple[int, ...]) -> int:
-        """What follows when these receivers get a live token."""
-        facts = 0
+    def _losing(self, index: int, rule: int) -> int:
+        """What follows from the edges that are lost when this rule of the node's `catch` fits."""
+        facts, cause = 0, self._lost.first_of[index] + rule
+        for src, dst in self._lost.losing(cause, self._may_be_stopped):
+            spot = self._flow.spots[dst]
+            if spot.tolerated >= 0 and not spot.need:
+                facts |= self._voice[src, dst]
+            facts |= self._call(src, dst)
+        return facts
+
+    def _way(self, index: int, level: int, going: tuple[int, ...], facts: int = 0) -> int:
+        """What follows when these receivers get a live token, beside these facts."""
         for other in going:
-            if self._flow.spots[other].need <= 1:
+            if self._flow.spots[other].need <= 1 and self._lost.is_sure(index, other):
                 facts |= self._called[other]
             facts |= self._voice.get((index, other), 0) | self._call(index, other)
         for last in self._flow.spots[index].around[level : self._flow.level(index)]:
