@@ -16,7 +16,7 @@ from baton.adapters.pulse import thread_pulse
 from baton.core.events import AttemptFailed, StepFailed, StepSucceeded
 from baton.ports import StepContext
 from baton.runtime.metrics import Metrics
-from baton.runtime.watch import ASK, BLOCKED, WAIT, Held, Rounds, Watch, because_of, to_log
+from baton.runtime.watch import ASK, BLOCKED, WAIT, Call, Held, Rounds, Watch, because_of, to_log
 from tests.kit import emf
 from tests.kit.corpus import start
 from tests.kit.holding import Holding
@@ -49,7 +49,7 @@ def hold(stage: Stage, document: str, **options: Any) -> tuple[Holding, list[Any
 
 
 def of(events: list[Any], *kinds: type, node: str = "a") -> Any:
-    (found,) = [event for event in events if isinstance(event, kinds) and event.node == node]
+    (found,) = [event for event in events if type(event) in kinds and event.node == node]
     return found
 
 
@@ -62,7 +62,7 @@ def test_a_step_that_holds_the_loop_says_so_in_its_entry_and_its_tool_is_told_of
     holding, events = hold(stage, "nodes: {a: {tool: hold, with: {ms: 2000}}}")
     assert of(events, StepSucceeded).blocked_ms == pytest.approx(2_000, abs=250)
     (held,) = holding.told
-    assert held.call is not None
+    assert isinstance(held.call, Call)
     assert (held.call.tool, held.call.context.node) == ("hold", "a")
     assert held.ms == pytest.approx(1_000, abs=250)
     assert any("holding.py" in line and "block" in line for line in held.stack)
@@ -183,6 +183,11 @@ def test_what_it_stood_still_is_not_part_of_what_it_was_blocked() -> None:
 def test_a_call_that_keeps_the_watchdog_itself_from_looking_has_blocked_the_loop() -> None:
     # Such as a regular expression: it holds the interpreter, and a slow processor works for it.
     assert looks((250, 5, True), (10_250, 1_400, False)) == [ASK, BLOCKED]
+
+
+def test_it_has_also_where_the_loop_had_come_round_before_the_call_began() -> None:
+    assert looks((250, 5, True), (10_250, 1_400, True), (10_500, 1_410, True)) == [ASK, BLOCKED, ASK]
+    assert looks((250, 5, True), (10_250, 6, True)) == [ASK, ASK]
 
 
 # ---- how it is told

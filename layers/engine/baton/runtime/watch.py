@@ -44,14 +44,18 @@ class Rounds:
         """ASK the loop for another round, WAIT for the one that was asked for, or it is BLOCKED, which is said once.
 
         A look that comes late although the process has computed nothing shows that it stood still as a whole: that time
-        counts for nothing. If it has computed, a call that holds the interpreter kept the look from coming.
+        counts for nothing. If it has computed, a call that holds the interpreter kept the look from coming, and the loop
+        from going on.
         """
         late, computed = now - self._now - self._every, worked - self._worked
         self._now, self._worked = now, worked
+        stood_still = late > self._every and computed < late // LEAST_CPU
         if came_round:
             self.since, self._is_told = now, False
-            return ASK
-        if late > self._every and computed < late // LEAST_CPU:
+            if stood_still or late < self._limit:
+                return ASK
+            self.since -= late
+        elif stood_still:
             self.since += late
         if self._is_told or now - self.since < self._limit:
             return WAIT
@@ -141,15 +145,15 @@ class _Vigil:
     def _look(self) -> None:
         """In the watchdog's thread."""
         found = self._rounds.look(self._meter.passed(), self._meter.worked(), came_round=self._came_round)
-        if self._is_over:
+        if self._is_over or found == WAIT or not self._calls:
             return
-        if found == ASK and self._calls:
+        if found == BLOCKED:
+            call, stack = _at_work(self._thread)
+            self._held = Held(call, self._meter.passed() - self._rounds.since, stack)
+            self._tell(self._held)
+        if self._came_round:
             self._came_round = False
             self._loop.call_soon_threadsafe(self._round)
-        elif found == BLOCKED:
-            call, stack = _at_work(self._thread)
-            self._held = held = Held(call, self._meter.passed() - self._rounds.since, stack)
-            self._tell(held)
 
     def _round(self) -> None:
         """In the loop."""

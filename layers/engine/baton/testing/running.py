@@ -76,7 +76,8 @@ def run(
 
     Raises: the `UserError` that the API would answer with (each problem as a note); `ToolError` for
     an app that is not there or a stand-in for no tool; `ValueError` for an input, a payload or an answer that is not JSON,
-    for a signal that no wait of the workflow or its children is for, and for an answer about no node; `EngineDefect`.
+    for a signal that no wait of the workflow or its children is for, and for an answer about no node; `LoopBlocked` for
+    an `async` tool that holds the event loop for a second of the machine's time; `EngineDefect`.
     """
     registry = _with_stand_ins(load_app(app) if tools is None else tools, stand_ins)
     known = _Documents(_of_app(app) if tools is None else [], workflows)
