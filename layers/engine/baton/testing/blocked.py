@@ -5,7 +5,7 @@ Belongs here: what counts in a test, and the words. Does not belong here: how it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from baton.adapters.clock import SystemMeter
 from baton.adapters.pulse import thread_pulse
