@@ -133,7 +133,8 @@ class _Vigil:
         self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         every = max(limit // LOOKS, 1)
         self._rounds = Rounds(limit, every, meter.passed(), meter.worked())
-        self._came_round = True
+        self._came_round = False
+        self._loop.call_soon(self._round)  # the first call may block at once
         self._is_over = False
         self._held: Held | None = None
         self._stop = pulse(self._look, every)
@@ -149,8 +150,8 @@ class _Vigil:
             return
         if found == BLOCKED:
             call, stack = _at_work(self._thread)
-            self._held = Held(call, self._meter.passed() - self._rounds.since, stack)
-            self._tell(self._held)
+            self._held = held = Held(call, self._meter.passed() - self._rounds.since, stack)
+            self._tell(held)
         if self._came_round:
             self._came_round = False
             self._loop.call_soon_threadsafe(self._round)
