@@ -46,6 +46,13 @@ def test_a_step_that_succeeded_says_it_of_its_last_attempt(attempt: int) -> None
     assert f"{before}it held the event loop for 2 s" in why(saga, "a")
 
 
+def test_it_is_said_beside_what_else_there_is_to_say_of_it() -> None:
+    saga = of(schedule(0))
+    saga.go(replace(done("a"), recorded=True, blocked_ms=2_000))
+    text = "it had happened before, so what came of it then was taken; it held the event loop for 2 s"
+    assert text in why(saga, "a")
+
+
 def test_a_step_that_did_not_says_nothing_and_its_entry_is_no_longer_for_it() -> None:
     saga = of(schedule(0))
     saga.go(done("a"))

@@ -122,15 +122,14 @@ def _way(chosen: ev.StrategyChosen) -> str:
 
 def history(place: Place) -> str:
     """How a step that is done came to its last attempt; empty if that was its first."""
-    parts, end = [], place.end
+    end = place.end
+    assert end is not None, "it has ended"
+    recorded = "it had happened before, so what came of it then was taken" if end.recorded else ""
+    parts = [recorded, _held(end.blocked_ms)]
     if place.attempts:
         last = place.attempts[-1]
         times = "once" if len(place.attempts) == 1 else f"{len(place.attempts)} times"
-        parts.append(f"after it had failed {times}, last with {said(last.failure)}")
-    if end is not None and end.recorded:
-        parts.append("it had happened before, so what came of it then was taken")
-    if end is not None:
-        parts.append(_held(end.blocked_ms))
+        parts.insert(0, f"after it had failed {times}, last with {said(last.failure)}")
     return "; ".join(part for part in parts if part)
 
 
