@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from baton.cli.render import saga_table
+from baton.cli.render import EventLines, saga_table
 from baton.cli.text import epoch_ms
 from tests.cli.conftest import Baton, FakeApi
 
@@ -176,6 +176,13 @@ def test_a_person_sees_a_line_per_event_and_who_wrote_it(api: FakeApi, baton: Ba
     assert "reason=ill" in shown
     rules = [line for line in shown.splitlines() if line.startswith("──")]
     assert rules == ["── worker i1.a, epoch 1", "── API request req", "── worker i1.a, epoch 2, cold start"]
+
+
+def test_an_event_says_how_long_its_tool_held_the_event_loop_and_nothing_if_it_did_not() -> None:
+    held, quiet = ({**entry(1)["events"][0], "blocked_ms": ms} for ms in (20_000, 0))
+    lines = [str(line) for line in EventLines().of(entry(1, events=[held, quiet]))]
+    assert ["blocked_ms=20000" in line for line in lines] == [False, True, False]
+    assert "blocked" not in lines[2]
 
 
 # ---- attempts that failed

@@ -1,18 +1,44 @@
-"""Contract of `Clock` and `Entropy`."""
+"""Contract of `Clock`, `Meter`, `Pulse` and `Entropy`."""
 
 from __future__ import annotations
 
 import datetime
 import re
+import threading
 
 import pytest
 
-from baton.adapters.clock import SystemClock, SystemEntropy
+from baton.adapters.clock import SystemClock, SystemEntropy, SystemMeter
+from baton.adapters.pulse import thread_pulse
 
 
 def test_now_is_utc_epoch_milliseconds() -> None:
     machine = datetime.datetime.now(datetime.UTC).timestamp() * 1000
     assert abs(SystemClock().now() - machine) < 5_000
+
+
+def test_a_meter_goes_on_and_knows_when_the_process_works() -> None:
+    meter = SystemMeter()
+    passed, worked = meter.passed(), meter.worked()
+    while meter.worked() < worked + 5:
+        sum(range(1_000))
+    assert meter.passed() >= passed
+
+
+def test_a_pulse_looks_from_a_thread_of_its_own_until_it_is_stopped() -> None:
+    looked, threads, ended = threading.Semaphore(0), set[threading.Thread](), list[bool]()
+
+    def look() -> None:
+        threads.add(threading.current_thread())
+        looked.release()
+
+    stop = thread_pulse(look, 1)
+    ended += [looked.acquire(timeout=30) for _ in range(3)]
+    stop()
+    (thread,) = threads
+    thread.join(30)
+    assert (ended, thread.is_alive(), thread.daemon) == ([True] * 3, False, True)
+    assert thread is not threading.current_thread()
 
 
 @pytest.mark.parametrize("bits", [8, 128, 256])

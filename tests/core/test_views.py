@@ -187,7 +187,7 @@ def test_an_entry_is_shown_whole_defaults_included() -> None:
             "kind": "step_succeeded", "node": "a", "iteration": [1],
             "emits": [{"from": "a", "to": "b", "iteration": [1], "alive": True},
                       {"from": "a", "to": "c", "iteration": [], "alive": False}],
-            "errors": [], "way": "", "drops": [], "carry": [], "forget": [], "fault": None, "full": None, "cost": 0, "recorded": False, "attempt": 1, "output": {"v": {"n": 1}}, "started_at": AT,
+            "errors": [], "way": "", "drops": [], "carry": [], "forget": [], "fault": None, "full": None, "cost": 0, "recorded": False, "blocked_ms": 0, "attempt": 1, "output": {"v": {"n": 1}}, "started_at": AT,
             "ended_at": "2023-11-14T22:13:20.007Z", "tool": "t", "tool_version": "1", "schema_hash": "h",
             "keep": True,
         }],

@@ -32,7 +32,7 @@ class ToolsOf:
     """The real performer; what a dead process still computes never reaches the outside."""
 
     def __init__(self, process: Process, registry: Registry) -> None:
-        self._process, self._inner = process, ToolPerformer(registry)
+        self._process, self._inner = process, ToolPerformer(registry, watch=process.world.watch)
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
         world = self._process.world

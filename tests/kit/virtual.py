@@ -43,6 +43,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._virtual.passed
 
+    def pass_time(self, seconds: float) -> None:
+        """As when what runs in the loop does not give it back for so long."""
+        self._virtual.passed += seconds
+
 
 async def stand_still(seconds: float) -> None:
     """Sleep as what is frozen does: the timer of the call itself stands still, too; who stops its step comes through."""

@@ -27,7 +27,7 @@ from baton.core.limits import Limits
 from baton.core.purse import Terms
 from baton.core.toolspec import ToolSpec
 from baton.errors import EngineFault
-from baton.ports import Message, SagaRef, Wake
+from baton.ports import Message, SagaRef, Wake, Watch
 from baton.runtime.catalog import Catalog
 from baton.runtime.funds import Funds
 from baton.runtime.lease import Invocation
@@ -79,6 +79,7 @@ class World:
     books: Any = None  # of the outside services, for who looks into them
     troubles: Any = None  # what calls of tools meet (troubles.py)
     metrics: Metrics = field(default_factory=Metrics)
+    watch: Watch | None = None  # over the tools of all its workers
 
     def __post_init__(self) -> None:
         self.log = MemoryLog(SHARDS, lag=True, on_wake=self._on_wake)
@@ -135,6 +136,7 @@ class World:
             effects=self.effects,
             funds=Funds(self.budgets, Terms.of(self.limits)),
             metrics=self.metrics,
+            watch=self.watch,
         )
 
     def process(self, role: str) -> Process:

@@ -31,6 +31,7 @@ from baton.errors import BudgetSpent, NotAllowedNow
 from baton.tools.define import Registry
 from tests.kit.documents import chain_of, fan_of
 from tests.kit.faults import THROTTLE, Crash, Plan
+from tests.kit.holding import Holding
 from tests.kit.toolbox import Books, make_registry
 from tests.kit.virtual import run_virtual
 from tests.kit.world import World
@@ -140,6 +141,14 @@ async def deaths_before_a_person_is_asked(world: World) -> int:
     saga = await finished(world, "name: w\nnodes: {a: {tool: kill}}")
     assert any(isinstance(event, Parked) for event in world.events(saga))
     return sum(isinstance(event, Revived) for event in world.events(saga))
+
+
+async def times_that_a_blocked_loop_is_told_of(world: World) -> int:
+    holding = Holding(world.limits.loop_blocked_ms)
+    holding.add_to(world.registry)
+    world.tools, world.watch = world.registry.specs(), holding.watch
+    await finished(world, "name: w\nnodes: {a: {tool: hold, with: {ms: 3000}}}")
+    return len(holding.told)
 
 
 async def end_of_a_saga_with_a_grandchild(world: World) -> str:
@@ -294,6 +303,7 @@ CASES: dict[str, Case] = {
     "concurrent_steps": Case(entries_of_ten_siblings, 1, 100, (13, 6)),
     "max_deaths": Case(deaths_before_a_person_is_asked, 1, 3, (1, 3)),
     "nesting_depth": Case(end_of_a_saga_with_a_grandchild, 1, 8, ("failed", "completed")),
+    "loop_blocked_ms": Case(times_that_a_blocked_loop_is_told_of, 500, 5_000, (1, 0)),
     "news_every_ms": Case(seconds_until_a_cancel_is_heard, 1_000, 15_000, (0, 13), {"timeout_s": 60}),
     "snapshot_tail_bytes": Case(snapshots_of_twenty_invocations, 1_024, 1_048_576, (True, False)),
     "retry_inside_ms": Case(invocations_of_a_step_that_is_tried_again, 1, 2_000, (2, 1)),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from baton import settings
 from baton.adapters.aws import Aws, later
-from baton.adapters.clock import SystemClock, SystemEntropy
+from baton.adapters.clock import SystemClock, SystemEntropy, SystemMeter
 from baton.adapters.dynamo_budgets import DynamoBudgets
 from baton.adapters.dynamo_definitions import DynamoDefinitions
 from baton.adapters.dynamo_effects import DynamoEffects
@@ -26,6 +26,7 @@ from baton.adapters.dynamo_rates import DynamoRates
 from baton.adapters.http_client import LazyHttpClient
 from baton.adapters.lambda_invoker import LambdaInvoker
 from baton.adapters.monty_sandbox import MontySandbox
+from baton.adapters.pulse import thread_pulse
 from baton.adapters.s3_blobs import S3Blobs
 from baton.adapters.s3_objects import S3Objects
 from baton.adapters.ses_mailer import SesMailer
@@ -43,6 +44,7 @@ from baton.runtime.parts import Engine
 from baton.runtime.patience import Threads
 from baton.runtime.reconcile import SIDE_BY_SIDE, Reconciler
 from baton.runtime.relay import Relay
+from baton.runtime.watch import Watch, to_log
 from baton.runtime.worker import Worker
 
 if TYPE_CHECKING:
@@ -98,6 +100,7 @@ def _log_to_stdout(level: str) -> None:
 def _line_to_stdout(line: str) -> None:
     """A whole line at once, past the logging of Lambda's runtime: see runtime/metrics.py."""
     sys.stdout.write(line + "\n")
+    sys.stdout.flush()  # what blocks the loop may take the process with it
 
 
 def _standard(aws: Aws, config: settings.WorkerSettings) -> Services:
@@ -131,8 +134,11 @@ def make_worker() -> tuple[Worker, Engine]:
         config.app, result_bytes=config.result_bytes, variables=settings.variables_of_the_invocation
     )
     blobs = S3Blobs(aws.s3, config.bucket)  # the first saga's graph is one
-    engine = _engine(aws, blobs, config, ToolPerformer(registry, helpers), registry.specs())
-    engine = replace(engine, metrics=Metrics(_line_to_stdout, config.worker))
+    metrics = Metrics(_line_to_stdout, config.worker)
+    tell = to_log(metrics, SystemClock())
+    watch = Watch(config.loop_blocked_ms, SystemMeter(), thread_pulse, tell)
+    performer = ToolPerformer(registry, helpers, watch=watch)
+    engine = replace(_engine(aws, blobs, config, performer, registry.specs()), metrics=metrics, watch=watch)
     dead_letters = SqsDeadLetters(later(lambda: aws.sqs), config.dead_letter_url)
     return Worker(engine, dead_letters, LambdaInvoker(later(lambda: aws.lambda_), config.worker)), engine
 

@@ -19,6 +19,16 @@ class SystemClock:
         return time.time_ns() // _NS_PER_MS
 
 
+class SystemMeter:
+    """The machine's steady clock, and the processor time of this process."""
+
+    def passed(self) -> int:
+        return time.monotonic_ns() // _NS_PER_MS
+
+    def worked(self) -> int:
+        return time.process_time_ns() // _NS_PER_MS
+
+
 class SystemEntropy:
     """The machine's randomness: unguessable tokens, and jitter that need not be."""
 

@@ -89,7 +89,7 @@ class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_
 
 
 class StepSucceeded(Gives, frozen=True, tag="step_succeeded", omit_defaults=True, kw_only=True):
-    """A tool answered. `recorded`: what may happen only once had happened before, and this is what came of it. `cost`, here and wherever an attempt ends: what the tool said it spent, in micro-dollars."""
+    """A tool answered. `recorded`: what may happen only once had happened before, and this is what came of it. `cost`, here and wherever an attempt ends: what the tool said it spent, in micro-dollars. `blocked_ms`, likewise: how long it held the event loop, if that was too long."""
 
     attempt: int
     started_at: int
@@ -99,6 +99,7 @@ class StepSucceeded(Gives, frozen=True, tag="step_succeeded", omit_defaults=True
     schema_hash: str
     recorded: bool = False
     cost: int = 0
+    blocked_ms: int = 0
 
 
 class StepFailed(_Consumes, frozen=True, tag="step_failed", omit_defaults=True, kw_only=True):
@@ -115,6 +116,7 @@ class StepFailed(_Consumes, frozen=True, tag="step_failed", omit_defaults=True, 
     tool_version: str
     schema_hash: str
     cost: int = 0
+    blocked_ms: int = 0
 
 
 class StepInterrupted(Root, frozen=True, tag="step_interrupted", omit_defaults=True, kw_only=True):

@@ -25,6 +25,7 @@ class AttemptFailed(Root, frozen=True, tag="attempt_failed", omit_defaults=True,
     tool_version: str
     schema_hash: str
     cost: int = 0
+    blocked_ms: int = 0
 
 
 class StrategyChosen(Root, frozen=True, tag="strategy_chosen", omit_defaults=True, kw_only=True):

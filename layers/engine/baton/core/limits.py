@@ -65,6 +65,15 @@ class Execution:
             description="How often an invocation with running steps looks for news, such as a cancel.",
         ),
     ] = 5_000
+    loop_blocked_ms: Annotated[
+        int,
+        Meta(
+            ge=50,
+            le=60_000,
+            description="How long a tool may hold the event loop, on which all sagas of an invocation run, before the "
+            "worker's log and the metric `LoopBlocked` name it.",
+        ),
+    ] = 1_000
     snapshot_tail_bytes: Annotated[
         int,
         Meta(

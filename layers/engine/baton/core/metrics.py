@@ -38,9 +38,10 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "Questions": (COUNT, "people who were asked"),
     "Escalations": (COUNT, "failures of steps that became incidents"),
     "Parked": (COUNT, "sagas that were parked: nothing more begins until a person lets them go on, or their time comes"),
+    "LoopBlocked": (COUNT, "times an `async` tool held the event loop for longer than `LoopBlockedMs`"),
     "Errors": (COUNT, "failures of attempts, and of steps without one"),
 }  # fmt: skip
-"""Every metric: its unit, and what it counts. `Errors` and `Parked` are by code, the others by tool and by workflow."""
+"""Every metric: its unit, and what it counts. `Errors` and `Parked` are by code, `LoopBlocked` by tool, the others by tool and by workflow."""
 
 _QUIET = frozenset({"Attempts", "Succeeded", "WorkTime"})
 _CHOSEN = {REPLAN: "Replans", ASK_USER: "Questions", ESCALATE: "Escalations"}

@@ -29,6 +29,7 @@ class Outcome:
     interruption: the time from the step's start to the cut. `rows` go into the transaction of its entry.
     `cost`: what the tool said it spent, in millionths of a dollar. `retry_after_ms`: the pause that a service asked for.
     `tool`: the one that ran, where it was not the node's own. `recorded`: what may happen only once had happened before.
+    `blocked_ms`: how long it held the event loop.
     `why` it came no further, where it was not cut off (events.py): then only its cost counts, and `halt`, if the saga
     has to be parked. `notices`: what somebody is to be told besides.
     """
@@ -47,6 +48,7 @@ class Outcome:
     retry_after_ms: int | None = None
     tool: str = ""
     recorded: bool = False
+    blocked_ms: int = 0
     halt: ev.Parked | None = None
     why: str = ""
     notices: tuple[ev.Notice, ...] = ()
@@ -117,6 +119,7 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
         "tool": outcome.tool or node.tool,
         "tool_version": outcome.tool_version,
         "schema_hash": outcome.schema_hash,
+        "blocked_ms": outcome.blocked_ms,
     }
     failure = outcome.failure
     if outcome.output is not None and failure is None:

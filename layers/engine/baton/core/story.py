@@ -58,7 +58,7 @@ class End:
 
     `why` is that of a skipped node, `way` the log's word for what was chosen. `to` and `not_to` are the receivers of
     its own edges, `leaves` the loops whose rounds ended with it, by their tails. `closed_by` ended a wait. `recorded`:
-    what may happen only once had happened before.
+    what may happen only once had happened before. `blocked_ms`: its last attempt held the event loop.
     """
 
     became: str
@@ -72,11 +72,12 @@ class End:
     failure: ev.Failure | None = None
     closed_by: str = ""
     recorded: bool = False
+    blocked_ms: int = 0
 
 
 @dataclass(slots=True)
 class Attempt:
-    """An attempt that failed, but was not the step's last word. `lasted` in ms.
+    """An attempt that failed, but was not the step's last word. `lasted` and `blocked` (of the event loop, by it) in ms.
 
     `then` is what was done about it: more than one thing where nobody answered a question. `answers`: what became of
     questions, by their ids.
@@ -86,6 +87,7 @@ class Attempt:
     tool: str
     failure: ev.Failure
     lasted: int
+    blocked: int
     when: Moment
     then: list[ev.StrategyChosen] = field(default_factory=list)
     answers: dict[str, ev.QuestionClosed] = field(default_factory=dict)
@@ -244,6 +246,7 @@ class Story:
             failure=failure,
             closed_by=event.by if isinstance(event, ev.WaitClosed) else "",
             recorded=isinstance(event, ev.StepSucceeded) and event.recorded,
+            blocked_ms=event.blocked_ms if isinstance(event, ev.StepSucceeded | ev.StepFailed) else 0,
         )
         self.ended.append(slot)
         if failure is not None and not event.emits:
@@ -266,7 +269,9 @@ class Story:
 def _try(place: Place, event: ev.AttemptFailed | ev.StrategyChosen | ev.QuestionClosed, when: Moment) -> None:
     if isinstance(event, ev.AttemptFailed):
         lasted = event.ended_at - event.started_at
-        place.attempts.append(Attempt(event.attempt, event.tool, event.failure, lasted, when))
+        place.attempts.append(
+            Attempt(event.attempt, event.tool, event.failure, lasted, event.blocked_ms, when)
+        )
     elif place.attempts and isinstance(event, ev.StrategyChosen):
         place.attempts[-1].then.append(replace(event, arguments=dict.fromkeys(event.arguments)))
     elif place.attempts and isinstance(event, ev.QuestionClosed):

@@ -71,7 +71,12 @@ def pause_of(chosen: ev.StrategyChosen) -> int | None:
 def _failed(attempt: Attempt) -> str:
     failure = attempt.failure
     means = told(failure.code).says
-    return f"attempt {attempt.number} failed after {lasting(attempt.lasted)}: {said(failure)} ({means})"
+    after = ", ".join(part for part in (lasting(attempt.lasted), _held(attempt.blocked)) if part)
+    return f"attempt {attempt.number} failed after {after}: {said(failure)} ({means})"
+
+
+def _held(blocked_ms: int) -> str:
+    return f"it held the event loop for {lasting(blocked_ms)}" if blocked_ms else ""
 
 
 def _done(attempt: Attempt, chosen: ev.StrategyChosen) -> str:
@@ -117,17 +122,15 @@ def _way(chosen: ev.StrategyChosen) -> str:
 
 def history(place: Place) -> str:
     """How a step that is done came to its last attempt; empty if that was its first."""
-    found = (
-        "it had happened before, so what came of it then was taken"
-        if place.end and place.end.recorded
-        else ""
-    )
-    if not place.attempts:
-        return found
-    last = place.attempts[-1]
-    times = "once" if len(place.attempts) == 1 else f"{len(place.attempts)} times"
-    text = f"after it had failed {times}, last with {said(last.failure)}"
-    return f"{text}; {found}" if found else text
+    end = place.end
+    assert end is not None, "it has ended"
+    recorded = "it had happened before, so what came of it then was taken" if end.recorded else ""
+    parts = [recorded, _held(end.blocked_ms)]
+    if place.attempts:
+        last = place.attempts[-1]
+        times = "once" if len(place.attempts) == 1 else f"{len(place.attempts)} times"
+        parts.insert(0, f"after it had failed {times}, last with {said(last.failure)}")
+    return "; ".join(part for part in parts if part)
 
 
 def outlook(place: Place) -> str:

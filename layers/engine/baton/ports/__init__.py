@@ -12,12 +12,26 @@ from baton.ports.effects import Effect, Effects
 from baton.ports.log import Due, Head, Listed, Log, Place, Record, Release, SagaRef, Wake
 from baton.ports.messages import DeadLetters, Invoker, Message, Queue
 from baton.ports.notices import Incident, Incidents, Notices
-from baton.ports.process import Clock, Entropy, NoRoom, Offload, Performer, Sandbox, StepContext, StepFailure
+from baton.ports.process import (
+    Blocked,
+    Clock,
+    Entropy,
+    Meter,
+    NoRoom,
+    Offload,
+    Performer,
+    Pulse,
+    Sandbox,
+    StepContext,
+    StepFailure,
+    Watch,
+)
 from baton.ports.stores import Blobs, Definition, Definitions, Rates
 
 __all__ = [
     "Account",
     "Blobs",
+    "Blocked",
     "Budgets",
     "Clock",
     "DeadLetters",
@@ -35,11 +49,13 @@ __all__ = [
     "Listed",
     "Log",
     "Message",
+    "Meter",
     "NoRoom",
     "Notices",
     "Offload",
     "Performer",
     "Place",
+    "Pulse",
     "Queue",
     "Rates",
     "Record",
@@ -52,4 +68,5 @@ __all__ = [
     "StepFailure",
     "Sums",
     "Wake",
+    "Watch",
 ]

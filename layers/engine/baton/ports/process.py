@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
 from decimal import Decimal
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
 
 import msgspec
 
@@ -20,6 +21,24 @@ class Clock(Protocol):
     def now(self) -> int:
         """UTC epoch milliseconds."""
         ...
+
+
+class Meter(Protocol):
+    """What nobody sets, unlike a clock; both in milliseconds since some moment."""
+
+    def passed(self) -> int:
+        """Time that has passed."""
+        ...
+
+    def worked(self) -> int:
+        """Time that processors have worked for this process."""
+        ...
+
+
+class Pulse(Protocol):
+    """Calls `look` every so often in a thread of its own, until what it returns is called."""
+
+    def __call__(self, look: Callable[[], None], every_ms: int) -> Callable[[], None]: ...
 
 
 class Entropy(Protocol):
@@ -40,6 +59,14 @@ class Offload(Protocol):
     def __call__(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]: ...
 
 
+class Blocked(NamedTuple):
+    """While an attempt ran, this tool (empty: something else) held the event loop for so long. `is_own`: that very attempt."""
+
+    tool: str
+    ms: int
+    is_own: bool
+
+
 class StepContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a tool may know about the step it is run for."""
 
@@ -54,6 +81,7 @@ class StepContext(msgspec.Struct, frozen=True, kw_only=True):
     traceparent: str = ""
     rows: list[Row] = []
     spent: list[Decimal] = []
+    blocked: list[Blocked] = []
 
     def spend(self, usd: Decimal | str | float) -> None:
         """Say that this attempt has cost money, such as a model's answer; several times add up.
@@ -78,6 +106,18 @@ class Performer(Protocol):
     """Runs one tool. Raises `StepFailure` for a failure of the step, or `NoRoom`; cancellable at any await."""
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any: ...
+
+
+class Watch(Protocol):
+    """Notices from outside of the event loop which `async` tool does not give it back, and tells of it."""
+
+    def over(self, tool: str, context: StepContext) -> AbstractContextManager[None]:
+        """While a call of an `async` tool is in it, the loop is watched; `context.blocked` gets what was found."""
+        ...
+
+    def rest(self) -> None:
+        """The invocation is over."""
+        ...
 
 
 class Sandbox(Protocol):

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from baton.core.events import Event
-from baton.core.metrics import Figures
+from baton.core.metrics import Document, Figures, document
 
 QUIET_MS = 60_000
 """So long the figures of a tool are kept whose steps all succeed at once. They are lost with their process."""
@@ -41,10 +41,18 @@ class Metrics:
 
     def flush(self, now: int) -> None:
         """Write what is due; at the end of an invocation. Nobody's step is worse off if it cannot be written."""
+        self._put(self._figures.take(now, QUIET_MS, self._deployment))
+
+    def blocked(self, tool: str, now: int) -> None:
+        """A tool blocks the event loop. Written at once, from any thread: the invocation may not live to its end."""
+        named, sets = {"function": self._deployment, "tool": tool}, [["function"], ["function", "tool"]]
+        self._put([document(now, named, sets, {"LoopBlocked": 1})])
+
+    def _put(self, documents: Iterable[Document]) -> None:
         if self._write is None:
             return
-        for document in self._figures.take(now, QUIET_MS, self._deployment):
+        for one in documents:
             try:
-                self._write(_encode(document).decode())
+                self._write(_encode(one).decode())
             except OSError:
                 return

@@ -12,7 +12,19 @@ from msgspec.structs import replace
 from baton.core.events import ChildOpened, Event, Gives, NodePassed, QuestionClosed, SagaEnded
 from baton.core.limits import Limits
 from baton.core.toolspec import ToolSpec
-from baton.ports import Blobs, Clock, Effects, Entropy, Incidents, Log, Notices, Offload, Performer, Sandbox
+from baton.ports import (
+    Blobs,
+    Clock,
+    Effects,
+    Entropy,
+    Incidents,
+    Log,
+    Notices,
+    Offload,
+    Performer,
+    Sandbox,
+    Watch,
+)
 from baton.runtime.budget import Budget
 from baton.runtime.catalog import Catalog
 from baton.runtime.children import Children
@@ -48,6 +60,7 @@ class Engine:
     effects: Effects
     funds: Funds
     metrics: Metrics = field(default_factory=Metrics)
+    watch: Watch | None = None
 
 
 _SAID_FIRST_MS = 20

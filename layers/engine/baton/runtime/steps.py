@@ -26,13 +26,14 @@ from baton.core.outcomes import MONEY, Outcome
 from baton.core.rows import Row
 from baton.core.state import State
 from baton.core.toolspec import ONCE, ToolSpec
-from baton.ports import Blobs, Clock, NoRoom, Performer, StepContext, StepFailure
+from baton.ports import Blobs, Blocked, Clock, NoRoom, Performer, StepContext, StepFailure
 from baton.runtime.attempt import carry_out, look, prepared, tool_called, work
 from baton.runtime.claims import OfClaim
 from baton.runtime.once import Once
 from baton.runtime.patience import Patience
 from baton.runtime.paying import Paying, foreseen
 from baton.runtime.purse import Halted, Purse
+from baton.runtime.watch import because_of, own_ms
 
 T = TypeVar("T")
 
@@ -144,8 +145,9 @@ class Steps:
             before=step.failure is not None and step.failure.doubt,
             acting=spec is not None and spec.effect == ONCE and step.slot in state.acting,
         )
+        blocked: list[Blocked] = []
         output, failure, retry_after_ms, rows = await self._attempt(
-            state, step, spec, traceparent, spent, doubt
+            state, step, spec, traceparent, spent, blocked, doubt
         )
         cost = micro_dollars(spent)
         return Outcome(
@@ -161,6 +163,7 @@ class Steps:
             rows=rows if output is not None else (),
             cost=cost,
             recorded=doubt.is_recorded,
+            blocked_ms=own_ms(blocked) if blocked else 0,
             retry_after_ms=retry_after_ms,
             notices=await self._purse.settle(state, step, cost),
         )
@@ -172,16 +175,17 @@ class Steps:
         spec: ToolSpec | None,
         traceparent: str,
         spent: list[Decimal],
+        blocked: list[Blocked],
         doubt: _Doubt,
     ) -> tuple[Value | None, Failure | None, int | None, tuple[Row, ...]]:
         """Output or failure, the pause that was asked for, and the tool's rows."""
         node, timeout = step.node.name, self.timeout(step)
         try:
-            context = self._context(state, step, traceparent, spent, self._clock.now())
+            context = self._context(state, step, traceparent, spent, blocked, self._clock.now())
             performer = Paying(self._performer, self._tools, self._purse, state, step)
             output, rows = await self._perform(performer, step, spec, context, doubt, state.scope)
         except TimeoutError:
-            text = f"no answer within {timeout} ms"
+            text = f"no answer within {timeout} ms{because_of(blocked)}"
             failure = Failure("timeout", text, node, doubt=doubt.is_open)
             return None, failure, None, ()
         except StepFailure as error:
@@ -261,7 +265,7 @@ class Steps:
         now = self._clock.now()
         if spec is not None and spec.effect == ONCE:
             try:
-                context = self._context(state, step, "", [], now)
+                context = self._context(state, step, "", [], [], now)
             except StepFailure as error:  # a deploy in between has made another key of it
                 failure = Failure(error.code, error.message, step.node.name, kind=error.kind)
                 return Outcome(
@@ -280,7 +284,13 @@ class Steps:
         )
 
     def _context(
-        self, state: State, step: RunStep, traceparent: str, spent: list[Decimal], started: int
+        self,
+        state: State,
+        step: RunStep,
+        traceparent: str,
+        spent: list[Decimal],
+        blocked: list[Blocked],
+        started: int,
     ) -> StepContext:
         """What the tool may know. Raises `StepFailure` when its idempotency key cannot be made."""
         tool = tool_called(step)
@@ -313,6 +323,7 @@ class Steps:
             deadline_ms=started + self.timeout(step),
             traceparent=traceparent,
             spent=spent,
+            blocked=blocked,
         )
 
     async def value(self, tenant: str, result: Any) -> Value | None:

@@ -95,8 +95,12 @@ class Worker:
         for saga, wake in wakes.items():
             run = self._run(parts, runner, wake, alone=len(wakes) == 1)
             work.append((of[saga], asyncio.create_task(run)))
-        if work:
-            await self._until_the_end([task for _, task in work], invocation)
+        try:
+            if work:
+                await self._until_the_end([task for _, task in work], invocation)
+        finally:
+            if self._engine.watch is not None:
+                self._engine.watch.rest()
         self._engine.metrics.flush(self._engine.clock.now())
         return [delivery.id for mine, task in work for delivery in mine if delivery.must_come_again(task)]
 

@@ -4,8 +4,9 @@ Belongs here: what a test of an application needs. Does not belong here: the eng
 anything that is shipped to Lambda.
 """
 
+from baton.testing.blocked import LoopBlocked
 from baton.testing.deployment import EngineDefect
 from baton.testing.result import Result, Step
 from baton.testing.running import run
 
-__all__ = ["EngineDefect", "Result", "Step", "run"]
+__all__ = ["EngineDefect", "LoopBlocked", "Result", "Step", "run"]

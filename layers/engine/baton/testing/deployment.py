@@ -34,10 +34,11 @@ from baton.core.purse import Terms
 from baton.core.state import State, node_of, status_of
 from baton.core.story import tell
 from baton.core.views import entry_view, saga_view
-from baton.ports import Head, Message
+from baton.ports import Head, Message, Watch
 from baton.runtime.catalog import Catalog
 from baton.runtime.funds import Funds
 from baton.runtime.lease import Invocation
+from baton.runtime.metrics import Metrics
 from baton.runtime.pace import Pace
 from baton.runtime.parts import Engine
 from baton.runtime.patience import inline
@@ -45,7 +46,9 @@ from baton.runtime.reconcile import Reconciler
 from baton.runtime.relay import Relay, StreamItem
 from baton.runtime.request import Caller, Request
 from baton.runtime.service import Service
+from baton.runtime.watch import to_log
 from baton.runtime.worker import Delivery, Worker
+from baton.testing.blocked import Blockers
 from baton.testing.loop import CountedEntropy, LoopClock, VirtualLoop
 from baton.testing.outside import services
 from baton.testing.result import Result, make_result
@@ -69,8 +72,8 @@ class EngineDefect(Exception):
 class _Performer(ToolPerformer):
     """Plain functions run where they are called, one after another, so that a debugger can stop in them."""
 
-    def __init__(self, registry: Registry, loop: VirtualLoop) -> None:
-        super().__init__(registry)
+    def __init__(self, registry: Registry, loop: VirtualLoop, watch: Watch) -> None:
+        super().__init__(registry, watch=watch)
         self._loop = loop
 
     async def _call(self, tool: Any, call: Mapping[str, Any]) -> Any:
@@ -107,13 +110,14 @@ class Deployment:
         self._requests = itertools.count(1)
         limits = Limits()
         registry = with_standard(registry, services(self._clock))
+        self._blockers = Blockers(to_log(Metrics(), self._clock))
         self._engine = Engine(
             log=self._log,
             blobs=self._blobs,
             clock=self._clock,
             entropy=CountedEntropy(),
             offload=inline,
-            performer=_Performer(registry, loop),
+            performer=_Performer(registry, loop, self._blockers.watch),
             sandbox=MontySandbox(inline),
             tools=registry.specs(),
             catalog=Catalog(MemoryDefinitions(), self._blobs, self._clock),
@@ -123,6 +127,7 @@ class Deployment:
             incidents=self._notices,
             effects=MemoryEffects(),
             funds=Funds(MemoryBudgets(), Terms.of(limits)),
+            watch=self._blockers.watch,
         )
         self._reconciler = Reconciler(
             self._log, self._queue, self._invoker, self._dead_letters, self._clock, inline, PERIOD
@@ -138,7 +143,7 @@ class Deployment:
         A question about one of the nodes in `answers` is answered with action, arguments and output, or left until it
         expires; before another one does, time ends.
 
-        Raises `EngineDefect`.
+        Raises `EngineDefect`, `LoopBlocked`.
         """
         for _ in range(MOST_ROUNDS):
             await self._relay()
@@ -182,6 +187,7 @@ class Deployment:
         deliveries = [Delivery(str(n), msgspec.json.encode(m).decode()) for n, m in enumerate(messages)]
         worker = Worker(self._engine, self._dead_letters, self._invoker)
         failed = await worker.handle(deliveries, Invocation(name, now, now + self._worker_timeout))
+        self._blockers.check()
         if failed:
             raise EngineDefect(f"a worker could not go on with {[messages[int(i)].saga for i in failed]}")
         if self._dead_letters.letters:

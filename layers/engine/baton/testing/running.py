@@ -26,6 +26,7 @@ from baton.errors import MalformedDocument, NotFound, UserError
 from baton.testing.deployment import Deployment
 from baton.testing.loop import VirtualLoop, run_virtual
 from baton.testing.result import Result
+from baton.testing.standing import parameters_of
 from baton.tools.define import Registry, Tool, ToolError, load_app
 from baton.tools.standard import with_standard
 
@@ -75,8 +76,9 @@ def run(
     of an executor runs, time passes as on the clock.
 
     Raises: the `UserError` that the API would answer with (each problem as a note); `ToolError` for
-    an app that is not there or a stand-in for no tool; `ValueError` for an input, a payload or an answer that is not JSON,
-    for a signal that no wait of the workflow or its children is for, and for an answer about no node; `EngineDefect`.
+    an app that is not there, a stand-in for no tool or one that does not take its arguments; `ValueError` for an input, a payload or an answer that is not JSON,
+    for a signal that no wait of the workflow or its children is for, and for an answer about no node; `LoopBlocked` for
+    an `async` tool that holds the event loop for a second of the machine's time; `EngineDefect`.
     """
     registry = _with_stand_ins(load_app(app) if tools is None else tools, stand_ins)
     known = _Documents(_of_app(app) if tools is None else [], workflows)
@@ -223,8 +225,8 @@ def _with_stand_ins(registry: Registry, stand_ins: Mapping[str, Callable[..., An
 
 
 def _stand_in(tool: Tool, function: Callable[..., Any]) -> Tool:
-    """The tool with another function, which gets the context only if it takes one."""
-    parameters = inspect.signature(function).parameters
+    """The tool with another function, which gets the context only if it takes one. Raises `ToolError`."""
+    parameters = parameters_of(tool, function)
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     return replace(
         tool,

@@ -11,16 +11,17 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Any
 
 from baton.core.toolspec import nearest
-from baton.ports import NoRoom, StepContext, StepFailure
+from baton.ports import NoRoom, StepContext, StepFailure, Watch
 from baton.tools.calls import bind, failure_of, plain, report, traceback_of
 from baton.tools.define import Registry, Tool
 from baton.tools.processes.pool import Helpers
 
+_UNWATCHED = nullcontext()
 MAX_THREADS = 256  # Lambda gives an environment 1,024, and tools start threads of their own
 
 
@@ -32,11 +33,17 @@ class ToolPerformer:
     """
 
     def __init__(
-        self, registry: Registry, helpers: Helpers | None = None, *, max_threads: int = MAX_THREADS
+        self,
+        registry: Registry,
+        helpers: Helpers | None = None,
+        *,
+        max_threads: int = MAX_THREADS,
+        watch: Watch | None = None,
     ) -> None:
         self._registry = registry
         self._helpers = helpers
         self._threads = _Threads(max_threads)
+        self._watch = watch
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
         """The tool's result as plain JSON types. Raises `StepFailure`, `NoRoom`; cancellation passes through."""
@@ -48,8 +55,10 @@ class ToolPerformer:
         if self._helpers is not None and found.needs_process:
             return await self._helpers.call(tool, arguments, context)
         call = bind(found, arguments, context)
+        watch = self._watch if found.is_async else None
         try:
-            value = await self._call(found, call)
+            with _UNWATCHED if watch is None else watch.over(tool, context):
+                value = await self._call(found, call)
         except NoRoom:
             raise
         except (Exception, SystemExit) as error:  # whatever a tool raises is the step's failure, never ours

@@ -173,7 +173,7 @@ class Helpers:
 
     def _request(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> bytes:
         told = {name: getattr(context, name) for name in context.__struct_fields__}
-        del told["rows"], told["spent"]  # they come back
+        del told["rows"], told["spent"], told["blocked"]  # they come back, or are of the loop
         request = {
             "tool": tool,
             "arguments": arguments,

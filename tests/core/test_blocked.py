@@ -1,0 +1,60 @@
+"""A step that held the event loop: its entry says for how long, and so does the explanation of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from baton.core import events as ev
+from baton.core.events import decode_entry, encode_entry
+from baton.core.failures.cells import ROLLBACK, Change
+from tests.core.build import T0, Saga, done, program, task
+from tests.core.failing import broken, schedule
+from tests.core.told import whole, why
+
+DOWN = "service_unavailable: it broke"
+
+
+def of(any: Change) -> Saga:
+    saga = Saga(program(task("a"), failures={"any": any}))
+    saga.go()
+    return saga
+
+
+@pytest.mark.parametrize("is_last", [True, False])
+def test_an_attempt_that_failed_says_for_how_long_it_held_the_loop(is_last: bool) -> None:
+    saga = of(Change(ladder=(ROLLBACK,)) if is_last else schedule(0))
+    saga.go(broken("a", at=T0 + 20_500, blocked_ms=20_000))
+    if is_last:
+        assert f"it held the event loop for 20 s: {DOWN}" in why(saga, "a")
+    else:
+        text = whole(saga, "a")[0]["attempts"][0]["text"]
+        assert text.startswith(f"attempt 1 failed after 20.5 s, it held the event loop for 20 s: {DOWN} (")
+    kept = decode_entry(encode_entry(saga.entries[-1]))
+    (failed,) = [event for event in kept.events if isinstance(event, ev.AttemptFailed | ev.StepFailed)]
+    assert failed.blocked_ms == 20_000
+
+
+@pytest.mark.parametrize("attempt", [1, 2])
+def test_a_step_that_succeeded_says_it_of_its_last_attempt(attempt: int) -> None:
+    saga = of(schedule(0))
+    if attempt == 2:
+        saga.go(broken("a", at=T0))
+    saga.go(replace(done("a", attempt=attempt), blocked_ms=2_000))
+    before = f"after it had failed once, last with {DOWN}; " if attempt == 2 else ""
+    assert f"{before}it held the event loop for 2 s" in why(saga, "a")
+
+
+def test_it_is_said_beside_what_else_there_is_to_say_of_it() -> None:
+    saga = of(schedule(0))
+    saga.go(replace(done("a"), recorded=True, blocked_ms=2_000))
+    text = "it had happened before, so what came of it then was taken; it held the event loop for 2 s"
+    assert text in why(saga, "a")
+
+
+def test_a_step_that_did_not_says_nothing_and_its_entry_is_no_longer_for_it() -> None:
+    saga = of(schedule(0))
+    saga.go(done("a"))
+    assert "event loop" not in why(saga, "a")
+    assert b"blocked" not in encode_entry(saga.entries[-1])

@@ -1,0 +1,263 @@
+"""A tool that holds the event loop: it is told of while it does, in log, metric and entry, and what stood still is not its doing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from baton import tool
+from baton.adapters.clock import SystemMeter
+from baton.adapters.pulse import thread_pulse
+from baton.core.events import AttemptFailed, StepFailed, StepSucceeded
+from baton.ports import StepContext
+from baton.runtime.metrics import Metrics
+from baton.runtime.watch import ASK, BLOCKED, WAIT, Call, Held, Rounds, Watch, because_of, to_log
+from tests.kit import emf
+from tests.kit.corpus import start
+from tests.kit.holding import Holding
+from tests.kit.toolbox import Books
+from tests.kit.virtual import VirtualClock, run_virtual
+from tests.kit.world import World
+from tests.runtime.conftest import Stage
+
+LAST = "on_failure: {any: rollback}\n"
+
+
+def hold(stage: Stage, document: str, **options: Any) -> tuple[Holding, list[Any]]:
+    """A saga of the document, with the tool `hold`: what the watchdog told, and the saga's events."""
+    holding, events = Holding(), list[Any]()
+
+    async def story(world: World, books: Books) -> None:
+        holding.add_to(world.registry)
+
+        @tool("plainly", registry=world.registry)
+        def plainly() -> None:
+            """Is not in the loop."""
+
+        world.tools = world.registry.specs()
+        saga = await start(world, f"name: w\n{document}", {}, "w")
+        await world.settle()
+        events.extend(world.events(saga))
+
+    stage(story, watch=holding.watch, **{"timeout_s": 60, **options})
+    return holding, events
+
+
+def of(events: list[Any], *kinds: type, node: str = "a") -> Any:
+    (found,) = [event for event in events if type(event) in kinds and event.node == node]
+    return found
+
+
+# ---- the step's record
+
+
+def test_a_step_that_holds_the_loop_says_so_in_its_entry_and_its_tool_is_told_of_while_it_does(
+    stage: Stage,
+) -> None:
+    holding, events = hold(stage, "nodes: {a: {tool: hold, with: {ms: 2000}}}")
+    assert of(events, StepSucceeded).blocked_ms == 2_000
+    (held,) = holding.told
+    assert isinstance(held.call, Call)
+    assert (held.call.tool, held.call.context.node) == ("hold", "a")
+    assert held.ms == pytest.approx(1_000, abs=250)
+    assert any("holding.py" in line and "block" in line for line in held.stack)
+
+
+@pytest.mark.parametrize("inside", ["true", "false"])
+def test_a_time_limit_that_passes_meanwhile_fails_the_step_and_says_why_it_was_not_kept(
+    stage: Stage, inside: str
+) -> None:
+    given = f"{{ms: 20000, then: await, inside: {inside}}}"
+    _, events = hold(stage, f"{LAST}nodes: {{a: {{tool: hold, timeout: 3s, with: {given}}}}}")
+    failed = of(events, StepFailed)
+    assert failed.failure.code == "timeout"
+    assert failed.failure.message.startswith("no answer within 3000 ms: `hold` held the event loop for ")
+    assert failed.failure.message.endswith(" ms, and nothing stops an async tool that does not await")
+    assert failed.blocked_ms == (19_750 if inside == "true" else 20_000)  # since it was asked for a round
+
+
+def test_a_result_that_comes_after_the_time_limit_counts_as_it_does_of_one_that_is_not_stopped(
+    stage: Stage,
+) -> None:
+    _, events = hold(stage, "nodes: {a: {tool: hold, timeout: 3s, with: {ms: 20000}}}")
+    assert of(events, StepSucceeded).blocked_ms > 19_000
+
+
+def test_an_attempt_that_fails_for_another_reason_says_it_too(stage: Stage) -> None:
+    document = "nodes: {a: {tool: hold, with: {ms: 1500, then: fail}}}"
+    _, events = hold(stage, document)
+    failed = [event for event in events if isinstance(event, AttemptFailed)]
+    assert failed
+    assert all(event.blocked_ms > 1_000 for event in failed)
+
+
+def test_another_saga_that_runs_out_of_time_meanwhile_says_whose_doing_it_was(stage: Stage) -> None:
+    # Of one saga as of several: they share the loop.
+    waits = "b: {tool: work, timeout: 2s, with: {n: 1, seconds: 2.1}}"
+    later = "c: {tool: work, with: {n: 1}}, a: {tool: hold, after: c, with: {ms: 5000}}"
+    _, events = hold(stage, f"{LAST}nodes: {{{waits}, {later}}}")
+    failed = of(events, StepFailed, AttemptFailed, node="b")
+    assert failed.failure.message.startswith(
+        "no answer within 2000 ms: meanwhile `hold` held the event loop for "
+    )
+    assert failed.blocked_ms == 0
+
+
+def test_a_step_that_gives_the_loop_back_in_time_says_nothing(stage: Stage) -> None:
+    holding, events = hold(stage, "nodes: {a: {tool: hold, with: {ms: 900}}}")
+    assert holding.told == []
+    assert of(events, StepSucceeded).blocked_ms == 0
+
+
+# ---- who is watched
+
+
+def test_nothing_is_watched_before_an_async_tool_runs_nor_after_the_invocation(stage: Stage) -> None:
+    holding, _ = hold(stage, "nodes: {a: {tool: plainly}}")
+    assert holding.machine.begun == 0
+    holding, _ = hold(stage, "nodes: {a: {tool: hold, with: {ms: 1}}, b: {tool: hold, with: {ms: 2}}}")
+    assert (holding.machine.begun, holding.machine.looks) == (1, [])
+
+
+CONTEXT = StepContext(saga="s", tenant="t", user="u", node="n")
+
+
+@pytest.mark.parametrize("is_its_own", [True, False])
+def test_a_callback_is_the_doing_of_the_tool_that_asked_for_it_and_of_no_tool_otherwise(
+    is_its_own: bool,
+) -> None:
+    holding = Holding()
+    context = replace(CONTEXT, blocked=[])
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        if not is_its_own:
+            loop.call_later(1, holding.machine.hold, 2_000)
+        with holding.watch.over("waits", context):
+            if is_its_own:
+                loop.call_later(1, holding.machine.hold, 2_000)
+            await asyncio.sleep(2)
+        holding.watch.rest()
+
+    run_virtual(main())
+    (held,) = holding.told
+    assert (held.call is not None) is is_its_own
+    assert [(one.tool, one.is_own) for one in context.blocked] == [
+        ("waits" if is_its_own else "", is_its_own)
+    ]
+    assert ("`waits`" if is_its_own else "something outside of any tool") in because_of(context.blocked)
+
+
+# ---- when it counts
+
+
+def looks(*seen: tuple[int, int, bool]) -> list[str]:
+    """What a watchdog with a limit of 1,000 ms that looks every 250 says of these: time, processor time, came round."""
+    rounds = Rounds(1_000, 250, 0, 0)
+    return [rounds.look(now, worked, came_round=came) for now, worked, came in seen]
+
+
+def test_a_loop_that_comes_round_is_asked_again_and_again() -> None:
+    assert looks((250, 0, True), (500, 0, True), (750, 0, True)) == [ASK] * 3
+
+
+def test_one_that_does_not_is_blocked_once_for_each_time() -> None:
+    seen = [(at, 0, at in (250, 2_000)) for at in range(250, 3_500, 250)]
+    assert looks(*seen) == [ASK, WAIT, WAIT, WAIT, BLOCKED, WAIT, WAIT, ASK, WAIT, WAIT, WAIT, BLOCKED, WAIT]
+
+
+def test_a_process_that_stood_still_as_a_whole_has_blocked_nothing() -> None:
+    assert looks((250, 5, True), (60_500, 8, False), (60_750, 8, False)) == [ASK, WAIT, WAIT]
+
+
+def test_what_it_stood_still_is_not_part_of_what_it_was_blocked() -> None:
+    seen = [(250, 0, True), (500, 0, False), (60_750, 0, False), (61_000, 0, False), (61_250, 0, False)]
+    assert looks(*seen) == [ASK, WAIT, WAIT, WAIT, BLOCKED]
+
+
+def test_a_call_that_keeps_the_watchdog_itself_from_looking_has_blocked_the_loop() -> None:
+    # Such as a regular expression: it holds the interpreter, and a slow processor works for it.
+    assert looks((250, 5, True), (10_250, 1_400, False)) == [ASK, BLOCKED]
+
+
+def test_it_has_also_where_the_loop_had_come_round_before_the_call_began() -> None:
+    assert looks((250, 5, True), (10_250, 1_400, True), (10_500, 1_410, True)) == [ASK, BLOCKED, ASK]
+    assert looks((250, 5, True), (10_250, 6, True)) == [ASK, ASK]
+
+
+# ---- how it is told
+
+
+def test_it_is_told_by_one_line_of_the_log_and_a_metric_that_are_written_while_it_lasts(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines: list[str] = []
+    holding = Holding()
+    holding.watch = Watch(
+        1_000, holding.machine, holding.machine.pulse, to_log(Metrics(lines.append, "f"), VirtualClock())
+    )
+    during: list[int] = []
+
+    async def story(world: World, books: Books) -> None:
+        @tool("hog", registry=world.registry)
+        async def hog() -> None:
+            holding.machine.hold(5_000)
+            during.append(len(lines))
+
+        world.tools = world.registry.specs()
+        await start(world, "name: w\nnodes: {a: {tool: hog}}", {}, "w")
+        await world.settle()
+
+    with caplog.at_level(logging.WARNING, "baton.worker"):
+        stage(story, watch=holding.watch, timeout_s=60)
+    assert during == [1]
+    found = emf.read(lines)
+    assert (
+        emf.total(found, "LoopBlocked", function="f", tool="hog")
+        == emf.total(found, "LoopBlocked", function="f")
+        == 1
+    )
+    (record,) = [one for one in caplog.records if "blocks the event loop" in one.getMessage()]
+    assert record.getMessage().startswith("`hog` blocks the event loop")
+    assert "plain `def`" in record.getMessage()
+    said = {name: getattr(record, name) for name in ("tool", "node", "attempt")}
+    assert said == {"tool": "hog", "node": "a", "attempt": 1}
+
+
+def test_what_no_tool_does_is_told_without_one(caplog: pytest.LogCaptureFixture) -> None:
+    lines: list[str] = []
+
+    async def main() -> None:
+        to_log(Metrics(lines.append, "f"), VirtualClock())(Held(None, 1_000, []))
+
+    with caplog.at_level(logging.WARNING, "baton.worker"):
+        run_virtual(main())
+    assert caplog.records[0].getMessage().startswith("something outside of any tool blocks")
+    assert emf.total(emf.read(lines), "LoopBlocked", function="f") == 1
+
+
+# ---- for real
+
+
+def test_a_real_thread_looks_at_a_real_loop() -> None:
+    """The tool blocks until it is told of, so that no machine is too slow for it."""
+    told, held = threading.Event(), list[Held]()
+
+    def tell(one: Held) -> None:
+        held.append(one)
+        told.set()
+
+    async def main() -> None:
+        watch = Watch(20, SystemMeter(), thread_pulse, tell)
+        with watch.over("hog", CONTEXT):
+            assert told.wait(30)
+        watch.rest()
+
+    asyncio.run(main())
+    assert held[0].call is not None
+    assert (held[0].call.tool, held[0].ms >= 20) == ("hog", True)
