@@ -13,6 +13,7 @@ import msgspec
 from baton.core.failures.cells import (
     ASK_USER,
     ESCALATE,
+    FAIL,
     REPLAN,
     RETRY,
     ROLLBACK,
@@ -176,8 +177,7 @@ def cell_of(
     for change in _changes(code, kind, (GENERAL, MATRIX.get(domain, {}))):
         cell = merge(cell, change)
     if is_handled:
-        kept = tuple(strategy for strategy in cell.ladder if strategy in {RETRY, REPLAN})
-        cell = merge(cell, Change(ladder=kept))
+        cell = merge(cell, Change(last=FAIL))
     for change in _changes(code, kind, rules):
         cell = merge(cell, change)
     return cell
