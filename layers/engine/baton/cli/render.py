@@ -49,7 +49,7 @@ _QUIET = frozenset(
     ]
 )
 
-_USUAL = (("attempt", 1), ("cost", 0), ("budget", 0), ("look", False))
+_USUAL = (("attempt", 1), ("handled", False), ("cost", 0), ("budget", 0), ("look", False))
 
 
 def saga_table(saga: Mapping[str, Any], now: int) -> Table:

@@ -27,7 +27,7 @@ from baton.core.definition.fields import (
     refuse,
     shown,
 )
-from baton.core.failures.cells import ASK, ASK_USER, FAIL, LAST, QUESTIONS, REPLAN, SEVERITIES, STRATEGIES
+from baton.core.failures.cells import ASK, ASK_USER, FAIL, QUESTIONS, REPLAN, SEVERITIES, STRATEGIES
 from baton.core.failures.classes import code_of
 from baton.core.failures.codes import CLASSES
 from baton.core.failures.document import (
@@ -105,7 +105,7 @@ def _share(low: float, high: float) -> BeforeValidator:
 _Code = Annotated[str, BeforeValidator(_code)]
 _Codes = Annotated[list[_Code], BeforeValidator(_many)]
 _Strategy = Annotated[str, one_of(*STRATEGIES)]
-_Rung = Annotated[str, one_of(*STRATEGIES, *LAST)]
+_Rung = Annotated[str, one_of(*STRATEGIES, ASK, FAIL)]
 _Domain = Annotated[str, one_of(*DOMAINS)]
 _Class = Annotated[str, one_of(*CLASSES)]
 _Day = Annotated[str, one_of(*DAYS)]

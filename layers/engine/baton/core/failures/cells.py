@@ -28,9 +28,11 @@ STRATEGIES: Mapping[str, str] = {
 
 LAST: Mapping[str, tuple[str, ...]] = {
     ASK: (ASK_USER, ROLLBACK, ESCALATE),
+    ESCALATE: (ESCALATE, ROLLBACK),
     FAIL: (),
 }
-"""What comes after the retries and the other ways of a failure, by the word that says so."""
+"""What comes after the retries and the other ways of a failure, by the word that says so. A document's `escalate` is the
+strategy itself; a deployment has all three."""
 
 HINTS: Mapping[str, str] = {
     "refresh_credentials": "Renew the credentials.",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from baton.core.failures.cells import HINTS, HOOKS, LAST, QUESTIONS, REPLAN, SEVERITIES, STRATEGIES
+from baton.core.failures.cells import ASK, FAIL, HINTS, HOOKS, QUESTIONS, REPLAN, SEVERITIES, STRATEGIES
 from baton.core.failures.codes import CLASSES, CODES
 from baton.core.failures.document import (
     CODE_PATTERN,
@@ -62,7 +62,7 @@ _CODE: _Schema = {
     "examples": [*sorted({*CODES, *CLASSES})],
 }
 _NAMES: _Schema = {"type": "string", "pattern": NAME_PATTERN}
-_RUNG = _enum([*STRATEGIES, *LAST])
+_RUNG = _enum([*STRATEGIES, ASK, FAIL])
 
 _RETRY = _object(
     "How a failed attempt is tried again: a preset, and what is different from it.",
