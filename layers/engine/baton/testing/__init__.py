@@ -5,7 +5,7 @@ anything that is shipped to Lambda.
 """
 
 from baton.testing.deployment import EngineDefect
-from baton.testing.result import Result, Step
+from baton.testing.result import Result, Step, Unanswered
 from baton.testing.running import run
 
-__all__ = ["EngineDefect", "Result", "Step", "run"]
+__all__ = ["EngineDefect", "Result", "Step", "Unanswered", "run"]

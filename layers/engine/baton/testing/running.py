@@ -25,7 +25,7 @@ from baton.core.toolspec import nearest
 from baton.errors import MalformedDocument, NotFound, UserError
 from baton.testing.deployment import Deployment
 from baton.testing.loop import VirtualLoop, run_virtual
-from baton.testing.result import Result
+from baton.testing.result import Result, Unanswered
 from baton.tools.define import Registry, Tool, ToolError, load_app
 from baton.tools.standard import with_standard
 
@@ -62,7 +62,7 @@ def run(
     for each wait, of child sagas too); a signal that is not named is never sent.
     answers: by the node that a question is about, what somebody answers to it (in child sagas too): `retry` or `fail`,
     or an object with `action`, and `arguments` or `output`; None lets it expire. With a question about another node the
-    run is over where it would expire: the saga is left `suspended`, and the question is in `Result.questions`.
+    run fails at once.
     stand_ins: by the name of a tool, a function that is called in its place, with the same arguments and by
     keyword; its result must be one that the tool could have given.
     app: the package of tools and documents. tools: a registry to use instead; no app is imported then.
@@ -76,7 +76,8 @@ def run(
 
     Raises: the `UserError` that the API would answer with (each problem as a note); `ToolError` for
     an app that is not there or a stand-in for no tool; `ValueError` for an input, a payload or an answer that is not JSON,
-    for a signal that no wait of the workflow or its children is for, and for an answer about no node; `EngineDefect`.
+    for a signal that no wait of the workflow or its children is for, and for an answer about no node; `Unanswered` for a
+    question that `answers` says nothing about; `EngineDefect`.
     """
     registry = _with_stand_ins(load_app(app) if tools is None else tools, stand_ins)
     known = _Documents(_of_app(app) if tools is None else [], workflows)
@@ -94,7 +95,11 @@ def run(
         _check_names("node", answered, nodes)
         view, _ = await deployment.service().start(name, began_with, key="")
         await deployment.settle(sent, answered)
-        return await deployment.result(view["id"])
+        result = await deployment.result(view["id"])
+        for question in result.questions:
+            if question["expires_at"] and question["node"] not in answered:
+                raise Unanswered(result, question)
+        return result
 
     try:
         return run_virtual(main)
