@@ -13,7 +13,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from baton.cli.text import clock, counted, epoch_ms, one_line, plain, span
+from baton.cli.text import clock, counted, course, epoch_ms, one_line, plain, span
 from baton.core.state import FINISHED
 
 COLOURS = {
@@ -73,6 +73,8 @@ def saga_table(saga: Mapping[str, Any], now: int) -> Table:
     for name, lines in (("failing", _failing(saga, now)), ("asks", _asks(saga, now))):
         if lines:
             table.add_row(name, plain("\n".join(lines)))
+    if any(lines := course(saga.get("on_failure") or {})):
+        table.add_row("on failure", plain("\n".join(filter(None, lines))))
     if (until := epoch_ms((saga.get("parked") or {}).get("until"))) is not None:
         table.add_row("parked", f"until {_when(until, now)}")
     for name in ("reason", "error", "result", "large_result"):
