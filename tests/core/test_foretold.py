@@ -10,8 +10,10 @@ from baton.core.compile import compile_document
 from baton.core.failures.cells import Change
 from baton.core.foretold import MOST, foretold
 from baton.core.program import Program
+from baton.core.state import status_of
 from baton.core.views import saga_view
 from tests.core.build import TOOLS, Saga, program, task
+from tests.core.failing import DAY, broken, chosen
 
 ASKS = "asks the starter for 24h"
 ABOVE = "fails, and the saga above goes on"
@@ -92,6 +94,28 @@ def test_of_many_nodes_only_the_first_are_told() -> None:
     graph = program(*(task(f"n{i}", failures=own) for i in range(MOST + 5)), failures={})
     found = foretold(graph)
     assert (len(found["nodes"]), found["steps"][: len(ASKS)]) == (MOST, ASKS)
+
+
+@pytest.mark.parametrize("own", ["", "catch: h", "on_failure: escalate", "on_failure: ask, catch: h"])
+@pytest.mark.parametrize(
+    "rest", ["", "on_failure: ask", "on_failure: fail", "on_failure: [retry, ask, escalate]"]
+)
+@pytest.mark.parametrize("start", [{}, {"handled": True}, {"last": "fail"}, {"last": "escalate"}])
+def test_what_is_foretold_is_what_happens(own: str, rest: str, start: dict[str, Any]) -> None:
+    text = f"name: w\n{rest}\nnodes: {{a: {{tool: t, {own}}}, h: {{value: 1}}}}"
+    graph = Program(compile_document(text, TOOLS))
+    found = foretold(graph, **start)
+    saga = Saga(graph, **start)
+    while saga.state.ended is None and saga.state.parked is None:
+        if status_of(saga.state) == "suspended":
+            saga.go(after_ms=DAY)
+            continue
+        step = saga.go(after_ms=30_000).run
+        saga.go(*(broken("a", "tool_error", attempt=one.attempt, at=saga.now) for one in step))
+    done = [strategy for strategy in chosen(saga) if strategy != "retry"]
+    usual = found["nodes"].get("a", found["steps"]).partition(";")[0]
+    assert (ASKS in usual, "an incident" in usual) == ("ask_user" in done, "escalate" in done)
+    assert ("goes on with `h`" in usual) == (status_of(saga.state) == "completed")
 
 
 def test_a_saga_that_goes_on_tells_it_and_one_that_has_ended_does_not() -> None:
