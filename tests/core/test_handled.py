@@ -60,6 +60,12 @@ def test_in_a_loop_the_rounds_of_a_child_are_taken_alike() -> None:
     assert takes_failure(parent(Catch(then=("h",))), State(), "c@2")
 
 
+def test_nothing_is_known_of_a_child_that_was_left_behind() -> None:
+    graph = parent(Catch(then=("h",)))
+    assert not takes_failure(graph, State(), "")
+    assert takes_failure(graph, State(handled=True), "")
+
+
 def test_a_parent_whose_own_failure_is_taken_takes_that_of_its_children() -> None:
     assert taken(parent(), handled=True)
 

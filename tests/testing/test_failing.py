@@ -154,6 +154,13 @@ def test_an_incident_parks_the_saga_until_somebody_answers() -> None:
     assert of(1, rest, answers={"a": "retry"}).status == "completed"
 
 
+def test_a_run_can_be_that_of_a_deployment_that_asks_nobody() -> None:
+    assert of(9, code="login_required", on_failure="fail").error == "login_required: not now"
+    assert of(9, code="login_required", on_failure="escalate").status == "parked"
+    with pytest.raises(ValueError, match="on_failure is one of ask, escalate, fail, not `rollback`"):
+        of(9, on_failure="rollback")
+
+
 def test_a_step_that_never_began_made_no_attempt() -> None:
     result = run(
         "name: it\non_failure: rollback\nnodes: {b: {tool: shop.flaky, with: {city: '${input.none}'}}}",

@@ -15,10 +15,13 @@ CHILD_FAILED = "child_failed"
 
 
 def takes_failure(program: Program, state: State, slot: str) -> bool:
-    """Whether this saga, or one above it, goes on from the failure of the child at `slot`, whatever the failure is."""
+    """Whether this saga, or one above it, goes on from the failure of the child at `slot`, whatever the failure is.
+
+    A child that was left behind has no slot: it is started only to be cancelled.
+    """
     name, _ = node_of(slot)
-    node = program.nodes[name]
-    return state.handled or name in program.ways.can_fail or any(map(_fits, node.catch))
+    rules = program.nodes[name].catch if slot else ()
+    return state.handled or name in program.ways.can_fail or any(map(_fits, rules))
 
 
 def _fits(rule: Catch) -> bool:

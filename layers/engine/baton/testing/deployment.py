@@ -91,6 +91,7 @@ class Deployment:
         self,
         loop: VirtualLoop,
         registry: Registry,
+        limits: Limits,
         *,
         begin: int,
         worker_timeout: int,
@@ -105,7 +106,6 @@ class Deployment:
         self._next_run = begin + PERIOD
         self._sent: set[tuple[str, str]] = set()
         self._requests = itertools.count(1)
-        limits = Limits()
         registry = with_standard(registry, services(self._clock))
         self._engine = Engine(
             log=self._log,

@@ -21,6 +21,8 @@ from baton.builder.found import documents
 from baton.core.compile import compile_document
 from baton.core.document import parse_document
 from baton.core.durations import parse_duration
+from baton.core.failures.cells import ASK, LAST
+from baton.core.limits import Limits
 from baton.core.toolspec import nearest
 from baton.errors import MalformedDocument, NotFound, UserError
 from baton.testing.deployment import Deployment
@@ -53,6 +55,7 @@ def run(
     user: str = "tester",
     tenant: str = "test",
     worker_timeout: str | float = "60s",
+    on_failure: str = ASK,
     at: str = BEGIN,
 ) -> Result:
     """Run one saga to its end, or to where it waits for what never comes, and say what became of it.
@@ -67,7 +70,7 @@ def run(
     keyword; its result must be one that the tool could have given.
     app: the package of tools and documents. tools: a registry to use instead; no app is imported then.
     workflows: further documents, for children; those of the app are found by themselves.
-    worker_timeout: of one invocation. at: when the saga starts, ISO 8601.
+    worker_timeout: of one invocation. on_failure: the deployment's `OnFailure`: ask, fail or escalate. at: when the saga starts, ISO 8601.
 
     The engine is the real one, with its worker, relay and reconciler; the stores are in memory and time
     is virtual: a wait of a year takes no time, and two runs are equal. Plain functions run where they are
@@ -84,12 +87,17 @@ def run(
     begin = datetime.fromisoformat(at)
     begin_ms = round((begin if begin.tzinfo else begin.replace(tzinfo=UTC)).timestamp() * 1_000)
     timeout = parse_duration(worker_timeout)
+    if on_failure not in LAST:
+        raise ValueError(f"on_failure is one of {', '.join(LAST)}, not `{on_failure}`")
+    limits = Limits(on_failure=on_failure)
     began_with = _as_json("the input", given)
     sent = {name: _as_json(f"the payload of `{name}`", payload) for name, payload in signals.items()}
     answered = {node: _answer(node, answer) for node, answer in answers.items()}
 
     async def main(loop: VirtualLoop) -> Result:
-        deployment = Deployment(loop, registry, begin=begin_ms, worker_timeout=timeout, caller=(tenant, user))
+        deployment = Deployment(
+            loop, registry, limits, begin=begin_ms, worker_timeout=timeout, caller=(tenant, user)
+        )
         name, awaited, nodes = await _register(deployment, registry, known, known.text(workflow))
         _check_names("wait for a signal", sent, awaited)
         _check_names("node", answered, nodes)
