@@ -1,4 +1,4 @@
-"""A child whose failure a saga above goes on from asks nobody first; and what a deployment does in place of a question."""
+"""A child whose failure is taken above does not ask first; and what a deployment does in place of a question."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def _course(program: Program, node: Node, code: str, kind: str, *, handled: bool
         ends.append("fails, and its join goes on" if goes_on else fails)
     steps = done(is_handled=handled or goes_on or is_caught)
     if len(ends) > 1 and steps and not done(is_handled=True):
-        # Where a condition of `catch` holds, nobody is asked.
+        # Where a condition of `catch` holds, the user is not asked.
         return f"{' or '.join(ends[:-1])}, or {_then([*steps, ends[-1]])}"
     return _then([*steps, " or ".join(ends)])
 

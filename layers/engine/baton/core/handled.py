@@ -1,4 +1,4 @@
-"""Whether the failure of a child saga goes on from somewhere above it, so that the child asks nobody first.
+"""Whether the failure of a child saga goes on from somewhere above it, so that the child does not ask a person first.
 
 Belongs here: what a parent knows when it starts a child. Does not belong here: the failure of a step of the saga's own,
 for which conditions can be asked (routes.py).

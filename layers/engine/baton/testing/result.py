@@ -60,7 +60,8 @@ class Step:
 class Result:
     """A saga after nothing more could happen to it.
 
-    `status` is completed, failed or cancelled; parked when a person has to decide; suspended in `Unanswered.result`; waiting when it waits for a signal that nobody sends, or for a child that is left so. `output` is None unless it completed. `error` is `code: message` of a failure
+    `status` is completed, failed or cancelled; parked when a person has to decide; suspended in `Unanswered.result`;
+    waiting when it waits for a signal that the test does not send, or for a child that is left so. `output` is None unless it completed. `error` is `code: message` of a failure
     (of one that is asked about, too), or the reason for parking. `took_s`: seconds of virtual time. `view` and `entries` are what
     `GET /sagas/{id}` and `GET /sagas/{id}/events` would answer; `children` are the views of its children, and of theirs. `way` are the nodes that did something, in the order
     in which they were done, a round of a loop as `NODE@ROUND`; `why` says why a node did, or did not.

@@ -70,7 +70,8 @@ def run(
     keyword; its result must be one that the tool could have given.
     app: the package of tools and documents. tools: a registry to use instead; no app is imported then.
     workflows: further documents, for children; those of the app are found by themselves.
-    worker_timeout: of one invocation. on_failure: the deployment's `OnFailure`: ask, fail or escalate. at: when the saga starts, ISO 8601.
+    worker_timeout: of one invocation. on_failure: the deployment's `OnFailure`: ask, fail or escalate.
+    at: when the saga starts, ISO 8601.
 
     The engine is the real one, with its worker, relay and reconciler; the stores are in memory and time
     is virtual: a wait of a year takes no time, and two runs are equal. Plain functions run where they are

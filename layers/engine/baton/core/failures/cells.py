@@ -121,7 +121,7 @@ def merge(cell: Cell, change: Change) -> Cell:
 
 
 def unasked(ladder: tuple[str, ...]) -> tuple[str, ...]:
-    """The strategies of a ladder that need nobody and undo nothing."""
+    """The strategies of a ladder that ask no person and undo nothing."""
     return tuple(strategy for strategy in ladder if strategy in {RETRY, REPLAN})
 
 
