@@ -29,7 +29,7 @@ _SHARED = {
     "retry": "[retries](failures.md#what-a-document-can-say)",
     "onFailure": "[reactions](failures.md#what-a-document-can-say)",
     "failover": "[policies](failures.md#what-a-document-can-say)",
-    "ladder": "a strategy, or a list of them",
+    "ladder": "a strategy, a list of them, `ask` or `fail`",
     "code": "a code",
     "limits": "[limits](#limits)",
     "guardrails": "[guardrails](#guardrails)",

@@ -23,6 +23,7 @@ TITLES = {
     "App": "Your sagas",
     "Callers": "Callers of the HTTP API",
     "Execution": "Execution",
+    "LastResort": "What is done about failed steps",
     "Money": "What tools may spend",
     "Effects": "Effects that happen once",
     "Liveness": "Liveness",

@@ -58,8 +58,31 @@ def test_a_good_document_is_ok(baton: Baton, api: FakeApi, tmp_path: Path) -> No
     file = write(tmp_path, "small.yaml", GOOD)
     result = baton("check", file)
     drawn = "\n  ●  quote  delivery.quote\n\n"
-    assert (result.exit_code, result.stdout) == (0, f"{file}: ok, small with 1 node in 1 layer\n{drawn}")
+    fails = "if a step fails for good: asks the starter for 24h, then fails; permanent: fails\n"
+    ok = f"{file}: ok, small with 1 node in 1 layer\n"
+    assert (result.exit_code, result.stdout) == (0, ok + fails + drawn)
     assert api.asked == []
+
+
+@pytest.mark.parametrize(
+    ("own", "rest", "lines"),
+    [
+        ("", "on_failure: fail\n", ["if a step fails for good: fails"]),
+        (", catch: late", "", ["if a step fails for good:", "`quote`: goes on with `late`"]),
+    ],
+)
+def test_what_happens_when_a_step_fails_for_good_is_said_in_a_line(
+    baton: Baton, tmp_path: Path, own: str, rest: str, lines: list[str]
+) -> None:
+    node = GOOD.rstrip().removesuffix("}") + own + "}\n"
+    more = "  late: {value: 1}\n" if own else ""
+    file = write(tmp_path, "small.yaml", node + more + rest)
+    shown = baton("check", file).stdout.splitlines()
+    assert shown[1 : shown.index("")] == lines
+    (report,) = json.loads(baton("check", "--json", file).stdout)
+    assert report["on_failure"] == (
+        {"steps": "", "nodes": {"quote": "goes on with `late`"}} if own else {"steps": "fails", "nodes": {}}
+    )
 
 
 def test_the_drawing_can_be_left_out(baton: Baton, tmp_path: Path) -> None:

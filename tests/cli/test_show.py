@@ -66,6 +66,17 @@ def test_a_failure_is_shown_with_its_code_node_and_message(api: FakeApi, baton: 
     assert "tool_error at hold: Table taken" in baton("show", "s1").stdout
 
 
+def test_what_happens_when_a_step_fails_for_good_is_shown(api: FakeApi, baton: Baton) -> None:
+    foretold = {"steps": "fails", "nodes": {"hold": "goes on with `other`"}}
+    api.on("GET /sagas/s1", (200, SAGA | {"on_failure": foretold}), (200, SAGA | {"on_failure": None}))
+    lines = baton("show", "s1").stdout.splitlines()
+    assert [line for line in lines if "fails" in line or "hold" in line] == [
+        "on failure  fails",
+        "            `hold`: goes on with `other`",
+    ]
+    assert "on failure" not in baton("show", "s1").stdout
+
+
 def test_a_program_gets_the_document(api: FakeApi, baton: Baton) -> None:
     api.on("GET /sagas/s1", (200, SAGA))
     assert json.loads(baton("show", "s1", "--json").stdout) == SAGA

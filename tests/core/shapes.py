@@ -101,7 +101,7 @@ _IN_NODE: list[tuple[str, str, str, str, str]] = [
     ("half a code", "retry: {on: [1.5]}", "/retry/on/0", "`1.5` is not a code; write for example timeout, rate_limited or 503", ""),
     ("a reaction like none", "on_failure: 5", "/on_failure", "must be an object", ""),
     ("a strategy like none", "on_failure: {TIMEOUT: esclate}", "/on_failure/TIMEOUT",
-     "must be `retry`, `replan`, `ask_user`, `rollback` or `escalate`", "did you mean `escalate`?"),
+     "must be `retry`, `replan`, `ask_user`, `rollback`, `escalate`, `ask` or `fail`", "did you mean `escalate`?"),
     ("an unknown key of a reaction", "on_failure: {503: {hint: x}}", "/on_failure/503/hint", "`hint` is not known here",
      "did you mean `hints`?"),
     ("an unknown strategy", "on_failure: {any: {at_most: {retries: 1}}}", "/on_failure/any/at_most/retries",

@@ -21,6 +21,8 @@ IDLE: list[tuple[str, str, str, str, str]] = [
     ("a: {}, v: {value: 1}", "retry: critical\non_failure: rollback", "/retry", NEVER % (UNDO, "retry"), ANEW),
     ("a: {on_failure: {bad_request: {retry: quick}}}", "", "/nodes/a/on_failure/bad_request/retry", NEVER % (UNDO, "retry"), LADDER),
     ("a: {on_failure: {permanent: {retry: quick}}}", "", "/nodes/a/on_failure/permanent/retry", NEVER % (UNDO, "retry"), LADDER),
+    ("a: {retry: quick, on_failure: [fail]}", "", "/nodes/a/retry", NEVER % ("fail", "retry"),
+     RIGHT % "on_failure: {any: [retry]}"),
     ("a: {on_failure: {sold_out: {ladder: rollback, retry: quick}}}", "", "/nodes/a/on_failure/sold_out/retry",
      NEVER % (UNDO, "retry"), LADDER),
     ("a: {on_failure: {timeout: {ladder: [ask_user], retry: quick}}}", "", "/nodes/a/on_failure/timeout/retry",
@@ -48,6 +50,7 @@ def test_hints_and_hooks_without_their_strategy_are_told() -> None:
     ("nodes", "more"),
     [
         ("a: {retry: quick, on_failure: {any: [retry, rollback]}}", ""),
+        ("a: {retry: quick, on_failure: fail}", "on_failure: ask\nretry: critical"),
         ("a: {retry: quick, on_failure: {any: rollback, timeout: retry}}", ""),
         ("a: {retry: quick, on_failure: {any: rollback, sold_out: retry}}", ""),
         ("a: {retry: {on: timeout}, on_failure: rollback}", ""),

@@ -109,7 +109,7 @@ def busy() -> State:
     """A state with something in every field that a snapshot can lose."""
     read = {"x": "${ctx.a.output}"}
     nodes = task("a"), wait("w", signal="s", ms=5), child("c"), task("b", "a", "w", "c", arguments=read)
-    saga = Saga(program(*nodes), {"n": 1}, parent="p", slot="x", depth=2)
+    saga = Saga(program(*nodes), {"n": 1}, parent="p", slot="x", depth=2, handled=True, last="fail")
     saga.go(done("a", {"deep": [1.5, None]}))
     saga.signal("other", {"p": 1})
     saga.put(ev.StepInterrupted(node="w", started_at=1, ended_at=2, budget_ms=3))

@@ -268,7 +268,7 @@ def test_a_limit_that_is_set_reaches_the_engine(function: str, deployment: Deplo
     values = {
         name: "7.5" if isinstance(value, str) else value + (-1 if name == "inline_bytes" else 1)
         for name, value in usual.items()
-    }
+    } | ({"on_failure": "fail"} if "on_failure" in usual else {})
     changed = {variable_of(name): str(value) for name, value in values.items()}
     with deployment.function(function, **changed) as module:
         found = engine_of(module).limits

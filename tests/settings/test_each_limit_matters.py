@@ -20,6 +20,7 @@ from baton.core.limits import (
     Estimates,
     Execution,
     Failing,
+    LastResort,
     Limits,
     Liveness,
     Money,
@@ -36,7 +37,7 @@ from tests.kit.toolbox import Books, make_registry
 from tests.kit.virtual import run_virtual
 from tests.kit.world import World
 
-SECTIONS = (Execution, Failing, Effects, Liveness, Values, Signals, Stores, Estimates, Money)
+SECTIONS = (Execution, Failing, LastResort, Effects, Liveness, Values, Signals, Stores, Estimates, Money)
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,13 @@ async def status(world: World, document: str, given: Any = None) -> str:
 
 async def a_nap_of_three_seconds(world: World) -> str:
     return await status(world, "name: w\non_failure: rollback\nnodes: {a: {tool: nap, with: {seconds: 3}}}")
+
+
+async def fate_of_a_step_that_never_succeeds(world: World) -> str:
+    registered = await world.service().register("name: w\nnodes: {a: {tool: refuse}}", json_only=False)
+    view, _ = await world.service().start(registered.definition.name, {}, "")
+    await world.settle(3_600)
+    return str((await world.queries().show(view["id"]))["status"])
 
 
 async def invocations_for_two_new_tools(world: World) -> int:
@@ -309,6 +317,7 @@ CASES: dict[str, Case] = {
     "retry_inside_ms": Case(invocations_of_a_step_that_is_tried_again, 1, 2_000, (2, 1)),
     "sweep_shortest_ms": Case(minutes_until_it_is_looked_at, 300_000, 1_800_000, (5, 30)),
     "sweep_longest_ms": Case(is_looked_at_hourly_after_a_week, 3_600_000, 86_400_000, (True, False)),
+    "on_failure": Case(fate_of_a_step_that_never_succeeds, "ask", "fail", ("suspended", "failed")),
     "effect_ttl_days": Case(days_that_a_booking_is_remembered, 1, 40, (1, 40)),
     "effect_retry_ms": Case(
         fate_of_a_booking_ten_seconds_after_one_that_failed, 1_000, 60_000, ("failed", "completed")

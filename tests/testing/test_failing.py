@@ -8,7 +8,7 @@ import pytest
 
 from baton import StepFailure, tool
 from baton.errors import InvalidInput
-from baton.testing import Result, run
+from baton.testing import Result, Unanswered, run
 from baton.tools.define import Registry
 
 HOUR = 3_600
@@ -48,8 +48,20 @@ def test_a_pause_of_hours_between_attempts_takes_no_time() -> None:
     assert result.took_s == pytest.approx(5 * HOUR, abs=2)
 
 
-def test_a_question_that_nobody_answers_leaves_the_saga_suspended() -> None:
-    result = of(9, code="login_required")
+def test_a_question_without_an_answer_fails_the_run_at_once_with_its_text() -> None:
+    with pytest.raises(Unanswered) as asked:
+        of(9, code="login_required")
+    first, *more = str(asked.value).splitlines()
+    assert first == (
+        "`a` asks, and the test gives no answer: "
+        "Login required. Please authenticate. (login_required: not now)"
+    )
+    assert more[0].endswith('run(…, answers={"a": "retry"}), or another of retry, use, fail')
+    assert more[1].endswith('run(…, answers={"a": None})')
+    assert "`on_failure: fail`" in more[2]
+    assert asked.value.question["node"] == "a"
+    result = asked.value.result
+    assert result.took_s == 0
     assert (result.status, result.attempts("a")) == ("suspended", 1)
     assert result.error == "login_required: not now"
     (question,) = result.questions
@@ -68,22 +80,37 @@ def test_a_bug_in_a_tool_is_asked_about_once_its_retries_are_used_up() -> None:
     def broken() -> None:
         raise ZeroDivisionError("division by zero")
 
-    result = run("name: it\nnodes: {a: {tool: shop.broken}}", tools=registry)
+    document = "name: it\nnodes: {a: {tool: shop.broken}}"
+    with pytest.raises(Unanswered, match="ZeroDivisionError: division by zero") as asked:
+        run(document, tools=registry)
+    result = asked.value.result
     assert (result.status, result.attempts("a"), result.took_s) == ("suspended", 4, 7)
+    failed = run(f"{document}\non_failure: fail", tools=registry)
+    assert (failed.status, failed.error, failed.attempts("a"), failed.took_s) == (
+        "failed",
+        result.error,
+        4,
+        7,
+    )
     assert result.error == "tool_error: ZeroDivisionError: division by zero"
 
 
-@pytest.mark.parametrize(("wait", "way"), [("1h", ["b", "c"]), ("3d", [])])
-def test_while_nobody_answers_other_steps_go_on_until_the_question_would_expire(
-    wait: str, way: list[str]
-) -> None:
+@pytest.mark.parametrize(("wait", "way"), [("1h", ["b", "c"]), ("3d", ["b", "c"])])
+def test_a_question_ends_the_run_while_others_wait_unless_it_may_expire(wait: str, way: list[str]) -> None:
     document = f"""
         name: it
         nodes: {{a: {{tool: shop.flaky}}, b: {{wait: {{for: {wait}}}}}, c: {{value: 1, after: b}}}}
     """
-    result = run(document, tools=flaky(9, "login_required"))
-    assert (result.status, result.way, len(result.questions)) == ("suspended", way, 1), result
-    assert result.took_s <= HOUR
+    with pytest.raises(Unanswered) as asked:
+        run(document, tools=flaky(9, "login_required"))
+    assert (asked.value.result.status, asked.value.result.way, asked.value.result.took_s) == (
+        "suspended",
+        [],
+        0,
+    )
+    result = run(document, tools=flaky(9, "login_required"), answers={"a": None})
+    assert (result.status, len(result.questions)) == ("failed", 0)
+    assert result.way == (way if wait == "1h" else []) + ["a"]
 
 
 def test_a_question_is_left_to_expire() -> None:
@@ -99,7 +126,9 @@ def test_a_question_of_a_child_is_seen_and_answered() -> None:
     def of_parent(**options: Any) -> Result:
         return run(parent, tools=flaky(1, "login_required"), workflows=[child], **options)
 
-    asked = of_parent()
+    with pytest.raises(Unanswered, match="`a` of `child` asks") as unanswered:
+        of_parent()
+    asked = unanswered.value.result
     assert (asked.status, asked.error, asked.took_s) == ("waiting", "login_required: not now", 0)
     assert [question["node"] for question in asked.questions] == ["a"]
     assert "a asks (retry, use, fail)" in repr(asked)
@@ -123,6 +152,13 @@ def test_an_incident_parks_the_saga_until_somebody_answers() -> None:
     assert parked.parked is not None
     assert (parked.parked["code"], parked.parked["node"]) == ("escalated", "a")
     assert of(1, rest, answers={"a": "retry"}).status == "completed"
+
+
+def test_a_run_can_be_that_of_a_deployment_that_asks_nobody() -> None:
+    assert of(9, code="login_required", on_failure="fail").error == "login_required: not now"
+    assert of(9, code="login_required", on_failure="escalate").status == "parked"
+    with pytest.raises(ValueError, match="on_failure is one of ask, escalate, fail, not `rollback`"):
+        of(9, on_failure="rollback")
 
 
 def test_a_step_that_never_began_made_no_attempt() -> None:

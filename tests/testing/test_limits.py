@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from baton import StepFailure, tool
-from baton.testing import Result, run
+from baton.testing import Result, Unanswered, run
 from baton.tools.define import Registry
 
 HOUR = 3_600
@@ -51,14 +51,18 @@ def test_a_parent_ends_with_its_own_time_while_its_child_waits() -> None:
     assert result.took_s == pytest.approx(2 * HOUR, abs=1)
 
 
-@pytest.mark.parametrize(("most", "status", "hours"), [("2h", "failed", 2), ("3d", "suspended", None)])
+@pytest.mark.parametrize(
+    ("most", "code", "hours"), [("2h", "limit_wall_time", 2), ("3d", "login_required", 24)]
+)
 def test_a_question_is_open_until_it_expires_or_the_time_of_its_saga_is_over(
-    most: str, status: str, hours: int | None
+    most: str, code: str, hours: int
 ) -> None:
-    result = of(f"limits: {{wall_time: {most}}}\nnodes: {{a: {{tool: shop.log_in}}}}")
-    assert (result.status, len(result.questions)) == (status, hours is None)
-    if hours is not None:
-        assert result.took_s == pytest.approx(hours * HOUR, abs=1)
+    document = f"limits: {{wall_time: {most}}}\nnodes: {{a: {{tool: shop.log_in}}}}"
+    result = of(document, answers={"a": None})
+    assert (result.status, result.error.partition(":")[0]) == ("failed", code)
+    assert result.took_s == pytest.approx(hours * HOUR, abs=1)
+    with pytest.raises(Unanswered):
+        of(document)
 
 
 def test_other_limits_do_not_end_a_wait() -> None:

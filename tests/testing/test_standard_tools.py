@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.testing import Result, run
+from baton.testing import Result, Unanswered, run
 from baton.tools.define import Registry, tool
 from tests.kit.payments import LOST, NO, Payments, payment_service
 
@@ -98,11 +98,11 @@ def test_a_confirmation_that_is_refused_once_is_made_by_who_looks() -> None:
     assert [one.status for one in books.paid] == ["confirmed"]
 
 
-@pytest.mark.parametrize(("answer", "status"), [(None, "suspended"), ("retry", "completed")])
+@pytest.mark.parametrize(("answer", "status"), [(None, "parked"), ("retry", "completed")])
 def test_a_confirmation_that_is_refused_for_good_is_for_a_person_and_nothing_is_paid_again(
     answer: str | None, status: str
 ) -> None:
-    result, books = paying(5 if answer else 50, **({"answers": {"pay": answer}} if answer else {}))
+    result, books = paying(5 if answer else 50, answers={"pay": answer})
     assert result.status == status, result
     assert [(one.status, one.payment) for one in books.paid] == [
         ("confirmed" if answer else "executed", "p-1")
@@ -110,8 +110,13 @@ def test_a_confirmation_that_is_refused_for_good_is_for_a_person_and_nothing_is_
     assert not [phase for phase, _ in books.requests if phase == "release"]
     assert books.accounts["default"] == 99_500
     if answer is None:
-        assert result.error.startswith("unknown_outcome: ")
         assert "the payment `p-1` was executed, but is not confirmed" in result.error
+
+
+def test_only_a_rule_for_it_lets_an_effect_in_doubt_ask_nobody() -> None:
+    with pytest.raises(Unanswered, match=r"`on_failure: \{unknown_outcome: fail\}`") as asked:
+        paying(50)
+    assert asked.value.result.error.startswith("unknown_outcome: ")
 
 
 def test_time_is_virtual_again_after_an_answer() -> None:

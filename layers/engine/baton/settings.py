@@ -20,6 +20,7 @@ from baton.core.limits import (
     Estimates,
     Execution,
     Failing,
+    LastResort,
     Limits,
     Liveness,
     Money,
@@ -117,12 +118,14 @@ class Outside:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ApiSettings(Callers, Money, Values, Signals, Stores, Estimates, App, Settings):
+class ApiSettings(Callers, LastResort, Money, Values, Signals, Stores, Estimates, App, Settings):
     """The api function's."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorkerSettings(Outside, Execution, Failing, Effects, Money, Liveness, Values, Stores, App, Settings):
+class WorkerSettings(
+    Outside, Execution, Failing, LastResort, Effects, Money, Liveness, Values, Stores, App, Settings
+):
     """The worker function's."""
 
     dead_letter_url: Annotated[Name, Meta(description="Queue for what nobody can handle.")]

@@ -130,6 +130,19 @@ def test_one_strategy_stands_for_itself_and_those_above_it() -> None:
     assert rules(on_failure={"timeout": "escalate"}) == {"timeout": Change(ladder=("escalate",))}
 
 
+@pytest.mark.parametrize("word", ["ask", "fail"])
+def test_ask_and_fail_say_what_comes_after_the_retries_and_other_ways(word: str) -> None:
+    assert rules(on_failure=word) == {"any": Change(last=word)}
+    assert rules(on_failure={"timeout": {"ladder": word, "message": "x"}}) == {
+        "timeout": Change(last=word, message="x")
+    }
+
+
+def test_in_a_list_ask_is_a_question_and_fail_the_end() -> None:
+    assert rules(on_failure=["retry", "ask", "fail"]) == {"any": Change(ladder=("retry", "ask_user"))}
+    assert rules(on_failure=["fail"]) == {"any": Change(ladder=())}
+
+
 def test_a_list_is_the_ladder() -> None:
     assert rules(on_failure=["retry", "escalate"]) == {"any": Change(ladder=("retry", "escalate"))}
 
@@ -173,6 +186,9 @@ def test_the_retry_of_a_node_holds_for_any_failure_unless_on_failure_says_otherw
     ("value", "words"),
     [
         ("retyr", "must be `retry`"),
+        ("fial", "must be `retry`, `replan`, `ask_user`, `rollback`, `escalate`, `ask` or `fail`"),
+        (["fail", "retry"], "`fail` comes last"),
+        (["ask", "ask_user"], "`ask_user` is there twice"),
         ([], "at least one"),
         (["retry", "retry"], "twice"),
         ({"timeout": "a", "TIMEOUT": "b"}, "another spelling of `timeout`"),

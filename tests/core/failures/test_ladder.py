@@ -47,6 +47,27 @@ def test_retries_come_with_their_pauses_and_then_the_next_rung() -> None:
     assert rungs[5].why == ("retry: used up",)
 
 
+def test_fail_and_ask_leave_retries_and_other_ways_as_they_are() -> None:
+    def names(code: str, kind: str, *words: str) -> list[str]:
+        cell = cell_of(code, kind, "", [{"any": Change(last=word)} for word in words])
+        return strategies(climb(cell, code))
+
+    assert names("service_unavailable", "transient", "fail") == ["retry", "replan", "retry", "fail"]
+    assert names("bad_request", "permanent", "fail") == ["fail"]
+    assert names("database_down", "catastrophic", "fail") == ["fail"]
+    assert names("tool_error", "unknown", "fail", "ask")[:2] == ["retry", "ask_user"]
+    assert names("bad_request", "permanent", "ask")[:2] == ["ask_user", "rollback"]
+
+
+def test_fail_after_a_ladder_keeps_what_the_ladder_has_of_retries() -> None:
+    ladder = {"any": Change(ladder=("retry", "escalate"))}
+    assert cell_of("timeout", "transient", "", [ladder, {"any": Change(last="fail")}]).ladder == ("retry",)
+    assert (
+        merge(cell_of("timeout", "transient"), Change(ladder=("escalate",), last="ask")).ladder[0]
+        == "ask_user"
+    )
+
+
 def test_what_is_done_another_way_has_its_retries_anew() -> None:
     rungs = climb(cell_of("timeout", "transient", "model_call"), "timeout")
     names = [rung.strategy for rung in rungs]

@@ -19,14 +19,14 @@ from baton.cli.graph import draw, layers, mermaid
 from baton.cli.shapes import boxes
 from baton.cli.shared import console, is_unicode, json_option, print_json
 from baton.cli.sources import Source, read_source
-from baton.cli.text import counted, plain
+from baton.cli.text import counted, course, plain
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
     """What the compiler said about one file: its problems, or its graph as `GET /workflows/{name}` shows it.
 
-    `notes` are no problems: what its author may not expect.
+    `notes` are no problems: what its author may not expect. `on_failure`: what happens when a step fails for good.
     """
 
     file: str
@@ -34,6 +34,7 @@ class Report:
     name: str = ""
     graph: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    on_failure: Mapping[str, Any] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
         """The report for programs."""
@@ -43,6 +44,7 @@ class Report:
             "name": self.name,
             "problems": list(self.problems),
             "notes": list(self.notes),
+            "on_failure": dict(self.on_failure),
             **shape,
         }
 
@@ -53,7 +55,7 @@ class Report:
 
 @click.command(short_help="Find all problems of documents, draw their graphs.")
 @documents_argument
-@click.option("-q", "--quiet", is_flag=True, help="Do not draw the graphs.")
+@click.option("-q", "--quiet", is_flag=True, help="Only problems and notes.")
 @click.option("--mermaid", "as_mermaid", is_flag=True, help="Print the graphs as Mermaid flowcharts.")
 @app_option
 @json_option
@@ -80,6 +82,8 @@ def compile_locally(source: Source, app: str) -> Report:
     """Compile one document against the tools of the application, as `POST /workflows` would."""
     load_app(app)
     from baton.core.compile import compile_document, shared_keys
+    from baton.core.foretold import foretold
+    from baton.core.program import Program
     from baton.core.views import graph_view
     from baton.errors import InvalidDefinition, MalformedDocument
     from baton.tools.define import REGISTRY
@@ -91,7 +95,13 @@ def compile_locally(source: Source, app: str) -> Report:
     except (InvalidDefinition, MalformedDocument) as error:
         return Report(source.name, tuple(asdict(problem) for problem in error.problems))
     notes = tuple(shared_keys(graph, tools))
-    return Report(source.name, name=graph.name, graph=graph_view(graph), notes=notes)
+    return Report(
+        source.name,
+        name=graph.name,
+        graph=graph_view(graph),
+        notes=notes,
+        on_failure=foretold(Program(graph)),
+    )
 
 
 def drawing(workflow: Mapping[str, Any]) -> list[str]:
@@ -115,5 +125,8 @@ def _print(report: Report, *, quiet: bool, as_mermaid: bool) -> None:
     for note in report.notes:
         click.echo(plain(f"{report.file}: note: {note}"))
     if not quiet:
+        first, *others = course(report.on_failure)
+        for line in (f"if a step fails for good: {first}".rstrip(), *others) if first or others else ():
+            click.echo(plain(line))
         for line in ("", *drawing(report.graph), ""):
             click.echo(f"  {line}".rstrip())

@@ -13,7 +13,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from baton.cli.text import clock, counted, epoch_ms, one_line, plain, span
+from baton.cli.text import clock, counted, course, epoch_ms, one_line, plain, span
 from baton.core.state import FINISHED
 
 COLOURS = {
@@ -49,7 +49,14 @@ _QUIET = frozenset(
     ]
 )
 
-_USUAL = (("attempt", 1), ("cost", 0), ("budget", 0), ("look", False), ("blocked_ms", 0))
+_USUAL = (
+    ("attempt", 1),
+    ("handled", False),
+    ("cost", 0),
+    ("budget", 0),
+    ("look", False),
+    ("blocked_ms", 0),
+)
 
 
 def saga_table(saga: Mapping[str, Any], now: int) -> Table:
@@ -73,6 +80,8 @@ def saga_table(saga: Mapping[str, Any], now: int) -> Table:
     for name, lines in (("failing", _failing(saga, now)), ("asks", _asks(saga, now))):
         if lines:
             table.add_row(name, plain("\n".join(lines)))
+    if any(lines := course(saga.get("on_failure") or {})):
+        table.add_row("on failure", plain("\n".join(filter(None, lines))))
     if (until := epoch_ms((saga.get("parked") or {}).get("until"))) is not None:
         table.add_row("parked", f"until {_when(until, now)}")
     for name in ("reason", "error", "result", "large_result"):

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import unicodedata
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 
 def plain(text: str) -> str:
@@ -69,3 +71,9 @@ def span(ms: float | None) -> str:
 def counted(number: int, one: str, many: str = "") -> str:
     """`1 saga`, `2 sagas`."""
     return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def course(foretold: Mapping[str, Any]) -> list[str]:
+    """What happens when a step fails for good, and in a line each the nodes that do something else."""
+    nodes = [f"`{name}`: {words}" for name, words in (foretold.get("nodes") or {}).items()]
+    return [str(foretold.get("steps") or ""), *nodes]

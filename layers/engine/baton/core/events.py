@@ -70,7 +70,8 @@ class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_
 
     `depth` counts the sagas above it; `scope` names its place in them whatever the branch they are in: what happens
     once there happens once in all branches. `counts` are the scopes whose limits are counted: nodes by name, the saga as an
-    empty text.
+    empty text. `handled`: a saga above goes on from this one's failure. `last`: what its deployment does in place of
+    a question (`escalate` or `fail`); empty: it asks.
     """
 
     workflow: str
@@ -86,6 +87,8 @@ class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_
     depth: int = 0
     scope: str = ""
     counts: tuple[str, ...] = ()
+    handled: bool = False
+    last: str = ""
 
 
 class StepSucceeded(Gives, frozen=True, tag="step_succeeded", omit_defaults=True, kw_only=True):

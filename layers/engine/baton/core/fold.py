@@ -171,6 +171,8 @@ def _started(state: State, e: ev.SagaStarted) -> State:
         parent_slot=e.slot,
         depth=e.depth,
         scope=e.scope,
+        handled=e.handled,
+        last=e.last,
         used=dict.fromkeys(e.counts, Used()),
         input=e.input,
         started_at=e.at,

@@ -98,6 +98,20 @@ class Failing:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LastResort:
+    """What is done about a step that retries and other ways do not help."""
+
+    on_failure: Annotated[
+        str,
+        Meta(
+            pattern="^(ask|escalate|fail)$",
+            description="What is done where the defaults would ask the user about a failed step, and its document says "
+            "nothing else: `ask`, `escalate` to on-call, or `fail`. A saga keeps what it was started with.",
+        ),
+    ] = "ask"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Effects:
     """How long it is remembered what a tool that acts only once has done."""
 
@@ -219,7 +233,7 @@ class Estimates:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits(Execution, Failing, Effects, Money, Liveness, Values, Signals, Stores, Estimates):
+class Limits(Execution, Failing, LastResort, Effects, Money, Liveness, Values, Signals, Stores, Estimates):
     """The sections, and what is the same everywhere. Times in ms, sizes in bytes.
 
     start_due: a saga that was started is looked at by then. fork_deadline: so long a caller has for a fork.

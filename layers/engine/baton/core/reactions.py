@@ -13,6 +13,7 @@ from baton.core import events as ev
 from baton.core.expressions import ExpressionError
 from baton.core.failures import sanitised
 from baton.core.failures.cells import (
+    ASK,
     ASK_USER,
     ESCALATE,
     FAIL,
@@ -58,13 +59,14 @@ def react(
     node = scope.program.nodes[name]
     failure = failing.failure
     kind = failure.kind or kind_of(failure.code)
-    graph = scope.program.graph
+    graph, in_doubt = scope.program.graph, failure.code == UNKNOWN_OUTCOME
     cell = cell_of(
         failure.code,
         kind,
         node.domain,
         _rules(failure.code, graph.failures, node.failures),
-        is_handled=failure.code != UNKNOWN_OUTCOME and is_handled(scope, failure),
+        is_handled=not in_doubt and (scope.state.handled or is_handled(scope, failure)),
+        last=ASK if in_doubt else scope.state.last or ASK,
     )
     rung: Rung | None = None
     policy: Policy | None = None

@@ -115,7 +115,7 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     their turn came, `turned` keeps that over a fork; `acting` were perhaps at work when an invocation ended, and nobody has
     heard of them since; `used` has the scopes with limits that count: nodes by name, the saga as an empty text. `spent`
     is what tools and children said they cost, in millionths of a dollar; `budget` what it may spend, 0 for the default.
-    `notices` are still to be told, `noticed` are the keys of the last that were.
+    `notices` are still to be told, `noticed` are the keys of the last that were. `handled` and `last` are those of its start.
     """
 
     version: int = 0
@@ -131,6 +131,8 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     parent_slot: str = ""
     depth: int = 0
     scope: str = ""
+    handled: bool = False
+    last: str = ""
     input: Value = Value()
     traceparent: str = ""
     started_at: int = 0

@@ -12,6 +12,7 @@ from baton.core.caps import COUNTED
 from baton.core.events import Ask, Entry, Event, Failure, Notice
 from baton.core.failures.classes import RETRYABLE
 from baton.core.failures.codes import kind_of, told
+from baton.core.foretold import foretold
 from baton.core.graph import Cap, Graph, Node
 from baton.core.money import MICRO
 from baton.core.program import Program
@@ -55,6 +56,9 @@ def saga_view(state: State, program: Program) -> dict[str, Any]:
         "spent_usd": state.spent / MICRO,
         "budget_usd": state.budget / MICRO if state.budget else None,
         "failing": [_failing(state, slot) for slot in state.failing],
+        "on_failure": foretold(program, handled=state.handled, last=state.last)
+        if state.ended is None
+        else None,
         "questions": questions_view(state),
         "parked": _parked(state),
     } | _used(state, program)

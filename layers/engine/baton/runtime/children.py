@@ -13,6 +13,7 @@ import msgspec
 
 from baton.core.decide import Decision, abandoned
 from baton.core.events import CancelRequested, ChildReported, Event, Failure, Value
+from baton.core.handled import takes_failure
 from baton.core.limits import Limits
 from baton.core.state import Child, State
 from baton.errors import TooLarge, UserError
@@ -103,6 +104,7 @@ class Children:
         given: Any = child.input.v
         if child.input.ref:
             given = msgspec.json.decode(await self._call(self._blobs.get, parent.tenant, child.input.ref))
+        program = await self._catalog.program(parent.tenant, state.graph)
         await self._starter.start(
             Beginning(
                 ref=ref,
@@ -117,6 +119,7 @@ class Children:
                 slot=slot,
                 depth=state.depth + 1,
                 scope=f"{state.scope or state.saga}/{slot}",
+                handled=takes_failure(program, state, slot),
             )
         )
 

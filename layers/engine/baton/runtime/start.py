@@ -10,6 +10,7 @@ import msgspec
 
 from baton.core.caps import counts_of
 from baton.core.events import Entry, SagaStarted, Token, Value, encode_entry
+from baton.core.failures.cells import ASK
 from baton.core.graph import Graph
 from baton.core.limits import Limits
 from baton.core.schema import input_violations
@@ -20,7 +21,10 @@ from baton.runtime.patience import Patience
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beginning:
-    """All that entry 1 is made of. `body_hash` tells a repeated request from a different one."""
+    """All that entry 1 is made of.
+
+    `body_hash` tells a repeated request from a different one. `handled`: a saga above goes on from this one's failure.
+    """
 
     ref: SagaRef
     definition: Definition
@@ -34,6 +38,7 @@ class Beginning:
     slot: str = ""
     depth: int = 0
     scope: str = ""
+    handled: bool = False
 
 
 def body_hash(body: Any) -> str:
@@ -94,6 +99,8 @@ class Starter:
             depth=beginning.depth,
             scope=beginning.scope,
             counts=counts_of(graph),
+            handled=beginning.handled,
+            last="" if self._limits.on_failure == ASK else self._limits.on_failure,
         )
         entry = Entry(
             version=1,

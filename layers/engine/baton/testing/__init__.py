@@ -6,7 +6,7 @@ anything that is shipped to Lambda.
 
 from baton.testing.blocked import LoopBlocked
 from baton.testing.deployment import EngineDefect
-from baton.testing.result import Result, Step
+from baton.testing.result import Result, Step, Unanswered
 from baton.testing.running import run
 
-__all__ = ["EngineDefect", "LoopBlocked", "Result", "Step", "run"]
+__all__ = ["EngineDefect", "LoopBlocked", "Result", "Step", "Unanswered", "run"]

@@ -94,6 +94,7 @@ class Deployment:
         self,
         loop: VirtualLoop,
         registry: Registry,
+        limits: Limits,
         *,
         begin: int,
         worker_timeout: int,
@@ -108,7 +109,6 @@ class Deployment:
         self._next_run = begin + PERIOD
         self._sent: set[tuple[str, str]] = set()
         self._requests = itertools.count(1)
-        limits = Limits()
         registry = with_standard(registry, services(self._clock))
         self._blockers = Blockers(to_log(Metrics(), self._clock))
         self._engine = Engine(
@@ -141,7 +141,7 @@ class Deployment:
         """Let time pass until nothing more can happen. A wait for one of `signals` is sent it.
 
         A question about one of the nodes in `answers` is answered with action, arguments and output, or left until it
-        expires; before another one does, time ends.
+        expires; with another one time ends.
 
         Raises `EngineDefect`, `LoopBlocked`.
         """
@@ -235,8 +235,8 @@ class Deployment:
             self._next_run += idle * PERIOD
             timers.append(self._next_run)
         # A test that has not thought of a question is to see it, not what the end of a day makes of it.
-        ends = [end for _, state, _ in found for node, end in _questions(state) if node not in answers]
-        if not timers or (ends and min(timers) >= min(ends)):
+        is_asked = any(node not in answers for _, state, _ in found for node in _questions(state))
+        if not timers or is_asked:
             return False
         await asyncio.sleep(max(0, min(timers) - self._clock.now()) / 1_000)
         if due and self._clock.now() >= self._next_run:
@@ -284,10 +284,10 @@ def _has_timer(state: State, program: Program, answers: Answers) -> bool:
     if any("wall_time" in program.nodes[node_of(slot)[0]].limits for slot in state.begun):
         return True
     waits = any(wait.until is not None for wait in state.waits.values())
-    asks = any(node in answers for node, _ in _questions(state))
+    asks = any(node in answers for node in _questions(state))
     return waits or asks or any(failing.due_at for failing in state.failing.values())
 
 
-def _questions(state: State) -> list[tuple[str, int]]:
-    """About which node, and when it expires: each question that nobody has answered, and that does."""
-    return [(node_of(slot)[0], ask.expires_at) for slot, ask in open_questions(state) if ask.expires_at]
+def _questions(state: State) -> list[str]:
+    """The node that each question is about that has no answer, and that expires."""
+    return [node_of(slot)[0] for slot, ask in open_questions(state) if ask.expires_at]

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from baton.core.explain import explain
-from baton.core.state import node_of, slot_of
+from baton.core.state import UNKNOWN_OUTCOME, node_of, slot_of
 from baton.core.story import FAILED, PASSED, RAN, WAITED, Story
 
 _FAILING = "attempt_failed"
@@ -60,8 +60,8 @@ class Step:
 class Result:
     """A saga after nothing more could happen to it.
 
-    `status` is completed, failed or cancelled; parked when a person has to decide; suspended when nobody answers its
-    questions; waiting when it waits for a signal that nobody sends, or for a child that is left so. `output` is None unless it completed. `error` is `code: message` of a failure
+    `status` is completed, failed or cancelled; parked when a person has to decide; suspended in `Unanswered.result`;
+    waiting when it waits for a signal that the test does not send, or for a child that is left so. `output` is None unless it completed. `error` is `code: message` of a failure
     (of one that is asked about, too), or the reason for parking. `took_s`: seconds of virtual time. `view` and `entries` are what
     `GET /sagas/{id}` and `GET /sagas/{id}/events` would answer; `children` are the views of its children, and of theirs. `way` are the nodes that did something, in the order
     in which they were done, a round of a loop as `NODE@ROUND`; `why` says why a node did, or did not.
@@ -129,6 +129,26 @@ class Result:
             f"  {ask['node']} asks ({', '.join(ask['options'])}): {ask['message']}" for ask in self.questions
         ]
         return "\n".join(lines) + ">"
+
+
+class Unanswered(AssertionError):
+    """A saga asks a person, and its test gives no answer. `result` is the saga as it is then, `question` what it asks."""
+
+    def __init__(self, result: Result, question: Mapping[str, Any]) -> None:
+        node, options = question["node"], ", ".join(question["options"])
+        asks = next(view for view in (result.view, *result.children) if question in view["questions"])
+        codes = {step["code"] for step in asks["failing"] if step["node"] == node}
+        # Of an effect in doubt only a rule that names it is heard.
+        rule = f"{{{UNKNOWN_OUTCOME}: fail}}" if UNKNOWN_OUTCOME in codes else "fail"
+        place = f"`{node}`" + (f" of `{asks['workflow']}`" if asks is not result.view else "")
+        super().__init__(
+            f"{place} asks, and the test gives no answer: {question['message']}\n"
+            f'  to answer:      run(…, answers={{"{node}": "{question["options"][0]}"}}), or another of {options}\n'
+            f'  to let it pass: run(…, answers={{"{node}": None}})\n'
+            f"  never to ask:   `on_failure: {rule}` in the document, or at the node\n"
+            f"{result!r}"
+        )
+        self.result, self.question = result, question
 
 
 def make_result(

@@ -21,11 +21,13 @@ from baton.builder.found import documents
 from baton.core.compile import compile_document
 from baton.core.document import parse_document
 from baton.core.durations import parse_duration
+from baton.core.failures.cells import ASK, LAST
+from baton.core.limits import Limits
 from baton.core.toolspec import nearest
 from baton.errors import MalformedDocument, NotFound, UserError
 from baton.testing.deployment import Deployment
 from baton.testing.loop import VirtualLoop, run_virtual
-from baton.testing.result import Result
+from baton.testing.result import Result, Unanswered
 from baton.testing.standing import parameters_of
 from baton.tools.define import Registry, Tool, ToolError, load_app
 from baton.tools.standard import with_standard
@@ -54,6 +56,7 @@ def run(
     user: str = "tester",
     tenant: str = "test",
     worker_timeout: str | float = "60s",
+    on_failure: str = ASK,
     at: str = BEGIN,
 ) -> Result:
     """Run one saga to its end, or to where it waits for what never comes, and say what became of it.
@@ -63,12 +66,13 @@ def run(
     for each wait, of child sagas too); a signal that is not named is never sent.
     answers: by the node that a question is about, what somebody answers to it (in child sagas too): `retry` or `fail`,
     or an object with `action`, and `arguments` or `output`; None lets it expire. With a question about another node the
-    run is over where it would expire: the saga is left `suspended`, and the question is in `Result.questions`.
+    run fails at once.
     stand_ins: by the name of a tool, a function that is called in its place, with the same arguments and by
     keyword; its result must be one that the tool could have given.
     app: the package of tools and documents. tools: a registry to use instead; no app is imported then.
     workflows: further documents, for children; those of the app are found by themselves.
-    worker_timeout: of one invocation. at: when the saga starts, ISO 8601.
+    worker_timeout: of one invocation. on_failure: the deployment's `OnFailure`: ask, fail or escalate.
+    at: when the saga starts, ISO 8601.
 
     The engine is the real one, with its worker, relay and reconciler; the stores are in memory and time
     is virtual: a wait of a year takes no time, and two runs are equal. Plain functions run where they are
@@ -77,26 +81,36 @@ def run(
 
     Raises: the `UserError` that the API would answer with (each problem as a note); `ToolError` for
     an app that is not there, a stand-in for no tool or one that does not take its arguments; `ValueError` for an input, a payload or an answer that is not JSON,
-    for a signal that no wait of the workflow or its children is for, and for an answer about no node; `LoopBlocked` for
-    an `async` tool that holds the event loop for a second of the machine's time; `EngineDefect`.
+    for a signal that no wait of the workflow or its children is for, and for an answer about no node; `Unanswered` for a
+    question that `answers` says nothing about; `LoopBlocked` for an `async` tool that holds the event loop for a second of
+    the machine's time; `EngineDefect`.
     """
     registry = _with_stand_ins(load_app(app) if tools is None else tools, stand_ins)
     known = _Documents(_of_app(app) if tools is None else [], workflows)
     begin = datetime.fromisoformat(at)
     begin_ms = round((begin if begin.tzinfo else begin.replace(tzinfo=UTC)).timestamp() * 1_000)
     timeout = parse_duration(worker_timeout)
+    if on_failure not in LAST:
+        raise ValueError(f"on_failure is one of {', '.join(LAST)}, not `{on_failure}`")
+    limits = Limits(on_failure=on_failure)
     began_with = _as_json("the input", given)
     sent = {name: _as_json(f"the payload of `{name}`", payload) for name, payload in signals.items()}
     answered = {node: _answer(node, answer) for node, answer in answers.items()}
 
     async def main(loop: VirtualLoop) -> Result:
-        deployment = Deployment(loop, registry, begin=begin_ms, worker_timeout=timeout, caller=(tenant, user))
+        deployment = Deployment(
+            loop, registry, limits, begin=begin_ms, worker_timeout=timeout, caller=(tenant, user)
+        )
         name, awaited, nodes = await _register(deployment, registry, known, known.text(workflow))
         _check_names("wait for a signal", sent, awaited)
         _check_names("node", answered, nodes)
         view, _ = await deployment.service().start(name, began_with, key="")
         await deployment.settle(sent, answered)
-        return await deployment.result(view["id"])
+        result = await deployment.result(view["id"])
+        for question in result.questions:
+            if question["expires_at"] and question["node"] not in answered:
+                raise Unanswered(result, question)
+        return result
 
     try:
         return run_virtual(main)

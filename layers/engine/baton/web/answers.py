@@ -228,6 +228,15 @@ class LimitUse(Answer):
     until: Time | None = Field(None, description="When the saga's time is over.")
 
 
+class OnFailure(Answer):
+    """What will happen when a step fails for good: after its retries and other ways."""
+
+    steps: str = Field(
+        description="What a step does that has no rules of its own; empty where there is none."
+    )
+    nodes: dict[str, str] = Field(description="Those that do something else, by name: the first 20.")
+
+
 class Saga(Answer):
     """A saga, folded from its log."""
 
@@ -253,6 +262,9 @@ class Saga(Answer):
     spent_usd: float = Field(ge=0, description="What its tools and its children said they had spent.")
     budget_usd: float | None = Field(description="What it may spend since somebody said so; null: the usual.")
     failing: list[FailingStep] = Field(description="Steps that are tried again, or are asked about.")
+    on_failure: OnFailure | None = Field(
+        description="What happens when a step fails for good; null once it has ended."
+    )
     questions: list[Question] = Field(description="What people are asked.")
     parked: ParkedAs | None
     limits: list[LimitUse] = Field([], description="What it has used of its limits, where it has any.")

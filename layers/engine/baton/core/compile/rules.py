@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from baton.core.failures.cells import REPLAN, RETRY, STRATEGIES, Change
+from baton.core.failures.cells import FAIL, REPLAN, RETRY, STRATEGIES, Change
 from baton.core.failures.codes import CLASSES, CODES, UNTRIED, kind_of
 from baton.core.failures.document import rules_of
 from baton.core.failures.ladder import ladder_of
@@ -104,7 +104,7 @@ def _idle(
         where = "on_failure: {any: [%s]}" if is_whole else "ladder: [%s]"
         yield Problem(
             place if is_whole else place + below,
-            f"this can do nothing: what is done about such a failure is {', '.join(has)}, and never {strategy}",
+            f"this can do nothing: what is done about such a failure is {', '.join(has) or FAIL}, and never {strategy}",
             f"write `{where % ', '.join(right)}`, or leave this out",
         )
 

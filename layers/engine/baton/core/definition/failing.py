@@ -27,7 +27,7 @@ from baton.core.definition.fields import (
     refuse,
     shown,
 )
-from baton.core.failures.cells import QUESTIONS, REPLAN, SEVERITIES, STRATEGIES
+from baton.core.failures.cells import ASK, ASK_USER, FAIL, QUESTIONS, REPLAN, SEVERITIES, STRATEGIES
 from baton.core.failures.classes import code_of
 from baton.core.failures.codes import CLASSES
 from baton.core.failures.document import (
@@ -105,6 +105,7 @@ def _share(low: float, high: float) -> BeforeValidator:
 _Code = Annotated[str, BeforeValidator(_code)]
 _Codes = Annotated[list[_Code], BeforeValidator(_many)]
 _Strategy = Annotated[str, one_of(*STRATEGIES)]
+_Rung = Annotated[str, one_of(*STRATEGIES, ASK, FAIL)]
 _Domain = Annotated[str, one_of(*DOMAINS)]
 _Class = Annotated[str, one_of(*CLASSES)]
 _Day = Annotated[str, one_of(*DAYS)]
@@ -153,12 +154,16 @@ class RetryModel(Model):
 
 
 def _ladder(value: Any) -> Any:
-    """One strategy stands for itself and those above it."""
+    """One strategy stands for itself and those above it; `ask` or `fail` alone, for what comes after the retries."""
     if isinstance(value, str) and value in STRATEGIES:
         names = list(STRATEGIES)
         return names[names.index(value) :]
     if value == []:
         raise refuse("name at least one strategy")
+    if isinstance(value, list):
+        if FAIL in value[:-1]:
+            raise refuse(f"`{FAIL}` comes last: nothing is done after it")
+        value = [ASK_USER if name == ASK else name for name in value if name != FAIL]
     return _each_once(_many(value))
 
 
@@ -178,7 +183,7 @@ class ReactionModel(Model):
     short: ClassVar[str] = "ladder"
 
     class_: Annotated[_Class | None, Given] = Field(default=None, alias="class")
-    ladder: Annotated[list[_Strategy] | None, BeforeValidator(_ladder), Given] = None
+    ladder: Annotated[list[_Rung] | None, BeforeValidator(_ladder), Given] = None
     at_most: Annotated[AtMostModel | None, Given] = None
     retry: Annotated[RetryModel | None, Given] = None
     hints: Annotated[_Names | None, Given] = None

@@ -15,6 +15,7 @@ from baton.core.failures.retry import RetryChange, RetryPolicy, changed
 
 RETRY, REPLAN, ASK_USER, ROLLBACK, ESCALATE = "retry", "replan", "ask_user", "rollback", "escalate"
 FAIL = "fail"
+ASK = "ask"
 
 STRATEGIES: Mapping[str, str] = {
     RETRY: "Try the same again after a pause.",
@@ -24,6 +25,14 @@ STRATEGIES: Mapping[str, str] = {
     ESCALATE: "Open an incident, tell whoever is on call, and wait for a decision.",
 }
 """The rungs of the ladder in their order, each with what it does. After the last the step fails."""
+
+LAST: Mapping[str, tuple[str, ...]] = {
+    ASK: (ASK_USER, ROLLBACK, ESCALATE),
+    ESCALATE: (ESCALATE, ROLLBACK),
+    FAIL: (),
+}
+"""What comes after the retries and the other ways of a failure, by the word that says so. A document's `escalate` is the
+strategy itself; a deployment has all three."""
 
 HINTS: Mapping[str, str] = {
     "refresh_credentials": "Renew the credentials.",
@@ -80,10 +89,14 @@ class Cell(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Change(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """What a rule changes of a cell: what is not None. A class without a ladder brings the ladder of that class."""
+    """What a rule changes of a cell: what is not None. A class without a ladder brings the ladder of that class.
+
+    `last`, a word of `LAST`, leaves `retry` and `replan` as they are, and replaces the rest of the ladder.
+    """
 
     kind: str | None = None
     ladder: tuple[str, ...] | None = None
+    last: str | None = None
     retry: RetryChange | None = None
     at_most: dict[str, int] | None = None
     hints: tuple[str, ...] | None = None
@@ -98,11 +111,18 @@ def merge(cell: Cell, change: Change) -> Cell:
     said: dict[str, Any] = {
         name: value for name in Cell.__struct_fields__ if (value := getattr(change, name, None)) is not None
     }
+    if change.last is not None:
+        said["ladder"] = (*unasked(said.get("ladder", cell.ladder)), *LAST[change.last])
     if change.retry is not None:
         said["policy"] = changed(cell.policy, change.retry)
     if change.at_most is not None:
         said["at_most"] = cell.at_most | change.at_most
     return msgspec.structs.replace(cell, **said)
+
+
+def unasked(ladder: tuple[str, ...]) -> tuple[str, ...]:
+    """The strategies of a ladder that ask no person and undo nothing."""
+    return tuple(strategy for strategy in ladder if strategy in {RETRY, REPLAN})
 
 
 def merge_changes(first: Change, second: Change) -> Change:

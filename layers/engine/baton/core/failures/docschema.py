@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from baton.core.failures.cells import HINTS, HOOKS, QUESTIONS, REPLAN, SEVERITIES, STRATEGIES
+from baton.core.failures.cells import ASK, FAIL, HINTS, HOOKS, QUESTIONS, REPLAN, SEVERITIES, STRATEGIES
 from baton.core.failures.codes import CLASSES, CODES
 from baton.core.failures.document import (
     CODE_PATTERN,
@@ -62,7 +62,7 @@ _CODE: _Schema = {
     "examples": [*sorted({*CODES, *CLASSES})],
 }
 _NAMES: _Schema = {"type": "string", "pattern": NAME_PATTERN}
-_STRATEGY = _enum(STRATEGIES)
+_RUNG = _enum([*STRATEGIES, ASK, FAIL])
 
 _RETRY = _object(
     "How a failed attempt is tried again: a preset, and what is different from it.",
@@ -106,7 +106,9 @@ _REACTION = _object(
     {
         "class": _enum(CLASSES, "The class that it counts as.", examples=["transient"]),
         "ladder": _ref(
-            "ladder", "The strategies in their order; a single one stands for itself and those above it."
+            "ladder",
+            "The strategies in their order; a single one stands for itself and those above it. "
+            "`ask` or `fail` alone says what comes after retries and other ways.",
         ),
         "at_most": _object(
             "How often a strategy is used for one step; 0 leaves it out.",
@@ -263,9 +265,7 @@ _CATCH = _object(
 
 DEFINITIONS: dict[str, _Schema] = {
     "code": _CODE,
-    "ladder": {
-        "anyOf": [_STRATEGY, {"type": "array", "minItems": 1, "uniqueItems": True, "items": _STRATEGY}]
-    },
+    "ladder": {"anyOf": [_RUNG, {"type": "array", "minItems": 1, "uniqueItems": True, "items": _RUNG}]},
     "retry": {"description": _RETRY["description"], "anyOf": [_enum(PRESETS), _RETRY]},
     "reaction": {"description": _REACTION["description"], "anyOf": [_ref("ladder"), _REACTION]},
     "onFailure": {

@@ -11,8 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from baton.core.failures.cells import (
+    ASK,
     ASK_USER,
     ESCALATE,
+    FAIL,
     REPLAN,
     RETRY,
     ROLLBACK,
@@ -164,20 +166,23 @@ def cell_of(
     rules: Sequence[Rules] = (),
     *,
     is_handled: bool = False,
+    last: str = ASK,
 ) -> Cell:
     """What is done about a failure: the defaults, and over them the rules, each list more important than the last.
 
     `rules` are those of the document, then those of the node. Within one, `any` counts least and the code most. Where
     the graph itself goes on from a failure (`is_handled`), the defaults end with the strategies that nobody is asked
-    for and nothing is undone by; a document's own ladder stays as it is.
+    for and nothing is undone by; a document's own ladder stays as it is. `last`, a word of `LAST`, is what the deployment
+    does in place of a question that the defaults ask.
     """
     kind = next((change.kind for change in _in_turn(code, kind, reversed(rules)) if change.kind), kind)
     cell = DEFAULTS[kind]
     for change in _changes(code, kind, (GENERAL, MATRIX.get(domain, {}))):
         cell = merge(cell, change)
     if is_handled:
-        kept = tuple(strategy for strategy in cell.ladder if strategy in {RETRY, REPLAN})
-        cell = merge(cell, Change(ladder=kept))
+        cell = merge(cell, Change(last=FAIL))
+    elif last != ASK and ASK_USER in cell.ladder:
+        cell = merge(cell, Change(last=last))
     for change in _changes(code, kind, rules):
         cell = merge(cell, change)
     return cell

@@ -1,0 +1,126 @@
+"""What will happen when a step fails for good, in words, as the compiled rules have it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from baton.core.compile import compile_document
+from baton.core.failures.cells import Change
+from baton.core.foretold import MOST, foretold
+from baton.core.program import Program
+from baton.core.state import status_of
+from baton.core.views import saga_view
+from tests.core.build import TOOLS, Saga, program, task
+from tests.core.failing import DAY, broken, chosen
+
+ASKS = "asks the starter for 24h"
+ABOVE = "fails, and the saga above goes on"
+
+
+def told(a: str = "tool: t", rest: str = "", **start: Any) -> dict[str, Any]:
+    """For the task `a`, beside a node `h`."""
+    text = f"name: w\n{rest}\nnodes: {{a: {{{a}}}, h: {{value: 1}}}}"
+    return foretold(Program(compile_document(text, TOOLS)), **start)
+
+
+@pytest.mark.parametrize(
+    ("rest", "words"),
+    [
+        ("", f"{ASKS}, then fails; permanent: fails"),
+        ("on_failure: fail", "fails"),
+        ("on_failure: rollback", "fails"),
+        ("on_failure: ask", f"{ASKS}, then fails"),
+        ("on_failure: escalate", "opens an incident"),
+        ("on_failure: [retry, ask, escalate]", f"{ASKS}, then opens an incident"),
+        ("on_failure: {permanent: escalate}", f"{ASKS}, then fails; permanent: opens an incident"),
+        ("on_failure: {any: {at_most: {ask_user: 0}}}", "fails"),
+    ],
+)
+def test_what_a_document_says_is_told_in_words(rest: str, words: str) -> None:
+    assert told(rest=rest) == {"steps": words, "nodes": {}}
+
+
+@pytest.mark.parametrize(
+    ("start", "words"),
+    [
+        ({"last": "fail"}, "fails"),
+        ({"last": "escalate"}, "opens an incident; permanent: fails"),
+        ({"handled": True}, ABOVE),
+        ({"handled": True, "last": "escalate"}, ABOVE),
+    ],
+)
+def test_what_a_saga_was_started_with_counts(start: dict[str, Any], words: str) -> None:
+    assert told(**start)["steps"] == words
+
+
+@pytest.mark.parametrize(
+    ("node", "words"),
+    [
+        ("catch: h", "goes on with `h`"),
+        ("catch: h, on_failure: ask", f"{ASKS}, then goes on with `h`"),
+        ("catch: {class: permanent, then: h}", f"{ASKS}, then fails; permanent: goes on with `h`"),
+        ("catch: {code: [timeout], then: h}", ""),
+        (
+            "catch: {if: 'last_error.attempt > 2', then: h}",
+            f"goes on with `h`, or {ASKS}, then fails; permanent: goes on with `h` or fails",
+        ),
+        (
+            "catch: {if: 'last_error.attempt > 2', then: h}, on_failure: ask",
+            f"{ASKS}, then goes on with `h` or fails",
+        ),
+        ("on_failure: escalate", "opens an incident"),
+    ],
+)
+def test_a_node_that_does_something_else_has_words_of_its_own(node: str, words: str) -> None:
+    assert told(f"tool: t, {node}")["nodes"] == ({"a": words} if words else {})
+
+
+def test_a_failure_that_a_join_tolerates_is_the_joins() -> None:
+    text = "name: w\nnodes: {a: {tool: t}, b: {tool: t}, j: {tool: t, after: [a, b], join: {tolerated_failures: 1}}}"
+    found = foretold(Program(compile_document(text, TOOLS)))
+    assert found["nodes"] == dict.fromkeys("ab", "fails, and its join goes on")
+    assert found["steps"].startswith(ASKS)
+
+
+def test_where_no_task_does_as_the_document_says_only_the_nodes_are_told() -> None:
+    assert told("value: 1") == {"steps": "", "nodes": {}}
+    assert told("tool: t, on_failure: fail") == {"steps": "", "nodes": {"a": "fails"}}
+
+
+def test_of_many_nodes_only_the_first_are_told() -> None:
+    own = {"any": Change(last="fail")}
+    graph = program(*(task(f"n{i}", failures=own) for i in range(MOST + 5)), failures={})
+    found = foretold(graph)
+    assert (len(found["nodes"]), found["steps"][: len(ASKS)]) == (MOST, ASKS)
+
+
+@pytest.mark.parametrize("own", ["", "catch: h", "on_failure: escalate", "on_failure: ask, catch: h"])
+@pytest.mark.parametrize(
+    "rest", ["", "on_failure: ask", "on_failure: fail", "on_failure: [retry, ask, escalate]"]
+)
+@pytest.mark.parametrize("start", [{}, {"handled": True}, {"last": "fail"}, {"last": "escalate"}])
+def test_what_is_foretold_is_what_happens(own: str, rest: str, start: dict[str, Any]) -> None:
+    text = f"name: w\n{rest}\nnodes: {{a: {{tool: t, {own}}}, h: {{value: 1}}}}"
+    graph = Program(compile_document(text, TOOLS))
+    found = foretold(graph, **start)
+    saga = Saga(graph, **start)
+    while saga.state.ended is None and saga.state.parked is None:
+        if status_of(saga.state) == "suspended":
+            saga.go(after_ms=DAY)
+            continue
+        step = saga.go(after_ms=30_000).run
+        saga.go(*(broken("a", "tool_error", attempt=one.attempt, at=saga.now) for one in step))
+    done = [strategy for strategy in chosen(saga) if strategy != "retry"]
+    usual = found["nodes"].get("a", found["steps"]).partition(";")[0]
+    assert (ASKS in usual, "an incident" in usual) == ("ask_user" in done, "escalate" in done)
+    assert ("goes on with `h`" in usual) == (status_of(saga.state) == "completed")
+
+
+def test_a_saga_that_goes_on_tells_it_and_one_that_has_ended_does_not() -> None:
+    saga = Saga(program(task("a"), failures={}), last="fail")
+    assert saga_view(saga.state, saga.program)["on_failure"] == {"steps": "fails", "nodes": {}}
+    saga.cancel(grace_ms=0)
+    saga.go()
+    assert saga_view(saga.state, saga.program)["on_failure"] is None
