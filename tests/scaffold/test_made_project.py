@@ -38,6 +38,8 @@ def test_its_own_tests_notice_what_is_wrong(tmp_path: Path, run: Run) -> None:
     done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", folder=folder)
     assert done.returncode == 1
     assert "1 failed, 1 passed" in done.stdout
+    assert "Captured sagas call" in done.stdout
+    assert "  price: succeeded = {'item': 'tea', 'total_cents': 350}" in done.stdout
 
 
 def test_its_workflow_has_no_problems_and_is_found_with_its_tools_as_up_would(run: Run) -> None:

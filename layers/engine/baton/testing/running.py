@@ -25,6 +25,7 @@ from baton.core.toolspec import nearest
 from baton.errors import MalformedDocument, NotFound, UserError
 from baton.testing.deployment import Deployment
 from baton.testing.loop import VirtualLoop, run_virtual
+from baton.testing.pytest_plugin import keep
 from baton.testing.result import Result
 from baton.tools.define import Registry, Tool, ToolError, load_app
 from baton.tools.standard import with_standard
@@ -97,13 +98,15 @@ def run(
         return await deployment.result(view["id"])
 
     try:
-        return run_virtual(main)
+        result = run_virtual(main)
     except UserError as error:
         for problem in error.problems:
             place = f"line {problem.line}, column {problem.column}" if problem.line else ""
             parts = [place, problem.path, problem.message, problem.suggestion]
             error.add_note("  ".join(part for part in parts if part))
         raise
+    keep(result)
+    return result
 
 
 def _as_json(what: str, value: Any) -> Any:
