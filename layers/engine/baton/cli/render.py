@@ -49,7 +49,7 @@ _QUIET = frozenset(
     ]
 )
 
-_USUAL = (("attempt", 1), ("cost", 0), ("budget", 0), ("look", False))
+_USUAL = (("attempt", 1), ("cost", 0), ("budget", 0), ("look", False), ("recorded", False))
 
 
 def saga_table(saga: Mapping[str, Any], now: int) -> Table:
@@ -170,6 +170,9 @@ def _details(event: Mapping[str, Any]) -> str:
         parts.append(f"again at {clock(due)}, after {span(max(due - chosen, 0))}")
     for name, value in event.items():
         if name in _QUIET or value in (None, "", [], {}, {"v": None}) or (name, value) in _USUAL:
+            continue
+        if name == "recorded":  # an effect that may happen only once
+            parts.append("had been done before, not again")
             continue
         if name == "cost":
             value = f"${value / 1_000_000:.6f}".rstrip("0").rstrip(".")
