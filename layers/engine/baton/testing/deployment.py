@@ -35,6 +35,7 @@ from baton.core.purse import Terms
 from baton.core.state import State, node_of, status_of
 from baton.core.story import tell
 from baton.core.views import entry_view, saga_view
+from baton.errors import UserError
 from baton.ports import Head, Message, Offload
 from baton.runtime.catalog import Catalog
 from baton.runtime.funds import Funds
@@ -110,7 +111,8 @@ class Deployment:
         self._next_run = begin + PERIOD
         self._sent: set[tuple[str, str]] = set()
         self._requests = itertools.count(1)
-        self._kills, self._post = kills, None
+        self._kills = kills
+        self._post: Post | None = None
         limits = Limits()
         registry = with_standard(registry, services(self._clock))
         performer = _Performer(registry, loop)
@@ -238,14 +240,18 @@ class Deployment:
     async def _answer(self, answers: Answers) -> bool:
         """Answer open questions, each once. Whether there was any."""
         given = [
-            (state.saga, Answer(ask=ask.id, **answer))
+            (state.saga, node_of(slot)[0], Answer(ask=ask.id, **answer))
             for _, state, _ in await self._open(parked=True)
             for slot, ask in asked(state)
             if (answer := answers.get(node_of(slot)[0])) and (state.saga, ask.id) not in self._sent
         ]
-        for saga, said in given:
+        for saga, node, said in given:
             self._sent.add((saga, said.ask))
-            await self.service().answer(saga, said, key="test")
+            try:
+                await self.service().answer(saga, said, key="test")
+            except UserError as error:
+                error.add_note(f"the answer about `{node}`")
+                raise
         return bool(given)
 
     async def _wait(self, answers: Answers) -> bool:

@@ -118,6 +118,8 @@ class MortalPerformer:
 
 def moments_of(given: Moments) -> dict[str, tuple[str, ...]]:
     """By place, the moments of its calls. Raises `ValueError` for what is none."""
+    if not isinstance(given, Mapping):
+        raise ValueError('kills: write moments by node, such as {"charge": "after"}')
     found = {}
     for place, said in given.items():
         moments = (said,) if isinstance(said, str) else tuple(said)

@@ -101,7 +101,11 @@ class Result:
         return found
 
     def attempts(self, node: str) -> int:
-        """How many attempts of a node came to an end, in all its rounds or in one, `NODE@ROUND`."""
+        """How many attempts of a node came to an end, in all its rounds or in one, `NODE@ROUND`.
+
+        Raises `NotFound` for a node that the workflow has not.
+        """
+        explain(self.story, node_of(node)[0], 0)
         most: dict[str, int] = {}
         for entry in self.entries:
             for event in entry["events"]:
@@ -128,6 +132,7 @@ class Result:
             again = f" in attempt {step.attempt}" if step.attempt > 1 else ""
             if step.node not in waits:
                 lines.append(f"  {step.node}: {step.status}{again}{shown}{_why(step.error)}")
+                lines += self._earlier(step)
         lines += _waits(self.view)
         for child in self.children:
             lines.append(
@@ -138,6 +143,16 @@ class Result:
             f"  {ask['node']} asks ({', '.join(ask['options'])}): {ask['message']}" for ask in self.questions
         ]
         return "\n".join(lines) + ">"
+
+    def _earlier(self, step: Step) -> list[str]:
+        """A line for each failure that attempts of a step came to before its last one, and other than that."""
+        found: dict[str, int] = {}
+        for entry in self.entries:
+            for event in entry["events"]:
+                if event["kind"] == _FAILING and event["node"] == step.node:
+                    failure = event["failure"]
+                    found.setdefault(_failure(failure), failure.get("attempt", 1))
+        return [f"    attempt {attempt}: {text}" for text, attempt in found.items() if text != step.error]
 
 
 def make_result(

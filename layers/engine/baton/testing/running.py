@@ -21,6 +21,7 @@ from baton.builder.found import documents
 from baton.core.compile import compile_document
 from baton.core.document import parse_document
 from baton.core.durations import parse_duration
+from baton.core.failures.answers import ACTIONS
 from baton.core.toolspec import nearest
 from baton.errors import MalformedDocument, NotFound, UserError
 from baton.testing.deployment import Deployment
@@ -83,15 +84,14 @@ def run(
     of an executor runs, time passes as on the clock.
 
     Raises: the `UserError` that the API would answer with (each problem as a note); `ToolError` for
-    an app that is not there or a stand-in for no tool; `ValueError` for an input, a payload or an answer that is not JSON,
+    an app that is not there, and for a stand-in for no tool or with another signature; `ValueError` for an input, a payload or an answer that is not JSON,
     for a signal that no wait of the workflow or its children is for, for an answer about no node, and for a kill at no step;
     `AssertionError` for a kill at a step where no worker came to die; `EngineDefect`.
     """
-    registry = _with_stand_ins(load_app(app) if tools is None else tools, stand_ins)
+    registry = _with_stand_ins(_tools_of(app) if tools is None else tools, stand_ins)
     known = _Documents(_of_app(app) if tools is None else [], workflows)
-    begin = datetime.fromisoformat(at)
-    begin_ms = round((begin if begin.tzinfo else begin.replace(tzinfo=UTC)).timestamp() * 1_000)
-    timeout = parse_duration(worker_timeout)
+    begin_ms = _begin_ms(at)
+    timeout = _duration("worker_timeout", worker_timeout)
     began_with = _as_json("the input", given)
     timed = [] if isinstance(signals, Mapping) else timed_signals(signals)
     by_name = signals if isinstance(signals, Mapping) else {}
@@ -130,6 +130,36 @@ def run(
         )
     keep(result)
     return result
+
+
+def _tools_of(app: str) -> Registry:
+    """Raises `ToolError`."""
+    try:
+        return load_app(app)
+    except ToolError as error:
+        if isinstance(error.__cause__, ModuleNotFoundError):
+            error.add_note(
+                "in a test: run(…, app=PACKAGE) names the package, and pytest finds it by "
+                '`pythonpath = ["layers/app"]` in pyproject.toml'
+            )
+        raise
+
+
+def _duration(what: str, value: str | float) -> int:
+    """Milliseconds. Raises `ValueError`."""
+    try:
+        return parse_duration(value)
+    except ValueError as error:
+        raise ValueError(f"{what}: {error}") from error
+
+
+def _begin_ms(at: str) -> int:
+    """UTC epoch milliseconds; a time without its zone is in UTC. Raises `ValueError`."""
+    try:
+        begin = datetime.fromisoformat(at)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"at: `{at}` is not a time; write for example {BEGIN}") from error
+    return round((begin if begin.tzinfo else begin.replace(tzinfo=UTC)).timestamp() * 1_000)
 
 
 def _as_json(what: str, value: Any) -> Any:
@@ -181,6 +211,8 @@ def _answer(node: str, given: str | Mapping[str, Any] | None) -> dict[str, Any] 
     strange = said.keys() - {"action", "arguments", "output"}
     if strange or not isinstance(said.get("action"), str):
         raise ValueError(f"the answer about `{node}` has `action`, and may have `arguments` or `output`")
+    if said["action"] not in ACTIONS:
+        raise ValueError(f"the answer about `{node}` is {', '.join(ACTIONS)}; not `{said['action']}`")
     answer: dict[str, Any] = _as_json(f"the answer about `{node}`", said)
     return answer
 
@@ -249,12 +281,21 @@ def _with_stand_ins(registry: Registry, stand_ins: Mapping[str, Callable[..., An
 
 
 def _stand_in(tool: Tool, function: Callable[..., Any]) -> Tool:
-    """The tool with another function, which gets the context only if it takes one."""
-    parameters = inspect.signature(function).parameters
-    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
-    return replace(
-        tool,
-        function=function,
-        is_async=inspect.iscoroutinefunction(function),
-        context=tool.context if takes_any or tool.context in parameters else "",
-    )
+    """The tool with another function, which gets the context only if it takes one.
+
+    Raises `ToolError` for a function that cannot be called as the tool is.
+    """
+    which = f"stand-in for `{tool.spec.name}`"
+    if not callable(function):
+        raise ToolError(
+            f"{which}: {function!r} is no function; for a fixed result write: lambda **_: {function!r}"
+        )
+    signature = inspect.signature(function)
+    takes_any = any(its.kind is its.VAR_KEYWORD for its in signature.parameters.values())
+    context = tool.context if takes_any or tool.context in signature.parameters else ""
+    given = [*tool.parameters.model_fields, *([context] if context else [])]
+    try:
+        signature.bind(**dict.fromkeys(given))
+    except TypeError as error:
+        raise ToolError(f"{which}: {error}; it is called with ({', '.join(given)}), by keyword") from error
+    return replace(tool, function=function, is_async=inspect.iscoroutinefunction(function), context=context)

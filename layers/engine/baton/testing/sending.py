@@ -16,7 +16,7 @@ from baton.core.durations import LONGEST_MS, parse_duration
 from baton.errors import UserError
 
 At = str | float | timedelta
-_EXAMPLE = 'write (at, name, payload), such as ("2h", "approved", {})'
+_EXAMPLE = 'write a list of (at, name, payload), such as [("2h", "approved", {})]'
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +29,20 @@ class TimedSignal:
     payload: Any
 
 
-def timed_signals(given: Sequence[tuple[At, str, Any]]) -> list[TimedSignal]:
+def timed_signals(given: Sequence[Any]) -> list[TimedSignal]:
     """The signals in the order of their times. Raises `ValueError` for what is none."""
     found = [_signal(f"signal {number}", signal) for number, signal in enumerate(given, 1)]
     return sorted(found, key=lambda signal: signal.after_ms)
 
 
-def _signal(which: str, given: tuple[At, str, Any]) -> TimedSignal:
+def _signal(which: str, given: Any) -> TimedSignal:
     if not isinstance(given, (tuple, list)) or [len(given), type(given[1])] != [3, str]:
         raise ValueError(f"{which}: {_EXAMPLE}")
     at, name, payload = given
     return TimedSignal(_moment(which, at), str(at), name, payload)
 
 
-def _moment(which: str, at: At) -> int:
+def _moment(which: str, at: Any) -> int:
     """Milliseconds after the start; 0 is the start itself, which is no duration elsewhere."""
     if isinstance(at, timedelta) or (isinstance(at, (int, float)) and not isinstance(at, bool)):
         seconds = at.total_seconds() if isinstance(at, timedelta) else at
