@@ -7,6 +7,7 @@ result says when it is printed (test_way.py).
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -71,6 +72,12 @@ def test_first_of_a_shared_result(shared):
 def test_second_of_a_shared_result(shared):
     assert shared.status == "completed"
 
+def test_refused():
+    run("name: pay\\nnodes: {a: {tool: shop.fnid}}", tools=TOOLS)
+
+def test_refused_for_its_names():
+    run(ASK, tools=TOOLS, signals={"aproved": 1})
+
 def test_passes():
     assert run(ASK, tools=TOOLS).status == "waiting"
 
@@ -127,6 +134,17 @@ def test_of_many_sagas_the_last_are_shown_and_the_others_counted(shown: dict[str
 def test_a_result_that_comes_from_a_fixture_is_shown_too(shown: dict[str, str]) -> None:
     story = shown["test_second_of_a_shared_result"].partition("Captured sagas call")[2]
     assert story.count("<ask: waiting after 0 s\n") == 1
+
+
+def test_what_is_refused_is_shown_at_the_line_of_the_test_and_not_inside_the_engine(
+    shown: dict[str, str],
+) -> None:
+    assert "did you mean `shop.find`?" in shown["test_refused"]
+    assert "did you mean `approved`?" in shown["test_refused_for_its_names"]
+    for name in ("test_refused", "test_refused_for_its_names"):
+        assert re.search(r"^>    +run\(", shown[name], re.MULTILINE)
+        assert "baton/testing" not in shown[name]
+        assert "asyncio" not in shown[name]
 
 
 def test_a_test_without_a_saga_shows_none(shown: dict[str, str]) -> None:

@@ -1,14 +1,16 @@
 """A plugin of pytest: a test that fails shows the stories of the sagas that it ran, whole.
 
-pytest itself cuts what it prints of a value to 240 characters. An installed Baton registers this plugin (pyproject.toml), so
+What `run` refuses is shown at the line of the test, without the lines of Baton below it. pytest itself cuts what it prints of a value to 240 characters. An installed Baton registers this plugin (pyproject.toml), so
 every run of pytest imports it: it imports neither pytest nor the engine.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from pathlib import Path
 from typing import Any
 
+_HERE = Path(__file__).parent
 MOST = 5  # results of one test that are shown
 
 
@@ -46,6 +48,8 @@ def pytest_runtest_makereport(item: Any, call: Any) -> None:
     """Comes before pytest makes the report of a phase of a test: what is added to the item stands in it."""
     if call.excinfo is None or _made is None:
         return
+    if not item.config.getoption("fulltrace"):
+        _cut(call.excinfo)
     shown = list(_made.results)
     made_before = [
         value
@@ -59,3 +63,13 @@ def pytest_runtest_makereport(item: Any, call: Any) -> None:
         item.add_report_section(call.when, "sagas", "\n".join([*note, *map(str, shown)]))
     _made.results.clear()
     _made.count = 0
+
+
+def _cut(excinfo: Any) -> None:
+    """Leave out the lines below the test's own of an exception that this package raised."""
+    lines = [excinfo.tb]
+    while lines[-1].tb_next is not None:
+        lines.append(lines[-1].tb_next)
+    of_here = [Path(line.tb_frame.f_code.co_filename).parent == _HERE for line in lines]
+    if of_here[-1] and not of_here[0]:
+        lines[of_here.index(True) - 1].tb_next = None

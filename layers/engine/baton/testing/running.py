@@ -123,6 +123,7 @@ def run(
             place = f"line {problem.line}, column {problem.column}" if problem.line else ""
             parts = [place, problem.path, problem.message, problem.suggestion]
             error.add_note("  ".join(part for part in parts if part))
+        error.__traceback__ = None  # it is about what was given, not about where the engine found it
         raise
     if deadly is not None and (places := deadly.left()):
         raise AssertionError(
@@ -150,15 +151,15 @@ def _duration(what: str, value: str | float) -> int:
     try:
         return parse_duration(value)
     except ValueError as error:
-        raise ValueError(f"{what}: {error}") from error
+        raise ValueError(f"{what}: {error}") from None
 
 
 def _begin_ms(at: str) -> int:
     """UTC epoch milliseconds; a time without its zone is in UTC. Raises `ValueError`."""
     try:
         begin = datetime.fromisoformat(at)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"at: `{at}` is not a time; write for example {BEGIN}") from error
+    except (TypeError, ValueError):
+        raise ValueError(f"at: `{at}` is not a time; write for example {BEGIN}") from None
     return round((begin if begin.tzinfo else begin.replace(tzinfo=UTC)).timestamp() * 1_000)
 
 
@@ -297,5 +298,5 @@ def _stand_in(tool: Tool, function: Callable[..., Any]) -> Tool:
     try:
         signature.bind(**dict.fromkeys(given))
     except TypeError as error:
-        raise ToolError(f"{which}: {error}; it is called with ({', '.join(given)}), by keyword") from error
+        raise ToolError(f"{which}: {error}; it is called with ({', '.join(given)}), by keyword") from None
     return replace(tool, function=function, is_async=inspect.iscoroutinefunction(function), context=context)

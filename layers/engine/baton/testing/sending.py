@@ -52,7 +52,7 @@ def _moment(which: str, at: Any) -> int:
     try:
         return parse_duration(at)
     except ValueError as error:
-        raise ValueError(f"{which}: {error}") from error
+        raise ValueError(f"{which}: {error}") from None
 
 
 class Post:
