@@ -66,33 +66,34 @@ def ran(times: int, error: Exception) -> Result:
     def tell(why: str) -> str:
         return why
 
-    return run(document[1], tools=registry)
+    return run(document[1], tools=registry, answers={"charge": None})
 
 
 EVER = 99
 
 
+DOWN, LOGIN = StepFailure("service_unavailable", "not now"), StepFailure("login_required", "log in")
+DECLINED = StepFailure("card_declined", "no", kind="permanent")
+
+
 @pytest.mark.parametrize(
-    ("times", "error", "attempts", "status", "way"),
+    ("times", "error", "attempts", "asked", "status", "way"),
     [
-        (1, StepFailure("service_unavailable", "it says why"), 2, "completed", ["charge", "ship"]),
-        (EVER, StepFailure("service_unavailable", "it says why"), 3, "suspended", []),
-        (EVER, StepFailure("login_required", "it says why"), 1, "parked", []),
-        (
-            EVER,
-            StepFailure("card_declined", "it says why", kind="permanent"),
-            1,
-            "completed",
-            ["charge", "tell"],
-        ),
-        (EVER, KeyError("x"), 3, "suspended", []),
+        (1, DOWN, 2, [], "completed", ["charge", "ship"]),
+        (EVER, DOWN, 3, ["ask_user"], "failed", ["charge"]),  # after a day in which nobody answered
+        (EVER, LOGIN, 1, ["escalate"], "parked", []),
+        (EVER, DECLINED, 1, [], "completed", ["charge", "tell"]),
+        (EVER, KeyError("x"), 3, ["ask_user"], "failed", ["charge"]),
     ],
 )
 def test_the_page_begins_with_a_workflow_that_does_what_its_table_says(
-    times: int, error: Exception, attempts: int, status: str, way: list[str]
+    times: int, error: Exception, attempts: int, asked: list[str], status: str, way: list[str]
 ) -> None:
     result = ran(times, error)
-    assert (result.attempts("charge"), result.status, result.way) == (attempts, status, way), result
+    events = [event for entry in result.entries for event in entry["events"]]
+    chosen = [event["strategy"] for event in events if event["kind"] == "strategy_chosen"]
+    assert [strategy for strategy in chosen if strategy in ("ask_user", "escalate")] == asked
+    assert (result.attempts("charge"), result.status, result.way) == (attempts, status, way)
 
 
 def test_the_page_begins_with_what_one_writes() -> None:
