@@ -26,7 +26,7 @@ from baton.core.limits import Limits
 from baton.core.metrics import METRICS
 from baton.core.outcomes import Outcome
 from baton.core.program import Program
-from baton.core.state import FINISHED, KEYS_REMEMBERED, WAITING, State, group_of
+from baton.core.state import FINISHED, KEYS_REMEMBERED, LISTS, WAITING, State, group_of
 from baton.core.toolspec import ToolSpec
 from baton.runtime.queries import MAX_EVENTS, MAX_LIST
 from baton.runtime.service import MAX_DOCUMENT
@@ -65,6 +65,7 @@ PAGES = tuple(
     ROOT / page
     for page in (
         "README.md",
+        "docs/api.md",
         "docs/architecture.md",
         "docs/configuration.md",
         "docs/documents.md",
@@ -85,7 +86,7 @@ STATUSES = {
     "completed": "no token is in flight; the output is the saga's result",
     "failed": "a step failed and nothing runs any more",
     "cancelled": "somebody asked for it and nothing runs any more",
-    "suspended": "as waiting, and a question about a failure waits for its answer",
+    "suspended": "as waiting, and a question about a step that failed waits for its answer",
     "paused": "held back by a person",
     "reflecting": "a tool's schema changed under a running saga",
     "rolled_back": "failed, and everything was undone",
@@ -130,6 +131,15 @@ def statuses() -> str:
         for name, meaning in STATUSES.items()
     ]
     return _table(("status", "group in the status index", "meaning"), rows)
+
+
+def api_statuses() -> str:
+    """Every status that the API shows, in the order of a saga's life. Raises `LookupError` for one that nothing leads to."""
+    reached = {status for after in find_transitions().values() for status in after} | {"pending"}
+    shown = ["pending", *(name for name in LISTS if name not in ("open", "done"))]
+    if reached != set(shown):
+        raise LookupError(f"what is listed is not what a saga comes to: {sorted(reached ^ set(shown))}")
+    return _table(("status", "meaning"), ((f"`{name}`", STATUSES[name]) for name in shown))
 
 
 def transitions() -> str:
@@ -229,6 +239,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     for part in (
         events,
         statuses,
+        api_statuses,
         transitions,
         entry,
         rooms,

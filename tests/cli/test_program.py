@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -70,3 +71,12 @@ def test_where_there_is_no_script_at_all_it_is_the_name(
     monkeypatch.setattr(sys, "argv", ["-c"])
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     assert program() == "baton"
+
+
+def test_it_can_be_run_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "baton.cli", "shwo"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, "Usage: baton" in done.stderr, "show" in done.stderr) == (2, True, True), (
+        done.stderr
+    )

@@ -162,6 +162,14 @@ def test_what_was_chosen_and_what_broke_stands_in_the_line_of_its_event(api: Fak
     ]
 
 
+def test_only_a_result_that_was_recorded_before_is_said_to_be_one(api: FakeApi, baton: Baton) -> None:
+    usual = {"kind": "step_succeeded", "node": "a", "recorded": False, "output": {"v": 1}}
+    entries = [entry(1, events=[usual]), entry(2, events=[usual | {"recorded": True}])]
+    api.on("GET /sagas/s1/events", (200, {"entries": entries, "next": None}))
+    lines = [line[21:].split(maxsplit=2) for line in baton("events", "s1").stdout.splitlines()[1:]]
+    assert [line[2] for line in lines] == ["output=1", "had been done before, not again  output=1"]
+
+
 def test_a_limit_over_several_pages_is_kept(api: FakeApi, baton: Baton) -> None:
     pages = [{"entries": [entry(1), entry(2)], "next": 2}, {"entries": [entry(3)], "next": 3}]
     api.on("GET /sagas/s1/events", *((200, page) for page in pages))

@@ -8,6 +8,7 @@ from typing import get_args
 import pytest
 
 from baton.core import events as ev
+from baton.core.state import LISTS
 from docs import generate
 from docs.transitions import find_transitions
 from tests.docs.pages import Page
@@ -53,3 +54,12 @@ def test_the_search_finds_the_same_every_time() -> None:
 def test_only_a_fork_leads_out_of_an_end() -> None:
     ends = {"completed", "failed", "cancelled"}
     assert {kind for kind, before in find_transitions() if before in ends} == {"forked"}
+
+
+def test_the_page_of_the_api_has_every_status_that_a_saga_comes_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "| `suspended` |" in generate.api_statuses()
+    monkeypatch.setattr(
+        generate, "LISTS", {name: value for name, value in LISTS.items() if name != "suspended"}
+    )
+    with pytest.raises(LookupError, match="suspended"):
+        generate.api_statuses()

@@ -12,6 +12,7 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from baton.core.version import VERSION
 from baton.settings import ApiSettings
@@ -113,6 +114,18 @@ def test_its_references_lead_somewhere() -> None:
         place: Any = document()
         for step in target.split("/"):
             place = place[step]
+
+
+def test_it_is_valid_openapi_with_defaults_that_fit_their_schemas() -> None:
+    problems = OpenAPIV31SpecValidator(json.loads(json.dumps(document()))).iter_errors()
+    assert [problem.message for problem in problems] == []
+
+
+def test_what_is_no_openapi_would_be_seen() -> None:
+    described = json.loads(json.dumps(document()))
+    described["components"]["schemas"]["Started"]["properties"]["id"]["type"] = "text"
+    described["paths"]["/health"]["get"]["parameters"] = [{"name": "x", "in": "nowhere"}]
+    assert list(OpenAPIV31SpecValidator(described).iter_errors())
 
 
 def test_the_documents_schema_in_it_takes_the_dinner_and_refuses_what_is_none(http: Http) -> None:

@@ -34,7 +34,9 @@ def environment() -> dict[str, str]:
     return kept | {
         "PYTHONPATH": str(ROOT / "layers/engine"),
         "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # a project of one's own has pytest alone
+        # A project of one's own has pytest and what Baton adds to it.
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "PYTEST_PLUGINS": "baton.testing.pytest_plugin",
     }
 
 

@@ -38,6 +38,8 @@ def test_its_own_tests_notice_what_is_wrong(tmp_path: Path, run: Run) -> None:
     done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", folder=folder)
     assert done.returncode == 1
     assert "1 failed, 1 passed" in done.stdout
+    assert "Captured sagas call" in done.stdout
+    assert "  price: succeeded = {'item': 'tea', 'total_cents': 350}" in done.stdout
 
 
 def test_its_workflow_has_no_problems_and_is_found_with_its_tools_as_up_would(run: Run) -> None:
@@ -147,7 +149,7 @@ def test_the_page_on_testing_is_true_of_it(made: Project, run: Run, tmp_path: Pa
     )
     done = run("-m", "pytest", "-q", *arguments, str(tmp_path / "test_page.py"))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "7 passed" in done.stdout
+    assert "9 passed" in done.stdout
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import zipfile
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,12 @@ def test_the_wheel_has_every_file_of_the_engine_and_nothing_else(unpacked: Path)
     }
     assert {path for path in there if not path.startswith("scaffold/project/")} == here
     assert {path.name.partition("-")[0] for path in unpacked.iterdir()} == {"baton"}
+
+
+def test_the_wheel_brings_its_plugin_to_pytest(unpacked: Path) -> None:
+    (baton,) = distributions(name="baton", path=[str(unpacked)])
+    (plugin,) = [point for point in baton.entry_points if point.group == "pytest11"]
+    assert (unpacked / plugin.module.replace(".", "/")).with_suffix(".py").is_file()
 
 
 def test_a_project_made_from_the_wheel_is_the_one_made_here(

@@ -166,7 +166,7 @@ def test_a_step_that_never_began_made_no_attempt() -> None:
         "name: it\non_failure: rollback\nnodes: {b: {tool: shop.flaky, with: {city: '${input.none}'}}}",
         tools=flaky(0),
     )
-    assert (result.status, result.attempts("b"), result.attempts("nobody")) == ("failed", 0, 0)
+    assert (result.status, result.attempts("b")) == ("failed", 0)
 
 
 def test_the_rounds_of_a_loop_are_counted_together_and_each_by_itself() -> None:
@@ -184,5 +184,8 @@ def test_an_answer_that_is_none_is_refused() -> None:
     for strange in answers:
         with pytest.raises(ValueError, match="the answer about `a` has `action`"):
             of(0, answers={"a": strange})
-    with pytest.raises(InvalidInput):
+    with pytest.raises(ValueError, match="the answer about `a` is retry, use, fail; not `shrug`"):
         of(1, code="login_required", answers={"a": "shrug"})
+    with pytest.raises(InvalidInput) as refused:
+        of(1, code="login_required", answers={"a": "use"})
+    assert refused.value.__notes__[0] == "the answer about `a`"

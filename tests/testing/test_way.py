@@ -60,3 +60,21 @@ nodes:
 
     result = run(race, {"at": "tomorrow"}, tools=TOOLS, stand_ins={"shop.price": price})
     assert (result.status, result.took_s) == ("failed", 1)
+
+
+PARENT = """
+name: parent
+nodes:
+  inner: {workflow: inner}
+  pause: {wait: {for: 2d}}
+  both: {value: 1, after: [inner, pause]}
+"""
+INNER = "name: inner\nnodes: {ask: {wait: {signal: approved}}}\n"
+
+
+def test_printed_a_result_says_what_it_and_its_children_wait_for() -> None:
+    lines = repr(run(PARENT, workflows=[INNER], tools=TOOLS)).splitlines()
+    (child,) = [line.split()[-1] for line in lines if line.startswith("  inner: waits for its child ")]
+    assert "  both: waits for inner" in lines
+    assert f"  child {child}, inner: waiting" in lines
+    assert "    ask: waits for the signal `approved`, without end>" in lines

@@ -55,6 +55,7 @@ _USUAL = (
     ("cost", 0),
     ("budget", 0),
     ("look", False),
+    ("recorded", False),
     ("blocked_ms", 0),
 )
 
@@ -179,6 +180,9 @@ def _details(event: Mapping[str, Any]) -> str:
         parts.append(f"again at {clock(due)}, after {span(max(due - chosen, 0))}")
     for name, value in event.items():
         if name in _QUIET or value in (None, "", [], {}, {"v": None}) or (name, value) in _USUAL:
+            continue
+        if name == "recorded":  # an effect that may happen only once
+            parts.append("had been done before, not again")
             continue
         if name == "cost":
             value = f"${value / 1_000_000:.6f}".rstrip("0").rstrip(".")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -34,7 +35,8 @@ from baton.core.purse import Terms
 from baton.core.state import State, node_of, status_of
 from baton.core.story import tell
 from baton.core.views import entry_view, saga_view
-from baton.ports import Head, Message, Watch
+from baton.errors import UserError
+from baton.ports import Head, Message, Offload, Watch
 from baton.runtime.catalog import Catalog
 from baton.runtime.funds import Funds
 from baton.runtime.lease import Invocation
@@ -49,9 +51,11 @@ from baton.runtime.service import Service
 from baton.runtime.watch import to_log
 from baton.runtime.worker import Delivery, Worker
 from baton.testing.blocked import Blockers
+from baton.testing.killing import Kills, MortalPerformer
 from baton.testing.loop import CountedEntropy, LoopClock, VirtualLoop
 from baton.testing.outside import services
 from baton.testing.result import Result, make_result
+from baton.testing.sending import Post, TimedSignal
 from baton.tools.define import Registry
 from baton.tools.perform import ToolPerformer
 from baton.tools.standard import with_standard
@@ -61,6 +65,7 @@ SHARDS = 1
 PERIOD = 60_000  # ms between two runs of the reconciler
 REQUEST = 28_000  # ms that a request or a run of the relay has
 MOST_ROUNDS = 100_000
+MOST_DELAY = 900  # seconds of a message
 Answers = Mapping[str, Mapping[str, Any] | None]
 _NONE: Answers = MappingProxyType({})
 
@@ -99,6 +104,7 @@ class Deployment:
         begin: int,
         worker_timeout: int,
         caller: tuple[str, str],
+        kills: Kills | None = None,
     ) -> None:
         self._clock = LoopClock(loop, begin)
         self._log, self._blobs = MemoryLog(SHARDS), MemoryBlobs()
@@ -109,15 +115,18 @@ class Deployment:
         self._next_run = begin + PERIOD
         self._sent: set[tuple[str, str]] = set()
         self._requests = itertools.count(1)
+        self._kills = kills
+        self._post: Post | None = None
         registry = with_standard(registry, services(self._clock))
         self._blockers = Blockers(to_log(Metrics(), self._clock))
+        performer = _Performer(registry, loop, self._blockers.watch)
         self._engine = Engine(
             log=self._log,
             blobs=self._blobs,
             clock=self._clock,
             entropy=CountedEntropy(),
             offload=inline,
-            performer=_Performer(registry, loop, self._blockers.watch),
+            performer=performer if kills is None else MortalPerformer(performer, kills),
             sandbox=MontySandbox(inline),
             tools=registry.specs(),
             catalog=Catalog(MemoryDefinitions(), self._blobs, self._clock),
@@ -136,6 +145,20 @@ class Deployment:
     def service(self) -> Service:
         """The API, for one request."""
         return Service(self._engine, self._caller(), self._clock.now() + REQUEST)
+
+    def post(self, saga: str, signals: Sequence[TimedSignal]) -> None:
+        """Send signals at their moments, to each saga that waits for one of the name, or will, and has not ended."""
+
+        async def send(signal: TimedSignal, key: str) -> None:
+            takers = [
+                state.saga
+                for _, state, program in await self._open(parked=True)
+                if any(node.signal == signal.name for node in program.graph.nodes)
+            ]
+            for taker in takers or [saga]:
+                await self.service().signal(taker, signal.name, signal.payload, key=key)
+
+        self._post = Post(signals, self._clock.now(), self._clock.now, send)
 
     async def settle(self, signals: Mapping[str, Any], answers: Answers = _NONE) -> None:
         """Let time pass until nothing more can happen. A wait for one of `signals` is sent it.
@@ -185,13 +208,27 @@ class Deployment:
     async def _work(self, messages: Sequence[Message]) -> None:
         now, name = self._clock.now(), self._name("worker")
         deliveries = [Delivery(str(n), msgspec.json.encode(m).decode()) for n, m in enumerate(messages)]
-        worker = Worker(self._engine, self._dead_letters, self._invoker)
-        failed = await worker.handle(deliveries, Invocation(name, now, now + self._worker_timeout))
+        invocation = Invocation(name, now, now + self._worker_timeout)
+
+        async def work(offload: Offload) -> list[str]:
+            engine = replace(self._engine, offload=offload)
+            return await Worker(engine, self._dead_letters, self._invoker).handle(deliveries, invocation)
+
+        failed = await (work(inline) if self._kills is None else self._kills.live(work))
         self._blockers.check()
-        if failed:
+        if failed is None:
+            self._deliver_again(messages, invocation)
+        elif failed:
             raise EngineDefect(f"a worker could not go on with {[messages[int(i)].saga for i in failed]}")
         if self._dead_letters.letters:
             raise EngineDefect(self._dead_letters.letters[0][1])
+
+    def _deliver_again(self, messages: Sequence[Message], of: Invocation) -> None:
+        """The queue shows what nobody finished again as soon as the lease is over by every clock."""
+        limits = self._engine.limits
+        end = of.deadline + limits.lease_grace_ms + limits.clock_skew_ms + 1_000
+        delay = min(-(-(end - self._clock.now()) // 1_000), MOST_DELAY)
+        self._queue.send([(message, delay) for message in messages])
 
     async def _signal(self, signals: Mapping[str, Any]) -> bool:
         """Send what open waits wait for, each once. Whether there was any."""
@@ -209,19 +246,25 @@ class Deployment:
     async def _answer(self, answers: Answers) -> bool:
         """Answer open questions, each once. Whether there was any."""
         given = [
-            (state.saga, Answer(ask=ask.id, **answer))
+            (state.saga, node_of(slot)[0], Answer(ask=ask.id, **answer))
             for _, state, _ in await self._open(parked=True)
             for slot, ask in asked(state)
             if (answer := answers.get(node_of(slot)[0])) and (state.saga, ask.id) not in self._sent
         ]
-        for saga, said in given:
+        for saga, node, said in given:
             self._sent.add((saga, said.ask))
-            await self.service().answer(saga, said, key="test")
+            try:
+                await self.service().answer(saga, said, key="test")
+            except UserError as error:
+                error.add_note(f"the answer about `{node}`")
+                raise
         return bool(given)
 
     async def _wait(self, answers: Answers) -> bool:
         """Let the time come at which something happens; False when there is none."""
         timers = [visible for visible, _ in self._queue.waiting()]
+        if self._post is not None and (moment := self._post.next_moment()) is not None:
+            timers.append(moment)
         found = await self._open()
         due = [
             head.due_at

@@ -101,7 +101,11 @@ class Result:
         return found
 
     def attempts(self, node: str) -> int:
-        """How many attempts of a node came to an end, in all its rounds or in one, `NODE@ROUND`."""
+        """How many attempts of a node came to an end, in all its rounds or in one, `NODE@ROUND`.
+
+        Raises `NotFound` for a node that the workflow has not.
+        """
+        explain(self.story, node_of(node)[0], 0)
         most: dict[str, int] = {}
         for entry in self.entries:
             for event in entry["events"]:
@@ -120,15 +124,35 @@ class Result:
         return "\n".join(one["text"] for one in found if "@" not in node or one["iteration"] == list(rounds))
 
     def __repr__(self) -> str:
-        """What a failing assertion shows: one line for the saga, one for each node."""
+        """The story that a failing test shows: a line for the saga, each node, each child, each question, each wait."""
         lines = [f"<{self.workflow}: {self.status} after {_time(self.took_s)} s{_why(self.error)}"]
+        waits = {at["node"] for at in self.view["active"] if _waits_for(at)}
         for step in self.steps.values():
             shown = "" if step.output is None else f" = {_short(step.output)}"
-            lines.append(f"  {step.node}: {step.status}{shown}{_why(step.error)}")
+            again = f" in attempt {step.attempt}" if step.attempt > 1 else ""
+            if step.node not in waits:
+                lines.append(f"  {step.node}: {step.status}{again}{shown}{_why(step.error)}")
+                lines += self._earlier(step)
+        lines += _waits(self.view)
+        for child in self.children:
+            lines.append(
+                f"  child {child['id']}, {child['workflow']}: {child['status']}{_why(_error(child, ()))}"
+            )
+            lines += [f"  {line}" for line in _waits(child)]
         lines += [
             f"  {ask['node']} asks ({', '.join(ask['options'])}): {ask['message']}" for ask in self.questions
         ]
         return "\n".join(lines) + ">"
+
+    def _earlier(self, step: Step) -> list[str]:
+        """A line for each failure that attempts of a step came to before its last one, and other than that."""
+        found: dict[str, int] = {}
+        for entry in self.entries:
+            for event in entry["events"]:
+                if event["kind"] == _FAILING and event["node"] == step.node:
+                    failure = event["failure"]
+                    found.setdefault(_failure(failure), failure.get("attempt", 1))
+        return [f"    attempt {attempt}: {text}" for text, attempt in found.items() if text != step.error]
 
 
 class Unanswered(AssertionError):
@@ -215,6 +239,26 @@ def _failure(failure: Mapping[str, Any]) -> str:
 
 def _seconds(began: str, ended: str) -> float:
     return (datetime.fromisoformat(ended) - datetime.fromisoformat(began)).total_seconds()
+
+
+def _waits(view: Mapping[str, Any]) -> list[str]:
+    return [
+        f"  {slot_of(at['node'], tuple(at['iteration']))}: {text}"
+        for at in view["active"]
+        if (text := _waits_for(at))
+    ]
+
+
+def _waits_for(active: Mapping[str, Any]) -> str:
+    """What an active node waits for; empty for one that waits for nothing."""
+    if active["state"] == "waiting":
+        what = f"the signal `{active['signal']}`" if active["signal"] else "its time"
+        return f"waits for {what}, " + (f"until {active['until']}" if active["until"] else "without end")
+    if active["state"] == "child":
+        return f"waits for its child {active['saga']}"
+    if active["state"] == "joining":
+        return f"waits for {', '.join(active['waits_for'])}"
+    return ""
 
 
 def _time(seconds: float) -> str:

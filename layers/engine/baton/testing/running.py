@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,14 +21,17 @@ from baton.builder.found import documents
 from baton.core.compile import compile_document
 from baton.core.document import parse_document
 from baton.core.durations import parse_duration
+from baton.core.failures.answers import ACTIONS
 from baton.core.failures.cells import ASK, LAST
 from baton.core.limits import Limits
 from baton.core.toolspec import nearest
 from baton.errors import MalformedDocument, NotFound, UserError
 from baton.testing.deployment import Deployment
+from baton.testing.killing import Kills, Moments, check_kills, moments_of, node_at
 from baton.testing.loop import VirtualLoop, run_virtual
+from baton.testing.pytest_plugin import keep
 from baton.testing.result import Result, Unanswered
-from baton.testing.standing import parameters_of
+from baton.testing.sending import At, timed_signals
 from baton.tools.define import Registry, Tool, ToolError, load_app
 from baton.tools.standard import with_standard
 
@@ -47,9 +50,10 @@ def run(
     workflow: Source,
     given: Any = None,
     *,
-    signals: Mapping[str, Any] = _NOTHING,
+    signals: Mapping[str, Any] | Sequence[tuple[At, str, Any]] = _NOTHING,
     answers: Mapping[str, str | Mapping[str, Any] | None] = _NOTHING,
     stand_ins: Mapping[str, Callable[..., Any]] = _NOTHING,
+    kills: Moments = _NOTHING,
     app: str = APP,
     tools: Registry | None = None,
     workflows: Sequence[Source] = (),
@@ -63,12 +67,16 @@ def run(
 
     workflow: the name of one of the app's workflows, the path of a document, its text, or a `Workflow`.
     given: the saga's input. signals: by name, the payload that is sent as soon as a wait for it is open (once
-    for each wait, of child sagas too); a signal that is not named is never sent.
+    for each wait, of child sagas too); a signal that is not named is never sent. Or a list of `(at, name, payload)`: each is sent
+    once, so long after the start, to every saga that has not ended and whose workflow waits for the name.
     answers: by the node that a question is about, what somebody answers to it (in child sagas too): `retry` or `fail`,
     or an object with `action`, and `arguments` or `output`; None lets it expire. With a question about another node the
     run fails at once.
     stand_ins: by the name of a tool, a function that is called in its place, with the same arguments and by
     keyword; its result must be one that the tool could have given.
+    kills: by node, or one round of it as `NODE@ROUND`, when the worker's process dies at a call of its tool: `before` it is
+    called, `during` (where an `async` tool waits for the first time) or `after` it has acted, with nothing written yet; a list is
+    about one call after another. The next worker goes on when the lease of the dead one is over.
     app: the package of tools and documents. tools: a registry to use instead; no app is imported then.
     workflows: further documents, for children; those of the app are found by themselves.
     worker_timeout: of one invocation. on_failure: the deployment's `OnFailure`: ask, fail or escalate.
@@ -80,31 +88,45 @@ def run(
     of an executor runs, time passes as on the clock.
 
     Raises: the `UserError` that the API would answer with (each problem as a note); `ToolError` for
-    an app that is not there, a stand-in for no tool or one that does not take its arguments; `ValueError` for an input, a payload or an answer that is not JSON,
-    for a signal that no wait of the workflow or its children is for, and for an answer about no node; `Unanswered` for a
-    question that `answers` says nothing about; `LoopBlocked` for an `async` tool that holds the event loop for a second of
-    the machine's time; `EngineDefect`.
+    an app that is not there, and for a stand-in for no tool or with another signature; `ValueError` for an input, a payload or an answer that is not JSON,
+    for a signal that no wait of the workflow or its children is for, for an answer about no node, and for a kill at no step;
+    `Unanswered` for a question that `answers` says nothing about; `LoopBlocked` for an `async` tool that holds the event loop
+    for a second of the machine's time; `AssertionError` for a kill at a step where no worker came to die; `EngineDefect`.
     """
-    registry = _with_stand_ins(load_app(app) if tools is None else tools, stand_ins)
+    registry = _with_stand_ins(_tools_of(app) if tools is None else tools, stand_ins)
     known = _Documents(_of_app(app) if tools is None else [], workflows)
-    begin = datetime.fromisoformat(at)
-    begin_ms = round((begin if begin.tzinfo else begin.replace(tzinfo=UTC)).timestamp() * 1_000)
-    timeout = parse_duration(worker_timeout)
+    begin_ms = _begin_ms(at)
+    timeout = _duration("worker_timeout", worker_timeout)
     if on_failure not in LAST:
         raise ValueError(f"on_failure is one of {', '.join(LAST)}, not `{on_failure}`")
     limits = Limits(on_failure=on_failure)
     began_with = _as_json("the input", given)
-    sent = {name: _as_json(f"the payload of `{name}`", payload) for name, payload in signals.items()}
+    timed = [] if isinstance(signals, Mapping) else timed_signals(signals)
+    by_name = signals if isinstance(signals, Mapping) else {}
+    sent = {name: _as_json(f"the payload of `{name}`", payload) for name, payload in by_name.items()}
+    timed = [replace(one, payload=_as_json(f"the payload of `{one.name}`", one.payload)) for one in timed]
+    moments, tools_of = moments_of(kills), dict[str, set[str]]()
+    deadly = Kills(moments, tools_of) if moments else None
     answered = {node: _answer(node, answer) for node, answer in answers.items()}
 
     async def main(loop: VirtualLoop) -> Result:
         deployment = Deployment(
-            loop, registry, limits, begin=begin_ms, worker_timeout=timeout, caller=(tenant, user)
+            loop,
+            registry,
+            limits,
+            begin=begin_ms,
+            worker_timeout=timeout,
+            caller=(tenant, user),
+            kills=deadly,
         )
         name, awaited, nodes = await _register(deployment, registry, known, known.text(workflow))
-        _check_names("wait for a signal", sent, awaited)
-        _check_names("node", answered, nodes)
+        _check_names("wait for a signal", [*sent, *(signal.name for signal in timed)], awaited)
+        _check_names("node", [*answered, *map(node_at, moments)], nodes.keys())
+        check_kills(moments, nodes, registry)
+        tools_of.update(nodes)
         view, _ = await deployment.service().start(name, began_with, key="")
+        if timed:
+            deployment.post(view["id"], timed)
         await deployment.settle(sent, answered)
         result = await deployment.result(view["id"])
         for question in result.questions:
@@ -113,13 +135,50 @@ def run(
         return result
 
     try:
-        return run_virtual(main)
+        result = run_virtual(main)
     except UserError as error:
         for problem in error.problems:
             place = f"line {problem.line}, column {problem.column}" if problem.line else ""
             parts = [place, problem.path, problem.message, problem.suggestion]
             error.add_note("  ".join(part for part in parts if part))
+        error.__traceback__ = None  # it is about what was given, not about where the engine found it
         raise
+    if deadly is not None and (places := deadly.left()):
+        raise AssertionError(
+            f"kill at `{places[0]}`: no worker died there, at least not so often\n{result!r}"
+        )
+    keep(result)
+    return result
+
+
+def _tools_of(app: str) -> Registry:
+    """Raises `ToolError`."""
+    try:
+        return load_app(app)
+    except ToolError as error:
+        if isinstance(error.__cause__, ModuleNotFoundError):
+            error.add_note(
+                "in a test: run(…, app=PACKAGE) names the package, and pytest finds it by "
+                '`pythonpath = ["layers/app"]` in pyproject.toml'
+            )
+        raise
+
+
+def _duration(what: str, value: str | float) -> int:
+    """Milliseconds. Raises `ValueError`."""
+    try:
+        return parse_duration(value)
+    except ValueError as error:
+        raise ValueError(f"{what}: {error}") from None
+
+
+def _begin_ms(at: str) -> int:
+    """UTC epoch milliseconds; a time without its zone is in UTC. Raises `ValueError`."""
+    try:
+        begin = datetime.fromisoformat(at)
+    except (TypeError, ValueError):
+        raise ValueError(f"at: `{at}` is not a time; write for example {BEGIN}") from None
+    return round((begin if begin.tzinfo else begin.replace(tzinfo=UTC)).timestamp() * 1_000)
 
 
 def _as_json(what: str, value: Any) -> Any:
@@ -132,20 +191,20 @@ def _as_json(what: str, value: Any) -> Any:
 
 async def _register(
     deployment: Deployment, registry: Registry, known: _Documents, text: str
-) -> tuple[str, set[str], set[str]]:
+) -> tuple[str, set[str], dict[str, set[str]]]:
     """Register a document and, as far as they are known, those of its children.
 
-    The workflow's name, the signals that any of them waits for, and their nodes.
+    The workflow's name, the signals that any of them waits for, and their nodes with the tools that they call.
     """
     specs = with_standard(registry).specs()
     graph = compile_document(text, specs)
     name, done = graph.name, {graph.name}
     await deployment.service().register(text, json_only=False)
-    todo, awaited, nodes = list(graph.nodes), set[str](), set[str]()
+    todo, awaited, nodes = list(graph.nodes), set[str](), dict[str, set[str]]()
     while todo:
         node = todo.pop()
         awaited |= {node.signal} - {""}
-        nodes.add(node.name)
+        nodes.setdefault(node.name, set()).update({node.tool} - {""})
         child = node.workflow.partition("@")[0]
         document = None if not child or child in done else known.named(child)
         if document is not None:
@@ -155,7 +214,7 @@ async def _register(
     return name, awaited, nodes
 
 
-def _check_names(what: str, said: Iterable[str], known: set[str]) -> None:
+def _check_names(what: str, said: Iterable[str], known: Collection[str]) -> None:
     """Raises `ValueError`: a misspelt signal would never come, and the test would pass for that."""
     for name in said:
         if name not in known:
@@ -171,6 +230,8 @@ def _answer(node: str, given: str | Mapping[str, Any] | None) -> dict[str, Any] 
     strange = said.keys() - {"action", "arguments", "output"}
     if strange or not isinstance(said.get("action"), str):
         raise ValueError(f"the answer about `{node}` has `action`, and may have `arguments` or `output`")
+    if said["action"] not in ACTIONS:
+        raise ValueError(f"the answer about `{node}` is {', '.join(ACTIONS)}; not `{said['action']}`")
     answer: dict[str, Any] = _as_json(f"the answer about `{node}`", said)
     return answer
 
@@ -239,12 +300,21 @@ def _with_stand_ins(registry: Registry, stand_ins: Mapping[str, Callable[..., An
 
 
 def _stand_in(tool: Tool, function: Callable[..., Any]) -> Tool:
-    """The tool with another function, which gets the context only if it takes one. Raises `ToolError`."""
-    parameters = parameters_of(tool, function)
-    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
-    return replace(
-        tool,
-        function=function,
-        is_async=inspect.iscoroutinefunction(function),
-        context=tool.context if takes_any or tool.context in parameters else "",
-    )
+    """The tool with another function, which gets the context only if it takes one.
+
+    Raises `ToolError` for a function that cannot be called as the tool is.
+    """
+    which = f"stand-in for `{tool.spec.name}`"
+    if not callable(function):
+        raise ToolError(
+            f"{which}: {function!r} is no function; for a fixed result write: lambda **_: {function!r}"
+        )
+    signature = inspect.signature(function)
+    takes_any = any(its.kind is its.VAR_KEYWORD for its in signature.parameters.values())
+    context = tool.context if takes_any or tool.context in signature.parameters else ""
+    given = [*tool.parameters.model_fields, *([context] if context else [])]
+    try:
+        signature.bind(**dict.fromkeys(given))
+    except TypeError as error:
+        raise ToolError(f"{which}: {error}; it is called with ({', '.join(given)}), by keyword") from None
+    return replace(tool, function=function, is_async=inspect.iscoroutinefunction(function), context=context)

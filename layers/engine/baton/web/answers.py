@@ -50,8 +50,9 @@ class ProblemError(BaseModel):
     path: str = Field(description="JSON Pointer to it; empty: the whole.")
     message: str
     suggestion: str = Field("", description="What may have been meant.")
-    line: int = Field(0, ge=1, description="Counted from 1.")
-    column: int = Field(0, ge=1, description="Counted from 1.")
+    # Absent where the text is not known; a default would have to fit the schema.
+    line: int = Field(default_factory=int, ge=1, description="Counted from 1.")
+    column: int = Field(default_factory=int, ge=1, description="Counted from 1.")
 
 
 class Problem(BaseModel):

@@ -1,0 +1,5 @@
+"""`python -m baton.cli`: the command, where its script is not on the path."""
+
+from baton.cli import main
+
+main(prog_name="baton")

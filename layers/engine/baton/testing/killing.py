@@ -1,0 +1,157 @@
+"""The death of a worker at a step that a test chooses: its process is gone, and with it all that ran there.
+
+Belongs here: at which call of a tool a worker dies, and that nothing of it gets through any more. Does not belong here: what the
+engine does about it, which is its own; and when the wakes of the dead are delivered again (deployment.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, ParamSpec, TypeVar
+
+from baton.core.state import node_of, slot_of
+from baton.ports import Offload, Performer, StepContext
+from baton.tools.define import Registry
+
+P = ParamSpec("P")
+T = TypeVar("T")
+BEFORE, DURING, AFTER = MOMENTS = ("before", "during", "after")
+LAST_S = 60.0  # virtual seconds that tools have which do not let themselves be cancelled
+Moments = Mapping[str, str | Sequence[str]]
+
+
+class Killed(BaseException):
+    """The process is gone: nothing of it may run on, so this is no ordinary exception."""
+
+
+class Kills:
+    """At which calls of a node's own tool a worker dies: by node or `NODE@ROUND`, the moments of its next calls."""
+
+    def __init__(self, moments: Mapping[str, Sequence[str]], tools: Mapping[str, Collection[str]]) -> None:
+        self._left = {place: list(its) for place, its in moments.items()}
+        self._tools = tools
+        self._process = _Process()
+
+    def left(self) -> list[str]:
+        """The places where a worker was to die and did not."""
+        return [place for place, moments in self._left.items() if moments]
+
+    def at(self, tool: str, context: StepContext) -> str:
+        """The moment of this call at which the worker dies; empty if it does not."""
+        if tool not in self._tools.get(context.node, ()):
+            return ""
+        for place in (slot_of(context.node, context.iteration), context.node):
+            if moments := self._left.get(place):
+                return moments.pop(0)
+        return ""
+
+    async def die(self) -> None:
+        """Never returns."""
+        await self._process.die()
+
+    async def live(self, work: Callable[[Offload], Coroutine[Any, Any, T]]) -> T | None:
+        """What the work of one process gives that makes its port calls by an `Offload`; None if the process died."""
+        before = asyncio.all_tasks()
+        self._process = process = _Process()
+        task = asyncio.create_task(work(process.offload))
+        died = asyncio.create_task(process.died.wait())
+        await asyncio.wait([task, died], return_when=asyncio.FIRST_COMPLETED)
+        if not process.died.is_set():
+            died.cancel()
+            return task.result()
+        rest = asyncio.all_tasks() - before
+        for one in rest:
+            one.cancel()
+        if rest:
+            await asyncio.wait(rest, timeout=LAST_S)
+        for one in {task, *rest, *process.tasks}:
+            with suppress(asyncio.InvalidStateError, asyncio.CancelledError):
+                one.exception()  # it is known why; otherwise the loop would report it
+        return None
+
+
+class _Process:
+    """A process that may die. `tasks` have made port calls."""
+
+    def __init__(self) -> None:
+        self.died = asyncio.Event()
+        self.tasks: set[asyncio.Task[Any]] = set()
+
+    async def die(self) -> None:
+        self.died.set()
+        await asyncio.get_running_loop().create_future()
+
+    async def offload(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if (task := asyncio.current_task()) is not None:
+            self.tasks.add(task)
+        if self.died.is_set():
+            raise Killed
+        return function(*args, **kwargs)
+
+
+class MortalPerformer:
+    """Calls tools as `inner` does, in a worker that dies at some of the calls."""
+
+    def __init__(self, inner: Performer, kills: Kills) -> None:
+        self._inner, self._kills = inner, kills
+
+    async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
+        moment = self._kills.at(tool, context)
+        if moment == BEFORE:
+            await self._kills.die()
+        call = self._inner.perform(tool, arguments, context)
+        if moment == DURING:
+            asyncio.create_task(call)  # noqa: RUF006  # it goes with the process
+            await asyncio.sleep(0)  # the call goes on until it waits for the first time
+            await self._kills.die()
+        try:
+            return await call
+        except asyncio.CancelledError:
+            moment = ""  # its time was over, or its process is gone
+            raise
+        finally:
+            if moment == AFTER:
+                await self._kills.die()
+
+
+def moments_of(given: Moments) -> dict[str, tuple[str, ...]]:
+    """By place, the moments of its calls. Raises `ValueError` for what is none."""
+    if not isinstance(given, Mapping):
+        raise ValueError('kills: write moments by node, such as {"charge": "after"}')
+    found = {}
+    for place, said in given.items():
+        moments = (said,) if isinstance(said, str) else tuple(said)
+        known = f"there are: {', '.join(MOMENTS)}"
+        if not moments:
+            raise ValueError(f"kill at `{place}`: it says no moment; {known}")
+        if strange := [moment for moment in moments if moment not in MOMENTS]:
+            raise ValueError(f"kill at `{place}`: `{strange[0]}` is no moment of a step; {known}")
+        found[place] = moments
+    return found
+
+
+def node_at(place: str) -> str:
+    """The node of a place. Raises `ValueError` for what names no round."""
+    try:
+        return node_of(place)[0]
+    except ValueError as error:
+        text = "write a node, or one of its rounds as NODE@ROUND, counted from 0"
+        raise ValueError(f"kill at `{place}`: {text}") from error
+
+
+def check_kills(
+    moments: Mapping[str, Sequence[str]], tools: Mapping[str, Collection[str]], registry: Registry
+) -> None:
+    """`tools`: those that each node calls. Raises `ValueError` for a kill that could never come."""
+    for place, its in moments.items():
+        named = tools[node_at(place)]
+        if not named:
+            raise ValueError(f"kill at `{place}`: it calls no tool, and a worker dies at the call of one")
+        plain = [name for name in named if name in registry and not registry[name].is_async]
+        if DURING in its and plain:
+            raise ValueError(
+                f"kill at `{place}`: `{plain[0]}` is a plain function, which a test runs in one go; "
+                f"write `{BEFORE}` or `{AFTER}`, or give an `async` stand-in"
+            )

@@ -1,0 +1,75 @@
+"""A plugin of pytest: a test that fails shows the stories of the sagas that it ran, whole.
+
+What `run` refuses is shown at the line of the test, without the lines of Baton below it. pytest itself cuts what it prints of a value to 240 characters. An installed Baton registers this plugin (pyproject.toml), so
+every run of pytest imports it: it imports neither pytest nor the engine.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+_HERE = Path(__file__).parent
+MOST = 5  # results of one test that are shown
+
+
+class _Made:
+    """The results of the test that runs: the last ones, and how many there were."""
+
+    def __init__(self) -> None:
+        self.results: deque[Any] = deque(maxlen=MOST)
+        self.count = 0
+
+
+_made: _Made | None = None  # None: no test runs, and nothing is kept
+
+
+def keep(result: Any) -> None:
+    """Note a result, in case the test that runs fails."""
+    if _made is not None:
+        _made.results.append(result)
+        _made.count += 1
+
+
+def pytest_runtest_logstart() -> None:
+    """A test begins."""
+    global _made
+    _made = _Made()
+
+
+def pytest_runtest_logfinish() -> None:
+    """A test has ended."""
+    global _made
+    _made = None
+
+
+def pytest_runtest_makereport(item: Any, call: Any) -> None:
+    """Comes before pytest makes the report of a phase of a test: what is added to the item stands in it."""
+    if call.excinfo is None or _made is None:
+        return
+    if not item.config.getoption("fulltrace"):
+        _cut(call.excinfo)
+    shown = list(_made.results)
+    made_before = [
+        value
+        for value in getattr(item, "funcargs", {}).values()
+        if getattr(type(value), "__module__", "") == "baton.testing.result"
+    ]
+    shown = [value for value in made_before if not any(value is one for one in shown)] + shown
+    left_out = _made.count - len(_made.results)
+    if shown:
+        note = [f"({left_out} sagas before these are not shown)"] if left_out else []
+        item.add_report_section(call.when, "sagas", "\n".join([*note, *map(str, shown)]))
+    _made.results.clear()
+    _made.count = 0
+
+
+def _cut(excinfo: Any) -> None:
+    """Leave out the lines below the test's own of an exception that this package raised."""
+    lines = [excinfo.tb]
+    while lines[-1].tb_next is not None:
+        lines.append(lines[-1].tb_next)
+    of_here = [Path(line.tb_frame.f_code.co_filename).parent == _HERE for line in lines]
+    if of_here[-1] and not of_here[0]:
+        lines[of_here.index(True) - 1].tb_next = None

@@ -1,0 +1,114 @@
+"""Signals that a test sends at moments of its own choice."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from baton import tool
+from baton.errors import InvalidInput, NotAllowedNow
+from baton.testing import run
+from baton.tools.define import Registry
+
+TOOLS = Registry()
+
+
+@tool("shop.pack", registry=TOOLS, timeout="1h")
+async def pack(seconds: float) -> str:
+    await asyncio.sleep(seconds)
+    return "packed"
+
+
+ASK = """
+name: ask
+nodes:
+  ask: {wait: {signal: approved, timeout: 2h}}
+output: "${ctx.ask.output}"
+"""
+TWICE = """
+name: twice
+nodes:
+  first: {wait: {signal: approved}}
+  pause: {wait: {for: 1d}, after: first}
+  second: {wait: {signal: approved}, after: pause}
+output: ["${ctx.first.output}", "${ctx.second.output}"]
+"""
+
+
+@pytest.mark.parametrize("at", ["90m", 5_400, 5_400.0, timedelta(minutes=90)])
+def test_a_signal_arrives_so_long_after_the_start(at: Any) -> None:
+    result = run(ASK, signals=[(at, "approved", {"by": "Ann"})])
+    assert result.output == {"by": "Ann"}
+    assert result.took_s == pytest.approx(5_400, abs=1)
+
+
+def test_a_signal_can_arrive_at_the_start() -> None:
+    result = run(ASK, signals=[(0, "approved", 1)])
+    assert result.output == 1
+    assert result.took_s == pytest.approx(0, abs=1)
+
+
+def test_a_signal_that_comes_after_the_end_of_its_wait_is_refused_as_the_api_refuses_it() -> None:
+    with pytest.raises(NotAllowedNow, match="the saga has ended: completed") as refused:
+        run(ASK, signals=[("3h", "approved", 1)])
+    assert refused.value.__notes__ == ["the signal `approved`, 3h after the start"]
+
+
+def test_signals_are_sent_in_the_order_of_their_times_and_kept_until_they_are_waited_for() -> None:
+    result = run(TWICE, signals=[("2h", "approved", "second"), ("1h", "approved", "first")])
+    assert result.output == ["first", "second"]
+    assert result.took_s == pytest.approx(3_600 + 86_400, abs=1)
+
+
+def test_a_signal_reaches_a_saga_whose_step_runs_just_then() -> None:
+    document = """
+name: busy
+nodes:
+  pack: {tool: shop.pack, with: {seconds: 40}}
+  ask: {wait: {signal: approved, timeout: 10s}}
+"""
+    result = run(document, tools=TOOLS, signals=[("8s", "approved", "in time")])
+    assert result.steps["ask"].output == "in time"
+    assert 8 <= result.steps["ask"].ended_s < 50
+
+
+def test_a_signal_reaches_the_child_that_waits_for_it() -> None:
+    parent = "name: parent\nnodes: {inner: {workflow: ask}}\noutput: '${ctx.inner.output}'\n"
+    assert run(parent, workflows=[ASK], signals=[("1h", "approved", "yes")]).output == "yes"
+
+
+def test_a_payload_that_no_wait_takes_is_refused_in_the_words_of_the_api() -> None:
+    document = """
+name: ask
+nodes:
+  ask: {wait: {signal: approved}, output_schema: {type: object, required: [by]}}
+"""
+    with pytest.raises(
+        InvalidInput, match="no wait for `approved` takes this payload; `ask`: at /payload"
+    ) as no:
+        run(document, signals=[("1h", "approved", {"who": "Ann"})])
+    assert no.value.__notes__[0] == "the signal `approved`, 1h after the start"
+
+
+@pytest.mark.parametrize(
+    ("signals", "message"),
+    [
+        ([("1h", "aproved", 1)], "there is no wait for a signal `aproved`; did you mean `approved`?"),
+        ([("soon", "approved", 1)], "signal 1: `soon` is not a duration"),
+        ([("1h", "approved", 1), (-1, "approved", 1)], "signal 2: `-1` must be"),
+        ([(timedelta(days=-1), "approved", 1)], "signal 1: `-1 day, 0:00:00` must be"),
+        (
+            [("1h", "approved")],
+            'signal 1: write a list of (at, name, payload), such as [("2h", "approved", {})]',
+        ),
+        (["approved"], "signal 1: write a list of (at, name, payload)"),
+        ([("1h", "approved", {1})], "the payload of `approved` is not JSON"),
+    ],
+)
+def test_what_is_no_signal_is_refused_before_the_run(signals: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        run(ASK, signals=signals)
