@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
-from baton.cli.text import clock, counted, epoch_ms, one_line, plain, span
+from baton.cli.text import clock, counted, epoch_ms, one_line, plain, span, when
+from baton.cli.waiting import rounds, waits
 from baton.core.state import FINISHED
 
 COLOURS = {
@@ -70,11 +70,15 @@ def saga_table(saga: Mapping[str, Any], now: int) -> Table:
     if saga.get("spent_usd") or saga.get("budget_usd"):
         most = f" of ${saga['budget_usd']}" if saga.get("budget_usd") else ""
         table.add_row("spent", f"${saga.get('spent_usd') or 0}{most}")
-    for name, lines in (("failing", _failing(saga, now)), ("asks", _asks(saga, now))):
+    for name, lines in (
+        ("waits", waits(saga, now)),
+        ("failing", _failing(saga, now)),
+        ("asks", _asks(saga, now)),
+    ):
         if lines:
             table.add_row(name, plain("\n".join(lines)))
     if (until := epoch_ms((saga.get("parked") or {}).get("until"))) is not None:
-        table.add_row("parked", f"until {_when(until, now)}")
+        table.add_row("parked", f"until {when(until, now)}")
     for name in ("reason", "error", "result", "large_result"):
         if saga.get(name) is not None and saga.get(name) != "":
             table.add_row(name, plain(_value(saga[name])))
@@ -98,7 +102,7 @@ def _failing(saga: Mapping[str, Any], now: int) -> list[str]:
 def _next(step: Mapping[str, Any], now: int) -> str:
     due = epoch_ms(step.get("next_attempt_at"))
     if due is not None:
-        return f"again {_when(due, now)}"
+        return f"again {when(due, now)}"
     how = " ".join(str(step[name]) for name in ("hint", "way") if step.get(name))
     return str(step.get("strategy") or "") + (f": {how}" if how else "")
 
@@ -109,15 +113,8 @@ def _asks(saga: Mapping[str, Any], now: int) -> list[str]:
         until = epoch_ms(question.get("expires_at"))
         options = ", ".join(map(str, question.get("options") or ()))
         found.append(f"{question.get('id')}: {one_line(str(question.get('message')))}")
-        found.append(f"  answer {options}" + (f", until {_when(until, now)}" if until is not None else ""))
+        found.append(f"  answer {options}" + (f", until {when(until, now)}" if until is not None else ""))
     return found
-
-
-def _when(moment: int, now: int) -> str:
-    """A moment, and how far away it is."""
-    away = f"in {span(moment - now)}" if moment > now else "now"
-    day = datetime.fromtimestamp(moment / 1_000, UTC).strftime("%Y-%m-%d %H:%M")
-    return f"{clock(moment) if abs(moment - now) < 43_200_000 else day} UTC ({away})"
 
 
 def _slot(place: Mapping[str, Any]) -> str:
@@ -179,7 +176,8 @@ def _details(event: Mapping[str, Any]) -> str:
 
 
 def _steps(saga: Mapping[str, Any]) -> str:
-    text = f"{counted(int(saga.get('steps') or 0), 'step')} done"
+    done, most = int(saga.get("steps") or 0), saga.get("most_steps")
+    text = f"{done} of at most {counted(most, 'step')} done" if most else f"{counted(done, 'step')} done"
     active = _active(saga)
     return text + (f", at {', '.join(active)}" if active else "")
 
@@ -187,8 +185,9 @@ def _steps(saga: Mapping[str, Any]) -> str:
 def _active(saga: Mapping[str, Any]) -> list[str]:
     found = []
     for item in saga.get("active") or ():
-        state = item.get("state")
-        found.append(f"{item.get('node')}" + (f" ({state})" if state not in (None, "ready") else ""))
+        state = item.get("state") if item.get("state") != "ready" else ""
+        notes = ", ".join(filter(None, (rounds(item), state)))
+        found.append(f"{item.get('node')}" + (f" ({notes})" if notes else ""))
     return found
 
 

@@ -116,13 +116,12 @@ def show(shared: Shared, saga: str, watch: bool, every: float | None, as_json: b
         print_json(found)
     else:
         from baton.cli.render import saga_table
+        from baton.cli.waiting import helping
         from baton.cli.watching import now
 
         print_table(saga_table(found, now()))
-        if questions := found.get("questions"):
-            which = f"{saga} ASK" if len(questions) > 1 else saga
-            actions = "|".join(questions[0]["options"])
-            click.echo("Answer it with: " + typed(f"answer {which} {actions}"), err=True)
+        for line in helping(found):
+            click.echo(line, err=True)
 
 
 @click.command()

@@ -186,6 +186,10 @@ class ActiveNode(BaseModel):
     state: Literal["joining", "waiting", "child", "ready", "retrying", "asking"]
     signal: str | None = Field(None, description="The signal it waits for.")
     until: Time | None = Field(None, description="When its wait ends by itself.")
+    payload: Schema | None = Field(None, description="What the signal must bring, where the node says so.")
+    most_rounds: list[int] = Field(
+        [], description="How many rounds each loop around it may have; `iteration` counts them from 0."
+    )
     saga: str = Field("", description="The child it waits for.")
     waits_for: list[str] = Field([], description="The nodes whose edges have not spoken.")
 
@@ -242,6 +246,9 @@ class Saga(Answer):
     created_at: Time
     updated_at: Time
     steps: int = Field(ge=0, description="Steps that are done.")
+    most_steps: int | None = Field(
+        description="No more than so many will be done in all; null: a loop decides, or it starts none any more."
+    )
     active: list[ActiveNode]
     cancelling: bool
     result: Any = Field(description="Its output once it has ended; null before, and for a large one.")
