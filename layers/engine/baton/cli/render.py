@@ -49,6 +49,7 @@ _QUIET = frozenset(
     ]
 )
 
+_INDENT = 9
 _USUAL = (("attempt", 1), ("cost", 0), ("budget", 0), ("look", False))
 
 
@@ -123,19 +124,27 @@ def _slot(place: Mapping[str, Any]) -> str:
 
 
 class EventLines:
-    """The log, a line per event; a rule where another invocation goes on."""
+    """The log, a line per event; a rule where another invocation goes on.
 
-    def __init__(self) -> None:
+    width: of the terminal; details that it has no room for are on lines of their own. None: one line, whatever its length.
+    """
+
+    def __init__(self, width: int | None = None) -> None:
         self._invocation: str | None = None
+        self._width = width
 
     def of(self, entry: Mapping[str, Any]) -> Iterator[Text]:
         """The lines of the next entry."""
         now = str(entry.get("invocation") or "")
         if now != self._invocation:
-            yield Text(plain(f"── {_writer(entry)}"), style="dim")
+            rule = Text(plain(f"── {_writer(entry)}"), style="dim")
+            if self._width is not None:
+                rule.truncate(self._width, overflow="ellipsis")
+            yield rule
             self._invocation = now
         for event in entry.get("events", ()):
-            yield _event_line(entry, event)
+            head = _event_head(entry, event)
+            yield from _one_line(head, event) if self._width is None else _fitted(head, event, self._width)
 
 
 def _writer(entry: Mapping[str, Any]) -> str:
@@ -147,19 +156,38 @@ def _writer(entry: Mapping[str, Any]) -> str:
     )
 
 
-def _event_line(entry: Mapping[str, Any], event: Mapping[str, Any]) -> Text:
+def _one_line(head: Text, event: Mapping[str, Any]) -> Iterator[Text]:
+    head.append("  " + plain("  ".join(_details(event))), style="dim")
+    head.rstrip()
+    yield head
+
+
+def _fitted(line: Text, event: Mapping[str, Any], width: int) -> Iterator[Text]:
+    """The same in lines of at most `width`, broken between details; a detail that is longer is cut."""
+    line.truncate(width, overflow="ellipsis")
+    for part in _details(event):
+        detail = Text("  " + plain(part), style="dim")
+        if line.cell_len + detail.cell_len > width:
+            line.rstrip()
+            yield line
+            line = Text(" " * (_INDENT - 2))
+            detail.truncate(width - line.cell_len, overflow="ellipsis")
+        line.append_text(detail)
+    line.rstrip()
+    yield line
+
+
+def _event_head(entry: Mapping[str, Any], event: Mapping[str, Any]) -> Text:
     kind = str(event.get("kind", ""))
     node = _slot(event)
     line = Text(f"{entry.get('version', ''):>5}  {clock(epoch_ms(entry.get('at')))}  ")
     bad = kind.endswith(("failed", "interrupted")) or kind in ("revived", "parked", "cancel_requested")
     bad = bad or kind == "limit_reached" or event.get("fault") is not None
     line.append(plain(f"{kind:<17} {node:<16}"), style="red" if bad else "")
-    line.append("  " + plain(_details(event)), style="dim")
-    line.rstrip()
     return line
 
 
-def _details(event: Mapping[str, Any]) -> str:
+def _details(event: Mapping[str, Any]) -> list[str]:
     started, ended = epoch_ms(event.get("started_at")), epoch_ms(event.get("ended_at"))
     parts = [span(ended - started)] if started is not None and ended is not None else []
     due, chosen = epoch_ms(event.get("due_at")), epoch_ms(event.get("at"))
@@ -172,7 +200,7 @@ def _details(event: Mapping[str, Any]) -> str:
             value = f"${value / 1_000_000:.6f}".rstrip("0").rstrip(".")
         text = one_line(_value(value))
         parts.append(f"{name}={text if len(text) <= 100 else text[:97] + '...'}")
-    return "  ".join(parts)
+    return parts
 
 
 def _steps(saga: Mapping[str, Any]) -> str:

@@ -73,6 +73,11 @@ def when(moment: int, now: int) -> str:
     return f"{clock(moment) if abs(moment - now) < 43_200_000 else day} UTC ({away})"
 
 
+def cut(text: str, room: int) -> str:
+    """At most so many characters, the last of them `…` if some are missing."""
+    return text if len(text) <= room else text[: room - 1] + "…"
+
+
 def counted(number: int, one: str, many: str = "") -> str:
     """`1 saga`, `2 sagas`."""
     return f"{number} {one if number == 1 else many or one + 's'}"

@@ -46,8 +46,8 @@ def waits(saga: Mapping[str, Any], now: int) -> list[str]:
     return found
 
 
-def helping(saga: Mapping[str, Any]) -> Iterator[str]:
-    """The commands that help a saga on, each with a word on what it does."""
+def helping(saga: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The commands that help a saga on, each behind a word on what it does."""
     me, status = saga.get("id"), saga.get("status")
     if status in FINISHED:
         return
@@ -66,8 +66,8 @@ def helping(saga: Mapping[str, Any]) -> Iterator[str]:
         seen.add(name)
 
 
-def _line(why: str, command: str) -> str:
-    return f"{why}: {plain(typed(command))}"
+def _line(why: str, command: str) -> tuple[str, str]:
+    return why, plain(typed(command))
 
 
 def _payload(item: Mapping[str, Any]) -> str:
