@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.core import events as ev
-from baton.core.conditions.model import AllOf, Cel, Compare
+from baton.core.conditions.model import AllOf, Cel
 from baton.core.failures.codes import told
 from baton.core.graph import Branch, Cap, Catch, Graph, Join, Loop, Node, Rule
 from baton.core.views import entry_view, graph_view, iso, saga_view, tool_view
@@ -121,47 +121,6 @@ def test_a_round_of_a_loop_is_shown_apart_from_its_node() -> None:
         )
     )  # fmt: skip
     assert view(saga)["active"] == [{"node": "b", "iteration": [2, 1], "state": "ready"}]
-
-
-NEVER = Compare(left=1, operator="==", right=2)
-"""A condition that never holds."""
-
-LOOPED = program(
-    task("a"),
-    Node(
-        name="ask", kind="wait", before=("a",), signal="go", loops=("b",), output_schema={"type": "integer"}
-    ),
-    task("b", "ask", loops=("b",), loop=Loop(condition=NEVER, max_iterations=5, back_to="ask")),
-    task("c", "b"),
-)
-
-
-def test_the_steps_of_a_saga_are_counted_until_a_loop_decides_how_many_there_are() -> None:
-    saga = Saga(program(task("a"), task("b", "a"), task("c", "a", when=NEVER), task("d", "b", "c")))
-    assert view(saga)["most_steps"] == 4
-    saga.go()
-    saga.go(done("a"))
-    saga.go()
-    assert (view(saga)["steps"], view(saga)["most_steps"]) == (1, 3), "what was skipped is not counted"
-    assert view(Saga(LOOPED))["most_steps"] is None
-
-
-def test_a_saga_that_starts_nothing_any_more_does_not_say_how_many_steps_it_will_have() -> None:
-    saga = Saga(chain(3))
-    saga.put(ev.CancelRequested(at=T0, by="ada", reason="", grace_ms=0))
-    assert view(saga)["most_steps"] is None
-
-
-def test_a_wait_in_a_loop_says_its_rounds_and_what_its_signal_must_bring() -> None:
-    saga = Saga(LOOPED)
-    saga.go()
-    saga.go(done("a"))
-    assert view(saga)["active"] == [
-        {
-            "node": "ask", "iteration": [0], "state": "waiting", "most_rounds": [5],
-            "signal": "go", "until": None, "payload": {"type": "integer"},
-        }
-    ]  # fmt: skip
 
 
 def test_a_finished_saga_shows_its_result_inline_or_as_a_reference() -> None:
