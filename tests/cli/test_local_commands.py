@@ -17,7 +17,6 @@ pytestmark = pytest.mark.e2e
 
 ROOT = Path(__file__).parents[2]
 BATON = [sys.executable, "-c", "from baton.cli import main; main()"]
-INPUT = '{"city": "Lisbon", "party": 4, "at": "2026-12-24T19:30:00Z"}'
 
 
 @pytest.fixture
@@ -44,9 +43,11 @@ def up(project: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[
         [*BATON, "up", "--port", "0"], cwd=project, env=environment, stdout=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
-    for line in process.stdout:
-        if "baton start dinner --watch" in line:
-            break
+    with (project / "said").open("w") as said:
+        for line in process.stdout:
+            said.write(line)
+            if "baton start dinner --watch" in line:
+                break
     yield process
     if process.poll() is None:
         process.send_signal(signal.SIGINT)
@@ -68,9 +69,19 @@ def run(project: Path, environment: dict[str, str], *arguments: str) -> subproce
 def test_up_runs_the_dinner_until_it_is_interrupted_and_leaves_nothing(
     up: subprocess.Popen[str], project: Path, environment: dict[str, str]
 ) -> None:
-    options = ("--input", INPUT, "--watch", "--every", "250ms", "--json")
-    started = run(project, environment, "start", "dinner", *options)
+    printed = (project / "said").read_text().partition("export TOKEN=")
+    lines = "".join(printed[1:]).replace("dinner --watch", "dinner --watch --every 250ms --json")
+    started = subprocess.run(
+        ["bash", "-ec", lines],
+        cwd=project,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert started.returncode == 0, started.stderr
+    assert '"pending"' in started.stdout.partition("}")[0], "curl starts one, too"
     saga = json.loads(started.stdout.splitlines()[-1])
     assert (saga["status"], saga["steps"]) == ("completed", 14)
     assert saga["result"]["confirmation"].startswith("T-")
