@@ -6,6 +6,7 @@ Belongs here: paths, bodies, pages. How a request travels is transport.py's; wha
 from __future__ import annotations
 
 import asyncio
+import json
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from itertools import chain
@@ -89,6 +90,18 @@ class Api:
         async for page in self._pages("/sagas", "sagas", filters, limit, cursor):
             yield page
 
+    async def value(self, saga: str, digest: str) -> Any:
+        """`GET /sagas/{id}/values/{digest}`, its parts put together."""
+        page = await self._get_of(saga, "values", digest, has="ref")
+        if page["part"] is None:
+            return page["value"]
+        parts = [page["part"]]
+        while page["next"] is not None:
+            query = {"after": str(page["next"])}
+            page = await self._get_of(saga, "values", digest, query=query, has="ref")
+            parts.append(page["part"])
+        return json.loads("".join(parts))
+
     async def cost(self, saga: str) -> dict[str, Any]:
         """`GET /sagas/{id}/cost`."""
         return await self._get_of(saga, "cost", has="usd")
@@ -158,12 +171,12 @@ class Api:
 
     # ---- workflows, and what they are made of
 
-    async def register(self, text: str, *, json: bool = False) -> dict[str, Any]:
+    async def register(self, text: str, *, is_json: bool = False) -> dict[str, Any]:
         """`POST /workflows` with a document as it was written; registering it again changes nothing.
 
         The answer, and in `new` whether this made a new version.
         """
-        kind = "application/json" if json else "application/yaml"
+        kind = "application/json" if is_json else "application/yaml"
         answer = await self._transport.ask("POST", "/workflows", text=text, content_type=kind)
         return {**self._shaped(answer.document or {}, "name"), "new": answer.status == _CREATED}
 

@@ -239,6 +239,8 @@ def _value(value: Any) -> str:
     if isinstance(value, Mapping) and "message" in value and "code" in value:
         node = f" at {value['node']}" if value.get("node") else ""
         return f"{value['code']}{node}" + (f": {value['message']}" if value["message"] else "")
+    if isinstance(value, Mapping) and set(value) == {"ref", "size"}:
+        return f"{value['ref']} ({value['size']:,} bytes)"  # `baton value` prints it
     if isinstance(value, Mapping) and {"id", "kind", "options"} <= set(value):
         return f"{value['id']}: {value.get('message')}"  # a question
     if isinstance(value, Mapping) and set(value) == {"v"}:

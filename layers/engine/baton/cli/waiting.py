@@ -49,6 +49,8 @@ def waits(saga: Mapping[str, Any], now: int) -> list[str]:
 def helping(saga: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The commands that help a saga on, each behind a word on what it does."""
     me, status = saga.get("id"), saga.get("status")
+    if large := saga.get("large_result"):
+        yield _line("Print the result with", f"value {me} {large['ref']}")
     if status in FINISHED:
         return
     if questions := saga.get("questions"):

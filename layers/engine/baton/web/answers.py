@@ -18,8 +18,9 @@ from baton.web.failing import FailingStep, ParkedAs, Question
 from baton.web.graphs import Edge, Limits, WorkflowNode
 from baton.web.incidents import Incident, IncidentPage
 from baton.web.models import Answer, Cursor, Schema, Status, Time
+from baton.web.stored import StoredValue
 
-__all__ = ["Explanation", "Incident", "IncidentPage", "Way"]  # besides those below
+__all__ = ["Explanation", "Incident", "IncidentPage", "StoredValue", "Way"]  # besides those below
 
 KINDS_OF_EVENT = tuple(str(kind.__struct_config__.tag) for kind in get_args(Event))
 
@@ -215,9 +216,7 @@ class SagaError(Failure):
 class LargeValue(Answer):
     """Where a value is that is not shown."""
 
-    ref: str = Field(
-        description="`cas://sha256/HEX`: the object `T/TENANT/sha256/HEX` of the deployment's bucket."
-    )
+    ref: str = Field(description="`cas://sha256/HEX`, which `GET /sagas/{saga}/values/HEX` answers with.")
     size: int = Field(ge=1, description="Bytes of its JSON.")
 
 
