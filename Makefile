@@ -129,8 +129,8 @@ get = { $(PIP) uv && $(UV) -e '.[$(1)]' || $(PIP) -e '.[$(1)]'; } >$(LOG) 2>&1 |
 INSTALLED := $(VENV)/installed
 LOG := $(VENV)/install.log
 
-install: $(INSTALLED)-local
-install-dev: $(INSTALLED)-dev
+install: $(INSTALLED)-local  ## what running needs, into .venv; `up` and `demo` do it by themselves
+install-dev: $(INSTALLED)-dev  ## the same, and what the tests need
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
