@@ -43,8 +43,8 @@ help:  ## this list
 demo: install  ## run 20 dinner sagas on the local AWS, kill workers on the way, print what happened
 	@exec $(BIN)/baton demo
 
-up: install  ## start the local AWS and keep it running for curl and the command line (Ctrl-C stops it)
-	@exec $(BIN)/baton up
+up: install  ## start the local AWS for curl and the command line (Ctrl-C stops it); make up DATA=DIR keeps its sagas
+	@exec $(BIN)/baton up $(if $(DATA),--data $(DATA))
 
 # ---- check it ------------------------------------------------------------------------------------------------
 

@@ -98,6 +98,47 @@ def test_up_runs_the_dinner_until_it_is_interrupted_and_leaves_nothing(
     assert [pid for pid in children if Path("/proc", str(pid)).exists()] == []
 
 
+WAITS = "name: waits\nnodes:\n  go: {wait: {signal: go, timeout: 1h}}\n"
+
+
+def test_up_takes_up_a_change_and_keeps_its_sagas_for_the_next_one(
+    project: Path, environment: dict[str, str]
+) -> None:
+    document = project / "layers/app/sagas/waits.yaml"
+    document.write_text(WAITS)
+
+    def begun() -> subprocess.Popen[str]:
+        command = [*BATON, "up", "--port", "0", "--data", "kept"]
+        process = subprocess.Popen(
+            command, cwd=project, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        assert any("baton start dinner" in line for line in process.stdout)
+        return process
+
+    def ended(process: subprocess.Popen[str]) -> None:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+        assert process.returncode == 0
+
+    first = begun()
+    try:
+        saga = json.loads(run(project, environment, "start", "waits", "--json").stdout)["id"]
+        document.write_text(WAITS.replace("1h", "2h"))
+        assert first.stderr is not None
+        assert any("Taken up." in line for line in first.stderr)
+        versions = json.loads(run(project, environment, "workflows", "--json").stdout)["workflows"]
+        assert {found["name"]: found["version"] for found in versions}["waits"] == 2
+    finally:
+        ended(first)
+    second = begun()
+    try:
+        assert run(project, environment, "signal", saga[:8], "go").returncode == 0
+        assert run(project, environment, "show", saga, "--watch", "--every", "250ms").returncode == 0
+    finally:
+        ended(second)
+
+
 def test_the_demo_keeps_its_promises(project: Path, environment: dict[str, str]) -> None:
     ended = run(project, environment, "demo", "--sagas", "6")
     assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -28,12 +28,14 @@ from baton.cli.connection import (
 )
 from baton.cli.exits import NO, REFUSED, Failed
 from baton.cli.program import typed
+from baton.cli.reloading import reload_on_change
 from baton.cli.shared import print_json
 from baton.cli.sources import Source, sources_of
 from baton.cli.workflows import register
 from baton.demo.services import Services
 from baton.local.problems import LocalRunError
 from baton.local.run import LocalRun
+from baton.local.tasks import Tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class Wanted:
     user: str
     parameters: dict[str, str]
     app: str
+    data: Path | None
     keep_logs: bool
     as_json: bool
 
@@ -68,6 +71,7 @@ async def run_until_stopped(wanted: Wanted) -> None:
             parameters=given | wanted.parameters,
             api_port=wanted.port,
             aws_port=wanted.aws_port,
+            data=wanted.data,
         )
         if not wanted.keep_logs:
             stack.push(_removal_of(local.run_dir))
@@ -78,7 +82,7 @@ async def run_until_stopped(wanted: Wanted) -> None:
             raise Failed(NO, str(error), *hints) from error
         connection = Connection(local.url, local.token(wanted.user, wanted.tenant))
         async with Api(connection) as api:
-            names = await _register_all(api, sources)
+            names = await register_all(api, sources)
             tried = await to_try(api, names)
         # Somebody may have been quicker while everything started.
         owner = owner_of(root)
@@ -100,11 +104,14 @@ async def run_until_stopped(wanted: Wanted) -> None:
             running = Running(connection, local.endpoint, local.run_dir / "logs", names, outside, owner)
             for line in (*running.lines(), "", *running.commands(tried)):
                 click.echo(line)
+        reloading = Tasks("the reload")
+        stack.push_async_callback(reloading.cancelled)
+        reloading.start(reload_on_change(local, connection, root, wanted.app))
         await _until_stopped()
         click.echo("Stopping …", err=True)
 
 
-async def _register_all(api: Api, sources: list[Source]) -> list[str]:
+async def register_all(api: Api, sources: list[Source]) -> list[str]:
     """Register the application's documents; their names. Raises Failed."""
     return [str((await register(api, source))["name"]) for source in sources]
 
