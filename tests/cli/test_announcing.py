@@ -47,7 +47,7 @@ def test_a_workflow_is_tried_that_an_input_is_known_for(api: FakeApi) -> None:
     assert tried(api) is None
 
 
-@pytest.mark.parametrize("owner", [None, Owner("http://127.0.0.1:1", 7)])
+@pytest.mark.parametrize("owner", [None, Owner(7, "http://127.0.0.1:1")])
 def test_what_it_prints_starts_a_saga_with_that_input_twice(
     api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Owner | None
 ) -> None:

@@ -63,7 +63,7 @@ def test_many_sagas_of_one_beginning_are_counted() -> None:
 def test_a_beginning_is_looked_up_once_and_a_whole_id_never(api: FakeApi, baton: Baton) -> None:
     api.on("GET /sagas/ke86a/explain", missing("ke86a"))
     api.on("GET /sagas", page(*LIST[:2], then="c"), page(*LIST[2:]))
-    steps = {"steps": [], "open": [], "end": None}
+    steps: dict[str, Any] = {"steps": [], "open": [], "end": None}
     api.on(f"GET /sagas/{ONE}/explain", (200, steps | {"next": 4}), (200, steps | {"next": None}))
     assert baton("explain", "ke86a").exit_code == 0
     assert [asked.path for asked in api.asked] == [

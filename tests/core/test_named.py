@@ -23,9 +23,8 @@ def succeeded(**more: Any) -> ev.StepSucceeded:
         "started_at": 1,
         "ended_at": 2,
     }
-    return ev.StepSucceeded(
-        **{"node": "a", "emits": (TOKEN,), "attempt": 1, "output": ev.Value(v=1)} | given | more
-    )
+    default: dict[str, Any] = {"node": "a", "emits": (TOKEN,), "attempt": 1, "output": ev.Value(v=1)}
+    return ev.StepSucceeded(**default | given | more)
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,8 @@ def test_a_value_that_no_answer_has_room_for_comes_in_parts_that_make_up_its_jso
     text = 'ü"\\' * 600_000
     value = kept(http, text)
     append(http.engine, SagaEnded(status="completed", output=value))
-    parts, after = [], 0
+    parts: list[str] = []
+    after: int | None = 0
     while after is not None:
         shown = http.get(path(value), query={"after": str(after)}).body
         assert (shown["value"], shown["size"]) == (None, value.size)
