@@ -81,7 +81,7 @@ async def reload_on_change(local: LocalRun, connection: Connection, root: Path, 
 async def _ask(what: str, connection: Connection, root: Path, app: str) -> bool:
     """Whether the program below was content; what it says is for the same eyes."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", __name__, what, str(root), app, connection.url),
+        *(sys.executable, "-P", "-m", __name__, what, str(root), app, connection.url),
         env={**os.environ, _TOKEN: connection.token},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=sys.stderr,
