@@ -43,8 +43,8 @@ help:  ## this list
 demo: install  ## run 20 dinner sagas on the local AWS, kill workers on the way, print what happened
 	@exec $(BIN)/baton demo
 
-up: install  ## start the local AWS and keep it running for curl and the command line (Ctrl-C stops it)
-	@exec $(BIN)/baton up
+up: install  ## start the local AWS for curl and the command line (Ctrl-C stops it); make up DATA=DIR keeps its sagas
+	@exec $(BIN)/baton up $(if $(DATA),--data $(DATA))
 
 # ---- check it ------------------------------------------------------------------------------------------------
 
@@ -129,8 +129,8 @@ get = { $(PIP) uv && $(UV) -e '.[$(1)]' || $(PIP) -e '.[$(1)]'; } >$(LOG) 2>&1 |
 INSTALLED := $(VENV)/installed
 LOG := $(VENV)/install.log
 
-install: $(INSTALLED)-local
-install-dev: $(INSTALLED)-dev
+install: $(INSTALLED)-local  ## what running needs, into .venv; `up` and `demo` do it by themselves
+install-dev: $(INSTALLED)-dev  ## the same, and what the tests need
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \

@@ -17,7 +17,6 @@ pytestmark = pytest.mark.e2e
 
 ROOT = Path(__file__).parents[2]
 BATON = [sys.executable, "-c", "from baton.cli import main; main()"]
-INPUT = '{"city": "Lisbon", "party": 4, "at": "2026-12-24T19:30:00Z"}'
 
 
 @pytest.fixture
@@ -44,9 +43,11 @@ def up(project: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[
         [*BATON, "up", "--port", "0"], cwd=project, env=environment, stdout=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
-    for line in process.stdout:
-        if "baton start dinner --watch" in line:
-            break
+    with (project / "said").open("w") as said:
+        for line in process.stdout:
+            said.write(line)
+            if "baton start dinner --watch" in line:
+                break
     yield process
     if process.poll() is None:
         process.send_signal(signal.SIGINT)
@@ -68,9 +69,19 @@ def run(project: Path, environment: dict[str, str], *arguments: str) -> subproce
 def test_up_runs_the_dinner_until_it_is_interrupted_and_leaves_nothing(
     up: subprocess.Popen[str], project: Path, environment: dict[str, str]
 ) -> None:
-    options = ("--input", INPUT, "--watch", "--every", "250ms", "--json")
-    started = run(project, environment, "start", "dinner", *options)
+    printed = (project / "said").read_text().partition("export TOKEN=")
+    lines = "".join(printed[1:]).replace("dinner --watch", "dinner --watch --every 250ms --json")
+    started = subprocess.run(
+        ["bash", "-ec", lines],
+        cwd=project,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert started.returncode == 0, started.stderr
+    assert '"pending"' in started.stdout.partition("}")[0], "curl starts one, too"
     saga = json.loads(started.stdout.splitlines()[-1])
     assert (saga["status"], saga["steps"]) == ("completed", 14)
     assert saga["result"]["confirmation"].startswith("T-")
@@ -85,6 +96,47 @@ def test_up_runs_the_dinner_until_it_is_interrupted_and_leaves_nothing(
     assert up.returncode == 0
     assert list((project / ".baton").iterdir()) == [], "the logs of a run that ended well are gone"
     assert [pid for pid in children if Path("/proc", str(pid)).exists()] == []
+
+
+WAITS = "name: waits\nnodes:\n  go: {wait: {signal: go, timeout: 1h}}\n"
+
+
+def test_up_takes_up_a_change_and_keeps_its_sagas_for_the_next_one(
+    project: Path, environment: dict[str, str]
+) -> None:
+    document = project / "layers/app/sagas/waits.yaml"
+    document.write_text(WAITS)
+
+    def begun() -> subprocess.Popen[str]:
+        command = [*BATON, "up", "--port", "0", "--data", "kept"]
+        process = subprocess.Popen(
+            command, cwd=project, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        assert any("baton start dinner" in line for line in process.stdout)
+        return process
+
+    def ended(process: subprocess.Popen[str]) -> None:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+        assert process.returncode == 0
+
+    first = begun()
+    try:
+        saga = json.loads(run(project, environment, "start", "waits", "--json").stdout)["id"]
+        document.write_text(WAITS.replace("1h", "2h"))
+        assert first.stderr is not None
+        assert any("Taken up." in line for line in first.stderr)
+        versions = json.loads(run(project, environment, "workflows", "--json").stdout)["workflows"]
+        assert {found["name"]: found["version"] for found in versions}["waits"] == 2
+    finally:
+        ended(first)
+    second = begun()
+    try:
+        assert run(project, environment, "signal", saga[:8], "go").returncode == 0
+        assert run(project, environment, "show", saga, "--watch", "--every", "250ms").returncode == 0
+    finally:
+        ended(second)
 
 
 def test_the_demo_keeps_its_promises(project: Path, environment: dict[str, str]) -> None:

@@ -87,6 +87,65 @@ def test_an_id_is_sent_as_one_path_segment(api: FakeApi, baton: Baton) -> None:
     assert api.asked[0].path == "/sagas/a%2F..%2Fb%3Fc"
 
 
+WAITING: dict[str, Any] = {
+    "status": "waiting",
+    "most_steps": 7,
+    "active": [
+        {
+            "node": "guests",
+            "iteration": [2],
+            "most_rounds": [5],
+            "state": "waiting",
+            "signal": "guests",
+            "until": "2999-11-23T22:00:00.000Z",
+            "payload": {
+                "type": "object",
+                "required": ["n", "note"],
+                "properties": {"n": {"type": "integer", "minimum": 1}, "note": {"$ref": "#/$defs/note"}},
+                "$defs": {"note": {"type": "string", "minLength": 6}},
+            },
+        },
+        {"node": "menu", "iteration": [], "state": "waiting", "signal": "it's", "until": None},
+        {
+            "node": "pause",
+            "iteration": [],
+            "state": "waiting",
+            "signal": None,
+            "until": "2999-11-23T22:00:00.000Z",
+        },
+        {"node": "sub", "iteration": [], "state": "child", "saga": "s1.0.sub"},
+        {"node": "end", "iteration": [], "state": "joining", "waits_for": ["menu", "sub"]},
+        {"node": "mail", "iteration": [0, 1], "state": "ready"},
+    ],
+}
+
+
+def test_a_waiting_saga_says_what_for_until_when_and_in_which_round(api: FakeApi, baton: Baton) -> None:
+    api.on("GET /sagas/s1", (200, SAGA | WAITING))
+    shown = " ".join(baton("show", "s1").stdout.split())
+    for text in (
+        "3 of at most 7 steps done, at guests (round 3 of 5, waiting), menu (waiting)",
+        "mail (round 1, 2)",
+        "guests: for the signal `guests`, until 2999-11-23 22:00 UTC (in ",
+        "menu: for the signal `it's`, without a time limit",
+        "pause: until 2999-11-23 22:00 UTC (in ",
+        "sub: for its child saga s1.0.sub",
+        "end: for menu, sub",
+    ):
+        assert text in shown
+
+
+def test_a_waiting_saga_is_shown_with_the_commands_that_help_it_on(api: FakeApi, baton: Baton) -> None:
+    api.on("GET /sagas/s1", (200, SAGA | WAITING), (200, SAGA | {"status": "parked"}))
+    said = baton("show", "s1").stderr
+    assert """signal s1 guests --payload '{"n": 1, "note": "textxx"}'""" in said
+    assert """signal s1 'it'"'"'s' [--payload JSON]""" in said
+    assert "show s1.0.sub" in said
+    assert "resume s1" in baton("show", "s1").stderr
+    api.on("GET /sagas/s1", (200, SAGA | WAITING | {"status": "failed"}))
+    assert baton("show", "s1").stderr == ""
+
+
 @pytest.mark.parametrize(
     ("status", "code"), [("completed", 0), ("failed", 1), ("cancelled", 1), ("parked", 1), ("rolled_back", 1)]
 )

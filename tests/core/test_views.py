@@ -57,6 +57,7 @@ def test_a_saga_that_has_just_begun() -> None:
     assert view(Saga(chain(1))) == {
         "id": "s1", "workflow": "w", "graph": "hash", "status": "running", "reason": None, "user": "ada",
         "version": 1, "branch": 0, "created_at": AT, "updated_at": AT, "steps": 0,
+        "most_steps": 1,
         "active": [{"node": "n0", "iteration": [], "state": "ready"}],
         "cancelling": False, "result": None, "error": None, "invocations": 0, "revivals": 0, "interruptions": 0,
         "spent_usd": 0.0, "budget_usd": None, "failing": [], "questions": [], "parked": None, "limits": [],

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from baton.core.docschema import document_schema
 
 # {"saga": [ids], "ask": [ids], "incident": [ids], "name": [names of workflows], "node": [...], "signal": [...],
-#  "documents": [...], "cursors": {path: [...]}}
+#  "documents": [...], "cursors": {path: [...]}, "large": [ids of sagas whose input is a blob], "digest": [of these inputs]}
 KNOWN: dict[str, Any] = json.loads(os.environ["BATON_FUZZ_KNOWN"])
 _DOCUMENT = jsonschema_rs.Draft202012Validator(document_schema())
 _SAGA = re.compile(r"[A-Za-z0-9._-]{1,400}")
@@ -50,8 +50,11 @@ def flatmap_path_parameters(context: Any, path_parameters: dict[str, Any]) -> An
     if not path_parameters:
         return st.just(path_parameters)
     known: dict[str, list[Any]] = {"saga": KNOWN["saga"], "name": KNOWN["name"], "version": [1, 2]}
-    known |= {"node": KNOWN["node"], "incident": KNOWN["incident"]}
+    known |= {"node": KNOWN["node"], "incident": KNOWN["incident"], "digest": KNOWN["digest"]}
+    if "digest" in path_parameters:
+        known["saga"] = KNOWN["large"]
     valid = {"saga": _SAGA, "name": _NAME, "version": _NUMBER, "node": re.compile("[^/]{1,128}")}
+    valid["digest"] = re.compile("[0-9a-f]{64}")
     valid["incident"] = re.compile("i[0-9a-f]{24}")
     if "signals" in _path(context):
         known["name"] = KNOWN["signal"]

@@ -7,6 +7,7 @@ chains of one after the other.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -40,6 +41,7 @@ DOCUMENTS = {
     "fuzz-input": "name: fuzz-input\ninput: {type: object, required: [n], properties: {n: {type: integer}}}\n"
     "nodes:\n  pause: {wait: {for: 1h}}\n",
 }
+LARGE = "x" * 9_000
 
 
 def incidents(api: Deployment) -> list[dict[str, object]]:
@@ -54,7 +56,8 @@ def known(everything: Deployment) -> dict[str, object]:
     for document in (*DOCUMENTS.values(), DOCUMENTS["fuzz-echo"] + "description: the second version\n"):
         api.register(document)
     ended = [api.start("fuzz-echo", {"a": [1, "2", None]}), api.start("fuzz-fail"), api.start("fuzz-child")]
-    waiting = [api.start("fuzz-wait"), api.start("fuzz-wait"), api.start("fuzz-input", {"n": 1})]
+    large = api.start("fuzz-wait", LARGE)
+    waiting = [large, api.start("fuzz-wait"), api.start("fuzz-wait"), api.start("fuzz-input", {"n": 1})]
     asking = [api.start("fuzz-ask"), api.start("fuzz-ask")]
     parked = api.start("fuzz-park")
     cancelled = api.start("fuzz-wait")
@@ -63,6 +66,8 @@ def known(everything: Deployment) -> dict[str, object]:
         api.wait_for(saga)
     questions = [api.wait_for(saga, "suspended")["questions"] for saga in asking]
     api.wait_for(parked, "parked")
+    digest = hashlib.sha256(f'"{LARGE}"'.encode()).hexdigest()
+    assert api.request("GET", f"/sagas/{large}/values/{digest}").json()["value"] == LARGE
     cursors = {
         path: [api.request("GET", path, params={"limit": "1"}).json()["next"]]
         for path in ("/sagas", "/workflows")
@@ -76,6 +81,8 @@ def known(everything: Deployment) -> dict[str, object]:
         "signal": ["guests"],
         "documents": [yaml.safe_load(document) for document in DOCUMENTS.values()],
         "cursors": cursors,
+        "large": [large],
+        "digest": [digest],
     }
 
 

@@ -19,6 +19,7 @@ from baton.runtime.start import Beginning, body_hash
 from tests.handlers.deployment import changed, payload
 
 ADA = SagaRef("acme", "dinner-for-ada")
+ALL = SagaRef("acme", "dinner-for-all")
 GRACE = SagaRef("acme", "dinner-for-grace")
 
 ECHO = """

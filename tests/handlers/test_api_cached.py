@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 
 from baton.web.routes import ROUTES
@@ -9,7 +11,15 @@ from tests.handlers.http import Answer, Http
 from tests.handlers.sagas import ADA, PARTY, begin
 
 PARAMETERS = {"AppModule": "tests.kit.app.trial"}
-PLACES = {"{saga}": ADA.id, "{name}": "party", "{version}": "1", "{node}": "guests"}
+LARGE = "x" * 9_000
+DIGEST = hashlib.sha256(f'"{LARGE}"'.encode()).hexdigest()
+PLACES = {
+    "{saga}": ADA.id,
+    "{name}": "party",
+    "{version}": "1",
+    "{node}": "guests",
+    "{digest}": DIGEST,
+}
 SAGA = f"/sagas/{ADA.id}"
 
 
@@ -26,7 +36,7 @@ def again(http: Http, path: str, tag: str) -> Answer:
 
 @pytest.mark.parametrize("path", paths())
 def test_every_get_answers_304_without_a_body_to_its_own_etag(path: str, http: Http) -> None:
-    begin(http.engine, ADA, PARTY)
+    begin(http.engine, ADA, PARTY, LARGE)
     first = http.get(path)
     assert (first.status, first.headers["cache-control"]) == (200, "private, no-cache")
     assert first.headers["content-type"] == "application/json"

@@ -9,7 +9,7 @@ from baton.web.app import matches
 from baton.web.routes import ROUTES
 from tests.handlers.deployment import ROOT, Deployment, payload, payload_names
 from tests.handlers.http import Http
-from tests.handlers.sagas import ADA, GRACE, PARTY, SILENT, asking, begin
+from tests.handlers.sagas import ADA, ALL, GRACE, PARTY, SILENT, asking, begin
 
 DINNER = (ROOT / "layers/app/sagas/dinner.yaml").read_text("utf-8")
 IAM_ACCOUNT = "123456789012"
@@ -39,6 +39,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "resolve-incident": (202, ""),
     "resume": (409, "not-allowed-now"),
     "show": (200, ""),
+    "show-value": (200, ""),
     "show-unknown": (404, "not-found"),
     "show-workflow": (200, ""),
     "show-workflow-version": (200, ""),
@@ -58,9 +59,10 @@ EXPECTED: dict[str, tuple[int, str]] = {
 
 @pytest.fixture(scope="module")
 def _evening(shared_http: Http, shared_deployment: Deployment) -> None:
-    """The dinner is known to both tenants, one saga waits, one asks, and one was started under a key."""
+    """The dinner is known to both tenants, one saga waits, one asks, one has a large input, and one was started under a key."""
     begin(shared_http.engine, ADA, PARTY)
     asking(shared_http.engine, GRACE, SILENT)
+    begin(shared_http.engine, ALL, PARTY, {"guests": ["Ada", "Grace"] * 600})
     shared_http.register(DINNER)
     shared_http.register(DINNER, tenant=IAM_ACCOUNT)
     shared_deployment.keep()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -69,6 +70,33 @@ def test_reserved_concurrency_refuses_what_is_beyond_it(tmp_path: Path) -> None:
             with pytest.raises(Throttled):
                 await run.invoke("Worker", {})
             await slow
+
+    asyncio.run(scenario())
+
+
+def name_of(pid: int) -> str:
+    """What `ps` shows; only Linux tells."""
+    return Path(f"/proc/{pid}/comm").read_text().strip() if sys.platform == "linux" else "baton-worker-2"
+
+
+def test_a_reload_runs_new_code_and_what_is_at_work_ends_as_it_began(tmp_path: Path) -> None:
+    template = write_project(tmp_path)
+
+    async def scenario() -> None:
+        async with LocalRun(template, switched_off=NOTHING) as run:
+            slow = asyncio.create_task(run.invoke("Worker", {"do": "sleep", "s": 0.8}))
+            await until(lambda: run.processes("Worker")[0].busy)
+            code = template.parent / "worker/app.py"
+            code.write_text("def handler(event, context):\n    return 'the code of now, and longer'\n")
+            old = run.processes("Worker")[0].pid
+            await run.reload()
+            assert await run.invoke("Worker", {}) == "the code of now, and longer"
+            assert await slow == {"do": "sleep", "s": 0.8}
+            await until(lambda: old not in [process.pid for process in run.processes("Worker")])
+            assert [name_of(process.pid) for process in run.processes("Worker")] == ["baton-worker-2"]
+            code.write_text("soup(\n")
+            with pytest.raises(LocalRunError, match=r"Worker .* does not start"):
+                await run.reload()
 
     asyncio.run(scenario())
 

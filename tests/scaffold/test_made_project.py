@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from baton.cli.commands import main
 from baton.local.template import load
 from baton.scaffold.make import Project, make_project
 from baton.shipping.contents import build_app
+from baton.shipping.sam_local import ENDPOINTS
 from tests.docs.pages import Page
 from tests.scaffold.conftest import ROOT, Run
 
@@ -114,6 +116,34 @@ def test_its_app_layer_holds_its_tools_and_its_workflow(made: Project, tmp_path:
     build_app(made.folder / "layers/app", layer)
     assert {path.name for path in (layer / "sagas").iterdir()} == {"__init__.py", "order.py", "order.yaml"}
     assert {path.name for path in layer.iterdir()} == {"sagas"}
+
+
+def test_sam_local_finds_what_it_needs(made: Project) -> None:
+    resources = load(made.folder / "template.yaml", {}).resources
+    functions = {name: r for name, r in resources.items() if r["Type"] == "AWS::Lambda::Function"}
+    known = json.loads((made.folder / "env.json").read_text("utf-8"))
+    assert set(known) == set(functions)
+    for name, variables in known.items():
+        declared = functions[name]["Properties"]["Environment"]["Variables"]
+        assert set(variables) - set(ENDPOINTS) <= set(declared)
+    assert "-m baton.shipping.sam_local" in (made.folder / "Makefile").read_text("utf-8")
+    events = {str(path.relative_to(made.folder)) for path in made.folder.glob("events/*/*.json")}
+    assert events == {"events/api/health.json", "events/reconciler/shard.json"}
+
+
+@pytest.mark.parametrize(("has_env", "status"), [(True, 0), (False, 1)])
+def test_sam_local_says_what_to_type_or_what_is_missing(
+    made: Project, run: Run, tmp_path: Path, has_env: bool, status: int
+) -> None:
+    (tmp_path / ".aws-sam/build").mkdir(parents=True)
+    built = {"Globals": {"Function": {"Environment": {"Variables": {}}}}, "Resources": {"F": {"Type": "T"}}}
+    (tmp_path / ".aws-sam/build/template.yaml").write_text(json.dumps(built))
+    if has_env:
+        shutil.copy(made.folder / "env.json", tmp_path)
+    done = run("-m", "baton.shipping.sam_local", folder=tmp_path)
+    assert done.returncode == status
+    assert "sam local invoke FUNCTION -t .aws-sam/build/sam-local.json --env-vars env.json" in done.stdout
+    assert ("There is no env.json" in done.stderr) is not has_env
 
 
 def test_its_readme_names_only_commands_that_are_there(made: Project) -> None:

@@ -6,8 +6,10 @@ Belongs here: paths, bodies, pages. How a request travels is transport.py's; wha
 from __future__ import annotations
 
 import asyncio
+import json
 import uuid
 from collections.abc import AsyncIterator, Mapping
+from itertools import chain
 from typing import Any, Self
 from urllib.parse import quote
 
@@ -15,7 +17,8 @@ import httpx
 
 from baton.cli.connection import Connection
 from baton.cli.exits import UNREACHABLE, USAGE, Failed
-from baton.cli.transport import TOTAL_S, Transport
+from baton.cli.prefixes import RECENT, SHORTEST, whole
+from baton.cli.transport import TOTAL_S, Answer, Transport
 
 EVENTS = 500
 WAY = 1_000  # the whole log is read for every page
@@ -29,6 +32,7 @@ class Api:
     def __init__(self, connection: Connection, *, connections: int = 16) -> None:
         self._url = connection.url
         self._transport = Transport(connection, connections)
+        self._whole: dict[str, str] = {}  # ids by the beginnings that were given for them
 
     async def __aenter__(self) -> Self:
         return self
@@ -45,11 +49,11 @@ class Api:
 
     async def show(self, saga: str) -> dict[str, Any]:
         """`GET /sagas/{id}`."""
-        return await self._get(_saga(saga), has="status")
+        return await self._get_of(saga, has="status")
 
     async def show_changed(self, saga: str, etag: str) -> tuple[dict[str, Any] | None, str]:
         """`GET /sagas/{id}` if it is another than that of `etag` (else None), with the ETag to ask with next."""
-        answer = await self._transport.ask("GET", _saga(saga), etag=etag)
+        answer = await self._of(saga, "GET", etag=etag)
         return answer.document and self._shaped(answer.document, "status"), answer.etag
 
     async def events(
@@ -61,7 +65,7 @@ class Api:
             query = {"limit": str(min(EVENTS, left or EVENTS))}
             if after is not None:
                 query["after"] = str(after)
-            page = await self._get(_saga(saga, "events"), query, has="entries")
+            page = await self._get_of(saga, "events", query=query, has="entries")
             for entry in page["entries"]:
                 yield entry
             if left is not None:
@@ -75,7 +79,7 @@ class Api:
     ) -> tuple[list[dict[str, Any]], str, bool]:
         """One page after a version: its entries, its ETag, and whether there is more. Unchanged: no entries."""
         query = {"limit": str(EVENTS), "after": str(after)}
-        answer = await self._transport.ask("GET", _saga(saga, "events"), query=query, etag=etag)
+        answer = await self._of(saga, "GET", "events", query=query, etag=etag)
         page = {"entries": []} if answer.document is None else self._shaped(answer.document, "entries")
         return page["entries"], answer.etag, page.get("next") is not None
 
@@ -86,9 +90,21 @@ class Api:
         async for page in self._pages("/sagas", "sagas", filters, limit, cursor):
             yield page
 
+    async def value(self, saga: str, digest: str) -> Any:
+        """`GET /sagas/{id}/values/{digest}`, its parts put together."""
+        page = await self._get_of(saga, "values", digest, has="ref")
+        if page["part"] is None:
+            return page["value"]
+        parts = [page["part"]]
+        while page["next"] is not None:
+            query = {"after": str(page["next"])}
+            page = await self._get_of(saga, "values", digest, query=query, has="ref")
+            parts.append(page["part"])
+        return json.loads("".join(parts))
+
     async def cost(self, saga: str) -> dict[str, Any]:
         """`GET /sagas/{id}/cost`."""
-        return await self._get(_saga(saga, "cost"), has="usd")
+        return await self._get_of(saga, "cost", has="usd")
 
     async def budget(self) -> dict[str, Any]:
         """`GET /budget`."""
@@ -103,7 +119,7 @@ class Api:
             query = {"limit": str(WAY if left is None else min(WAY, left))}
             if after is not None:
                 query["after"] = str(after)
-            page = await self._get(_saga(saga, "explain"), query, has="steps")
+            page = await self._get_of(saga, "explain", query=query, has="steps")
             yield page
             after = page.get("next")
             if left is not None:
@@ -113,32 +129,32 @@ class Api:
 
     async def explain(self, saga: str, node: str) -> dict[str, Any]:
         """`GET /sagas/{id}/explain/{node}`."""
-        return await self._get(_saga(saga, "explain", node), has="iterations")
+        return await self._get_of(saga, "explain", node, has="iterations")
 
     async def cancel(self, saga: str, reason: str, mode: str, grace_s: float | None = None) -> dict[str, Any]:
         """`POST /sagas/{id}/cancel`; repeating it changes nothing."""
         body: dict[str, Any] = {"reason": reason, "mode": mode}
         if grace_s is not None:
             body["grace_s"] = grace_s
-        return await self._send(_saga(saga, "cancel"), body, key=new_key())
+        return await self._send_to(saga, "cancel", body=body, key=new_key())
 
     async def signal(self, saga: str, name: str, payload: Any, key: str | None = None) -> dict[str, Any]:
         """`POST /sagas/{id}/signals/{name}`."""
-        return await self._send(_saga(saga, "signals", name), {"payload": payload}, key=key or new_key())
+        return await self._send_to(saga, "signals", name, body={"payload": payload}, key=key or new_key())
 
     async def answer(self, saga: str, body: Mapping[str, Any], key: str | None = None) -> dict[str, Any]:
         """`POST /sagas/{id}/answer`; without a key the same answer to a question still counts once."""
-        return await self._send(_saga(saga, "answer"), body, key=key)
+        return await self._send_to(saga, "answer", body=body, key=key)
 
     async def resume(self, saga: str, budget_usd: str | None = None) -> dict[str, Any]:
         """`POST /sagas/{id}/resume`, of a parked saga."""
         body = {} if budget_usd is None else {"budget_usd": budget_usd}
-        return await self._send(_saga(saga, "resume"), body)
+        return await self._send_to(saga, "resume", body=body)
 
     async def fork(self, saga: str, version: int, reason: str, key: str | None = None) -> dict[str, Any]:
         """`POST /sagas/{id}/forks`."""
         body = {"version": version, "reason": reason}
-        return await self._send(_saga(saga, "forks"), body, key=key or new_key())
+        return await self._send_to(saga, "forks", body=body, key=key or new_key())
 
     # ---- incidents
 
@@ -155,12 +171,12 @@ class Api:
 
     # ---- workflows, and what they are made of
 
-    async def register(self, text: str, *, json: bool = False) -> dict[str, Any]:
+    async def register(self, text: str, *, is_json: bool = False) -> dict[str, Any]:
         """`POST /workflows` with a document as it was written; registering it again changes nothing.
 
         The answer, and in `new` whether this made a new version.
         """
-        kind = "application/json" if json else "application/yaml"
+        kind = "application/json" if is_json else "application/yaml"
         answer = await self._transport.ask("POST", "/workflows", text=text, content_type=kind)
         return {**self._shaped(answer.document or {}, "name"), "new": answer.status == _CREATED}
 
@@ -188,6 +204,39 @@ class Api:
         return await self._get("/health", has="status")
 
     # ---- how
+
+    async def _of(self, saga: str, method: str, *more: str, **said: Any) -> Answer:
+        """What the API answers about a saga, which may be named by the beginning of its id."""
+        known = self._whole.get(saga, saga)
+        try:
+            return await self._transport.ask(method, _path("sagas", known, *more), **said)
+        except Failed as refusal:
+            if known != saga or refusal.problem.get("detail") != f"there is no saga `{saga}`":
+                raise
+            if (found := await self._begun_with(saga)) in (None, saga):
+                raise
+        self._whole[saga] = str(found)
+        return await self._of(saga, method, *more, **said)
+
+    async def _begun_with(self, beginning: str) -> str | None:
+        """The id that begins so among those of the latest sagas. Raises `Failed` where several do."""
+        if len(beginning) < SHORTEST:
+            return None
+        try:
+            pages = [page async for page, _ in self.sagas({}, RECENT, None)]
+        except Failed:
+            return None  # a caller who may not list sagas has to write whole ids
+        return whole(beginning, chain.from_iterable(pages))
+
+    async def _get_of(
+        self, saga: str, *more: str, query: Mapping[str, str] | None = None, has: str
+    ) -> dict[str, Any]:
+        return self._shaped((await self._of(saga, "GET", *more, query=query)).document or {}, has)
+
+    async def _send_to(
+        self, saga: str, *more: str, body: Mapping[str, Any], key: str | None = None
+    ) -> dict[str, Any]:
+        return self._shaped((await self._of(saga, "POST", *more, body=body, key=key)).document or {}, "id")
 
     async def _get(self, path: str, query: Mapping[str, str] | None = None, *, has: str) -> dict[str, Any]:
         return self._shaped((await self._transport.ask("GET", path, query=query)).document or {}, has)
@@ -258,7 +307,3 @@ def _path(*segments: str) -> str:
         if segment in ("", ".", ".."):
             raise Failed(USAGE, f"`{segment}` is no name")
     return "".join("/" + quote(segment, safe="") for segment in segments)
-
-
-def _saga(saga: str, *more: str) -> str:
-    return _path("sagas", saga, *more)

@@ -23,13 +23,17 @@ from baton.cli.people import answer, incidents, resolve
 from baton.cli.sagas import cost, events, explain, list_sagas, show, start
 from baton.cli.shared import Shared
 from baton.cli.steering import cancel, fork, resume, signal
+from baton.cli.stored import value
 from baton.cli.streams import drop_output, is_full, open_streams
 from baton.cli.workflows import deploy_workflow, workflows
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "On this machine": (new, up, demo, check),
     "Workflows": (deploy_workflow, workflows, tools, node_types),
-    "Sagas": (start, list_sagas, show, events, explain, cost, budget, cancel, signal, answer, resume, fork),
+    "Sagas": (
+        *(start, list_sagas, show, events, value, explain, cost, budget),
+        *(cancel, signal, answer, resume, fork),
+    ),
     "Incidents": (incidents, resolve),
     "Shell": (completion,),
 }

@@ -46,6 +46,12 @@ PORT = 8080
     help="A parameter of the template; repeat it.",
 )
 @click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Keep tables and objects in this directory, and go on with what is there. Default: nothing is kept.",
+)
+@click.option(
     "--keep-logs", is_flag=True, help="Leave .baton/run-… with the logs of all functions in place at the end."
 )
 @app_option
@@ -56,6 +62,7 @@ def up(
     tenant: str,
     user: str,
     pairs: tuple[str, ...],
+    data: Path | None,
     keep_logs: bool,
     app: str,
     as_json: bool,
@@ -63,7 +70,8 @@ def up(
     """Run everything on this machine until Ctrl-C.
 
     The API, the functions and the tables are those of template.yaml. Workflows of the application are
-    registered; the example's outside services are started where they are part of the project. With --json:
+    registered, and when a file of the application changes it is taken up without a restart: what runs goes on.
+    The example's outside services are started where they are part of the project. With --json:
     one document once everything runs.
     """
     root = project_root()
@@ -80,7 +88,7 @@ def up(
 
     from baton.cli.running import Wanted, run_until_stopped
 
-    wanted = Wanted(root, port, aws_port, tenant, user, parameters, app, keep_logs, as_json)
+    wanted = Wanted(root, port, aws_port, tenant, user, parameters, app, data, keep_logs, as_json)
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(run_until_stopped(wanted))
 

@@ -64,7 +64,7 @@ def answer(
     if as_json:
         print_json(answered)
     else:
-        click.echo(f"{saga}  was answered {body['ask']}: {action}")
+        click.echo(f"{answered['id']}  was answered {body['ask']}: {action}")
 
 
 async def _only_question(api: Api, saga: str) -> str:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
-from baton.cli.text import clock, counted, course, epoch_ms, one_line, plain, span
+from baton.cli.text import clock, counted, course, epoch_ms, one_line, plain, span, when
+from baton.cli.waiting import rounds, waits
 from baton.core.state import FINISHED
 
 COLOURS = {
@@ -49,6 +49,7 @@ _QUIET = frozenset(
     ]
 )
 
+_INDENT = 9
 _USUAL = (
     ("attempt", 1),
     ("handled", False),
@@ -78,13 +79,17 @@ def saga_table(saga: Mapping[str, Any], now: int) -> Table:
     if saga.get("spent_usd") or saga.get("budget_usd"):
         most = f" of ${saga['budget_usd']}" if saga.get("budget_usd") else ""
         table.add_row("spent", f"${saga.get('spent_usd') or 0}{most}")
-    for name, lines in (("failing", _failing(saga, now)), ("asks", _asks(saga, now))):
+    for name, lines in (
+        ("waits", waits(saga, now)),
+        ("failing", _failing(saga, now)),
+        ("asks", _asks(saga, now)),
+    ):
         if lines:
             table.add_row(name, plain("\n".join(lines)))
     if any(lines := course(saga.get("on_failure") or {})):
         table.add_row("on failure", plain("\n".join(filter(None, lines))))
     if (until := epoch_ms((saga.get("parked") or {}).get("until"))) is not None:
-        table.add_row("parked", f"until {_when(until, now)}")
+        table.add_row("parked", f"until {when(until, now)}")
     for name in ("reason", "error", "result", "large_result"):
         if saga.get(name) is not None and saga.get(name) != "":
             table.add_row(name, plain(_value(saga[name])))
@@ -108,7 +113,7 @@ def _failing(saga: Mapping[str, Any], now: int) -> list[str]:
 def _next(step: Mapping[str, Any], now: int) -> str:
     due = epoch_ms(step.get("next_attempt_at"))
     if due is not None:
-        return f"again {_when(due, now)}"
+        return f"again {when(due, now)}"
     how = " ".join(str(step[name]) for name in ("hint", "way") if step.get(name))
     return str(step.get("strategy") or "") + (f": {how}" if how else "")
 
@@ -119,15 +124,8 @@ def _asks(saga: Mapping[str, Any], now: int) -> list[str]:
         until = epoch_ms(question.get("expires_at"))
         options = ", ".join(map(str, question.get("options") or ()))
         found.append(f"{question.get('id')}: {one_line(str(question.get('message')))}")
-        found.append(f"  answer {options}" + (f", until {_when(until, now)}" if until is not None else ""))
+        found.append(f"  answer {options}" + (f", until {when(until, now)}" if until is not None else ""))
     return found
-
-
-def _when(moment: int, now: int) -> str:
-    """A moment, and how far away it is."""
-    away = f"in {span(moment - now)}" if moment > now else "now"
-    day = datetime.fromtimestamp(moment / 1_000, UTC).strftime("%Y-%m-%d %H:%M")
-    return f"{clock(moment) if abs(moment - now) < 43_200_000 else day} UTC ({away})"
 
 
 def _slot(place: Mapping[str, Any]) -> str:
@@ -136,19 +134,27 @@ def _slot(place: Mapping[str, Any]) -> str:
 
 
 class EventLines:
-    """The log, a line per event; a rule where another invocation goes on."""
+    """The log, a line per event; a rule where another invocation goes on.
 
-    def __init__(self) -> None:
+    width: of the terminal; details that it has no room for are on lines of their own. None: one line, whatever its length.
+    """
+
+    def __init__(self, width: int | None = None) -> None:
         self._invocation: str | None = None
+        self._width = width
 
     def of(self, entry: Mapping[str, Any]) -> Iterator[Text]:
         """The lines of the next entry."""
         now = str(entry.get("invocation") or "")
         if now != self._invocation:
-            yield Text(plain(f"── {_writer(entry)}"), style="dim")
+            rule = Text(plain(f"── {_writer(entry)}"), style="dim")
+            if self._width is not None:
+                rule.truncate(self._width, overflow="ellipsis")
+            yield rule
             self._invocation = now
         for event in entry.get("events", ()):
-            yield _event_line(entry, event)
+            head = _event_head(entry, event)
+            yield from _one_line(head, event) if self._width is None else _fitted(head, event, self._width)
 
 
 def _writer(entry: Mapping[str, Any]) -> str:
@@ -160,19 +166,38 @@ def _writer(entry: Mapping[str, Any]) -> str:
     )
 
 
-def _event_line(entry: Mapping[str, Any], event: Mapping[str, Any]) -> Text:
+def _one_line(head: Text, event: Mapping[str, Any]) -> Iterator[Text]:
+    head.append("  " + plain("  ".join(_details(event))), style="dim")
+    head.rstrip()
+    yield head
+
+
+def _fitted(line: Text, event: Mapping[str, Any], width: int) -> Iterator[Text]:
+    """The same in lines of at most `width`, broken between details; a detail that is longer is cut."""
+    line.truncate(width, overflow="ellipsis")
+    for part in _details(event):
+        detail = Text("  " + plain(part), style="dim")
+        if line.cell_len + detail.cell_len > width:
+            line.rstrip()
+            yield line
+            line = Text(" " * (_INDENT - 2))
+            detail.truncate(width - line.cell_len, overflow="ellipsis")
+        line.append_text(detail)
+    line.rstrip()
+    yield line
+
+
+def _event_head(entry: Mapping[str, Any], event: Mapping[str, Any]) -> Text:
     kind = str(event.get("kind", ""))
     node = _slot(event)
     line = Text(f"{entry.get('version', ''):>5}  {clock(epoch_ms(entry.get('at')))}  ")
     bad = kind.endswith(("failed", "interrupted")) or kind in ("revived", "parked", "cancel_requested")
     bad = bad or kind == "limit_reached" or event.get("fault") is not None
     line.append(plain(f"{kind:<17} {node:<16}"), style="red" if bad else "")
-    line.append("  " + plain(_details(event)), style="dim")
-    line.rstrip()
     return line
 
 
-def _details(event: Mapping[str, Any]) -> str:
+def _details(event: Mapping[str, Any]) -> list[str]:
     started, ended = epoch_ms(event.get("started_at")), epoch_ms(event.get("ended_at"))
     parts = [span(ended - started)] if started is not None and ended is not None else []
     due, chosen = epoch_ms(event.get("due_at")), epoch_ms(event.get("at"))
@@ -188,11 +213,12 @@ def _details(event: Mapping[str, Any]) -> str:
             value = f"${value / 1_000_000:.6f}".rstrip("0").rstrip(".")
         text = one_line(_value(value))
         parts.append(f"{name}={text if len(text) <= 100 else text[:97] + '...'}")
-    return "  ".join(parts)
+    return parts
 
 
 def _steps(saga: Mapping[str, Any]) -> str:
-    text = f"{counted(int(saga.get('steps') or 0), 'step')} done"
+    done, most = int(saga.get("steps") or 0), saga.get("most_steps")
+    text = f"{done} of at most {counted(most, 'step')} done" if most else f"{counted(done, 'step')} done"
     active = _active(saga)
     return text + (f", at {', '.join(active)}" if active else "")
 
@@ -200,8 +226,9 @@ def _steps(saga: Mapping[str, Any]) -> str:
 def _active(saga: Mapping[str, Any]) -> list[str]:
     found = []
     for item in saga.get("active") or ():
-        state = item.get("state")
-        found.append(f"{item.get('node')}" + (f" ({state})" if state not in (None, "ready") else ""))
+        state = item.get("state") if item.get("state") != "ready" else ""
+        notes = ", ".join(filter(None, (rounds(item), state)))
+        found.append(f"{item.get('node')}" + (f" ({notes})" if notes else ""))
     return found
 
 
@@ -225,6 +252,8 @@ def _value(value: Any) -> str:
     if isinstance(value, Mapping) and "message" in value and "code" in value:
         node = f" at {value['node']}" if value.get("node") else ""
         return f"{value['code']}{node}" + (f": {value['message']}" if value["message"] else "")
+    if isinstance(value, Mapping) and set(value) == {"ref", "size"}:
+        return f"{value['ref']} ({value['size']:,} bytes)"  # `baton value` prints it
     if isinstance(value, Mapping) and {"id", "kind", "options"} <= set(value):
         return f"{value['id']}: {value.get('message')}"  # a question
     if isinstance(value, Mapping) and set(value) == {"v"}:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import shutil
 import signal
 from collections.abc import Callable
@@ -16,25 +15,27 @@ from pathlib import Path
 
 import click
 
+from baton.cli.announcing import Running, to_try
 from baton.cli.app import load_app
 from baton.cli.client import Api
 from baton.cli.connection import (
     LOCAL_FILE,
     TEMPLATE,
     Connection,
-    Owner,
     owner_of,
     remove_local,
     write_local,
 )
 from baton.cli.exits import NO, REFUSED, Failed
 from baton.cli.program import typed
+from baton.cli.reloading import reload_on_change
 from baton.cli.shared import print_json
 from baton.cli.sources import Source, sources_of
 from baton.cli.workflows import register
 from baton.demo.services import Services
 from baton.local.problems import LocalRunError
 from baton.local.run import LocalRun
+from baton.local.tasks import Tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ class Wanted:
     user: str
     parameters: dict[str, str]
     app: str
+    data: Path | None
     keep_logs: bool
     as_json: bool
 
@@ -69,6 +71,7 @@ async def run_until_stopped(wanted: Wanted) -> None:
             parameters=given | wanted.parameters,
             api_port=wanted.port,
             aws_port=wanted.aws_port,
+            data=wanted.data,
         )
         if not wanted.keep_logs:
             stack.push(_removal_of(local.run_dir))
@@ -79,8 +82,8 @@ async def run_until_stopped(wanted: Wanted) -> None:
             raise Failed(NO, str(error), *hints) from error
         connection = Connection(local.url, local.token(wanted.user, wanted.tenant))
         async with Api(connection) as api:
-            names = await _register_all(api, sources)
-            example = await _example(api, names)
+            names = await register_all(api, sources)
+            tried = await to_try(api, names)
         # Somebody may have been quicker while everything started.
         owner = owner_of(root)
         if owner is None:
@@ -98,12 +101,17 @@ async def run_until_stopped(wanted: Wanted) -> None:
                 }
             )
         else:
-            _announce(local, connection, owner, names, outside, example)
+            running = Running(connection, local.endpoint, local.run_dir / "logs", names, outside, owner)
+            for line in (*running.lines(), "", *running.commands(tried)):
+                click.echo(line)
+        reloading = Tasks("the reload")
+        stack.push_async_callback(reloading.cancelled)
+        reloading.start(reload_on_change(local, connection, root, wanted.app))
         await _until_stopped()
         click.echo("Stopping …", err=True)
 
 
-async def _register_all(api: Api, sources: list[Source]) -> list[str]:
+async def register_all(api: Api, sources: list[Source]) -> list[str]:
     """Register the application's documents; their names. Raises Failed."""
     return [str((await register(api, source))["name"]) for source in sources]
 
@@ -153,49 +161,6 @@ def _logs_hints(run_dir: Path) -> tuple[str, ...]:
 def _port_hints(why: str, port: int) -> tuple[str, ...]:
     """What to do about a port that somebody else listens on."""
     return (f"To take any free port: {typed('up --port 0')}",) if port and str(port) in why else ()
-
-
-async def _example(api: Api, names: list[str]) -> tuple[str, str]:
-    """A workflow to try, and an input for it as JSON: the first example of its input's schema, if it has one."""
-    if not names:
-        return "NAME", "{}"
-    workflow = "dinner" if "dinner" in names else names[0]
-    schema = (await api.workflow(workflow))["input"] or {}
-    return workflow, json.dumps((schema.get("examples") or [{}])[0])
-
-
-def _announce(
-    local: LocalRun,
-    connection: Connection,
-    owner: Owner | None,
-    names: list[str],
-    outside: dict[str, str],
-    example: tuple[str, str],
-) -> None:
-    workflow, given = example
-    body = f'{{"workflow": "{workflow}", "input": {given}}}'
-    none_yet = f"none yet: put a .yaml file into your app, or `{typed('deploy-workflow FILE')}`"
-    where = f"also in {LOCAL_FILE}, where the baton command finds it"
-    if owner:
-        where = f"see below: {LOCAL_FILE} belongs to {owner.url}, process {owner.pid}, where commands go by themselves"
-    lines = [
-        "Baton is running. Ctrl-C stops it.",
-        f"  API            {connection.url}   (AWS endpoint {local.endpoint})",
-        *(f"  {name:<14} {url}/books" for name, url in outside.items()),
-        f"  workflows      {', '.join(names) or none_yet}",
-        f"  token          {where}",
-        f"  logs           {local.run_dir / 'logs'}",
-        "",
-        f"export TOKEN={connection.token}",
-        *([f'export BATON_URL={connection.url} BATON_TOKEN="$TOKEN"'] if owner else []),
-        f"curl -s {connection.url}/sagas -H \"Authorization: Bearer $TOKEN\" -H 'Content-Type: application/json' \\",
-        f"     -H \"Idempotency-Key: try-1\" -d '{body}'",
-        f'curl -s {connection.url}/sagas/ID -H "Authorization: Bearer $TOKEN"',
-        "",
-        typed(f"start {workflow} --watch") + ("" if given == "{}" else f" --input '{given}'"),
-    ]
-    for line in lines:
-        click.echo(line)
 
 
 async def _until_stopped() -> None:

@@ -17,7 +17,17 @@ from baton.cli.durations import Duration, Moment
 from baton.cli.exits import REFUSED, Failed, Interrupted
 from baton.cli.numbers import Whole
 from baton.cli.program import typed
-from baton.cli.shared import Shared, console, gathered, json_option, key_option, print_json, print_table
+from baton.cli.shared import (
+    Shared,
+    console,
+    gathered,
+    json_option,
+    key_option,
+    paired,
+    print_json,
+    print_table,
+    terminal_width,
+)
 from baton.cli.text import plain
 from baton.cli.values import read_pairs, read_value, text_hints
 
@@ -116,13 +126,12 @@ def show(shared: Shared, saga: str, watch: bool, every: float | None, as_json: b
         print_json(found)
     else:
         from baton.cli.render import saga_table
+        from baton.cli.waiting import helping
         from baton.cli.watching import now
 
         print_table(saga_table(found, now()))
-        if questions := found.get("questions"):
-            which = f"{saga} ASK" if len(questions) > 1 else saga
-            actions = "|".join(questions[0]["options"])
-            click.echo("Answer it with: " + typed(f"answer {which} {actions}"), err=True)
+        for why, command in helping(found):
+            click.echo(paired(f"{why}:", command), err=True)
 
 
 @click.command()
@@ -151,7 +160,7 @@ def events(
         raise click.UsageError("--follow has no end for --limit to set: give one of them")
     from baton.cli.render import EventLines
 
-    lines = EventLines()
+    lines = EventLines(terminal_width())
 
     def print_entry(entry: Mapping[str, Any]) -> None:
         if as_json:
@@ -264,7 +273,7 @@ def list_sagas(
         return
     from baton.cli.tables import saga_rows
 
-    for line in saga_rows(found):
+    for line in saga_rows(found, terminal_width()):
         console().print(line)
     if not found:
         why = shared.call(lambda api: _missing(api, workflow)) if workflow else ""

@@ -88,6 +88,18 @@ def console(*, stderr: bool = False) -> Console:
     )
 
 
+def terminal_width() -> int | None:
+    """Columns of the terminal that standard output is; None where it is none, and lines are as long as they are."""
+    return console().width if sys.stdout.isatty() else None  # rich takes FORCE_COLOR for a terminal
+
+
+def paired(title: str, command: str) -> str:
+    """A command behind what it is for, or below it where the terminal has no room for both."""
+    whole = f"{title} {command}"
+    room = console(stderr=True).width if sys.stderr.isatty() else None
+    return whole if room is None or len(whole) <= room else f"{title}\n  {command}"
+
+
 def print_table(table: Table) -> None:
     """A table; where it is no terminal without the blanks that fill up its last column."""
     out = console()

@@ -32,7 +32,7 @@ def cancel(shared: Shared, saga: str, reason: str, forced: bool, grace: float | 
     if as_json:
         print_json(answer)
     else:
-        click.echo(f"{saga}  asked to cancel ({mode})")
+        click.echo(f"{answer['id']}  asked to cancel ({mode})")
 
 
 @click.command()
@@ -49,7 +49,7 @@ def signal(shared: Shared, saga: str, name: str, payload: str | None, key: str |
     if as_json:
         print_json(answer)
     else:
-        click.echo(f"{saga}  was sent {name}")
+        click.echo(f"{answer['id']}  was sent {name}")
 
 
 @click.command()
@@ -67,7 +67,7 @@ def resume(shared: Shared, saga: str, budget: str | None, as_json: bool) -> None
     if as_json:
         print_json(answer)
     else:
-        click.echo(f"{saga}  tries again")
+        click.echo(f"{answer['id']}  tries again")
 
 
 @click.command(short_help="Go on from an earlier state, in a new branch.")
@@ -83,4 +83,4 @@ def fork(shared: Shared, saga: str, version: int, reason: str, key: str | None, 
     if as_json:
         print_json(answer)
     else:
-        click.echo(f"{saga}  goes on from version {version}")
+        click.echo(f"{answer['id']}  goes on from version {version}")

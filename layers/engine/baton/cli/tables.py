@@ -14,9 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 from baton.cli.render import COLOURS
-from baton.cli.text import counted, epoch_ms, one_line, plain, span
+from baton.cli.text import counted, cut, epoch_ms, one_line, plain, span
 
 _GAP = "  "
+_NARROWEST = 8
+SHORT = 8  # characters of a shortened id, at least
 
 
 def rows(
@@ -35,21 +37,47 @@ def rows(
         yield text
 
 
-def saga_rows(sagas: Iterable[Mapping[str, Any]]) -> Iterator[Text]:
-    """The rows of `GET /sagas`."""
-    return rows(
-        ("id", "workflow", "status", "started (UTC)", "changed (UTC)"),
-        [
-            (
-                str(saga["id"]),
-                str(saga["workflow"]),
-                str(saga["status"]),
-                _moment(saga.get("created_at")),
-                _moment(saga.get("changed_at")),
-            )
-            for saga in sagas
-        ],
-    )
+def saga_rows(sagas: Sequence[Mapping[str, Any]], width: int | None = None) -> Iterator[Text]:
+    """The rows of `GET /sagas`. Where they are too wide: with short ids, then without the start, then cut."""
+    columns = {
+        "id": [str(saga["id"]) for saga in sagas],
+        "workflow": [str(saga["workflow"]) for saga in sagas],
+        "status": [str(saga["status"]) for saga in sagas],
+        "started (UTC)": [_moment(saga.get("created_at")) for saga in sagas],
+        "changed (UTC)": [_moment(saga.get("changed_at")) for saga in sagas],
+    }
+
+    def made() -> list[Text]:
+        return list(rows(tuple(columns), zip(*columns.values(), strict=True)))
+
+    def over() -> int:
+        return 0 if width is None else max((line.cell_len for line in made()), default=0) - width
+
+    if over() > 0:
+        columns["id"] = short_ids(columns["id"])
+    if over() > 0:
+        del columns["started (UTC)"]
+    if (more := over()) > 0:
+        room = max(_NARROWEST, max(map(len, columns["workflow"])) - more)
+        columns["workflow"] = [cut(name, room) for name in columns["workflow"]]
+    for line in made():
+        if width is not None:
+            line.truncate(width, overflow="ellipsis")
+        yield line
+
+
+def short_ids(ids: Sequence[str]) -> list[str]:
+    """Each id cut to the shortest beginning, of `SHORT` characters or more, that no other of them has.
+
+    Of a child saga's, the part of the saga that it descends from is cut.
+    """
+    roots = {name.partition(".")[0] for name in ids}
+    for length in range(SHORT, max(map(len, roots), default=0)):
+        if len({root[:length] for root in roots}) == len(roots):
+            break
+    else:
+        return list(ids)
+    return [name.partition(".")[0][:length] + "".join(name.partition(".")[1:]) for name in ids]
 
 
 def incident_rows(incidents: Iterable[Mapping[str, Any]]) -> Iterator[Text]:

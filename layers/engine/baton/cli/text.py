@@ -68,6 +68,18 @@ def span(ms: float | None) -> str:
     return f"{days} d {hours} h"
 
 
+def when(moment: int, now: int) -> str:
+    """A moment, and how far away it is; both in epoch milliseconds."""
+    away = f"in {span(moment - now)}" if moment > now else "now"
+    day = datetime.fromtimestamp(moment / 1_000, UTC).strftime("%Y-%m-%d %H:%M")
+    return f"{clock(moment) if abs(moment - now) < 43_200_000 else day} UTC ({away})"
+
+
+def cut(text: str, room: int) -> str:
+    """At most so many characters, the last of them `…` if some are missing."""
+    return text if len(text) <= room else text[: room - 1] + "…"
+
+
 def counted(number: int, one: str, many: str = "") -> str:
     """`1 saga`, `2 sagas`."""
     return f"{number} {one if number == 1 else many or one + 's'}"

@@ -164,6 +164,6 @@ async def _deploy(api: Api, source: Source, as_json: bool) -> bool:
 async def register(api: Api, source: Source) -> dict[str, Any]:
     """Register one document; the failure names it."""
     try:
-        return await api.register(source.text, json=source.is_json)
+        return await api.register(source.text, is_json=source.is_json)
     except Failed as error:
         raise error.about(source.name) from error

@@ -43,6 +43,7 @@ class Program:
         """For each task: the policies that may be for it, its own first, each with what it puts in place of arguments."""
         self.output = compile_template(graph.output)
         self._bit = {node.name: 1 << index for index, node in enumerate(graph.nodes)}
+        self._tails = sum(self._bit[node.name] for node in graph.nodes if node.loop is not None)
         self._ahead = self._reach()
         self.carried: dict[str, tuple[str, ...]] = {}
         """For each last node of a loop: the nodes whose outputs the next round reads as the previous ones."""
@@ -139,6 +140,16 @@ class Program:
         for slot in slots:
             mask |= self._ahead[node_of(slot)[0]]
         return mask
+
+    def most_left(self, slots: Collection[str]) -> int | None:
+        """How many nodes can still run when these slots hold the tokens in flight; None: a loop decides, or none is."""
+        ahead = self.ahead_of(slots)
+        return ahead.bit_count() or None if not ahead & self._tails else None
+
+    def most_rounds(self, node: str) -> list[int]:
+        """How many rounds each loop around a node may have, the outermost first."""
+        loops = (self.nodes[tail].loop for tail in self.nodes[node].loops)
+        return [loop.max_iterations for loop in loops if loop is not None]
 
     def takers(self, state: State, signal: str) -> Iterator[Node]:
         """The waits for a signal of this name that are open or may yet be reached."""

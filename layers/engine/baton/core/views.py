@@ -46,6 +46,7 @@ def saga_view(state: State, program: Program) -> dict[str, Any]:
         "created_at": iso(state.started_at),
         "updated_at": iso(state.last_at),
         "steps": state.steps,
+        "most_steps": _most_steps(state, program),
         "active": [_active(state, program, slot) for slot in state.tokens],
         "cancelling": state.cancel is not None and state.ended is None,
         "result": msgspec.to_builtins(state.ended.output) if state.ended else None,
@@ -149,6 +150,11 @@ def _time(milliseconds: int) -> str | None:
     return iso(milliseconds) if milliseconds else None
 
 
+def _most_steps(state: State, program: Program) -> int | None:
+    left = None if state.is_stopping else program.most_left(state.tokens)
+    return None if left is None else state.steps + left
+
+
 def _active(state: State, program: Program, slot: str) -> dict[str, Any]:
     node, iteration = node_of(slot)
     what = "joining"
@@ -161,9 +167,13 @@ def _active(state: State, program: Program, slot: str) -> dict[str, Any]:
     elif program.turn(state, slot) != WAITS:
         what = "ready"
     shown: dict[str, Any] = {"node": node, "iteration": list(iteration), "state": what}
+    if rounds := program.most_rounds(node):
+        shown["most_rounds"] = rounds
     if slot in state.waits:
         wait = state.waits[slot]
         shown |= {"signal": wait.signal or None, "until": iso(wait.until) if wait.until is not None else None}
+        if wait.signal and (schema := program.nodes[node].output_schema) is not None:
+            shown["payload"] = schema
     if slot in state.children:
         shown["saga"] = state.children[slot].saga
     if what == "joining":

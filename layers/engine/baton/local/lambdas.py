@@ -64,6 +64,12 @@ class Lambdas:
         """One process of every function; raises `LocalRunError` for the first that cannot be imported."""
         await asyncio.gather(*(pool.warm() for pool in self.pools.values()))
 
+    async def replace(self) -> None:
+        """New processes, with the code as it is now; those at work end what they do. Raises as `warm` does."""
+        for pool in self.pools.values():
+            pool.retire()
+        await self.warm()
+
     def find(self, reference: str) -> Pool:
         """By logical id, name, or ARN with or without a qualifier. Raises `LocalRunError`."""
         for logical_id, pool in self.pools.items():

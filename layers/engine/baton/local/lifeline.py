@@ -1,6 +1,6 @@
 """First code of every child process: ties its life to its parent's, then becomes `python -m MODULE`.
 
-Run as a script (`python -P lifeline.py PARENT_PID MODULE [ARGUMENT …]`), standard library only. It is a
+Run as a script (`python -P lifeline.py NAME PARENT_PID MODULE [ARGUMENT …]`), standard library only. It is a
 script of its own because code between fork and exec (`preexec_fn`) is not safe in a parent with threads.
 Only Linux has such a tie; what the children themselves start, and other systems, are left to guard.py.
 """
@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_NAME = 15  # Linux keeps 15 characters of it; the whole name is in the command line
 
 
 def _die_with(parent: int) -> None:
@@ -25,10 +26,17 @@ def _die_with(parent: int) -> None:
         os._exit(1)
 
 
+def _call_me(name: str) -> None:
+    """What `ps` and `top` show, where the system lets a process say so."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode())
+
+
 def main(arguments: list[str]) -> None:
-    _die_with(int(arguments[0]))
+    _call_me(arguments[0])
+    _die_with(int(arguments[1]))
     sys.path.insert(0, str(Path.cwd()))  # what `python -m` does; -P kept this file's own folder out
-    sys.argv = arguments[1:]
+    sys.argv = arguments[2:]
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 
 

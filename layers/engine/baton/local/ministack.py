@@ -1,4 +1,4 @@
-"""The embedded AWS: one MiniStack process on loopback, nothing kept, waited for until it answers.
+"""The embedded AWS: one MiniStack process on loopback, waited for until it answers; kept in a directory, if one is given.
 
 What is created in it is decided elsewhere (see provision.py).
 """
@@ -20,6 +20,8 @@ ACCOUNT = "000000000000"
 REGION = "us-east-1"
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
 _START_LIMIT_S = 20.0
+_SAVE_LIMIT_S = 20.0
+_KEPT = frozenset({"dynamodb", "s3"})
 _TRIES = 3
 
 
@@ -33,11 +35,13 @@ def free_port() -> int:
 class MiniStack:
     """Starts and stops the process; `endpoint` is valid once `start` has returned.
 
-    `port` 0 is any free one. Raises `LocalRunError` from `start`.
+    `port` 0 is any free one. `data`: where tables and objects are kept. MiniStack writes tables when it is ended
+    politely, objects at once. What is in queues is not kept: the reconciler finds every saga without it. Raises
+    `LocalRunError` from `start`.
     """
 
-    def __init__(self, run_dir: Path, children: Children, port: int = 0) -> None:
-        self._children, self._port = children, port
+    def __init__(self, run_dir: Path, children: Children, port: int = 0, data: Path | None = None) -> None:
+        self._children, self._port, self._data = children, port, data
         self.endpoint = ""
         self.log = run_dir / "logs" / "ministack.log"
         self._folder = run_dir / "ministack"
@@ -45,6 +49,11 @@ class MiniStack:
 
     async def start(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
+        if self._data is not None:
+            # Queues and topics come with the addresses of the run before.
+            for file in self._data.glob("state/*.json"):
+                if file.stem not in _KEPT:
+                    file.unlink()
         if self._port:
             servers.bind(self._port, "the embedded AWS").close()
         for _ in range(_TRIES):
@@ -55,7 +64,11 @@ class MiniStack:
     async def _start_on(self, port: int) -> bool:
         with self.log.open("ab", buffering=0) as log:
             process = self._process = await self._children.start(
-                "ministack", environment=self._environment(port), folder=self._folder, log=log
+                "ministack",
+                name="baton-aws",
+                environment=self._environment(port),
+                folder=self._folder,
+                log=log,
             )
         self.endpoint = f"http://127.0.0.1:{port}"
         loop = asyncio.get_running_loop()
@@ -81,8 +94,10 @@ class MiniStack:
             "SFTP_ENABLED": "0",
             "LOG_LEVEL": "WARNING",
             "TMPDIR": str(self._folder),
-            "S3_DATA_DIR": str(self._folder / "s3"),
-            "STATE_DIR": str(self._folder / "state"),
+            "S3_DATA_DIR": str((self._data or self._folder) / "s3"),
+            "STATE_DIR": str((self._data or self._folder) / "state"),
+            "PERSIST_STATE": "1" if self._data else "0",
+            "S3_PERSIST": "1" if self._data else "0",
         }
 
     async def wait(self) -> int:
@@ -93,7 +108,7 @@ class MiniStack:
     async def stop(self) -> None:
         process, self._process = self._process, None
         if process is not None:
-            self._children.kill(process.pid)
+            await self._children.end(process, _SAVE_LIMIT_S if self._data else 0)
             await process.wait()
             self._children.ended(process.pid)
             shutil.rmtree(self._folder, ignore_errors=True)  # nothing in it is of use to anybody

@@ -11,6 +11,7 @@ import json
 import uuid
 from collections import deque
 from collections.abc import Callable, Mapping
+from itertools import count
 from pathlib import Path
 
 from baton.local.declared import Function
@@ -46,6 +47,7 @@ class Pool:
         # Appending from several processes: each write lands at the end, whole lines stay whole.
         self._log = log.open("ab", buffering=0)
         self._sandboxes: list[Sandbox] = []
+        self._short, self._numbers = function.logical_id.removesuffix("Function").lower(), count(1)
         self._tasks = Tasks(function.logical_id)
         self._queue: deque[Invocation] = deque()
         self._closed = False
@@ -77,6 +79,13 @@ class Pool:
                 f"start: {_message(sandbox.init_error)}; the end of {self.log}:\n{tail(self.log)}"
             )
 
+    def retire(self) -> None:
+        """No process of now takes another invocation: idle ones end at once, others when theirs has ended."""
+        for sandbox in self._sandboxes:
+            sandbox.retired = True
+            if sandbox.current is None:
+                sandbox.kill()
+
     def processes(self) -> list[ProcessInfo]:
         return [sandbox.info() for sandbox in self._sandboxes if sandbox.pid]
 
@@ -103,11 +112,12 @@ class Pool:
         return sum(sandbox.current is not None for sandbox in self._sandboxes)
 
     def _dispatch(self) -> None:
-        idle = [sandbox for sandbox in self._sandboxes if sandbox.waiting]
+        serving = [sandbox for sandbox in self._sandboxes if not sandbox.retired]
+        idle = [sandbox for sandbox in serving if sandbox.waiting]
         while self._queue and idle:
             idle.pop().assign(self._queue.popleft())
         # A process that is starting, or about to ask for its next invocation, will take one.
-        coming = sum(not s.waiting and s.current is None for s in self._sandboxes)
+        coming = sum(not s.waiting and s.current is None for s in serving)
         while coming < len(self._queue) and len(self._sandboxes) < self.limit and not self._closed:
             self._start()
             coming += 1
@@ -117,6 +127,7 @@ class Pool:
             self.function,
             self._log,
             self._children,
+            name=f"baton-{self._short}-{next(self._numbers)}",
             idle=self._on_idle,
             ended=self._on_end,
             record=self._record,
@@ -127,6 +138,9 @@ class Pool:
         return sandbox
 
     def _on_idle(self, sandbox: Sandbox) -> None:
+        if sandbox.retired:
+            sandbox.kill()
+            return
         # The most recently used goes last and is taken first, so that few stay warm.
         self._sandboxes.remove(sandbox)
         self._sandboxes.append(sandbox)
@@ -134,7 +148,7 @@ class Pool:
 
     def _on_end(self, sandbox: Sandbox) -> None:
         self._sandboxes.remove(sandbox)
-        if not sandbox.ready.is_set() and self._queue:
+        if not sandbox.ready.is_set() and not sandbox.retired and self._queue:
             # As on Lambda, the invocation that needed this process is told why there is none.
             invocation = self._queue.popleft()
             sandbox.refuse(invocation)

@@ -30,15 +30,22 @@ class Children:
             "-I",
             "-S",
             _GUARD,
+            "baton-guard",
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C at the terminal is not meant for it
         )
 
     async def start(
-        self, module: str, *arguments: str, environment: Mapping[str, str], folder: Path, log: BinaryIO
+        self,
+        module: str,
+        *arguments: str,
+        name: str,
+        environment: Mapping[str, str],
+        folder: Path,
+        log: BinaryIO,
     ) -> asyncio.subprocess.Process:
-        """`python -m module arguments` in `folder`, with exactly this environment.
+        """`python -m module arguments` in `folder`, with exactly this environment. `name` is what `ps` shows.
 
         On Linux the child dies with the *thread* that called this (prctl(2), PR_SET_PDEATHSIG): that is
         the event loop's, and must never be one of an executor.
@@ -47,6 +54,7 @@ class Children:
             sys.executable,
             "-P",
             _LIFELINE,
+            name,
             str(os.getpid()),
             module,
             *arguments,
@@ -59,6 +67,14 @@ class Children:
         )
         self._tell(f"+{process.pid}")
         return process
+
+    async def end(self, process: asyncio.subprocess.Process, patience_s: float) -> None:
+        """SIGTERM to a child, and SIGKILL if it has not ended by then."""
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), patience_s)
+        self.kill(process.pid)
 
     def kill(self, pid: int) -> None:
         """SIGKILL to a child and everything it started (it leads their group). Gone already is fine."""

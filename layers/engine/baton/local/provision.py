@@ -64,9 +64,12 @@ def _table(logical_id: str, resolver: Resolver, aws: Aws) -> None:
     if stream:
         request["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": stream["StreamViewType"]}
     name = resolver.name(logical_id)
-    answer = aws.dynamodb.create_table(TableName=name, **request)
+    try:
+        described = aws.dynamodb.create_table(TableName=name, **request)["TableDescription"]
+    except aws.dynamodb.exceptions.ResourceInUseException:  # kept from the run before
+        described = aws.dynamodb.describe_table(TableName=name)["Table"]
     if stream:
-        resolver.learn(logical_id, "StreamArn", answer["TableDescription"]["LatestStreamArn"])
+        resolver.learn(logical_id, "StreamArn", described["LatestStreamArn"])
     expiry = properties.get("TimeToLiveSpecification")
     if expiry and text(expiry.get("Enabled")) == "true":
         aws.dynamodb.update_time_to_live(

@@ -27,6 +27,7 @@ from baton.local.destination import failure_queue
 from baton.local.environment import aws_environment
 from baton.local.gateway import Gateway
 from baton.local.http_api import read_http_api
+from baton.local.keeping import keeping
 from baton.local.lambdas import Lambdas
 from baton.local.ministack import MiniStack
 from baton.local.parameters import check_rules, effective
@@ -70,6 +71,7 @@ class LocalRun:
     run_dir: where logs go (`logs/<logical id>.log`); default `.baton/run-…` beside the template.
     api_port: port of the HTTP API; 0 for any free one.
     aws_port: port of the embedded AWS, the next one being that of the local Lambda API; 0 for any free ones.
+    data: where tables and objects are kept for a later run, which no other may use meanwhile; None keeps nothing.
     process_limit: most processes per function; further invocations wait.
     retry_delays_s: pauses before an `Event` invocation is tried again (Lambda: one, then two minutes).
 
@@ -93,6 +95,7 @@ class LocalRun:
         api_port: int = 0,
         *,
         aws_port: int = 0,
+        data: Path | None = None,
         process_limit: int = 16,
         retry_delays_s: tuple[float, ...] = (60.0, 120.0),
     ) -> None:
@@ -107,6 +110,7 @@ class LocalRun:
         self._switched_off = switched_off
         self._api_port, self._aws_port, self._process_limit = api_port, aws_port, process_limit
         self._retry_delays_s = retry_delays_s
+        self._data = None if data is None else Path(data).resolve()
         name = f"run-{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:6]}"
         self.run_dir = (run_dir or self._template_path.parent / ".baton" / name).resolve()
         self.url = self.endpoint = ""
@@ -134,6 +138,13 @@ class LocalRun:
         """SIGKILL to one process of a function and to what it started."""
         if not any(pool.kill(pid) for pool in self._lambdas.pools.values()):
             raise LocalRunError(f"{pid} is not a process of a function")
+
+    async def reload(self) -> None:
+        """Runs the code of all functions as it is now; what is at work ends with the code that it began with.
+
+        Raises `LocalRunError` for the first function that cannot be imported.
+        """
+        await self._lambdas.replace()
 
     async def invoke(self, function: str, payload: Any) -> Any:
         """Invokes directly and waits; the parsed answer. Raises `FunctionError` if the function fails."""
@@ -173,7 +184,9 @@ class LocalRun:
         children = Children()
         stack.push_async_callback(children.close)
         await children.open()
-        ministack = MiniStack(self.run_dir, children, self._aws_port)
+        if self._data is not None:
+            stack.enter_context(keeping(self._data))
+        ministack = MiniStack(self.run_dir, children, self._aws_port, self._data)
         stack.push_async_callback(ministack.stop)
         loading = asyncio.create_task(asyncio.to_thread(self._load, issuer_url))
         try:

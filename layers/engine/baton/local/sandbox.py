@@ -61,6 +61,7 @@ class Sandbox:
         log: BinaryIO,
         children: Children,
         *,
+        name: str,
         idle: Callable[[Sandbox], None],
         ended: Callable[[Sandbox], None],
         record: Callable[[InvocationRecord], None],
@@ -71,6 +72,8 @@ class Sandbox:
         self.init_error: bytes = b""
         self.current: Invocation | None = None
         self.waiting = False
+        self.retired = False  # it takes no further invocation
+        self._name = name
         self._log, self._children = log, children
         self._idle, self._ended, self._record = idle, ended, record
         self._next: asyncio.Future[Work] | None = None
@@ -91,6 +94,7 @@ class Sandbox:
             self._process = await self._children.start(
                 "awslambdaric",
                 self.function.handler,
+                name=self._name,
                 environment={**environment, "AWS_LAMBDA_RUNTIME_API": address},
                 folder=self.function.code,
                 log=self._log,

@@ -15,6 +15,7 @@ from baton.core.definition import WORKFLOW_NAME
 from baton.core.docschema import document_schema, node_types
 from baton.core.events import Value, decode_entry
 from baton.core.explain import explain, way
+from baton.core.named import SCHEME
 from baton.core.purse import day_of
 from baton.core.purseview import budget_view
 from baton.core.state import status_of
@@ -30,6 +31,7 @@ from baton.runtime.incidents import IncidentDesk
 from baton.runtime.listing import Listing
 from baton.runtime.parts import Engine
 from baton.runtime.request import Caller, Opened, Request
+from baton.runtime.stored import find_value, shown
 
 MAX_EVENTS = 1_000
 MAX_LIST = 100
@@ -74,6 +76,21 @@ class Queries:
         if not value.ref:
             return value.v
         return msgspec.json.decode(await self._parts.call(self._engine.blobs.get, self._tenant, value.ref))
+
+    async def value(self, saga: str, digest: str, after: int) -> dict[str, Any]:
+        """A value that the saga's log names by its digest, or the part of its JSON behind `after` bytes.
+
+        Raises `NotFound`, `TooLarge`, and `UserError` for an `after` that is none of its parts.
+        """
+        opened = await self._request.open(saga)
+        engine = self._engine
+        found = await find_value(engine.log, self._parts.call, engine.clock, opened, digest)
+        data = msgspec.json.encode(found.v)
+        if found.ref:
+            data = await self._parts.call(engine.blobs.get, self._tenant, found.ref)
+        if after >= len(data):
+            raise UserError(f"after is below {len(data)}, the size of the value")
+        return shown(SCHEME + digest, data, after, MAX_SHOWN)
 
     async def cost(self, saga: str) -> dict[str, Any]:
         """What a saga has cost so far, estimated from its whole log. Raises `NotFound`, `TooLarge`."""

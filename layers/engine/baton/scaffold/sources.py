@@ -15,6 +15,9 @@ from baton.errors import BatonError
 SHARED = (
     ".gitignore",
     "docs/workflow.schema.json",
+    "env.json",
+    "events/api/health.json",
+    "events/reconciler/shard.json",
     "functions/api/app.py",
     "functions/reconciler/app.py",
     "functions/relay/app.py",

@@ -18,6 +18,7 @@ from baton.errors import BatonError
 
 BUILT: Final = Path(".aws-sam/build/template.yaml")
 NAME: Final = "sam-local.json"
+ENV: Final = "env.json"
 # Where boto3 finds the AWS API, and Lambda's own, which the local run serves itself. env.json says the addresses.
 ENDPOINTS: Final = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_LAMBDA")
 _ROUTE: Final = "AWS::ApiGatewayV2::Route"
@@ -29,7 +30,7 @@ class NotBuilt(BatonError):
 
 
 def main() -> int:
-    """Writes the file beside the built template. Exit status 1 where there is none."""
+    """Writes the file beside the built template. Exit status 1 where there is none, or no `env.json`."""
     try:
         built: dict[str, Any] = yaml.safe_load(BUILT.read_text("utf-8"))
         document = for_sam_local(built)
@@ -41,7 +42,16 @@ def main() -> int:
         return 1
     target = BUILT.with_name(NAME)
     target.write_text(json.dumps(document, indent=2, default=str) + "\n", "utf-8")
-    print(f"{target}: for `sam local invoke` and `sam local start-api` (docs/sam-local.md)")
+    print(
+        f"{target}: for `sam local invoke FUNCTION -t {target} --env-vars {ENV} -e EVENT`, which needs docker"
+    )
+    if not Path(ENV).is_file():
+        print(f"There is no {ENV}, which says where functions find the local AWS.", file=sys.stderr)
+        print(
+            "A project has one that was made by this version of Baton: take it from `baton new`.",
+            file=sys.stderr,
+        )
+        return 1
     return 0
 
 

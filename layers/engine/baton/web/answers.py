@@ -18,8 +18,9 @@ from baton.web.failing import FailingStep, ParkedAs, Question
 from baton.web.graphs import Edge, Limits, WorkflowNode
 from baton.web.incidents import Incident, IncidentPage
 from baton.web.models import Answer, Cursor, Schema, Status, Time
+from baton.web.stored import StoredValue
 
-__all__ = ["Explanation", "Incident", "IncidentPage", "Way"]  # besides those below
+__all__ = ["Explanation", "Incident", "IncidentPage", "StoredValue", "Way"]  # besides those below
 
 KINDS_OF_EVENT = tuple(str(kind.__struct_config__.tag) for kind in get_args(Event))
 
@@ -187,6 +188,10 @@ class ActiveNode(BaseModel):
     state: Literal["joining", "waiting", "child", "ready", "retrying", "asking"]
     signal: str | None = Field(None, description="The signal it waits for.")
     until: Time | None = Field(None, description="When its wait ends by itself.")
+    payload: Schema | None = Field(None, description="What the signal must bring, where the node says so.")
+    most_rounds: list[int] = Field(
+        [], description="How many rounds each loop around it may have; `iteration` counts them from 0."
+    )
     saga: str = Field("", description="The child it waits for.")
     waits_for: list[str] = Field([], description="The nodes whose edges have not spoken.")
 
@@ -212,9 +217,7 @@ class SagaError(Failure):
 class LargeValue(Answer):
     """Where a value is that is not shown."""
 
-    ref: str = Field(
-        description="`cas://sha256/HEX`: the object `T/TENANT/sha256/HEX` of the deployment's bucket."
-    )
+    ref: str = Field(description="`cas://sha256/HEX`, which `GET /sagas/{saga}/values/HEX` answers with.")
     size: int = Field(ge=1, description="Bytes of its JSON.")
 
 
@@ -252,6 +255,9 @@ class Saga(Answer):
     created_at: Time
     updated_at: Time
     steps: int = Field(ge=0, description="Steps that are done.")
+    most_steps: int | None = Field(
+        description="No more than so many will be done in all; null: a loop decides, or it starts none any more."
+    )
     active: list[ActiveNode]
     cancelling: bool
     result: Any = Field(description="Its output once it has ended; null before, and for a large one.")

@@ -41,6 +41,10 @@ async def list_events(ask: Ask[None]) -> Reply:
     return _ok(await ask.queries.events(ask.path["saga"], **ask.query))
 
 
+async def show_value(ask: Ask[None]) -> Reply:
+    return _ok(await ask.queries.value(ask.path["saga"], ask.path["digest"], **ask.query))
+
+
 async def show_cost(ask: Ask[None]) -> Reply:
     return _ok(await ask.queries.cost(ask.path["saga"]))
 

@@ -61,6 +61,12 @@ _SIGNAL = words(
     "name", "[^/]{1,128}", "the name of a signal", "A signal that a node of the workflow waits for."
 )
 _INCIDENT = words("incident", INCIDENT_ID, "the id of an incident", "The `id` of an incident in the list.")
+_DIGEST = words(
+    "digest",
+    "[0-9a-f]{64}",
+    "the 64 hexadecimal digits of `cas://sha256/…`",
+    "The end of its `cas://sha256/…`.",
+)
 _NODE = words("node", "[^/]{1,128}", "the name of a node", "A node of the saga's workflow.", example="pay")
 
 _LIMIT = whole(
@@ -90,6 +96,7 @@ _AFTER = whole("after", 0, MAX_NUMBER, 0, "Only entries with a higher version.")
 _STEPS = whole(
     "limit", 1, MAX_EVENTS, DEFAULT_EVENTS, "About how many nodes at most; none is parted from its entry."
 )
+_FROM = whole("after", 0, MAX_NUMBER, 0, "Where the part begins: the `next` of the part before.")
 _EVENTS = whole("limit", 1, MAX_EVENTS, DEFAULT_EVENTS, "How many entries at most.")
 
 ROUTES: tuple[Route[Any], ...] = (
@@ -143,6 +150,11 @@ ROUTES: tuple[Route[Any], ...] = (
         method="GET", path="/sagas/{saga}/events", id="listEvents", handler=reads.list_events, roles=("read",),
         summary="A saga's log, in pages.",
         parameters=(_SAGA,), query=(_AFTER, _EVENTS), answers={200: "EventPage"}, refusals=(404,),
+    ),
+    Route(
+        method="GET", path="/sagas/{saga}/values/{digest}", id="showValue", handler=reads.show_value, roles=("read",),
+        summary="A value that the saga's log names by `cas://sha256/…`; a large one comes in parts.",
+        parameters=(_SAGA, _DIGEST), query=(_FROM,), answers={200: "StoredValue"}, refusals=(404, 413),
     ),
     Route(
         method="GET", path="/sagas/{saga}/cost", id="showCost", handler=reads.show_cost, roles=("read",),

@@ -1,0 +1,90 @@
+"""What `baton up` says once everything runs: where it is, and commands to copy that start a saga of what is there.
+
+Belongs here: the words, and a workflow with an input that it takes. What runs is running.py's.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from baton.cli.client import Api
+from baton.cli.connection import LOCAL_FILE, Connection, Owner
+from baton.cli.examples import example_of
+from baton.cli.program import typed
+from baton.cli.text import plain
+
+FIRST = "dinner"  # the example of this project, whose services are started with it
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A workflow to start, and the input for it as the only item; None where no input is known to fit."""
+
+    workflow: str
+    given: tuple[Any] | None
+
+
+async def to_try(api: Api, names: Sequence[str]) -> Trial | None:
+    """The first workflow for which an input can be given, else the first one; None where there is none."""
+    first: Trial | None = None
+    for name in sorted(names, key=lambda name: name != FIRST):
+        schema = (await api.workflow(name))["input"]
+        trial = Trial(name, ({},) if schema is None else example_of(schema))
+        if trial.given is not None:
+            return trial
+        first = first or trial
+    return first
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What runs, and where. `outside` are services by name; `owner` runs in this directory, too, and did so before."""
+
+    connection: Connection
+    endpoint: str
+    logs: Path
+    workflows: Sequence[str]
+    outside: Mapping[str, str]
+    owner: Owner | None
+
+    def lines(self) -> Iterator[str]:
+        """Where everything is."""
+        none_yet = f"none yet: put a .yaml file into your app, or `{typed('deploy-workflow FILE')}`"
+        where = f"also in {LOCAL_FILE}, where the baton command finds it"
+        if self.owner:
+            where = f"see below: {LOCAL_FILE} belongs to {self.owner.url}, process {self.owner.pid}, where commands go by themselves"
+        yield "Baton is running. Ctrl-C stops it."
+        yield f"  API            {self.connection.url}   (AWS endpoint {self.endpoint})"
+        for name, url in self.outside.items():
+            yield f"  {name:<14} {url}/books"
+        yield f"  workflows      {', '.join(self.workflows) or none_yet}"
+        yield f"  token          {where}"
+        yield f"  logs           {self.logs}"
+
+    def commands(self, trial: Trial | None) -> Iterator[str]:
+        """Lines for a shell: each does what it says as it stands, unless a comment says what is missing."""
+        url, show = self.connection.url, '-H "Authorization: Bearer $TOKEN"'
+        yield f"export TOKEN={self.connection.token}"
+        if self.owner:
+            yield f'export BATON_URL={url} BATON_TOKEN="$TOKEN"'
+        if trial is None:
+            yield f"curl -s {url}/workflows {show}"
+            return
+        name, given = trial.workflow, (trial.given or ({},))[0]
+        if trial.given is None:
+            yield f"# `{name}` needs an input of yours: {typed(f'workflows {shlex.quote(name)}')} says which"
+        body = json.dumps({"workflow": name, "input": given})
+        yield f"curl -s {url}/sagas {show} -H 'Content-Type: application/json' -d {_quoted(body)}"
+        yield f"curl -s {url}/sagas {show}"
+        yield ""
+        option = f" --input {_quoted(json.dumps(given))}" if given != {} or trial.given is None else ""
+        yield typed(f"start {shlex.quote(name)} --watch") + option
+
+
+def _quoted(text: str) -> str:
+    return shlex.quote(plain(text))

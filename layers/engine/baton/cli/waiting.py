@@ -1,0 +1,82 @@
+"""What a saga waits for, and the commands that help it on, as a person reads and types them.
+
+Belongs here: reading `GET /sagas/{id}`. Pure. The rest of what `show` says is render.py's.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping
+from itertools import zip_longest
+from typing import Any
+
+from baton.cli.examples import example_of
+from baton.cli.program import typed
+from baton.cli.text import epoch_ms, plain, when
+from baton.core.state import FINISHED
+
+
+def rounds(item: Mapping[str, Any]) -> str:
+    """Which round of its loops an active node is in: `round 3 of 5`; nothing outside of loops."""
+    numbers = zip_longest(item.get("iteration") or (), item.get("most_rounds") or ())
+    said = [
+        f"{number + 1}" + (f" of {most}" if most else "") for number, most in numbers if number is not None
+    ]
+    return f"round {', '.join(said)}" if said else ""
+
+
+def waits(saga: Mapping[str, Any], now: int) -> list[str]:
+    """A line for each node that waits: what for, and until when."""
+    found = []
+    for item in saga.get("active") or ():
+        until = epoch_ms(item.get("until"))
+        limit = f"until {when(until, now)}" if until is not None else "without a time limit"
+        if item.get("signal"):
+            text = f"for the signal `{item['signal']}`, {limit}"
+        elif until is not None:
+            text = limit
+        elif item.get("saga"):
+            text = f"for its child saga {item['saga']}"
+        elif item.get("waits_for"):
+            text = f"for {', '.join(map(str, item['waits_for']))}"
+        else:
+            continue
+        found.append(f"{item.get('node')}: {text}")
+    return found
+
+
+def helping(saga: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The commands that help a saga on, each behind a word on what it does."""
+    me, status = saga.get("id"), saga.get("status")
+    if large := saga.get("large_result"):
+        yield _line("Print the result with", f"value {me} {large['ref']}")
+    if status in FINISHED:
+        return
+    if questions := saga.get("questions"):
+        which = f"{me} ASK" if len(questions) > 1 else str(me)
+        yield _line("Answer it with", f"answer {which} {'|'.join(questions[0]['options'])}")
+    if status == "parked":
+        yield _line("Let it try again with", f"resume {me}")
+    seen = set()
+    for item in saga.get("active") or ():
+        name, child = item.get("signal"), item.get("saga")
+        if name and name not in seen:
+            yield _line("Send the signal with", f"signal {me} {shlex.quote(str(name))}{_payload(item)}")
+        if child:
+            yield _line("Look at its child with", f"show {child}")
+        seen.add(name)
+
+
+def _line(why: str, command: str) -> tuple[str, str]:
+    return why, plain(typed(command))
+
+
+def _payload(item: Mapping[str, Any]) -> str:
+    schema = item.get("payload")
+    if schema is None:
+        return " [--payload JSON]"
+    value = example_of(schema)
+    return " --payload " + (
+        "JSON" if value is None else shlex.quote(json.dumps(value[0], ensure_ascii=False))
+    )

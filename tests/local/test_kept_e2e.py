@@ -1,0 +1,48 @@
+"""A local run that keeps its data: what a later one finds, and that no two use it at once."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from baton.local.keeping import keeping
+from baton.local.problems import LocalRunError
+from baton.local.run import LocalRun
+from tests.local.project import client, until, write_project
+from tests.local.test_stream_e2e import ONLY_STREAM, keys, put
+
+pytestmark = pytest.mark.e2e
+
+
+def test_tables_and_objects_outlive_a_run_that_keeps_them_and_the_stream_goes_on(tmp_path: Path) -> None:
+    template = write_project(tmp_path / "project")
+
+    def run() -> LocalRun:
+        return LocalRun(template, switched_off=ONLY_STREAM, data=tmp_path / "kept")
+
+    async def scenario() -> None:
+        async with run() as first:
+            await put(first, "x")
+            s3 = client(first, "s3")
+            s3.create_bucket(Bucket="things")
+            s3.put_object(Bucket="things", Key="a/b", Body=b"\xff\x00")
+            with pytest.raises(LocalRunError, match="another local run keeps its data in"):
+                async with run():
+                    pass
+        async with run() as second:
+            key = {"pk": {"S": "x"}}
+            found = client(second, "dynamodb").get_item(TableName=second.physical["Table"], Key=key)
+            assert found["Item"] == key | {"blob": {"B": b"\xff"}}
+            assert client(second, "s3").get_object(Bucket="things", Key="a/b")["Body"].read() == b"\xff\x00"
+            await put(second, "a", {"do": "nothing"})
+            await until(lambda: keys(second, 0) == ["a"])
+
+    asyncio.run(scenario())
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(LocalRunError, match="cannot keep anything"), keeping(tmp_path / "file" / "data"):
+        pass
