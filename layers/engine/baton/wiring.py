@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from baton import settings
 from baton.adapters.aws import Aws, later
 from baton.adapters.clock import SystemClock, SystemEntropy
+from baton.adapters.discreet import add_to
 from baton.adapters.dynamo_budgets import DynamoBudgets
 from baton.adapters.dynamo_definitions import DynamoDefinitions
 from baton.adapters.dynamo_effects import DynamoEffects
@@ -91,8 +92,9 @@ def _engine(
 
 
 def _log_to_stdout(level: str) -> None:
-    """Lambda's runtime formats and collects; only the level is ours."""
+    """Lambda's runtime formats and collects; only the level is ours, and what a line must not hold."""
     logging.getLogger("baton").setLevel(level)
+    add_to(logging.getLogger())
 
 
 def _line_to_stdout(line: str) -> None:

@@ -50,9 +50,11 @@ class ToolPerformer:
         call = bind(found, arguments, context)
         try:
             value = await self._call(found, call)
-        except NoRoom:
+        except (NoRoom, asyncio.CancelledError):
             raise
-        except (Exception, SystemExit) as error:  # whatever a tool raises is the step's failure, never ours
+        except BaseException as error:  # whatever a tool raises is the step's failure, never ours
+            if isinstance(error, GeneratorExit) and not error.args:  # this coroutine is closed
+                raise
             if not isinstance(error, StepFailure):
                 report(traceback_of(error), tool, context)
             raise failure_of(error) from error
