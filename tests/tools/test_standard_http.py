@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 import time
-from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler
 from ipaddress import ip_address
 from typing import Any
@@ -19,63 +17,9 @@ from baton.adapters.httpx_exchange import AddressRefused, HttpxClient, check
 from baton.ports import StepFailure
 from baton.ports.outside import HttpRequest
 from tests.kit.payments import serving
-from tests.tools.outside import context, failure, perform, services
+from tests.tools.outside import Outside, context, failure, perform, services
 
 HTTP = services()
-
-
-class Outside:
-    """A server whose pages are functions of the request; it remembers what it was sent."""
-
-    def __init__(self) -> None:
-        self.url = ""
-        self.pages: dict[str, Callable[[Any], None]] = {}
-        self.seen: list[tuple[str, str, dict[str, str], bytes]] = []
-        self.over = threading.Event()
-
-    def page(
-        self, path: str, status: int = 200, body: bytes = b"", kind: str = "application/json", **headers: str
-    ) -> str:
-        """Its address."""
-
-        def give(at: BaseHTTPRequestHandler) -> None:
-            at.send_response(status)
-            for name, value in ({"content-type": kind, "content-length": str(len(body))} | headers).items():
-                at.send_header(name.replace("_", "-"), value)
-            at.end_headers()
-            at.wfile.write(body)
-
-        self.pages[path] = give
-        return self.url + path
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """Those of the last request."""
-        return self.seen[-1][2]
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Outside]:
-    outside = Outside()
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-
-        def answer(self) -> None:
-            body = self.rfile.read(int(self.headers.get("content-length") or 0))
-            named = {name.lower(): value for name, value in self.headers.items()}
-            outside.seen.append((self.command, self.path, named, body))
-            outside.pages[self.path.partition("?")[0]](self)
-
-        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = answer  # noqa: N815  # http.server's names
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    with serving(Handler) as outside.url:
-        yield outside
-        outside.over.set()
 
 
 # ---- what is sent --------------------------------------------------------------------------------------------

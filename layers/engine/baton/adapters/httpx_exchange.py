@@ -17,6 +17,7 @@ from typing import Any
 import httpcore
 import httpx
 
+from baton.adapters.http_body import Body
 from baton.core.failures.evidence import evidence_of
 from baton.core.version import VERSION
 from baton.ports import StepFailure
@@ -99,17 +100,11 @@ class HttpxClient:
         )
         answer = await opened.send(built, stream=True)
         try:
-            parts, size = [], 0
-            async for part in answer.aiter_bytes():
-                size += len(part)
-                if size > request.most:
-                    raise StepFailure(
-                        "result_too_large", f"{host} answered with more than {request.most} bytes"
-                    )
-                parts.append(part)
+            body = Body(answer.headers.get("content-encoding", ""), request.most, host)
+            whole = await body.read(answer.aiter_raw())
         finally:
             await answer.aclose()
-        return HttpAnswer(status=answer.status_code, headers=dict(answer.headers), body=b"".join(parts))
+        return HttpAnswer(status=answer.status_code, headers=dict(answer.headers), body=whole)
 
     def _client(self) -> httpx.AsyncClient:
         loop = asyncio.get_running_loop()
