@@ -161,6 +161,36 @@ def test_mail_from(deployment: Deployment) -> None:
     assert services_of_a_worker(deployment, mail_from="desk@a.example").mail_from == "desk@a.example"
 
 
+SIGNING_KEY = "x" * 32
+
+
+def test_signing_key(deployment: Deployment) -> None:
+    assert services_of_a_worker(deployment, signing_key=SIGNING_KEY).signing_key == SIGNING_KEY
+    required = {"table": "t", "bucket": "b", "dead_letter_url": "q", "worker": "w", "notices_topic": "a"}
+    assert SIGNING_KEY not in repr(FUNCTIONS["worker"](**required, signing_key=SIGNING_KEY))
+
+
+def test_http_hosts(deployment: Deployment) -> None:
+    found = services_of_a_worker(deployment, http_hosts="a.example 10.0.0.0/8").http
+    assert found._hosts == {"a.example", "10.0.0.0/8"}
+
+
+def test_standard_tools(deployment: Deployment) -> None:
+    def names(http: Http) -> set[str]:
+        tools = http.get("/tools").body["tools"]
+        return {tool["name"] for tool in tools if tool["name"].startswith("std.")}
+
+    assert with_api(deployment, names) == set()
+    assert with_api(deployment, names, standard_tools="std.http std.pay=globex") == {"std.http"}
+    assert with_api(deployment, names, standard_tools="std.pay=globex,acme") == {
+        "std.pay",
+        "std.find_payment",
+    }
+    with deployment.function("worker", BATON_STANDARD_TOOLS="std.get") as module:
+        module._loop.close()
+        assert {name for name in module._engine.tools if name.startswith("std.")} == {"std.get"}
+
+
 def test_payments_url(deployment: Deployment) -> None:
     assert services_of_a_worker(deployment, payments_url="https://pay.example").payments_url
 

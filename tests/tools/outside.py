@@ -19,13 +19,14 @@ from baton.adapters.http_client import LazyHttpClient
 from baton.ports import StepContext, StepFailure
 from baton.ports.outside import Entities, HttpClient, Mailer, Objects
 from baton.runtime.patience import Threads
+from baton.testing.outside import HOSTS, SIGNING_KEY
 from baton.tools.perform import ToolPerformer
 from baton.tools.standard import Services, standard_tools
 
 THREADS = Threads(4)
 
 
-HTTP = LazyHttpClient()
+HTTP = LazyHttpClient(HOSTS)
 
 
 def services(**parts: Any) -> Services:
@@ -38,6 +39,7 @@ def services(**parts: Any) -> Services:
         "clock": SystemClock(),
         "offload": THREADS,
         "most_bytes": 100_000,
+        "signing_key": SIGNING_KEY,
     }
     return Services(**given | parts)
 

@@ -32,6 +32,7 @@ from baton.core.failures.answers import (
 )
 from baton.core.fold import fingerprint, signal_key
 from baton.core.forks import FORK_KEY
+from baton.core.grants import tools_for
 from baton.core.money import dollars
 from baton.core.program import Program
 from baton.core.purse import afresh
@@ -64,7 +65,8 @@ class Service:
         """Register a workflow document. Raises `MalformedDocument`, `InvalidDefinition`, `TooLarge`."""
         if len(text.encode()) > MAX_DOCUMENT:
             raise TooLarge(f"a workflow document has at most {MAX_DOCUMENT} bytes")
-        graph = compile_document(text, self._engine.tools, json_only=json_only)
+        tools = tools_for(self._caller.tenant, self._engine.tools)
+        graph = compile_document(text, tools, json_only=json_only)
         return await self._parts.catalog.register(self._caller.tenant, self._caller.by, text, graph)
 
     async def start(self, workflow: str, given: Any, key: str) -> tuple[dict[str, Any], bool]:

@@ -15,6 +15,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from baton.core.grants import off
 from baton.core.toolspec import nearest
 from baton.ports import NoRoom, StepContext, StepFailure
 from baton.tools.calls import bind, failure_of, plain, report, traceback_of
@@ -43,7 +44,8 @@ class ToolPerformer:
         found = self._registry.get(tool)
         if found is None:
             raise StepFailure(
-                "tool_missing", f"there is no tool `{tool}`. {nearest(tool, self._registry)}".strip()
+                "tool_missing",
+                f"there is no tool `{tool}`. {off(tool) or nearest(tool, self._registry)}".strip(),
             )
         if self._helpers is not None and found.needs_process:
             return await self._helpers.call(tool, arguments, context)

@@ -33,6 +33,11 @@ _CHARSET = re.compile(
     "utf-?8|utf-?(?:16|32)|utf-(?:16|32)(?:le|be)|us-ascii|ascii|latin-?1|iso-?8859-(?:[1-9]|1[0134-6])|(?:windows-|cp)125[0-8]"
     "|koi8-[ru]|shift_jis|euc-(?:jp|kr)|gb2312|gbk|gb18030|big5"
 )
+# What says where a request goes, where it ends, and what becomes of its connection.
+_NOT_YOURS = frozenset({
+    "connection", "content-length", "expect", "host", "keep-alive", "proxy-authorization", "proxy-connection", "te",
+    "trailer", "transfer-encoding", "upgrade",
+})  # fmt: skip
 # What is told to a host that a redirect leads to, and that was not asked by the document.
 _HARMLESS = frozenset({"accept", "accept-language", "user-agent"})
 
@@ -64,7 +69,7 @@ def declare(registry: Registry, services: Services) -> None:
         and above is the step's failure. GET and HEAD follow redirects.
         """
         longest = milliseconds(timeout)
-        given = {name.lower(): value for name, value in (headers or {}).items()}
+        given = _headers(headers or {})
         body = _body(given, json, text)
         url = url.partition("#")[0]
         if query:
@@ -126,6 +131,17 @@ def _joined(url: str, answer: HttpAnswer) -> str:
         message = f"{host_of(url)} redirects to an address that does not begin with https://"
         raise StepFailure("permission_denied", message, status=answer.status)
     return there
+
+
+def _headers(given: dict[str, str]) -> dict[str, str]:
+    """In lower case. Raises `StepFailure` for those by which a request is another one than it looks, or another's."""
+    found = {name.lower(): value for name, value in given.items()}
+    for name in found:
+        if name.strip().replace("_", "-") in _NOT_YOURS or name.strip().startswith("baton-"):
+            raise StepFailure(
+                "input_invalid", f"the header `{name[:40]}` is not an argument: the engine sets it, or nobody"
+            )
+    return found
 
 
 def _body(headers: dict[str, str], json: Any, text: str | None) -> bytes:
