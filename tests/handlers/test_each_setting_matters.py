@@ -15,6 +15,7 @@ import boto3
 import pytest
 from msgspec.structs import replace
 
+from baton.adapters.discreet import Discreet
 from baton.core.events import Notice
 from baton.core.limits import Limits
 from baton.ports import SagaRef
@@ -191,6 +192,17 @@ def test_standard_tools(deployment: Deployment) -> None:
         assert {name for name in module._engine.tools if name.startswith("std.")} == {"std.get"}
 
 
+def test_a_document_with_a_tool_that_the_tenant_may_not_use_is_not_registered(deployment: Deployment) -> None:
+    pay = {"tool": "std.pay", "with": {"amount": 5, "currency": "EUR", "to": "x"}}
+    document = {"name": "pays", "nodes": {"pay": pay}}
+
+    def register(http: Http) -> list[int]:
+        return [http.post("/workflows", document, tenant=tenant).status for tenant in ("acme", "globex")]
+
+    assert with_api(deployment, register) == [422, 422]
+    assert with_api(deployment, register, standard_tools="std.pay=acme") == [201, 422]
+
+
 def test_payments_url(deployment: Deployment) -> None:
     assert services_of_a_worker(deployment, payments_url="https://pay.example").payments_url
 
@@ -333,3 +345,17 @@ def test_a_wrong_setting_stops_the_function_and_is_named(
     with pytest.raises(SettingsError) as refusal, deployment.function("relay", **changed):
         pass
     assert said in str(refusal.value)
+
+
+# ---- what every function does with its log -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_the_log_of_a_function_is_without_secrets(function: str, deployment: Deployment) -> None:
+    handler = logging.NullHandler()
+    logging.getLogger().addHandler(handler)
+    try:
+        with deployment.function(function):
+            assert [type(known) for known in handler.filters] == [Discreet]
+    finally:
+        logging.getLogger().removeHandler(handler)

@@ -128,14 +128,17 @@ class Panic(BaseException):
 
 
 def _raised(text: str, way: str) -> BaseException:
-    error: BaseException = {"said": StepFailure("unauthorized", text), "panic": Panic(text)}.get(
-        way, ValueError("no")
-    )
+    errors: dict[str, BaseException] = {
+        "said": StepFailure("unauthorized", text),
+        "code": StepFailure(text, "no"),
+        "panic": Panic(text),
+    }
+    error = errors.get(way, ValueError("no"))
     error.__cause__ = ConnectionError(text)
     return error
 
 
-@pytest.mark.parametrize("way", ["said", "panic", "cause"])
+@pytest.mark.parametrize("way", ["said", "code", "panic", "cause"])
 def test_over_a_hundred_shapes_of_secrets_are_in_no_store_notice_or_log(
     way: str, stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:

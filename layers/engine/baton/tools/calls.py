@@ -15,6 +15,7 @@ import msgspec
 from pydantic import ValidationError
 
 from baton.core.failures import LONGEST, sanitised
+from baton.core.failures.codes import CODES
 from baton.core.failures.evidence import Evidence, evidence_of
 from baton.ports import StepContext, StepFailure
 from baton.tools.define import Tool
@@ -91,6 +92,8 @@ def failure_of(error: BaseException, evidence: Evidence | None = None) -> StepFa
     elif not found.status:
         # The name of an exception says nothing of the outside: it may be about the answer to what was done.
         happened = True
+    if code not in CODES and sanitised(code) != code:
+        code = ""  # a code is stored, too, and in letters in which nothing would be known for a secret
     verdict = found.verdict(text(code), kind)
     return StepFailure(
         verdict.code,

@@ -13,7 +13,7 @@ _PERCENT = re.compile("%([2-7][0-9A-Fa-f])")
 _ENTITY = re.compile("&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]{2,12});")
 _ESCAPE = re.compile(r"\\{1,4}(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2}))")
 _ASCII, _SURROGATES = 128, range(0xD800, 0xE000)
-# Letters of other alphabets that nobody can tell from those of names: Cyrillic and Greek.
+# Cyrillic and Greek letters that look the same as those of names.
 _ALIKE = str.maketrans(
     "аеорсухіјѕԁһкмтԛԝАВЕКМНОРСТУХІЈЅοανικρτυχ", "aeopcyxijsdhkmtqwABEKMHOPCTYXIJSoavikptux"
 )

@@ -139,7 +139,7 @@ def _headers(given: dict[str, str]) -> dict[str, str]:
     for name in found:
         if name.strip().replace("_", "-") in _NOT_YOURS or name.strip().startswith("baton-"):
             raise StepFailure(
-                "input_invalid", f"the header `{name[:40]}` is not an argument: the engine sets it, or nobody"
+                "input_invalid", f"the header `{name[:40]}` cannot be an argument: the engine sets it"
             )
     return found
 
