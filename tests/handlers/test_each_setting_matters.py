@@ -19,7 +19,7 @@ from baton.adapters.discreet import Discreet
 from baton.core.events import Notice
 from baton.core.limits import Limits
 from baton.ports import SagaRef
-from baton.settings import FUNCTIONS, SettingsError, variable_of
+from baton.settings import FUNCTIONS, SettingsError, WorkerSettings, variable_of
 from baton.tools.define import ToolError
 from tests.handlers.deployment import REGION, Deployment, payload
 from tests.handlers.http import Http
@@ -167,8 +167,14 @@ SIGNING_KEY = "x" * 32
 
 def test_signing_key(deployment: Deployment) -> None:
     assert services_of_a_worker(deployment, signing_key=SIGNING_KEY).signing_key == SIGNING_KEY
-    required = {"table": "t", "bucket": "b", "dead_letter_url": "q", "worker": "w", "notices_topic": "a"}
-    assert SIGNING_KEY not in repr(FUNCTIONS["worker"](**required, signing_key=SIGNING_KEY))
+    required: dict[str, Any] = {
+        "table": "t",
+        "bucket": "b",
+        "dead_letter_url": "q",
+        "worker": "w",
+        "notices_topic": "a",
+    }
+    assert SIGNING_KEY not in repr(WorkerSettings(**required, signing_key=SIGNING_KEY))
 
 
 def test_http_hosts(deployment: Deployment) -> None:

@@ -15,7 +15,7 @@ from baton.testing.outside import SIGNING_KEY
 from tests.kit.payments import payment_service
 from tests.tools.outside import HTTP, context, failure, perform, services
 
-WANTED = {"amount": 2_500, "currency": "EUR", "to": "lantern"}
+WANTED: dict[str, Any] = {"amount": 2_500, "currency": "EUR", "to": "lantern"}
 LETTER = {"to": "ada@home.example", "subject": "Tönight", "text": "At 8.", "html": "<p>At 8.</p>"}
 
 
@@ -52,7 +52,7 @@ def test_every_request_of_a_payment_is_signed_for_its_tenant_and_saga() -> None:
         parts = (request.method, request.url, headers.get("idempotency-key", ""))
         assert headers["baton-signature"] == proof(headers, *parts, content=request.body)
         assert headers["baton-signature"] != proof(
-            headers | {"baton-tenant": "acme"}, *parts, content=request.body
+            {**headers, "baton-tenant": "acme"}, *parts, content=request.body
         )
     assert len({request.headers["baton-signature"] for request in client.sent}) == 4
 
