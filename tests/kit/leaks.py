@@ -181,6 +181,7 @@ LEAKS: dict[str, tuple[str, str]] = {
     "card": ("card 4111111111111111 was refused", "4111111111111111"),
     "card in groups": ("card 4111 1111 1111 1111 was refused", "1111 1111"),
     "card with hyphens": ("card 5500-0000-0000-0004 was refused", "0000-0004"),
+    "card with full stops": ("card 4111.1111.1111.1111 was refused", "1111.1111"),
     "card of fifteen digits": ("378282246310005 declined", "378282246310005"),
     "card of fifteen digits, in groups": ("3782 822463 10005 declined", "822463 10005"),
     "card of nineteen digits": ("4000000000000000006 declined", "4000000000000000006"),
