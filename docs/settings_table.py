@@ -30,6 +30,7 @@ TITLES = {
     "Values": "Values",
     "Signals": "Signals",
     "Stores": "Stores that do not answer",
+    "Standard": "Standard tools",
     "Outside": "What the standard tools reach",
     "Estimates": "The cost of a saga",
     "Names": "Names of what the template makes",

@@ -55,6 +55,7 @@ class Desk:
             clock=self.clock,
             offload=self._threads,
             mail_from=DESK,
+            signing_key="x" * 32,
         )
         tools = standard_tools(services)
         self._performer, self._spec = ToolPerformer(tools), tools["std.notify"].spec

@@ -11,8 +11,10 @@ from tests.deploy.stack import FUNCTIONS, ROOT, as_written, stack
 
 # Read by the dinner example in layers/app, not by the engine.
 OF_THE_APP = {"TABLE_STACK_URL", "OPEN_DELIVERY_URL"}
-# No mail is sent, no service paid by and no host called without TLS that the deployment does not name.
-NOBODY_BY_DEFAULT = {"BATON_MAIL_FROM", "BATON_PAYMENTS_URL", "BATON_PLAIN_HTTP_HOSTS"}
+# No standard tool runs, no mail is sent, no service paid by and no host called that the deployment does not name.
+NOBODY_BY_DEFAULT = {
+    "BATON_MAIL_FROM", "BATON_PAYMENTS_URL", "BATON_PLAIN_HTTP_HOSTS", "BATON_STANDARD_TOOLS", "BATON_HTTP_HOSTS", "BATON_SIGNING_KEY",
+}  # fmt: skip
 
 
 def test_there_are_four_functions() -> None:

@@ -23,6 +23,8 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
         "LeaseGraceMs": str(GRACE_MS),
         "ClockSkewMs": "200",  # one machine, one clock
         "MailFrom": "desk@lantern.example",
+        "StandardTools": "std.notify",
+        "SigningKey": "the-key-of-every-test-and-of-nothing-else",
         # Nobody is refused for being quick: what is counted is for tests/handlers to say.
         "TenantRateLimit": "0",
         "ApiRateLimit": "10000",

@@ -157,4 +157,9 @@ def test_every_principal_of_iam_can_be_a_user(principal: str, http: Http, deploy
     event["requestContext"]["authorizer"]["iam"]["userArn"] = arn
     answer = http.send(event)
     assert answer.status == 201, answer
-    assert deployment.head(SagaRef("123456789012", answer.body["id"])).user == arn
+    ref = SagaRef("123456789012", answer.body["id"])
+    role = arn.rpartition("/")[0]
+    assert deployment.head(ref).user == (role if "assumed-role" in arn else arn)
+    cancel = changed(event, rawPath=f"/sagas/{ref.id}/cancel", body="{}")
+    assert http.send(cancel).status == 202
+    assert getattr(deployment.entries(ref)[-1].events[0], "by", "") == arn

@@ -88,42 +88,6 @@ def test_a_caller_who_signs_with_iam_has_every_role() -> None:
     assert identity.roles == set(settings.ROLES)
 
 
-@pytest.mark.parametrize(
-    "claim",
-    [
-        "[read run]",  # a list, as API Gateway writes it
-        "read run",
-        "read,run",
-        " read ,  run ",
-        '["read", "run"]',
-        "[read admin run superuser READ]",  # what is no role of ours is none
-        ["read", "run"],
-        ["read", 7, None, "run"],
-    ],
-)
-def test_roles_are_read_however_an_issuer_writes_them(claim: Any) -> None:
-    assert roles_of({"roles": claim}) == {"read", "run"}
-
-
-@pytest.mark.parametrize(
-    "claim",
-    [
-        "",
-        "[]",
-        "admin",
-        "readonly",
-        "<nil>",
-        7,
-        {"read": True},
-        "map[denied:[read operate]]",  # an object, as API Gateway writes it
-        '{"denied": ["read", "operate"]}',
-        [],
-    ],
-)
-def test_a_claim_that_names_no_role_gives_none_not_the_default(claim: Any) -> None:
-    assert roles_of({"roles": claim}, default_roles="read run") == set()
-
-
 def test_the_claim_can_have_another_name() -> None:
     claims = {"cognito:groups": "[operate]", "roles": "[read]"}
     assert roles_of(claims, roles_claim="cognito:groups") == {"operate"}

@@ -15,10 +15,11 @@ import boto3
 import pytest
 from msgspec.structs import replace
 
+from baton.adapters.discreet import Discreet
 from baton.core.events import Notice
 from baton.core.limits import Limits
 from baton.ports import SagaRef
-from baton.settings import FUNCTIONS, SettingsError, variable_of
+from baton.settings import FUNCTIONS, SettingsError, WorkerSettings, variable_of
 from baton.tools.define import ToolError
 from tests.handlers.deployment import REGION, Deployment, payload
 from tests.handlers.http import Http
@@ -159,6 +160,53 @@ def services_of_a_worker(deployment: Deployment, **settings: str) -> Any:
 
 def test_mail_from(deployment: Deployment) -> None:
     assert services_of_a_worker(deployment, mail_from="desk@a.example").mail_from == "desk@a.example"
+
+
+SIGNING_KEY = "x" * 32
+
+
+def test_signing_key(deployment: Deployment) -> None:
+    assert services_of_a_worker(deployment, signing_key=SIGNING_KEY).signing_key == SIGNING_KEY
+    required: dict[str, Any] = {
+        "table": "t",
+        "bucket": "b",
+        "dead_letter_url": "q",
+        "worker": "w",
+        "notices_topic": "a",
+    }
+    assert SIGNING_KEY not in repr(WorkerSettings(**required, signing_key=SIGNING_KEY))
+
+
+def test_http_hosts(deployment: Deployment) -> None:
+    found = services_of_a_worker(deployment, http_hosts="a.example 10.0.0.0/8").http
+    assert found._hosts == {"a.example", "10.0.0.0/8"}
+
+
+def test_standard_tools(deployment: Deployment) -> None:
+    def names(http: Http) -> set[str]:
+        tools = http.get("/tools").body["tools"]
+        return {tool["name"] for tool in tools if tool["name"].startswith("std.")}
+
+    assert with_api(deployment, names) == set()
+    assert with_api(deployment, names, standard_tools="std.http std.pay=globex") == {"std.http"}
+    assert with_api(deployment, names, standard_tools="std.pay=globex,acme") == {
+        "std.pay",
+        "std.find_payment",
+    }
+    with deployment.function("worker", BATON_STANDARD_TOOLS="std.get") as module:
+        module._loop.close()
+        assert {name for name in module._engine.tools if name.startswith("std.")} == {"std.get"}
+
+
+def test_a_document_with_a_tool_that_the_tenant_may_not_use_is_not_registered(deployment: Deployment) -> None:
+    pay = {"tool": "std.pay", "with": {"amount": 5, "currency": "EUR", "to": "x"}}
+    document = {"name": "pays", "nodes": {"pay": pay}}
+
+    def register(http: Http) -> list[int]:
+        return [http.post("/workflows", document, tenant=tenant).status for tenant in ("acme", "globex")]
+
+    assert with_api(deployment, register) == [422, 422]
+    assert with_api(deployment, register, standard_tools="std.pay=acme") == [201, 422]
 
 
 def test_payments_url(deployment: Deployment) -> None:
@@ -303,3 +351,17 @@ def test_a_wrong_setting_stops_the_function_and_is_named(
     with pytest.raises(SettingsError) as refusal, deployment.function("relay", **changed):
         pass
     assert said in str(refusal.value)
+
+
+# ---- what every function does with its log -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_the_log_of_a_function_is_without_secrets(function: str, deployment: Deployment) -> None:
+    handler = logging.NullHandler()
+    logging.getLogger().addHandler(handler)
+    try:
+        with deployment.function(function):
+            assert [type(known) for known in handler.filters] == [Discreet]
+    finally:
+        logging.getLogger().removeHandler(handler)

@@ -57,7 +57,7 @@ class ToolsOf:
                 result = await world.troubles.perform(world, self._process, self._inner.perform, call)
         finally:
             deed.ended_at = asyncio.get_running_loop().time()
-        self._process.check()
+            self._process.check()  # it may have died in the tool, which then says nothing
         return result
 
 

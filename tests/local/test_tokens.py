@@ -8,6 +8,7 @@ from typing import Any
 import jwt
 import pytest
 
+from baton.local.jwt_authorizer import scopes_of
 from baton.local.tokens import TokenIssuer
 from baton.settings import ROLES
 
@@ -35,3 +36,20 @@ def test_a_token_can_be_made_with_fewer_roles(roles: Sequence[str], issuer: Toke
 
 def test_a_token_can_be_made_without_the_claim(issuer: TokenIssuer) -> None:
     assert "groups" not in claims(issuer.token("ada", "acme", roles=None))
+
+
+@pytest.mark.parametrize(
+    ("claims", "scopes"),
+    [
+        ({"scope": "read run"}, ("read", "run")),
+        ({"scp": ["read", "run"]}, ("read", "run")),
+        ({"scope": ["cannot operate"]}, ("cannot operate",)),
+        ({"scope": ["operate", None, 7, True]}, ("operate",)),
+        ({"scope": None}, ()),
+        ({"scope": True}, ()),
+        ({"scope": {"operate": True}}, ()),
+        ({}, ()),
+    ],
+)
+def test_the_scopes_of_a_token_are_exact_values(claims: dict[str, Any], scopes: tuple[str, ...]) -> None:
+    assert scopes_of(claims) == scopes

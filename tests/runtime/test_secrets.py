@@ -10,9 +10,11 @@ import msgspec
 import pytest
 
 from baton import StepFailure, tool
+from baton.adapters.discreet import Discreet, add_to
 from baton.core.failures.answers import Answer
 from baton.runtime.metrics import Metrics
 from tests.kit.corpus import start
+from tests.kit.leaks import LEAKS
 from tests.kit.secrets import SHAPED, X
 from tests.kit.toolbox import Books
 from tests.kit.world import World
@@ -117,3 +119,99 @@ def _text(value: Any) -> str:
         return repr(value) + msgspec.json.encode(value, enc_hook=repr).decode()
     except (TypeError, ValueError, RecursionError):
         return repr(value)
+
+
+class Panic(BaseException):
+    """As a library in Rust raises it: no `Exception`."""
+
+    __module__ = "pyo3_runtime"
+
+
+def _raised(text: str, way: str) -> BaseException:
+    errors: dict[str, BaseException] = {
+        "said": StepFailure("unauthorized", text),
+        "code": StepFailure(text, "no"),
+        "panic": Panic(text),
+    }
+    error = errors.get(way, ValueError("no"))
+    error.__cause__ = ConnectionError(text)
+    return error
+
+
+@pytest.mark.parametrize("way", ["said", "code", "panic", "cause"])
+def test_over_a_hundred_shapes_of_secrets_are_in_no_store_notice_or_log(
+    way: str, stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    caplog.handler.filters[:] = [Discreet()]
+    kinds = list(LEAKS)
+    steps = {
+        f"n{number}": {"tool": f"leaky_{'once' if number % 2 else 'often'}", "with": {"number": number}}
+        | {"on_failure": "ask_user"}
+        for number in range(len(kinds))
+    }
+
+    async def story(world: World, books: Books) -> None:
+        def fail(number: int) -> None:
+            text = LEAKS[kinds[number]][0]
+            logging.getLogger("of.the.tool").info("told %s", text, extra={"answer": text})
+            raise _raised(text, way)
+
+        @tool("leaky_often", registry=world.registry)
+        async def leaky_often(number: int) -> None:
+            fail(number)
+
+        @tool("leaky_once", registry=world.registry, effect="once", verify="find_leaky")
+        async def leaky_once(number: int) -> None:
+            fail(number)
+
+        @tool("find_leaky", registry=world.registry, effect="pure")
+        async def find_leaky(number: int) -> dict[str, Any]:
+            raise _raised(LEAKS[kinds[number]][0], way)
+
+        world.tools = world.registry.specs()
+        saga = await start(
+            world, msgspec.json.encode({"name": "leaks", "nodes": steps}).decode(), {}, "leaks"
+        )
+        await asyncio.sleep(120)
+        view = await world.queries().show(saga)
+        assert {question["node"] for question in view["questions"]} == set(steps)
+        written = _everything(world) + repr(view) + "".join(map(_whole, caplog.records)) + caplog.text
+        assert [kind for kind, (_, secret) in LEAKS.items() if secret in written] == []
+        assert "hunter2" not in written
+        assert caplog.text.count("told ") >= len(kinds)
+
+    stage(story)
+
+
+def _whole(record: logging.LogRecord) -> str:
+    """All that a formatter may write of a record."""
+    trace = logging.Formatter().formatException(record.exc_info) if record.exc_info else ""
+    return repr(vars(record)) + trace
+
+
+def test_a_line_of_the_log_stays_as_it_is_unless_it_holds_a_secret(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.handler.filters.clear()
+    caplog.set_level(logging.DEBUG)  # also where another test has switched logging off
+    logger = logging.getLogger("of.the.tool")
+    logger.addHandler(caplog.handler)
+    add_to(logger)
+    add_to(logger)
+    logger.removeHandler(caplog.handler)
+    assert [type(known) for known in caplog.handler.filters] == [Discreet]
+    for text in ("order 4711", "password=hunter2"):
+        try:
+            raise ValueError(text)
+        except ValueError:
+            logger.exception("failed %s", text, extra={"order": 4711, "api_key": "k-4711", "none": None})
+    harmless, leaky = caplog.records
+    assert harmless.exc_info is not None
+    assert (harmless.getMessage(), harmless.__dict__["order"]) == ("failed order 4711", 4711)
+    assert harmless.__dict__["api_key"] == "[redacted]"
+    assert leaky.exc_info is None
+    assert leaky.getMessage().startswith("failed password=[redacted]\nTraceback")
+    assert leaky.getMessage().endswith("ValueError: password=[redacted]")
+    caplog.clear()
+    logging.getLogger("baton.worker").warning("fault %r", ConnectionError("mysql -phunter2-Xy7"))
+    assert "fault" in caplog.text
+    assert "hunter2" not in caplog.text

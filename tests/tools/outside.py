@@ -6,7 +6,10 @@ No assertions here.
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import Callable
 from functools import lru_cache
+from http.server import BaseHTTPRequestHandler
 from typing import Any, cast
 
 import pytest
@@ -16,13 +19,14 @@ from baton.adapters.http_client import LazyHttpClient
 from baton.ports import StepContext, StepFailure
 from baton.ports.outside import Entities, HttpClient, Mailer, Objects
 from baton.runtime.patience import Threads
+from baton.testing.outside import HOSTS, SIGNING_KEY
 from baton.tools.perform import ToolPerformer
 from baton.tools.standard import Services, standard_tools
 
 THREADS = Threads(4)
 
 
-HTTP = LazyHttpClient()
+HTTP = LazyHttpClient(HOSTS)
 
 
 def services(**parts: Any) -> Services:
@@ -35,6 +39,7 @@ def services(**parts: Any) -> Services:
         "clock": SystemClock(),
         "offload": THREADS,
         "most_bytes": 100_000,
+        "signing_key": SIGNING_KEY,
     }
     return Services(**given | parts)
 
@@ -94,3 +99,33 @@ class CrashingClient:
         if self._after:
             await self._inner.send(request)
         raise Crash
+
+
+class Outside:
+    """A server whose pages are functions of the request; it remembers what it was sent."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.pages: dict[str, Callable[[Any], None]] = {}
+        self.seen: list[tuple[str, str, dict[str, str], bytes]] = []
+        self.over = threading.Event()
+
+    def page(
+        self, path: str, status: int = 200, body: bytes = b"", kind: str = "application/json", **headers: str
+    ) -> str:
+        """Its address."""
+
+        def give(at: BaseHTTPRequestHandler) -> None:
+            at.send_response(status)
+            for name, value in ({"content-type": kind, "content-length": str(len(body))} | headers).items():
+                at.send_header(name.replace("_", "-"), value)
+            at.end_headers()
+            at.wfile.write(body)
+
+        self.pages[path] = give
+        return self.url + path
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Those of the last request."""
+        return self.seen[-1][2]

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from baton.core.compile import compile_document
+from baton.core.grants import PREFIX, STANDARD, Grants, tools_for
 from baton.errors import InvalidDefinition
 from baton.ports import StepFailure
 from baton.tools.define import REGISTRY, Registry, ToolError, load_app, tool
-from baton.tools.standard import PREFIX, standard_tools, with_standard
-from tests.tools.outside import context
+from baton.tools.perform import ToolPerformer
+from baton.tools.standard import standard_tools, with_standard
+from tests.tools.outside import context, services
 from tests.tools.test_performing import run
 
 NAMES = {
@@ -91,6 +93,34 @@ def test_where_they_are_only_declared_nothing_runs_them() -> None:
     declared = standard_tools()["std.get"]
     with pytest.raises(StepFailure, match="only declared here"):
         run(declared.function(type="a", id="b", context=context()))
+
+
+def test_without_a_grant_there_are_none_and_a_grant_is_for_its_tenants() -> None:
+    assert set(with_standard(app(), grants=Grants.of(""))) == {"table.hold"}
+    some = with_standard(app(), grants=Grants.of("std.get std.pay=acme"))
+    specs = some.specs()
+    assert set(some) == set(specs) == {"table.hold", "std.get", "std.pay", "std.find_payment"}
+    assert set(tools_for("acme", specs)) == set(specs)
+    globex = tools_for("globex", specs)
+    assert set(globex) == {"table.hold", "std.get"}
+    assert len(globex) == 2
+    assert globex.get("std.pay") is None
+    with pytest.raises(InvalidDefinition) as caught:
+        compile_document("name: a\nnodes: {call: {tool: std.pay}}", globex)
+    assert "StandardTools" in caught.value.problems[0].suggestion
+
+
+def test_a_tool_that_is_off_does_not_run_whatever_a_graph_says() -> None:
+    given = {"type": "a", "id": "b"}
+    for text, code in (("", "tool_missing"), ("std.get=acme", "permission_denied")):
+        tools = with_standard(app(), services(), Grants.of(text))
+        with pytest.raises(StepFailure, match="StandardTools") as caught:
+            run(ToolPerformer(tools).perform("std.get", given, context(tenant="globex")))
+        assert caught.value.code == code
+
+
+def test_the_names_of_the_setting_are_those_of_the_tools() -> None:
+    assert set(STANDARD) == set(standard_tools())
 
 
 def test_nothing_is_imported_for_tools_that_nobody_asks_for() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from baton.adapters.http_client import LazyHttpClient
+from baton.testing.outside import HOSTS
 from tests.kit.payments import DOWN, LOST, NO, SLOW, Payments, payment_service
 from tests.tools.outside import Crash, CrashingClient, context, failure, perform, services
 
@@ -62,9 +63,9 @@ def test_the_same_key_is_the_same_payment_and_another_key_is_another(books: Paym
 def test_after_a_crash_at_any_phase_the_same_payment_is_finished(
     books: Payments, at: int, after: bool
 ) -> None:
-    client = CrashingClient(LazyHttpClient(), at, after=after)
-    with pytest.raises(Crash):
-        perform("std.pay", services(http=client, payments_url=books.url), context(), **WANTED)
+    client = CrashingClient(LazyHttpClient(HOSTS), at, after=after)
+    died = failure("std.pay", services(http=client, payments_url=books.url), context(), **WANTED)
+    assert isinstance(died.__cause__, Crash)
     assert client.died
     moved = len(books.paid) == 1
     assert find(books)["happened"] is moved

@@ -10,11 +10,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import field as declared
 from typing import Annotated, Any, TypeVar, get_type_hints
 
 import msgspec
 from msgspec import Meta
 
+from baton.core import grants
 from baton.core.limits import (
     Effects,
     Estimates,
@@ -32,6 +34,12 @@ from baton.errors import BatonError
 
 PREFIX = "BATON_"
 ROLES = ("read", "run", "answer", "operate")  # what a caller of the API may do; web/routes.py says where
+_PORT = "(:[0-9]{1,5})?"
+# An entry of the list of hosts: `*`, an address or a name, an address of version 6, a network.
+_ENTRY = (
+    rf"(\*|(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?{_PORT}|\[[0-9A-Fa-f:.]{{2,45}}\]{_PORT}"
+    r"|[0-9A-Fa-f:.]{2,45}/[0-9]{1,3})"
+)
 _A_ROLE = f"({'|'.join(ROLES)})"
 M = TypeVar("M", bound="Settings")
 Name = Annotated[str, Meta(min_length=1)]
@@ -90,6 +98,20 @@ class Callers:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Standard:
+    """Which standard tools there are."""
+
+    standard_tools: Annotated[
+        str,
+        Meta(
+            pattern=grants.PATTERN,
+            description="Standard tools that are switched on, separated by spaces; `std.*` is all of them. Behind `=` the "
+            "tenants that may use one, separated by commas: `std.http std.pay=acme,globex`.",
+        ),
+    ] = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Outside:
     """What the standard tools reach."""
 
@@ -107,6 +129,21 @@ class Outside:
             description="Payment service of `std.pay` for steps that name none. Empty: they have to.",
         ),
     ] = ""
+    signing_key: Annotated[
+        str,
+        Meta(
+            pattern=r"^(\S{32,256})?$",
+            description="Secret by which `std.pay` and `std.notify` sign for which tenant they ask. Empty: they do not.",
+        ),
+    ] = declared(default="", repr=False)
+    http_hosts: Annotated[
+        str,
+        Meta(
+            pattern=f"^({_ENTRY}( {_ENTRY})*)?$",
+            description="Hosts that `std.http` and `std.pay` may call, separated by spaces: names, `*.` and a domain, `*` for "
+            "any, each with a port or any. Addresses that are not public are called only if they, or their networks, are named.",
+        ),
+    ] = ""
     plain_http_hosts: Annotated[
         str,
         Meta(
@@ -118,13 +155,13 @@ class Outside:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ApiSettings(Callers, LastResort, Money, Values, Signals, Stores, Estimates, App, Settings):
+class ApiSettings(Callers, LastResort, Money, Values, Signals, Stores, Estimates, Standard, App, Settings):
     """The api function's."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerSettings(
-    Outside, Execution, Failing, LastResort, Effects, Money, Liveness, Values, Stores, App, Settings
+    Standard, Outside, Execution, Failing, LastResort, Effects, Money, Liveness, Values, Stores, App, Settings
 ):
     """The worker function's."""
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from baton import settings
 from baton.adapters.aws import Aws, later
 from baton.adapters.clock import SystemClock, SystemEntropy, SystemMeter
+from baton.adapters.discreet import add_to
 from baton.adapters.dynamo_budgets import DynamoBudgets
 from baton.adapters.dynamo_definitions import DynamoDefinitions
 from baton.adapters.dynamo_effects import DynamoEffects
@@ -32,6 +33,7 @@ from baton.adapters.s3_objects import S3Objects
 from baton.adapters.ses_mailer import SesMailer
 from baton.adapters.sns_notices import SnsNotices
 from baton.adapters.sqs_queue import SqsDeadLetters, SqsQueue
+from baton.core.grants import Grants
 from baton.core.limits import Limits
 from baton.core.purse import Terms
 from baton.core.toolspec import ToolSpec
@@ -93,8 +95,9 @@ def _engine(
 
 
 def _log_to_stdout(level: str) -> None:
-    """Lambda's runtime formats and collects; only the level is ours."""
+    """Lambda's runtime formats and collects; only the level is ours, and what a line must not hold."""
     logging.getLogger("baton").setLevel(level)
+    add_to(logging.getLogger())
 
 
 def _line_to_stdout(line: str) -> None:
@@ -108,7 +111,9 @@ def _standard(aws: Aws, config: settings.WorkerSettings) -> Services:
     from baton.tools.standard import Services
 
     return Services(
-        http=LazyHttpClient(config.plain_http_hosts.split(), [settings.runtime_api()]),
+        http=LazyHttpClient(
+            config.http_hosts.split(), config.plain_http_hosts.split(), [settings.runtime_api()]
+        ),
         entities=DynamoEntities(aws.dynamodb, config.table),
         objects=S3Objects(aws.s3, config.bucket),
         mailer=SesMailer(later(lambda: aws.sesv2)),
@@ -117,6 +122,7 @@ def _standard(aws: Aws, config: settings.WorkerSettings) -> Services:
         most_bytes=config.result_bytes,
         mail_from=config.mail_from,
         payments_url=config.payments_url,
+        signing_key=config.signing_key,
     )
 
 
@@ -129,7 +135,8 @@ def make_worker() -> tuple[Worker, Engine]:
 
     config = settings.read(settings.WorkerSettings)
     aws = Aws()
-    registry = with_standard(load_app(config.app), _standard(aws, config))
+    granted = Grants.of(config.standard_tools)
+    registry = with_standard(load_app(config.app), _standard(aws, config), granted)
     helpers = Helpers(
         config.app, result_bytes=config.result_bytes, variables=settings.variables_of_the_invocation
     )
@@ -151,7 +158,8 @@ def make_api() -> tuple[Engine, settings.ApiSettings, Rates]:
     config = settings.read(settings.ApiSettings)
     aws = Aws()
     blobs = S3Blobs(aws.s3, config.bucket)
-    engine = _engine(aws, blobs, config, _NoTools(), with_standard(load_app(config.app)).specs())
+    tools = with_standard(load_app(config.app), grants=Grants.of(config.standard_tools))
+    engine = _engine(aws, blobs, config, _NoTools(), tools.specs())
     return engine, config, DynamoRates(aws.dynamodb, config.table)
 
 

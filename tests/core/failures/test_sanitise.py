@@ -10,8 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from baton.core.failures import sanitised
-from baton.core.failures.sanitise import REDACTED
+from baton.core.failures import quoted, sanitised
+from baton.core.failures.shapes import REDACTED
+from tests.kit.leaks import HARMLESS, LEAKS
 from tests.kit.secrets import HEX, SHAPED
 
 SURROUNDINGS = (
@@ -117,6 +118,7 @@ ORDINARY = [
 
 def test_there_are_enough_of_them() -> None:
     assert len(SHAPED) + len(NAMED) + len(WHOLE) >= 60
+    assert len(LEAKS) >= 100
     assert min(len(SURROUNDINGS), len(PLACES)) >= 3
 
 
@@ -150,9 +152,36 @@ def test_a_secret_is_known_by_its_place(text: str, secret: str) -> None:
     assert sanitised(found) == found
 
 
-@pytest.mark.parametrize("text", ORDINARY)
+@pytest.mark.parametrize("kind", LEAKS)
+def test_a_secret_is_known_by_what_is_said_around_it_and_under_any_disguise(kind: str) -> None:
+    text, secret = LEAKS[kind]
+    assert secret in text
+    found = sanitised(text)
+    assert secret not in found
+    assert "hunter2" not in found
+    assert REDACTED in found
+    assert sanitised(found) == found
+
+
+@pytest.mark.parametrize("text", [*ORDINARY, *HARMLESS])
 def test_ordinary_text_stays_as_it_is(text: str) -> None:
     assert sanitised(text) == text
+
+
+def test_an_encoding_is_taken_off_three_times_and_no_more() -> None:
+    text = "password=hunter2-Xy7"
+    for times in range(4):
+        assert (REDACTED in sanitised(text)) is (times < 4)
+        text = text.replace("%", "%25").replace("=", "%3D")
+    assert sanitised(text) == text
+
+
+def test_of_a_long_message_what_could_be_half_a_secret_is_not_told() -> None:
+    key = f"-----BEGIN PRIVATE KEY-----{'M' * 19_935}-----END PRIVATE KEY-----"
+    assert quoted(f"{key} {SHAPED['github']}") == ""
+    assert quoted(f"short {key[:900]}") == f"short {REDACTED}"
+    assert quoted("a word " * 1_000) == ("a word " * 1_000)[:2_000]
+    assert quoted("password=hunter2 " * 10, 30) == (f"password={REDACTED} " * 10)[:30]
 
 
 def test_what_stands_around_a_secret_stays() -> None:
@@ -185,7 +214,8 @@ def test_whatever_the_text_it_is_sanitised_without_an_error(text: str) -> None:
     assert isinstance(sanitised(text), str)
 
 
-HOSTILE = ["a", "A1b", "://", "://a:b/", "eyJ", "eyJaaaa.", "password=", "password ", '"', "\\", 'password=\\"', "sk-", "ghp_", "-----BEGIN PRIVATE KEY-----", "Basic ", "a:b@", "key=", "secret.", "token&a", "<password>", "x=1;", "\n ", "-u a:", "https://a:b@", "é"]  # fmt: skip
+HOSTILE = ["a", "A1b", "://", "://a:b/", "eyJ", "eyJaaaa.", "password=", "password ", '"', "\\", 'password=\\"', "sk-", "ghp_", "-----BEGIN PRIVATE KEY-----", "Basic ", "a:b@", "key=", "secret.", "token&a", "<password>", "x=1;", "\n ", "-u a:", "https://a:b@", "é",
+    "-p", "-pa1 ", "AUTH a1 ", "input_value=", "4111 1111 ", "4", "mysql ", "'mysql' ", "login docker login ", "&amp;", "%25", "name='password'\n", "identified by ", "\u200b", "password -> ", "password -> hun2TeR ", "machine x ", "$1$", "curl -u a:", "a:5432:", "USER a\n", "'loc' 'input': [", "password [", "zip ", "ldapx ", "PASSWORD('", "\\u0025", "api key ", "<password a", "password: |\n a", "token f('", "password=\'\'\'"]  # fmt: skip
 
 
 @pytest.mark.parametrize("piece", HOSTILE)

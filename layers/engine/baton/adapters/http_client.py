@@ -15,8 +15,14 @@ from baton.ports.outside import HttpAnswer, HttpClient, HttpRequest
 class LazyHttpClient:
     """The `HttpClient` of a process."""
 
-    def __init__(self, plain: Collection[str] = (), closed: Collection[str] = ()) -> None:
-        """plain: hosts that are called without TLS, besides loopback. closed: addresses, `ip:port`, that are refused."""
+    def __init__(
+        self, hosts: Collection[str] = (), plain: Collection[str] = (), closed: Collection[str] = ()
+    ) -> None:
+        """hosts: the allow-list (http_hosts.py). plain: hosts that are called without TLS, besides loopback.
+
+        closed: addresses, `ip:port`, that are refused whatever the list says.
+        """
+        self._hosts = frozenset(hosts)
         self._plain = frozenset(plain)
         self._closed = frozenset(closed)
         self._opened: HttpClient | None = None
@@ -30,6 +36,6 @@ class LazyHttpClient:
         if self._opened is None:
             # In a thread, because others run on this loop. Two first requests make two clients; the later one stays.
             module = await asyncio.to_thread(import_module, "baton.adapters.httpx_exchange")
-            self._opened = module.HttpxClient(self._plain, self._closed)
+            self._opened = module.HttpxClient(self._hosts, self._plain, self._closed)
         assert self._opened is not None
         return await self._opened.send(request)

@@ -17,6 +17,8 @@ from typing import Any
 import httpcore
 import httpx
 
+from baton.adapters.http_body import Body
+from baton.adapters.http_hosts import Hosts
 from baton.core.failures.evidence import evidence_of
 from baton.core.version import VERSION
 from baton.ports import StepFailure
@@ -36,7 +38,7 @@ _NEVER = tuple(
         "ff00::/8",
     )
 )
-_NAT64 = ip_network("64:ff9b::/96")
+_NAT64, _NAT64_LOCAL = ip_network("64:ff9b::/96"), ip_network("64:ff9b:1::/48")
 _CONNECT_MS = 5_000
 _LAST_PORT = 65_535
 # Idle connections are given up early: a process that was frozen for minutes must not send its next request into one
@@ -51,8 +53,11 @@ class AddressRefused(Exception):
 class HttpxClient:
     """The `HttpClient` of a process. Connections belong to an event loop, so a new loop has new ones."""
 
-    def __init__(self, plain: Collection[str] = (), closed: Collection[str] = ()) -> None:
-        """plain: hosts that are called without TLS, `*` for all. closed: `ip:port` that are refused besides."""
+    def __init__(
+        self, hosts: Collection[str] = (), plain: Collection[str] = (), closed: Collection[str] = ()
+    ) -> None:
+        """hosts: the allow-list. plain: hosts that are called without TLS, `*` for all. closed: `ip:port` refused besides."""
+        self._hosts = Hosts(hosts)
         self._plain = frozenset(plain)
         self._closed = frozenset(closed)
         self._of: tuple[asyncio.AbstractEventLoop, httpx.AsyncClient] | None = None
@@ -61,6 +66,8 @@ class HttpxClient:
         host = _host(request.url)
         try:
             self.check_scheme(httpx.URL(request.url))
+            if not request.named:
+                self.check_host(httpx.URL(request.url))
             async with asyncio.timeout(request.within_ms / 1_000):
                 return await self._exchange(request, host)
         except TimeoutError as error:
@@ -89,6 +96,13 @@ class HttpxClient:
         hint = "use https://, or have the deployment's `PlainHttpHosts` name this host"
         raise StepFailure("permission_denied", f"{url.host} is not called without TLS; {hint}")
 
+    def check_host(self, url: httpx.URL) -> None:
+        """Raises `StepFailure` for a host that the deployment does not name."""
+        port = url.port or (443 if url.scheme == "https" else 80)
+        if not self._hosts.name(url.raw_host.decode("ascii"), port):
+            what = f"{url.host} is not called from here: `HttpHosts` of the deployment does not name it"
+            raise StepFailure("permission_denied", what)
+
     async def _exchange(self, request: HttpRequest, host: str) -> HttpAnswer:
         headers = {"user-agent": f"Baton/{VERSION}", "accept-encoding": "identity", **request.headers}
         opened = self._client()
@@ -99,24 +113,18 @@ class HttpxClient:
         )
         answer = await opened.send(built, stream=True)
         try:
-            parts, size = [], 0
-            async for part in answer.aiter_bytes():
-                size += len(part)
-                if size > request.most:
-                    raise StepFailure(
-                        "result_too_large", f"{host} answered with more than {request.most} bytes"
-                    )
-                parts.append(part)
+            body = Body(answer.headers.get("content-encoding", ""), request.most, host)
+            whole = await body.read(answer.aiter_raw())
         finally:
             await answer.aclose()
-        return HttpAnswer(status=answer.status_code, headers=dict(answer.headers), body=b"".join(parts))
+        return HttpAnswer(status=answer.status_code, headers=dict(answer.headers), body=whole)
 
     def _client(self) -> httpx.AsyncClient:
         loop = asyncio.get_running_loop()
         if self._of is None or self._of[0] is not loop:
             # No environment: a proxy that it names would resolve names in our place, past the guard.
             client = httpx.AsyncClient(
-                transport=_Guarded(self._closed),
+                transport=_Guarded(self._hosts, self._closed),
                 trust_env=False,
                 follow_redirects=False,
                 timeout=httpx.Timeout(None, connect=_CONNECT_MS / 1_000),
@@ -134,7 +142,7 @@ def _tls() -> ssl.SSLContext:
 class _Guarded(httpx.AsyncHTTPTransport):
     """httpx's own transport, whose connections are made by the guard."""
 
-    def __init__(self, closed: frozenset[str]) -> None:
+    def __init__(self, hosts: Hosts, closed: frozenset[str]) -> None:
         super().__init__(verify=_tls())
         # httpx has no parameter for it, httpcore has: the pool is the one that httpx would make.
         self._pool = httpcore.AsyncConnectionPool(
@@ -142,14 +150,15 @@ class _Guarded(httpx.AsyncHTTPTransport):
             max_connections=100,
             max_keepalive_connections=20,
             keepalive_expiry=_IDLE_S,
-            network_backend=_Guard(closed),
+            network_backend=_Guard(hosts, closed),
         )
 
 
 class _Guard(httpcore.AsyncNetworkBackend):
     """Resolves a name, looks at what it stands for, and connects to that."""
 
-    def __init__(self, closed: frozenset[str]) -> None:
+    def __init__(self, hosts: Hosts, closed: frozenset[str]) -> None:
+        self._hosts = hosts
         self._closed = closed
         self._inner = httpcore.AnyIOBackend()
 
@@ -162,8 +171,10 @@ class _Guard(httpcore.AsyncNetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
         failed: Exception = httpcore.ConnectError(f"no address is known for {host}")
-        for address in await _resolve(host, port):
-            check(address, port, self._closed)
+        addresses = await _resolve(host, port)
+        for address in addresses:  # all of them first: which one answers is not the name's to choose
+            check(address, port, self._hosts, self._closed)
+        for address in addresses:
             try:
                 return await self._inner.connect_tcp(
                     str(address), port, timeout, local_address, socket_options
@@ -189,7 +200,7 @@ async def _resolve(host: str, port: int) -> list[IPv4Address | IPv6Address]:
     return [ip_address(address) for address in addresses]
 
 
-def check(address: IPv4Address | IPv6Address, port: int, closed: Collection[str] = ()) -> None:
+def check(address: IPv4Address | IPv6Address, port: int, hosts: Hosts, closed: Collection[str] = ()) -> None:
     """Raises `AddressRefused` for one that no workflow may reach, in whatever form it is written."""
     meant: IPv4Address | IPv6Address = address
     if isinstance(address, IPv6Address):
@@ -203,6 +214,16 @@ def check(address: IPv4Address | IPv6Address, port: int, closed: Collection[str]
         raise AddressRefused("its address is one of those by which machines speak to themselves")
     if f"{meant}:{port}" in closed:
         raise AddressRefused("its address belongs to the runtime of this function")
+    if not _is_public(meant) and not hosts.has(meant, port):
+        raise AddressRefused(
+            "its address is not public, and `HttpHosts` of the deployment does not name the address"
+        )
+
+
+def _is_public(address: IPv4Address | IPv6Address) -> bool:
+    if isinstance(address, IPv6Address) and (address.is_site_local or address in _NAT64_LOCAL):
+        return False
+    return address.is_global and not address.is_reserved
 
 
 def _is_loopback(host: str) -> bool:

@@ -26,6 +26,12 @@ class SesMailer:
             answer = self._client.send_email(
                 FromEmailAddress=letter.sender,
                 Destination={"ToAddresses": [letter.to]},
-                Content={"Simple": {"Subject": {"Data": letter.subject, "Charset": "UTF-8"}, "Body": body}},
+                Content={
+                    "Simple": {
+                        "Subject": {"Data": letter.subject, "Charset": "UTF-8"},
+                        "Body": body,
+                        "Headers": [{"Name": name, "Value": value} for name, value in letter.headers.items()],
+                    }
+                },
             )
         return answer["MessageId"]

@@ -11,7 +11,7 @@ from typing import Any
 
 from baton.core import events as ev
 from baton.core.expressions import ExpressionError
-from baton.core.failures import sanitised
+from baton.core.failures import quoted
 from baton.core.failures.cells import (
     ASK,
     ASK_USER,
@@ -174,7 +174,7 @@ def _policy(
         found = first_match(
             [policy for policy, _ in rest], context, used=failing.policies, judge=blamed.holds
         )
-        broken += (sanitised(f"{name}: {why}"[:2_000])[:500] for name, why in found.broken.items())
+        broken += (quoted(f"{name}: {why}", 500) for name, why in found.broken.items())
         if found.policy is None:
             break
         index = next(index for index, (policy, _) in enumerate(rest) if policy is found.policy)
@@ -186,7 +186,7 @@ def _policy(
             excess = str(error)
         if not excess:
             return found.policy, arguments, tuple(broken)
-        broken.append(sanitised(f"{found.policy.name}: with: {excess}"[:2_000])[:500])
+        broken.append(quoted(f"{found.policy.name}: with: {excess}", 500))
         rest = rest[index + 1 :]
     return None, {}, tuple(broken)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from baton.core.failures import sanitised
+from baton.core.failures import quoted
 
 
 class Value(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -53,7 +53,7 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def failed_with(code: str, message: str, node: str = "") -> Failure:
     """A failure that the engine has found: what it quotes of values and of others has no secret left in it."""
-    return Failure(code, sanitised(message[:20_000])[:2_000], node)
+    return Failure(code, quoted(message), node)
 
 
 class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -133,6 +133,8 @@ def claims_as_text(claims: Mapping[str, Any]) -> dict[str, str]:
     for name, value in claims.items():
         if isinstance(value, bool):
             shown[name] = "true" if value else "false"
+        elif value is None:
+            shown[name] = "<nil>"
         elif isinstance(value, list):
             shown[name] = f"[{' '.join(map(str, value))}]"
         elif isinstance(value, dict):

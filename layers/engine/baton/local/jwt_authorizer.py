@@ -10,6 +10,7 @@ import asyncio
 import json
 import time
 import urllib.request
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,7 +66,7 @@ class JwtAuthorizer:
         except jwt.PyJWTError as error:
             raise Refused(401, str(error)) from error
         self._check_audience(claims)
-        scopes = tuple(str(claims.get("scope", claims.get("scp", ""))).split())
+        scopes = scopes_of(claims)
         if wanted_scopes and not set(wanted_scopes) & set(scopes):
             raise Refused(403, f"needs one of the scopes {', '.join(wanted_scopes)}")
         return Caller(claims, tuple(scope for scope in scopes if scope in wanted_scopes))
@@ -89,6 +90,13 @@ class JwtAuthorizer:
         if key_id not in self._keys:
             raise Refused(401, f"the issuer has no key {key_id!r}")
         return self._keys[key_id]
+
+
+def scopes_of(claims: Mapping[str, Any]) -> tuple[str, ...]:
+    """The scopes of a token: a text of scopes separated by spaces, or a list whose values are scopes."""
+    given = claims.get("scope", claims.get("scp"))
+    values = given.split() if isinstance(given, str) else given if isinstance(given, list) else ()
+    return tuple(value for value in values if isinstance(value, str))
 
 
 def _fetch_keys(issuer: str) -> dict[str, jwt.PyJWK]:

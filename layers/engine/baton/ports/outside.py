@@ -12,7 +12,10 @@ import msgspec
 
 
 class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One exchange. `within_ms` bounds all of it, to the last byte of the answer; `most` is that answer's size."""
+    """One exchange. `within_ms` bounds all of it, to the last byte of the answer; `most` is that answer's size.
+
+    named: the address is the deployment's own and no argument of a step, so its host need not be on the allow-list.
+    """
 
     method: str
     url: str
@@ -20,6 +23,7 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes = b""
     within_ms: int
     most: int
+    named: bool = False
 
 
 class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +58,7 @@ class Letter(msgspec.Struct, frozen=True, kw_only=True):
     subject: str
     text: str
     html: str = ""
+    headers: Mapping[str, str] = {}
 
 
 class Mailer(Protocol):

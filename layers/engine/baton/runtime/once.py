@@ -27,7 +27,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.events import Value
-from baton.core.failures import sanitised
+from baton.core.failures import quoted
 from baton.core.failures.doubts import leaves_doubt
 from baton.core.keys import REFUSE
 from baton.core.limits import Limits
@@ -307,7 +307,7 @@ class Once:
                 failed = replace(
                     self._ended(claim, FAILED, one.spec),
                     code=failure.code,
-                    message=sanitised(failure.message[: 10 * MOST_MESSAGE])[:MOST_MESSAGE],
+                    message=quoted(failure.message, MOST_MESSAGE),
                     kind=failure.kind,
                 )
                 await self._call(self._effects.change, claim, failed)

@@ -15,6 +15,7 @@ from baton.core.definition import WORKFLOW_NAME
 from baton.core.docschema import document_schema, node_types
 from baton.core.events import Value, decode_entry
 from baton.core.explain import explain, way
+from baton.core.grants import tools_for
 from baton.core.named import SCHEME
 from baton.core.purse import day_of
 from baton.core.purseview import budget_view
@@ -181,8 +182,8 @@ class Queries:
     # ---- what workflows are made of
 
     async def tools(self) -> dict[str, Any]:
-        """The tools of the app layer that this engine was started with, by name."""
-        tools = self._engine.tools
+        """The tools that this engine was started with, and that the tenant may use, by name."""
+        tools = tools_for(self._tenant, self._engine.tools)
         return {"tools": [tool_view(tools[name]) for name in sorted(tools)]}
 
     async def node_types(self) -> dict[str, Any]:

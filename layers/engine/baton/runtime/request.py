@@ -22,12 +22,21 @@ SAGA_ID = rf"[A-Za-z0-9._-]{{1,{LONGEST_ID}}}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who asks: taken from the verified identity, never from the request's own words."""
+    """Who asks: taken from the verified identity, never from the request's own words.
+
+    `user` is who pays. `session` tells apart those who share it, by a name that they may choose: it is for the log only.
+    """
 
     tenant: str
     user: str
     request: str
     traceparent: str = ""
+    session: str = ""
+
+    @property
+    def by(self) -> str:
+        """The name for the log."""
+        return f"{self.user}/{self.session}" if self.session else self.user
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from baton.core.failures.answers import (
 )
 from baton.core.fold import fingerprint, signal_key
 from baton.core.forks import FORK_KEY
+from baton.core.grants import tools_for
 from baton.core.money import dollars
 from baton.core.program import Program
 from baton.core.purse import afresh
@@ -64,8 +65,9 @@ class Service:
         """Register a workflow document. Raises `MalformedDocument`, `InvalidDefinition`, `TooLarge`."""
         if len(text.encode()) > MAX_DOCUMENT:
             raise TooLarge(f"a workflow document has at most {MAX_DOCUMENT} bytes")
-        graph = compile_document(text, self._engine.tools, json_only=json_only)
-        return await self._parts.catalog.register(self._caller.tenant, self._caller.user, text, graph)
+        tools = tools_for(self._caller.tenant, self._engine.tools)
+        graph = compile_document(text, tools, json_only=json_only)
+        return await self._parts.catalog.register(self._caller.tenant, self._caller.by, text, graph)
 
     async def start(self, workflow: str, given: Any, key: str) -> tuple[dict[str, Any], bool]:
         """Start a saga; (its view, whether it is new). The same key and body give the same saga."""
@@ -109,7 +111,7 @@ class Service:
         """Cancel: running steps get `grace_ms`, then are stopped. A no-op on a saga that has ended cancelled."""
 
         def make(state: State, now: int) -> Event | None:
-            cancel = CancelRequested(reason=reason, by=self._caller.user, at=now, grace_ms=grace_ms)
+            cancel = CancelRequested(reason=reason, by=self._caller.by, at=now, grace_ms=grace_ms)
             known = state.cancel
             is_longer = known is not None and known.at + known.grace_ms <= now + grace_ms
             if is_longer and state.parked is None:
@@ -119,7 +121,7 @@ class Service:
         opened = await self._request.open(saga)
         try:
             accepted = await self._append(opened, make)
-            await self._incidents.resolve_all(saga, self._caller.user)
+            await self._incidents.resolve_all(saga, self._caller.by)
             return accepted
         except NotAllowedNow:
             ended = opened.history.state.ended
@@ -155,7 +157,7 @@ class Service:
             if len(state.signals) >= self._engine.limits.signals_kept:
                 raise NotAllowedNow(f"{len(state.signals)} signals wait to be taken; no more are kept")
             _check_payload(opened.program, state, name, payload)
-            return SignalReceived(name=name, key=unique, payload=value, by=self._caller.user, at=now)
+            return SignalReceived(name=name, key=unique, payload=value, by=self._caller.by, at=now)
 
         return await self._append(opened, make, is_known)
 
@@ -182,14 +184,14 @@ class Service:
 
         def make(state: State, now: int) -> Event | None:
             self._check_answer(opened, state, answer)
-            return SignalReceived(name=ANSWER, key=unique, payload=value, by=self._caller.user, at=now)
+            return SignalReceived(name=ANSWER, key=unique, payload=value, by=self._caller.by, at=now)
 
         node = next(
             (node_of(slot)[0] for slot, ask in asked(opened.history.state) if ask.id == answer.ask), ""
         )
         accepted = await self._append(opened, make, is_known)
         if node:
-            await self._incidents.resolve_all(saga, self._caller.user, node)
+            await self._incidents.resolve_all(saga, self._caller.by, node)
         return accepted
 
     def _check_answer(self, opened: Opened, state: State, answer: Answer) -> None:
@@ -227,15 +229,15 @@ class Service:
                 spent = f"{dollars(state.spent)} dollars are spent; `budget_usd` is for the whole saga"
                 raise InvalidInput(f"at /budget_usd: {spent}", (Problem("/budget_usd", spent),))
             more = budget or afresh(state, self._engine.funds.terms)
-            return Resumed(by=self._caller.user, at=now, budget=more)
+            return Resumed(by=self._caller.by, at=now, budget=more)
 
         accepted = await self._append(await self._request.open(saga), make)
-        await self._incidents.resolve_all(saga, self._caller.user)
+        await self._incidents.resolve_all(saga, self._caller.by)
         return accepted
 
     async def resolve(self, incident: str) -> dict[str, Any]:
         """Say that somebody has done something about an incident; again, it changes nothing. Raises `NotFound`."""
-        return await self._incidents.resolve(incident, self._caller.user)
+        return await self._incidents.resolve(incident, self._caller.by)
 
     async def fork(self, saga: str, cut: int, reason: str, key: str = "") -> dict[str, Any]:
         """Go on, in a new branch, from the state at version `cut`; also for a saga that has ended.
@@ -258,11 +260,11 @@ class Service:
             if now >= armed:
                 armed = await self._arm(opened.head)
             fork = Forked(
-                cut=cut, branch=state.branch + 1, by=self._caller.user, at=now, reason=reason, key=key
+                cut=cut, branch=state.branch + 1, by=self._caller.by, at=now, reason=reason, key=key
             )
             entry = self._entry(history, fork, now)
             if await history.append(entry, Wake(v=entry.version)):
-                await self._incidents.resolve_all(saga, self._caller.user)
+                await self._incidents.resolve_all(saga, self._caller.by)
                 return self._accepted(opened)
             await history.catch_up()
 

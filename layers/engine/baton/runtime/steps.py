@@ -16,7 +16,7 @@ import msgspec
 
 from baton.core.draft import RunStep
 from baton.core.events import Failure, Value
-from baton.core.failures import sanitised
+from baton.core.failures import quoted
 from baton.core.failures.doubts import leaves_doubt
 from baton.core.failures.retryafter import parse_retry_after
 from baton.core.keys import KeyIncomplete, KeyRule, about, key_of, parameters_of, relevant
@@ -192,7 +192,7 @@ class Steps:
             # What a tool says may quote what it was told by others, keys and passwords among it.
             failure = Failure(
                 error.code,
-                sanitised(error.message[:20_000])[:2_000],
+                quoted(error.message),
                 node,
                 kind=error.kind,
                 status=error.status,

@@ -12,19 +12,23 @@ from baton.ports.outside import HttpAnswer, HttpClient, HttpRequest
 from baton.runtime.patience import inline
 from baton.tools.standard import Services
 
+# Any host, and whatever a test starts on its own machine.
+HOSTS = ("*", "127.0.0.0/8", "[::1]")
+SIGNING_KEY = "the-key-of-every-test-and-of-nothing-else"
 MAIL_FROM = "tester@baton.example"
 
 
 def services(clock: Clock) -> Services:
     """For one run."""
     return Services(
-        http=_Http(LazyHttpClient()),
+        http=_Http(LazyHttpClient(HOSTS)),
         entities=MemoryEntities(),
         objects=MemoryObjects(),
         mailer=MemoryMailer(),
         clock=clock,
         offload=inline,
         mail_from=MAIL_FROM,
+        signing_key=SIGNING_KEY,
     )
 
 

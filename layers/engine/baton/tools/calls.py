@@ -14,7 +14,8 @@ from typing import Any
 import msgspec
 from pydantic import ValidationError
 
-from baton.core.failures import sanitised
+from baton.core.failures import LONGEST, sanitised
+from baton.core.failures.codes import CODES
 from baton.core.failures.evidence import Evidence, evidence_of
 from baton.ports import StepContext, StepFailure
 from baton.tools.define import Tool
@@ -91,6 +92,8 @@ def failure_of(error: BaseException, evidence: Evidence | None = None) -> StepFa
     elif not found.status:
         # The name of an exception says nothing of the outside: it may be about the answer to what was done.
         happened = True
+    if code not in CODES and sanitised(code) != code:
+        code = ""  # a code is stored, too, and in letters in which nothing would be known for a secret
     verdict = found.verdict(text(code), kind)
     return StepFailure(
         verdict.code,
@@ -106,7 +109,9 @@ def traceback_of(error: BaseException) -> str:
     """Where it was raised, for the worker's log: without secrets, and no longer than anybody reads."""
     # As text, because half a character in it would keep the whole line from being written.
     # Sanitised before it is cut: half a secret is not known for one.
-    return sanitised(text("".join(format_exception(error))[-2 * TRACEBACK :]))[-TRACEBACK:]
+    whole = "".join(format_exception(error))
+    clean = sanitised(text(whole[-2 * TRACEBACK :]))
+    return (clean if len(whole) <= 2 * TRACEBACK else clean[LONGEST:])[-TRACEBACK:]
 
 
 def report(traceback: str, tool: str, context: StepContext) -> None:

@@ -15,6 +15,7 @@ from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Any
 
+from baton.core.grants import off
 from baton.core.toolspec import nearest
 from baton.ports import NoRoom, StepContext, StepFailure, Watch
 from baton.tools.calls import bind, failure_of, plain, report, traceback_of
@@ -50,7 +51,8 @@ class ToolPerformer:
         found = self._registry.get(tool)
         if found is None:
             raise StepFailure(
-                "tool_missing", f"there is no tool `{tool}`. {nearest(tool, self._registry)}".strip()
+                "tool_missing",
+                f"there is no tool `{tool}`. {off(tool) or nearest(tool, self._registry)}".strip(),
             )
         if self._helpers is not None and found.needs_process:
             return await self._helpers.call(tool, arguments, context)
@@ -59,9 +61,11 @@ class ToolPerformer:
         try:
             with _UNWATCHED if watch is None else watch.over(tool, context):
                 value = await self._call(found, call)
-        except NoRoom:
+        except (NoRoom, asyncio.CancelledError):
             raise
-        except (Exception, SystemExit) as error:  # whatever a tool raises is the step's failure, never ours
+        except BaseException as error:  # whatever a tool raises is the step's failure, never ours
+            if isinstance(error, GeneratorExit) and not error.args:  # this coroutine is closed
+                raise
             if not isinstance(error, StepFailure):
                 report(traceback_of(error), tool, context)
             raise failure_of(error) from error

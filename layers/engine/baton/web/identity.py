@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from base64 import urlsafe_b64decode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,10 +14,12 @@ from baton.runtime.request import Caller
 from baton.settings import ROLES, ApiSettings
 
 _TRACEPARENT = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
-_TENANT = re.compile(r"[A-Za-z0-9_.:@/+=|-]{1,128}")
+# No `/`, which parts the names of objects; no word that stands for a value that is none; nor `.` and `..`.
+_TENANT = re.compile(r"(?!(?i:null|nil|none|undefined|true|false|\.{1,2})$)[A-Za-z0-9_.:@+=|-]{1,128}")
 _USER = re.compile(r"[A-Za-z0-9_.:@/+=|,-]{1,640}")  # as long as the ARN of a user with the longest path
-_OBJECT = ("map[", "{")  # how a claim begins that is an object: what it says of a role is not known
-_WORDS = re.compile(r"[^\s,\"\[\]]+")
+_BEARER = re.compile(r"(?:(?i:bearer)\s+)?[\w-]+\.([\w-]+)\.[\w-]+", re.ASCII)
+# Whom STS has lent credentials: the name behind it is the caller's own choice, for as long as they are valid.
+_SESSION = re.compile(r"(arn:[\w-]+:sts::[0-9]+:(?:assumed-role/[^/]+|federated-user))/(.+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,30 +43,35 @@ def identity_of(event: Mapping[str, Any], config: ApiSettings) -> Identity:
 
     With a JWT the tenant is its claim `tenant_claim`, the user its `sub`, and the roles are in its claim
     `roles_claim`, or `default_roles` if it has none. With IAM tenant and user are the account and the
-    principal's ARN, and every role is given: what a principal may call is the business of IAM policies.
+    principal's ARN (of a role without the session's name, which the caller chooses and which only the log keeps), and
+    every role is given: what a principal may call is the business of IAM policies.
     """
+    session = ""
     context = event.get("requestContext") or {}
     authorizer = context.get("authorizer") or {}
     jwt, iam = authorizer.get("jwt"), authorizer.get("iam")
+    headers = event.get("headers") or {}
     if jwt:
         claims = jwt.get("claims") or {}
         tenant, user = claims.get(config.tenant_claim), claims.get("sub")
-        missing = f"the token needs the claims `sub` and `{config.tenant_claim}`, both without spaces"
-        roles, source = _roles(claims, config)
+        missing = f"the token needs the claims `sub` and `{config.tenant_claim}`: texts without spaces, the tenant without `/`"
+        roles, source = _roles(claims, config, str(headers.get("authorization", "")))
     elif iam:
         tenant, user = iam.get("accountId"), iam.get("userArn")
+        if isinstance(user, str) and (lent := _SESSION.fullmatch(user)):
+            user, session = lent.groups()
         missing = "the signature names no account and principal"
         roles, source = frozenset(ROLES), "the signature"
     else:
         raise Unauthenticated("send a token: `Authorization: Bearer ...`")
     # Neither empty nor able to be mistaken for another part of a key.
-    if not _is(_TENANT, tenant) or not _is(_USER, user):
+    if not _is(_TENANT, tenant) or not _is(_USER, f"{user}/{session}" if session else user):
         raise Unauthenticated(missing)
-    headers = event.get("headers") or {}
     given = str(headers.get("traceparent", ""))
     caller = Caller(
         tenant=str(tenant),
         user=str(user),
+        session=session,
         request=str(context.get("requestId", "")),
         traceparent=given if _TRACEPARENT.fullmatch(given) else "",
     )
@@ -73,20 +82,37 @@ def _is(pattern: re.Pattern[str], value: object) -> bool:
     return isinstance(value, str) and bool(pattern.fullmatch(value))
 
 
-def _roles(claims: Mapping[str, Any], config: ApiSettings) -> tuple[frozenset[str], str]:
+def _roles(claims: Mapping[str, Any], config: ApiSettings, authorization: str) -> tuple[frozenset[str], str]:
     """The roles of a token, and where they are from. What is no role of ours is another program's business.
 
-    API Gateway hands a claim that is a list on as the text `[a b]`; issuers also write lists with spaces
-    or commas.
+    A text has roles separated by spaces, as scopes are in OAuth; of a list each value is a role.
     """
     given = claims.get(config.roles_claim)
     source = f"the token's claim `{config.roles_claim}`"
     if given is None:
-        given, source = (
-            config.default_roles,
-            f"the default for tokens without the claim `{config.roles_claim}`",
-        )
+        source = f"the default for tokens without the claim `{config.roles_claim}`"
+        given = config.default_roles.replace(",", " ")
     if isinstance(given, str):
-        given = () if given.startswith(_OBJECT) else _WORDS.findall(given)
+        given = _listed(given, config.roles_claim, authorization) if given.startswith("[") else given.split()
     words = given if isinstance(given, list | tuple) else ()
-    return frozenset(word for word in words if word in ROLES), source
+    return frozenset(word for word in words if isinstance(word, str) and word in ROLES), source
+
+
+def _listed(shown: str, claim: str, authorization: str) -> Sequence[object]:
+    """The values of a list that API Gateway shows as `[a b]`, which says nothing of the spaces inside of a value.
+
+    They are read from the token that was verified. Where that is not at hand, a list that could be read in two ways, one
+    with a word that is no role, counts for nothing.
+    """
+    try:
+        token = _BEARER.fullmatch(authorization.strip())
+        body = json.loads(urlsafe_b64decode(token[1] + "=" * (-len(token[1]) % 4))) if token else {}
+        values = body.get(claim)
+    except (ValueError, AttributeError, RecursionError):
+        values = None
+    if isinstance(values, str):
+        return values.split() if values == shown else ()
+    if isinstance(values, list):
+        return values if f"[{' '.join(map(str, values))}]" == shown else ()
+    words = shown.removeprefix("[").removesuffix("]").split(" ")
+    return words if shown.endswith("]") and all(word in ROLES for word in words) else ()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from baton.core.compile.source import may_run
 from baton.core.expressions import compile_template, escape, expressions_in
+from baton.core.grants import off
 from baton.core.nodetypes import KINDS_TO_COME
 from baton.core.schema import violations
 from baton.errors import Problem
@@ -45,7 +46,9 @@ def exists(source: Source, place: str, tool: str) -> Iterator[Problem]:
     """A tool that there is not, or that may not run."""
     tools = source.tools
     if tool not in tools:
-        known = source.hint(tool, tools) or f"known tools: {', '.join(sorted(tools)[:10]) or 'none'}"
+        known = (
+            off(tool) or source.hint(tool, tools) or f"known tools: {', '.join(sorted(tools)[:10]) or 'none'}"
+        )
         yield Problem(place, f"there is no tool `{tool}`", known)
     elif tool not in source.allowed:
         yield Problem(place, f"`{tool}` may not run: `guardrails.allowed_tools` does not name it", _add(tool))
@@ -69,7 +72,7 @@ def known(place: str, patterns: Iterable[str], source: Source) -> Iterator[Probl
     """Names of tools, without a `*` in them, that are none."""
     for index, pattern in enumerate(patterns):
         if "*" not in pattern and pattern not in source.tools:
-            hint = source.hint(pattern, source.tools)
+            hint = off(pattern) or source.hint(pattern, source.tools)
             yield Problem(f"{place}/{index}", f"there is no tool `{pattern}`", hint)
 
 

@@ -7,6 +7,9 @@ what must not be written down. Each is imported by whoever needs it; nothing her
 
 from __future__ import annotations
 
+LONGEST = 512
+"""Characters of a secret that may be cut in two at the end of a text."""
+
 
 def sanitised(text: str) -> str:
     """The text with `[redacted]` in place of every secret; for what is told of a failure before it is stored."""
@@ -14,3 +17,13 @@ def sanitised(text: str) -> str:
     from baton.core.failures.sanitise import sanitised as without_secrets
 
     return without_secrets(text)
+
+
+def quoted(message: str, most: int = 2_000) -> str:
+    """The beginning of a message without its secrets, as it is stored.
+
+    It is cut afterwards, and what stood at the first cut is left out: half a secret is not known for one.
+    """
+    longest = 10 * most
+    clean = sanitised(message[:longest])
+    return (clean if len(message) <= longest else clean[:-LONGEST])[:most]

@@ -1,9 +1,9 @@
 """sanitised(text): the text without the secrets in it, everything else as it was.
 
 Belongs here: where a secret begins and ends. What one looks like, and which names stand before one, is in shapes.py.
-A secret is known by its shape (a JWT, an AWS key), by its place (in a URL, behind `Bearer`) or by the name before it
-(`password=…`, `"api_key": "…"`). What has none of these, such as 32 hexadecimal digits alone, looks like any other id and
-stays. The time grows with the length of the text and not faster.
+A secret is known by its shape (a JWT, an AWS key), by its place (in a URL, behind `Bearer`, said.py) or by the name
+before it (`password=…`, `"api_key": "…"`), also where these are encoded (disguises.py). What has none of these, such as 32
+hexadecimal digits alone, looks like any other id and stays. The time grows with the length of the text and not faster.
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ from base64 import b64decode
 from functools import lru_cache
 from itertools import pairwise
 
-from baton.core.failures.shapes import PROSE, SHAPES, STEM, is_secret
-
-REDACTED = "[redacted]"
+from baton.core.failures.disguises import undisguised
+from baton.core.failures.said import CARD, FIELD, INPUT, PLACES, is_card
+from baton.core.failures.shapes import PAIRS, PROSE, REDACTED, SHAPES, STEM, is_secret
 
 _PEM_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _MOST_USERINFO = 512
+_LAYERS = 3  # of encodings, one around the other
 
 _NAME = re.compile(r"[A-Za-z0-9_][\w.\-]*+")
 # From a name to its value: `=`, `: `, `" : "`, `', '` of a pair, `\": \"` inside of another text, `>` of a tag.
 _TO_VALUE = re.compile(
     r"""(?P<close>\\{0,4}["'`][\])]?)?+\s{0,4}+
-        (?: (?: =>|:=|==|=|: ) \s{0,8}+
+        (?: (?: =>|-{1,3}>|~>|[→⇒]|:=|!?={1,3}|:{1,2} ) \s{0,8}+
           | (?(close) [,;]\s{0,4}+(?=[bru]?\\{0,4}["'\[]) | (?!) )
         )
         (?P<prefix>[bru]{1,2}(?=\\{0,4}["']))?+""",
@@ -36,7 +37,22 @@ _BESIDE = re.compile(
     r"""\\{0,4}["']\s{0,4}+,?\s{0,4}+\\{0,4}["']?(?i:value)\\{0,4}["']?\s{0,4}+[:=]\s{0,4}+"""
 )
 _SAID = re.compile(r"""\s{1,4}+(?:(?:is|was|are)\s{1,4}+)?(?=\\{0,4}["'`])|\s{1,4}+(?:is|was)\s{1,4}+""")
+# A word with letters and digits, alone or in brackets, behind a word for passwords: `password [hunter2] was refused`.
+_SPOKEN = re.compile(
+    r"\s{0,4}+(?:(?:equals|(?:re)?set\sto|changed\s(?:to|from))\s{1,4}+)?(?:[\[(<|]\s{0,4}+|(?<=\s))(?=[^\s\])>]{0,64}[0-9])(?=[^\s\])>]{0,64}[A-Za-z])(?=[^\s\])>]{6})"
+)
+_PASSWORDS = re.compile("(?:pass(?:word|wd|phrase|code|wort)|passwords|pwd|kennwort)$", re.IGNORECASE)
+_TAG = re.compile("[^<>]{0,200}>")
+_BLOCK = re.compile(r"[|>][+-]?[0-9]?[ \t]{0,4}\r?\n(?:[ \t]{1,40}[^\r\n]*+(?:\r?\n|$))++")
+# The same in one line, or escaped; and the tag of a value.
+_FOLDED = re.compile(r"(?:[|>][+-]?[0-9]?|!{1,2}[\w:/.-]{1,40}+)(?:\s|\\{1,4}[rn]){1,12}+")
+_CALL = re.compile(r"[A-Za-z_][\w.]{0,60}\((?=[bru]?\\{0,4}[\"'])[bru]?")
+# No number, and no word that may stand for something else: at least two of lower case, upper case and digits or signs.
+_ECHOED = re.compile(r"(?=.*[A-Za-z])(?=.*(?:[0-9!#$%&*+?@^~]|[a-z][A-Z]))[^\s\[\]]{6,200}")
+_MOST_ECHOES = 16
+_TRIPLE = re.compile("\"{3}|'{3}")
 _OPTION = re.compile(r"[ \t]{1,4}+(?=[^\s-])")
+_DASHES = re.compile(r"--$|(?:^|[\s\"'])-$")
 _QUOTE = re.compile(r"""(\\{0,4})(["'`])""")
 _INSIDE = {quote: re.compile(rf"(?:[^{quote}\\]|\\.)*+", re.DOTALL) for quote in "\"'`"}
 _DRAWN = re.compile(r"""["'`]?([\w+/=.~-]{16,128}+)""")
@@ -48,6 +64,7 @@ _SCHEMED = re.compile(
     r"(?:(?:bearer|basic|digest|token|apikey|negotiate|ntlm|hmac|aws4-hmac-sha256|sharedkey)[ \t]{1,4}+)?+",
     re.IGNORECASE,
 )
+_LISTED = re.compile("seed|recovery|mnemonic", re.IGNORECASE)
 _SPACED = re.compile("pass|phrase|mnemonic", re.IGNORECASE)
 _BRACKET = re.compile(r"[\[\]{}]")
 _TO_EOL = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie"})
@@ -72,15 +89,61 @@ def _shapes() -> re.Pattern[str]:
 
 
 def sanitised(text: str) -> str:
-    """The text with `[redacted]` in place of every secret. What is sanitised once stays as it is."""
+    """The text with `[redacted]` in place of every secret. What is sanitised once stays as it is.
+
+    A text that hides a secret by an encoding comes back decoded; every other keeps its encodings.
+    """
+    clean = plain = _masked(text)
+    for _ in range(_LAYERS):
+        before, plain = plain, undisguised(plain)
+        if plain == before:
+            break
+        masked = _masked(plain)
+        if masked != plain:
+            clean = plain = masked
+    return clean
+
+
+def _masked(text: str) -> str:
+    """The text without the secrets that stand in it as they are."""
     text = _without_keys(text)
     text = _shapes().sub(REDACTED, text)
     text = _without_userinfo(text)
+    text = _without_said(text)
     text = _without_named(text)
     text = _SCHEME.sub(_credentials, text)
     text = _USER.sub(lambda match: match[0].replace(match[1], REDACTED), text)
     text = _LOGIN.sub(f"{REDACTED}@", text)
+    text = CARD.sub(lambda match: REDACTED if is_card(match[0]) else match[0], text)
     return _LONG.sub(lambda match: REDACTED if _is_random(match[0]) else match[0], text)
+
+
+# ---- by what is said around it -------------------------------------------------------------------------------------
+
+
+def _without_said(text: str) -> str:
+    lower = text.lower()
+    for marks, expression in PLACES:
+        if any(mark.lower() in lower for mark in marks):
+            text = expression.sub(_last_group, text)
+    if "name=" in lower:
+        text = FIELD.sub(lambda match: _last_group(match) if is_secret(match[1]) else match[0], text)
+    return _without_inputs(text) if "'loc" in lower or '"loc' in lower else text
+
+
+def _last_group(match: re.Match[str]) -> str:
+    assert match.lastindex is not None
+    start, end = (at - match.start() for at in match.span(match.lastindex))
+    return match[0][:start] + REDACTED + match[0][end:]
+
+
+def _without_inputs(text: str) -> str:
+    parts, position = [], 0
+    while found := INPUT.search(text, position):
+        start, end = _span(text, found.end())
+        parts += [text[position:start], REDACTED if start < end else ""]
+        position = end
+    return "".join((*parts, text[position:]))
 
 
 # ---- by shape and place --------------------------------------------------------------------------------------------
@@ -168,19 +231,36 @@ def _kind(character: str) -> str:
 def _without_named(text: str) -> str:
     if not STEM.search(text):
         return text
-    parts, position, at = [], 0, 0
+    parts, values, position, at, before = [], set[str](), 0, 0, (0, 0)
     while name := _NAME.search(text, at):
         at = name.end()
-        word = name[0].rstrip(".-")
+        word, begin = name[0].rstrip(".-"), name.start()
+        last, before = before, (begin, at)
         if not STEM.search(word):
             continue
-        span = _value_of(text, word, name.start(), name.start() + len(word))
+        if (
+            begin == last[1] + 1
+            and text[last[1]] == " "
+            and (text[last[0] : last[1]].lower(), word.lower()) in PAIRS
+        ):
+            word, begin = text[last[0] : at].rstrip(".-"), last[0]
+        span = _value_of(text, word, begin, begin + len(word))
         if span is not None:
             start, at = span
             if start < at:
                 parts += [text[position:start], REDACTED]
+                values.add(text[start:at].rstrip(",;.!"))
                 position = at
-    return "".join((*parts, text[position:]))
+    return _without_echoes("".join((*parts, text[position:])), values)
+
+
+def _without_echoes(text: str, values: set[str]) -> str:
+    """Without the values that have been found beside their names and stand somewhere else, too."""
+    distinct = sorted(filter(_ECHOED.fullmatch, values), key=len, reverse=True)[:_MOST_ECHOES]
+    if not distinct:
+        return text
+    either = "|".join(map(re.escape, distinct))
+    return re.sub(rf"(?<![A-Za-z0-9])(?:{either})(?![A-Za-z0-9])", REDACTED, text)
 
 
 def _value_of(text: str, word: str, begin: int, end: int) -> tuple[int, int] | None:
@@ -195,15 +275,26 @@ def _value_of(text: str, word: str, begin: int, end: int) -> tuple[int, int] | N
             return _span(text, start)
         if text.startswith(";", begin - 1):  # one of the settings of a connection string
             return start, _until(text, ";", start)
+        if block := _BLOCK.match(text, start):
+            return start, len(text[: block.end()].rstrip())
+        if folded := _FOLDED.match(text, start):
+            return _span(text, folded.end())
         if word.lower() in _TO_EOL or (to_value["close"] is None and _is_line(text, word, begin)):
             return start, _end_of_line(text, begin, start)
-        return _unless_prose(text, start) if ":" in to_value[0] else _span(text, start)
-    if text.startswith(">", end) and text[begin - 1 : begin] in {"<", ":"}:
-        return end + 1, _until(text, "<", end + 1)
-    if text.startswith("--", begin - 2) and (option := _OPTION.match(text, end)):
+        return _span(text, start) if to_value[0].strip().endswith(("=", "=>")) else _unless_prose(text, start)
+    if text[begin - 1 : begin] in {"<", ":"} and (tag := _TAG.match(text, end)):
+        return tag.end(), _until(text, "<", tag.end())
+    return _value_said(text, word, begin, end)
+
+
+def _value_said(text: str, word: str, begin: int, end: int) -> tuple[int, int] | None:
+    """The value behind a name and a space: of an option, or of a sentence."""
+    if _DASHES.search(text, max(begin - 3, 0), begin) and (option := _OPTION.match(text, end)):
         return _span(text, option.end())
     if said := _SAID.match(text, end):
         return _unless_prose(text, said.end())
+    if _PASSWORDS.search(word) and (spoken := _SPOKEN.match(text, end)):
+        return _span(text, spoken.end())
     return None
 
 
@@ -223,7 +314,9 @@ def _value_of_key(text: str, word: str, end: int) -> tuple[int, int] | None:
 
 
 def _is_line(text: str, word: str, begin: int) -> bool:
-    """Whether it is a line of its own, as in YAML, of what can have spaces in it."""
+    """Whether it is a line of its own, as in YAML, of what can have spaces in it, or a list of words wherever it is."""
+    if _LISTED.search(word):
+        return True
     start = begin
     while start and text[start - 1] in " \t-" and begin - start < 40:
         start -= 1
@@ -259,6 +352,10 @@ def _span(text: str, start: int) -> tuple[int, int]:
     """Where a value begins and ends: in quotes, in brackets, or up to the next space."""
     if text.startswith(REDACTED, start):
         return start + len(REDACTED), start + len(REDACTED)
+    if triple := _TRIPLE.match(text, start):
+        return triple.end(), _until(text, triple[0], triple.end())
+    if call := _CALL.match(text, start):
+        start = call.end()
     if quote := _QUOTE.match(text, start):
         inner = quote.end()
         if quote[1]:  # inside of a text that is quoted itself: up to the same, escaped as often

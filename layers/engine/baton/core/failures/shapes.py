@@ -10,6 +10,8 @@ import re
 from functools import lru_cache
 from itertools import pairwise
 
+REDACTED = "[redacted]"
+
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -20,6 +22,7 @@ WORDS = _words("""
     password passwd pwd pass passphrase passcode secret secrets token credential credentials creds apikey authorization
     auth cookie cookies jwt sig signature otp totp mfa cvv cvc pin sessionid sid dsn sas connectionstring
     accesskey privatekey secretkey accesstoken refreshtoken idtoken clientsecret webhook mnemonic
+    passwords passphrases passwort kennwort senha wachtwoord
     """)
 # Two such words, one after the other.
 PAIRS = frozenset(
@@ -66,7 +69,7 @@ _IN_SPITE = ("session_id", "webhook_url", "access_key_id")
 
 STEM = re.compile(
     "pass|pwd|secret|token|cred|auth|cookie|key|sig|jwt|otp|mfa|cvv|cvc|pin|session|sid|dsn|sas|bearer|connection"
-    "|webhook|mnemonic|code|phrase",
+    "|webhook|mnemonic|code|phrase|kennwort|senha|wachtwoord",
     re.IGNORECASE,
 )
 _ENDINGS = ("password", "passwd", "passphrase", "secret", "apikey", "token", "cookie")

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import msgspec
 
+from baton.core.failures import sanitised
 from baton.core.failures.evidence import Evidence
 from baton.core.toolspec import nearest
 from baton.ports import NoRoom, StepContext, StepFailure
@@ -63,7 +64,7 @@ class LogHandler(logging.Handler):
         try:
             message = self.format(record)  # with the traceback, if there is one
             if self.channel is None:
-                sys.stderr.write(text(message) + "\n")
+                sys.stderr.write(sanitised(text(message)) + "\n")
                 return
             line: dict[str, Any] = {
                 "name": record.name,

@@ -6,16 +6,18 @@ those are imported when somebody asks for one of them: a cold start pays nothing
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
+from baton.core.grants import EVERYTHING, PREFIX, Grants, OfTenants, off
 from baton.core.toolspec import ToolSpec
+from baton.ports import StepFailure
 from baton.tools.define import Registry, Tool
 from baton.tools.standard.kit import NOWHERE, Services
 
 __all__ = ["PREFIX", "Services", "standard_tools", "with_standard"]
-
-PREFIX = "std."
 
 
 def standard_tools(services: Services = NOWHERE) -> Registry:
@@ -28,36 +30,45 @@ def standard_tools(services: Services = NOWHERE) -> Registry:
     return registry
 
 
-def with_standard(app: Registry, services: Services = NOWHERE) -> Registry:
-    """The tools of an application, and those standard tools whose names it does not use itself.
+def with_standard(app: Registry, services: Services = NOWHERE, grants: Grants = EVERYTHING) -> Registry:
+    """The tools of an application, and those standard tools that are granted and whose names it does not use itself.
 
     An application's own tool counts: one of its name that comes with a later version of the engine breaks nothing.
     """
-    return _Both(app, services)
+    return _Both(app, services, grants)
 
 
 class _Both(Registry):
     """Reads only. What the application declares later is there, too."""
 
-    def __init__(self, app: Registry, services: Services) -> None:
+    def __init__(self, app: Registry, services: Services, grants: Grants) -> None:
         super().__init__()
+        self._grants = grants
         self._app = app
         self._services = services
 
     @cached_property
     def _standard(self) -> Registry:
-        return standard_tools(self._services)
+        granted = Registry()
+        for name, tool in standard_tools(self._services).items():
+            if self._grants.allows(name):
+                granted.add(_guarded(tool, self._grants))
+        return granted
 
     def add(self, tool: Tool) -> None:
         self._app.add(tool)
 
-    def specs(self) -> Mapping[str, ToolSpec]:
+    def has(self, name: str, tenant: str | None) -> bool:
+        """Whether a tenant may use it: one of the application's own in any case."""
+        return name in self._app or self._grants.allows(name, tenant)
+
+    def specs(self) -> _Specs:
         return _Specs(self)
 
     def __getitem__(self, name: str) -> Tool:
         if name in self._app:
             return self._app[name]
-        if not name.startswith(PREFIX):
+        if not self._grants.allows(name):
             raise KeyError(name)
         return self._standard[name]
 
@@ -69,17 +80,33 @@ class _Both(Registry):
         return sum(1 for _ in self)
 
 
-class _Specs(Mapping[str, ToolSpec]):
-    """The specs of a registry, each looked up when it is asked for."""
+def _guarded(tool: Tool, grants: Grants) -> Tool:
+    """The tool, for the tenants that may use it."""
 
-    def __init__(self, tools: Registry) -> None:
-        self._tools = tools
+    async def guarded(**call: Any) -> Any:
+        if not grants.allows(tool.spec.name, call[tool.context].tenant):
+            raise StepFailure("permission_denied", f"`{tool.spec.name}`: {off(tool.spec.name)}")
+        return await tool.function(**call)
+
+    return replace(tool, function=guarded)
+
+
+class _Specs(OfTenants):
+    """The specs of a registry, each looked up when it is asked for; those of a tenant, if there is one."""
+
+    def __init__(self, tools: _Both, tenant: str | None = None) -> None:
+        self._tools, self._tenant = tools, tenant
+
+    def for_tenant(self, tenant: str) -> _Specs:
+        return _Specs(self._tools, tenant)
 
     def __getitem__(self, name: str) -> ToolSpec:
+        if not self._tools.has(name, self._tenant):
+            raise KeyError(name)
         return self._tools[name].spec
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._tools)
+        return (name for name in self._tools if self._tools.has(name, self._tenant))
 
     def __len__(self) -> int:
-        return len(self._tools)
+        return sum(1 for _ in self)

@@ -5,6 +5,7 @@ How bytes travel, and where to, is the adapter's. What an answer means to a step
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 from urllib.parse import urlencode, urljoin, urlsplit
 
@@ -28,6 +29,15 @@ KEPT = (
     "content-language", "content-type", "etag", "expires", "last-modified", "link", "location", "retry-after",
     "x-request-id", "idempotency-replayed",
 )  # fmt: skip
+_CHARSET = re.compile(
+    "utf-?8|utf-?(?:16|32)|utf-(?:16|32)(?:le|be)|us-ascii|ascii|latin-?1|iso-?8859-(?:[1-9]|1[0134-6])|(?:windows-|cp)125[0-8]"
+    "|koi8-[ru]|shift_jis|euc-(?:jp|kr)|gb2312|gbk|gb18030|big5"
+)
+# What says where a request goes, where it ends, and what becomes of its connection.
+_NOT_YOURS = frozenset({
+    "connection", "content-length", "expect", "host", "keep-alive", "proxy-authorization", "proxy-connection", "te",
+    "trailer", "transfer-encoding", "upgrade",
+})  # fmt: skip
 # What is told to a host that a redirect leads to, and that was not asked by the document.
 _HARMLESS = frozenset({"accept", "accept-language", "user-agent"})
 
@@ -59,7 +69,7 @@ def declare(registry: Registry, services: Services) -> None:
         and above is the step's failure. GET and HEAD follow redirects.
         """
         longest = milliseconds(timeout)
-        given = {name.lower(): value for name, value in (headers or {}).items()}
+        given = _headers(headers or {})
         body = _body(given, json, text)
         url = url.partition("#")[0]
         if query:
@@ -123,6 +133,17 @@ def _joined(url: str, answer: HttpAnswer) -> str:
     return there
 
 
+def _headers(given: dict[str, str]) -> dict[str, str]:
+    """In lower case. Raises `StepFailure` for those by which a request is another one than it looks, or another's."""
+    found = {name.lower(): value for name, value in given.items()}
+    for name in found:
+        if name.strip().replace("_", "-") in _NOT_YOURS or name.strip().startswith("baton-"):
+            raise StepFailure(
+                "input_invalid", f"the header `{name[:40]}` cannot be an argument: the engine sets it"
+            )
+    return found
+
+
 def _body(headers: dict[str, str], json: Any, text: str | None) -> bytes:
     if json is not None and text is not None:
         raise StepFailure("input_invalid", "a request has either `json` or `text`")
@@ -148,10 +169,8 @@ def _read(host: str, answer: HttpAnswer, expect: str) -> Any:
             what = f"{host} answered {answer.status} with what is not JSON: {error}"
             raise StepFailure("invalid_response", what, status=answer.status) from error
     charset = more.partition("charset=")[2].strip(" \"'") or "utf-8"
-    try:
-        return answer.body.decode(charset, errors="replace")
-    except LookupError:
-        return answer.body.decode(errors="replace")
+    # Not any codec that Python has: some of them take a time that grows with the square of the text.
+    return answer.body.decode(charset if _CHARSET.fullmatch(charset) else "utf-8", errors="replace")
 
 
 def _written(value: Scalar) -> str:

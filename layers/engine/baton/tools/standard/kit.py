@@ -26,7 +26,7 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """One for a process. `mail_from` and `payments_url` may be empty: then their tools say what is missing."""
+    """One for a process. `mail_from`, `payments_url` and `signing_key` may be empty: then their tools say what is missing."""
 
     http: HttpClient
     entities: Entities
@@ -37,6 +37,7 @@ class Services:
     most_bytes: int = 5_242_880
     mail_from: str = ""
     payments_url: str = ""
+    signing_key: str = ""
 
     async def stored(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """A call of a synchronous port, off the event loop."""
@@ -79,6 +80,7 @@ async def exchange(
     body: bytes = b"",
     key: str = "",
     longest: int | None = None,
+    named: bool = False,
 ) -> HttpAnswer:
     """One request with the idempotency key and the trace of its step. Raises `StepFailure`."""
     given = {name.lower(): value for name, value in headers.items()}
@@ -88,7 +90,13 @@ async def exchange(
         given.setdefault("traceparent", context.traceparent)
     within = left_ms(services, context, longest)
     request = HttpRequest(
-        method=method, url=url, headers=given, body=body, within_ms=within, most=services.most_bytes
+        method=method,
+        url=url,
+        headers=given,
+        body=body,
+        within_ms=within,
+        most=services.most_bytes,
+        named=named,
     )
     return await services.http.send(request)
 

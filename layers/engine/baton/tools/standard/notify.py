@@ -14,6 +14,7 @@ from baton.ports import StepContext, StepFailure
 from baton.ports.outside import Letter
 from baton.tools.define import Registry, tool
 from baton.tools.standard.kit import Services
+from baton.tools.standard.signed import signed
 
 Address = Annotated[str, Field(pattern=r"^[^@\s<>,;:\"]+@[^@\s<>,;:\"]+$", max_length=254)]
 # A line break in a subject would begin a header of its own.
@@ -44,5 +45,10 @@ def declare(registry: Registry, services: Services) -> None:
                 "input_invalid",
                 "nobody to send it from: set `MailFrom` of the deployment to an address of yours",
             )
-        letter = Letter(sender=services.mail_from, to=to, subject=subject, text=text, html=html)
+        content = "\0".join((subject, text, html)).encode(errors="replace")
+        who = signed(services, context, "MAIL", to, content=content)
+        letter = Letter(
+            sender=services.mail_from, to=to, subject=subject, text=text, html=html,
+            headers={f"X-{name}": value for name, value in who.items()},
+        )  # fmt: skip
         return Sent(message=await services.stored(services.mailer.send, letter), to=to)

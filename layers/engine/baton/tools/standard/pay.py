@@ -18,6 +18,7 @@ from baton.ports.outside import HttpAnswer
 from baton.tools.define import Registry, tool
 from baton.tools.standard.http import host_of
 from baton.tools.standard.kit import Services, exchange, read_json, refused
+from baton.tools.standard.signed import signed
 
 RESERVED, EXECUTED, CONFIRMED, RELEASED = "reserved", "executed", "confirmed", "released"
 STATUSES = frozenset({RESERVED, EXECUTED, CONFIRMED, RELEASED})
@@ -93,6 +94,7 @@ class _Desk:
         self._services = services
         self._context = context
         self._url = (service or services.payments_url).rstrip("/")
+        self._is_named = not service
         if not self._url:
             raise StepFailure(
                 "input_invalid",
@@ -176,10 +178,12 @@ class _Desk:
         return made
 
     async def _send(self, method: str, path: str, key: str, body: dict[str, Any] | None) -> HttpAnswer:
-        headers = {"accept": "application/json", "content-type": "application/json"}
+        content = b"" if body is None else msgspec.json.encode(body)
+        who = signed(self._services, self._context, method, self._url + path, key, content=content)
+        headers = {"accept": "application/json", "content-type": "application/json"} | who
         answer = await exchange(
-            self._services, self._context, method, self._url + path, headers=headers, key=key,
-            body=b"" if body is None else msgspec.json.encode(body),
+            self._services, self._context, method, self._url + path, headers=headers, key=key, body=content,
+            named=self._is_named,
         )  # fmt: skip
         if answer.status >= 300:
             raise refused(self._host, answer)

@@ -1,0 +1,48 @@
+"""What stands in the log without the secrets in it: a filter for the handlers of a process.
+
+Belongs here: records of any logger, the tools' own too. What a tool prints goes past the log, and past this.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from baton.core.failures import sanitised
+
+_MOST: Final = 100_000  # characters of one text of a line
+_PLAIN: Final = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime"})
+
+
+class Discreet(logging.Filter):
+    """Lets every record through, each without its secrets.
+
+    The engine's own lines below WARNING quote nothing of the outside, and pass as they are.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.name.startswith("baton.") and record.levelno < logging.WARNING and not record.exc_info:
+            return True
+        from baton.core.failures.shapes import REDACTED, is_secret
+
+        said = record.getMessage()[:_MOST]
+        record.msg, record.args = sanitised(said), ()
+        if record.exc_info and record.exc_info[0] is not None:
+            trace = logging.Formatter().formatException(record.exc_info)
+            clean = sanitised(trace[-_MOST:])
+            if clean != trace:  # not as an exception, of which formatters quote the texts again
+                record.msg, record.exc_info, record.exc_text = f"{record.msg}\n{clean}", None, None
+        for name, value in list(vars(record).items()):
+            if name not in _PLAIN and value is not None:
+                whole = str(value)[:_MOST]
+                clean = REDACTED if is_secret(name) else sanitised(whole)
+                if clean != whole:
+                    setattr(record, name, clean)
+        return True
+
+
+def add_to(logger: logging.Logger) -> None:
+    """To each of its handlers, once."""
+    for handler in logger.handlers:
+        if not any(isinstance(known, Discreet) for known in handler.filters):
+            handler.addFilter(Discreet())

@@ -1,0 +1,98 @@
+"""What `std.http` makes of a body: encodings and charsets are undone within bounds, or refused."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+import tracemalloc
+import zlib
+
+import pytest
+
+from tests.tools.outside import Outside, failure, perform, services
+
+HTTP = services()
+
+PLAIN = b'{"a": "' + b"x" * 5_000 + b'"}'
+
+
+def _raw_deflate(data: bytes) -> bytes:
+    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return packer.compress(data) + packer.flush()
+
+
+def _bomb(layers: int) -> bytes:
+    data = gzip.compress(bytes(50_000_000), 9)
+    for _ in range(layers - 1):
+        data = gzip.compress(data, 9)
+    return data
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body"),
+    [
+        ("gzip", gzip.compress(PLAIN)),
+        ("X-GZIP", gzip.compress(PLAIN)),
+        ("deflate", zlib.compress(PLAIN)),
+        ("deflate", _raw_deflate(PLAIN)),
+        ("identity", PLAIN),
+        ("identity, gzip", gzip.compress(PLAIN)),
+    ],
+)
+def test_one_encoding_is_undone(server: Outside, encoding: str, body: bytes) -> None:
+    url = server.page("/coded", body=body, content_encoding=encoding)
+    assert perform("std.http", HTTP, url=url)["body"] == json.loads(PLAIN)
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+def test_an_encoded_answer_without_a_body_is_none(server: Outside, encoding: str) -> None:
+    assert perform("std.http", HTTP, url=server.page("/none", content_encoding=encoding))["body"] is None
+
+
+# What is sent, by its encoding: a few kilobytes that would become megabytes, or nothing at all.
+HOSTILE = {
+    "gzip of 50 MB": ("gzip", _bomb(1), "result_too_large"),
+    "deflate of 50 MB": ("deflate", zlib.compress(bytes(50_000_000), 9), "result_too_large"),
+    "gzip twice": ("gzip, gzip", _bomb(2), "invalid_response"),
+    "gzip three times": ("gzip,gzip , gzip", _bomb(3), "invalid_response"),
+    "gzip and deflate": ("gzip, deflate", _bomb(1), "invalid_response"),
+    "a hundred encodings": (", ".join(["gzip"] * 100), _bomb(1), "invalid_response"),
+    "brotli": ("br", b"\x8b\x02\x80", "invalid_response"),
+    "zstandard": ("zstd", b"\x28\xb5\x2f\xfd", "invalid_response"),
+    "compress": ("compress", b"\x1f\x9d", "invalid_response"),
+    "no such encoding": ("snappy" * 50, b"x", "invalid_response"),
+    "no gzip": ("gzip", b"plain", "invalid_response"),
+    "no deflate": ("deflate", b"\xff\xffplain", "invalid_response"),
+    "cut off": ("gzip", gzip.compress(PLAIN)[:-12], "invalid_response"),
+    "more than there may be": ("identity", bytes(100_001), "result_too_large"),
+    "more than there may be, of nothing": ("gzip", bytes(100_001), "invalid_response"),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_an_answer_takes_no_more_memory_than_it_may_have_whatever_its_encoding(
+    server: Outside, kind: str
+) -> None:
+    encoding, body, code = HOSTILE[kind]
+    url = server.page("/hostile", body=body, content_encoding=encoding)
+    tracemalloc.start()
+    began = time.perf_counter()
+    try:
+        error = failure("std.http", HTTP, url=url)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert error.code == code
+    assert len(error.message) < 200
+    assert peak < 3_000_000
+    assert time.perf_counter() - began < 1
+
+
+def test_a_charset_whose_codec_is_slow_is_not_used(server: Outside) -> None:
+    body = b"a" * 50_000 + b"-" + b"b9" * 20_000
+    for charset in ("punycode", "idna", "unicode_escape", "utf-7", "zlib_codec"):
+        url = server.page("/slow", body=body, kind=f"text/plain; charset={charset}")
+        began = time.perf_counter()
+        assert perform("std.http", HTTP, url=url)["body"] == body.decode()
+        assert time.perf_counter() - began < 1
