@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,11 +14,11 @@ from baton.core.conditions.schemawork import TooMuch, check_work
 from baton.core.kept import Kept
 from baton.core.schema import check_schema, violations
 from baton.errors import Problem
+from tests.core.apart import tried_apart
 from tests.core.build import problems_of
 from tests.core.hostile_schemas import HOSTILE, REFUSED, Case, chained
 from tests.core.hostile_schemas import tried as tried_here
 
-ROOT = Path(__file__).parents[2]
 LONGEST_S = (
     2.0  # of the processor, on a machine that does other things as well; the longest takes a third of it
 )
@@ -30,11 +27,7 @@ MOST_MB = 150
 
 @pytest.fixture(scope="module")
 def tried() -> list[Any]:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.core.hostile_schemas"], cwd=ROOT, capture_output=True, check=False
-    )
-    assert (done.returncode, done.stderr.decode()) == (0, "")
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return tried_apart("tests.core.hostile_schemas")
 
 
 def test_no_hostile_schema_crashes_hangs_or_lets_a_value_pass(tried: list[Any]) -> None:

@@ -64,7 +64,11 @@ class Service:
         """Register a workflow document. Raises `MalformedDocument`, `InvalidDefinition`, `TooLarge`."""
         if len(text.encode()) > MAX_DOCUMENT:
             raise TooLarge(f"a workflow document has at most {MAX_DOCUMENT} bytes")
-        graph = compile_document(text, self._engine.tools, json_only=json_only)
+        clock = self._engine.clock
+        until = clock.now() + self._engine.limits.compile_ms
+        graph = compile_document(
+            text, self._engine.tools, json_only=json_only, has_time=lambda: clock.now() < until
+        )
         return await self._parts.catalog.register(self._caller.tenant, self._caller.user, text, graph)
 
     async def start(self, workflow: str, given: Any, key: str) -> tuple[dict[str, Any], bool]:
