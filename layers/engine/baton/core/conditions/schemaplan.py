@@ -28,6 +28,8 @@ _ONE_OF_ITEMS = ("prefixItems", "items", "additionalItems", "unevaluatedItems")
 _LITERAL = ("enum", "const", "required", "type", "dependentRequired", "dependencies")
 
 
+_NO_PATTERN = 'is not a "regex"'
+_REMEDY = "; patterns run in linear time: without look-around and back-references, and of a bounded size"
 _ENCODED = re.compile("(?:%[0-9A-Fa-f]{2})+")
 
 
@@ -103,7 +105,9 @@ def _compiled(encoded: bytes) -> Plan:
             schema, validate_formats=True, retriever=_refuse, pattern_options=patterns.options()
         )
     except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
-        raise SchemaError(shortened(getattr(error, "message", None) or str(error))) from error
+        said = shortened(getattr(error, "message", None) or str(error))
+        is_pattern = said.endswith(_NO_PATTERN)
+        raise SchemaError(said + _REMEDY if is_pattern else said) from error
     size = _PART_BYTES * len(encoded) + patterns.size_of(weight)
     return Plan(validator, root, count, places.is_endless, parts.has_unions, size)
 
