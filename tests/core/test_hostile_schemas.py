@@ -239,7 +239,12 @@ def test_the_weight_of_a_pattern_is_its_parts_as_often_as_they_are_repeated(
 
 def test_what_is_kept_of_compiled_schemas_is_bounded_in_bytes_and_the_oldest_goes_first() -> None:
     made: list[str] = []
-    kept: Kept[str, str] = Kept(lambda key: (made.append(key), key * 10)[1], 49, len)
+
+    def make(key: str) -> str:
+        made.append(key)
+        return key * 10
+
+    kept = Kept(make, 49, len)
     for key in ("a", "b", "a", "ccc", "a", "b"):
         assert kept(key) == key * 10
     assert (made, kept.cache_info()) == (["a", "b", "ccc", "b"], (4, 2, 20))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from baton.core.program import Program
 from baton.core.story import Story
 from baton.errors import CorruptLog, NotFound, TooLarge
 from baton.runtime import explaining
@@ -105,16 +106,19 @@ def test_a_page_of_the_way_reads_no_further_than_it_shows_and_all_pages_together
         whole = await world.queries().way(saga, 0, 100)
         monkeypatch.setattr(explaining, "PAGE", 2)
         for limit in (1, 3, 7):
-            found, after = [], 0
-            while after is not None:
+            found: list[Any] = []
+            page: dict[str, Any] = {"next": 0}
+            while page["next"] is not None:
                 told: list[Story] = []
-                monkeypatch.setattr(
-                    explaining, "Story", lambda program, told=told: told.append(Story(program)) or told[0]
-                )
-                page = await world.queries().way(saga, after, limit)
+
+                def tell(program: Program, told: list[Story] = told) -> Story:
+                    told.append(Story(program))
+                    return told[0]
+
+                monkeypatch.setattr(explaining, "Story", tell)
+                page = await world.queries().way(saga, page["next"], limit)
                 found += page["steps"]
-                after = page["next"]
-                assert after is None or told[0].version <= after + 4
+                assert page["next"] is None or told[0].version <= page["next"] + 4
             assert found == whole["steps"]
             assert (page["end"], page["open"]) == (whole["end"], whole["open"])
 

@@ -51,10 +51,11 @@ def _told(plan: Plan, value: Any) -> list[tuple[list[str | int], str]]:
 
 def _first(validator: Any, value: Any) -> tuple[list[str | int], str]:
     """The first violation of a value that has one."""
+    found: Any = None
     try:
         validator.validate(value)
     except ValueError as error:  # the library's own is one; importing it takes twelve megabytes
-        found: Any = error
+        found = error
     return found.instance_path, found.message
 
 

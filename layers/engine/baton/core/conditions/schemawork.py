@@ -86,7 +86,8 @@ def _look(value: Any, seen: _Seen, depth: int) -> int:
     elif isinstance(value, (dict, list)):
         if depth >= caps.DATA_DEPTH:
             raise TooMuch(f"the value is nested deeper than {caps.DATA_DEPTH} levels; make it flatter")
-        size += (_fields if isinstance(value, dict) else _items)(value, seen, depth + 1)
+        below = depth + 1
+        size += _fields(value, seen, below) if isinstance(value, dict) else _items(value, seen, below)
     seen.count += 1
     seen.total += size
     return size
