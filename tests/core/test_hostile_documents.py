@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 
 from baton.core.compile import compile_document
+from baton.core.explain import has_page
+from baton.core.program import Program
+from baton.core.story import End, Moment, Place, Story
 from baton.errors import InvalidDefinition
 from tests.core.apart import tried_apart
 from tests.core.build import TOOLS
-from tests.core.hostile_documents import HOSTILE, LONG, nested, step
+from tests.core.hostile_documents import DEEP, HOSTILE, LONG, nested, step
 
 LONGEST_S = (
     3.0  # of the processor, on a machine that does other things as well; the time given is half a second
@@ -65,3 +68,18 @@ def test_a_document_that_takes_too_long_says_how_far_it_came_and_what_to_do() ->
 def test_problems_that_were_found_in_time_are_told_without_any_other() -> None:
     told = refused({"nodes": nested(40)}, 10_000)
     assert {place for place, _, _ in told} >= {"/nodes/l0_0/loop"}
+
+
+def test_loops_that_are_too_deep_are_followed_no_further() -> None:
+    told = refused({"nodes": nested(120)}, 10_000)
+    assert [place for place, message, _ in told if DEEP in message] == ["/nodes/l0_87/loop"]
+    assert len({message for _, message, _ in told if "inside each other" in message}) == 1
+
+
+def test_a_page_of_the_way_is_known_once_a_later_entry_has_settled_more() -> None:
+    story = Story(Program(compile_document("name: w\nnodes: {a: {value: 1}}", TOOLS)))
+    for slot, version in (("a", 2), ("b", 3), ("c", 3), ("d", 5)):
+        story.places[slot] = Place(slot, (), end=End("ran", Moment(version, 0)))
+        story.ended.append(slot)
+    known = {(after, limit): has_page(story, after, limit) for after in (0, 2, 3) for limit in (1, 2, 3, 4)}
+    assert [key for key, is_known in known.items() if is_known] == [(0, 1), (0, 2), (0, 3), (2, 1), (2, 2)]
