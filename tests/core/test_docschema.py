@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import jsonschema_rs
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -205,10 +206,12 @@ def test_a_document_with_everything_is_valid() -> None:
 
 
 def test_the_number_of_nodes_is_bounded() -> None:
+    """For editors: the engine never holds a document against the schema, and would refuse so large a value."""
+    of_an_editor = jsonschema_rs.validator_for(SCHEMA)
     nodes = {f"n{i}": {"tool": "t"} for i in range(MAX_NODES + 1)}
-    assert refused({"name": "w", "nodes": nodes})
+    assert not of_an_editor.is_valid({"name": "w", "nodes": nodes})
     nodes.popitem()
-    assert not refused({"name": "w", "nodes": nodes})
+    assert of_an_editor.is_valid({"name": "w", "nodes": nodes})
 
 
 # ---- what an editor sees -----------------------------------------------------------------------------------------

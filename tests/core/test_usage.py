@@ -197,10 +197,24 @@ def test_steps_of_all_branches_count() -> None:
     assert (ledger.steps, saga.state.steps) == (3, 2)
 
 
+def test_of_the_past_only_the_cuts_of_forks_are_kept() -> None:
+    saga = Saga(chain(2))
+    run(saga, "n0", "n1")
+    saga.put(ev.Forked(cut=2, branch=1, by="ada", at=saga.now), epoch=0, invocation="api")
+    next_turn(saga)
+    run(saga, "n1")
+    whole, lean = Ledger(saga.program, BARE), Ledger(saga.program, BARE, cuts={2})
+    for entry in saga.entries:
+        whole.add(entry, b"", 1)
+        lean.add(entry, b"", 1)
+    assert (len(whole._past), list(lean._past)) == (len(saga.entries), [2])
+    assert whole.total(2, is_held=False) == lean.total(2, is_held=False)
+
+
 def test_a_log_without_forks_needs_no_past() -> None:
     saga = Saga(chain(2))
     run(saga, "n0", "n1")
-    ledger = Ledger(saga.program, BARE, has_forks=False)
+    ledger = Ledger(saga.program, BARE, cuts=())
     for entry in saga.entries:
         ledger.add(entry, ev.encode_entry(entry), 1)
     assert ledger.total(1, is_held=False).write_units == START + TAKE + 2 + FINISH

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from baton.core.program import Program
+from baton.core.story import Story
 from baton.errors import CorruptLog, NotFound, TooLarge
 from baton.runtime import explaining
 from tests.kit.corpus import start
@@ -83,9 +85,81 @@ def test_a_log_that_cannot_be_read_before_the_request_ends_is_refused_with_how_f
     stage(story)
 
 
+LOOPS = """name: w
+nodes:
+  a: {tool: add, with: {numbers: [1]}, loop: {while: "true", max_iterations: 5, timeout_path: b}}
+  b: {tool: add, with: {numbers: [2]}, when: input.b, loop: {while: "true", back_to: a, max_iterations: 6, timeout_path: z}}
+  c: {tool: add, after: b, with: {numbers: [3]}}
+  z: {tool: add, with: {numbers: [4]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("document", "given"), [(LOOPS, {"b": True}), (LOOPS, {"b": False}), (chain_of(30), {"n": 0})]
+)
+def test_a_page_of_the_way_reads_no_further_than_it_shows_and_all_pages_together_are_the_whole(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, document: str, given: dict[str, Any]
+) -> None:
+    async def story(world: World, books: Books) -> None:
+        saga = await start(world, document, given, "chain" if "n" in given else "w")
+        await world.settle()
+        whole = await world.queries().way(saga, 0, 100)
+        monkeypatch.setattr(explaining, "PAGE", 2)
+        for limit in (1, 3, 7):
+            found: list[Any] = []
+            page: dict[str, Any] = {"next": 0}
+            while page["next"] is not None:
+                told: list[Story] = []
+
+                def tell(program: Program, told: list[Story] = told) -> Story:
+                    told.append(Story(program))
+                    return told[0]
+
+                monkeypatch.setattr(explaining, "Story", tell)
+                page = await world.queries().way(saga, page["next"], limit)
+                found += page["steps"]
+                assert page["next"] is None or told[0].version <= page["next"] + 4
+            assert found == whole["steps"]
+            assert (page["end"], page["open"]) == (whole["end"], whole["open"])
+
+    stage(story)
+
+
+def test_reading_leaves_a_third_of_the_requests_time_for_the_answer(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explaining, "PAGE", 1)
+
+    async def story(world: World, books: Books) -> None:
+        saga = await start(world, chain_of(7), {"n": 0}, "chain")
+        await world.settle()
+        queries = world.queries()
+        opened = await queries._request.open(saga)
+        call = queries._parts.call
+        began = call.deadline - 15_000
+        clock = Clock(began)
+
+        class Slow:
+            """A page takes a fifth of the request's time."""
+
+            async def __call__(self, *args: Any) -> Any:
+                clock.at += (call.deadline - began) // 5
+                return await call(*args)
+
+        slow: Any = Slow()
+        slow.deadline = call.deadline
+        with pytest.raises(TooLarge, match=r"of 8 versions it came to 4; `GET /sagas/.*/events` gives all"):
+            await explaining.story_of(world.log, slow, clock, opened)
+        assert clock.at < call.deadline
+
+    stage(story)
+
+
 def test_a_log_that_is_shorter_than_its_state_is_damaged(stage: Stage) -> None:
     async def nothing(*_: Any) -> list[Any]:
         return []
+
+    nothing.deadline = 1  # type: ignore[attr-defined]  # as that of a request
 
     async def story(world: World, books: Books) -> None:
         saga = await start(world, chain_of(2), {"n": 0}, "chain")

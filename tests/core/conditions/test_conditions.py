@@ -20,8 +20,8 @@ from baton.core.conditions import (
     compare,
     jsonpath,
     judge,
-    matches,
     names_of,
+    schemaplan,
 )
 from baton.core.conditions.document import read_condition
 from baton.core.conditions.model import Cel, Compare, Condition, JsonPath, Matches, Python
@@ -177,7 +177,7 @@ def test_questions_are_asked_one_after_the_other_as_far_as_they_matter() -> None
 
 
 def test_a_condition_is_compiled_once_in_a_process() -> None:
-    caches = [cel.plan_of, jsonpath.plan_of, matches._plan, compare._template]
+    caches: list[Any] = [cel.plan_of, jsonpath.plan_of, schemaplan.plan_of, compare._template]
     conditions: list[Condition] = [
         Cel(expression="output.once == 1"),
         JsonPath(query="$.once"),

@@ -66,6 +66,17 @@ def way(story: Story, after: int, limit: int, room: int) -> dict[str, Any]:
     }
 
 
+def has_page(story: Story, after: int, limit: int) -> bool:
+    """Whether a page of `way` ends before what is known: what the saga did later does not change it."""
+    known: list[int] = []
+    for slot in reversed(story.ended):
+        version = end_of(story.places[slot]).when.version
+        if version <= after:
+            break
+        known.append(version)
+    return len(known) > limit and known[0] > known[-limit]
+
+
 def explain(story: Story, name: str, room: int) -> dict[str, Any]:
     """Why a node ran, or did not, in each of its iterations that could have come: the last ones if there is no more
     `room` (bytes). Raises `NotFound` with the nearest name.

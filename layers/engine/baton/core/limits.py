@@ -236,7 +236,7 @@ class Estimates:
 class Limits(Execution, Failing, LastResort, Effects, Money, Liveness, Values, Signals, Stores, Estimates):
     """The sections, and what is the same everywhere. Times in ms, sizes in bytes.
 
-    start_due: a saga that was started is looked at by then. fork_deadline: so long a caller has for a fork.
+    start_due: a saga that was started is looked at by then. compile: a document that takes longer is refused. fork_deadline: so long a caller has for a fork.
     timer_by_message: SQS delays no message for longer. entry: what the events of one entry may have
     together. answer: what is left of an invocation, at least, when it gives up on a store and says so.
     fault_pause: before a saga is tried again that a fault of the engine kept from going on.
@@ -270,6 +270,7 @@ class Limits(Execution, Failing, LastResort, Effects, Money, Liveness, Values, S
     effect_pause_longest_ms: int = 2_000
     snapshot_blob_bytes: int = 65_536
     snapshot_ms: int = 2_000
+    compile_ms: int = 2_000
 
     def __post_init__(self) -> None:
         for first, longest in (

@@ -2,47 +2,61 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from itertools import islice
 from typing import Any
 
-import msgspec
-
+from baton.core.conditions import caps
+from baton.core.conditions.schemaplan import Plan, SchemaError, plan_for, shortened
+from baton.core.conditions.schemawork import TooMuch, can_tell, check_work
 from baton.core.expressions import escape
 from baton.errors import Problem
 
-
-class SchemaError(Exception):
-    """The schema itself is not valid."""
-
-
-def _refuse(uri: str) -> Any:
-    raise ValueError(f"references to other documents are not allowed: {uri}")
-
-
-@lru_cache(maxsize=512)
-def _validator(encoded: bytes) -> Any:
-    import jsonschema_rs  # twelve megabytes, which most cold starts do not need
-
-    schema = msgspec.json.decode(encoded)
-    try:
-        return jsonschema_rs.validator_for(schema, validate_formats=True, retriever=_refuse)
-    except (jsonschema_rs.ValidationError, ValueError) as error:
-        raise SchemaError(getattr(error, "message", None) or str(error)) from error
+__all__ = ["SchemaError", "check_schema", "input_violations", "violations"]
 
 
 def check_schema(schema: Any) -> None:
-    """Raises `SchemaError` for what is not a JSON Schema or refers outside itself."""
-    if not isinstance(schema, (dict, bool)):
-        raise SchemaError("a schema is an object")
-    _validator(msgspec.json.encode(schema))
+    """Raises `SchemaError` for what is not a JSON Schema, refers outside itself, or asks for too much."""
+    plan_for(schema)
 
 
 def violations(schema: Any, value: Any, pointer: str = "") -> tuple[Problem, ...]:
-    """Everything in `value` that `schema` does not allow; `pointer` is prefixed to each path."""
+    """What in `value` `schema` does not allow; `pointer` is prefixed to each path.
+
+    Everything, up to 100; only the first of a large value. What would cost too much to check is a violation, too.
+    """
+    try:
+        plan = plan_for(schema)
+        check_work(plan, value)
+    except (SchemaError, TooMuch) as error:
+        what = "its schema cannot be used: " if isinstance(error, SchemaError) else ""
+        return (Problem(pointer, f"{what}{error}"),)
+    if plan.validator.is_valid(value):
+        return ()
     return tuple(
-        Problem(pointer + "".join(f"/{escape(step)}" for step in error.instance_path), error.message)
-        for error in _validator(msgspec.json.encode(schema)).iter_errors(value)
+        Problem(pointer + "".join(f"/{escape(step)}" for step in path), shortened(message))
+        for path, message in _told(plan, value)
     )
+
+
+def _told(plan: Plan, value: Any) -> list[tuple[list[str | int], str]]:
+    if can_tell(plan, value):
+        found = plan.validator.iter_errors(value)
+        told = [(error.instance_path, error.message) for error in islice(found, caps.PROBLEMS)]
+        more = sum(1 for _ in found)
+        return [*told, ([], f"and {more} more")] if more else told
+    if plan.has_unions:  # a violation would hold those of all its alternatives
+        return [([], "does not match its schema; it is too large to say where")]
+    return [_first(plan.validator, value)]
+
+
+def _first(validator: Any, value: Any) -> tuple[list[str | int], str]:
+    """The first violation of a value that has one."""
+    found: Any = None
+    try:
+        validator.validate(value)
+    except ValueError as error:  # the library's own is one; importing it takes twelve megabytes
+        found = error
+    return found.instance_path, found.message
 
 
 def input_violations(schema: Any, value: Any) -> tuple[Problem, ...]:

@@ -125,16 +125,16 @@ class Ledger:
         turns: Turns,
         deployment: Deployment,
         *,
-        has_forks: bool = True,
+        cuts: Collection[int] | None = None,
         once: Collection[str] = (),
     ) -> None:
-        """`turns` is the saga's program. Without forks in the log no past state is kept in memory.
+        """`turns` is the saga's program. `cuts` are the versions at which forks cut the log; None: any may be one.
 
-        `once` names the nodes whose tools may act only once.
+        Only the past states at cuts are kept in memory. `once` names the nodes whose tools may act only once.
         """
         self._once = once
         self.steps = 0
-        self._has_forks = has_forks
+        self._cuts = cuts
         self._turns = turns
         self._deployment = deployment
         self._state = State()
@@ -177,19 +177,19 @@ class Ledger:
                 self._passed += 1  # to the relay, which tells the parent
 
     def _fold(self, entry: ev.Entry) -> None:
-        before, fork = self._state, _fork_of(entry)
+        before, fork = self._state, fork_of(entry)
         if fork is not None:
             self._state = fork_to(before, self._past[fork.cut], entry, fork)
         else:
             self._state = fold(before, entry)
             self.steps += self._state.steps - before.steps
-        if self._has_forks:
+        if self._cuts is None or entry.version in self._cuts:
             self._past[entry.version] = self._state
 
     def _read_later(self, entry: ev.Entry, data: int, size: int) -> None:
         self._whole = [self._whole[0] + data, self._whole[1] + size]
         self._data, self._size = self._data + data, self._size + size
-        if _fork_of(entry) is not None:
+        if fork_of(entry) is not None:
             # A new branch is read from the start.
             (self._data, self._size), self._snapshot, self._is_blob = self._whole, 0, False
 
@@ -373,7 +373,7 @@ def _times(state: State) -> list[int]:
     return [*waits, *(time for time in asked if time)]
 
 
-def _fork_of(entry: ev.Entry) -> ev.Forked | None:
+def fork_of(entry: ev.Entry) -> ev.Forked | None:
     """A fork is the last event of the entry that ends its branch."""
     return next((event for event in entry.events if isinstance(event, ev.Forked)), None)
 

@@ -14,7 +14,7 @@ import msgspec
 from baton.core.definition import WORKFLOW_NAME
 from baton.core.docschema import document_schema, node_types
 from baton.core.events import Value, decode_entry
-from baton.core.explain import explain, way
+from baton.core.explain import explain, has_page, way
 from baton.core.grants import tools_for
 from baton.core.named import SCHEME
 from baton.core.purse import day_of
@@ -106,7 +106,9 @@ class Queries:
         """
         opened = await self._request.open(saga)
         engine = self._engine
-        story = await story_of(engine.log, self._parts.call, engine.clock, opened)
+        story = await story_of(
+            engine.log, self._parts.call, engine.clock, opened, lambda story: has_page(story, after, limit)
+        )
         return {**_named(opened), **way(story, after, limit, MAX_SHOWN)}
 
     async def explain(self, saga: str, node: str) -> dict[str, Any]:

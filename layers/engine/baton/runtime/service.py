@@ -65,8 +65,9 @@ class Service:
         """Register a workflow document. Raises `MalformedDocument`, `InvalidDefinition`, `TooLarge`."""
         if len(text.encode()) > MAX_DOCUMENT:
             raise TooLarge(f"a workflow document has at most {MAX_DOCUMENT} bytes")
-        tools = tools_for(self._caller.tenant, self._engine.tools)
-        graph = compile_document(text, tools, json_only=json_only)
+        clock, tools = self._engine.clock, tools_for(self._caller.tenant, self._engine.tools)
+        until = clock.now() + self._engine.limits.compile_ms
+        graph = compile_document(text, tools, json_only=json_only, has_time=lambda: clock.now() < until)
         return await self._parts.catalog.register(self._caller.tenant, self._caller.by, text, graph)
 
     async def start(self, workflow: str, given: Any, key: str) -> tuple[dict[str, Any], bool]:

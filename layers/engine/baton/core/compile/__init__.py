@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from baton.core.compile import bounds, edges, expressions, failing, joins, loops, schemas, tools
 from baton.core.compile.build import build
 from baton.core.compile.sharing import shared_keys
-from baton.core.compile.source import MAX_HINTS, Source, Tools
+from baton.core.compile.source import MAX_HINTS, OutOfTime, Source, Tools
 from baton.core.definition import as_written, read_definition
 from baton.core.document import parse_document
 from baton.core.graph import Graph
@@ -28,20 +28,39 @@ _CHECKS: tuple[Callable[[Source], Iterator[Problem]], ...] = (
     expressions.check,
 )
 
+_TAKES_LONG = "the document takes too long to check; this is how far it came"
+_SPLIT = "split it into workflows that start each other (`workflow:`), or write fewer conditions"
 
-def compile_document(text: str, tools: Tools, *, json_only: bool = False) -> Graph:
-    """Raises `MalformedDocument` for text that cannot be parsed, `InvalidDefinition` with all problems."""
+
+def compile_document(
+    text: str, tools: Tools, *, json_only: bool = False, has_time: Callable[[], bool] = lambda: True
+) -> Graph:
+    """Raises `MalformedDocument` for text that cannot be parsed, `InvalidDefinition` with all problems.
+
+    Where `has_time` says no, the document is refused for that.
+    """
     document = parse_document(text, json_only=json_only)
     model, problems, written = read_definition(document.value)
     if model is not None:
         is_whole = not any(problem.path.startswith("/nodes/") for problem in problems)
-        source = Source(model, tools, is_whole)
-        problems += tuple(problem for check in _CHECKS for problem in check(source))
-        if not problems:
-            return build(source)
+        source = Source(model, tools, is_whole, has_time=has_time)
+        try:
+            problems += tuple(_problems(source))
+            if not problems:
+                return build(source)
+        except OutOfTime as error:
+            problems = (Problem(error.place, _TAKES_LONG, _SPLIT),)
     raise refusal_of(
         sorted(map(document.locate, as_written(problems, written)), key=lambda p: (p.line, p.column))
     )
+
+
+def _problems(source: Source) -> Iterator[Problem]:
+    for check in _CHECKS:
+        source.go_on()
+        for problem in check(source):
+            source.go_on(problem.path)
+            yield problem
 
 
 def refusal_of(problems: Sequence[Problem]) -> InvalidDefinition:

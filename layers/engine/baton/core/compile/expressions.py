@@ -49,6 +49,7 @@ class Place:
 def check(source: Source) -> Iterator[Problem]:
     """All expressions and conditions, wherever they stand."""
     for name, node in source.nodes.items():
+        source.go_on(f"/nodes/{name}")
         for place, value, where in _values(name, node):
             yield from _expressions_at(source, place, value, where)
         if node.branch is not None:

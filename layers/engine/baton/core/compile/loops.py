@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from baton.core.compile.source import Source
 
 MAX_NESTED = 32
+_TOO_MANY = f"there may be {MAX_NESTED}"
 
 
 class Loops:
@@ -30,8 +31,10 @@ class Loops:
     def __init__(self, nodes: Mapping[str, NodeModel], edges: Edges, flow: Flow) -> None:
         self._nodes, self._edges, self._flow = nodes, edges, flow
         self.problems: list[Problem] = []
+        self._room = MAX_NESTED * len(flow.names)
+        """Nodes that the loops may have together: with more of them, one is in more loops than there may be."""
         for name, node in nodes.items():
-            if node.loop is not None and name in flow.at:
+            if node.loop is not None and name in flow.at and self._room >= 0:
                 self._find(name, node.loop.back_to or name)
         if flow.loops:
             self._nest()
@@ -67,6 +70,11 @@ class Loops:
                 if flow.behind[before] >> first & 1 and not body >> before & 1:
                     body |= 1 << before
                     look_at.append(before)
+        self._room -= body.bit_count()
+        if self._room < 0:
+            message = f"with this one, nodes are in more than {MAX_NESTED} loops inside each other"
+            self._tell(f"/nodes/{name}/loop", message, _TOO_MANY)
+            return
         flow.loops[last] = first, body
         flow.spots[last].is_tail = True
 
@@ -80,9 +88,9 @@ class Loops:
                 around.setdefault(index, []).append(last)
         told = set()
         deepest = max(around.values(), key=len, default=[])
-        if len(deepest) > MAX_NESTED:
+        if len(deepest) > MAX_NESTED and self._room >= 0:
             message = f"this is the innermost of {len(deepest)} loops inside each other"
-            self._tell(f"/nodes/{flow.names[deepest[-1]]}/loop", message, f"there may be {MAX_NESTED}")
+            self._tell(f"/nodes/{flow.names[deepest[-1]]}/loop", message, _TOO_MANY)
         for index, lasts in around.items():
             flow.spots[index].around = tuple(lasts)
             for outer, inner in pairwise(lasts):
@@ -163,23 +171,29 @@ def check(source: Source) -> Iterator[Problem]:
     yield from source.loops.problems
     yield from _half_meant(source)
     flow = source.flow
-    for last, (_, body) in flow.loops.items():
+    left = _left(flow)
+    for last in flow.loops:
         name = flow.names[last]
         loop = source.nodes[name].loop
         assert loop is not None
         place = f"/nodes/{name}/loop/while"
         if loop.timeout_path or not always_holds(source.condition(place)):
             continue
-        leaves = bool(source.nodes[name].catch) or any(
-            flow.going(index, way)[0] < flow.spots[index].around.index(last) + 1
-            for index in members(body ^ 1 << last)
-            for way in (*flow.spots[index].ways, *flow.spots[index].caught)
-        )
-        if not leaves:
+        if not source.nodes[name].catch and last not in left:
             message = "the loop has no exit: its condition always holds, and its rounds end in a failure"
             yield Problem(
                 place, message, "write what ends it, a `timeout_path`, or a `branch` out of the loop"
             )
+
+
+def _left(flow: Flow) -> set[int]:
+    """The last nodes of the loops that another of their nodes may leave."""
+    found: set[int] = set()
+    for index, spot in enumerate(flow.spots):
+        if spot.around:
+            level = min(flow.going(index, way)[0] for way in (*spot.ways, *spot.caught))
+            found.update(last for last in spot.around[level:] if last != index)
+    return found
 
 
 def _half_meant(source: Source) -> Iterator[Problem]:

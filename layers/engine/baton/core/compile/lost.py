@@ -7,7 +7,7 @@ rescued is not.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 
 from baton.core.compile.flow import Flow, members
 
@@ -16,11 +16,11 @@ class Lost:
     """For each node of a flow, by its number: the *causes* that may be on its edges.
 
     A cause is a rule of a node's `catch`, as a bit. A flow without handlers has none. `tolerated`: the nodes whose failure
-    does not fail the saga.
+    does not fail the saga. `go_on` is asked before each piece of work as long as the document, and raises when it takes too long.
     """
 
-    def __init__(self, flow: Flow, tolerated: int = 0) -> None:
-        self._flow = flow
+    def __init__(self, flow: Flow, go_on: Callable[[], None], tolerated: int) -> None:
+        self._flow, self._go_on = flow, go_on
         self._tolerated = tolerated
         self.first_of: dict[int, int] = {}
         """For each node with handlers: the first of its causes; one more for each further rule."""
@@ -79,6 +79,7 @@ class Lost:
     def _follows(self, cause: int) -> int:
         """Nodes that are sure to be done if the saga goes on once this has happened: handlers, and what simply follows."""
         if cause not in self._following:
+            self._go_on()
             failed, handlers = self.causes[cause]
             found, around = 0, self._flow.spots[failed].around
             for index in range(failed + 1, len(self._flow.spots)):
@@ -119,6 +120,7 @@ class Lost:
     def through(self, cause: int) -> int:
         """The handlers, and the nodes to which no way leads but through them once the node has failed."""
         if cause not in self._through:
+            self._go_on()
             failed, handlers = self.causes[cause]
             found, others = 0, 0
             for index, spot in enumerate(self._flow.spots):
@@ -134,6 +136,7 @@ class Lost:
     def _only_behind(self, index: int) -> int:
         """The nodes whose edges are alive only if the node was done: every way to them leads through its success."""
         if index not in self._behind:
+            self._go_on()
             found, handlers = 0, self._handlers[index]
             for number in range(index + 1, len(self._flow.spots)):
                 spot = self._flow.spots[number]
@@ -152,6 +155,7 @@ class Lost:
         """
         flow, failed = self._flow, self.causes[cause][0]
         seen, todo = {failed}, self._first_lost(cause)
+        self._go_on()
         while todo:
             src, dst = todo.pop()
             if self._is_lost_for_good(cause, src, dst):

@@ -9,6 +9,8 @@ of a round is never among what is sure: sure.py leaves it out.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from baton.core.compile.ended import Ended
 from baton.core.compile.flow import Flow, in_most, members
 from baton.core.compile.lost import Lost
@@ -18,15 +20,17 @@ from baton.core.compile.sure import Sure
 class Produced:
     """For each node of a flow without circles: what it can read."""
 
-    def __init__(self, flow: Flow) -> None:
+    def __init__(self, flow: Flow, go_on: Callable[[], None]) -> None:
+        """`go_on` is asked at each node, and raises when it takes too long."""
         self._flow = flow
         self._ended = Ended(flow)
-        self.lost = Lost(flow, self._ended.tolerated)
-        self._sure = Sure(flow, self._ended, self.lost)
+        self.lost = Lost(flow, go_on, self._ended.tolerated)
+        self._sure = Sure(flow, self._ended, self.lost, go_on)
         self._firsts = frozenset(first for first, _ in flow.loops.values())
         self._known: list[int] = []
         self._known_failed: dict[int, int] = {}
         for index in range(len(flow.spots)):
+            go_on()
             self._known.append(self._at(index))
             if self._ended.tolerated >> index & 1:
                 self._known_failed[index] = self._known[index] & self._from_failed(index)

@@ -6,7 +6,7 @@ Belongs here: who is asked for what. Does not belong here: how it is worked out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -35,14 +35,26 @@ Tools = Mapping[str, ToolSpec]
 MAX_HINTS = 20
 
 
+class OutOfTime(Exception):
+    """The document takes too long to compile. `place`: where that was found."""
+
+    def __init__(self, place: str = "") -> None:
+        super().__init__(place)
+        self.place = place
+
+
 @dataclass
 class Source:
-    """The model of a document. Not `is_whole`: some nodes are only what is left of them, or stand in for others."""
+    """The model of a document. Not `is_whole`: some nodes are only what is left of them, or stand in for others.
+
+    `has_time` says whether the compiler may go on.
+    """
 
     model: WorkflowModel
     tools: Tools
     is_whole: bool = True
     hints_left: int = MAX_HINTS
+    has_time: Callable[[], bool] = lambda: True
 
     @property
     def nodes(self) -> dict[str, NodeModel]:
@@ -52,6 +64,11 @@ class Source:
         """The nearest known name, for the first few problems."""
         self.hints_left -= 1
         return nearest(name, known) if self.hints_left >= 0 else ""
+
+    def go_on(self, place: str = "") -> None:
+        """Asked at each node and each condition. Raises `OutOfTime`."""
+        if not self.has_time():
+            raise OutOfTime(place)
 
     @cached_property
     def edges(self) -> Edges:
@@ -70,13 +87,14 @@ class Source:
         """What each node can count on; None when there is too much wrong with the edges to say."""
         if not self.is_whole or self.edges.problems or self.edges.circle or self.loops.problems:
             return None
-        return Produced(self.flow)
+        return Produced(self.flow, self.go_on)
 
     @cached_property
     def read(self) -> dict[str, Read]:
         """All conditions, by their places."""
         found = {}
         for place, value, of, names in (*_conditions(self.nodes), *self._conditions_of_policies()):
+            self.go_on(place)
             condition, problems = read_condition(value, place, self.model.schemas, of=of)
             found[place] = Read(condition, tuple(problems), of, names)
         return found
@@ -129,6 +147,7 @@ class Source:
             for index, policy in enumerate(node.failover):
                 found.append(Placed(f"/nodes/{name}/failover/{index}", policy, (name,)))
         for index, policy in enumerate(self.model.failover):
+            self.go_on(f"/failover/{index}")
             when = policy.when
             fitting = (name for name in self.tasks if named(name, when.node))
             names = tuple(name for name in fitting if named(self.nodes[name].tool or "", when.tool))

@@ -13,7 +13,7 @@ for joins that count and for loops:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from baton.core.compile.ended import Ended
 from baton.core.compile.flow import Flow, Spot, members
@@ -26,7 +26,7 @@ _NEVER = -1
 class Sure:
     """For each node, by its number, what follows from its being done."""
 
-    def __init__(self, flow: Flow, ended: Ended, lost: Lost) -> None:
+    def __init__(self, flow: Flow, ended: Ended, lost: Lost, go_on: Callable[[], None]) -> None:
         self._flow, self._ended, self._lost = flow, ended, lost
         count = len(flow.spots)
         self._next_bit = count
@@ -64,6 +64,7 @@ class Sure:
         self._called = [0] * count
         self._called_failed: dict[int, int] = {}
         for index in range(count - 1, -1, -1):
+            go_on()
             self._look_at(index, flow.spots[index])
         self.start = self._closed(
             _union(self._called[index] for index, spot in enumerate(flow.spots) if not spot.before)

@@ -1,7 +1,8 @@
-"""How much a condition may ask for: every number that keeps one from hanging or from using up the memory.
+"""How much a condition or a JSON Schema may ask for: every number that keeps one from hanging or using up the memory.
 
 Belongs here: the numbers, each with what it is for. They are the same everywhere, so that a saga replays alike;
-how they were found is in docs/adr/0019. Does not belong here: what is counted (values.py, celwork.py, queries.py).
+how they were found is in docs/adr/0019. Does not belong here: what is counted (values.py, celwork.py, queries.py,
+schemaplan.py, schemawork.py).
 
 A *unit* is one JSON value, or 32 characters of text.
 """
@@ -27,7 +28,7 @@ CEL_ROUNDS = 10_000
 """Rounds of all loops (`all`, `exists`, `map`, `filter`) together; libcel's own number."""
 
 PATTERN_WEIGHT = 20_000
-"""Length of a regular expression times its counted repetitions."""
+"""Length of a regular expression, each part times the counts of its repetitions."""
 
 QUERY_LENGTH = 2_000
 """Characters of a JSONPath query."""
@@ -41,8 +42,29 @@ SCHEMA_BYTES = 65_536
 SCHEMA_DEPTH = 200
 """Parts of a JSON Schema inside each other, references followed."""
 
+SCHEMA_PLACES = 250_000
+"""Places of a JSON Schema, each as often as its references lead to it."""
+
+SCHEMA_PATTERNS = 60_000
+"""The same of all regular expressions of a JSON Schema together; 500 bytes of memory each."""
+
 SCHEMA_WORK = 5_000_000
-"""Size of a JSON Schema with its references put in their places, times the values it is held against."""
+"""Places that a JSON Schema is looked at for a value, texts by their units; 20 to 100 ns each."""
+
+SCHEMA_PAIRS = 50_000
+"""Parts of a value, each with every part of a JSON Schema that is held against it, while that work is counted."""
+
+SCHEMA_TOLD = 600_000
+"""Units that the messages about a value may have to copy, at most; about 100 bytes each."""
+
+COMPILED_BYTES = 33_554_432
+"""Memory of the compiled JSON Schemas that a process keeps, by estimate; and of the patterns of queries."""
+
+PROBLEMS = 100
+"""Violations of a JSON Schema that are told."""
+
+PROBLEM_LENGTH = 300
+"""Characters of the message of a violation."""
 
 CODE_LENGTH = 20_000
 """Characters of a Python function."""

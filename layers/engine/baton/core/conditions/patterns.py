@@ -7,14 +7,32 @@ look-around and back-references), so that no further package is needed.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Any
 
 from baton.core.conditions import caps
+from baton.core.kept import Kept
 
-_REPEATED = re.compile(r"\{(\d*),?(\d*)\}")
-_CLASSES = re.compile(r"\\[pP]|\(\?\w*i|\[:")
-_PROGRAM_BYTES = 1 << 20
+_TOKENS = re.compile(
+    r"""(?P<times>\{(?P<least>\d*),?(?P<most>\d*)\})
+      | (?P<letters>\\[wWdDsS]|\\[pP](?:\{[^}]*\})?)
+      | (?P<one>\\.)
+      | (?P<set>\[\^?\]?(?:\[:[^]]*:\]|\\.|[^]])*\]?)
+      | (?P<open>\()
+      | (?P<close>\))
+      | (?P<any>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_LETTERS = re.compile(r"\\[pP]")
+_FOLDED = re.compile(r"\(\?[a-zA-Z]*i")
+_OF_LETTERS = 100  # what a class of Unicode's comes to, compiled, where one character is 1
+_OF_SET = 4
+PROGRAM_BYTES = 1 << 20
+"""Memory of a compiled pattern; a larger one is refused."""
+
+MACHINE_BYTES = 1 << 17
+"""Memory that one may take while it runs. With less it is slower, and linear all the same."""
+
+_WEIGHT_BYTES = 500
 
 
 class BadPattern(Exception):
@@ -22,11 +40,31 @@ class BadPattern(Exception):
 
 
 def weight(pattern: str) -> int:
-    """Length times all counted repetitions: an upper bound of the compiled size, roughly in characters."""
-    total = len(pattern) * (50 if _CLASSES.search(pattern) else 1)
-    for least, most in _REPEATED.findall(pattern):
-        total *= max(1, int((most or least or "1")[:9]))
-    return total
+    """The compiled size, roughly in characters: each part as often as the counts around it say."""
+    groups = [0]
+    last = 0
+    for token in _TOKENS.finditer(pattern):
+        kind = token.lastgroup
+        if kind == "open":
+            groups[-1] += last
+            groups.append(0)
+            last = 0
+        elif kind == "close":
+            last += groups.pop() + 1
+            groups = groups or [0]
+        elif kind == "times":
+            last *= max(1, int((token["most"] or token["least"] or "1")[:9]))
+        else:
+            groups[-1] += last
+            last = 1
+            if kind == "any" and token[0] == ".":
+                last = _OF_LETTERS // 10
+            elif kind == "letters":
+                last = _OF_LETTERS if token["letters"][1] in "pP" else _OF_LETTERS // 10
+            elif kind == "set":
+                last = _OF_SET + len(token["set"]) + _OF_LETTERS * len(_LETTERS.findall(token["set"]))
+    total = sum(groups) + last
+    return max(1, total * 3 if _FOLDED.search(pattern) else total)
 
 
 def time_of(pattern: str, length: int) -> int:
@@ -34,18 +72,37 @@ def time_of(pattern: str, length: int) -> int:
     return 1 + 4 * weight(pattern) + length * weight(pattern) // 6
 
 
-@lru_cache(maxsize=caps.PLANS)
+def size_of(total: int) -> int:
+    """Bytes of compiled patterns of a weight, by estimate."""
+    return _WEIGHT_BYTES * total
+
+
+def options() -> Any:
+    """The library's: an engine whose time is linear, within bounds."""
+    import jsonschema_rs  # twelve megabytes, which most cold starts do not need
+
+    return jsonschema_rs.RegexOptions(size_limit=PROGRAM_BYTES, dfa_size_limit=MACHINE_BYTES)
+
+
 def matcher(pattern: str, whole: bool) -> Any:
     """A function that says whether a text matches, as a whole or anywhere. Raises `BadPattern`."""
     if weight(pattern) > caps.PATTERN_WEIGHT:
         raise BadPattern("the pattern is too large; repeat less: {1,1000} counts a thousand times")
-    import jsonschema_rs  # twelve megabytes, which most cold starts do not need
+    return _matcher((pattern, whole))[0]
 
-    options = jsonschema_rs.RegexOptions(size_limit=_PROGRAM_BYTES, dfa_size_limit=_PROGRAM_BYTES)
+
+def _compiled(key: tuple[str, bool]) -> tuple[Any, int]:
+    import jsonschema_rs
+
+    pattern, whole = key
     try:
         schema = {"pattern": f"^(?:{pattern})$" if whole else pattern}
-        return jsonschema_rs.validator_for(schema, pattern_options=options).is_valid
+        check = jsonschema_rs.validator_for(schema, pattern_options=options()).is_valid
     except (jsonschema_rs.ValidationError, ValueError) as error:
         raise BadPattern(
             f"`{pattern[:100]}` is not a regular expression without look-around and back-references"
         ) from error
+    return check, size_of(weight(pattern))
+
+
+_matcher = Kept(_compiled, caps.COMPILED_BYTES, lambda made: made[1])

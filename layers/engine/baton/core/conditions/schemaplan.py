@@ -1,0 +1,314 @@
+"""A JSON Schema as it is compiled: what is refused, and what its parts apply to, so that its work can be counted.
+
+Belongs here: everything that is known without a value; users write schemas, and what they write is bounded. Does not
+belong here: what a schema costs for a value (schemawork.py), and the violations (schema.py). The library that checks
+values never lets go of Python's lock, so a check cannot be given a time: what it may cost is bounded before it begins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from baton.core.conditions import caps, patterns
+from baton.core.kept import Kept
+
+_PART_BYTES = 32  # memory of a compiled schema for each byte of it, about
+_UNITS_OF_WEIGHT = 6  # as patterns.time_of
+_AGAIN = 3  # `unevaluated…` looks again at what stands beside it
+
+_HERE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else")
+_HERE_BY_NAME = ("dependentSchemas", "dependencies")
+_OTHERS = ("additionalProperties", "unevaluatedProperties")
+_ONE_OF_ITEMS = ("prefixItems", "items", "additionalItems", "unevaluatedItems")
+_LITERAL = ("enum", "const", "required", "type", "dependentRequired", "dependencies")
+
+
+_NO_PATTERN = 'is not a "regex"'
+_REMEDY = "; patterns run in linear time: without look-around and back-references, and of a bounded size"
+_ENCODED = re.compile("(?:%[0-9A-Fa-f]{2})+")
+
+
+class SchemaError(Exception):
+    """The schema itself is not valid, or asks for too much."""
+
+
+@dataclass(slots=True, eq=False)
+class Part:
+    """One schema inside another. `weight`: what it costs for one value; `text`: further, for each unit of a text.
+
+    `here`: held against the same value, `again` times. `names`, `others`: against the fields of an object; `items`: one
+    of them against each item of a list; `every`: all of them, too; `keys`: against the names of the fields.
+    """
+
+    weight: int = 1
+    text: int = 0
+    again: int = 1
+    here: list[Part] = field(default_factory=list)
+    names: dict[str, Part] = field(default_factory=dict)
+    others: list[Part] = field(default_factory=list)
+    items: list[Part] = field(default_factory=list)
+    every: list[Part] = field(default_factory=list)
+    keys: list[Part] = field(default_factory=list)
+
+    def inside(self) -> Iterator[Part]:
+        """All that it leads to."""
+        for parts in (self.here, self.names.values(), self.others, self.items, self.every, self.keys):
+            yield from parts
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A compiled schema, and how many places it has once its references stand where they lead.
+
+    `is_endless`: it refers to itself, so the value says how often they are looked at. `has_unions`: a single violation
+    may hold those of many parts.
+    """
+
+    validator: Any
+    root: Part
+    places: int
+    is_endless: bool
+    has_unions: bool
+    bytes: int
+
+
+def plan_for(schema: Any) -> Plan:
+    """Raises `SchemaError` for what is no schema, refers outside itself, or asks for too much."""
+    if not isinstance(schema, (dict, bool)):
+        raise SchemaError("a schema is an object")
+    try:
+        return plan_of(msgspec.json.encode(schema))
+    except RecursionError as error:
+        raise SchemaError("it is nested too deeply") from error
+
+
+def _compiled(encoded: bytes) -> Plan:
+    if len(encoded) > caps.SCHEMA_BYTES:
+        raise SchemaError(
+            f"it has {len(encoded):,} bytes, at most {caps.SCHEMA_BYTES:,}; leave out what you can"
+        )
+    import jsonschema_rs  # twelve megabytes, which most cold starts do not need
+
+    schema = msgspec.json.decode(encoded)
+    weight = _check(schema)
+    parts = _Parts(schema)
+    root = parts.of(schema)
+    places = _Places()
+    count = places.of(root)
+    try:
+        validator = jsonschema_rs.validator_for(
+            schema, validate_formats=True, retriever=_refuse, pattern_options=patterns.options()
+        )
+    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
+        said = shortened(getattr(error, "message", None) or str(error))
+        is_pattern = said.endswith(_NO_PATTERN)
+        raise SchemaError(said + _REMEDY if is_pattern else said) from error
+    size = _PART_BYTES * len(encoded) + patterns.size_of(weight)
+    return Plan(validator, root, count, places.is_endless, parts.has_unions, size)
+
+
+plan_of = Kept(_compiled, caps.COMPILED_BYTES, lambda plan: plan.bytes)
+
+
+def shortened(message: str) -> str:
+    """A message that can be read: those of the library hold whole values."""
+    is_long = len(message) > caps.PROBLEM_LENGTH
+    return f"{message[: caps.PROBLEM_LENGTH]}…" if is_long else message
+
+
+def _refuse(uri: str) -> Any:
+    raise ValueError(f"references to other documents are not allowed: {uri}")
+
+
+def _check(schema: Any) -> int:
+    """The weight of all patterns. Raises `SchemaError` for what cannot be counted, wherever it stands."""
+    total, depth, level = 0, 0, [schema]
+    while level:
+        if depth > caps.SCHEMA_DEPTH:
+            raise SchemaError("it is nested too deeply")
+        for part in level:
+            if isinstance(part, dict):
+                total += _patterns(part, is_root=part is schema)
+        level = [
+            item
+            for part in level
+            if isinstance(part, (dict, list))
+            for item in (part.values() if isinstance(part, dict) else part)
+        ]
+        depth += 1
+    if total > caps.SCHEMA_PATTERNS:
+        raise SchemaError(
+            f"its patterns have a weight of {total:,}, at most {caps.SCHEMA_PATTERNS:,}; repeat less: "
+            "{1,1000} counts a thousand times"
+        )
+    return total
+
+
+def _patterns(part: dict[str, Any], *, is_root: bool) -> int:
+    for key in ("$dynamicRef", "$recursiveRef"):
+        if isinstance(part.get(key), (str, bool)):
+            raise SchemaError(f"`{key}` cannot be used; write `$ref`")
+    if isinstance(part.get("$id"), str) and not is_root:
+        raise SchemaError("`$id` cannot be used inside a schema; write `$defs` and `$ref`")
+    return _weight_of(part)
+
+
+def _weight_of(part: dict[str, Any]) -> int:
+    """The patterns of one part, together. Raises `SchemaError`."""
+    named = part.get("patternProperties")
+    found = [*named] if isinstance(named, dict) else []
+    if isinstance(part.get("pattern"), str):
+        found.append(part["pattern"])
+    weights = [patterns.weight(pattern) for pattern in found]
+    if max(weights, default=0) > caps.PATTERN_WEIGHT:
+        raise SchemaError(
+            f"a pattern has a weight of {max(weights):,}, at most {caps.PATTERN_WEIGHT:,}; repeat less: "
+            "{1,1000} counts a thousand times"
+        )
+    return sum(weights)
+
+
+class _Parts:
+    """The parts of a schema by what they apply to. A part that is referred to twice is one part."""
+
+    def __init__(self, schema: Any) -> None:
+        self._schema = schema
+        self._known: dict[int, Part] = {}
+        self._referred: dict[str, Part] = {}
+        self.has_unions = False
+
+    def of(self, schema: Any) -> Part:
+        """Raises `SchemaError` for a reference that leads elsewhere, and for too deep a way through references."""
+        if not isinstance(schema, dict):
+            return Part()
+        known = self._known.get(id(schema))
+        if known is not None:
+            return known
+        part = self._known[id(schema)] = Part(weight=1 + len(schema))
+        part.weight += sum(_size(schema[key]) for key in _LITERAL if key in schema)
+        part.text = -(-_weight_of(schema) // _UNITS_OF_WEIGHT)
+        part.again = _AGAIN if "unevaluatedProperties" in schema or "unevaluatedItems" in schema else 1
+        self.has_unions |= "anyOf" in schema or "oneOf" in schema
+        for key in _HERE:
+            part.here += self._all(schema.get(key))
+        for key in _HERE_BY_NAME:
+            part.here += self._named(schema.get(key)).values()
+        if isinstance(schema.get("$ref"), str):
+            part.here.append(self._target(schema["$ref"]))
+        part.names = self._named(schema.get("properties"))
+        part.others = [*self._named(schema.get("patternProperties")).values()]
+        for key in _OTHERS:
+            part.others += self._all(schema.get(key))
+        for key in _ONE_OF_ITEMS:
+            part.items += self._all(schema.get(key))
+        part.every = self._all(schema.get("contains"))
+        if schema.get("uniqueItems") is True:
+            part.every.append(_HASHED)
+        part.keys = self._all(schema.get("propertyNames"))
+        part.weight += len(part.names) + len(part.others) + len(part.here)
+        return part
+
+    def _all(self, schema: Any) -> list[Part]:
+        if isinstance(schema, list):
+            return [self.of(one) for one in schema]
+        return [self.of(schema)] if isinstance(schema, (dict, bool)) else []
+
+    def _named(self, schemas: Any) -> dict[str, Part]:
+        if not isinstance(schemas, dict):
+            return {}
+        return {name: self.of(schema) for name, schema in schemas.items() if isinstance(schema, (dict, bool))}
+
+    def _target(self, reference: str) -> Part:
+        known = self._referred.get(reference)
+        if known is not None:
+            return known
+        if not reference.startswith("#"):
+            raise SchemaError(f"references to other documents are not allowed: {reference}")
+        found = next(_targets(self._schema, reference), None)
+        if found is None:
+            raise SchemaError(f"there is no `{reference}`")
+        part = self._referred[reference] = self.of(found)
+        return part
+
+
+_HASHED = Part(weight=4)
+_HASHED.others = _HASHED.items = [_HASHED]
+
+
+class _Places:
+    """Counts places: a part as often as a reference leads to it, but one that is inside itself once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, int] = {id(_HASHED): 4}
+        self._begun: set[int] = set()
+        self.is_endless = False
+
+    def of(self, part: Part, depth: int = 0) -> int:
+        """Raises `SchemaError` for too many places."""
+        known = self._known.get(id(part))
+        if known is not None:
+            return known
+        if depth > caps.SCHEMA_DEPTH:
+            raise SchemaError("it is nested too deeply")
+        if id(part) in self._begun:
+            self.is_endless = True
+            return 1
+        self._begun.add(id(part))
+        total = part.weight + part.text
+        for inner in part.inside():
+            total += part.again * self.of(inner, depth + 1)
+        if total > caps.SCHEMA_PLACES:
+            raise SchemaError(
+                f"it has {total:,} places and more, counting each as often as its references lead to it, at most "
+                f"{caps.SCHEMA_PLACES:,}; refer to the same definition less often"
+            )
+        self._known[id(part)] = total
+        return total
+
+
+def _size(literal: Any) -> int:
+    """Values in it, and a further one for each 32 characters of text."""
+    if isinstance(literal, str):
+        return 1 + (len(literal) >> 5)
+    if isinstance(literal, dict):
+        return 1 + sum(1 + _size(key) + _size(item) for key, item in literal.items())
+    return 1 + sum(map(_size, literal)) if isinstance(literal, list) else 1
+
+
+def _targets(schema: Any, reference: str) -> Iterator[Any]:
+    """What a JSON Pointer or an anchor leads to."""
+    if not reference.startswith("#/"):
+        if reference == "#":
+            yield schema
+        else:
+            yield from _anchored(schema, reference[1:])
+        return
+    here = schema
+    plain = _ENCODED.sub(
+        lambda found: bytes.fromhex(found[0].replace("%", "")).decode(errors="replace"), reference[2:]
+    )
+    for token in plain.split("/"):
+        key = token.replace("~1", "/").replace("~0", "~")
+        if isinstance(here, dict) and key in here:
+            here = here[key]
+        elif isinstance(here, list) and key.isdecimal() and int(key[:9]) < len(here):
+            here = here[int(key[:9])]
+        else:
+            return
+    yield here
+
+
+def _anchored(schema: Any, name: str) -> Iterator[Any]:
+    if isinstance(schema, dict):
+        if name in (schema.get("$anchor"), schema.get("$dynamicAnchor")):
+            yield schema
+        for item in schema.values():
+            yield from _anchored(item, name)
+    elif isinstance(schema, list):
+        for item in schema:
+            yield from _anchored(item, name)
