@@ -12,7 +12,10 @@ _KIND = "name: w\nnodes: {a: {%s}}\n"
 
 NOTHING = "there is no value here; write one"
 LEAVE_OUT = f"{NOTHING}, or leave the field out"
-_NAMES = "names match ^[A-Za-z_][A-Za-z0-9_]{0,63}$"
+_NAMES = (
+    "write `a_b`: names of nodes, signals and schemas have letters, digits and `_`, do not begin with a digit, and have at "
+    "most 64 characters"
+)
 _EITHER = "write either `rules` (a list of `if` and `then`) or `choose` with `among`"
 _BOTH = "`choose` (an expression) and `among` (the nodes it may name) go together"
 _COUNT = "write `all`, `any`, or the number of nodes to wait for"
@@ -51,7 +54,7 @@ _IN_NODE: list[tuple[str, str, str, str, str]] = [
     ("an unknown key of a rule like none", "branch: {rules: [{if: x, then: b, qq: 1}]}", "/branch/rules/0/qq",
      "`qq` is not known here", ""),
     # ---- loop
-    ("a loop that is a condition", "loop: output.x", "/loop", "must be an object", ""),
+    ("a loop that is a condition", "loop: output.x", "/loop", "must be an object", "write `loop: {while: output.x}`"),
     ("a loop without its condition", "loop: {}", "/loop/while", "`while` is missing", ""),
     ("a loop with its condition forgotten", "loop: {while: }", "/loop/while", NOTHING, ""),
     ("no rounds", "loop: {while: x, max_iterations: 0}", "/loop/max_iterations",

@@ -244,11 +244,12 @@ def test_what_is_wrong_inside_of_misspelt_keys_is_told_where_it_is_written() -> 
 @pytest.mark.parametrize(
     ("field", "hint"),
     [
-        ("dependson: [b]", "did you mean `description`? It must be a string"),
+        ("descriptn: [b]", "did you mean `description`? It must be a string"),
         ("afterr: {x: 1}", "did you mean `after`? It must be a list"),
         (
             "retries: 3",
-            "did you mean `retry`? It must be `critical`, `standard`, `quick`, `rate_limited`, `immediate` or `none`",
+            "did you mean `retry`? It must be `critical`, `standard`, `quick`, `rate_limited`, `immediate` or `none`: "
+            "so many attempts are `{max_attempts: 3}`",
         ),
         (
             "timeouts: [5]",
@@ -311,7 +312,7 @@ def test_a_node_without_a_kind_still_has_its_place(kind: str) -> None:
     node = left(f"name: w\nnodes: {{a: {{{kind}, with: {{}}, after: b, when: x}}, b: {{tool: t}}}}").nodes[
         "a"
     ]
-    assert (node.kind.kind, node.after, node.when) == ("wait", ["b"], "x")
+    assert (node.tool, node.after, node.when) == (None, ["b"], "x")
 
 
 def test_a_field_of_another_kind_is_left_out() -> None:

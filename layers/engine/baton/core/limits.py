@@ -13,6 +13,9 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 
+LONGEST_INVOCATION_MS = 900_000  # AWS's own bound
+
+
 @dataclass(frozen=True, kw_only=True)
 class Execution:
     """How an invocation uses its time."""

@@ -37,6 +37,15 @@ def check_schema(schema: Any) -> None:
     _validator(msgspec.json.encode(schema))
 
 
+def is_schema(schema: Any) -> bool:
+    """Whether it is a JSON Schema that refers only into itself."""
+    try:
+        check_schema(schema)
+    except SchemaError:
+        return False
+    return True
+
+
 def violations(schema: Any, value: Any, pointer: str = "") -> tuple[Problem, ...]:
     """Everything in `value` that `schema` does not allow; `pointer` is prefixed to each path."""
     return tuple(

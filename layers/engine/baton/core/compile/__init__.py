@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from baton.core.compile import bounds, edges, expressions, failing, joins, loops, schemas, tools
+from baton.core.compile import children as of_children
 from baton.core.compile.build import build
+from baton.core.compile.children import Children
+from baton.core.compile.notes import notes_of
 from baton.core.compile.sharing import shared_keys
 from baton.core.compile.source import MAX_HINTS, Source, Tools
 from baton.core.definition import as_written, read_definition
@@ -26,16 +29,21 @@ _CHECKS: tuple[Callable[[Source], Iterator[Problem]], ...] = (
     bounds.check,
     schemas.check,
     expressions.check,
+    of_children.check,
 )
 
 
-def compile_document(text: str, tools: Tools, *, json_only: bool = False) -> Graph:
-    """Raises `MalformedDocument` for text that cannot be parsed, `InvalidDefinition` with all problems."""
+def compile_document(
+    text: str, tools: Tools, *, json_only: bool = False, children: Children | None = None
+) -> Graph:
+    """Raises `MalformedDocument` for text that cannot be parsed, `InvalidDefinition` with all problems.
+
+    `children`: what is known of the workflows that this one starts.
+    """
     document = parse_document(text, json_only=json_only)
-    model, problems, written = read_definition(document.value)
+    model, problems, written, is_whole = read_definition(document.value)
     if model is not None:
-        is_whole = not any(problem.path.startswith("/nodes/") for problem in problems)
-        source = Source(model, tools, is_whole)
+        source = Source(model, tools, is_whole, children or {})
         problems += tuple(problem for check in _CHECKS for problem in check(source))
         if not problems:
             return build(source)
@@ -52,4 +60,4 @@ def refusal_of(problems: Sequence[Problem]) -> InvalidDefinition:
     )
 
 
-__all__ = ["MAX_HINTS", "compile_document", "refusal_of", "shared_keys"]
+__all__ = ["MAX_HINTS", "Children", "compile_document", "notes_of", "refusal_of", "shared_keys"]

@@ -27,6 +27,10 @@ class BadSchema(Exception):
     """What is wrong with a schema."""
 
 
+class _NoSchema(BadSchema):
+    """One that the library refuses, of a size that it can look at."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """A compiled schema, and how many places it has once its references stand where they lead."""
@@ -64,7 +68,7 @@ def _plan(encoded: bytes) -> Plan:
             schema, validate_formats=True, retriever=_refuse, pattern_options=options
         )
     except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
-        raise BadSchema(getattr(error, "message", None) or str(error)) from error
+        raise _NoSchema(getattr(error, "message", None) or str(error)) from error
     return Plan(validator, places)
 
 
@@ -144,12 +148,19 @@ def faults(condition: Matches) -> list[Fault]:
         try:
             plan_for(condition.schema)
         except BadSchema as error:
-            found.append(Fault("schema", f"not a JSON Schema: {error}"))
+            told = _told(condition.schema) if isinstance(error, _NoSchema) else []
+            found += told or [Fault("schema", f"not a JSON Schema: {error}")]
     try:
         path_of(condition.of)
     except ExpressionError as error:
         found.append(Fault("of", str(error)))
     return found
+
+
+def _told(schema: Any) -> list[Fault]:
+    from baton.core import schemafaults  # only what compiles documents needs it
+
+    return [Fault(f"schema{one.path}", one.message, one.suggestion) for one in schemafaults.faults(schema)]
 
 
 def names(condition: Matches) -> tuple[Path, ...]:
