@@ -292,7 +292,7 @@ def test_the_ways_of_a_node_stay_when_what_leads_there_is_broken() -> None:
     assert b.loop is not None
     assert (b.loop.while_, b.loop.back_to, b.loop.break_path) == ("output.x", "b", ["c"])
     assert c.loop is not None
-    assert (c.after, c.loop.while_, c.loop.back_to) == (["b"], "true", None)
+    assert (c.after, c.loop.while_, c.loop.back_to) == (["b"], "loop.iteration > 1", None)
     assert (a.tool, b.tool, c.tool) == ("t", "t", "t")
 
 

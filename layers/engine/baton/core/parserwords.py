@@ -13,7 +13,7 @@ _FOLLOWS = "something follows the end of the document"
 _ESCAPE = "write `\\\\` for a backslash, or use single quotes"
 # The parser's message, a line with the character before the place and the one there, and one that says `behind` if
 # something else stands before the place in its line.
-_YAML = tuple(
+OF_YAML = tuple(
     (re.compile(pattern, re.DOTALL), message, hint)
     for pattern, message, hint in (
         (
@@ -85,7 +85,7 @@ _YAML = tuple(
         (r"alphabetic or numeric", "names of values (`&…`, `*…`) are not allowed", _QUOTE),
     )
 )
-_JSON = (
+OF_JSON = (
     ("Expecting property name", "a key in double quotes must be here", "no comma stands before a closing brace"),
     (
         "Expecting value",
@@ -109,11 +109,11 @@ _JSON = (
 def of_yaml(message: str, before: str, here: str) -> tuple[str, str]:
     """What is wrong, and what would be right. `before`: what stands before the place in its line; `here`: behind it."""
     told = f"{message}\n{before[-1:]}{here[:1]}\n{'behind' if before.strip() else ''}"
-    found = ((ours, hint) for pattern, ours, hint in _YAML if pattern.search(told))
+    found = ((ours, hint) for pattern, ours, hint in OF_YAML if pattern.search(told))
     return next(found, ("this cannot be read as YAML", f"{_INDENTATION}, or quote the text"))
 
 
 def of_json(message: str) -> tuple[str, str]:
     """What is wrong, and what would be right."""
-    found = ((ours, hint) for begins, ours, hint in _JSON if message.startswith(begins))
+    found = ((ours, hint) for begins, ours, hint in OF_JSON if message.startswith(begins))
     return next(found, ("this cannot be read as JSON", ""))

@@ -49,7 +49,7 @@ class _Side:
     def described(self) -> str:
         """What it is, in words."""
         if self.is_literal:
-            return f"{self.text} is {in_words(self.types)}"
+            return f"{self.text} is {in_words(self.types)}".removeprefix(" is ")
         if self.values is not None:
             return f"`{self.text}` is one of {', '.join(map(_json, self.values[:10]))}"
         return f"`{self.text}` is {in_words(self.types)}"
@@ -133,7 +133,7 @@ def _side(source: Source, value: Any, node: str) -> _Side:
 
 def _literal(value: Any) -> _Side:
     if isinstance(value, str) and "${" in value:
-        return _Side("the text", frozenset({"string"}))
+        return _Side("", frozenset({"string"}), is_literal=True)  # with an expression in it
     kinds = {bool: "boolean", str: "string", type(None): "null", list: "array", dict: "object"}
     return _Side(_json(value), frozenset({kinds.get(type(value), "number")}), (value,), is_literal=True)
 

@@ -6,17 +6,18 @@ Belongs here: sentences about a graph. Does not belong here: problems, for which
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from baton.core.compile.sharing import shared_keys
 from baton.core.telling import lasting
-from baton.core.toolspec import nearest
 
 if TYPE_CHECKING:
     from baton.core.compile.source import Tools
     from baton.core.graph import Graph
 
 MOST_NOTES = 100
+_NEAR = 0.7
 
 
 def notes_of(
@@ -42,5 +43,6 @@ def _unknown_children(graph: Graph, known: Collection[str]) -> Iterator[str]:
     for node in graph.nodes:
         child = node.workflow.partition("@")[0]
         if child and child not in known:
-            hint = nearest(child, known) or "register it before a saga comes there"
+            near = get_close_matches(child, known, n=1, cutoff=_NEAR)
+            hint = f"did you mean `{near[0]}`?" if near else "register it before a saga comes there"
             yield f"`{node.name}` starts `{child}`, and there is no workflow of that name; {hint}"

@@ -37,10 +37,11 @@ def _of(word: str, found: Iterable[tuple[str, str]]) -> str:
     return next((result for result, words in found if plain in words.replace("_", "").split()), "")
 
 
+OTHER_END = "write it at the other end, as `after`; a `branch` chooses between nodes"
 _NODE = Words(
     keys={
         "tool": "task tasks uses action function func call run runs activity resource operator step lambda handler",
-        "workflow": "child subworkflow sub_workflow child_workflow saga",
+        "workflow": "child sub_workflow child_workflow saga",
         "wait": "sleep delay pause wait_for await event",
         "value": "set assign constant",
         "with": "input inputs arg args argument arguments param params parameters kwargs payload data",
@@ -56,11 +57,9 @@ _NODE = Words(
         "description": "comment doc docs title label summary",
     },
     said={
-        "next then goto go_to to transition transitions downstream on_success": (
-            "write it at the other end, as `after`; a `branch` chooses between nodes"
-        ),
+        "next then go_to to transition transitions downstream on_success": OTHER_END,
         "end terminal is_end": "leave it out: a node ends the saga's way when no other comes `after` it",
-        "foreach for_each for map_over loop_over items with_items each matrix iterate": (
+        "for_each for map_over loop_over items with_items each matrix iterate": (
             "let a tool take the whole list; `map` is known, and this version cannot run it"
         ),
         "type kind": "leave it out: `tool`, `wait`, `workflow` and `value` each say what the node is",
@@ -108,12 +107,12 @@ _WAIT = Words(
         "timeout": "deadline max at_most",
     }
 )
-_RULE = Words(keys={"if": "when condition cond case", "then": "next goto go_to to"})
+_RULE = Words(keys={"if": "when condition cond case", "then": "next go_to to"})
 _LOOP = Words(
     keys={
         "while": "if when condition",
         "max_iterations": "max times count limit iterations rounds max_rounds",
-        "back_to": "to goto from start",
+        "back_to": "to go_to from start",
         "break_path": "next then exit break",
     },
     said={"until": "write the opposite of it as `while`"},
@@ -122,7 +121,7 @@ _CATCH = Words(
     keys={
         "code": "error errors codes error_equals on exception",
         "class": "kind type",
-        "then": "next goto go_to to",
+        "then": "next go_to to",
         "if": "when condition",
     }
 )

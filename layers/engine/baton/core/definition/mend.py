@@ -28,6 +28,8 @@ Written = dict[str, str]
 _Object = dict[str, Any]
 _STAND_IN: Mapping[str, Any] = {"wait": {"for": 1}}
 _KEYS = {kind.key: kind for kind in NODE_TYPES}
+# One that may hold or not, as the one that was meant.
+_SOME_CONDITION = "loop.iteration > 1"
 
 
 def mended(document: _Object, faults: Faults, written: Written) -> tuple[WorkflowModel | None, Faults]:
@@ -243,7 +245,7 @@ def _loop(value: Any, names: Collection[str]) -> _Object | None:
     if not isinstance(value, dict):
         return None
     condition, back_to = value.get("while"), value.get("back_to")
-    made: _Object = {"while": "true" if condition is None else condition}
+    made: _Object = {"while": _SOME_CONDITION if condition is None else condition}
     if isinstance(back_to, str):
         made["back_to"] = back_to
     for way in ("break_path", "timeout_path"):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from baton.core.definition.familiar import OTHER_END
 from baton.core.definition.fields import MAX_NODES, NO_VALUE, NODE_NAME, check_time, shown
 from baton.core.definition.mend import (
     Faults,
@@ -134,7 +135,8 @@ def _problem(fault: Any, document: Any, *, has_hint: bool) -> Problem:
         message = f"`{location[-1]}` is not known here"
         if has_hint:
             near = meant(location)
-            suggestion = f"did you mean `{near}`?" if near else advice(location) or _of_no_kind(location, document)
+            said = _advice(location, fault["input"]) or _of_no_kind(location, document)
+            suggestion = f"did you mean `{near}`?" if near else said
     elif kind == "missing":
         message = f"`{location[-1]}` is missing"
     elif kind == "string_pattern_mismatch":
@@ -176,6 +178,13 @@ def _meant(location: Sequence[Any], value: Any) -> str:
     if len(location) == 3 and location[-1] == "wait":
         return _wait_for(value)
     return f"write `loop: {{while: {shown(value)}}}`" if location[-1] == "loop" and len(location) == 3 else ""
+
+
+def _advice(location: Sequence[Any], value: Any) -> str:
+    said = advice(location)
+    if said == OTHER_END and isinstance(value, str):
+        return f"write `after: {location[1]}` at `{shown(value)}`; a `branch` chooses between nodes"
+    return said
 
 
 def _of_no_kind(location: Sequence[Any], document: Any) -> str:
