@@ -7,14 +7,13 @@ changed word shows up in the diff.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from baton.core.compile import compile_document, notes_of
+from baton.core.compile import children_of, compile_document, no_such_child, notes_of
 from baton.core.keys import KeyRule
 from baton.core.toolspec import ToolSpec
 from baton.errors import InvalidDefinition, MalformedDocument
@@ -34,7 +33,12 @@ def _tool(name: str, result: Any = None, needs: tuple[str, ...] = (), **paramete
 
 def _once(name: str, **more: Any) -> ToolSpec:
     return ToolSpec(
-        name=name, version="1", effect="once", result={}, parameters={"type": "object", "properties": {"x": {}}}, **more
+        name=name,
+        version="1",
+        effect="once",
+        result={},
+        parameters={"type": "object", "properties": {"x": {}}},
+        **more,
     )
 
 
@@ -44,7 +48,9 @@ TOOLS: Mapping[str, ToolSpec] = {
     for spec in (
         _tool("t", SCORE, x={}, text=_TEXT, maybe={"type": ["string", "null"]}),
         _tool("u.v"),
-        _tool("charge", {"type": "object", "properties": {"id": _TEXT}}, ("amount",), amount=_NUMBER, note=_TEXT),
+        _tool(
+            "charge", {"type": "object", "properties": {"id": _TEXT}}, ("amount",), amount=_NUMBER, note=_TEXT
+        ),
         _tool("search", SCORE, ("city",), city={"type": "string", "minLength": 2}, limit=_NUMBER),
         _tool("pay", {}, ("card",), card=_CARD),
         _once("slow", timeout_ms=3_600_000),
@@ -61,6 +67,7 @@ CHILDREN: Mapping[str, Any] = {
     },
     "anything": None,
     "listed": {"type": "array"},
+    "open": {"type": "object"},
 }
 """What the children of these documents take."""
 
@@ -85,7 +92,8 @@ def told(case: Mapping[str, Any]) -> list[dict[str, str]]:
             }
             for problem in error.problems
         ]
-    return [{"note": one} for one in notes_of(graph, TOOLS, invocation_ms=60_000, workflows=list(CHILDREN))]
+    unknown = {child: no_such_child(child, CHILDREN) for child in children_of(graph) if child not in CHILDREN}
+    return [{"note": one} for one in notes_of(graph, TOOLS, invocation_ms=60_000, unknown=unknown)]
 
 
 class _Dumper(yaml.SafeDumper):
@@ -116,4 +124,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

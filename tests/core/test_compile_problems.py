@@ -12,6 +12,7 @@ import pytest
 from baton.core.compile import MAX_HINTS, compile_document
 from baton.errors import InvalidDefinition, MalformedDocument, Problem
 from tests.core.build import problems_of, tool_spec
+from tests.core.shapes import NAMES
 
 INTEGER = {"type": "integer"}
 RESULT = {
@@ -62,9 +63,9 @@ def test_a_document_is_an_object(text: str) -> None:
     assert only(text) == Problem("", "a workflow document is an object with `name` and `nodes`", "", 1, 1)
 
 
-A_B = (
-    "write `a_b`: names of nodes, signals and schemas have letters, digits and `_`, do not begin with a digit, and have at "
-    "most 64 characters"
+CHILD_A = (
+    "write `a`: names of workflows have small letters, digits and `-`, begin with a letter, and have at most 64 characters; "
+    "`@` and the number of a version may follow"
 )
 SHAPE: list[tuple[str, str, str, str, str]] = [
     ("no name", "nodes: {a: {tool: t}}", "/name", "`name` is missing", ""),
@@ -73,7 +74,7 @@ SHAPE: list[tuple[str, str, str, str, str]] = [
     ("a number as the name", "name: 5\nnodes: {a: {tool: t}}", "/name", "must be a string", ""),
     ("a bad name", "name: My W\nnodes: {a: {tool: t}}", "/name", "`My W` is not a name",
      "write `my-w`: names of workflows have small letters, digits and `-`, begin with a letter, and have at most 64 characters"),
-    ("a bad name of a node", "name: w\nnodes: {a b: {tool: t}}", "/nodes/a b", "`a b` is not a name", A_B),
+    ("a bad name of a node", "name: w\nnodes: {a b: {tool: t}}", "/nodes/a b", "`a b` is not a name", NAMES),
     ("nodes as a list", "name: w\nnodes: [a]", "/nodes", "must be an object",
      "write each node under its name: `nodes: {first: {tool: NAME}}`"),
     ("a node that is text", "name: w\nnodes: {a: t}", "/nodes/a", "must be an object", "write `{tool: t}`"),
@@ -112,10 +113,9 @@ SHAPE: list[tuple[str, str, str, str, str]] = [
     ("a duration beyond all bounds", "name: w\nnodes: {a: {tool: t, timeout: " + "9" * 400 + "d}}", "/nodes/a/timeout",
      f"`{'9' * 40}` must be between 1 ms and 366 days", ""),
     ("a bad name of a signal", "name: w\nnodes: {a: {wait: {signal: a b}}}", "/nodes/a/wait/signal",
-     "`a b` is not a name", A_B),
+     "`a b` is not a name", NAMES),
     ("a bad name of a child", "name: w\nnodes: {a: {workflow: A}}", "/nodes/a/workflow",
-     "`A` is not a name", "write `a`: names of workflows have small letters, digits and `-`, begin with a letter, and have at most 64 characters; "
-     "`@` and the number of a version may follow"),
+     "`A` is not a name", CHILD_A),
     ("after as a number", "name: w\nnodes: {a: {tool: t, after: 5}}", "/nodes/a/after", "must be a list", ""),
     ("after with a number in it", "name: w\nnodes: {a: {tool: t, after: [5]}}", "/nodes/a/after/0",
      "must be a string", ""),

@@ -248,8 +248,10 @@ def test_what_is_wrong_inside_of_misspelt_keys_is_told_where_it_is_written() -> 
         ("afterr: {x: 1}", "did you mean `after`? It must be a list"),
         (
             "retries: 3",
-            "did you mean `retry`? It must be `critical`, `standard`, `quick`, `rate_limited`, `immediate` or `none`: "
-            "so many attempts are `{max_attempts: 3}`",
+            (
+                "did you mean `retry`? It must be `critical`, `standard`, `quick`, `rate_limited`, `immediate` or `none`: "
+                "so many attempts are `{max_attempts: 3}`"
+            ),
         ),
         (
             "timeouts: [5]",

@@ -113,5 +113,7 @@ def test_every_familiar_word_leads_to_a_key_that_there_is() -> None:
         assert set(words.keys) <= known, model
         listed = [word for part in (*words.keys.values(), *words.said) for word in part.split()]
         assert not known & set(listed), f"{model}: these are keys themselves"
-        assert len({word.replace("_", "") for word in listed}) == len(listed), f"{model}: a word is there twice"
+        assert len({word.replace("_", "") for word in listed}) == len(listed), (
+            f"{model}: a word is there twice"
+        )
         assert all(plainly(word) == word for word in listed)

@@ -75,7 +75,11 @@ OF_YAML = tuple(
             "nothing can stand behind `|` or `>` in its line but `-` or `+`",
             "begin the text on the next line",
         ),
-        (r"document (indicator|separator)|<document start>", _FOLLOWS, "leave out `---`, `...` and what follows"),
+        (
+            r"document (indicator|separator)|<document start>",
+            _FOLLOWS,
+            "leave out `---`, `...` and what follows",
+        ),
         (
             r"directive|%YAML|YAML document|version number",
             "lines that begin with `%` are not allowed",
@@ -86,7 +90,11 @@ OF_YAML = tuple(
     )
 )
 OF_JSON = (
-    ("Expecting property name", "a key in double quotes must be here", "no comma stands before a closing brace"),
+    (
+        "Expecting property name",
+        "a key in double quotes must be here",
+        "no comma stands before a closing brace",
+    ),
     (
         "Expecting value",
         "a value must be here",

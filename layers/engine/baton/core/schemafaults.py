@@ -24,27 +24,22 @@ _DRAFTS = {
     "http://json-schema.org/draft-04/schema": "Draft4Validator",
 }
 _SCHEMA = (
-    "items additionalProperties not if then else contains propertyNames unevaluatedItems unevaluatedProperties "
-    "additionalItems contentSchema"
-).split()
-_SCHEMAS = "allOf anyOf oneOf prefixItems items".split()
-_BY_NAME = "properties patternProperties $defs definitions dependentSchemas".split()
+    "items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames", "unevaluatedItems",
+    "unevaluatedProperties", "additionalItems", "contentSchema",
+)  # fmt: skip
+_SCHEMAS = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
+_BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-_WORDS = frozenset(
-    [
-        *_SCHEMA,
-        *_SCHEMAS,
-        *_BY_NAME,
-        *_REFERENCES,
-        *"type enum const required default title description examples format pattern minLength maxLength".split(),
-        *"minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minItems maxItems uniqueItems".split(),
-        *"minContains maxContains minProperties maxProperties dependentRequired dependencies readOnly".split(),
-        *"writeOnly deprecated contentEncoding contentMediaType $schema $id id $anchor $dynamicAnchor".split(),
-        *"$recursiveAnchor $comment $vocabulary".split(),
-        # OpenAPI's own
-        *"example nullable discriminator xml externalDocs".split(),
-    ]
-)
+_WORDS = frozenset((
+    *_SCHEMA, *_SCHEMAS, *_BY_NAME, *_REFERENCES,
+    "type", "enum", "const", "required", "default", "title", "description", "examples", "format", "pattern",
+    "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minItems",
+    "maxItems", "uniqueItems", "minContains", "maxContains", "minProperties", "maxProperties", "dependentRequired",
+    "dependencies", "readOnly", "writeOnly", "deprecated", "contentEncoding", "contentMediaType", "$schema", "$id",
+    "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$comment", "$vocabulary",
+    # OpenAPI's own
+    "example", "nullable", "discriminator", "xml", "externalDocs",
+))  # fmt: skip
 # What languages call their types.
 _TYPES = {
     **dict.fromkeys(("text", "str", "date", "datetime", "uuid"), "string"),

@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-from baton.core.compile import compile_document
 from baton.core.events import (
     CancelRequested,
     Entry,
@@ -44,6 +43,7 @@ from baton.runtime.catalog import Registered
 from baton.runtime.history import History
 from baton.runtime.incidents import IncidentDesk
 from baton.runtime.parts import Engine
+from baton.runtime.registering import register
 from baton.runtime.request import Caller, Opened, Request
 from baton.runtime.start import Beginning, body_hash
 
@@ -64,8 +64,7 @@ class Service:
         """Register a workflow document. Raises `MalformedDocument`, `InvalidDefinition`, `TooLarge`."""
         if len(text.encode()) > MAX_DOCUMENT:
             raise TooLarge(f"a workflow document has at most {MAX_DOCUMENT} bytes")
-        graph = compile_document(text, self._engine.tools, json_only=json_only)
-        return await self._parts.catalog.register(self._caller.tenant, self._caller.user, text, graph)
+        return await register(self._parts.catalog, self._engine, self._caller, text, json_only=json_only)
 
     async def start(self, workflow: str, given: Any, key: str) -> tuple[dict[str, Any], bool]:
         """Start a saga; (its view, whether it is new). The same key and body give the same saga."""

@@ -12,7 +12,7 @@ from baton.core.compile import bounds, edges, expressions, failing, joins, loops
 from baton.core.compile import children as of_children
 from baton.core.compile.build import build
 from baton.core.compile.children import Children
-from baton.core.compile.notes import notes_of
+from baton.core.compile.notes import children_of, no_such_child, notes_of
 from baton.core.compile.sharing import shared_keys
 from baton.core.compile.source import MAX_HINTS, Source, Tools
 from baton.core.definition import as_written, read_definition
@@ -60,4 +60,13 @@ def refusal_of(problems: Sequence[Problem]) -> InvalidDefinition:
     )
 
 
-__all__ = ["MAX_HINTS", "Children", "compile_document", "notes_of", "refusal_of", "shared_keys"]
+__all__ = [
+    "MAX_HINTS",
+    "Children",
+    "children_of",
+    "compile_document",
+    "no_such_child",
+    "notes_of",
+    "refusal_of",
+    "shared_keys",
+]

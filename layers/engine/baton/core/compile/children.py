@@ -43,7 +43,9 @@ def _given(source: Source, name: str, child: str, schema: dict[str, Any]) -> Ite
     plain = {key: value if isinstance(value, dict) else {} for key, value in properties.items()}
     required = wanted.value.get("required")
     parameters = {**wanted.value, "properties": plain, "$defs": schema.get("$defs", {})}
-    parameters["required"] = [key for key in required if isinstance(key, str)] if isinstance(required, list) else []
+    parameters["required"] = (
+        [key for key in required if isinstance(key, str)] if isinstance(required, list) else []
+    )
     spec = ToolSpec(name=child, version="", effect=PURE, parameters=parameters, result={})
     yield from needs(child, parameters, given, place)
     yield from takes(source, spec, given, f"{place}/with")

@@ -118,8 +118,7 @@ def _compared(source: Source, leaf: Condition, node: str) -> Iterator[tuple[str,
 
         yield from _in_tree(source, plan_of(leaf.expression).tree, node, frozenset())
     elif isinstance(leaf, Compare):
-        sides = (_side(source, value, node) for value in (leaf.left, leaf.right))
-        yield leaf.operator, *sides
+        yield leaf.operator, _side(source, leaf.left, node), _side(source, leaf.right, node)
     elif isinstance(leaf, JsonPath) and leaf.operator in {"==", "!=", *ORDERINGS}:
         query = _QUERY.fullmatch(leaf.query.strip())
         if query is not None:
@@ -146,7 +145,9 @@ def _of_path(source: Source, path: Path, node: str) -> _Side:
     if path.may_be_null and types != _ANY:
         types |= {"null"}
     value = here.value
-    listed = value.get("enum", [value["const"]] if "const" in value else None) if isinstance(value, dict) else None
+    listed = (
+        value.get("enum", [value["const"]] if "const" in value else None) if isinstance(value, dict) else None
+    )
     is_listed = isinstance(listed, list) and not path.may_be_null
     return _Side(path.text, types, tuple(listed) if is_listed and listed else None)
 

@@ -56,6 +56,9 @@ def _asks(value: Any, text: str, name: str) -> bool:
         return re.search(rf"has\(\s*{re.escape(text)}\s*\)", value) is not None
     if isinstance(value, dict) and (inner := value.get("cel")) is not None:
         return _asks(inner, text, name)
-    if isinstance(value, dict) and (inner := value.get("not", value.get("all", value.get("any")))) is not None:
+    if (
+        isinstance(value, dict)
+        and (inner := value.get("not", value.get("all", value.get("any")))) is not None
+    ):
         return any(_asks(one, text, name) for one in (inner if isinstance(inner, list) else [inner]))
     return name in str(value)  # the other kinds of condition have many ways to ask

@@ -32,9 +32,7 @@ def by_a_when(source: Source, name: str, reader: str) -> str:
         source.tries_left -= 1
         after = [*source.edges.before[asking], *source.nodes[skipped].after]
         produced = _with(source, skipped, after)
-        if produced is not None and (
-            produced.has(reader, name) if reader else produced.has_at_the_end(name)
-        ):
+        if produced is not None and (produced.has(reader, name) if reader else produced.has_at_the_end(name)):
             so = f"`{skipped}` is skipped too" + (f", and `{name}` with it" if skipped != name else "")
             return f"if `{asking}` is skipped, {so}; write `after: [{', '.join(after)}]` at `{skipped}`"
     return ""

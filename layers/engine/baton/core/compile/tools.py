@@ -66,7 +66,9 @@ def _tool(source: Source, name: str, tool: str) -> Iterator[Problem]:
         yield from _time(name, source.nodes[name], spec)
 
 
-def needs(tool: str, parameters: Mapping[str, Any], given: Mapping[str, Any], place: str) -> Iterator[Problem]:
+def needs(
+    tool: str, parameters: Mapping[str, Any], given: Mapping[str, Any], place: str
+) -> Iterator[Problem]:
     """Arguments that a tool, or a child, cannot do without."""
     for key in parameters.get("required", ()):
         if key not in given:

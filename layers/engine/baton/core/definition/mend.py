@@ -279,7 +279,9 @@ def keeps_ways(faults: Faults, document: _Object, written: Written) -> bool:
 
     A key that is not known, and that no known one stands for, is a way between nodes only if it names one.
     """
-    return all(_keeps_ways(fault, document["nodes"], written) for fault in faults if fault["loc"][0] == "nodes")
+    return all(
+        _keeps_ways(fault, document["nodes"], written) for fault in faults if fault["loc"][0] == "nodes"
+    )
 
 
 def _keeps_ways(fault: Any, nodes: _Object, written: Written) -> bool:

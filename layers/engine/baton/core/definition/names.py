@@ -11,9 +11,7 @@ import unicodedata
 from baton.core.definition.fields import NODE_NAME, WORKFLOW_NAME, WORKFLOW_REFERENCE
 
 _LONGEST = 64
-_OF_WORKFLOWS = (
-    "names of workflows have small letters, digits and `-`, begin with a letter, and have at most 64 characters"
-)
+_OF_WORKFLOWS = "names of workflows have small letters, digits and `-`, begin with a letter, and have at most 64 characters"
 _RULES = {
     NODE_NAME: "names of nodes, signals and schemas have letters, digits and `_`, do not begin with a digit, and have at "
     "most 64 characters",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
@@ -51,7 +52,7 @@ class Definition(NamedTuple):
 
     model: WorkflowModel | None
     problems: tuple[Problem, ...] = ()
-    written: Written = {}
+    written: Mapping[str, str] = MappingProxyType({})
     is_whole: bool = True
 
 
@@ -63,7 +64,7 @@ def read_definition(value: Any) -> Definition:
     try:
         return Definition(WorkflowModel.model_validate(value), twice)
     except ValidationError as error:
-        faults = error.errors(include_url=False)
+        faults: Faults = error.errors(include_url=False)
     written: Written = {}
     moved, problems = rearranged(value, written)
     if problems:
@@ -80,7 +81,7 @@ def read_definition(value: Any) -> Definition:
     return Definition(model, (*twice, *problems), written, is_whole)
 
 
-def as_written(problems: Sequence[Problem], written: Written) -> tuple[Problem, ...]:
+def as_written(problems: Sequence[Problem], written: Mapping[str, str]) -> tuple[Problem, ...]:
     """The problems where the document has them. What is wrong with a value under the key that was meant is no other one.
 
     It is told with that key: perhaps something else was meant.
@@ -96,12 +97,12 @@ def as_written(problems: Sequence[Problem], written: Written) -> tuple[Problem, 
     )
 
 
-def _is_refused(problem: Problem, written: Written) -> bool:
+def _is_refused(problem: Problem, written: Mapping[str, str]) -> bool:
     """Whether it is about the whole value under a key that was meant. An item of a list is under none."""
     return not written.get(problem.path, "0").isdigit()
 
 
-def _place(problem: Problem, written: Written) -> str:
+def _place(problem: Problem, written: Mapping[str, str]) -> str:
     found, meant_at = "", ""
     for step in problem.path.split("/")[1:]:
         meant_at += f"/{step}"
@@ -109,7 +110,7 @@ def _place(problem: Problem, written: Written) -> str:
     return found
 
 
-def _where_written(problem: Problem, written: Written, refused: Mapping[str, Problem]) -> Problem:
+def _where_written(problem: Problem, written: Mapping[str, str], refused: Mapping[str, Problem]) -> Problem:
     place, suggestion = _place(problem, written), problem.suggestion
     if (other := refused.get(place)) is not None:
         what = other.message
