@@ -30,7 +30,7 @@ TITLES = {
     "Signals": "Signals",
     "Stores": "Stores that do not answer",
     "Outside": "What the standard tools reach",
-    "Estimates": "The cost of a saga",
+    "Estimates": "The worker, as the API knows it",
     "Names": "Names of what the template makes",
 }
 
