@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from difflib import get_close_matches
+from itertools import islice
 from typing import Any
 
 from baton.core.expressions import escape
@@ -92,10 +93,12 @@ def faults(schema: dict[str, Any]) -> Iterator[Problem]:
     for error in _violations(schema, draft):
         pointer = "".join(f"/{escape(step)}" for step in error.instance_path)
         if pointer not in told:
+            if len(told) == _MOST:
+                return
             told.add(pointer)
             yield Problem(pointer, *_in_words(error, list(error.instance_path)))
     if not told:
-        yield from _references(schema)
+        yield from islice(_references(schema), _MOST)
 
 
 def _violations(schema: Any, draft: str) -> Iterator[Any]:
@@ -164,8 +167,8 @@ def _references(schema: dict[str, Any]) -> Iterator[Problem]:
                 yield Problem(f"{pointer}/{key}", f"`{target[:80]}` is outside of this schema", hint)
             elif target != "#" and target[1:] not in anchors and not _leads(schema, target):
                 names = schema.get("$defs")
-                known = [f"#/$defs/{name}" for name in names] if isinstance(names, dict) else []
-                hint = nearest(target, known) or "what it refers to stands under `$defs` of this schema"
+                few = islice(names, _MOST) if isinstance(names, dict) else ()
+                hint = nearest(target, [f"#/$defs/{name}" for name in few]) or "what it refers to stands under `$defs` of this schema"
                 yield Problem(f"{pointer}/{key}", f"there is nothing at `{target[:80]}`", hint)
 
 

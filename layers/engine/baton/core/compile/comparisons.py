@@ -31,6 +31,7 @@ _OPERATORS = {
 }  # fmt: skip
 _QUERY = re.compile(r"\$((?:\.[A-Za-z_][A-Za-z0-9_]*)*)")
 _ANY = TYPES
+_MOST_VALUES = 100
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def _told(operator: str, left: _Side, right: _Side) -> tuple[str, str] | None:
         return f"{left.described}, and {right.described}, so that {always}", _hint(left, right)
     if not one.is_literal or not one.values or other.values is None or one.values[0] in other.values:
         return None
-    texts = [value for value in other.values if isinstance(value, str)]
+    texts = [value for value in other.values[:_MOST_VALUES] if isinstance(value, str)]
     return f"{other.described}, and never {one.text}", nearest(str(one.values[0]), texts)
 
 

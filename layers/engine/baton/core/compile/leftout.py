@@ -48,7 +48,9 @@ def _left_out(source: Source, path: Path) -> tuple[str, str, Any] | None:
 
 def _is_asked_for(source: Source, text: str, name: str) -> bool:
     """Whether any condition of the document may see to it that the node runs only with it."""
-    return any(_asks(value, text, name) for value in source.asked)
+    if text not in source.asked_for:
+        source.asked_for[text] = any(_asks(value, text, name) for value in source.asked)
+    return source.asked_for[text]
 
 
 def _asks(value: Any, text: str, name: str) -> bool:

@@ -48,6 +48,7 @@ class Source:
     children: Mapping[str, Any] = field(default_factory=dict)
     hints_left: int = MAX_HINTS
     tries_left: int = MAX_HINTS
+    asked_for: dict[str, bool] = field(default_factory=dict)
 
     @property
     def nodes(self) -> dict[str, NodeModel]:

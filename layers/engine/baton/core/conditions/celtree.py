@@ -121,17 +121,13 @@ def _expr(data: bytes) -> Tree:
 _TYPES = {1: "null", 2: "boolean", 4: "number", 5: "number"}
 
 
-def _const(data: bytes) -> Tree:
-    for number, value in _fields(data):
-        if number == 6 and isinstance(value, bytes):
-            return Const(value.decode(), type="string")
-        if number == 7:
-            return Const(None, is_bytes=True)
-        if number == 3 and isinstance(value, int):
-            return Const(value if value < 1 << 63 else value - (1 << 64), type="number")
-        if number in _TYPES:
-            return Const(None, type=_TYPES[number])
-    return Const(None)
+def _const(data: bytes) -> Const:
+    number, value = next(_fields(data), (0, b""))
+    if number == 6 and isinstance(value, bytes):
+        return Const(value.decode(), type="string")
+    if number == 3 and isinstance(value, int):
+        return Const(value if value < 1 << 63 else value - (1 << 64), type="number")
+    return Const(None, is_bytes=number == 7, type=_TYPES.get(number, ""))
 
 
 def _name(data: bytes) -> Tree:

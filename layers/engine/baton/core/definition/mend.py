@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import deepcopy
 from functools import partial, reduce
+from itertools import islice
 from operator import getitem
 from typing import Any
 
@@ -126,11 +127,12 @@ def rearranged(document: _Object, written: Written) -> tuple[_Object, list[Probl
     What is moved is added to `written`.
     """
     problems = []
-    key = next((key for key in document if meant((key,)) == "nodes"), "nodes")
-    if "nodes" not in document and isinstance(document.get(key), (dict, list)):
-        written["/nodes"] = escape(key)
-        document = {"nodes" if name == key else name: item for name, item in document.items()}
-        problems.append(Problem(f"/{escape(key)}", f"`{key}` is not known here", "did you mean `nodes`?"))
+    if "nodes" not in document:
+        key = next((key for key in islice(document, MAX_HINTS) if meant((key,)) == "nodes"), "")
+        if isinstance(document.get(key), (dict, list)):
+            written["/nodes"] = escape(key)
+            document = {"nodes" if name == key else name: item for name, item in document.items()}
+            problems.append(Problem(f"/{escape(key)}", f"`{key}` is not known here", "did you mean `nodes`?"))
     if isinstance(nodes := document.get("nodes"), list) and (named := _by_name(nodes)):
         written |= {pointer_of(("nodes", name)): str(index) for index, name in enumerate(named)}
         document = {**document, "nodes": named}

@@ -31,6 +31,8 @@ from baton.core.nodetypes import KINDS, KINDS_TO_COME
 from baton.errors import Problem
 
 _KINDS = frozenset((*KINDS, *KINDS_TO_COME))
+# A node with more of them is no slip of the pen.
+_MOST_KEYS = 20
 # What pydantic says in the words of Python.
 _PLAIN_WORDS = {
     "dict_type": "must be an object",
@@ -190,9 +192,10 @@ def _advice(location: Sequence[Any], value: Any) -> str:
 
 def _of_no_kind(location: Sequence[Any], document: Any) -> str:
     """What is said of an unknown key of a node that has no other which says what it is."""
-    if len(location) != 3 or location[0] != "nodes":
+    node = document["nodes"][location[1]] if len(location) == 3 and location[0] == "nodes" else {}
+    if not 0 < len(node) <= _MOST_KEYS:
         return ""
-    keys = {key if key in _KINDS else meant(("nodes", "", key)) for key in document["nodes"][location[1]]}
+    keys = {key if key in _KINDS else meant(("nodes", "", key)) for key in node}
     return f"a node has exactly one of {', '.join(KINDS)}" if _KINDS.isdisjoint(keys) else ""
 
 
