@@ -168,7 +168,10 @@ def _references(schema: dict[str, Any]) -> Iterator[Problem]:
             elif target != "#" and target[1:] not in anchors and not _leads(schema, target):
                 names = schema.get("$defs")
                 few = islice(names, _MOST) if isinstance(names, dict) else ()
-                hint = nearest(target, [f"#/$defs/{name}" for name in few]) or "what it refers to stands under `$defs` of this schema"
+                hint = (
+                    nearest(target, [f"#/$defs/{name}" for name in few])
+                    or "what it refers to stands under `$defs` of this schema"
+                )
                 yield Problem(f"{pointer}/{key}", f"there is nothing at `{target[:80]}`", hint)
 
 
