@@ -89,7 +89,7 @@ def faults(schema: dict[str, Any]) -> Iterator[Problem]:
         message = f"`{draft[:80]}` is no version of JSON Schema that is known here"
         yield Problem("/$schema", message, "leave `$schema` out")
         return
-    told = set()
+    told = set[str]()
     for error in _violations(schema, draft):
         pointer = "".join(f"/{escape(step)}" for step in error.instance_path)
         if pointer not in told:
