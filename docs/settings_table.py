@@ -32,7 +32,7 @@ TITLES = {
     "Stores": "Stores that do not answer",
     "Standard": "Standard tools",
     "Outside": "What the standard tools reach",
-    "Estimates": "The cost of a saga",
+    "Estimates": "The worker, as the API knows it",
     "Names": "Names of what the template makes",
 }
 

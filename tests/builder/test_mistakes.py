@@ -91,7 +91,7 @@ MISTAKES: list[tuple[str, Build, str, str, str]] = [
     ("no duration", lambda w: w.wait("a", "soon"), "/nodes/a/wait/for",
      "`soon` is not a duration; write for example 500ms, 5s, 10m, 1h or 2d", ""),
     ("a bad name", lambda w: w.task("a b", "t"), "/nodes/a b", "`a b` is not a name",
-     "names match ^[A-Za-z_][A-Za-z0-9_]{0,63}$"),
+     "write `a_b`: names of nodes, signals and schemas have letters, digits and `_`, do not begin with a digit, and have at most 64 characters"),
     ("itself as its child", lambda w: w.workflow("a", w), "/nodes/a/workflow",
      "a workflow that always starts itself never ends", ""),
 ]  # fmt: skip

@@ -72,5 +72,5 @@ def reads(reader: str, name: str, nodes: str) -> bool:
 
 def shape_of(value: Any) -> tuple[WorkflowModel | None, tuple[Problem, ...]]:
     """The model of a parsed document, and what is wrong with its shape, where the document has it."""
-    model, problems, written = read_definition(value)
-    return model, as_written(problems, written)
+    read = read_definition(value)
+    return read.model, as_written(read.problems, read.written)

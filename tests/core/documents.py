@@ -32,6 +32,7 @@ DURATIONS = (
     | st.integers(1, 1_000)
     | st.floats(0.001, 100.0)
 )
+TIMES_OF_ATTEMPTS = st.sampled_from(["500ms", "5s", " 0.1 h ", "10m"]) | st.integers(1, 900)
 _PARTS = st.sampled_from(
     [
         "${input}",
@@ -81,7 +82,7 @@ def _node(draw: st.DrawFn, spot: Any) -> dict[str, Any]:
     node: dict[str, Any] = {}
     if spot.kind == "task":
         node["tool"] = "t"
-        _maybe(draw, node, "timeout", DURATIONS)
+        _maybe(draw, node, "timeout", TIMES_OF_ATTEMPTS)
     elif spot.kind == "workflow":
         node["workflow"] = draw(st.sampled_from(["other", "other@12"]))
     else:

@@ -12,7 +12,10 @@ _KIND = "name: w\nnodes: {a: {%s}}\n"
 
 NOTHING = "there is no value here; write one"
 LEAVE_OUT = f"{NOTHING}, or leave the field out"
-_NAMES = "names match ^[A-Za-z_][A-Za-z0-9_]{0,63}$"
+NAMES = (
+    "write `a_b`: names of nodes, signals and schemas have letters, digits and `_`, do not begin with a digit, and have at "
+    "most 64 characters"
+)
 _EITHER = "write either `rules` (a list of `if` and `then`) or `choose` with `among`"
 _BOTH = "`choose` (an expression) and `among` (the nodes it may name) go together"
 _COUNT = "write `all`, `any`, or the number of nodes to wait for"
@@ -51,7 +54,7 @@ _IN_NODE: list[tuple[str, str, str, str, str]] = [
     ("an unknown key of a rule like none", "branch: {rules: [{if: x, then: b, qq: 1}]}", "/branch/rules/0/qq",
      "`qq` is not known here", ""),
     # ---- loop
-    ("a loop that is a condition", "loop: output.x", "/loop", "must be an object", ""),
+    ("a loop that is a condition", "loop: output.x", "/loop", "must be an object", "write `loop: {while: output.x}`"),
     ("a loop without its condition", "loop: {}", "/loop/while", "`while` is missing", ""),
     ("a loop with its condition forgotten", "loop: {while: }", "/loop/while", NOTHING, ""),
     ("no rounds", "loop: {while: x, max_iterations: 0}", "/loop/max_iterations",
@@ -199,7 +202,7 @@ _ELSEWHERE: list[tuple[str, str, str, str, str]] = [
      "`timeout` and `limits.wall_time` say the same; write one of them", ""),
     ("schemas that are a list", _TOP % "schemas: [a]", "/schemas", "must be an object", ""),
     ("a schema that is a name", _TOP % "schemas: {done: other}", "/schemas/done", "write a JSON Schema: an object", ""),
-    ("a bad name of a schema", _TOP % "schemas: {a b: {}}", "/schemas/a b", "`a b` is not a name", _NAMES),
+    ("a bad name of a schema", _TOP % "schemas: {a b: {}}", "/schemas/a b", "`a b` is not a name", NAMES),
     ("an unknown key of guardrails", _TOP % "guardrails: {allowed_tool: t}", "/guardrails/allowed_tool",
      "`allowed_tool` is not known here", "did you mean `allowed_tools`?"),
     ("guardrails that are a list", _TOP % "guardrails: [t]", "/guardrails", "must be an object", ""),
@@ -208,7 +211,7 @@ _ELSEWHERE: list[tuple[str, str, str, str, str]] = [
     ("an allowed tool twice", _TOP % "guardrails: {allowed_tools: [t, t]}", "/guardrails/allowed_tools",
      "`t` is there twice", ""),
     ("an allowed way of a bad name", _TOP % "guardrails: {allowed_transitions: {a b: []}}",
-     "/guardrails/allowed_transitions/a b", "`a b` is not a name", _NAMES),
+     "/guardrails/allowed_transitions/a b", "`a b` is not a name", NAMES),
     ("an allowed way to a number", _TOP % "guardrails: {allowed_transitions: {a: 5}}",
      "/guardrails/allowed_transitions/a", "must be a list", ""),
     ("an allowed way forgotten", _TOP % "guardrails: {allowed_transitions: {a: }}",

@@ -22,7 +22,7 @@ TEXT = "name: w\nnodes:\n  a: {tool: t}\n  b:\n    tool: t\n    %s\n"
                 'write a text such as "output.score >= 80"'
             ),
         ),
-        ("dependson: [a]", "did you mean `description`? It must be a string"),
+        ("descriptn: [a]", "did you mean `description`? It must be a string"),
     ],
 )  # fmt: skip
 def test_what_the_nearest_key_could_not_have_is_told_with_the_key(field: str, hint: str) -> None:

@@ -244,11 +244,14 @@ def test_what_is_wrong_inside_of_misspelt_keys_is_told_where_it_is_written() -> 
 @pytest.mark.parametrize(
     ("field", "hint"),
     [
-        ("dependson: [b]", "did you mean `description`? It must be a string"),
+        ("descriptn: [b]", "did you mean `description`? It must be a string"),
         ("afterr: {x: 1}", "did you mean `after`? It must be a list"),
         (
             "retries: 3",
-            "did you mean `retry`? It must be `critical`, `standard`, `quick`, `rate_limited`, `immediate` or `none`",
+            (
+                "did you mean `retry`? It must be `critical`, `standard`, `quick`, `rate_limited`, `immediate` or `none`: "
+                "so many attempts are `{max_attempts: 3}`"
+            ),
         ),
         (
             "timeouts: [5]",
@@ -291,7 +294,7 @@ def test_the_ways_of_a_node_stay_when_what_leads_there_is_broken() -> None:
     assert b.loop is not None
     assert (b.loop.while_, b.loop.back_to, b.loop.break_path) == ("output.x", "b", ["c"])
     assert c.loop is not None
-    assert (c.after, c.loop.while_, c.loop.back_to) == (["b"], "true", None)
+    assert (c.after, c.loop.while_, c.loop.back_to) == (["b"], "loop.iteration > 1", None)
     assert (a.tool, b.tool, c.tool) == ("t", "t", "t")
 
 
@@ -311,7 +314,7 @@ def test_a_node_without_a_kind_still_has_its_place(kind: str) -> None:
     node = left(f"name: w\nnodes: {{a: {{{kind}, with: {{}}, after: b, when: x}}, b: {{tool: t}}}}").nodes[
         "a"
     ]
-    assert (node.kind.kind, node.after, node.when) == ("wait", ["b"], "x")
+    assert (node.tool, node.after, node.when) == (None, ["b"], "x")
 
 
 def test_a_field_of_another_kind_is_left_out() -> None:

@@ -112,9 +112,9 @@ def test_a_byte_order_mark_is_passed_over() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "column", "message"),
     [
-        pytest.param("[1,\n2", 2, 2, "Expecting ',' delimiter", id="JSON that ends too early"),
-        pytest.param('{"a": 1} x', 1, 10, "Extra data", id="JSON with more behind it"),
-        pytest.param('{\n "a": "x\n"}', 2, 9, "Invalid control character at", id="a line break in a JSON string"),
+        pytest.param("[1,\n2", 2, 2, "a comma, or the closing bracket or brace, must be here", id="JSON that ends too early"),
+        pytest.param('{"a": 1} x', 1, 10, "something follows the end of the document", id="JSON with more behind it"),
+        pytest.param('{\n "a": "x\n"}', 2, 9, "a text goes over the end of its line", id="a line break in a JSON string"),
         pytest.param('{"a": NaN}', 1, 7, "`NaN` is not a JSON value", id="NaN in JSON"),
         pytest.param('[true, null, NaN]', 1, 14, "`NaN` is not a JSON value", id="NaN behind words of JSON"),
         pytest.param('[1,\n -Infinity]', 2, 2, "`-Infinity` is not a JSON value", id="infinity in JSON"),
@@ -125,10 +125,10 @@ def test_a_byte_order_mark_is_passed_over() -> None:
         pytest.param("a: " + "1" * 5_000, 1, 4, f"the number {'1' * 40} is too large", id="5,000 digits"),
         pytest.param('{"a": ' + "1" * 400 + "}", 1, 7, f"the number {'1' * 40} is too large", id="in JSON"),
         pytest.param("a: -" + "1" * 400, 1, 4, f"the number -{'1' * 39} is too large", id="400 digits"),
-        pytest.param("a: b: c", 1, 5, "mapping values are not allowed in this context", id="two colons"),
-        pytest.param("a: [1", 2, 1, "did not find expected ',' or ']'", id="a list that does not end"),
-        pytest.param('a:\n  "x', 2, 5, "found unexpected end of stream", id="a string that does not end"),
-        pytest.param("a: 1\n\tb: 2", 2, 1, "found a tab character that violates indentation", id="a tab in YAML"),
+        pytest.param("a: b: c", 1, 5, "there is a `:` where no key can be", id="two colons"),
+        pytest.param("a: [1", 2, 1, "a comma, or the closing bracket or brace, must be here", id="a list that does not end"),
+        pytest.param('a:\n  "x', 2, 5, "a quotation mark is not closed", id="a string that does not end"),
+        pytest.param("a: 1\n\tb: 2", 2, 1, "there is a tab where only spaces can be", id="a tab in YAML"),
         pytest.param("a: *x", 1, 4, "aliases (*name) are not allowed; write the value out", id="an alias"),
         pytest.param("a: &x 1\nb: *x", 2, 4, "aliases (*name) are not allowed; write the value out", id="a real one"),
         pytest.param("a: !!int x", 1, 4, "tags are not allowed: tag:yaml.org,2002:int", id="a tag"),
@@ -172,7 +172,7 @@ INDENT = "check the indentation of this line and the ones above"
         ("a: - b", "begin the list on a line of its own"),
         ("a: 'x", "close the quotation mark"),
         ('a: "\\q"', "write `\\\\` for a backslash, or use single quotes"),
-        ("a: |x\n y", ""),
+        ("a: |x\n y", "begin the text on the next line"),
     ],
 )
 def test_a_fault_in_yaml_is_told_with_what_would_be_right(text: str, suggestion: str) -> None:

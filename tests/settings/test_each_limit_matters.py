@@ -302,6 +302,11 @@ async def gb_seconds_of_four_steps_of_a_second(world: World) -> int:
     return sum(round(line["quantity"]) for line in charges if line["unit"] == "GB-seconds")
 
 
+async def notes_on_a_step_of_two_minutes(world: World) -> int:
+    document = "name: long\nnodes: {a: {tool: nap, with: {seconds: 1}, timeout: 2m}}"
+    return len((await world.service().register(document, json_only=False)).notes)
+
+
 CASES: dict[str, Case] = {
     "step_timeout_ms": Case(a_nap_of_three_seconds, 2_000, 30_000, ("failed", "completed")),
     "step_estimate_ms": Case(invocations_for_two_new_tools, 1_500, 4_800, (1, 2)),
@@ -332,6 +337,7 @@ CASES: dict[str, Case] = {
     "signals_kept": Case(signals_until_one_is_refused, 2, 10, (2, 10)),
     "store_pause_first_ms": Case(seconds_of_a_throttled_request, 20, 2_000, (1, 8)),
     "store_pause_longest_ms": Case(seconds_of_a_throttled_request, 20, 2_000, (0, 1)),
+    "worker_timeout_s": Case(notes_on_a_step_of_two_minutes, 60, 120, (1, 0)),
     "worker_memory_mb": Case(gb_seconds_of_four_steps_of_a_second, 512, 2_048, (2, 10)),
 }
 

@@ -37,7 +37,7 @@ async def charge(cents: int, context: Context) -> str:
     return f"{cents} from {context.user} of {context.tenant}"
 
 
-@tool("shop.slow", registry=TOOLS, timeout="1h")
+@tool("shop.slow", registry=TOOLS, timeout="15m")
 async def slow(seconds: float) -> str:
     await asyncio.sleep(seconds)
     return "done"

@@ -77,7 +77,7 @@ WRONG: list[tuple[Any, list[tuple[str, str]]]] = [
     ({"schema": "zzz"}, [("/c/schema", "there are: done, open")]),
     ({"schema": "cas://sha256/0"}, [("/c/schema", "64 hexadecimal digits")]),
     ({"schema": [1], "invert": "yes", "of": "ctx.a"}, [("/c/invert", "true or false")]),
-    ({"schema": {"type": 1}, "of": "ctx.a"}, [("/c/schema", "not a JSON Schema"), ("/c/of", "ctx.<node>.output")]),
+    ({"schema": {"type": 1}, "of": "ctx.a"}, [("/c/schema/type", "string"), ("/c/of", "ctx.<node>.output")]),
     ({"schema": [1]}, [("/c/schema", "a schema is an object")]),
     ({"schema": "done", "of": 1}, [("/c/of", "a text")]),
     ({"schema": BLOB, "of": 1}, [("/c/of", "a text")]),

@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.no_cover, pytest.mark.timeout(120 * SCALE)]
 
 
 def produced_of(document: Doc) -> Produced:
-    model, problems, _ = read_definition(document)
+    model, problems, _, _ = read_definition(document)
     assert model is not None
     assert not problems
     found = Source(model, TOOLS, True).produced

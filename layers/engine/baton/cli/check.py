@@ -6,9 +6,9 @@ is the only place that knows how the compiler is called.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,17 +16,22 @@ from baton.cli.app import app_option, load_app
 from baton.cli.completion import documents_argument
 from baton.cli.exits import NO, line_of
 from baton.cli.graph import draw, layers, mermaid
+from baton.cli.neighbours import known_workflows
 from baton.cli.shapes import boxes
 from baton.cli.shared import console, is_unicode, json_option, print_json
 from baton.cli.sources import Source, read_source
 from baton.cli.text import counted, course, plain
+
+if TYPE_CHECKING:
+    from baton.core.toolspec import ToolSpec
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
     """What the compiler said about one file: its problems, or its graph as `GET /workflows/{name}` shows it.
 
-    `notes` are no problems: what its author may not expect. `on_failure`: what happens when a step fails for good.
+    `notes` are no problems: what its author may not expect. `on_failure`: what happens when a step fails for good. `starts`:
+    the names of its children.
     """
 
     file: str
@@ -35,6 +40,7 @@ class Report:
     graph: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     on_failure: Mapping[str, Any] = field(default_factory=dict)
+    starts: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
         """The report for programs."""
@@ -65,7 +71,7 @@ def check(documents: tuple[str, ...], quiet: bool, as_mermaid: bool, app: str, a
     A document is a file, or a workflow built in Python: `sagas.dinner:evening`. With --json: a list with
     the problems, nodes and edges of each.
     """
-    reports = [compile_locally(read_source(document, app), app) for document in documents]
+    reports = compile_locally([read_source(document, app) for document in documents], app)
     if as_json:
         print_json([report.document() for report in reports])
     else:
@@ -78,29 +84,43 @@ def check(documents: tuple[str, ...], quiet: bool, as_mermaid: bool, app: str, a
         raise click.exceptions.Exit(NO)
 
 
-def compile_locally(source: Source, app: str) -> Report:
-    """Compile one document against the tools of the application, as `POST /workflows` would."""
-    load_app(app)
-    from baton.core.compile import compile_document, shared_keys
-    from baton.core.foretold import foretold
-    from baton.core.program import Program
-    from baton.core.views import graph_view
-    from baton.errors import InvalidDefinition, MalformedDocument
+def compile_locally(sources: Sequence[Source], app: str) -> list[Report]:
+    """Compile documents against the tools of the application, as `POST /workflows` would.
+
+    The workflows that they start are looked for among them, beside them, and in the application.
+    """
+    module = load_app(app)
     from baton.tools.define import REGISTRY
     from baton.tools.standard import with_standard
 
     tools = with_standard(REGISTRY).specs()
+    known = known_workflows(sources, module)
+    return [_compiled(source, tools, known) for source in sources]
+
+
+def _compiled(source: Source, tools: Mapping[str, ToolSpec], known: Mapping[str, Any]) -> Report:
+    from baton.core.compile import children_of, compile_document, no_such_child, notes_of
+    from baton.core.foretold import foretold
+    from baton.core.limits import Limits
+    from baton.core.program import Program
+    from baton.core.views import graph_view
+    from baton.errors import InvalidDefinition, MalformedDocument
+
     try:
-        graph = compile_document(source.text, tools, json_only=source.is_json)
+        graph = compile_document(source.text, tools, json_only=source.is_json, children=known)
     except (InvalidDefinition, MalformedDocument) as error:
         return Report(source.name, tuple(asdict(problem) for problem in error.problems))
-    notes = tuple(shared_keys(graph, tools))
+    children = children_of(graph)
+    unknown = {
+        child: no_such_child(child, known) for child in children if child.partition("@")[0] not in known
+    }
     return Report(
         source.name,
         name=graph.name,
         graph=graph_view(graph),
-        notes=notes,
+        notes=notes_of(graph, tools, invocation_ms=Limits().worker_timeout_s * 1_000, unknown=unknown),
         on_failure=foretold(Program(graph)),
+        starts=tuple(child.partition("@")[0] for child in children),
     )
 
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from baton.cli.app import app_option, load_app
-from baton.cli.check import compile_locally, drawing
+from baton.cli.check import Report, compile_locally, drawing
 from baton.cli.completion import complete_workflows, documents_argument
 from baton.cli.exits import NO, REFUSED, Failed
+from baton.cli.neighbours import children_first
 from baton.cli.numbers import Whole
 from baton.cli.shared import Shared, console, gathered, json_option, print_json, print_table, progress
 from baton.cli.sources import Source, read_source
@@ -37,10 +38,11 @@ def deploy_workflow(
     """Check workflow documents and make them known to the API. With --json: a line for each.
 
     A document is a file, or a workflow built in Python: `sagas.dinner:evening`. One that the API knows
-    already changes nothing. If one has problems here, none is sent.
+    already changes nothing. If one has problems here, none is sent. Those that others start are sent first.
     """
     sources = [read_source(document, app) for document in documents]
-    is_checked = not no_check and _check(sources, app, as_json)
+    reports = [] if no_check else _check(sources, app, as_json)
+    sources = children_first(sources, {report.file: (report.name, report.starts) for report in reports})
 
     async def run(api: Api) -> int:
         refusals = 0
@@ -54,7 +56,7 @@ def deploy_workflow(
         if not as_json:
             older = ": the API may have older tools than this directory; restart `make up`, or deploy them"
             refused = f"{counted(refusals, 'document')} of {len(sources)} refused"
-            click.echo(refused + (older if is_checked else ""), err=True)
+            click.echo(refused + (older if reports else ""), err=True)
         raise click.exceptions.Exit(REFUSED)
 
 
@@ -113,19 +115,19 @@ def _list(shared: Shared, limit: int | None, as_json: bool) -> None:
         click.echo("There are more: --limit N or --all.", err=True)
 
 
-def _check(sources: list[Source], app: str, as_json: bool) -> bool:
-    """Compile all documents here where their tools can be loaded, or say that they cannot. Ends the command if there
-    are problems.
+def _check(sources: list[Source], app: str, as_json: bool) -> list[Report]:
+    """Compile all documents here where their tools can be loaded, or say that they cannot (no report). Ends the command
+    if there are problems.
     """
     try:
         load_app(app)
     except Failed as why:
         click.echo(f"Not checked here, only by the API: {why.message}", err=True)
-        return False
-    reports = [compile_locally(source, app) for source in sources]
+        return []
+    reports = compile_locally(sources, app)
     found = sum(len(report.problems) for report in reports)
     if not found:
-        return True
+        return reports
     for report in reports:
         if as_json and report.problems:
             print_json({"file": report.file, "problems": list(report.problems)}, line=True)
@@ -158,6 +160,8 @@ async def _deploy(api: Api, source: Source, as_json: bool) -> bool:
     else:
         news = "new" if answer["new"] else "known already"
         click.echo(plain(f"{source.name}: {answer.get('name')}@{answer.get('version')}, {news}"))
+        for note in answer.get("notes", ()):
+            click.echo(plain(f"{source.name}: note: {note}"))
     return True
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 
 from baton.core.expressions import escape
+from baton.core.parserwords import of_json, of_yaml
 from baton.errors import MalformedDocument, Problem
 
 MAX_VALUES = 100_000
@@ -40,28 +41,6 @@ _JSON_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
 _JSON_WORD = re.compile(r"[^\s,\]}]+")
 # What JSON's parser says of texts that are YAML in flow style; the last one from Python 3.13 on.
 _FLOW_YAML = ("Expecting property name", "Expecting value", "Illegal trailing comma")
-# What the parser of YAML says, with the character at the place and the one before it, and what would be right.
-_TABS = "tabs are not allowed, use spaces"
-_INDENTATION = "check the indentation of this line and the ones above"
-_YAML_HINTS = tuple(
-    (re.compile(pattern, re.DOTALL), hint)
-    for pattern, hint in (
-        (r"expected ',' or .*\n\$\{$", 'quote expressions inside braces and brackets: `"${…}"`'),
-        (
-            r"expected ',' or ",
-            "close the bracket or brace, or quote a text with one of `{}[],` or `: ` in it",
-        ),
-        (r"cannot start any token\n.?\t$", _TABS),
-        (r"tab character", _TABS),
-        (r"cannot start any token", "quote the text that begins here"),
-        (r"mapping values are not allowed", f"quote a text with `: ` in it, or {_INDENTATION}"),
-        (r"sequence entries are not allowed", "begin the list on a line of its own"),
-        (r"expected (key|'-' indicator|<block end>)", _INDENTATION),
-        (r"expected ':'", f"write `:` and a value behind the key, or {_INDENTATION}"),
-        (r"unexpected end of stream", "close the quotation mark"),
-        (r"unknown escape character", "write `\\\\` for a backslash, or use single quotes"),
-    )
-)
 _JSON_SPACE = re.compile(r"[ \t\n\r]*")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -167,7 +146,8 @@ def _is_json(text: str, *, strict: bool) -> bool:
     except json.JSONDecodeError as error:
         if not strict and error.msg.startswith(_FLOW_YAML):
             return False
-        raise _malformed(error.msg, error.lineno, error.colno) from error
+        message, hint = of_json(error.msg)
+        raise _malformed(message, error.lineno, error.colno, hint) from error
     except RecursionError as error:
         raise _malformed(f"nested deeper than {MAX_DEPTH} levels", 1, 1) from error
     return True
@@ -295,11 +275,6 @@ class _JsonReader(_Reader):
         return line + 1, self._at - start + 1
 
 
-def _hint(message: str, around: str) -> str:
-    told = f"{message}\n{around}"
-    return next((hint for pattern, hint in _YAML_HINTS if pattern.search(told)), "")
-
-
 class _YamlReader(_Reader):
     """Reads YAML from the parser's events."""
 
@@ -320,8 +295,10 @@ class _YamlReader(_Reader):
             mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
             message = getattr(error, "problem", None) or getattr(error, "context", None) or str(error)
             line, column = _of(mark) if mark else (1, 1)
-            around = self._text[max(mark.index - 1, 0) : mark.index + 1] if mark else ""
-            raise _malformed(message, line, column, _hint(message, around)) from error
+            at = mark.index if mark else 0
+            before = self._text[:at].rpartition("\n")[2]
+            message, hint = of_yaml(message, before, self._text[at : at + 1])
+            raise _malformed(message, line, column, hint) from error
 
     def _document(self) -> Document:
         next(self._events)  # the stream's start
@@ -341,7 +318,7 @@ class _YamlReader(_Reader):
         if isinstance(event, yaml.AliasEvent):
             raise _malformed("aliases (*name) are not allowed; write the value out", line, column)
         if event.tag is not None:
-            raise _malformed(f"tags are not allowed: {event.tag}", line, column)
+            raise _malformed(f"tags are not allowed: {event.tag}", line, column, "quote the text")
         if isinstance(event, yaml.MappingStartEvent):
             return self._mapping(place, depth), place
         if isinstance(event, yaml.SequenceStartEvent):

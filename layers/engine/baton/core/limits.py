@@ -12,6 +12,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+LONGEST_INVOCATION_MS = 900_000  # AWS's own bound
+
 
 @dataclass(frozen=True, kw_only=True)
 class Execution:
@@ -225,8 +227,17 @@ class Stores:
 
 @dataclass(frozen=True, kw_only=True)
 class Estimates:
-    """What the cost of a saga is estimated by, besides its log."""
+    """What is known of the worker where it does not run."""
 
+    worker_timeout_s: Annotated[
+        int,
+        Meta(
+            ge=3,
+            le=900,
+            description="Seconds that an invocation of the worker may last. A workflow with steps that may take longer "
+            "is registered with a note.",
+        ),
+    ] = 60
     worker_memory_mb: Annotated[
         int, Meta(ge=256, le=10_240, description="Memory of the worker, by which AWS bills a saga's time.")
     ] = 1_024

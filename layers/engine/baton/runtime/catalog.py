@@ -23,6 +23,7 @@ class Registered:
 
     definition: Definition
     is_new: bool
+    notes: tuple[str, ...] = ()
 
 
 class Catalog:

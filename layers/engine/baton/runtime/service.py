@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-from baton.core.compile import compile_document
 from baton.core.events import (
     CancelRequested,
     Entry,
@@ -32,7 +31,6 @@ from baton.core.failures.answers import (
 )
 from baton.core.fold import fingerprint, signal_key
 from baton.core.forks import FORK_KEY
-from baton.core.grants import tools_for
 from baton.core.money import dollars
 from baton.core.program import Program
 from baton.core.purse import afresh
@@ -45,6 +43,7 @@ from baton.runtime.catalog import Registered
 from baton.runtime.history import History
 from baton.runtime.incidents import IncidentDesk
 from baton.runtime.parts import Engine
+from baton.runtime.registering import register
 from baton.runtime.request import Caller, Opened, Request
 from baton.runtime.start import Beginning, body_hash
 
@@ -65,10 +64,7 @@ class Service:
         """Register a workflow document. Raises `MalformedDocument`, `InvalidDefinition`, `TooLarge`."""
         if len(text.encode()) > MAX_DOCUMENT:
             raise TooLarge(f"a workflow document has at most {MAX_DOCUMENT} bytes")
-        clock, tools = self._engine.clock, tools_for(self._caller.tenant, self._engine.tools)
-        until = clock.now() + self._engine.limits.compile_ms
-        graph = compile_document(text, tools, json_only=json_only, has_time=lambda: clock.now() < until)
-        return await self._parts.catalog.register(self._caller.tenant, self._caller.by, text, graph)
+        return await register(self._parts.catalog, self._engine, self._caller, text, json_only=json_only)
 
     async def start(self, workflow: str, given: Any, key: str) -> tuple[dict[str, Any], bool]:
         """Start a saga; (its view, whether it is new). The same key and body give the same saga."""

@@ -197,7 +197,7 @@ async def _register(
     The workflow's name, the signals that any of them waits for, and their nodes with the tools that they call.
     """
     specs = with_standard(registry).specs()
-    graph = compile_document(text, specs)
+    graph = compile_document(text, specs, children=known.inputs())
     name, done = graph.name, {graph.name}
     await deployment.service().register(text, json_only=False)
     todo, awaited, nodes = list(graph.nodes), set[str](), dict[str, set[str]]()
@@ -210,7 +210,7 @@ async def _register(
         if document is not None:
             done.add(child)
             await deployment.service().register(document, json_only=False)
-            todo += compile_document(document, specs).nodes
+            todo += compile_document(document, specs, children=known.inputs()).nodes
     return name, awaited, nodes
 
 
@@ -261,6 +261,11 @@ class _Documents:
     def named(self, name: str) -> str | None:
         """The document with this name; one that cannot be read has none."""
         return next((text for its, text in self._all() if its == name), None)
+
+    def inputs(self) -> dict[str, Any]:
+        """By name, the schema of what each takes."""
+        found = {name: parse_document(text).value.get("input") for name, text in self._all()}
+        return {name: schema if isinstance(schema, dict) else None for name, schema in found.items()}
 
     def _all(self) -> Iterator[tuple[str, str]]:
         for text in self._texts:

@@ -116,6 +116,12 @@ class Registered(Answer):
     name: str
     version: int = Field(ge=1)
     graph: str = Field(description="Hash of the compiled graph.")
+    notes: list[str] = Field(
+        [],
+        max_length=100,
+        description="What the author may not expect: steps that share a key, steps longer than an invocation, children "
+        "that are not registered or take something else.",
+    )
 
 
 # ---- money

@@ -13,7 +13,12 @@ async def register(ask: Ask[None]) -> Reply:
     registered = await ask.service.register(ask.text, json_only=ask.is_json)
     definition = registered.definition
     status = HTTPStatus.CREATED if registered.is_new else HTTPStatus.OK
-    body = {"name": definition.name, "version": definition.version, "graph": definition.graph}
+    body = {
+        "name": definition.name,
+        "version": definition.version,
+        "graph": definition.graph,
+        "notes": list(registered.notes),
+    }
     return Reply(status, body, {"Location": f"/workflows/{definition.name}/{definition.version}"})
 
 

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from baton.core.compile import bounds, edges, expressions, failing, joins, loops, schemas, tools
+from baton.core.compile import children as of_children
 from baton.core.compile.build import build
+from baton.core.compile.children import Children
+from baton.core.compile.notes import children_of, no_such_child, notes_of
 from baton.core.compile.sharing import shared_keys
 from baton.core.compile.source import MAX_HINTS, OutOfTime, Source, Tools
 from baton.core.definition import as_written, read_definition
@@ -26,6 +29,7 @@ _CHECKS: tuple[Callable[[Source], Iterator[Problem]], ...] = (
     bounds.check,
     schemas.check,
     expressions.check,
+    of_children.check,
 )
 
 _TAKES_LONG = "the document takes too long to check; this is how far it came"
@@ -33,17 +37,22 @@ _SPLIT = "split it into workflows that start each other (`workflow:`), or write 
 
 
 def compile_document(
-    text: str, tools: Tools, *, json_only: bool = False, has_time: Callable[[], bool] = lambda: True
+    text: str,
+    tools: Tools,
+    *,
+    json_only: bool = False,
+    children: Children | None = None,
+    has_time: Callable[[], bool] = lambda: True,
 ) -> Graph:
     """Raises `MalformedDocument` for text that cannot be parsed, `InvalidDefinition` with all problems.
 
-    Where `has_time` says no, the document is refused for that.
+    `children`: what is known of the workflows that this one starts. Where `has_time` says no, the document is refused for
+    that.
     """
     document = parse_document(text, json_only=json_only)
-    model, problems, written = read_definition(document.value)
+    model, problems, written, is_whole = read_definition(document.value)
     if model is not None:
-        is_whole = not any(problem.path.startswith("/nodes/") for problem in problems)
-        source = Source(model, tools, is_whole, has_time=has_time)
+        source = Source(model, tools, is_whole, children or {}, has_time=has_time)
         try:
             problems += tuple(_problems(source))
             if not problems:
@@ -71,4 +80,13 @@ def refusal_of(problems: Sequence[Problem]) -> InvalidDefinition:
     )
 
 
-__all__ = ["MAX_HINTS", "compile_document", "refusal_of", "shared_keys"]
+__all__ = [
+    "MAX_HINTS",
+    "Children",
+    "children_of",
+    "compile_document",
+    "no_such_child",
+    "notes_of",
+    "refusal_of",
+    "shared_keys",
+]

@@ -10,8 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from baton.core.compile import comparisons, leftout
 from baton.core.compile.known import follow
 from baton.core.compile.loops import always_holds
+from baton.core.compile.skipped import by_a_when
 from baton.core.conditions import names_of
 from baton.core.expressions import (
     ROOTS,
@@ -27,6 +29,7 @@ from baton.errors import Problem
 
 if TYPE_CHECKING:
     from baton.core.compile.source import Source
+    from baton.core.conditions.model import Condition
     from baton.core.definition import NodeModel
     from baton.core.toolspec import ToolSpec
 
@@ -98,7 +101,7 @@ def _conditions(source: Source) -> Iterator[Problem]:
         yield from problems
         if condition is not None and (paths := tuple(names_of(condition))):
             names = names if differ(paths) else names[:1]
-            found = (_paths_at(source, place, paths, name, is_after=of == "output") for name in names)
+            found = (_asked_at(source, place, condition, name, is_after=of == "output") for name in names)
             yield from first_of(place, names, found)
 
 
@@ -107,12 +110,12 @@ def differ(paths: Iterable[Path]) -> bool:
     return any(path.root in {"ctx", "loop", "join"} for path in paths)
 
 
-def _paths_at(
-    source: Source, place: str, paths: tuple[Path, ...], name: str, *, is_after: bool
+def _asked_at(
+    source: Source, place: str, condition: Condition, name: str, *, is_after: bool
 ) -> Iterator[Problem]:
     where = Place(name, is_after=is_after, is_condition=True, is_failing="/failover/" in place)
-    for path in paths:
-        yield from check_path(source, place, path, where)
+    found = [one for path in names_of(condition) for one in check_path(source, place, path, where)]
+    yield from found or comparisons.check(source, place, condition, name)
 
 
 def first_of(place: str, names: tuple[str, ...], problems: Iterable[Iterable[Problem]]) -> Iterator[Problem]:
@@ -183,9 +186,11 @@ def _check_ctx(source: Source, path: Path, where: Place) -> Wrong:
         return f"`{name}` need not have run before this", _hint_of_order(source, name, where)
     if path.optional or source.produced is None or source.produced.has(reader, name):
         return None
-    hint = _hint_of_null(source, path, where)
-    if name in source.edges.before[reader] and not where.is_condition:
-        hint += ", and `join.outputs` has what there is"
+    hint = by_a_when(source, name, reader)
+    if not hint:
+        hint = _hint_of_null(source, path, where)
+        if name in source.edges.before[reader] and not where.is_condition:
+            hint += ", and `join.outputs` has what there is"
     return f"`{name}` need not have given anything by then", hint
 
 
@@ -210,7 +215,7 @@ def _check_at_the_end(source: Source, path: Path, where: Place) -> Wrong:
     name = path.node
     if path.optional or source.produced is None or source.produced.has_at_the_end(name):
         return None
-    hint = _hint_of_null(source, path, where)
+    hint = by_a_when(source, name, "") or _hint_of_null(source, path, where)
     return f"the saga can be complete without `{name}` having given anything", hint
 
 
@@ -315,7 +320,7 @@ def _parts_of(text: str, schema: Schema) -> str:
 def types(
     source: Source, name: str, given: Mapping[str, Any], spec: ToolSpec, below: str
 ) -> Iterator[Problem]:
-    """An argument that is one expression keeps its type, which must be one that the tool takes."""
+    """An argument that is one expression keeps its type, which must be one that the tool takes, and must be there."""
     properties = spec.parameters.get("properties", {})
     for key, value in given.items():
         path = lone_path(value) if key in properties else None
@@ -330,3 +335,5 @@ def types(
             hint = "name another value, or let a tool convert it" if is_whole else _parts_of(path.text, here)
             message = f"`{path.text}` is {in_words(here.types())}; {takes}"
             yield Problem(f"{below}/{escape(key)}", message, hint)
+        elif key in spec.parameters.get("required", ()):
+            yield from leftout.check(source, f"{below}/{escape(key)}", path, spec.name, key)

@@ -7,9 +7,12 @@ follows from a schema (known.py).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from baton.core.conditions.schemaplan import NoSchema
 from baton.core.schema import SchemaError, check_schema
+from baton.core.schemafaults import faults, misspelt
 from baton.errors import Problem
 
 if TYPE_CHECKING:
@@ -43,4 +46,8 @@ def _schema(place: str, schema: Any) -> Iterator[Problem]:
     try:
         check_schema(schema)
     except SchemaError as error:
-        yield Problem(place, f"not a JSON Schema: {error}")
+        told = list(faults(schema)) if isinstance(error, NoSchema) else []
+        found = told or [Problem("", f"not a JSON Schema: {error}")]
+    else:
+        found = []
+    yield from (replace(one, path=place + one.path) for one in (*found, *misspelt(schema)))

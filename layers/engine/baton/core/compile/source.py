@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -47,14 +47,17 @@ class OutOfTime(Exception):
 class Source:
     """The model of a document. Not `is_whole`: some nodes are only what is left of them, or stand in for others.
 
-    `has_time` says whether the compiler may go on.
+    `children`: see children.py. `has_time` says whether the compiler may go on.
     """
 
     model: WorkflowModel
     tools: Tools
     is_whole: bool = True
+    children: Mapping[str, Any] = field(default_factory=dict)
     hints_left: int = MAX_HINTS
     has_time: Callable[[], bool] = lambda: True
+    tries_left: int = MAX_HINTS
+    asked_for: dict[str, bool] = field(default_factory=dict)
 
     @property
     def nodes(self) -> dict[str, NodeModel]:
@@ -98,6 +101,11 @@ class Source:
             condition, problems = read_condition(value, place, self.model.schemas, of=of)
             found[place] = Read(condition, tuple(problems), of, names)
         return found
+
+    @cached_property
+    def asked(self) -> list[Any]:
+        """All conditions, as they are written."""
+        return [value for _, value, _, _ in (*_conditions(self.nodes), *self._conditions_of_policies())]
 
     def condition(self, place: str) -> Condition | None:
         """The condition that stands there, if it can be read."""

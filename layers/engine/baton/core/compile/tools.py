@@ -12,14 +12,19 @@ from typing import TYPE_CHECKING, Any
 from baton.core.compile.source import may_run
 from baton.core.expressions import compile_template, escape, expressions_in
 from baton.core.grants import off
+from baton.core.limits import LONGEST_INVOCATION_MS
 from baton.core.nodetypes import KINDS_TO_COME
-from baton.core.schema import violations
+from baton.core.schema import is_schema, violations
+from baton.core.telling import lasting
 from baton.errors import Problem
 
 if TYPE_CHECKING:
     from baton.core.compile.source import Source
     from baton.core.definition import NodeModel
     from baton.core.toolspec import ToolSpec
+
+
+_LONGER = "let a tool only start what takes longer, and `wait` for a `signal` of its end"
 
 
 def check(source: Source) -> Iterator[Problem]:
@@ -59,9 +64,26 @@ def _tool(source: Source, name: str, tool: str) -> Iterator[Problem]:
     if tool in source.tools:
         spec, given = source.tools[tool], source.nodes[name].with_
         yield from takes(source, spec, given, f"/nodes/{name}/with")
-        for key in spec.parameters.get("required", ()):
-            if key not in given:
-                yield Problem(f"/nodes/{name}", f"`{spec.name}` needs `{key}`: write it under `with`")
+        yield from needs(spec.name, spec.parameters, given, f"/nodes/{name}")
+        yield from _time(name, source.nodes[name], spec)
+
+
+def needs(
+    tool: str, parameters: Mapping[str, Any], given: Mapping[str, Any], place: str
+) -> Iterator[Problem]:
+    """Arguments that a tool, or a child, cannot do without."""
+    for key in parameters.get("required", ()):
+        if key not in given:
+            yield Problem(place, f"`{tool}` needs `{key}`: write it under `with`")
+
+
+def _time(name: str, node: NodeModel, spec: ToolSpec) -> Iterator[Problem]:
+    """More time for an attempt than any invocation has."""
+    if (node.timeout or spec.timeout_ms) > LONGEST_INVOCATION_MS:
+        place, time = ("timeout", node.timeout) if node.timeout else ("tool", spec.timeout_ms)
+        said = "" if node.timeout else f"; the timeout of `{spec.name}` is {lasting(time)}"
+        message = f"no attempt can last longer than an invocation, {lasting(LONGEST_INVOCATION_MS)}{said}"
+        yield Problem(f"/nodes/{name}/{place}", message, _LONGER)
 
 
 def _add(tool: str) -> str:
@@ -109,4 +131,5 @@ def takes(source: Source, spec: ToolSpec, given: Mapping[str, Any], below: str) 
                 yield Problem(place, f"`{spec.name}` takes no `{key}`", source.hint(key, properties))
         elif not any(True for _ in expressions_in(value)):
             inner = {**properties[key], "$defs": spec.parameters.get("$defs", {})}
-            yield from violations(inner, compile_template(value).value, place)
+            if is_schema(inner):  # of a child, it may refer to what is not here
+                yield from violations(inner, compile_template(value).value, place)

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Const:
-    """A literal; `value` for text, null for all others."""
+    """A literal; `value` of a text and of a whole number, null for all others. `type` in JSON, if it has one there."""
 
     value: str | int | None
     is_bytes: bool = False
+    type: str = ""
 
 
 @dataclass(frozen=True)
@@ -116,15 +117,17 @@ def _expr(data: bytes) -> Tree:
     return _READERS[number](inner)
 
 
-def _const(data: bytes) -> Tree:
-    for number, value in _fields(data):
-        if number == 6 and isinstance(value, bytes):
-            return Const(value.decode())
-        if number == 7:
-            return Const(None, is_bytes=True)
-        if number == 3 and isinstance(value, int):
-            return Const(value if value < 1 << 63 else value - (1 << 64))
-    return Const(None)
+# By field number of a literal whose value nobody asks for.
+_TYPES = {1: "null", 2: "boolean", 4: "number", 5: "number"}
+
+
+def _const(data: bytes) -> Const:
+    number, value = next(_fields(data), (0, b""))
+    if number == 6 and isinstance(value, bytes):
+        return Const(value.decode(), type="string")
+    if number == 3 and isinstance(value, int):
+        return Const(value if value < 1 << 63 else value - (1 << 64), type="number")
+    return Const(None, is_bytes=number == 7, type=_TYPES.get(number, ""))
 
 
 def _name(data: bytes) -> Tree:

@@ -25,6 +25,7 @@ from baton.core.conditions.model import (
 from baton.core.conditions.values import type_of
 from baton.core.durations import parse_duration
 from baton.core.expressions import escape, lone_path
+from baton.core.schema import is_schema
 from baton.core.toolspec import nearest
 from baton.errors import Problem
 
@@ -186,6 +187,8 @@ class _Reader:
                 self.say(place, f"there is no schema `{schema}` under `schemas`", hint)
                 return None
             schema = self.schemas[schema]
+            if not is_schema(schema):  # which is told where it stands
+                return None
         return None if of is None else Matches(schema=schema, invert=invert, of=of)
 
     def _compare(self, value: dict[str, Any], pointer: str) -> Condition | None:

@@ -6,10 +6,12 @@ reports what is wrong, of inputs and outputs, is core/schema.py's.
 
 from __future__ import annotations
 
+from typing import Any
+
 from baton.core.conditions.model import Matches
 from baton.core.conditions.outcome import INVALID, MISSING, TOO_LARGE, ConditionError, Facts, Fault
 from baton.core.conditions.reading import path_of, value_of
-from baton.core.conditions.schemaplan import SchemaError, plan_for
+from baton.core.conditions.schemaplan import NoSchema, SchemaError, plan_for
 from baton.core.conditions.schemawork import TooMuch, check_work
 from baton.core.conditions.values import measure
 from baton.core.expressions import ExpressionError, Path
@@ -22,12 +24,19 @@ def faults(condition: Matches) -> list[Fault]:
         try:
             plan_for(condition.schema)
         except SchemaError as error:
-            found.append(Fault("schema", f"not a JSON Schema: {error}"))
+            told = _told(condition.schema) if isinstance(error, NoSchema) else []
+            found += told or [Fault("schema", f"not a JSON Schema: {error}")]
     try:
         path_of(condition.of)
     except ExpressionError as error:
         found.append(Fault("of", str(error)))
     return found
+
+
+def _told(schema: Any) -> list[Fault]:
+    from baton.core import schemafaults  # only what compiles documents needs it
+
+    return [Fault(f"schema{one.path}", one.message, one.suggestion) for one in schemafaults.faults(schema)]
 
 
 def names(condition: Matches) -> tuple[Path, ...]:

@@ -37,6 +37,10 @@ class SchemaError(Exception):
     """The schema itself is not valid, or asks for too much."""
 
 
+class NoSchema(SchemaError):
+    """It is within all bounds, and no schema: what is wrong with it can be told one by one (core/schemafaults.py)."""
+
+
 @dataclass(slots=True, eq=False)
 class Part:
     """One schema inside another. `weight`: what it costs for one value; `text`: further, for each unit of a text.
@@ -107,7 +111,7 @@ def _compiled(encoded: bytes) -> Plan:
     except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
         said = shortened(getattr(error, "message", None) or str(error))
         is_pattern = said.endswith(_NO_PATTERN)
-        raise SchemaError(said + _REMEDY if is_pattern else said) from error
+        raise NoSchema(said + _REMEDY if is_pattern else said) from error
     size = _PART_BYTES * len(encoded) + patterns.size_of(weight)
     return Plan(validator, root, count, places.is_endless, parts.has_unions, size)
 
@@ -228,10 +232,10 @@ class _Parts:
         if known is not None:
             return known
         if not reference.startswith("#"):
-            raise SchemaError(f"references to other documents are not allowed: {reference}")
+            raise NoSchema(f"references to other documents are not allowed: {reference}")
         found = next(_targets(self._schema, reference), None)
         if found is None:
-            raise SchemaError(f"there is no `{reference}`")
+            raise NoSchema(f"there is no `{reference}`")
         part = self._referred[reference] = self.of(found)
         return part
 

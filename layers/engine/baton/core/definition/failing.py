@@ -113,6 +113,10 @@ _Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 _Names = Annotated[list[_Name], BeforeValidator(_many)]
 
 
+def _so_many(value: Any) -> str:
+    return f"so many attempts are `{{max_attempts: {shown(value)}}}`" if is_number(value) else ""
+
+
 # ---- retry -----------------------------------------------------------------------------------------------------
 
 
@@ -121,7 +125,7 @@ class RetryModel(Model):
 
     short: ClassVar[str] = "preset"
 
-    preset: Annotated[str | None, one_of(*PRESETS), Given] = None
+    preset: Annotated[str | None, one_of(*PRESETS, why=_so_many), Given] = None
     max_attempts: Annotated[int | None, between(1, MOST_ATTEMPTS), Given] = None
     backoff: Annotated[str | None, one_of(*BACKOFFS), Given] = None
     base: Annotated[Duration | None, Given] = None

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import deepcopy
 from functools import partial, reduce
+from itertools import islice
 from operator import getitem
 from typing import Any
 
@@ -20,24 +21,26 @@ from baton.core.definition.models import NodeModel, WorkflowModel
 from baton.core.definition.places import MAX_HINTS, meant, pointer_of, there
 from baton.core.expressions import escape
 from baton.core.nodetypes import COMMON, NODE_TYPES
+from baton.errors import Problem
 
 Faults = Sequence[Any]
 Written = dict[str, str]
-"""By pointer to a key that was meant: the key that is written there."""
+"""By pointer to a key that was meant: the key that is written there, or the number of an item of a list."""
 _Object = dict[str, Any]
 _STAND_IN: Mapping[str, Any] = {"wait": {"for": 1}}
 _KEYS = {kind.key: kind for kind in NODE_TYPES}
+# One that may hold or not, as the one that was meant.
+_SOME_CONDITION = "loop.iteration > 1"
 
 
-def mended(document: _Object, faults: Faults) -> tuple[WorkflowModel | None, Faults, Written]:
+def mended(document: _Object, faults: Faults, written: Written) -> tuple[WorkflowModel | None, Faults]:
     """The document without its faults, and those that come to light only then; None if there are no nodes.
 
-    These are where the document would have them if it had the keys that were meant: see `Written`.
+    These are where the document would have them if it had the keys that were meant, which are added to `written`.
     """
     nodes = document.get("nodes")
     if not isinstance(nodes, dict) or not 1 <= len(nodes) <= MAX_NODES:
-        return None, (), {}
-    written: Written = {}
+        return None, ()
     top: list[Any] = []
     at: dict[str, list[Any]] = {}
     for fault in faults:
@@ -57,7 +60,7 @@ def mended(document: _Object, faults: Faults) -> tuple[WorkflowModel | None, Fau
         {**rest, "nodes": {f"n{i}": node for i, node in enumerate(kept.values())}}
     )
     model = model.model_copy(update={"nodes": dict(zip(kept, model.nodes.values(), strict=True))})
-    return model, more, written
+    return model, more
 
 
 def _settled(
@@ -73,6 +76,11 @@ def _settled(
         faults = check(value)
         more += [{**fault, "loc": tuple(there(fault["loc"], value))} for fault in faults]
     return value, more
+
+
+def faults_of_document(document: _Object) -> Faults:
+    """What is wrong with the shape of a document."""
+    return _faults_of(WorkflowModel, document)
 
 
 def _faults_of_rest(rest: _Object) -> Faults:
@@ -113,6 +121,38 @@ def _rekeyed(value: Any, faults: Faults, written: Written, before: tuple[str, ..
 # ---- the document ----------------------------------------------------------------------------------------------
 
 
+def rearranged(document: _Object, written: Written) -> tuple[_Object, list[Problem]]:
+    """The document with its nodes by their names under `nodes`, and what is said of their standing elsewhere.
+
+    What is moved is added to `written`.
+    """
+    problems = []
+    if "nodes" not in document:
+        key = next((key for key in islice(document, MAX_HINTS) if meant((key,)) == "nodes"), "")
+        if isinstance(document.get(key), (dict, list)):
+            written["/nodes"] = escape(key)
+            document = {"nodes" if name == key else name: item for name, item in document.items()}
+            problems.append(Problem(f"/{escape(key)}", f"`{key}` is not known here", "did you mean `nodes`?"))
+    if isinstance(nodes := document.get("nodes"), list) and (named := _by_name(nodes)):
+        written |= {pointer_of(("nodes", name)): str(index) for index, name in enumerate(named)}
+        document = {**document, "nodes": named}
+        first = next(iter(named))
+        hint = f"write each under its name, without a dash: `{first}:`; its order says nothing, `after` does"
+        problems.append(Problem("/nodes", "nodes are an object, not a list", hint))
+    return document, problems
+
+
+def _by_name(nodes: Sequence[Any]) -> _Object:
+    """Nodes of a list by what they call themselves; empty if not each has a name of its own."""
+    named: _Object = {}
+    for node in nodes if len(nodes) <= MAX_NODES else ():
+        key = next((key for key in ("name", "id", "key") if isinstance(node, dict) and key in node), "")
+        if not key or not isinstance(node[key], str) or node[key] in named:
+            return {}
+        named[node[key]] = {field: item for field, item in node.items() if field != key}
+    return named
+
+
 def _without(rest: _Object, faults: Faults, *, written: Written) -> _Object:
     rest = _rekeyed(rest, faults, written)
     broken = [fault["loc"] for fault in faults if fault["type"] != "extra_forbidden"]
@@ -141,22 +181,28 @@ def _repaired(value: Any, faults: Faults, *, name: str, names: Collection[str], 
     if not isinstance(value, dict):
         return dict(_STAND_IN)
     told_of_a_key = any(fault["type"] == "extra_forbidden" and len(fault["loc"]) == 1 for fault in faults)
+    place = pointer_of(("nodes", name))
     node: _Object = _rekeyed(value, faults, written, ("nodes", name))
     broken = {fault["loc"][:1] for fault in faults if fault["type"] != "extra_forbidden"}
     for (field,) in filter(None, broken):
         node = _repaired_field(node, field, names)
     # Without a kind there is nothing to say but that a key is unknown, which has been said.
     if () in broken or (told_of_a_key and not _KEYS.keys() & node.keys()):
-        node = _of_one_kind(node)
+        node = _of_one_kind(node, place, written)
     return node
 
 
-def _of_one_kind(node: _Object) -> _Object:
+def _of_one_kind(node: _Object, place: str, written: Written) -> _Object:
     chosen = [kind for kind in NODE_TYPES if kind.key in node]
     if len(chosen) == 1:
         known = (chosen[0].key, *chosen[0].fields)
         return {key: value for key, value in node.items() if key in known}
-    return {key: value for key, value in node.items() if key in COMMON} | dict(_STAND_IN)
+    common = {key: value for key, value in node.items() if key in COMMON}
+    if not isinstance(node.get("with"), dict):
+        return common | dict(_STAND_IN)
+    # The expressions in it are looked at as those of a value, of which nothing else is known.
+    written[f"{place}/value"] = "with"
+    return common | {"value": node["with"], "output_schema": True}
 
 
 def _repaired_field(node: _Object, field: str, names: Collection[str]) -> _Object:
@@ -201,7 +247,7 @@ def _loop(value: Any, names: Collection[str]) -> _Object | None:
     if not isinstance(value, dict):
         return None
     condition, back_to = value.get("while"), value.get("back_to")
-    made: _Object = {"while": "true" if condition is None else condition}
+    made: _Object = {"while": _SOME_CONDITION if condition is None else condition}
     if isinstance(back_to, str):
         made["back_to"] = back_to
     for way in ("break_path", "timeout_path"):
@@ -225,3 +271,32 @@ _EDGES: Mapping[str, Callable[[Any, Collection[str]], Any]] = {
     "loop": _loop,
     "catch": _catch,
 }
+
+
+# ---- the ways between the nodes --------------------------------------------------------------------------------
+
+
+def keeps_ways(faults: Faults, document: _Object, written: Written) -> bool:
+    """Whether what is wrong can have nothing to do with the ways between the nodes.
+
+    A key that is not known, and that no known one stands for, is a way between nodes only if it names one.
+    """
+    return all(
+        _keeps_ways(fault, document["nodes"], written) for fault in faults if fault["loc"][0] == "nodes"
+    )
+
+
+def _keeps_ways(fault: Any, nodes: _Object, written: Written) -> bool:
+    location = fault["loc"]
+    if fault["type"] == "extra_forbidden":
+        taken = pointer_of((*location[:-1], meant(location)))
+        return written.get(taken) == escape(location[-1]) or not _names_one(fault["input"], nodes)
+    if len(location) < 3 or location[-1] == "[key]":
+        return isinstance(nodes[location[1]], dict)
+    return location[2] != "when" and location[2] not in _EDGES
+
+
+def _names_one(value: Any, names: Collection[str]) -> bool:
+    if isinstance(value, (dict, list)):
+        return any(_names_one(item, names) for item in (value.values() if isinstance(value, dict) else value))
+    return isinstance(value, str) and value in names

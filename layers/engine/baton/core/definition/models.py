@@ -160,7 +160,8 @@ class NodeModel(Model):
     )
     timeout: Annotated[Duration | None, Given] = Field(
         default=None,
-        description="The longest time for one attempt, in place of the tool's own.",
+        description="The longest time for one attempt, in place of the tool's own: at most 15 minutes, as long as an invocation "
+        "may last.",
         examples=["10s"],
     )
     retry: Retry = Field(

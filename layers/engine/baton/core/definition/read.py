@@ -8,17 +8,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from baton.core.definition.fields import MAX_NODES, NO_VALUE, NODE_NAME, check_time
-from baton.core.definition.mend import Faults, Written, mended
+from baton.core.definition.familiar import OTHER_END
+from baton.core.definition.fields import MAX_NODES, NO_VALUE, NODE_NAME, check_time, shown
+from baton.core.definition.mend import (
+    Faults,
+    Written,
+    faults_of_document,
+    keeps_ways,
+    mended,
+    rearranged,
+)
 from baton.core.definition.models import WorkflowModel
-from baton.core.definition.places import MAX_HINTS, fields_around, meant, pointer_of, there
+from baton.core.definition.names import right_name
+from baton.core.definition.places import MAX_HINTS, advice, fields_around, meant, pointer_of, there
 from baton.core.durations import parse_duration
+from baton.core.nodetypes import KINDS, KINDS_TO_COME
 from baton.errors import Problem
 
+_KINDS = frozenset((*KINDS, *KINDS_TO_COME))
+# A node with more of them is no slip of the pen.
+_MOST_KEYS = 20
 # What pydantic says in the words of Python.
 _PLAIN_WORDS = {
     "dict_type": "must be an object",
@@ -30,26 +44,46 @@ _PLAIN_WORDS = {
 }
 
 
-def read_definition(value: Any) -> tuple[WorkflowModel | None, tuple[Problem, ...], Written]:
-    """The model of a parsed document, everything that is wrong with its shape, and which keys are written otherwise.
+class Definition(NamedTuple):
+    """The model of a document, everything that is wrong with its shape, and which keys are written otherwise.
 
-    With problems, the model is of what could be made out of the rest, so that this can be checked too;
-    None when there is too little of it. The problems are where the keys that were meant would be: see `as_written`.
+    With problems, the model is of what could be made out of the rest, so that this can be checked too; None when there
+    is too little of it. Not `is_whole`: the ways between the nodes may not be those that are meant. The problems are
+    where the keys that were meant would be: see `as_written`.
     """
+
+    model: WorkflowModel | None
+    problems: tuple[Problem, ...] = ()
+    written: Mapping[str, str] = MappingProxyType({})
+    is_whole: bool = True
+
+
+def read_definition(value: Any) -> Definition:
+    """The definition that a parsed document is."""
     if not isinstance(value, dict):
-        return None, (Problem("", "a workflow document is an object with `name` and `nodes`"),), {}
+        return Definition(None, (Problem("", "a workflow document is an object with `name` and `nodes`"),))
     twice = tuple(_same_time_twice(value))
     try:
-        return WorkflowModel.model_validate(value), twice, {}
+        return Definition(WorkflowModel.model_validate(value), twice)
     except ValidationError as error:
-        faults = error.errors(include_url=False)
-    model, more, written = mended(value, faults)
-    faults = [{**fault, "loc": tuple(there(fault["loc"], value))} for fault in faults]
-    told = enumerate(_told([*faults, *more]))
-    return model, (*twice, *(_problem(fault, has_hint=index < MAX_HINTS) for index, fault in told)), written
+        faults: Faults = error.errors(include_url=False)
+    written: Written = {}
+    moved, problems = rearranged(value, written)
+    if problems:
+        value, faults = moved, faults_of_document(moved)
+    model, more = mended(value, faults, written)
+    told = _told([*({**fault, "loc": tuple(there(fault["loc"], value))} for fault in faults), *more])
+    problems += (_problem(fault, value, has_hint=index < MAX_HINTS) for index, fault in enumerate(told))
+    if model is None:
+        return Definition(None, (*twice, *problems), written)
+    # The order of a list may be what was meant.
+    is_list = any(key.isdigit() for key in written.values())
+    has_ways = not is_list or any(node.after for node in model.nodes.values())
+    is_whole = has_ways and keeps_ways([*faults, *more], value, written)
+    return Definition(model, (*twice, *problems), written, is_whole)
 
 
-def as_written(problems: Sequence[Problem], written: Written) -> tuple[Problem, ...]:
+def as_written(problems: Sequence[Problem], written: Mapping[str, str]) -> tuple[Problem, ...]:
     """The problems where the document has them. What is wrong with a value under the key that was meant is no other one.
 
     It is told with that key: perhaps something else was meant.
@@ -58,14 +92,19 @@ def as_written(problems: Sequence[Problem], written: Written) -> tuple[Problem, 
         return tuple(problems)
     refused: dict[str, Problem] = {}
     for problem in problems:
-        if problem.path in written:
+        if _is_refused(problem, written):
             refused.setdefault(_place(problem, written), problem)
     return tuple(
-        _where_written(problem, written, refused) for problem in problems if problem.path not in written
+        _where_written(problem, written, refused) for problem in problems if not _is_refused(problem, written)
     )
 
 
-def _place(problem: Problem, written: Written) -> str:
+def _is_refused(problem: Problem, written: Mapping[str, str]) -> bool:
+    """Whether it is about the whole value under a key that was meant. An item of a list is under none."""
+    return not written.get(problem.path, "0").isdigit()
+
+
+def _place(problem: Problem, written: Mapping[str, str]) -> str:
     found, meant_at = "", ""
     for step in problem.path.split("/")[1:]:
         meant_at += f"/{step}"
@@ -73,7 +112,7 @@ def _place(problem: Problem, written: Written) -> str:
     return found
 
 
-def _where_written(problem: Problem, written: Written, refused: Mapping[str, Problem]) -> Problem:
+def _where_written(problem: Problem, written: Mapping[str, str], refused: Mapping[str, Problem]) -> Problem:
     place, suggestion = _place(problem, written), problem.suggestion
     if (other := refused.get(place)) is not None:
         what = other.message
@@ -89,7 +128,7 @@ def _same_time_twice(value: dict[str, Any]) -> Sequence[Problem]:
     return []
 
 
-def _problem(fault: Any, *, has_hint: bool) -> Problem:
+def _problem(fault: Any, document: Any, *, has_hint: bool) -> Problem:
     """The fault in plain words."""
     location = [step for step in fault["loc"] if step != "[key]"]
     pointer = pointer_of(location)
@@ -97,14 +136,16 @@ def _problem(fault: Any, *, has_hint: bool) -> Problem:
     message = _PLAIN_WORDS.get(kind, fault["msg"])
     if kind == "extra_forbidden":
         message = f"`{location[-1]}` is not known here"
-        near = meant(location) if has_hint else ""
-        suggestion = f"did you mean `{near}`?" if near else ""
+        if has_hint:
+            near = meant(location)
+            said = _advice(location, fault["input"]) or _of_no_kind(location, document)
+            suggestion = f"did you mean `{near}`?" if near else said
     elif kind == "missing":
         message = f"`{location[-1]}` is missing"
     elif kind == "string_pattern_mismatch":
         message = f"`{fault['input']}` is not a name"
-        suggestion = f"names match {fault['ctx']['pattern']}"
-    elif kind == "model_type":
+        suggestion = right_name(fault["input"], fault["ctx"]["pattern"])
+    elif kind in {"model_type", "dict_type"}:
         suggestion = _meant(location, fault["input"])
     elif kind == "refused":
         suggestion = fault["ctx"]["suggestion"]
@@ -131,9 +172,31 @@ def _told(faults: Faults) -> list[Any]:
 
 def _meant(location: Sequence[Any], value: Any) -> str:
     """What was meant by something else than an object, where that can be guessed."""
-    if len(location) == 3 and location[0] == "nodes" and location[-1] == "wait":
+    if list(location) == ["nodes"]:
+        return "write each node under its name: `nodes: {first: {tool: NAME}}`"
+    if location[0] != "nodes" or not isinstance(value, str | list):
+        return ""
+    if len(location) == 2:
+        return f"write `{{tool: {shown(value)}}}`" if isinstance(value, str) else ""
+    if len(location) == 3 and location[-1] == "wait":
         return _wait_for(value)
-    return ""
+    return f"write `loop: {{while: {shown(value)}}}`" if location[-1] == "loop" and len(location) == 3 else ""
+
+
+def _advice(location: Sequence[Any], value: Any) -> str:
+    said = advice(location)
+    if said == OTHER_END and isinstance(value, str):
+        return f"write `after: {location[1]}` at `{shown(value)}`; a `branch` chooses between nodes"
+    return said
+
+
+def _of_no_kind(location: Sequence[Any], document: Any) -> str:
+    """What is said of an unknown key of a node that has no other which says what it is."""
+    node = document["nodes"][location[1]] if len(location) == 3 and location[0] == "nodes" else {}
+    if not 0 < len(node) <= _MOST_KEYS:
+        return ""
+    keys = {key if key in _KINDS else meant(("nodes", "", key)) for key in node}
+    return f"a node has exactly one of {', '.join(KINDS)}" if _KINDS.isdisjoint(keys) else ""
 
 
 def _wait_for(value: Any) -> str:

@@ -1,0 +1,205 @@
+"""What is wrong with a JSON Schema itself: each mistake with its place in the schema and what would be right.
+
+Belongs here: the words for it. Does not belong here: whether a schema can be used at all, and what is wrong with a value
+(schema.py). Imported only by what compiles documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from itertools import islice
+from typing import Any
+
+from baton.core.expressions import escape
+from baton.core.schemapaths import TYPES
+from baton.core.toolspec import nearest
+from baton.errors import Problem
+
+_DRAFT = "https://json-schema.org/draft/2020-12/schema"
+_DRAFTS = {
+    _DRAFT: "Draft202012Validator",
+    "https://json-schema.org/draft/2019-09/schema": "Draft201909Validator",
+    "http://json-schema.org/draft-07/schema": "Draft7Validator",
+    "http://json-schema.org/draft-06/schema": "Draft6Validator",
+    "http://json-schema.org/draft-04/schema": "Draft4Validator",
+}
+_SCHEMA = (
+    "items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames", "unevaluatedItems",
+    "unevaluatedProperties", "additionalItems", "contentSchema",
+)  # fmt: skip
+_SCHEMAS = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
+_BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_WORDS = frozenset((
+    *_SCHEMA, *_SCHEMAS, *_BY_NAME, *_REFERENCES,
+    "type", "enum", "const", "required", "default", "title", "description", "examples", "format", "pattern",
+    "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minItems",
+    "maxItems", "uniqueItems", "minContains", "maxContains", "minProperties", "maxProperties", "dependentRequired",
+    "dependencies", "readOnly", "writeOnly", "deprecated", "contentEncoding", "contentMediaType", "$schema", "$id",
+    "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$comment", "$vocabulary",
+    # OpenAPI's own
+    "example", "nullable", "discriminator", "xml", "externalDocs",
+))  # fmt: skip
+# What languages call their types.
+_TYPES = {
+    **dict.fromkeys(("text", "str", "date", "datetime", "uuid"), "string"),
+    **dict.fromkeys(("int", "long"), "integer"),
+    **dict.fromkeys(("float", "double", "decimal"), "number"),
+    **dict.fromkeys(("list", "tuple", "set"), "array"),
+    **dict.fromkeys(("dict", "map", "record"), "object"),
+    "bool": "boolean",
+    "none": "null",
+}
+_NEAR = 0.8
+# Looking for the nearest of many words takes long, and nobody mends a schema from the end.
+_MOST = 100
+_KINDS = {
+    "array": "a list",
+    "object": "an object",
+    "string": "a text",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+}
+
+
+def misspelt(schema: Any) -> Iterator[Problem]:
+    """Words that JSON Schema does not have, and so does not look at, where another is meant."""
+    left = _MOST
+    for pointer, inner in _inside(schema, ""):
+        if not isinstance(inner, dict) or left <= 0:
+            continue
+        strange = [key for key in inner if key not in _WORDS and not key.startswith("x-")][:left]
+        left -= len(strange)
+        near = {key: get_close_matches(key, _WORDS, n=1, cutoff=_NEAR) for key in strange}
+        for key, words in near.items():
+            for word in words:
+                place = f"{pointer}/{escape(key)}"
+                yield Problem(place, f"`{key}` is no word of JSON Schema", f"did you mean `{word}`?")
+        if strange and len(strange) == len(inner) and not any(near.values()):
+            message = "nothing in this is a word of JSON Schema, so that any value would do"
+            yield Problem(pointer, message, f"write `{{type: object, properties: {{{strange[0]}: …}}}}`")
+
+
+def faults(schema: dict[str, Any]) -> Iterator[Problem]:
+    """What makes it no schema."""
+    draft = str(schema.get("$schema", _DRAFT)).removesuffix("#")
+    if draft not in _DRAFTS:
+        message = f"`{draft[:80]}` is no version of JSON Schema that is known here"
+        yield Problem("/$schema", message, "leave `$schema` out")
+        return
+    told = set[str]()
+    for error in _violations(schema, draft):
+        pointer = "".join(f"/{escape(step)}" for step in error.instance_path)
+        if pointer not in told:
+            if len(told) == _MOST:
+                return
+            told.add(pointer)
+            yield Problem(pointer, *_in_words(error, list(error.instance_path)))
+    if not told:
+        yield from islice(_references(schema), _MOST)
+
+
+def _violations(schema: Any, draft: str) -> Iterator[Any]:
+    import jsonschema_rs
+
+    validator = getattr(jsonschema_rs, _DRAFTS[draft])
+    yield from validator({"$ref": draft}, validate_formats=True).iter_errors(schema)
+
+
+def _in_words(error: Any, path: list[Any]) -> tuple[str, str]:
+    """What is wrong, and what would be right."""
+    word = next((step for step in reversed(path) if isinstance(step, str)), "")
+    kind, value = error.kind.name, error.instance
+    if kind == "anyOf" and word == "type":
+        names = value if isinstance(value, list) else [value]
+        wrong = next((name for name in names if name not in list(TYPES)), names)
+        known = f"there are {', '.join(sorted(TYPES))}"
+        hint = f"write `{_TYPES[wrong]}`" if isinstance(wrong, str) and wrong in _TYPES else ""
+        return f"`{_short(wrong)}` is no type", hint or nearest(str(wrong), TYPES) or known
+    if kind == "type":
+        return _of_type(word, value, error.kind.types, is_item=isinstance(path[-1], int))
+    if kind in {"minimum", "exclusiveMinimum"}:
+        return f"`{word}` must be {'0 or more' if kind == 'minimum' else 'more than 0'}", ""
+    if kind == "minItems":
+        return f"`{word}` needs at least one item", ""
+    if kind == "uniqueItems":
+        return f"`{word}` has an item twice", ""
+    if kind == "format" and error.kind.format == "regex":
+        return f"`{_short(value)}` is not a regular expression", ""
+    if kind == "propertyNames":
+        return f"a name under `{word}` is not a regular expression", ""
+    return f"`{word}` cannot be `{_short(value)}`", ""
+
+
+def _of_type(word: str, value: Any, types: list[str], *, is_item: bool) -> tuple[str, str]:
+    if "object" in types and "boolean" in types:
+        name = value if isinstance(value, str) and value in TYPES else "string"
+        is_list = word == "items" and isinstance(value, list)
+        return "a schema is an object", "write `prefixItems`" if is_list else f"write `{{type: {name}}}`"
+    hint = "list the names, beside `properties`: `required: [NAME]`" if word == "required" else ""
+    must = " or ".join(_KINDS.get(name, name) for name in types)
+    return f"{'an item of ' * is_item}`{word}` must be {must}", hint
+
+
+def _short(value: Any) -> str:
+    return str(value)[:40]
+
+
+# ---- references ------------------------------------------------------------------------------------------------
+
+
+def _references(schema: dict[str, Any]) -> Iterator[Problem]:
+    """References that lead nowhere, and out of the schema."""
+    anchors = {
+        inner[key]
+        for _, inner in _inside(schema, "")
+        if isinstance(inner, dict)
+        for key in ("$anchor", "$dynamicAnchor")
+        if key in inner
+    }
+    for pointer, inner in _inside(schema, ""):
+        for key in _REFERENCES if isinstance(inner, dict) else ():
+            target = inner.get(key, "#")
+            if not target.startswith("#"):
+                hint = "copy what it needs into its `$defs`, and refer to `#/$defs/NAME`"
+                yield Problem(f"{pointer}/{key}", f"`{target[:80]}` is outside of this schema", hint)
+            elif target != "#" and target[1:] not in anchors and not _leads(schema, target):
+                names = schema.get("$defs")
+                few = islice(names, _MOST) if isinstance(names, dict) else ()
+                hint = (
+                    nearest(target, [f"#/$defs/{name}" for name in few])
+                    or "what it refers to stands under `$defs` of this schema"
+                )
+                yield Problem(f"{pointer}/{key}", f"there is nothing at `{target[:80]}`", hint)
+
+
+def _leads(schema: Any, target: str) -> bool:
+    here = schema
+    for step in target.split("/")[1:]:
+        step = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(here, list) and step.isdigit() and int(step) < len(here):
+            here = here[int(step)]
+        elif isinstance(here, dict) and step in here:
+            here = here[step]
+        else:
+            return False
+    return target.startswith("#/")
+
+
+def _inside(schema: Any, pointer: str) -> Iterator[tuple[str, Any]]:
+    """(JSON Pointer, schema) of the schema and of those in it."""
+    yield pointer, schema
+    if not isinstance(schema, dict):
+        return
+    for key, value in schema.items():
+        place = f"{pointer}/{escape(key)}"
+        if key in _SCHEMA and isinstance(value, (dict, bool)):
+            yield from _inside(value, place)
+        elif key in _SCHEMAS and isinstance(value, list):
+            for index, item in enumerate(value):
+                yield from _inside(item, f"{place}/{index}")
+        elif key in _BY_NAME and isinstance(value, dict):
+            for name, item in value.items():
+                yield from _inside(item, f"{place}/{escape(name)}")

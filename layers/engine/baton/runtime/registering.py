@@ -1,0 +1,73 @@
+"""A document becomes a registered workflow: compiled, held against the children that it starts, stored.
+
+Belongs here: what the store of definitions knows of children. Does not belong here: what is wrong with a document by
+itself (core/compile). Imported by the API alone: compiling takes libraries that the worker does without.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from baton.core.compile import children_of, compile_document, notes_of
+from baton.core.grants import tools_for
+from baton.core.graph import Graph
+from baton.errors import InvalidDefinition, NotFound
+from baton.runtime.catalog import Catalog, Registered
+from baton.runtime.parts import Engine
+from baton.runtime.request import Caller
+
+MOST_CHILDREN = 50  # that are looked up to say what is wrong with them
+
+
+async def register(
+    catalog: Catalog, engine: Engine, caller: Caller, text: str, *, json_only: bool
+) -> Registered:
+    """Raises `MalformedDocument`, and `InvalidDefinition` also for what a version of a child does not take.
+
+    A child that is named without a version may be another one tomorrow, and may be registered after its parent: what is
+    wrong with it today is a note.
+    """
+
+    clock, tools = engine.clock, tools_for(caller.tenant, engine.tools)
+    until = clock.now() + engine.limits.compile_ms
+
+    def compiled(children: Mapping[str, Any] | None = None) -> Graph:
+        return compile_document(
+            text, tools, json_only=json_only, children=children, has_time=lambda: clock.now() < until
+        )
+
+    graph = compiled()
+    taken, unknown = await _children(catalog, caller.tenant, graph)
+    if for_ever := {child: schema for child, schema in taken.items() if "@" in child}:
+        compiled(for_ever)
+    invocation = engine.limits.worker_timeout_s * 1_000
+    notes = [*notes_of(graph, tools, invocation_ms=invocation, unknown=unknown)]
+    if len(for_ever) < len(taken):
+        try:
+            compiled(taken)
+        except InvalidDefinition as error:
+            notes += (
+                f"with the child as it is registered now: {one.message} (at {one.path})"
+                for one in error.problems
+            )
+    return replace(await catalog.register(caller.tenant, caller.by, text, graph), notes=tuple(notes))
+
+
+async def _children(catalog: Catalog, tenant: str, graph: Graph) -> tuple[dict[str, Any], dict[str, str]]:
+    """By reference: the input schemas of the children that there are, and what is said of the others."""
+    references = [child for child in children_of(graph) if child != graph.name][:MOST_CHILDREN]
+    found = await asyncio.gather(*(_child(catalog, tenant, child) for child in references))
+    both = list(zip(references, found, strict=True))
+    taken = {child: its.input_schema for child, its in both if isinstance(its, Graph)}
+    return taken, {child: its for child, its in both if isinstance(its, str)}
+
+
+async def _child(catalog: Catalog, tenant: str, reference: str) -> Graph | str:
+    try:
+        definition = await catalog.find(tenant, reference)
+    except NotFound as error:
+        return error.detail
+    return await catalog.graph(tenant, definition.graph)

@@ -1,0 +1,119 @@
+"""The golden list of messages: what is told of each document, and that no place which tells something is without one."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from baton.core import compile as compiler
+from baton.core import parserwords
+from baton.core.definition.familiar import WORDS, plainly
+from tests.core.messages import cases, main, told
+
+CASES = cases()
+CORE = Path(compiler.__file__).parents[1]
+FILES = [
+    *CORE.glob("compile/*.py"),
+    *CORE.glob("definition/*.py"),
+    *(CORE / name for name in ("document.py", "schemafaults.py", "durations.py", "failures/document.py")),
+    *(CORE / f"conditions/{name}.py" for name in ("cel", "celnames", "compare", "document", "jsonpath")),
+    *(CORE / f"conditions/{name}.py" for name in ("matches", "python")),
+]
+TELLING = {
+    "BadSchema", "Fault", "Problem", "Refused", "_NoSchema", "_Unfit", "_malformed", "refuse", "say",
+}  # fmt: skip
+ELSEWHERE = {
+    "is not known in a condition": "the library of CEL refuses unknown names first",
+    "cannot be used in a condition": "the same of functions",
+    "`{call.function}` cannot": "the same of functions",
+    "it is nested too deeply": "documents are refused at a smaller depth",
+    "has more than {caps.SCHEMA_BYTES}": "too large for a list",
+    "lead to too many places": "too large for a list",
+    "more than {MAX_VALUES}": "too large for a list",
+    "MAX_DEPTH} levels\", 1, 1": "too large for a list",
+    "[Problem(\"\", f\"not a JSON Schema": "what the library refuses has words in schemafaults.py",
+}  # fmt: skip
+"""Places that are tested where they stand, and why."""
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
+def test_what_is_told_stands_in_the_list(case: dict[str, Any]) -> None:
+    assert told(case) == case["told"], "run `python -m tests.core.messages` if the change is meant"
+
+
+def test_the_list_is_written_as_it_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from tests.core import messages
+
+    copy = tmp_path / "messages.yaml"
+    copy.write_text(messages.GOLDEN.read_text(encoding="utf-8"), encoding="utf-8")
+    monkeypatch.setattr(messages, "GOLDEN", copy)
+    main()
+    assert messages.cases() == CASES
+
+
+def test_every_place_that_tells_a_problem_has_a_case() -> None:
+    lines = {(str(file), number): text for file in FILES for number, text in _telling(file)}
+    seen = _lines_run(lambda: [told(case) for case in CASES])
+    missing = [text for place, text in lines.items() if place not in seen]
+    assert [text for text in missing if not any(part in text for part in ELSEWHERE)] == []
+
+
+def _telling(file: Path) -> list[tuple[int, str]]:
+    """(line, source) of each call that makes a problem."""
+    source = file.read_text(encoding="utf-8")
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    return [
+        (call.lineno, (ast.get_source_segment(source, call) or "") + source.splitlines()[call.lineno - 1])
+        for call in calls
+        if getattr(call.func, "attr", getattr(call.func, "id", "")) in TELLING
+    ]
+
+
+def _lines_run(run: Callable[[], object]) -> set[tuple[str, int]]:
+    files, seen = {str(file) for file in FILES}, set[tuple[str, int]]()
+
+    def line(frame: FrameType, event: str, _: Any) -> Any:
+        seen.add((frame.f_code.co_filename, frame.f_lineno))
+        return line
+
+    def call(frame: FrameType, event: str, _: Any) -> Any:
+        return line if frame.f_code.co_filename in files else None
+
+    before = sys.gettrace()
+    sys.settrace(call)
+    try:
+        run()
+    finally:
+        sys.settrace(before)
+    return seen
+
+
+def test_every_word_for_a_parsers_message_has_a_case() -> None:
+    says = {one["says"] for case in CASES for one in case["told"] if "says" in one}
+    assert {message for _, message, _ in (*parserwords.OF_YAML, *parserwords.OF_JSON)} - says == {
+        "a comma stands before the closing bracket or brace"  # said by newer parsers of JSON
+    }
+
+
+@pytest.mark.parametrize("of", ["yaml", "json"])
+def test_what_a_parser_says_that_is_not_known_is_not_passed_on(of: str) -> None:
+    said = parserwords.of_yaml("zzz", "", "") if of == "yaml" else parserwords.of_json("zzz")
+    assert said[0] == f"this cannot be read as {of.upper()}"
+
+
+def test_every_familiar_word_leads_to_a_key_that_there_is() -> None:
+    for model, words in WORDS.items():
+        known = {field.alias or name for name, field in model.model_fields.items()}
+        assert set(words.keys) <= known, model
+        listed = [word for part in (*words.keys.values(), *words.said) for word in part.split()]
+        assert not known & set(listed), f"{model}: these are keys themselves"
+        assert len({word.replace("_", "") for word in listed}) == len(listed), (
+            f"{model}: a word is there twice"
+        )
+        assert all(plainly(word) == word for word in listed)

@@ -1,0 +1,77 @@
+"""Registering a workflow: what the author is told besides, and what the children that it starts have to do with it."""
+
+from __future__ import annotations
+
+from baton.errors import InvalidDefinition
+from tests.kit.toolbox import Books, make_registry
+from tests.kit.virtual import run_virtual
+from tests.kit.world import World
+
+PARENT = "name: parent\nnodes: {a: {workflow: %s, with: {n: 1}}}"
+CHILD = "name: child\ninput: {type: object, required: [%s]%s}\nnodes: {a: {wait: {for: 1s}}}"
+TYPED = ", properties: {n: {type: integer}, city: {type: string}}"
+
+
+async def notes(world: World, text: str) -> tuple[str, ...]:
+    return (await world.service().register(text, json_only=False)).notes
+
+
+def test_a_child_may_be_registered_after_its_parent_which_is_told() -> None:
+    async def main() -> None:
+        world = World(make_registry(Books()))
+        assert await notes(world, CHILD.replace("child", "delivery") % ("n", TYPED)) == ()
+        assert await notes(world, PARENT % "delivry") == (
+            "`a` starts `delivry`: there is no workflow `delivry`. did you mean `delivery`?",
+        )
+        assert await notes(world, PARENT % "delivery@7") == (
+            "`a` starts `delivery@7`: workflow `delivery` has no version `7`; the newest is 1",
+        )
+
+    run_virtual(main())
+
+
+def test_what_a_child_takes_today_is_a_note() -> None:
+    async def main() -> None:
+        world = World(make_registry(Books()))
+        await notes(world, CHILD % ("city", TYPED))
+        assert await notes(world, PARENT % "child") == (
+            "with the child as it is registered now: `child` needs `city`: write it under `with` (at /nodes/a)",
+        )
+        await notes(world, CHILD % ("n", TYPED))
+        assert await notes(world, PARENT % "child") == ()
+
+    run_virtual(main())
+
+
+def test_what_a_version_of_a_child_takes_it_takes_for_ever() -> None:
+    async def main() -> None:
+        world = World(make_registry(Books()))
+        await notes(world, CHILD % ("city", TYPED))
+        await notes(world, CHILD % ("n", TYPED))
+        assert await notes(world, PARENT % "child@2") == ()
+        try:
+            await notes(world, PARENT % "child@1")
+        except InvalidDefinition as error:
+            (problem,) = error.problems
+            assert (problem.path, problem.line) == ("/nodes/a", 2)
+            assert problem.message == "`child@1` needs `city`: write it under `with`"
+        else:
+            raise AssertionError("it was registered")
+        both = "name: parent\nnodes: {a: {workflow: child@2, with: {n: 1}}, b: {workflow: child}}"
+        assert await notes(world, both) == (
+            "with the child as it is registered now: `child` needs `n`: write it under `with` (at /nodes/b)",
+        )
+
+    run_virtual(main())
+
+
+def test_a_known_document_has_its_notes_again() -> None:
+    async def main() -> None:
+        world = World(make_registry(Books()))
+        text = "name: long\nnodes: {a: {workflow: nowhere}}"
+        first = await world.service().register(text, json_only=False)
+        again = await world.service().register(text, json_only=False)
+        assert (first.is_new, again.is_new) == (True, False)
+        assert len(first.notes) == len(again.notes) == 1
+
+    run_virtual(main())
