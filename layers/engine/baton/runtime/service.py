@@ -20,6 +20,7 @@ from baton.core.events import (
     Forked,
     Resumed,
     SignalReceived,
+    Value,
 )
 from baton.core.failures.answers import (
     MAX_ARGUMENTS,
@@ -45,7 +46,7 @@ from baton.runtime.history import History
 from baton.runtime.incidents import IncidentDesk
 from baton.runtime.parts import Engine
 from baton.runtime.request import Caller, Opened, Request
-from baton.runtime.start import Beginning, body_hash
+from baton.runtime.start import Beginning, body_hash, refuse_another_body
 
 MAX_DOCUMENT = 1_048_576
 
@@ -73,7 +74,8 @@ class Service:
         ref = SagaRef(caller.tenant, self._new_id(key))
         hashed = body_hash([workflow, given])
         head = await self._parts.call(self._engine.log.read_head, ref) if key else None
-        if head is not None and head.start_hash == hashed:
+        if head is not None:
+            refuse_another_body(head, hashed)
             # Whatever became of the workflow's name and schema, and of the user's money, since: it has been started.
             opened = await self._request.open(ref.id)
             return self._accepted(opened) | {"workflow": opened.history.state.workflow}, False
@@ -139,9 +141,7 @@ class Service:
             raise NotFound(
                 f"workflow `{opened.history.state.workflow}` waits for no signal `{name}`. {hint}".strip()
             )
-        value = await self._parts.steps.value(self._caller.tenant, payload)
-        if value is None:
-            raise TooLarge(f"a payload has at most {self._engine.limits.result_bytes} bytes")
+        value, blob = self._unstored(payload, "a payload")
         unique = key or self._engine.entropy.token(96)
         remembered = signal_key(name, unique)
 
@@ -157,7 +157,14 @@ class Service:
             _check_payload(opened.program, state, name, payload)
             return SignalReceived(name=name, key=unique, payload=value, by=self._caller.user, at=now)
 
-        return await self._append(opened, make, is_known)
+        return await self._append(opened, make, is_known, blob)
+
+    def _unstored(self, said: Any, what: str) -> tuple[Value, bytes]:
+        """What the entry holds of it, and its blob, which is written once it is accepted. Raises `TooLarge`."""
+        found = self._parts.steps.unstored(said)
+        if found is None:
+            raise TooLarge(f"{what} has at most {self._engine.limits.result_bytes} bytes")
+        return found
 
     async def answer(self, saga: str, answer: Answer, key: str) -> dict[str, Any]:
         """Answer an open question; the same answer again changes nothing.
@@ -168,9 +175,7 @@ class Service:
         opened = await self._request.open(saga)
         if len(msgspec.json.encode(answer.arguments)) > MAX_ARGUMENTS:
             raise TooLarge(f"the arguments of an answer have at most {MAX_ARGUMENTS} bytes")
-        value = await self._parts.steps.value(self._caller.tenant, answer.payload())
-        if value is None:
-            raise TooLarge(f"an answer has at most {self._engine.limits.result_bytes} bytes")
+        value, blob = self._unstored(answer.payload(), "an answer")
         unique = answer_key(answer.ask, key)
         remembered = signal_key(ANSWER, unique)
 
@@ -187,7 +192,7 @@ class Service:
         node = next(
             (node_of(slot)[0] for slot, ask in asked(opened.history.state) if ask.id == answer.ask), ""
         )
-        accepted = await self._append(opened, make, is_known)
+        accepted = await self._append(opened, make, is_known, blob)
         if node:
             await self._incidents.resolve_all(saga, self._caller.user, node)
         return accepted
@@ -287,10 +292,12 @@ class Service:
         opened: Opened,
         make: Callable[[State, int], Event | None],
         is_known: Callable[[State], bool] = lambda _: False,
+        blob: bytes = b"",
     ) -> dict[str, Any]:
         """Fold, not ended, put with a wake; on conflict read and decide again. None from `make`: a no-op.
 
-        What `is_known` has been done already: a repetition is answered so, even by a saga that has ended.
+        What `is_known` has been done already: a repetition is answered so, even by a saga that has ended. `blob` is what
+        the entry refers to. It is written once, after the checks: a caller that is refused stores nothing.
         """
         history = opened.history
         while True:
@@ -302,6 +309,9 @@ class Service:
             event = make(history.state, now)
             if event is None:
                 return self._accepted(opened)
+            if blob:
+                await self._parts.call(self._engine.blobs.put, self._caller.tenant, blob)
+                blob = b""
             entry = self._entry(history, event, now)
             if await history.append(entry, Wake(v=entry.version)):
                 return self._accepted(opened)
