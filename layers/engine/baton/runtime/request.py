@@ -22,12 +22,16 @@ SAGA_ID = rf"[A-Za-z0-9._-]{{1,{LONGEST_ID}}}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who asks: taken from the verified identity, never from the request's own words."""
+    """Who asks: taken from the verified identity, never from the request's own words.
+
+    `roles`: what decides beyond the routes that they open, such as whose questions the caller may answer.
+    """
 
     tenant: str
     user: str
     request: str
     traceparent: str = ""
+    roles: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,8 @@ from baton.core.failures.answers import (
     check_answer,
     is_answered,
     named,
+    refusal,
+    tool_asked_about,
 )
 from baton.core.fold import fingerprint, signal_key
 from baton.core.forks import FORK_KEY
@@ -39,7 +41,16 @@ from baton.core.purse import afresh
 from baton.core.schema import violations
 from baton.core.state import ANSWER, State, node_of, status_of
 from baton.core.toolspec import nearest
-from baton.errors import InvalidInput, KeyReused, NotAllowedNow, NotFound, Problem, TooLarge, UserError
+from baton.errors import (
+    Forbidden,
+    InvalidInput,
+    KeyReused,
+    NotAllowedNow,
+    NotFound,
+    Problem,
+    TooLarge,
+    UserError,
+)
 from baton.ports import Head, SagaRef, Wake
 from baton.runtime.catalog import Registered
 from baton.runtime.history import History
@@ -169,8 +180,8 @@ class Service:
     async def answer(self, saga: str, answer: Answer, key: str) -> dict[str, Any]:
         """Answer an open question; the same answer again changes nothing.
 
-        Raises `NotFound` with the questions that are open, `InvalidInput` with all that is wrong with the answer,
-        `NotAllowedNow` for a question that has another one.
+        Raises `NotFound` with the questions that are open, `Forbidden` with whom the question is for, `InvalidInput` with
+        all that is wrong with the answer, `NotAllowedNow` for a question that has another one.
         """
         opened = await self._request.open(saga)
         if len(msgspec.json.encode(answer.arguments)) > MAX_ARGUMENTS:
@@ -180,6 +191,7 @@ class Service:
         remembered = signal_key(ANSWER, unique)
 
         def is_known(state: State) -> bool:
+            self._refuse_others(state, answer.ask)
             known = state.keys.get(remembered)
             if key and known is not None and known != fingerprint(value):
                 raise KeyReused(f"question `{answer.ask}` was answered otherwise under this key")
@@ -197,6 +209,11 @@ class Service:
             await self._incidents.resolve_all(saga, self._caller.user, node)
         return accepted
 
+    def _refuse_others(self, state: State, question: str) -> None:
+        for _, ask in asked(state):
+            if ask.id == question and (why := refusal(state, ask, self._caller.user, self._caller.roles)):
+                raise Forbidden(why)
+
     def _check_answer(self, opened: Opened, state: State, answer: Answer) -> None:
         if is_answered(state, answer.ask):
             raise NotAllowedNow(f"question `{answer.ask}` has been answered")
@@ -204,10 +221,7 @@ class Service:
         if ask is None:
             raise NotFound(f"there is no question `{answer.ask[:80]}`; {named(state)}")
         node = opened.program.nodes[node_of(slot)[0]]
-        way = state.failing[slot].way
-        tool = self._engine.tools.get(
-            way.tool if way is not None and way.tool and not way.first else node.tool
-        )
+        tool = self._engine.tools.get(tool_asked_about(node, state.failing[slot]))
         problems = check_answer(
             ask,
             node,

@@ -65,6 +65,7 @@ def identity_of(event: Mapping[str, Any], config: ApiSettings) -> Identity:
         user=str(user),
         request=str(context.get("requestId", "")),
         traceparent=given if _TRACEPARENT.fullmatch(given) else "",
+        roles=roles,
     )
     return Identity(caller, roles, source)
 
