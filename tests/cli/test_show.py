@@ -231,7 +231,9 @@ def test_a_question_is_shown_with_its_id_its_answers_and_until_when() -> None:
     assert "0.ask.1: Login required." in shown
     lines = [line.rstrip() for line in shown.splitlines()]
     assert any(line.endswith("  answer retry, fail") for line in lines)
-    assert any(line.endswith("  for ada or the role operate; it may change no arguments") for line in lines)
+    assert any(
+        line.endswith("  for ada or the role operate; an answer may change no arguments") for line in lines
+    )
     changes = {"arguments": {"type": "object", "properties": {"day": {}, "hour": {}}}}
     operators = {"for": [{"kind": "role", "name": "operate"}]}
     changing = facts(status="parked", questions=[QUESTION | operators | changes])

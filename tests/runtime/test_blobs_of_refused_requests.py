@@ -142,7 +142,7 @@ def test_a_large_signal_is_stored_once_whatever_comes_in_between_and_however_oft
         ({"action": "fail"}, ""),
     ],
 )
-def test_an_answer_that_is_refused_stores_no_output(stage: Stage, said: dict[str, str], key: str) -> None:
+def test_an_answer_that_is_refused_stores_no_output(stage: Stage, said: dict[str, Any], key: str) -> None:
     async def story(world: World, books: Books) -> None:
         saga, blobs = await opened(world, ASKS, "asks")
         answer = Answer(**{"ask": await question(world, saga), "output": LARGE, **said})

@@ -123,7 +123,7 @@ def _audience(question: Mapping[str, Any]) -> str:
 def _open_to_change(question: Mapping[str, Any]) -> str:
     """What `--with` may name."""
     names = (question.get("arguments") or {}).get("properties") or ()
-    return f"retry --with may change {', '.join(names)}" if names else "it may change no arguments"
+    return f"retry --with may change {', '.join(names)}" if names else "an answer may change no arguments"
 
 
 def _when(moment: int, now: int) -> str:
