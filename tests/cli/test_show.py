@@ -285,6 +285,8 @@ QUESTION = {
     "message": "Login required.",
     "options": ["retry", "fail"],
     "expires_at": None,
+    "for": [{"kind": "user", "name": "ada"}, {"kind": "role", "name": "operate"}],
+    "arguments": None,
 }
 
 
@@ -314,6 +316,13 @@ def test_a_question_is_shown_with_its_id_its_answers_and_until_when() -> None:
     assert "0.ask.1: Login required." in shown
     lines = [line.rstrip() for line in shown.splitlines()]
     assert any(line.endswith("  answer retry, fail") for line in lines)
+    assert any(
+        line.endswith("  for ada or the role operate; an answer may change no arguments") for line in lines
+    )
+    changes = {"arguments": {"type": "object", "properties": {"day": {}, "hour": {}}}}
+    operators = {"for": [{"kind": "role", "name": "operate"}]}
+    changing = facts(status="parked", questions=[QUESTION | operators | changes])
+    assert "  for the role operate; retry --with may change day, hour" in changing
     assert any(
         line.endswith("  answer retry, fail, until 2026-11-23 22:00 UTC (in 2 d 0 h)") for line in lines
     )

@@ -176,6 +176,7 @@ REACTIONS = _LADDERS | st.fixed_dictionaries(
                 "hints": st.sampled_from(["fallback_model", ["t", "x.y"]]),
                 "message": st.text(max_size=3),
                 "severity": st.just("high"),
+                "may_change": st.sampled_from(["x", ["x", "y"]]),
             },
         ),
     },

@@ -31,6 +31,15 @@ def test_a_question_holds_its_step_and_nothing_else() -> None:
     assert saga.decision.due == T0 + DAY
 
 
+def test_a_question_names_what_an_answer_may_change_and_an_incident_is_for_operators() -> None:
+    for ladder, to in ((ASK_USER, ""), (ESCALATE, "on_call")):
+        saga = Saga(program(task("a"), failures={"x": Change(ladder=(ladder,), may_change=("x", "y"))}))
+        saga.go(broken("a", "x"))
+        ask = saga.state.failing["a"].ask
+        assert ask is not None
+        assert (ask.to, ask.may_change) == (to, ("x", "y"))
+
+
 def test_the_answer_retry_lets_it_run_again_with_other_arguments() -> None:
     saga = asking()
     answer(saga, "retry", arguments={"x": 2})

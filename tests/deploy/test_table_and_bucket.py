@@ -58,6 +58,16 @@ def test_the_bucket_is_private_encrypted_and_keeps_no_versions() -> None:
     assert "VersioningConfiguration" not in bucket
 
 
+def test_the_bucket_removes_what_no_saga_can_read_and_no_value_by_its_age() -> None:
+    (rule,) = stack().properties("BlobBucket")["LifecycleConfiguration"]["Rules"]
+    assert rule.pop("Id")
+    assert rule == {
+        "Status": "Enabled",
+        "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 1},
+        "NoncurrentVersionExpiration": {"NoncurrentDays": 30},
+    }
+
+
 def test_deleting_the_stack_deletes_no_sagas() -> None:
     for logical_id in ("SagaTable", "BlobBucket"):
         resource = stack().template.resources[logical_id]

@@ -88,13 +88,20 @@ def asking(
     *,
     escalated: bool = False,
     ask: str = "0.say.3",
+    user: str = "ada",
 ) -> None:
     """Begin a saga whose only step, `say`, has failed for good: it asks a person, or whoever is on call."""
-    begin(engine, ref, document)
+    begin(engine, ref, document, user=user)
     failure = Failure(code="service_down", message="The service is down.", node="say", attempt=3, at=1)
     tried: dict[str, Any] = {"started_at": 0, "ended_at": 1, "tool_version": "", "schema_hash": ""}
     question = Ask(
-        id=ask, kind="error_resolution", message="What now?", options=("retry", "use", "fail"), expires_at=0
+        id=ask,
+        kind="error_resolution",
+        message="What now?",
+        options=("retry", "use", "fail"),
+        expires_at=0,
+        to="on_call" if escalated else "",
+        may_change=("value",),
     )
     chosen = StrategyChosen(
         node="say", strategy="escalate" if escalated else "ask_user", code="service_down", at=1, ask=question

@@ -34,6 +34,8 @@ def test_a_saga_shows_what_it_asks_and_what_can_be_answered(http: Http) -> None:
     (question,) = http.get(SAGA).body["questions"]
     assert (question["id"], question["node"], question["message"]) == (ASK, "say", "What now?")
     assert question["options"] == ["retry", "use", "fail"]
+    assert question["for"] == [{"kind": "user", "name": "ada"}, {"kind": "role", "name": "operate"}]
+    assert question["arguments"]["properties"].keys() == {"value"}
 
 
 @pytest.mark.parametrize(
@@ -65,7 +67,7 @@ def test_an_answer_is_appended_as_it_was_said_and_wakes_the_saga(
         ({"action": "retry", "output": None}, ["/output"]),
         ({"action": "use"}, ["/output"]),
         ({"action": "use", "output": 1, "arguments": {"value": 1}}, ["/arguments"]),
-        ({"action": "retry", "arguments": {"valu": 1}}, ["/arguments"]),
+        ({"action": "retry", "arguments": {"valu": 1}}, ["/arguments/valu"]),
         ({"action": "retry", "arguments": [1]}, ["/arguments"]),
         ({}, ["/action"]),
     ],
@@ -86,6 +88,46 @@ def test_the_nearest_argument_is_named_and_too_many_bytes_are_refused(http: Http
     assert error["suggestion"] == "did you mean `value`?"
     wide = {"ask": ASK, "action": "retry", "arguments": {"value": "x" * MAX_ARGUMENTS}}
     assert f"{MAX_ARGUMENTS} bytes" in http.post(f"{SAGA}/answer", wide).problem(413, "too-large")["detail"]
+
+
+@pytest.mark.parametrize(
+    ("escalated", "user", "roles", "named"),
+    [
+        (False, "bob", "[answer]", "the user `ada` or the role `operate`"),
+        (False, "bob", "[read run answer]", "the user `ada` or the role `operate`"),
+        (True, "ada", "[answer]", "the role `operate`"),
+    ],
+)
+def test_an_answer_of_another_caller_is_refused_with_whom_the_question_is_for_and_changes_nothing(
+    escalated: bool, user: str, roles: str, named: str, http: Http, deployment: Deployment
+) -> None:
+    asking(http.engine, escalated=escalated)
+    before = deployment.items()
+    for action in ("retry", "guess"):
+        said = {"ask": ASK, "action": action}
+        problem = http.post(f"{SAGA}/answer", said, user=user, roles=roles).problem(403, "forbidden")
+        assert problem["detail"] == f"question `{ASK}` is for {named}; the caller is the user `{user}`"
+    assert deployment.items() == before
+
+
+def test_an_operator_answers_for_the_user_and_repeats_of_others_are_refused(http: Http) -> None:
+    asking(http.engine, user="grace")
+    said = {"ask": ASK, "action": "retry"}
+    assert http.post(f"{SAGA}/answer", said, user="bob", roles="[operate]").status == 202
+    http.post(f"{SAGA}/answer", said, user="eve", roles="[answer]").problem(403, "forbidden")
+    assert http.post(f"{SAGA}/answer", said, user="grace", roles="[answer]").status == 202
+
+
+def test_an_argument_that_may_not_change_is_refused_with_those_that_may(
+    http: Http, deployment: Deployment
+) -> None:
+    asking(http.engine)
+    said = {"ask": ASK, "action": "retry", "arguments": {"payee": "eve", "value": 7}}
+    problem = http.post(f"{SAGA}/answer", said).problem(422, "invalid-input")
+    (error,) = problem["errors"]
+    assert (error["path"], error["suggestion"]) == ("/arguments/payee", "open to change: `value`")
+    assert "`payee`" in problem["detail"]
+    assert answers(deployment) == []
 
 
 def test_an_unknown_question_is_answered_with_those_that_are_open(http: Http) -> None:

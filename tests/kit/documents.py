@@ -6,9 +6,11 @@ documents whose steps fail on purpose in every way (mishaps.py).
 
 from __future__ import annotations
 
+_CHANGING = "on_failure: {any: {may_change: n}}"  # so that a person's answer can change what it is about
+
 
 def chain_of(length: int, seconds: float = 0.4) -> str:
-    lines = ["name: chain", "nodes:"]
+    lines = ["name: chain", _CHANGING, "nodes:"]
     for i in range(length):
         source = "${input.n}" if i == 0 else f"${{ctx.s{i - 1}.output.n}}"
         after = f"after: s{i - 1}, " if i else ""
@@ -18,7 +20,7 @@ def chain_of(length: int, seconds: float = 0.4) -> str:
 
 
 def fan_of(width: int, seconds: float = 0.4) -> str:
-    lines = ["name: fan", "nodes:", "  first: {tool: work, with: {n: 0}}"]
+    lines = ["name: fan", _CHANGING, "nodes:", "  first: {tool: work, with: {n: 0}}"]
     lines += [
         f"  b{i}: {{tool: work, after: first, with: {{n: '${{ctx.first.output.n}}', seconds: {seconds + i % 3 / 10}}}}}"
         for i in range(width)

@@ -123,7 +123,8 @@ class Person:
             return Answer(ask=ask, action=FAIL if action == FAIL else RETRY)
         if action == USE:
             return Answer(ask=ask, action=USE, output=output_of(called.tool, called.arguments))
-        if action == RETRY and called.tool == "work" and self._random.random() < 0.3:
+        may_change = (question["arguments"] or {}).get("properties", {})
+        if action == RETRY and "n" in may_change and self._random.random() < 0.3:
             self.has_changed_something = True
             return Answer(ask=ask, action=RETRY, arguments={"n": called.arguments["n"] + 100})
         return Answer(ask=ask, action=action)

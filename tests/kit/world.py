@@ -178,7 +178,8 @@ class World:
 
     def _request(self, process: Process, user: str, tenant: str) -> tuple[Engine, Caller, int]:
         trace = "00-" + "a" * 32 + "-" + "b" * 16 + "-01"
-        caller = Caller(tenant=tenant, user=user, request=process.id, traceparent=trace)
+        roles = frozenset({"operate"}) if user == USER else frozenset[str]()
+        caller = Caller(tenant=tenant, user=user, request=process.id, traceparent=trace, roles=roles)
         return self.engine(process), caller, process.clock.now() + 28_000
 
     def service_without_faults(self) -> Service:

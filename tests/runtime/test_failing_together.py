@@ -135,7 +135,8 @@ output: {b: "${ctx.b.output?}", c: "${ctx.c.output?}", d: "${ctx.d.output?}"}
 def test_who_is_asked_for_credentials_cannot_put_them_into_the_log(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         add_tools(world, "missing_credentials")
-        saga = await start(world, "name: w\nnodes: {a: {tool: call}}", {}, "w")
+        may = "on_failure: {missing_credentials: {may_change: password}}"
+        saga = await start(world, f"name: w\nnodes: {{a: {{tool: call, {may}}}}}", {}, "w")
         await asyncio.sleep(3)
         answer = Answer(ask=await question(world, saga), action="retry", arguments={"password": "hunter2"})
         with pytest.raises(InvalidInput, match="stays in the log for ever"):

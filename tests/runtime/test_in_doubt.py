@@ -131,7 +131,8 @@ def test_a_call_that_was_refused_may_be_corrected_under_the_same_key(stage: Stag
 
         world.tools = world.registry.specs()
         document = (
-            "name: w\nnodes: {a: {tool: bill, with: {invoice: i, cents: 500}}}\noutput: ${ctx.a.output}"
+            "name: w\nnodes: {a: {tool: bill, with: {invoice: i, cents: 500}, "
+            "on_failure: {any: {may_change: cents}}}}\noutput: ${ctx.a.output}"
         )
         saga = await start(world, document, {}, "w")
         await world.settle(60)

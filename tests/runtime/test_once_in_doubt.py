@@ -214,7 +214,9 @@ def test_what_has_not_happened_can_be_done_with_other_parameters(stage: Stage, c
 
     async def story(world: World, books: Books) -> None:
         moved = bank(world, refuses_the_first, key=INVOICE)
-        saga = await begin(world, bills())
+        may = "{may_change: cents}"
+        rest = f", on_failure: {{any: {may}, unknown_outcome: {may}}}"
+        saga = await begin(world, bills(rest=rest))
         await asyncio.sleep(60)
         answer = Answer(ask=await ask_of(world, saga), action="retry", arguments={"cents": 500})
         await world.service().answer(saga, answer, "")

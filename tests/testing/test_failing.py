@@ -137,7 +137,9 @@ def test_a_question_of_a_child_is_seen_and_answered() -> None:
 
 
 def test_a_question_is_answered() -> None:
-    again = of(1, code="login_required", answers={"a": {"action": "retry", "arguments": {"city": "Oslo"}}})
+    rest = "on_failure: {login_required: {may_change: city}}"
+    said = {"action": "retry", "arguments": {"city": "Oslo"}}
+    again = of(1, rest, code="login_required", answers={"a": said})
     assert (again.status, again.output, again.attempts("a")) == ("completed", "Oslo", 2)
     used = of(9, code="login_required", answers={"a": {"action": "use", "output": "Bari"}})
     assert (used.status, used.output, used.attempts("a")) == ("completed", "Bari", 1)

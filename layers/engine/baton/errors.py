@@ -104,7 +104,7 @@ class Unauthenticated(UserError):
 
 
 class Forbidden(UserError):
-    """The caller is known, but may not do this; the detail names the role that it takes."""
+    """The caller is known, but may not do this; the detail names who may."""
 
     status = 403
     code = "forbidden"

@@ -13,16 +13,21 @@ from baton.core.failures.answers import (
     Answer,
     answer_key,
     asked,
+    changeable,
     check_answer,
     is_answered,
     named,
     open_questions,
+    refusal,
+    tool_asked_about,
 )
 from baton.core.fold import signal_key
-from baton.core.graph import Node
+from baton.core.graph import Node, Way
 from baton.core.state import ANSWER, Failing, Signal, State
 
-ASK = Ask(id="0.pay.3", kind="error_resolution", message="What now?", options=tuple(ACTIONS))
+ASK = Ask(
+    id="0.pay.3", kind="error_resolution", message="What now?", options=tuple(ACTIONS), may_change=("amount",)
+)
 PAY = Node(name="pay", kind="task", tool="pay", arguments={})
 PARAMETERS = {
     "type": "object",
@@ -118,9 +123,77 @@ def test_what_does_not_go_with_the_action_is_refused_and_what_is_missing_is_said
 
 def test_arguments_must_be_such_as_the_tool_takes() -> None:
     assert wrong(action="retry", arguments={"amount": "3"}) == ["/arguments/amount"]
-    assert wrong(action="retry", arguments={"amont": 3, "z": 1}) == ["/arguments", "/arguments"]
-    assert wrong({"type": "object"}, action="retry", arguments={"anything": 3}) == []
-    assert wrong({}, action="retry", arguments={"anything": 3}) == []
+    free = msgspec.structs.replace(ASK, may_change=("anything",))
+    assert wrong({"type": "object"}, ask=free, action="retry", arguments={"anything": 3}) == []
+    assert wrong({}, ask=free, action="retry", arguments={"anything": 3}) == []
+
+
+def test_an_answer_changes_only_the_arguments_that_the_question_names() -> None:
+    def refused(ask: Ask, **arguments: Any) -> list[tuple[str, str]]:
+        found = check_answer(ask, PAY, PARAMETERS, Answer(ask="q", action="retry", arguments=arguments))
+        return [(problem.path, problem.suggestion) for problem in found]
+
+    which = "open to change: `amount`"
+    assert refused(ASK, amount=1, note="x") == [("/arguments/note", which)]
+    assert refused(ASK, amont=1) == [("/arguments/amont", "did you mean `amount`?")]
+    assert refused(ASK, **{"a/b": 1}) == [("/arguments/a~1b", which)]
+    nothing = msgspec.structs.replace(ASK, may_change=())
+    ((path, hint),) = refused(nothing, amount=1)
+    assert (path, hint) == (
+        "/arguments/amount",
+        "open to change: none; the document's `may_change` names those that are",
+    )
+    stranger = msgspec.structs.replace(ASK, may_change=("gone",))
+    assert refused(stranger, gone=1)[0][0] == "/arguments/gone", "the tool that would run does not take it"
+
+
+def test_a_question_says_which_arguments_may_change_by_their_schema() -> None:
+    assert changeable(ASK, PARAMETERS) == {
+        "type": "object",
+        "properties": {"amount": {"type": "integer"}},
+        "additionalProperties": False,
+    }
+    assert changeable(msgspec.structs.replace(ASK, may_change=()), PARAMETERS) is None
+    assert changeable(msgspec.structs.replace(ASK, may_change=("gone",)), PARAMETERS) is None
+    shared = {"properties": {"amount": {"$ref": "#/$defs/Money"}}, "$defs": {"Money": {"type": "integer"}}}
+    assert changeable(ASK, shared) == {
+        "type": "object",
+        **shared,
+        "additionalProperties": False,
+    }
+
+
+# ---- whom it is for
+
+
+@pytest.mark.parametrize(
+    ("to", "user", "roles", "may"),
+    [
+        ("", "ada", {"answer"}, True),
+        ("", "ada", set(), True),
+        ("", "bob", {"answer", "read", "run"}, False),
+        ("", "bob", {"operate"}, True),
+        ("", "operate", {"answer"}, False),
+        ("on_call", "ada", {"answer"}, False),
+        ("on_call", "ada", {"operate"}, True),
+        ("on_call", "operate", {"ada"}, False),
+    ],
+)
+def test_a_question_is_answered_by_the_sagas_user_and_by_operators_and_an_incident_by_operators(
+    to: str, user: str, roles: set[str], may: bool
+) -> None:
+    ask = msgspec.structs.replace(ASK, to=to)
+    why = refusal(State(user="ada"), ask, user, roles)
+    assert (why == "") == may
+    named = "the role `operate`" if to else "the user `ada` or the role `operate`"
+    assert may or why == f"question `0.pay.3` is for {named}; the caller is the user `{user}`"
+
+
+def test_the_tool_that_a_retry_would_run_is_that_of_the_way() -> None:
+    other = Way(name="other", tool="partner")
+    first = Way(name="first", tool="log_in", first=True)
+    for way, tool in ((None, "pay"), (other, "partner"), (first, "pay"), (Way(name="m2"), "pay")):
+        assert tool_asked_about(PAY, msgspec.structs.replace(failing(ASK), way=way)) == tool
 
 
 def test_an_output_must_be_such_as_the_node_gives() -> None:
@@ -155,4 +228,5 @@ def test_an_output_that_is_recorded_must_be_such_as_the_tool_gives() -> None:
 def test_what_looks_like_a_secret_is_no_answer_for_it_would_stay_in_the_log(
     said: dict[str, Any], places: list[str]
 ) -> None:
-    assert wrong({"type": "object"}, **said) == places
+    ask = msgspec.structs.replace(ASK, may_change=tuple(said.get("arguments", ())))
+    assert wrong({"type": "object"}, ask, **said) == places

@@ -158,6 +158,7 @@ def test_everything_that_can_be_said_of_a_failure() -> None:
         "message": "The bank does not answer.",
         "question": "input",
         "severity": "high",
+        "may_change": "hour",
     }
     assert rules(on_failure={"TIMEOUT": said, "503": {"at_most": {}}}) == {
         "timeout": Change(
@@ -170,6 +171,7 @@ def test_everything_that_can_be_said_of_a_failure() -> None:
             message="The bank does not answer.",
             question="input",
             severity="high",
+            may_change=("hour",),
         ),
         "service_unavailable": Change(),
     }

@@ -6,7 +6,6 @@ log is in `memory_log`, and named here so that all stores come from one place.
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Sequence
 
@@ -14,6 +13,7 @@ from baton.adapters.memory_log import MemoryLog
 from baton.adapters.rules import check_delay
 from baton.errors import CorruptLog
 from baton.ports import Clock, Definition, Message
+from baton.ports.stores import reference_of
 
 __all__ = [
     "MemoryBlobs",
@@ -23,8 +23,6 @@ __all__ = [
     "MemoryLog",
     "MemoryQueue",
 ]
-
-_BLOB = "cas://sha256/"
 
 
 class MemoryDefinitions:
@@ -66,7 +64,7 @@ class MemoryBlobs:
         self.stored: dict[tuple[str, str], bytes] = {}
 
     def put(self, tenant: str, data: bytes) -> str:
-        ref = _BLOB + hashlib.sha256(data).hexdigest()
+        ref = reference_of(data)
         with self._lock:
             self.stored[tenant, ref] = data
         return ref
@@ -76,7 +74,7 @@ class MemoryBlobs:
             data = self.stored.get((tenant, ref))
         if data is None:
             raise CorruptLog(f"blob {ref} is not there")
-        if _BLOB + hashlib.sha256(data).hexdigest() != ref:
+        if reference_of(data) != ref:
             raise CorruptLog(f"blob {ref} does not hold what its name says")
         return data
 

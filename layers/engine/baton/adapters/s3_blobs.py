@@ -6,18 +6,17 @@ Which data becomes a blob is not decided here.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from typing import TYPE_CHECKING
 
 from baton.adapters.aws import Missing, translated
 from baton.errors import CorruptLog
+from baton.ports.stores import CAS, reference_of
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-_SCHEME = "cas://sha256/"
-_REF = re.compile(r"cas://sha256/([0-9a-f]{64})")
+_REF = re.compile(CAS + "([0-9a-f]{64})")
 
 
 class S3Blobs:
@@ -28,26 +27,25 @@ class S3Blobs:
         self._bucket = bucket
 
     def put(self, tenant: str, data: bytes) -> str:
-        digest = hashlib.sha256(data).hexdigest()
+        ref = reference_of(data)
         # Not If-None-Match: putting it again mends an object that was damaged, and renews its age.
         with translated():
-            self._client.put_object(Bucket=self._bucket, Key=_key(tenant, digest), Body=data)
-        return _SCHEME + digest
+            self._client.put_object(Bucket=self._bucket, Key=_key(tenant, ref), Body=data)
+        return ref
 
     def get(self, tenant: str, ref: str) -> bytes:
-        named = _REF.fullmatch(ref)
-        if named is None:
+        if _REF.fullmatch(ref) is None:
             raise CorruptLog(f"not the reference of a blob: {ref[:100]!r}")
         try:
             with translated():
-                answer = self._client.get_object(Bucket=self._bucket, Key=_key(tenant, named[1]))
+                answer = self._client.get_object(Bucket=self._bucket, Key=_key(tenant, ref))
                 data = answer["Body"].read()
         except Missing as error:
             raise CorruptLog(f"blob {ref} is not there") from error
-        if hashlib.sha256(data).hexdigest() != named[1]:
+        if reference_of(data) != ref:
             raise CorruptLog(f"blob {ref} does not hold what its name says")
         return data
 
 
-def _key(tenant: str, digest: str) -> str:
-    return f"T/{tenant}/sha256/{digest}"
+def _key(tenant: str, ref: str) -> str:
+    return f"T/{tenant}/sha256/{ref.removeprefix(CAS)}"

@@ -47,6 +47,7 @@ Reaction = TypedDict(
         "message": str,
         "question": str,
         "severity": str,
+        "may_change": str | Sequence[str],
     },
     total=False,
 )

@@ -43,7 +43,8 @@ def answer(
 ) -> None:
     """Answer a question of a saga: try the step again, use an output in its place, or let it fail.
 
-    ASK is the question's id, as `baton show` shows it; it can be left out while only one is open.
+    ASK is the question's id, as `baton show` shows it; it can be left out while only one is open. `baton show` also says
+    who may answer, and which arguments --with may change.
     """
     if action is None:
         ask, action = None, ask

@@ -125,7 +125,20 @@ def _asks(saga: Mapping[str, Any], now: int) -> list[str]:
         options = ", ".join(map(str, question.get("options") or ()))
         found.append(f"{question.get('id')}: {one_line(str(question.get('message')))}")
         found.append(f"  answer {options}" + (f", until {when(until, now)}" if until is not None else ""))
+        found.append(f"  for {_audience(question)}; {_open_to_change(question)}")
     return found
+
+
+def _audience(question: Mapping[str, Any]) -> str:
+    """Who may answer it."""
+    who = question.get("for") or ()
+    return " or ".join(f"{'' if one['kind'] == 'user' else 'the role '}{one['name']}" for one in who)
+
+
+def _open_to_change(question: Mapping[str, Any]) -> str:
+    """What `--with` may name."""
+    names = (question.get("arguments") or {}).get("properties") or ()
+    return f"retry --with may change {', '.join(names)}" if names else "an answer may change no arguments"
 
 
 def _slot(place: Mapping[str, Any]) -> str:

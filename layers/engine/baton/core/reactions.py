@@ -12,6 +12,7 @@ from typing import Any
 from baton.core import events as ev
 from baton.core.expressions import ExpressionError
 from baton.core.failures import quoted
+from baton.core.failures.answers import ON_CALL
 from baton.core.failures.cells import (
     ASK,
     ASK_USER,
@@ -249,6 +250,8 @@ def _ask(scope: Scope, strategy: str, cell: Cell, failing: Failing, message: str
         options=OPTIONS,
         expires_at=now + BOUNDS.question_ms if strategy == ASK_USER else 0,
         severity="" if cell.severity == own else cell.severity,
+        to=ON_CALL if strategy == ESCALATE else "",
+        may_change=cell.may_change,
     )
 
 
@@ -258,7 +261,7 @@ def _notice(
     is_incident = strategy == ESCALATE
     return ev.Notice(
         key=f"{scope.state.saga}/{ask.id}",
-        to="on_call" if is_incident else "user",
+        to=ON_CALL if is_incident else "user",
         code=failure.code,
         message=ask.message,
         severity=cell.severity,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
 from baton.core.caps import COUNTED
 from baton.core.events import Ask, Entry, Event, Failure, Notice
+from baton.core.failures.answers import asked, changeable, may_answer, tool_asked_about
 from baton.core.failures.classes import RETRYABLE
 from baton.core.failures.codes import kind_of, told
 from baton.core.foretold import foretold
@@ -20,6 +22,7 @@ from baton.core.state import State, node_of, status_of
 from baton.core.toolspec import ToolSpec
 from baton.core.turns import WAITS
 
+_NO_TOOLS: Mapping[str, ToolSpec] = MappingProxyType({})
 _UNITS = {"wall_time": "wall_time_ms", "cost": "cost_usd"}
 _TIMES = frozenset({"at", "started_at", "ended_at", "until", "dead_until", "due_at", "expires_at"})
 # A time that may be absent, and is 0 in the log then.
@@ -32,8 +35,11 @@ def iso(milliseconds: int) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def saga_view(state: State, program: Program) -> dict[str, Any]:
-    """What `GET /sagas/{id}` shows of a saga; `result` as the log has it: `v`, or `ref` and `size` of a blob."""
+def saga_view(state: State, program: Program, tools: Mapping[str, ToolSpec] = _NO_TOOLS) -> dict[str, Any]:
+    """What `GET /sagas/{id}` shows of a saga; `result` as the log has it: `v`, or `ref` and `size` of a blob.
+
+    `tools` give the schemas of arguments that an answer may change.
+    """
     return {
         "id": state.saga,
         "workflow": state.workflow,
@@ -60,7 +66,7 @@ def saga_view(state: State, program: Program) -> dict[str, Any]:
         "on_failure": foretold(program, handled=state.handled, last=state.last)
         if state.ended is None
         else None,
-        "questions": questions_view(state),
+        "questions": [_question(state, program, tools, slot, ask) for slot, ask in asked(state)],
         "parked": _parked(state),
     } | _used(state, program)
 
@@ -111,13 +117,16 @@ def failure_view(failure: Failure) -> dict[str, Any]:
     }
 
 
-def questions_view(state: State) -> list[dict[str, Any]]:
-    """The questions that wait for an answer."""
-    return [
-        question_view(*node_of(slot), failing.ask)
-        for slot, failing in state.failing.items()
-        if failing.ask is not None
-    ]
+def _question(
+    state: State, program: Program, tools: Mapping[str, ToolSpec], slot: str, ask: Ask
+) -> dict[str, Any]:
+    """A question that waits for an answer: for whom it is, and what an answer may change."""
+    node, iteration = node_of(slot)
+    tool = tools.get(tool_asked_about(program.nodes[node], state.failing[slot]))
+    return question_view(node, iteration, ask) | {
+        "for": [{"kind": kind, "name": name} for kind, name in may_answer(state, ask)],
+        "arguments": changeable(ask, tool.parameters if tool is not None else {}),
+    }
 
 
 def question_view(node: str, iteration: tuple[int, ...], ask: Ask) -> dict[str, Any]:

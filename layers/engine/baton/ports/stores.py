@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -38,6 +39,14 @@ class Definitions(Protocol):
     def versions(self, tenant: str, name: str, limit: int) -> Sequence[Definition]:
         """The newest `limit` versions of a name, newest first; strongly consistent."""
         ...
+
+
+CAS = "cas://sha256/"
+
+
+def reference_of(data: bytes) -> str:
+    """The reference under which `Blobs` keep these bytes, whether or not they are stored yet."""
+    return CAS + hashlib.sha256(data).hexdigest()
 
 
 class Blobs(Protocol):

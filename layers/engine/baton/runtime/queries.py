@@ -68,7 +68,7 @@ class Queries:
         state = opened.history.state
         output = state.ended.output if state.ended else Value()
         is_shown = output.size <= MAX_SHOWN
-        return saga_view(state, opened.program) | {
+        return saga_view(state, opened.program, self._engine.tools) | {
             "result": await self._content(output) if is_shown else None,
             "large_result": None if is_shown else {"ref": output.ref, "size": output.size},
         }

@@ -25,6 +25,7 @@ class Caller:
     """Who asks: taken from the verified identity, never from the request's own words.
 
     `user` is who pays. `session` tells apart those who share it, by a name that they may choose: it is for the log only.
+    `roles`: what decides beyond the routes that they open, such as whose questions the caller may answer.
     """
 
     tenant: str
@@ -32,6 +33,7 @@ class Caller:
     request: str
     traceparent: str = ""
     session: str = ""
+    roles: frozenset[str] = frozenset()
 
     @property
     def by(self) -> str:

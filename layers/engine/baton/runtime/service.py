@@ -19,6 +19,7 @@ from baton.core.events import (
     Forked,
     Resumed,
     SignalReceived,
+    Value,
 )
 from baton.core.failures.answers import (
     MAX_ARGUMENTS,
@@ -28,6 +29,8 @@ from baton.core.failures.answers import (
     check_answer,
     is_answered,
     named,
+    refusal,
+    tool_asked_about,
 )
 from baton.core.fold import fingerprint, signal_key
 from baton.core.forks import FORK_KEY
@@ -37,7 +40,16 @@ from baton.core.purse import afresh
 from baton.core.schema import violations
 from baton.core.state import ANSWER, State, node_of, status_of
 from baton.core.toolspec import nearest
-from baton.errors import InvalidInput, KeyReused, NotAllowedNow, NotFound, Problem, TooLarge, UserError
+from baton.errors import (
+    Forbidden,
+    InvalidInput,
+    KeyReused,
+    NotAllowedNow,
+    NotFound,
+    Problem,
+    TooLarge,
+    UserError,
+)
 from baton.ports import Head, SagaRef, Wake
 from baton.runtime.catalog import Registered
 from baton.runtime.history import History
@@ -45,7 +57,7 @@ from baton.runtime.incidents import IncidentDesk
 from baton.runtime.parts import Engine
 from baton.runtime.registering import register
 from baton.runtime.request import Caller, Opened, Request
-from baton.runtime.start import Beginning, body_hash
+from baton.runtime.start import Beginning, body_hash, refuse_another_body
 
 MAX_DOCUMENT = 1_048_576
 
@@ -72,7 +84,8 @@ class Service:
         ref = SagaRef(caller.tenant, self._new_id(key))
         hashed = body_hash([workflow, given])
         head = await self._parts.call(self._engine.log.read_head, ref) if key else None
-        if head is not None and head.start_hash == hashed:
+        if head is not None:
+            refuse_another_body(head, hashed)
             # Whatever became of the workflow's name and schema, and of the user's money, since: it has been started.
             opened = await self._request.open(ref.id)
             return self._accepted(opened) | {"workflow": opened.history.state.workflow}, False
@@ -138,9 +151,7 @@ class Service:
             raise NotFound(
                 f"workflow `{opened.history.state.workflow}` waits for no signal `{name}`. {hint}".strip()
             )
-        value = await self._parts.steps.value(self._caller.tenant, payload)
-        if value is None:
-            raise TooLarge(f"a payload has at most {self._engine.limits.result_bytes} bytes")
+        value, blob = self._unstored(payload, "a payload")
         unique = key or self._engine.entropy.token(96)
         remembered = signal_key(name, unique)
 
@@ -156,24 +167,30 @@ class Service:
             _check_payload(opened.program, state, name, payload)
             return SignalReceived(name=name, key=unique, payload=value, by=self._caller.by, at=now)
 
-        return await self._append(opened, make, is_known)
+        return await self._append(opened, make, is_known, blob)
+
+    def _unstored(self, said: Any, what: str) -> tuple[Value, bytes]:
+        """What the entry holds of it, and its blob, which is written once it is accepted. Raises `TooLarge`."""
+        found = self._parts.steps.unstored(said)
+        if found is None:
+            raise TooLarge(f"{what} has at most {self._engine.limits.result_bytes} bytes")
+        return found
 
     async def answer(self, saga: str, answer: Answer, key: str) -> dict[str, Any]:
         """Answer an open question; the same answer again changes nothing.
 
-        Raises `NotFound` with the questions that are open, `InvalidInput` with all that is wrong with the answer,
-        `NotAllowedNow` for a question that has another one.
+        Raises `NotFound` with the questions that are open, `Forbidden` with whom the question is for, `InvalidInput` with
+        all that is wrong with the answer, `NotAllowedNow` for a question that has another one.
         """
         opened = await self._request.open(saga)
         if len(msgspec.json.encode(answer.arguments)) > MAX_ARGUMENTS:
             raise TooLarge(f"the arguments of an answer have at most {MAX_ARGUMENTS} bytes")
-        value = await self._parts.steps.value(self._caller.tenant, answer.payload())
-        if value is None:
-            raise TooLarge(f"an answer has at most {self._engine.limits.result_bytes} bytes")
+        value, blob = self._unstored(answer.payload(), "an answer")
         unique = answer_key(answer.ask, key)
         remembered = signal_key(ANSWER, unique)
 
         def is_known(state: State) -> bool:
+            self._refuse_others(state, answer.ask)
             known = state.keys.get(remembered)
             if key and known is not None and known != fingerprint(value):
                 raise KeyReused(f"question `{answer.ask}` was answered otherwise under this key")
@@ -186,10 +203,15 @@ class Service:
         node = next(
             (node_of(slot)[0] for slot, ask in asked(opened.history.state) if ask.id == answer.ask), ""
         )
-        accepted = await self._append(opened, make, is_known)
+        accepted = await self._append(opened, make, is_known, blob)
         if node:
             await self._incidents.resolve_all(saga, self._caller.by, node)
         return accepted
+
+    def _refuse_others(self, state: State, question: str) -> None:
+        for _, ask in asked(state):
+            if ask.id == question and (why := refusal(state, ask, self._caller.user, self._caller.roles)):
+                raise Forbidden(why)
 
     def _check_answer(self, opened: Opened, state: State, answer: Answer) -> None:
         if is_answered(state, answer.ask):
@@ -198,10 +220,7 @@ class Service:
         if ask is None:
             raise NotFound(f"there is no question `{answer.ask[:80]}`; {named(state)}")
         node = opened.program.nodes[node_of(slot)[0]]
-        way = state.failing[slot].way
-        tool = self._engine.tools.get(
-            way.tool if way is not None and way.tool and not way.first else node.tool
-        )
+        tool = self._engine.tools.get(tool_asked_about(node, state.failing[slot]))
         problems = check_answer(
             ask,
             node,
@@ -286,10 +305,12 @@ class Service:
         opened: Opened,
         make: Callable[[State, int], Event | None],
         is_known: Callable[[State], bool] = lambda _: False,
+        blob: bytes = b"",
     ) -> dict[str, Any]:
         """Fold, not ended, put with a wake; on conflict read and decide again. None from `make`: a no-op.
 
-        What `is_known` has been done already: a repetition is answered so, even by a saga that has ended.
+        What `is_known` has been done already: a repetition is answered so, even by a saga that has ended. `blob` is what
+        the entry refers to. It is written once, after the checks: a caller that is refused stores nothing.
         """
         history = opened.history
         while True:
@@ -301,6 +322,9 @@ class Service:
             event = make(history.state, now)
             if event is None:
                 return self._accepted(opened)
+            if blob:
+                await self._parts.call(self._engine.blobs.put, self._caller.tenant, blob)
+                blob = b""
             entry = self._entry(history, event, now)
             if await history.append(entry, Wake(v=entry.version)):
                 return self._accepted(opened)

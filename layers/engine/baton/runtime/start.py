@@ -46,6 +46,12 @@ def body_hash(body: Any) -> str:
     return hashlib.sha256(msgspec.json.encode(body, order="deterministic")).hexdigest()[:32]
 
 
+def refuse_another_body(there: Head, hashed: str) -> None:
+    """Raises `KeyReused` if the saga that is there was started with something else."""
+    if there.start_hash != hashed:
+        raise KeyReused(f"saga {there.ref.id} was started with another body under this key")
+
+
 class Starter:
     """Starts sagas."""
 
@@ -63,8 +69,8 @@ class Starter:
         """
         head = await self._head(beginning)
         there = await self._call(self._log.create_head, head)
-        if there is not None and there.start_hash != head.start_hash:
-            raise KeyReused(f"saga {beginning.ref.id} was started with another body under this key")
+        if there is not None:
+            refuse_another_body(there, head.start_hash)
         if there is None or there.start:
             await self.put_entry_one(there or head)
         return there is None

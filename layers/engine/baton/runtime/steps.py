@@ -27,6 +27,7 @@ from baton.core.rows import Row
 from baton.core.state import State
 from baton.core.toolspec import ONCE, ToolSpec
 from baton.ports import Blobs, Blocked, Clock, NoRoom, Performer, StepContext, StepFailure
+from baton.ports.stores import reference_of
 from baton.runtime.attempt import carry_out, look, prepared, tool_called, work
 from baton.runtime.claims import OfClaim
 from baton.runtime.once import Once
@@ -330,6 +331,18 @@ class Steps:
         """A JSON value inline or as a blob, whichever is cheaper; None when it is over the limit."""
         data = _encode(result)
         return None if len(data) > self._limits.result_bytes else await self._value(tenant, result, data)
+
+    def unstored(self, result: Any) -> tuple[Value, bytes] | None:
+        """A JSON value as `value` would give it, with the bytes of its blob, which is not written yet.
+
+        None when it is over the limit; no bytes for a value inline.
+        """
+        data = _encode(result)
+        if len(data) > self._limits.result_bytes:
+            return None
+        if len(data) <= self._limits.inline_bytes:
+            return Value(v=result), b""
+        return Value(ref=reference_of(data), size=len(data)), data
 
     async def inline_or_blob(self, tenant: str, result: Any) -> Value:
         """A JSON value inline or as a blob, whichever is cheaper."""

@@ -5,12 +5,12 @@ The values are made in core/views.py and core/tries.py. Imported only where the 
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, WithJsonSchema
 
 from baton.core.failures.cells import QUESTIONS
-from baton.web.models import Answer, Time
+from baton.web.models import Answer, Schema, Time
 
 _KINDS = "transient, recoverable, user_resolvable, permanent, catastrophic or unknown."
 
@@ -39,8 +39,8 @@ class FailingStep(AttemptFailure):
     next_attempt_at: Time | None = Field(description="Not before then; null: it is not a matter of time.")
 
 
-class Question(Answer):
-    """A question to a person about a failure, which `POST /sagas/{saga}/answer` answers."""
+class Asked(Answer):
+    """A question to a person about a failure."""
 
     id: str
     node: str
@@ -49,6 +49,20 @@ class Question(Answer):
     message: str
     options: list[str] = Field(description="The actions that an answer can name.")
     expires_at: Time | None = Field(description="Then it goes on without an answer; null: it waits.")
+
+
+class Answerer(Answer):
+    """A user, or a role of callers, whom a question is for."""
+
+    kind: Literal["user", "role"]
+    name: str
+
+
+class Question(Asked):
+    """A question that waits for an answer, which `POST /sagas/{saga}/answer` brings."""
+
+    for_: list[Answerer] = Field(alias="for", description="Who may answer it; others are refused with 403.")
+    arguments: Schema | None = Field(description="Of the arguments that an answer may change; null: none.")
 
 
 class ParkedAs(Answer):
@@ -70,7 +84,7 @@ class Reaction(Answer):
     why: list[str] = Field(description="Why the strategies before it were passed.")
     pause_ms: int | None = Field(ge=0, description="Of a retry: the time before it.")
     next_attempt_at: Time | None
-    question: Question | None
+    question: Asked | None
     answer: str | None = Field(description="retry, use, fail, or expired; null: none yet.")
 
 

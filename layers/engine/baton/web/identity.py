@@ -74,6 +74,7 @@ def identity_of(event: Mapping[str, Any], config: ApiSettings) -> Identity:
         session=session,
         request=str(context.get("requestId", "")),
         traceparent=given if _TRACEPARENT.fullmatch(given) else "",
+        roles=roles,
     )
     return Identity(caller, roles, source)
 

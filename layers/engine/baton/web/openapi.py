@@ -28,7 +28,7 @@ _WHY = {
     304: "The caller has this body already (`If-None-Match`).",
     400: "The request cannot be read: its query, its encoding, its syntax.",
     401: "Who is calling is not known.",
-    403: "The caller lacks the role.",
+    403: "The caller lacks the role, or may not do this to this saga.",
     404: "There is no such thing for this tenant.",
     409: "The present state does not allow it.",
     413: "Larger than a limit, which the answer names.",

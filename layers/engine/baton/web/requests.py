@@ -118,7 +118,9 @@ class AnswerBody(Body):
         examples=list(ACTIONS),
     )
     arguments: dict[str, JsonValue] = Field(
-        {}, description="With `retry`: these take the place of the step's arguments of the same names."
+        {},
+        description="With `retry`: these take the place of the step's arguments of the same names. The question's "
+        "`arguments` says which an answer may change.",
     )
     output: JsonValue = Field(None, description="With `use`: what takes the place of the step's output.")
 

@@ -185,8 +185,9 @@ ROUTES: tuple[Route[Any], ...] = (
         refusals=(404, 409),
     ),
     Route(
-        method="POST", path="/sagas/{saga}/answer", id="answerQuestion", handler=commands.answer, roles=("answer",),
-        summary="Answer a question of a saga; the same answer again changes nothing.",
+        method="POST", path="/sagas/{saga}/answer", id="answerQuestion", handler=commands.answer,
+        roles=("answer", "operate"),
+        summary="Answer a question that is for the caller; the same answer again changes nothing.",
         parameters=(_SAGA,), body=AnswerBody, has_key=True, answers={202: "Accepted"}, refusals=(404, 409),
     ),
     Route(

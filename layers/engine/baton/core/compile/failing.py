@@ -69,6 +69,17 @@ def _rules(
         for index, hook in enumerate(change.before_retry or ()):
             if (below := f"/{code}/before_retry/{index}") not in strange:
                 yield from _hook(source, place + below, hook, names)
+        for index, argument in enumerate(change.may_change or ()):
+            yield from _argument(source, f"{place}/{code}/may_change/{index}", argument, names)
+
+
+def _argument(source: Source, place: str, argument: str, names: Sequence[str]) -> Iterator[Problem]:
+    """An argument that an answer may change, and that no tool of these nodes takes."""
+    specs = [source.tools[tool] for name in names if (tool := source.nodes[name].tool or "") in source.tools]
+    taken = [name for spec in specs for name in spec.parameters.get("properties", {})]
+    is_closed = all(spec.parameters.get("additionalProperties") is False for spec in specs)
+    if specs and is_closed and argument not in taken:
+        yield Problem(place, f"`{specs[0].name}` takes no `{argument}`", source.hint(argument, taken))
 
 
 def _hint(source: Source, place: str, hint: str, names: Sequence[str]) -> Iterator[Problem]:

@@ -195,6 +195,7 @@ class ReactionModel(Model):
     message: Annotated[str | None, Given] = None
     question: Annotated[str | None, one_of(*QUESTIONS), Given] = None
     severity: Annotated[str | None, one_of(*SEVERITIES), Given] = None
+    may_change: Annotated[list[str] | None, AfterValidator(_each_once), BeforeValidator(_many), Given] = None
 
 
 def _by_code(value: Any) -> Any:

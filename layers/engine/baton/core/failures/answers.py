@@ -1,4 +1,4 @@
-"""Answers to questions about failures: which questions are open, and what can be an answer to one.
+"""Answers to questions about failures: which questions are open, whom they are for, and what can be an answer to one.
 
 Belongs here: checking what a person says against the question and the step. Does not belong here: what an answer
 comes to (core/attempts.py), and asking (core/reactions.py).
@@ -6,16 +6,17 @@ comes to (core/attempts.py), and asking (core/reactions.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from baton.core.events import Ask
+from baton.core.expressions import escape
 from baton.core.failures import sanitised
 from baton.core.graph import Node
 from baton.core.schema import violations
-from baton.core.state import ANSWER, State
+from baton.core.state import ANSWER, Failing, State
 from baton.core.toolspec import nearest
 from baton.errors import Problem
 
@@ -28,6 +29,8 @@ ACTIONS: Mapping[str, str] = {
 """What a person can answer, each with what it does."""
 
 MAX_ARGUMENTS = 32_768  # bytes; they are in the state until the step is done
+ON_CALL = "on_call"  # to whom a question is that is not for the saga's user
+OPERATORS = "operate"  # the role of callers who may answer every question
 _SHOWN = 10
 _REMEMBERED = f"{ANSWER}/"  # what keys of answers begin with in a state
 
@@ -85,6 +88,41 @@ def named(state: State) -> str:
     return f"open: {', '.join(ids[:_SHOWN])}{more}"
 
 
+def may_answer(state: State, ask: Ask) -> tuple[tuple[str, str], ...]:
+    """Whom a question is for, as kinds and names: operators, and the saga's user unless it is for operators only."""
+    operators = ("role", OPERATORS)
+    return (operators,) if ask.to == ON_CALL else (("user", state.user), operators)
+
+
+def refusal(state: State, ask: Ask, user: str, roles: Collection[str]) -> str:
+    """Why this caller may not answer, and who may; empty for one who may."""
+    audience = may_answer(state, ask)
+    if any(name == user if kind == "user" else name in roles for kind, name in audience):
+        return ""
+    named = " or ".join(f"{'the user' if kind == 'user' else 'the role'} `{name}`" for kind, name in audience)
+    return f"question `{ask.id}` is for {named}; the caller is the user `{user}`"
+
+
+def tool_asked_about(node: Node, failing: Failing) -> str:
+    """The tool that would run if the answer is `retry`."""
+    way = failing.way
+    return way.tool if way is not None and way.tool and not way.first else node.tool
+
+
+def changeable(ask: Ask, parameters: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The JSON Schema of the arguments that an answer may change; None when it may change none.
+
+    `parameters`: the schema of the arguments of the tool that would run.
+    """
+    known = parameters.get("properties", {})
+    is_open = parameters.get("additionalProperties") is not False
+    properties = {name: known.get(name, {}) for name in ask.may_change if is_open or name in known}
+    if not properties:
+        return None
+    shared = {"$defs": parameters["$defs"]} if "$defs" in parameters else {}
+    return {"type": "object", "properties": properties, "additionalProperties": False, **shared}
+
+
 def check_answer(
     ask: Ask,
     node: Node,
@@ -103,7 +141,7 @@ def check_answer(
     if answer.arguments and answer.action != RETRY:
         found.append(Problem("/arguments", f"goes with `retry`, not with `{answer.action}`"))
     elif answer.arguments:
-        found += _arguments(parameters, answer.arguments)
+        found += _arguments(ask, parameters, answer.arguments)
     if answer.action == USE and answer.output is msgspec.UNSET:
         found.append(Problem("/output", "is missing: `use` needs what to take in place of the step's output"))
     elif answer.action != USE and answer.output is not msgspec.UNSET:
@@ -149,11 +187,13 @@ def _has_secret(name: str, value: Any) -> bool:
     return isinstance(value, list) and any(_has_secret(name, inner) for inner in value)
 
 
-def _arguments(parameters: Mapping[str, Any], arguments: Mapping[str, Any]) -> Iterator[Problem]:
+def _arguments(ask: Ask, parameters: Mapping[str, Any], arguments: Mapping[str, Any]) -> Iterator[Problem]:
     """They take the place of the step's own, so none of them has to be there."""
-    if parameters.get("additionalProperties") is False:
-        known = parameters.get("properties", {})
-        for name in sorted(arguments.keys() - known.keys()):
-            yield Problem("/arguments", f"the tool has no argument `{name}`", nearest(name, known))
-        arguments = {name: value for name, value in arguments.items() if name in known}
+    open_to = (changeable(ask, parameters) or {}).get("properties", {})
+    which = ", ".join(f"`{name}`" for name in open_to)
+    which = which or "none; the document's `may_change` names those that are"
+    for name in sorted(arguments.keys() - open_to.keys()):
+        hint = nearest(name, open_to) or f"open to change: {which}"
+        yield Problem(f"/arguments/{escape(name)}", f"an answer may not change the argument `{name}`", hint)
+    arguments = {name: value for name, value in arguments.items() if name in open_to}
     yield from violations({**parameters, "required": []}, arguments, "/arguments")

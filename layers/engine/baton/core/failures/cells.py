@@ -75,6 +75,7 @@ class Cell(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     `kind` is its class. `ladder` are the strategies in their order, `policy` is that of `retry`, `at_most` says how
     often the others are used, 0 for never; one that it does not name has the number of `Bounds`. `hints` are tried one
     after the other. `before_retry` are hooks. `message` is told to a person in place of the code's own sentence.
+    `may_change` are the arguments that an answer may change.
     """
 
     kind: str
@@ -86,6 +87,7 @@ class Cell(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     message: str = ""
     question: str = "error_resolution"
     severity: str = "medium"
+    may_change: tuple[str, ...] = ()
 
 
 class Change(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
@@ -104,6 +106,7 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forb
     message: str | None = None
     question: str | None = None
     severity: str | None = None
+    may_change: tuple[str, ...] | None = None
 
 
 def merge(cell: Cell, change: Change) -> Cell:

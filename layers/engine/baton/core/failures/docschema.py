@@ -135,6 +135,11 @@ _REACTION = _object(
         },
         "question": _enum(QUESTIONS, "The kind of question that a person is asked.", examples=["input"]),
         "severity": _enum(SEVERITIES, "How bad an incident it is.", examples=["high"]),
+        "may_change": _one_or_many(
+            {"type": "string"},
+            "The arguments of the tool that an answer to the question may change; without it, none.",
+            examples=[["date", "time"]],
+        ),
     },
 )
 

@@ -67,6 +67,7 @@ def _change_of(model: ReactionModel) -> Change:
         message=model.message,
         question=model.question,
         severity=model.severity,
+        may_change=_tuple(model.may_change),
     )
 
 
