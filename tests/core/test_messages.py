@@ -29,6 +29,7 @@ TELLING = {
     "BadSchema", "Fault", "Problem", "Refused", "_NoSchema", "_Unfit", "_malformed", "refuse", "say",
 }  # fmt: skip
 ELSEWHERE = {
+    "Problem(error.place, _TAKES_LONG": "documents that take so long are in test_hostile_documents.py",
     "is not known in a condition": "the library of CEL refuses unknown names first",
     "cannot be used in a condition": "the same of functions",
     "`{call.function}` cannot": "the same of functions",

@@ -294,8 +294,8 @@ def test_two_policies_have_two_names() -> None:
 
 def test_what_the_page_shows_can_be_read() -> None:
     page = (Path(__file__).parents[3] / "docs/failures.md").read_text("utf-8")
-    _, _, rest = page.partition("```yaml\n")
-    shown = parse_document(rest.partition("```")[0]).value
+    _, _, rest = page.partition("```yaml\nretry: critical")
+    shown = parse_document("retry: critical" + rest.partition("```")[0]).value
     assert violations(SCHEMA, shown) == ()
     node = read(**shown)
     assert rules_of(node.retry, node.on_failure)["no_tables"].ladder == ("replan", "escalate")
