@@ -66,6 +66,7 @@ class World:
     seed: int = 0
     stall_s: float = 16  # thaws while its heir is at work
     batch: int = 3
+    slots: int = 0  # workers that the queue keeps busy at once; 0: any number
     start_late_s: float = 0  # from receiving a batch to the start of its handler
     reconciler_first_s: float = 60
     reconciler_gap_s: float = 60  # what it believes is always a minute
@@ -196,7 +197,8 @@ class World:
         """
         process = self.process("worker")
         self.invocations.append(process.id)
-        worker = FreezableWorker(self.engine(process), self.dead_letters, DirectInvoker(self))
+        queue = self.queue if self.slots else None
+        worker = FreezableWorker(self.engine(process), self.dead_letters, DirectInvoker(self), queue)
         worker.process = process
         now = process.clock.now()
         deadline = now + round(self.timeout_s * 1_000)

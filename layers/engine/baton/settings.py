@@ -125,6 +125,7 @@ class ApiSettings(Callers, Money, Values, Signals, Stores, Estimates, App, Setti
 class WorkerSettings(Outside, Execution, Failing, Effects, Money, Liveness, Values, Stores, App, Settings):
     """The worker function's."""
 
+    queue_url: Annotated[Name, Meta(description="Queue of wakes.")]
     dead_letter_url: Annotated[Name, Meta(description="Queue for what nobody can handle.")]
     worker: Annotated[Name, Meta(description="Name of the worker function.")]
     notices_topic: Annotated[Name, Meta(description="ARN of the topic that tells people what needs them.")]

@@ -134,7 +134,9 @@ def make_worker() -> tuple[Worker, Engine]:
     engine = _engine(aws, blobs, config, ToolPerformer(registry, helpers), registry.specs())
     engine = replace(engine, metrics=Metrics(_line_to_stdout, config.worker))
     dead_letters = SqsDeadLetters(later(lambda: aws.sqs), config.dead_letter_url)
-    return Worker(engine, dead_letters, LambdaInvoker(later(lambda: aws.lambda_), config.worker)), engine
+    invoker = LambdaInvoker(later(lambda: aws.lambda_), config.worker)
+    queue = SqsQueue(later(lambda: aws.sqs), config.queue_url)
+    return Worker(engine, dead_letters, invoker, queue), engine
 
 
 def make_api() -> tuple[Engine, settings.ApiSettings, Rates]:

@@ -54,6 +54,15 @@ class Execution:
             "step, before the saga is parked for a person to look at.",
         ),
     ] = 3
+    turn_ms: Annotated[
+        int,
+        Meta(
+            ge=1_000,
+            le=900_000,
+            description="How long an invocation goes on beginning steps while other wakes wait for a worker. Its sagas "
+            "then go to the end of the line.",
+        ),
+    ] = 10_000
     nesting_depth: Annotated[
         int, Meta(ge=1, le=32, description="How deep sagas may start sagas that start sagas.")
     ] = 8

@@ -235,7 +235,7 @@ class Runner:
                 run.outcomes = run.outcomes[step.taken :]
                 if not (step.more or step.decision.cancel):
                     return step.decision
-                if step.more and not run.outcomes and self._p.clock.now() >= self._budget.cut_off:
+                if step.more and not run.outcomes and self._budget.is_spent(self._p.clock.now()):
                     return _CUT_SHORT
             else:
                 await self._catch_up(run)
