@@ -128,7 +128,7 @@ class World:
             performer=ToolsOf(process, self.registry),
             sandbox=MontySandbox(inline),
             tools=self.tools,
-            catalog=Catalog(self.definitions, self.blobs, process.clock),
+            catalog=Catalog(self.definitions, self.blobs, process.clock, most_hops=self.limits.saga_hops),
             pace=Pace(self.limits.step_estimate_ms),
             limits=self.limits,
             notices=self.notices,

@@ -80,7 +80,9 @@ def _engine(
         performer=performer,
         sandbox=MontySandbox(Threads(AT_ONCE)),
         tools=tools,
-        catalog=Catalog(DynamoDefinitions(aws.dynamodb, config.table), blobs, clock),
+        catalog=Catalog(
+            DynamoDefinitions(aws.dynamodb, config.table), blobs, clock, most_hops=limits.saga_hops
+        ),
         pace=Pace(limits.step_estimate_ms),
         limits=limits,
         notices=SnsNotices(later(lambda: aws.sns), topic, kept),

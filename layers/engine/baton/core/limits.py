@@ -54,6 +54,14 @@ class Execution:
             "step, before the saga is parked for a person to look at.",
         ),
     ] = 3
+    saga_hops: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=100_000_000,
+            description="Nodes that may run in a saga with loops before it fails. `limits.hops` of its document may ask for fewer.",
+        ),
+    ] = 100_000
     turn_ms: Annotated[
         int,
         Meta(
