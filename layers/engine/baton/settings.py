@@ -25,6 +25,7 @@ from baton.core.limits import (
     Money,
     Signals,
     Stores,
+    Tenants,
     Values,
 )
 from baton.errors import BatonError
@@ -117,12 +118,14 @@ class Outside:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ApiSettings(Callers, Money, Values, Signals, Stores, Estimates, App, Settings):
+class ApiSettings(Callers, Money, Values, Signals, Tenants, Stores, Estimates, App, Settings):
     """The api function's."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorkerSettings(Outside, Execution, Failing, Effects, Money, Liveness, Values, Stores, App, Settings):
+class WorkerSettings(
+    Outside, Execution, Failing, Effects, Money, Liveness, Values, Tenants, Stores, App, Settings
+):
     """The worker function's."""
 
     queue_url: Annotated[Name, Meta(description="Queue of wakes.")]

@@ -23,6 +23,7 @@ from baton.runtime.once import Once
 from baton.runtime.pace import Pace
 from baton.runtime.patience import Patience
 from baton.runtime.purse import Purse
+from baton.runtime.quota import Quota, Room
 from baton.runtime.start import Starter
 from baton.runtime.steps import Steps
 from baton.runtime.telling import Teller
@@ -48,6 +49,7 @@ class Engine:
     effects: Effects
     funds: Funds
     metrics: Metrics = field(default_factory=Metrics)
+    rooms: dict[str, Room] = field(default_factory=dict)
 
 
 _SAID_FIRST_MS = 20
@@ -81,11 +83,13 @@ class Parts:
             Once(engine.effects, engine.blobs, engine.clock, engine.entropy, engine.limits, self.call),
         )
         self.starter = Starter(engine.log, engine.blobs, engine.clock, engine.limits, self.call)
+        self.quota = Quota(engine.rooms, engine.log, self.call, engine.clock, engine.limits)
         self.children = Children(
             engine.log,
             engine.blobs,
             self.catalog,
             self.starter,
+            self.quota,
             self.call,
             engine.clock,
             engine.limits,

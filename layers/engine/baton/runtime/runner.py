@@ -187,7 +187,7 @@ class Runner:
                 run.history,
                 run.program,
                 again=wants_more,
-                due=_sooner(decision.due, run.teller.again),
+                due=_soonest(decision.due, run.teller.again, run.put_off),
             ):
                 if wants_more:
                     return YIELDED
@@ -370,7 +370,7 @@ class Runner:
 
     async def _tend_children(self, run: Run, children: Sequence[tuple[str, Any]]) -> bool:
         """Start children that are to be started, ask open ones once; True when one of them has ended."""
-        tended, reports = await self._p.children.tend(
+        tended, reports, run.put_off = await self._p.children.tend(
             run.lease.ref, run.history.state, children, self._end(run), run.lease.epoch
         )
         run.asked.update(tended)
@@ -396,5 +396,5 @@ class Runner:
             raise _Superseded
 
 
-def _sooner(first: int | None, second: int | None) -> int | None:
-    return min((moment for moment in (first, second) if moment is not None), default=None)
+def _soonest(*moments: int | None) -> int | None:
+    return min((moment for moment in moments if moment is not None), default=None)

@@ -79,6 +79,7 @@ class Service:
             return self._accepted(opened) | {"workflow": opened.history.state.workflow}, False
         now = self._engine.clock.now()
         await self._engine.funds.refuse_the_blocked(self._parts.call, caller.tenant, caller.user, now)
+        await self._parts.quota.admit(caller.tenant)
         definition = await self._parts.catalog.find(caller.tenant, workflow)
         beginning = Beginning(
             ref=ref,
