@@ -84,6 +84,15 @@ class Callers:
             ge=0, le=10_000, description="Requests per second of one tenant, over ten seconds. 0: any number."
         ),
     ] = 50
+    tenant_rate_bytes: Annotated[
+        int,
+        Meta(
+            ge=1_024,
+            le=5_242_880,
+            description="Bytes of a request, and of its answer, that count as one request of its tenant; more count as "
+            "several.",
+        ),
+    ] = 65_536
     max_body_bytes: Annotated[int, Meta(ge=1_024, le=5_242_880, description="Largest request body.")] = (
         262_144
     )
