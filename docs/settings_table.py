@@ -28,6 +28,7 @@ TITLES = {
     "Liveness": "Liveness",
     "Values": "Values",
     "Signals": "Signals",
+    "Tenants": "What one tenant may have",
     "Stores": "Stores that do not answer",
     "Outside": "What the standard tools reach",
     "Estimates": "The cost of a saga",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from baton.errors import Throttled
-from baton.local.fair import NOISY_FROM, NOISY_SHARE, fairest
+from baton.local.fair import OF_LATE_S, fairest
 from baton.ports import Message, tenant_of
 from tests.kit.process import REFUSES
 
@@ -39,7 +39,7 @@ class WakeQueue:
     def __init__(self, world: World) -> None:
         self._world = world
         self._visible: list[_Sent] = []
-        self._in_flight: Counter[str] = Counter()
+        self._used: Counter[str] = Counter()
         self._slots = asyncio.Semaphore(world.slots) if world.slots else None
 
     @property
@@ -87,7 +87,7 @@ class WakeQueue:
             return
         batch = self._batch()
         self._visible = [other for other in self._visible if other not in batch]
-        self._in_flight.update(tenant_of(received.message) for received in batch)
+        self._used.update(tenant_of(received.message) for received in batch)
         for received in batch:
             received.receives += 1
             self._world.spawn(self._show_again(received))
@@ -98,15 +98,15 @@ class WakeQueue:
             # Nobody deletes what was received by somebody else since.
             if received.message not in failed and received.receives == count:
                 received.is_deleted = True
-        self._in_flight.subtract(tenant_of(received.message) for received in batch)
+        tenants = [tenant_of(received.message) for received in batch]
+        asyncio.get_running_loop().call_later(OF_LATE_S, self._used.subtract, tenants)
 
     def _batch(self) -> list[_Sent]:
         """As SQS chooses it, where workers are few."""
-        if self._slots is None:
+        if self._slots is None or not self._world.is_fair:
             return self._visible[: self._world.batch]
         tenants = [tenant_of(sent.message) for sent in self._visible]
-        noisy = {"noisy_from": NOISY_FROM, "noisy_share": NOISY_SHARE}
-        chosen = fairest(tenants, self._in_flight, self._world.batch, **noisy)
+        chosen = fairest(tenants, self._used, self._world.batch)
         return [self._visible[position] for position in chosen]
 
     async def _show_again(self, sent: _Sent) -> None:

@@ -67,6 +67,7 @@ class World:
     stall_s: float = 16  # thaws while its heir is at work
     batch: int = 3
     slots: int = 0  # workers that the queue keeps busy at once; 0: any number
+    is_fair: bool = True  # between tenants, where those are few
     start_late_s: float = 0  # from receiving a batch to the start of its handler
     reconciler_first_s: float = 60
     reconciler_gap_s: float = 60  # what it believes is always a minute

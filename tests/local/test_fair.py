@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baton.local.fair import NOISY_FROM, NOISY_SHARE, fairest
+from baton.local.fair import fairest
 
 
 def test_messages_of_one_group_keep_their_order() -> None:
@@ -14,19 +14,16 @@ def test_a_batch_is_shared_between_those_that_wait_whoever_has_more() -> None:
     assert fairest(waiting, {}, 6) == [0, 100, 1, 101, 2, 102]
 
 
-def test_who_has_much_in_flight_waits_for_who_has_not() -> None:
+def test_who_has_used_much_waits_for_who_has_not() -> None:
     waiting = ["a"] * 100 + ["b"] * 20
     assert fairest(waiting, {"a": 10}, 10) == list(range(100, 110))
+    assert fairest(waiting, {"a": 10}, 12) == [*range(100, 110), 0, 110]
 
 
-def test_by_the_rule_of_sqs_a_group_is_noisy_from_thirty_and_a_tenth() -> None:
-    def first(in_flight: dict[str, int]) -> int:
-        return fairest(["a", "b"], in_flight, 1, noisy_from=NOISY_FROM, noisy_share=NOISY_SHARE)[0]
-
-    assert first({"a": 29, "b": 0}) == 0
-    assert first({"a": 30, "b": 0}) == 1
-    assert first({"a": 30, "b": 0, "c": 270}) == 0, "not more than a tenth"
-    assert first({"a": 31, "b": 0, "c": 270}) == 1
+def test_a_group_is_noisy_with_more_than_a_tenth() -> None:
+    waiting = ["a", "b"]
+    assert fairest(waiting, {"a": 10, "b": 0, "c": 90}, 1) == [0]
+    assert fairest(waiting, {"a": 11, "b": 0, "c": 89}, 1) == [1]
 
 
 def test_there_may_be_fewer_than_are_asked_for() -> None:

@@ -13,9 +13,11 @@ pytestmark = pytest.mark.simulation
 MOST = 3.0  # times as long as alone
 
 
-def test_a_tenants_flood_of_two_thousand_sagas_delays_anothers_twenty_by_less_than_three_times() -> None:
-    alone = seconds_of_twenty(0)
-    assert seconds_of_twenty(2_000) <= MOST * alone
+@pytest.mark.parametrize(("slots", "flood"), [(50, 2_000), (2, 400)])
+def test_a_tenants_flood_delays_anothers_twenty_sagas_by_less_than_three_times(slots: int, flood: int) -> None:
+    """With as many workers as in the template, and with hardly any."""
+    alone = seconds_of_twenty(0, slots=slots)
+    assert seconds_of_twenty(flood, slots=slots) <= MOST * alone
 
 
 def test_sagas_that_would_keep_their_workers_for_a_minute_make_room_after_a_turn() -> None:

@@ -21,7 +21,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from baton.local.aws import Aws
 from baton.local.batch import failed_items
 from baton.local.declared import QueueSource
-from baton.local.fair import fairest
+from baton.local.fair import OF_LATE_S, fairest
 from baton.local.lambdas import Lambdas
 from baton.local.ministack import REGION
 from baton.local.pool import Throttled
@@ -57,7 +57,7 @@ class SqsPoller:
         self._batches = Tasks(source.logical_id)
         self._brisk_until = 0.0
         self._held: list[_Held] = []
-        self._in_flight: Counter[str] = Counter()  # messages that are worked on, by their group
+        self._used: Counter[str] = Counter()  # messages that are or were just worked on, by their group
 
     async def run(self) -> None:
         """Until cancelled; the batches that are being worked on are then abandoned."""
@@ -76,13 +76,13 @@ class SqsPoller:
                 if messages:
                     work = self._batches.add(self._work(messages))
                     groups = [_group_of(message) for message in messages]
-                    self._in_flight.update(groups)
+                    self._used.update(groups)
                     work.add_done_callback(partial(self._done, groups))
         finally:
             self._batches.cancel()
 
     def _done(self, groups: Sequence[str], _: object) -> None:
-        self._in_flight.subtract(groups)
+        asyncio.get_running_loop().call_later(OF_LATE_S, self._used.subtract, groups)
         self._slots.release()
 
     # ---- receiving
@@ -114,7 +114,7 @@ class SqsPoller:
         before = [held for held in self._held if held.until > now]  # the others are in the queue again
         waiting = [*before, *(_Held(message, now + _HOLD_S) for message in received)]
         groups = [_group_of(held.message) for held in waiting]
-        chosen = set(fairest(groups, self._in_flight, size))
+        chosen = set(fairest(groups, self._used, size))
         self._held = [held for position, held in enumerate(waiting) if position not in chosen]
         await self._see_again_in(_HOLD_S, [held for held in self._held if held not in before])
         again = [waiting[position] for position in chosen if position < len(before)]
