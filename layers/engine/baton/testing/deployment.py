@@ -34,7 +34,7 @@ from baton.core.purse import Terms
 from baton.core.state import State, node_of, status_of
 from baton.core.story import tell
 from baton.core.views import entry_view, saga_view
-from baton.ports import Head, Message
+from baton.ports import Head, Message, StepContext
 from baton.runtime.catalog import Catalog
 from baton.runtime.funds import Funds
 from baton.runtime.lease import Invocation
@@ -73,7 +73,7 @@ class _Performer(ToolPerformer):
         super().__init__(registry)
         self._loop = loop
 
-    async def _call(self, tool: Any, call: Mapping[str, Any]) -> Any:
+    async def _call(self, tool: Any, call: Mapping[str, Any], _: StepContext) -> Any:
         if not tool.is_async:
             with self._loop.left():
                 return tool.function(**call)
