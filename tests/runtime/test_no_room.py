@@ -174,6 +174,8 @@ def test_a_saga_with_many_steps_does_not_keep_a_neighbour_of_its_batch_from_a_pl
             await asyncio.sleep(0.05)
         assert len(world.invocations) == 1, "they share it"
         assert world.end(crowding["id"]) is None, "it has 25 s to go"
-        assert asyncio.get_running_loop().time() - began < 5 * (0.5 + 2), "no step waits for longer than it pauses"
+        assert asyncio.get_running_loop().time() - began < 5 * (0.5 + 2), (
+            "no step waits for longer than it pauses"
+        )
 
     stage(story, timeout_s=60, batch=10)

@@ -20,7 +20,9 @@ FEW = Limits(tenant_sagas=4)
 FAN_OF_CHILDREN = (
     "name: parent\nnodes:\n"
     + "".join(f"  c{i}: {{workflow: chain, with: {{n: {i}}}}}\n" for i in range(12))
-    + "  sum: {tool: work, with: {n: 1}, after: [" + ", ".join(f"c{i}" for i in range(12)) + "]}\n"
+    + "  sum: {tool: work, with: {n: 1}, after: ["
+    + ", ".join(f"c{i}" for i in range(12))
+    + "]}\n"
 )
 
 

@@ -14,7 +14,9 @@ MOST = 3.0  # times as long as alone
 
 
 @pytest.mark.parametrize(("slots", "flood"), [(50, 2_000), (2, 400)])
-def test_a_tenants_flood_delays_anothers_twenty_sagas_by_less_than_three_times(slots: int, flood: int) -> None:
+def test_a_tenants_flood_delays_anothers_twenty_sagas_by_less_than_three_times(
+    slots: int, flood: int
+) -> None:
     """With as many workers as in the template, and with hardly any."""
     alone = seconds_of_twenty(0, slots=slots)
     assert seconds_of_twenty(flood, slots=slots) <= MOST * alone

@@ -126,16 +126,18 @@ class SqsPoller:
         change: Callable[..., Any] = self._aws.sqs.change_message_visibility_batch
         for start in range(0, len(held), 10):
             entries = [
-                {"Id": str(index), "ReceiptHandle": one.message["ReceiptHandle"], "VisibilityTimeout": seconds}
+                {
+                    "Id": str(index),
+                    "ReceiptHandle": one.message["ReceiptHandle"],
+                    "VisibilityTimeout": seconds,
+                }
                 for index, one in enumerate(held[start : start + 10])
             ]
             await self._aws.call(change, QueueUrl=self._source.url, Entries=entries)
 
     async def _visibility(self) -> int:
         ask: Callable[..., Any] = self._aws.sqs.get_queue_attributes
-        answer = await self._aws.call(
-            ask, QueueUrl=self._source.url, AttributeNames=["VisibilityTimeout"]
-        )
+        answer = await self._aws.call(ask, QueueUrl=self._source.url, AttributeNames=["VisibilityTimeout"])
         return int(answer["Attributes"]["VisibilityTimeout"])
 
     async def _receive(self, count: int, *, waits: bool = True) -> Sequence[Message]:
