@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -126,8 +127,8 @@ def test_of_two_tenants_the_one_with_less_in_flight_is_first_and_nothing_comes_t
         .replace("BatchSize: 10", "BatchSize: 2")
         .replace("VisibilityTimeout: 1", "VisibilityTimeout: 3")
     )
-    flood = [{"do": "sleep", "s": 0.1, "tenant": "acme", "n": number} for number in range(40)]
-    quiet = {"do": "nothing", "tenant": "globex"}
+    flood: list[dict[str, Any]] = [{"do": "sleep", "s": 0.1, "n": number} for number in range(40)]
+    quiet: dict[str, Any] = {"do": "nothing", "tenant": "globex"}
 
     async def scenario() -> list[InvocationRecord]:
         async with LocalRun(template, switched_off=ONLY_QUEUE) as run:
