@@ -27,7 +27,12 @@ def seconds_of_twenty(flood: int, *, noisy: str = "", **options: Any) -> float:
     """
 
     async def main() -> float:
-        settings: dict[str, Any] = {"slots": SLOTS, "batch": BATCH, "timeout_s": 60, "limits": Limits()} | options
+        settings: dict[str, Any] = {
+            "slots": SLOTS,
+            "batch": BATCH,
+            "timeout_s": 60,
+            "limits": Limits(),
+        } | options
         world = World(make_registry(Books()), **settings)
         world.switch_on()
         await _start(world, NOISY, flood, noisy or chain_of(5))
