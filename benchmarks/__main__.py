@@ -16,7 +16,7 @@ from rich.table import Table
 from benchmarks import shipped
 from benchmarks.figures import Bench, Result
 
-NAMES = ("cost", "overhead", "growth", "decide", "fanout", "compile", "tail", "start", "load")
+NAMES = ("cost", "overhead", "growth", "decide", "fanout", "compile", "tail", "start", "load", "neighbours")
 FOLDER = Path("build/bench")
 
 

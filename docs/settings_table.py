@@ -29,6 +29,7 @@ TITLES = {
     "Liveness": "Liveness",
     "Values": "Values",
     "Signals": "Signals",
+    "Tenants": "What one tenant may have",
     "Stores": "Stores that do not answer",
     "Standard": "Standard tools",
     "Outside": "What the standard tools reach",

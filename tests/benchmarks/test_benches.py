@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import growth, load, overhead, shipped, start, tail
+from benchmarks import growth, load, neighbours, overhead, shipped, start, tail
 from benchmarks.__main__ import NAMES
 from benchmarks.__main__ import load as bench_of
 from benchmarks.figures import Bench, Sample
@@ -33,6 +33,10 @@ def test_growth_reads_what_it_wrote() -> None:
     sample = growth.measure((5, 10))
     assert sample["entries10"] > 0
     assert sample["bytes5"] > 0
+
+
+def test_neighbours_has_a_figure_for_each_line() -> None:
+    assert all_there(neighbours.measure(flood=40), neighbours.BENCH)
 
 
 def test_tail_runs() -> None:

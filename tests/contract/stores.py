@@ -291,6 +291,10 @@ class AwsStores:
     def visible(self) -> list[str]:
         return [message["Body"] for message in self._received(self._wake_url)]
 
+    def groups(self) -> list[str]:
+        """Of the messages that the queue would hand out now."""
+        return [message["Attributes"]["MessageGroupId"] for message in self._received(self._wake_url)]
+
     def letters(self) -> list[tuple[str, str]]:
         return [
             (message["Body"], message["MessageAttributes"]["reason"]["StringValue"])
@@ -302,7 +306,10 @@ class AwsStores:
         found: list[Any] = []
         while True:
             answer = self._aws.sqs.receive_message(
-                QueueUrl=url, MaxNumberOfMessages=10, MessageAttributeNames=["All"]
+                QueueUrl=url,
+                MaxNumberOfMessages=10,
+                MessageAttributeNames=["All"],
+                AttributeNames=["MessageGroupId"],
             )
             if not answer.get("Messages"):
                 return found

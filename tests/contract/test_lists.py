@@ -118,3 +118,17 @@ def test_the_number_of_shards_is_known(stores: Stores) -> None:
         for row in stores.log.listed("acme", "open", shard, limit=5)[0]
     ]
     assert found == [SAGA.id]
+
+
+def test_sagas_at_work_are_counted_and_those_that_wait_or_have_ended_are_not(stores: Stores) -> None:
+    refs = of_one_shard(5)
+    for ref in refs:
+        stores.log.create_head(a_head(ref))
+    stores.log.create_head(a_head(SagaRef("rival", refs[0].id)))
+    assert stores.log.at_work("acme", 0, 100) == 5
+    assert stores.log.at_work("acme", 0, 3) == 3, "it does not look further"
+    finish(stores, refs[0], "completed", 5_000)
+    stores.log.take(refs[1], "me", 90_000, 0, 93_000)
+    stores.log.release(refs[1], "me", 1, a_release(status="waiting", group="waiting", group_at=5_000))
+    assert stores.log.at_work("acme", 0, 100) == 3
+    assert stores.log.at_work("nobody", 0, 100) == 0

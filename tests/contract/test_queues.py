@@ -6,7 +6,7 @@ import pytest
 
 from baton.adapters.memory import MemoryQueue
 from baton.ports import Message
-from tests.contract.stores import SAGA, Stores
+from tests.contract.stores import SAGA, AwsStores, Stores
 
 MAX_MESSAGE = 1_048_576  # of SQS, attributes included
 
@@ -119,3 +119,17 @@ def test_on_sqs_a_letter_that_is_too_long_is_cut_and_says_so(moto: Stores) -> No
     assert len(body.encode()) > MAX_MESSAGE - 4_000
     assert len(body.encode()) + len(reason.encode()) + len("reasonString") <= MAX_MESSAGE
     assert reason == "ü" * 1_000 + f" (cut: it had {MAX_MESSAGE + 9} bytes)"
+
+
+def test_on_sqs_a_message_is_of_its_tenants_group_so_that_the_queue_is_fair(moto: AwsStores) -> None:
+    moto.queue.send([(Message("T#acme#SAGA#a", 1), 0), (Message("T#a/b:c@d#SAGA#b"), 0)])
+    assert sorted(moto.groups()) == ["a/b:c@d", "acme"]
+
+
+def test_a_backlog_is_what_could_be_received_now(stores: Stores) -> None:
+    assert stores.queue.backlog() == 0
+    stores.queue.send([(a_message(version), 0) for version in range(3)])
+    stores.queue.send([(a_message(9), 60)])
+    assert stores.queue.backlog() == 3
+    stores.visible()
+    assert stores.queue.backlog() == 0

@@ -143,3 +143,20 @@ def test_every_handler_is_where_the_template_looks_for_it() -> None:
         assert folder == ROOT / "functions" / name
         source = (Path(folder) / "app.py").read_text("utf-8")
         assert re.search(r"^(def handler\(|handler\s*[:=])", source, re.MULTILINE), f"{name} has no handler"
+
+
+def test_what_the_workers_use_is_not_taken_from_the_others() -> None:
+    reserved = {
+        name: stack().properties(logical_id).get("ReservedConcurrentExecutions")
+        for name, logical_id in FUNCTIONS.items()
+    }
+    assert reserved == {"api": "100", "worker": None, "relay": "20", "reconciler": "40"}
+    most = max(stack().template.parameters["Shards"]["AllowedValues"])
+    assert int(reserved["reconciler"]) > most, "all shards at once, and the dead letters"
+
+
+@pytest.mark.parametrize(("name", "logical_id"), FUNCTIONS.items())
+def test_a_reservation_is_a_parameter_and_none_is_possible(name: str, logical_id: str) -> None:
+    parameter = f"{name.capitalize()}Reserved"
+    assert stack(**{parameter: "60"}).properties(logical_id)["ReservedConcurrentExecutions"] == "60"
+    assert "ReservedConcurrentExecutions" not in stack(**{parameter: "0"}).properties(logical_id)

@@ -28,6 +28,7 @@ MAY: dict[str, dict[str, set[str]]] = {
     "WorkerRole": {
         "WorkerLogGroup": LOG,
         "SagaTable": APPEND,
+        "SagaTable/index/StatusIndex": {"dynamodb:Query"},
         "BlobBucket": LIST,
         "BlobBucket/*": BLOBS,
         "WakeQueue": {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 
 import pytest
 
@@ -66,9 +67,37 @@ def test_what_is_open_to_everybody_is_not_counted(http: Http) -> None:
         assert {answer.status for answer in gets(http, LIMIT + 1, path)} == {200}
 
 
-def test_a_request_without_the_role_spends_nothing(http: Http) -> None:
-    assert {answer.status for answer in gets(http, LIMIT + 1, roles="[answer]")} == {403}
+def test_a_request_that_is_refused_counts_like_any_other(http: Http) -> None:
+    refused = [
+        *gets(http, LIMIT - 7, roles="[answer]"),
+        *gets(http, 2, "/nowhere"),
+        *(http.post("/tools", "{}") for _ in range(2)),
+        *(http.post("/sagas", "no json") for _ in range(2)),
+        http.get("/sagas/none"),
+    ]
+    assert {answer.status for answer in refused} == {403, 404, 405, 400}
+    for path in ("/tools", "/nowhere"):
+        assert http.get(path).status == 429
+
+
+def test_a_request_without_an_identity_is_nobodys(http: Http) -> None:
+    assert {answer.status for answer in gets(http, LIMIT + 1, "/nowhere", tenant="")} == {404}
     assert http.get("/tools").status == 200
+
+
+def test_a_large_request_counts_as_several(http: Http, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http.module._api._limiter, "_bytes_each", 1_000)
+    assert http.post("/workflows", "x" * 7_500).status == 400
+    assert http.post("/workflows", "x" * 7_500).problem(429, "too-many-requests")["detail"] == (
+        "tenant `acme` may make 10 requests, each of up to 1,000 bytes, in 10 s, and has; try again in 8 s"
+    )
+    assert http.get("/tools").status == 429, "the refusal has used up what was left"
+
+
+def test_a_large_answer_counts_as_several(http: Http, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = len(json.dumps(http.get("/tools").body, separators=(",", ":")))
+    monkeypatch.setattr(http.module._api._limiter, "_bytes_each", size // 4)
+    assert [answer.status for answer in gets(http, 3)] == [200, 200, 429]
 
 
 def test_a_table_that_is_busy_lets_everybody_through(http: Http) -> None:

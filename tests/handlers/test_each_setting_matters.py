@@ -139,6 +139,15 @@ def test_tenant_rate_limit(limit: str, refused: bool, deployment: Deployment) ->
     assert (429 in with_api(deployment, ask, tenant_rate_limit=limit)) is refused
 
 
+@pytest.mark.parametrize(("each", "refused"), [("1024", True), ("65536", False)])
+def test_tenant_rate_bytes(each: str, refused: bool, deployment: Deployment) -> None:
+    def ask(http: Http) -> set[int]:
+        return {http.post("/sagas", {"workflow": "echo", "input": "x" * 4_000}).status for _ in range(5)}
+
+    settings = {"tenant_rate_limit": "1", "tenant_rate_bytes": each}
+    assert (429 in with_api(deployment, ask, **settings)) is refused
+
+
 @pytest.mark.parametrize(("most", "status"), [("1024", 413), ("4096", 404)])
 def test_max_body_bytes(most: str, status: int, deployment: Deployment) -> None:
     def start(http: Http) -> int:
@@ -276,6 +285,15 @@ def test_queue_url_of_the_relay(deployment: Deployment) -> None:
         module._loop.close()
     assert ADA.id in str(bodies(deployment, url))
     assert not deployment.messages("WakeQueue")
+
+
+def test_queue_url_of_the_worker(deployment: Deployment) -> None:
+    url = queue(deployment)
+    deployment.sqs.send_message(QueueUrl=url, MessageBody="waits")
+    for changed, waiting in (({}, 0), ({"BATON_QUEUE_URL": url}, 1)):
+        with deployment.function("worker", **changed) as module:
+            assert module._worker._queue.backlog() == waiting
+            module._loop.close()
 
 
 def test_queue_url_of_the_reconciler(deployment: Deployment) -> None:

@@ -151,7 +151,8 @@ class Process:
         await self.thawed()
         service = SERVICE.get(type(getattr(function, "__self__", None)).__name__, "dynamodb")
         await self._outage(service)
-        fate = world.plan.next(name, self.role == "worker")
+        # A count that nothing is written by: a number of its own in a schedule would change what every seed draws.
+        fate = FINE if name == "at_work" else world.plan.next(name, self.role == "worker")
         if fate != FINE:
             world.faults.append(f"{self.id}: {fate} at {name}")
         if fate == CRASH_BEFORE:

@@ -6,6 +6,7 @@ Who works on a batch is the world's business, which invocation does what is the 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from baton.errors import Throttled
-from baton.ports import Message
+from baton.local.fair import OF_LATE_S, fairest
+from baton.ports import Message, tenant_of
 from tests.kit.process import REFUSES
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ class WakeQueue:
     def __init__(self, world: World) -> None:
         self._world = world
         self._visible: list[_Sent] = []
+        self._used: Counter[str] = Counter()
+        self._slots = asyncio.Semaphore(world.slots) if world.slots else None
 
     @property
     def visibility_s(self) -> float:
@@ -57,6 +61,9 @@ class WakeQueue:
                 self._world.spawn(self.deliver(message, delay))
         return ()
 
+    def backlog(self) -> int:
+        return sum(not sent.is_deleted for sent in self._visible)
+
     async def deliver(self, message: Message, delay_s: float, receives: int = 0) -> None:
         """A message's life begins: visible after its delay. `receives`: as if it had been received so often."""
         await asyncio.sleep(delay_s)
@@ -67,10 +74,20 @@ class WakeQueue:
         """Batched with others it is received, and visible again if nobody deletes it in time."""
         self._visible.append(sent)
         await asyncio.sleep(0.003)
+        if self._slots is None:
+            await self._receive(sent)
+            return
+        async with self._slots:
+            await self._receive(sent)
+
+    async def _receive(self, sent: _Sent) -> None:
+        """A worker has time: it gets a batch, unless this message is in another's already."""
         self._visible = [other for other in self._visible if not other.is_deleted]
         if sent not in self._visible:
             return
-        batch, self._visible = self._visible[: self._world.batch], self._visible[self._world.batch :]
+        batch = self._batch()
+        self._visible = [other for other in self._visible if other not in batch]
+        self._used.update(tenant_of(received.message) for received in batch)
         for received in batch:
             received.receives += 1
             self._world.spawn(self._show_again(received))
@@ -81,6 +98,16 @@ class WakeQueue:
             # Nobody deletes what was received by somebody else since.
             if received.message not in failed and received.receives == count:
                 received.is_deleted = True
+        tenants = [tenant_of(received.message) for received in batch]
+        asyncio.get_running_loop().call_later(OF_LATE_S, self._used.subtract, tenants)
+
+    def _batch(self) -> list[_Sent]:
+        """As SQS chooses it, where workers are few."""
+        if self._slots is None or not self._world.is_fair:
+            return self._visible[: self._world.batch]
+        tenants = [tenant_of(sent.message) for sent in self._visible]
+        chosen = fairest(tenants, self._used, self._world.batch)
+        return [self._visible[position] for position in chosen]
 
     async def _show_again(self, sent: _Sent) -> None:
         await asyncio.sleep(self.visibility_s)

@@ -66,6 +66,8 @@ class World:
     seed: int = 0
     stall_s: float = 16  # thaws while its heir is at work
     batch: int = 3
+    slots: int = 0  # workers that the queue keeps busy at once; 0: any number
+    is_fair: bool = True  # between tenants, where those are few
     start_late_s: float = 0  # from receiving a batch to the start of its handler
     reconciler_first_s: float = 60
     reconciler_gap_s: float = 60  # what it believes is always a minute
@@ -128,7 +130,7 @@ class World:
             performer=ToolsOf(process, self.registry),
             sandbox=MontySandbox(inline),
             tools=self.tools,
-            catalog=Catalog(self.definitions, self.blobs, process.clock),
+            catalog=Catalog(self.definitions, self.blobs, process.clock, most_hops=self.limits.saga_hops),
             pace=Pace(self.limits.step_estimate_ms),
             limits=self.limits,
             notices=self.notices,
@@ -199,7 +201,8 @@ class World:
         """
         process = self.process("worker")
         self.invocations.append(process.id)
-        worker = FreezableWorker(self.engine(process), self.dead_letters, DirectInvoker(self))
+        queue = self.queue if self.slots else None
+        worker = FreezableWorker(self.engine(process), self.dead_letters, DirectInvoker(self), queue)
         worker.process = process
         now = process.clock.now()
         deadline = now + round(self.timeout_s * 1_000)

@@ -247,11 +247,14 @@ def client(run: LocalRun, service: Any) -> Any:
     )
 
 
-async def send(run: LocalRun, *bodies: dict[str, Any]) -> None:
-    """One batch of messages to the queue."""
-    entries = [{"Id": str(n), "MessageBody": json.dumps(body)} for n, body in enumerate(bodies)]
+async def send(run: LocalRun, *bodies: dict[str, Any], group: str = "") -> None:
+    """Messages to the queue, in batches of ten."""
+    given = {"MessageGroupId": group} if group else {}
+    entries = [{"Id": str(n), "MessageBody": json.dumps(body), **given} for n, body in enumerate(bodies)]
     sqs = client(run, "sqs")
-    await asyncio.to_thread(sqs.send_message_batch, QueueUrl=run.physical["Queue"], Entries=entries)
+    for start in range(0, len(entries), 10):
+        batch = entries[start : start + 10]
+        await asyncio.to_thread(sqs.send_message_batch, QueueUrl=run.physical["Queue"], Entries=batch)
 
 
 def deliveries(run: LocalRun, body: dict[str, Any]) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -117,3 +118,25 @@ def test_no_more_batches_are_worked_on_at_once_than_the_template_says(tmp_path: 
     # How many were running when each one started.
     running = [sum(r.started <= record.started < r.ended for r in records) for record in records]
     assert max(running) == 2
+
+
+def test_of_two_tenants_the_one_with_less_in_flight_is_first_and_nothing_comes_twice(tmp_path: Path) -> None:
+    template = write_project(tmp_path)
+    template.write_text(
+        template.read_text()
+        .replace("BatchSize: 10", "BatchSize: 2")
+        .replace("VisibilityTimeout: 1", "VisibilityTimeout: 3")
+    )
+    flood: list[dict[str, Any]] = [{"do": "sleep", "s": 0.1, "n": number} for number in range(40)]
+    quiet: dict[str, Any] = {"do": "nothing", "tenant": "globex"}
+
+    async def scenario() -> list[InvocationRecord]:
+        async with LocalRun(template, switched_off=ONLY_QUEUE) as run:
+            await send(run, *flood, group="acme")
+            await send(run, quiet, group="globex")
+            await until(lambda: all(deliveries(run, body) for body in (*flood, quiet)))
+            assert [len(deliveries(run, body)) for body in (*flood, quiet)] == [1] * 41
+            (of_quiet,) = deliveries(run, quiet)
+            return [record for record in run.invocations if record.started < of_quiet.started]
+
+    assert len(asyncio.run(scenario())) <= 8, "not after the twenty that were sent before it"

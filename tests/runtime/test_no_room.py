@@ -8,10 +8,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from baton.core.events import StepInterrupted, StepSucceeded
-from baton.ports import NoRoom, Performer, StepContext
+from baton.ports import NoRoom, Performer, SagaRef, StepContext
 from baton.runtime.parts import Engine
+from baton.tools.places import Places, whose
 from tests.kit.corpus import start
+from tests.kit.documents import chain_of
 from tests.kit.process import Process
 from tests.kit.toolbox import Books
 from tests.kit.world import World
@@ -28,22 +32,21 @@ class Crowded:
         if tool != "work":
             return await self._inner.perform(tool, arguments, context)
         self._crowd.asked += 1
-        if self._crowd.running >= self._crowd.places:
+        if not self._crowd.of.take(whose(context), asyncio.get_running_loop().time()):
             raise NoRoom("full")
-        self._crowd.running += 1
-        self._crowd.most = max(self._crowd.most, self._crowd.running)
+        self._crowd.most = max(self._crowd.most, self._crowd.of.taken)
         try:
             return await self._inner.perform(tool, arguments, context)
         finally:
-            self._crowd.running -= 1
+            self._crowd.of.give_back(whose(context))
 
 
 class Crowd:
     """The places of a world's processes, all together."""
 
     def __init__(self, world: World, places: int) -> None:
-        self.places = places
-        self.running = self.most = self.asked = 0
+        self.of = Places(places)
+        self.most = self.asked = 0
         real = world.engine
 
         def engine(process: Process) -> Engine:
@@ -97,7 +100,7 @@ def test_a_saga_that_finds_no_place_at_all_is_handed_on_without_haste_and_not_pa
         assert (view["status"], view["revivals"], interruptions(world, saga)) == ("running", 0, 0)
         assert len(world.invocations) < 40
         assert crowd.asked < 5 * 10 * len(world.invocations)
-        crowd.places = 5
+        crowd.of = Places(5)
         await asyncio.sleep(5)
         assert (await world.queries().show(saga))["status"] == "completed"
 
@@ -115,7 +118,7 @@ def test_other_steps_go_on_while_one_waits_for_a_place(stage: Stage) -> None:
         await asyncio.sleep(3)
         done = [event.node for event in world.events(saga) if isinstance(event, StepSucceeded)]
         assert done == ["f0", "f1", "f2", "f3"]
-        crowd.places = 1
+        crowd.of = Places(1)
         await asyncio.sleep(4)
         assert (await world.queries().show(saga))["status"] == "completed"
 
@@ -128,7 +131,7 @@ def test_a_step_that_waits_for_a_place_does_not_begin_once_its_saga_is_cancelled
         saga = await start(world, wide(3, 0.4), {}, "wide")
         await asyncio.sleep(1)
         await world.service().cancel(saga, "enough", 60_000)
-        crowd.places = 3
+        crowd.of = Places(3)
         await asyncio.sleep(12)
         assert (await world.queries().show(saga))["status"] == "cancelled"
         assert (crowd.most, books.asked) == (0, [])
@@ -150,3 +153,29 @@ def test_a_long_step_that_got_its_place_late_is_not_held_for_one_that_needs_more
         assert max(gaps) < 15_000
 
     stage(story)
+
+
+@pytest.mark.parametrize("tenant", ["acme", "globex"])
+def test_a_saga_with_many_steps_does_not_keep_a_neighbour_of_its_batch_from_a_place(
+    tenant: str, stage: Stage
+) -> None:
+    """Whether that one is its own tenant's or another's."""
+
+    async def story(world: World, books: Books) -> None:
+        Crowd(world, 4)
+        await world.service().register(wide(200, 0.5), json_only=False)
+        neighbour = world.service(tenant=tenant)
+        await neighbour.register(chain_of(5, 0.5), json_only=False)
+        (crowding, _), (view, _) = await asyncio.gather(
+            world.service().start("wide", {}, ""), neighbour.start("chain", {"n": 0}, "")
+        )
+        began, ref = asyncio.get_running_loop().time(), SagaRef(tenant, view["id"])
+        while (head := world.log.read_head(ref)) is not None and head.group != "done":
+            await asyncio.sleep(0.05)
+        assert len(world.invocations) == 1, "they share it"
+        assert world.end(crowding["id"]) is None, "it has 25 s to go"
+        assert asyncio.get_running_loop().time() - began < 5 * (0.5 + 2), (
+            "no step waits for longer than it pauses"
+        )
+
+    stage(story, timeout_s=60, batch=10)

@@ -78,6 +78,25 @@ def test_a_refusal_says_how_long_to_wait() -> None:
         assert refused.value.retry_after_s == wait
 
 
+def test_a_request_of_many_bytes_counts_as_several_and_its_refusal_takes_what_is_left() -> None:
+    limiter = RateLimiter(MemoryRates(), Clock(), inline, 1, bytes_each=1_000)
+    asyncio.run(limiter.admit("acme", 1_000))
+    asyncio.run(limiter.admit("acme", 4_001))
+    limiter.answered("acme", 999)
+    with pytest.raises(TooManyRequests, match="10 requests, each of up to 1,000 bytes, in 10 s"):
+        asyncio.run(limiter.admit("acme", 5_000))
+    assert not asks(limiter)
+
+
+def test_the_bytes_of_an_answer_are_taken_from_the_requests_that_follow() -> None:
+    rates = MemoryRates()
+    first, second = (RateLimiter(rates, Clock(), inline, 1, bytes_each=1_000) for _ in range(2))
+    assert asks(first)
+    first.answered("acme", 5_500)
+    assert sum(asks(limiter) for limiter in (first, second) for _ in range(10)) == 10 - 6
+    first.answered("nobody", 5_500)
+
+
 def test_one_tenant_does_not_spend_anothers() -> None:
     (limiter,) = limiters(1, 1, MemoryRates(), Clock())
     assert [asks(limiter, "acme") for _ in range(11)][-1] is False

@@ -69,11 +69,11 @@ class Shard:
         await asyncio.sleep(self.slow.get(function.__name__, lambda: 0.01)())
         return function(*args, **kwargs)
 
-    def due(self, count: int, in_ms: int) -> set[str]:
+    def due(self, count: int, in_ms: int, tenant: str = "acme") -> set[str]:
         """So many sagas more that are due in `in_ms`; their keys."""
         keys = set()
         for number in range(count):
-            ref = SagaRef("acme", f"in-{in_ms}-{number}")
+            ref = SagaRef(tenant, f"in-{in_ms}-{number}")
             due_at = self.clock.now() + in_ms
             head = Head(ref=ref, workflow="w", graph="g", user="u", created=0, start_hash="", due_at=due_at)
             assert self.log.create_head(head) is None
@@ -300,5 +300,16 @@ def test_an_index_that_cannot_be_read_fails_the_run() -> None:
 def test_a_shard_in_which_nothing_is_due_is_no_failure() -> None:
     async def main() -> None:
         assert await Shard().reconciler.sweep(0, LEFT) == Sweep(woken=0, timed=0, failed=0, more=False)
+
+    story(main)
+
+
+def test_a_tenants_thousand_overdue_sagas_are_not_woken_before_anothers_one() -> None:
+    async def main() -> None:
+        shard = Shard()
+        shard.due(995, -60_000)
+        (last,) = shard.due(1, -1_000, tenant="globex")
+        await shard.reconciler.sweep(0, 60_000)
+        assert last in {message.saga for message in shard.invoker.drain()[0]}
 
     story(main)

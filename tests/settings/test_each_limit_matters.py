@@ -26,9 +26,10 @@ from baton.core.limits import (
     Money,
     Signals,
     Stores,
+    Tenants,
     Values,
 )
-from baton.errors import BudgetSpent, NotAllowedNow
+from baton.errors import BudgetSpent, NotAllowedNow, TooManyRequests
 from baton.tools.define import Registry
 from tests.kit.documents import chain_of, fan_of
 from tests.kit.faults import THROTTLE, Crash, Plan
@@ -37,7 +38,19 @@ from tests.kit.toolbox import Books, make_registry
 from tests.kit.virtual import run_virtual
 from tests.kit.world import World
 
-SECTIONS = (Execution, Failing, LastResort, Effects, Liveness, Values, Signals, Stores, Estimates, Money)
+SECTIONS = (
+    Execution,
+    Failing,
+    LastResort,
+    Effects,
+    Liveness,
+    Values,
+    Signals,
+    Tenants,
+    Stores,
+    Estimates,
+    Money,
+)
 
 
 @dataclass(frozen=True)
@@ -176,6 +189,18 @@ async def seconds_until_a_cancel_is_heard(world: World) -> int:
     return round((ended - asked) / 1_000)
 
 
+async def invocations_of_ten_seconds_while_others_wait(world: World) -> int:
+    await world.service().register(chain_of(20, 0.5), json_only=False)
+    first, _ = [(await world.service().start("chain", {"n": 0}, ""))[0]["id"] for _ in range(2)]
+    await world.settle()
+    return int((await world.queries().show(first))["invocations"])
+
+
+async def fate_of_twenty_rounds(world: World) -> str:
+    loop = "{while: 'loop.iteration < 19', back_to: a, max_iterations: 50}"
+    return await status(world, f"name: w\nnodes: {{a: {{tool: work, with: {{n: 1}}, loop: {loop}}}}}")
+
+
 async def snapshots_of_twenty_invocations(world: World) -> bool:
     saga = await finished(world, chain_of(40, 2.0), {"n": 0})
     (head,) = (head for head in world.log.heads() if head.ref.id == saga)
@@ -286,6 +311,16 @@ async def signals_until_one_is_refused(world: World) -> int:
     return 20
 
 
+async def starts_until_one_is_refused(world: World) -> int:
+    await world.service().register(chain_of(1, 1.0), json_only=False)
+    for started in range(20):
+        try:
+            await world.service().start("chain", {"n": 0}, "")
+        except TooManyRequests:
+            return started
+    return 20
+
+
 async def seconds_of_a_throttled_request(world: World) -> int:
     """How long a request takes whose first six writes are refused; a read is not."""
     await world.service().register("name: w\nnodes: {a: {wait: {signal: go}}}", json_only=False)
@@ -315,6 +350,14 @@ CASES: dict[str, Case] = {
     "clock_skew_ms": Case(seconds_until_a_dead_invocation_is_succeeded, 1, 10_000, (8, 18)),
     "concurrent_steps": Case(entries_of_ten_siblings, 1, 100, (13, 6)),
     "max_deaths": Case(deaths_before_a_person_is_asked, 1, 3, (1, 3)),
+    "turn_ms": Case(
+        invocations_of_ten_seconds_while_others_wait,
+        2_000,
+        900_000,
+        (4, 1),
+        {"slots": 1, "batch": 1, "timeout_s": 30},
+    ),
+    "saga_hops": Case(fate_of_twenty_rounds, 19, 20, ("failed", "completed")),
     "nesting_depth": Case(end_of_a_saga_with_a_grandchild, 1, 8, ("failed", "completed")),
     "loop_blocked_ms": Case(times_that_a_blocked_loop_is_told_of, 500, 5_000, (1, 0)),
     "news_every_ms": Case(seconds_until_a_cancel_is_heard, 1_000, 15_000, (0, 13), {"timeout_s": 60}),
@@ -335,6 +378,7 @@ CASES: dict[str, Case] = {
     "inline_bytes": Case(blobs_of_two_values_of_three_kilobytes, 1_024, 8_192, (2, 0)),
     "result_bytes": Case(fate_of_a_result_of_three_kilobytes, 1_024, 8_192, ("result_too_large", None)),
     "signals_kept": Case(signals_until_one_is_refused, 2, 10, (2, 10)),
+    "tenant_sagas": Case(starts_until_one_is_refused, 2, 10, (2, 10)),
     "store_pause_first_ms": Case(seconds_of_a_throttled_request, 20, 2_000, (1, 8)),
     "store_pause_longest_ms": Case(seconds_of_a_throttled_request, 20, 2_000, (0, 1)),
     "worker_timeout_s": Case(notes_on_a_step_of_two_minutes, 60, 120, (1, 0)),

@@ -28,6 +28,7 @@ from baton.core.limits import (
     Money,
     Signals,
     Stores,
+    Tenants,
     Values,
 )
 from baton.errors import BatonError
@@ -92,6 +93,15 @@ class Callers:
             ge=0, le=10_000, description="Requests per second of one tenant, over ten seconds. 0: any number."
         ),
     ] = 50
+    tenant_rate_bytes: Annotated[
+        int,
+        Meta(
+            ge=1_024,
+            le=5_242_880,
+            description="Bytes of a request, and of its answer, that count as one request of its tenant; more count as "
+            "several.",
+        ),
+    ] = 65_536
     max_body_bytes: Annotated[int, Meta(ge=1_024, le=5_242_880, description="Largest request body.")] = (
         262_144
     )
@@ -155,16 +165,31 @@ class Outside:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ApiSettings(Callers, LastResort, Money, Values, Signals, Stores, Estimates, Standard, App, Settings):
+class ApiSettings(
+    Callers, LastResort, Money, Values, Signals, Tenants, Stores, Estimates, Standard, App, Settings
+):
     """The api function's."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerSettings(
-    Standard, Outside, Execution, Failing, LastResort, Effects, Money, Liveness, Values, Stores, App, Settings
+    Standard,
+    Outside,
+    Execution,
+    Failing,
+    LastResort,
+    Effects,
+    Money,
+    Liveness,
+    Values,
+    Tenants,
+    Stores,
+    App,
+    Settings,
 ):
     """The worker function's."""
 
+    queue_url: Annotated[Name, Meta(description="Queue of wakes.")]
     dead_letter_url: Annotated[Name, Meta(description="Queue for what nobody can handle.")]
     worker: Annotated[Name, Meta(description="Name of the worker function.")]
     notices_topic: Annotated[Name, Meta(description="ARN of the topic that tells people what needs them.")]

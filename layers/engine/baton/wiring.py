@@ -84,7 +84,9 @@ def _engine(
         performer=performer,
         sandbox=MontySandbox(Threads(AT_ONCE)),
         tools=tools,
-        catalog=Catalog(DynamoDefinitions(aws.dynamodb, config.table), blobs, clock),
+        catalog=Catalog(
+            DynamoDefinitions(aws.dynamodb, config.table), blobs, clock, most_hops=limits.saga_hops
+        ),
         pace=Pace(limits.step_estimate_ms),
         limits=limits,
         notices=SnsNotices(later(lambda: aws.sns), topic, kept),
@@ -147,7 +149,9 @@ def make_worker() -> tuple[Worker, Engine]:
     performer = ToolPerformer(registry, helpers, watch=watch)
     engine = replace(_engine(aws, blobs, config, performer, registry.specs()), metrics=metrics, watch=watch)
     dead_letters = SqsDeadLetters(later(lambda: aws.sqs), config.dead_letter_url)
-    return Worker(engine, dead_letters, LambdaInvoker(later(lambda: aws.lambda_), config.worker)), engine
+    invoker = LambdaInvoker(later(lambda: aws.lambda_), config.worker)
+    queue = SqsQueue(later(lambda: aws.sqs), config.queue_url)
+    return Worker(engine, dead_letters, invoker, queue), engine
 
 
 def make_api() -> tuple[Engine, settings.ApiSettings, Rates]:

@@ -36,6 +36,7 @@ _MAY_POSTPONE = "#due_at <= :now"
 _POSTPONE = "SET #due_at = :until"
 
 _DUE = "#due_shard = :shard AND #due_at BETWEEN :since AND :until"
+_AT_WORK = "#st_key = :key"
 _LISTED = "#st_key = :key AND #st_at >= :since"
 _BETWEEN = "#pk = :pk AND #sk BETWEEN :first AND :last"
 
@@ -231,6 +232,24 @@ class DynamoLog:
         return [(SagaRef.parse(item["pk"]["S"]), int(item["due_at"]["N"])) for item in found]
 
     # -- the status index
+
+    def at_work(self, tenant: str, shard: int, most: int) -> int:
+        request: dict[str, Any] = {
+            "IndexName": items.STATUS_INDEX,
+            "KeyConditionExpression": _AT_WORK,
+            "ExpressionAttributeNames": names_in(_AT_WORK),
+            "ExpressionAttributeValues": {":key": text(items.status_key(tenant, "open", shard))},
+            "Select": "COUNT",
+        }
+        found = 0
+        while found < most:
+            with translated():
+                page = self._client.query(TableName=self._table, Limit=most - found, **request)
+            found += page["Count"]
+            if "LastEvaluatedKey" not in page:
+                break
+            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+        return found
 
     def listed(
         self,

@@ -99,6 +99,11 @@ class MemoryQueue:
         with self._lock:
             return list(self._messages)
 
+    def backlog(self) -> int:
+        now = self._clock.now()
+        with self._lock:
+            return sum(visible <= now for visible, _ in self._messages)
+
     def receive(self, limit: int | None = None) -> list[Message]:
         """Take out what is visible by now, soonest first."""
         now = self._clock.now()

@@ -199,6 +199,14 @@ class MemoryLog:
             found = [due for due in found if _place(due) > _place(after)]
         return sorted(found, key=_place)[:limit]
 
+    def at_work(self, tenant: str, shard: int, most: int) -> int:
+        wanted = (tenant, "open", shard)
+        with self._lock:
+            found = (
+                (ref.tenant, head.group, shard_of(ref.id, self._shards)) for ref, head in self._heads.items()
+            )
+            return min(sum(key == wanted for key in found), most)
+
     def listed(
         self,
         tenant: str,

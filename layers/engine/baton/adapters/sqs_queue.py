@@ -1,6 +1,6 @@
 """The queue of wakes and the dead-letter queue on SQS.
 
-Sending only: receiving is Lambda's event source mapping.
+Sending and counting only: receiving is Lambda's event source mapping.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 from baton.adapters.aws import translated
 from baton.adapters.rules import check_delay, xml_text
 from baton.errors import StoreUnavailable, Throttled
-from baton.ports import Message
+from baton.ports import Message, tenant_of
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -25,7 +25,7 @@ _MAX_REASON = 1_000
 
 
 class SqsQueue:
-    """`Queue` on one SQS queue."""
+    """`Queue` on one SQS queue. The tenant is the message's group, so that the queue is fair to the others."""
 
     def __init__(self, client: SQSClient, url: str) -> None:
         self._client = client
@@ -37,6 +37,7 @@ class SqsQueue:
                 "Id": str(position),
                 "MessageBody": msgspec.json.encode(message).decode(),
                 "DelaySeconds": check_delay(delay),
+                "MessageGroupId": tenant_of(message),
             }
             for position, (message, delay) in enumerate(messages)
         ]
@@ -54,6 +55,9 @@ class SqsQueue:
                 return [*failed, *range(start, len(entries))]
             failed += (int(entry["Id"]) for entry in answer.get("Failed", ()))
         return sorted(failed)
+
+    def backlog(self) -> int:
+        return _visible(self._client, self._url)
 
 
 class SqsDeadLetters:
@@ -82,8 +86,10 @@ class SqsDeadLetters:
             )
 
     def count(self) -> int:
-        with translated():
-            answer = self._client.get_queue_attributes(
-                QueueUrl=self._url, AttributeNames=["ApproximateNumberOfMessages"]
-            )
-        return int(answer["Attributes"]["ApproximateNumberOfMessages"])
+        return _visible(self._client, self._url)
+
+
+def _visible(client: SQSClient, url: str) -> int:
+    with translated():
+        answer = client.get_queue_attributes(QueueUrl=url, AttributeNames=["ApproximateNumberOfMessages"])
+    return int(answer["Attributes"]["ApproximateNumberOfMessages"])

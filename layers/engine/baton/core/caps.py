@@ -19,6 +19,8 @@ from baton.core.state import State, Used, node_of
 from baton.core.summary import LONGEST, summary_of
 
 SAGA = ""
+LOOPING = "#hops"  # no node's name
+"""The scope that counts how many nodes have run in a saga that goes round in circles, and nothing else."""
 COUNTED = ("hops", "bytes", "cost")
 TERMINATE, THROTTLE, SUMMARISE = "terminate", "throttle", "summarise"
 OUT_OF_TIME = "limit_wall_time"
@@ -98,13 +100,29 @@ def caps_of(graph: Graph) -> Caps | None:
 def counts_of(graph: Graph) -> tuple[str, ...]:
     """The scopes for which the state has to count: nodes by name, the saga as an empty text."""
     found = tuple(node.name for node in graph.nodes if not node.limits.keys().isdisjoint(COUNTED))
-    return found if graph.limits.keys() <= {"fan_out"} else (SAGA, *found)
+    if not graph.limits.keys() <= {"fan_out"}:
+        found = (SAGA, *found)
+    return (*found, LOOPING) if any(node.loops for node in graph.nodes) else found
+
+
+def endless(state: State, most: int) -> ev.Failure | None:
+    """Why a saga has to end that goes round in circles, whatever its document says. `most` 0: any number of nodes."""
+    used = state.used.get(LOOPING)
+    if used is None or not 0 < most < used.hops:
+        return None
+    text = f"a saga may run {most:,} nodes in this deployment, and it came to {used.hops:,}"
+    return ev.Failure("limit_hops", text)
 
 
 def counted(used: dict[str, Used], event: Any, *, is_run: bool) -> dict[str, Used]:
     """With a node that is settled: it ran, unless it was skipped."""
     if not is_run:
         return used
+    looped = used.get(LOOPING)
+    if looped is not None:
+        used = {**used, LOOPING: replace(looped, hops=looped.hops + 1)}
+        if SAGA not in used and event.node not in used:
+            return used
     size = size_of(event.output) if isinstance(event, ev.Gives) else 0
     news = {
         scope: replace(

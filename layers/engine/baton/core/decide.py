@@ -13,7 +13,7 @@ import msgspec
 
 from baton.core import events as ev
 from baton.core.attempts import unpark
-from baton.core.caps import late
+from baton.core.caps import endless, late
 from baton.core.conditions import Question
 from baton.core.doubts import doubts
 from baton.core.draft import Draft, RunStep
@@ -126,6 +126,8 @@ def _decide(
         # Whatever else is to be done, children of a branch that was left must not act on.
         return _stop(program, state, now, running) if state.is_stopping else _cancelling(orphans_of(state))
     deadline = None
+    if (failure := endless(state, program.most_hops)) is not None:
+        return Decision(record=(ev.LimitReached(failure=failure),))
     if program.caps is not None:
         if (failure := program.caps.reached(state, now)) is not None:
             return Decision(record=(ev.LimitReached(failure=failure),))

@@ -56,6 +56,23 @@ class Execution:
             "step, before the saga is parked for a person to look at.",
         ),
     ] = 3
+    saga_hops: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=100_000_000,
+            description="Nodes that may run in a saga with loops before it fails. `limits.hops` of its document may ask for fewer.",
+        ),
+    ] = 100_000
+    turn_ms: Annotated[
+        int,
+        Meta(
+            ge=1_000,
+            le=900_000,
+            description="How long an invocation goes on beginning steps while other wakes wait for a worker. Its sagas "
+            "then go to the end of the line.",
+        ),
+    ] = 10_000
     nesting_depth: Annotated[
         int, Meta(ge=1, le=32, description="How deep sagas may start sagas that start sagas.")
     ] = 8
@@ -208,6 +225,21 @@ class Signals:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Tenants:
+    """What one tenant may have, so that there is something left for the others."""
+
+    tenant_sagas: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=100_000,
+            description="Sagas of one tenant that are at work at once, children included; those that wait do not count. "
+            "A caller's start is then refused, a child's is put off.",
+        ),
+    ] = 5_000
+
+
+@dataclass(frozen=True, kw_only=True)
 class Stores:
     """How a store that asks for a pause, or does not answer, is tried again."""
 
@@ -244,7 +276,9 @@ class Estimates:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits(Execution, Failing, LastResort, Effects, Money, Liveness, Values, Signals, Stores, Estimates):
+class Limits(
+    Execution, Failing, LastResort, Effects, Money, Liveness, Values, Signals, Tenants, Stores, Estimates
+):
     """The sections, and what is the same everywhere. Times in ms, sizes in bytes.
 
     start_due: a saga that was started is looked at by then. compile: a document that takes longer is refused. fork_deadline: so long a caller has for a fork.
@@ -254,6 +288,7 @@ class Limits(Execution, Failing, LastResort, Effects, Money, Liveness, Values, S
     unreadable_pause: the same, of a saga whose log this version cannot read. room_pause: before a step that
     found no room in its process asks again, doubling from first to longest. throttle_pause: between two steps
     behind a limit that throttles. children_at_once: port calls for children side by side.
+    child_pause: before children are started for which their tenant has no room.
     telling: so long a try to tell somebody lasts. untold_end: so long a saga is not ended because somebody is still to
     be told. effect_grace: after the
     time of an attempt, until others may believe that it did not record how it ended. effect_pause: before one that waits
@@ -274,6 +309,7 @@ class Limits(Execution, Failing, LastResort, Effects, Money, Liveness, Values, S
     room_pause_longest_ms: int = 2_000
     throttle_pause_ms: int = 1_000
     children_at_once: int = 8
+    child_pause_ms: int = 15_000
     telling_ms: int = 5_000
     untold_end_ms: int = 300_000
     effect_grace_ms: int = 5_000

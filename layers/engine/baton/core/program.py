@@ -24,10 +24,14 @@ Policies = tuple[tuple[Policy, Template], ...]
 
 
 class Program:
-    """A graph made ready to run. Immutable after construction."""
+    """A graph made ready to run. Immutable after construction.
 
-    def __init__(self, graph: Graph) -> None:
+    most_hops: nodes that may run where they go round in circles; 0: any number.
+    """
+
+    def __init__(self, graph: Graph, most_hops: int = 0) -> None:
         self.graph = graph
+        self.most_hops = most_hops
         self.ways = Ways(graph)
         self.caps = caps_of(graph)
         self.nodes = self.ways.nodes

@@ -10,7 +10,10 @@ import asyncio
 import base64
 import json
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -18,6 +21,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from baton.local.aws import Aws
 from baton.local.batch import failed_items
 from baton.local.declared import QueueSource
+from baton.local.fair import OF_LATE_S, fairest
 from baton.local.lambdas import Lambdas
 from baton.local.ministack import REGION
 from baton.local.pool import Throttled
@@ -29,7 +33,17 @@ _LONG_POLL_S = 2
 _BRISK_FOR_S = 2.0
 _BRISK_PAUSE_S = 0.02
 _MAX_EVENT_BYTES = 6 * 1024 * 1024
+_MOST_RECEIVED = 1_000
+_HOLD_S = 600
 Message = Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class _Held:
+    """A message that was received and waits for its group's turn. `until`: when it is in the queue again, by the loop's time."""
+
+    message: Message
+    until: float
 
 
 class SqsPoller:
@@ -42,6 +56,8 @@ class SqsPoller:
         self._slots = asyncio.Semaphore(limit)
         self._batches = Tasks(source.logical_id)
         self._brisk_until = 0.0
+        self._held: list[_Held] = []
+        self._used: Counter[str] = Counter()  # messages that are or were just worked on, by their group
 
     async def run(self) -> None:
         """Until cancelled; the batches that are being worked on are then abandoned."""
@@ -59,16 +75,27 @@ class SqsPoller:
                         self._slots.release()
                 if messages:
                     work = self._batches.add(self._work(messages))
-                    work.add_done_callback(lambda _: self._slots.release())
+                    groups = [_group_of(message) for message in messages]
+                    self._used.update(groups)
+                    work.add_done_callback(partial(self._done, groups))
         finally:
             self._batches.cancel()
+
+    def _done(self, groups: Sequence[str], _: object) -> None:
+        asyncio.get_running_loop().call_later(OF_LATE_S, self._used.subtract, groups)
+        self._slots.release()
 
     # ---- receiving
 
     async def _gather(self) -> Sequence[Message]:
-        """One batch: what is there, or, with a batching window, what comes until it closes."""
-        loop = asyncio.get_running_loop()
-        messages = list(await self._receive(self._source.batch_size))
+        """One batch: what is there, or, with a batching window, what comes until it closes.
+
+        Where more is there, it is chosen among all of it as SQS chooses: the embedded queue knows of no groups.
+        """
+        size, loop = self._source.batch_size, asyncio.get_running_loop()
+        messages = [] if self._held else list(await self._receive(size))
+        if self._held or len(messages) >= min(size, 10):
+            return await self._fair_batch(messages, size)
         if not messages:
             return ()
         closes = loop.time() + self._source.window_s
@@ -79,9 +106,43 @@ class SqsPoller:
                 break
         return messages
 
-    async def _receive(self, count: int) -> Sequence[Message]:
+    async def _fair_batch(self, received: list[Message], size: int) -> Sequence[Message]:
+        """Of these, of what was held back before, and of all that is still in the queue. The rest is held back."""
+        while len(received) < _MOST_RECEIVED and (more := await self._receive(10, waits=False)):
+            received += more
+        now = asyncio.get_running_loop().time()
+        before = [held for held in self._held if held.until > now]  # the others are in the queue again
+        waiting = [*before, *(_Held(message, now + _HOLD_S) for message in received)]
+        groups = [_group_of(held.message) for held in waiting]
+        chosen = set(fairest(groups, self._used, size))
+        self._held = [held for position, held in enumerate(waiting) if position not in chosen]
+        await self._see_again_in(_HOLD_S, [held for held in self._held if held not in before])
+        again = [waiting[position] for position in chosen if position < len(before)]
+        if again:
+            await self._see_again_in(await self._visibility(), again)
+        return [waiting[position].message for position in sorted(chosen)]
+
+    async def _see_again_in(self, seconds: int, held: Sequence[_Held]) -> None:
+        change: Callable[..., Any] = self._aws.sqs.change_message_visibility_batch
+        for start in range(0, len(held), 10):
+            entries = [
+                {
+                    "Id": str(index),
+                    "ReceiptHandle": one.message["ReceiptHandle"],
+                    "VisibilityTimeout": seconds,
+                }
+                for index, one in enumerate(held[start : start + 10])
+            ]
+            await self._aws.call(change, QueueUrl=self._source.url, Entries=entries)
+
+    async def _visibility(self) -> int:
+        ask: Callable[..., Any] = self._aws.sqs.get_queue_attributes
+        answer = await self._aws.call(ask, QueueUrl=self._source.url, AttributeNames=["VisibilityTimeout"])
+        return int(answer["Attributes"]["VisibilityTimeout"])
+
+    async def _receive(self, count: int, *, waits: bool = True) -> Sequence[Message]:
         loop = asyncio.get_running_loop()
-        brisk = loop.time() < self._brisk_until
+        brisk = loop.time() < self._brisk_until or not waits
         receive: Callable[..., Any] = self._aws.sqs.receive_message
         answer = await self._aws.call(
             receive,
@@ -94,7 +155,7 @@ class SqsPoller:
         messages: Sequence[Message] = answer.get("Messages", [])
         if messages:
             self._brisk_until = loop.time() + _BRISK_FOR_S
-        elif brisk:
+        elif brisk and waits:
             await asyncio.sleep(_BRISK_PAUSE_S)
         return messages
 
@@ -137,6 +198,11 @@ class SqsPoller:
                 await self._aws.call(delete, QueueUrl=self._source.url, Entries=entries)
             except (ClientError, BotoCoreError) as error:
                 log.warning("%s: deleting failed: %s", self._source.logical_id, error)
+
+
+def _group_of(message: Message) -> str:
+    """A message without a group is one of its own."""
+    return str(message.get("Attributes", {}).get("MessageGroupId", message["MessageId"]))
 
 
 def event_record(message: Message, queue_arn: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from baton.ports.budgets import Account, Budgets, Held, Refused, Reservation, Sums
 from baton.ports.effects import Effect, Effects
 from baton.ports.log import Due, Head, Listed, Log, Place, Record, Release, SagaRef, Wake
-from baton.ports.messages import DeadLetters, Invoker, Message, Queue
+from baton.ports.messages import DeadLetters, Invoker, Message, Queue, tenant_of
 from baton.ports.notices import Incident, Incidents, Notices
 from baton.ports.process import (
     Blocked,
@@ -69,4 +69,5 @@ __all__ = [
     "Sums",
     "Wake",
     "Watch",
+    "tenant_of",
 ]

@@ -214,6 +214,13 @@ class Log(Protocol):
         """
         ...
 
+    def at_work(self, tenant: str, shard: int, most: int) -> int:
+        """How many of a tenant's sagas in a shard neither wait nor have ended, counted no further than `most`.
+
+        Eventually consistent.
+        """
+        ...
+
     def listed(
         self,
         tenant: str,

@@ -7,6 +7,8 @@ from typing import Protocol
 
 import msgspec
 
+from baton.ports.log import SagaRef
+
 
 class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     """The body of a wake on the queue and of a direct invocation: a saga's key, the known version."""
@@ -15,11 +17,20 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     v: int = 0
 
 
+def tenant_of(message: Message) -> str:
+    """Whose saga it is."""
+    return SagaRef.parse(message.saga).tenant
+
+
 class Queue(Protocol):
-    """The queue of wakes."""
+    """The queue of wakes. While more wait than there are workers, each tenant's are received in their turn."""
 
     def send(self, messages: Sequence[tuple[Message, int]]) -> Sequence[int]:
         """Send (message, delay in whole seconds, 0-900). Returns the positions that were not accepted."""
+        ...
+
+    def backlog(self) -> int:
+        """About how many messages could be received now, and wait because no worker has time for them."""
         ...
 
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from baton.core.limits import Limits
 from baton.runtime.lease import Invocation
+
+
+@dataclass(slots=True)
+class Turn:
+    """Whether the sagas of an invocation have had their turn, because others wait for a worker (runtime/turns.py)."""
+
+    is_over: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +22,7 @@ class Budget:
     started: int
     deadline: int
     reserve: int
+    turn: Turn = field(default_factory=Turn)
 
     @classmethod
     def of(cls, invocation: Invocation, limits: Limits) -> Budget:
@@ -33,5 +41,9 @@ class Budget:
         return self.deadline - self.reserve * 2 // 3
 
     def fits(self, now: int, expected: float) -> bool:
-        """Whether a step of `expected` ms would be done before the reserve."""
-        return now + expected <= self.deadline - self.reserve
+        """Whether a step of `expected` ms would be done before the reserve, and it is still this invocation's turn."""
+        return not self.turn.is_over and now + expected <= self.deadline - self.reserve
+
+    def is_spent(self, now: int) -> bool:
+        """Whether what needs no step has to go on in another invocation."""
+        return self.turn.is_over or now >= self.cut_off

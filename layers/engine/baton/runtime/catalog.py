@@ -7,6 +7,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from baton.core.graph import Graph, decode_graph, encode_graph, hash_of
+from baton.core.limits import Limits
 from baton.core.program import Program
 from baton.core.toolspec import nearest
 from baton.errors import NotFound
@@ -36,15 +37,19 @@ class Catalog:
         clock: Clock,
         call: Patience | None = None,
         programs: OrderedDict[tuple[str, str], Program] | None = None,
+        *,
+        most_hops: int = Limits.saga_hops,
     ) -> None:
         self._definitions = definitions
         self._blobs = blobs
         self._clock = clock
         self._call = call
         self._programs = OrderedDict() if programs is None else programs
+        self._most_hops = most_hops
 
     def through(self, call: Patience) -> Catalog:
-        return Catalog(self._definitions, self._blobs, self._clock, call, self._programs)
+        known = (self._definitions, self._blobs, self._clock, call, self._programs)
+        return Catalog(*known, most_hops=self._most_hops)
 
     @property
     def _io(self) -> Patience:
@@ -116,7 +121,7 @@ class Catalog:
             self._programs.move_to_end(key)
         else:
             data = await self._io(self._blobs.get, tenant, f"cas://sha256/{graph_hash}")
-            program = self._programs[key] = Program(decode_graph(data))
+            program = self._programs[key] = Program(decode_graph(data), self._most_hops)
             if len(self._programs) > PROGRAMS_KEPT:
                 self._programs.popitem(last=False)
         return program

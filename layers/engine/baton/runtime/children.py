@@ -21,11 +21,14 @@ from baton.ports import Blobs, Clock, Head, Log, SagaRef, Wake
 from baton.runtime.catalog import Catalog
 from baton.runtime.history import History
 from baton.runtime.patience import Patience
+from baton.runtime.quota import Quota
 from baton.runtime.start import Beginning, Starter, body_hash
 
 GOLDEN_RATIO = (
     0.618034  # of beginnings that are so far apart each next one is in the widest gap between the others
 )
+
+_NO_ROOM = "no room"
 
 
 class Children:
@@ -37,6 +40,7 @@ class Children:
         blobs: Blobs,
         catalog: Catalog,
         starter: Starter,
+        quota: Quota,
         call: Patience,
         clock: Clock,
         limits: Limits,
@@ -46,6 +50,7 @@ class Children:
         self._blobs = blobs
         self._catalog = catalog
         self._starter = starter
+        self._quota = quota
         self._call = call
         self._clock = clock
         self._limits = limits
@@ -59,8 +64,10 @@ class Children:
         children: Sequence[tuple[str, Child]],
         end: int,
         turn: int,
-    ) -> tuple[list[str], list[ChildReported]]:
+    ) -> tuple[list[str], list[ChildReported], int | None]:
         """Make sure each child exists: the slots that were looked at, and the ends of those that have ended.
+
+        And when to come back, where the tenant has no room for one: until then, all of them count as looked at.
 
         It begins elsewhere in each `turn`, so that thousands of them have theirs. Where there is time for some only, and
         those are all at work, the others count as looked at: they have their turn at the next wake or sweep.
@@ -77,16 +84,21 @@ class Children:
             )
             tended += [slot for slot, _ in window]
             reports += [report for report in found if isinstance(report, ChildReported)]
+            if _NO_ROOM in found:
+                later = self._clock.now() + self._limits.child_pause_ms
+                return [slot for slot, _ in children], reports, later
             is_quiet = is_quiet and not any(found)
-        return [slot for slot, _ in children] if tended and is_quiet else tended, reports
+        return [slot for slot, _ in children] if tended and is_quiet else tended, reports, None
 
     async def _tend_one(
         self, parent: SagaRef, state: State, slot: str, child: Child
-    ) -> ChildReported | bool | None:
-        """Its end, if it has ended; True when it was started only now."""
+    ) -> ChildReported | bool | str | None:
+        """Its end, if it has ended; True when it was started only now; `_NO_ROOM` when it could not be."""
         ref = SagaRef(parent.tenant, child.saga)
         head = await self._call(self._log.read_head, ref)
         if head is None:
+            if not await self._quota.has_room(parent.tenant):
+                return _NO_ROOM
             try:
                 await self._start(parent, ref, state, slot, child)
             except UserError as error:

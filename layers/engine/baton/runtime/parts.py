@@ -35,6 +35,7 @@ from baton.runtime.once import Once
 from baton.runtime.pace import Pace
 from baton.runtime.patience import Patience
 from baton.runtime.purse import Purse
+from baton.runtime.quota import Quota, Room
 from baton.runtime.start import Starter
 from baton.runtime.steps import Steps
 from baton.runtime.telling import Teller
@@ -61,6 +62,7 @@ class Engine:
     funds: Funds
     metrics: Metrics = field(default_factory=Metrics)
     watch: Watch | None = None
+    rooms: dict[str, Room] = field(default_factory=dict)
 
 
 _SAID_FIRST_MS = 20
@@ -94,11 +96,13 @@ class Parts:
             Once(engine.effects, engine.blobs, engine.clock, engine.entropy, engine.limits, self.call),
         )
         self.starter = Starter(engine.log, engine.blobs, engine.clock, engine.limits, self.call)
+        self.quota = Quota(engine.rooms, engine.log, self.call, engine.clock, engine.limits)
         self.children = Children(
             engine.log,
             engine.blobs,
             self.catalog,
             self.starter,
+            self.quota,
             self.call,
             engine.clock,
             engine.limits,

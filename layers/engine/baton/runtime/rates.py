@@ -1,6 +1,6 @@
 """The rate limit of a tenant: at most so many requests in a window of ten seconds, over all processes.
 
-The counting store is a port; who is counted and what a refusal looks like over HTTP is in web/.
+A request with many bytes, its answer's included, counts as several: so one limit is for requests and for bytes. The counting store is a port; who is counted and what a refusal looks like over HTTP is in web/.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ class _Share:
 class RateLimiter:
     """Lets `per_second` requests a second through for each tenant, averaged over windows; 0 means all.
 
+    A request counts once for every `bytes_each` of it that it begins, and at least once. So does what is answered, from
+    the requests that follow. Whatever becomes of a request, it has counted.
+
     A process claims requests in batches that double up to a twentieth of the window, so a busy tenant
     costs one write a batch and a quiet one wastes nothing: a process never holds more unused requests
     than it has let through, so at least half of a window is let through before anybody is refused.
@@ -35,42 +38,56 @@ class RateLimiter:
     Availability comes first: while the store cannot be asked, requests are let through uncounted.
     """
 
-    def __init__(self, rates: Rates, clock: Clock, offload: Offload, per_second: int) -> None:
+    def __init__(
+        self, rates: Rates, clock: Clock, offload: Offload, per_second: int, bytes_each: int = 65_536
+    ) -> None:
         self._rates = rates
         self._clock = clock
         self._offload = offload
         self._limit = per_second * _WINDOW_S
+        self._bytes_each = bytes_each
         self._largest_claim = max(1, self._limit // _BATCHES)
         self._window = 0
         self._shares: dict[str, _Share] = {}
 
-    async def admit(self, tenant: str) -> None:
-        """Count one request. Raises `TooManyRequests` with the seconds until the next window."""
+    async def admit(self, tenant: str, size: int = 0) -> None:
+        """Count one request of `size` bytes. Raises `TooManyRequests` with the seconds until the next window."""
         if not self._limit:
             return
         now = self._clock.now()
         window = now - now % WINDOW_MS
-        if window != self._window:
-            self._window = window
-            self._shares = {}
-        share = self._shares.setdefault(tenant, _Share())
-        if not share.left and not share.is_spent:
+        share, weight = self._share(tenant, window), max(-(-size // self._bytes_each), 1)
+        if share.left < weight and not share.is_spent:
             try:
-                await self._claim(tenant, window, share)
+                await self._claim(tenant, window, share, weight)
             except (Throttled, StoreUnavailable):
                 return
-        if not share.left:
+        if share.left < weight:
+            share.left = min(share.left, 0)  # a refusal counts as well
             seconds = -(-(window + WINDOW_MS - now) // 1_000)
+            each = f", each of up to {self._bytes_each:,} bytes," if weight > 1 else ""
             raise TooManyRequests(
-                f"tenant `{tenant}` may make {self._limit} requests in {_WINDOW_S} s, and has; "
+                f"tenant `{tenant}` may make {self._limit} requests{each} in {_WINDOW_S} s, and has; "
                 f"try again in {seconds} s",
                 seconds,
             )
-        share.left -= 1
+        share.left -= weight
 
-    async def _claim(self, tenant: str, window: int, share: _Share) -> None:
-        wanted = share.next_claim
+    def answered(self, tenant: str, size: int) -> None:
+        """Count the bytes of an answer, beyond those that its request has counted for."""
+        share = self._shares.get(tenant)
+        if share is not None:
+            share.left -= size // self._bytes_each
+
+    def _share(self, tenant: str, window: int) -> _Share:
+        if window != self._window:
+            self._window = window
+            self._shares = {}
+        return self._shares.setdefault(tenant, _Share())
+
+    async def _claim(self, tenant: str, window: int, share: _Share, weight: int) -> None:
+        wanted = max(share.next_claim, weight - share.left)
         before = await self._offload(self._rates.spend, tenant, window, wanted)
         share.left += max(0, min(wanted, self._limit - before))
         share.is_spent = before + wanted >= self._limit
-        share.next_claim = min(wanted * 2, self._largest_claim)
+        share.next_claim = min(share.next_claim * 2, self._largest_claim)

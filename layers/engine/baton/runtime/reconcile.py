@@ -14,6 +14,7 @@ from typing import TypeAlias
 from baton.core.limits import Limits
 from baton.errors import StoreUnavailable
 from baton.ports import Clock, DeadLetters, Due, Invoker, Log, Message, Offload, Queue
+from baton.runtime.turns import by_turns
 
 logger = logging.getLogger("baton.reconciler")
 
@@ -103,11 +104,13 @@ class Reconciler:
                 run.failed(error)
                 run.more = True
                 break
+            last = page[-1] if page else None
+            page = by_turns(page, lambda due: due[0].tenant)
             parts = [page[start : start + PER_CALL] for start in range(0, len(page), PER_CALL)]
             done += sum(await asyncio.gather(*(self._part(run, act, part) for part in parts)))
             if len(page) < PER_PAGE:
                 break
-            after = page[-1]
+            after = last
         return done
 
     async def _part(self, run: _Run, act: _Act, part: Sequence[Due]) -> int:

@@ -19,6 +19,7 @@ from baton.runtime.children import cut, is_news, report_of
 from baton.runtime.history import History
 from baton.runtime.parts import Engine
 from baton.runtime.patience import Patience
+from baton.runtime.turns import by_turns
 
 logger = logging.getLogger("baton.relay")
 
@@ -61,7 +62,8 @@ class Relay:
                 known = newest.get((item.ref, delay))
                 if known is None or known.wake.v <= item.wake.v:
                     newest[item.ref, delay] = item
-        messages = [(Message(str(ref), item.wake.v), delay) for (ref, delay), item in newest.items()]
+        keys = by_turns(newest, lambda key: key[0].tenant)
+        messages = [(Message(str(ref), newest[ref, delay].wake.v), delay) for ref, delay in keys]
         if not messages:
             return []
         try:
@@ -71,7 +73,6 @@ class Relay:
                 "wakes will be sent later", extra={"messages": len(messages), "fault": repr(error)}
             )
             return [item.id for item in items]
-        keys = list(newest)
         refs = {keys[position][0] for position in refused}
         return [item.id for item in items if item.ref in refs]
 

@@ -21,7 +21,7 @@ class Run:
     `absent`: blobs that cannot be had, with why. `asked`: children that this invocation has looked at. `outcomes`: what
     the log does not know yet, what stopped steps have spent among it. `sent`: so many of them are in the entry that is
     being appended. `cancelled`: children that this invocation has asked to stop. `in_turn`: there is time for what comes
-    before an outcome.
+    before an outcome. `put_off`: until when children wait for which their tenant has no room.
     """
 
     lease: Lease
@@ -37,3 +37,4 @@ class Run:
     sent: int = 0
     cancelled: set[str] = field(default_factory=set)
     in_turn: bool = True
+    put_off: int | None = None

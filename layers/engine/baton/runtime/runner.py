@@ -187,7 +187,7 @@ class Runner:
                 run.history,
                 run.program,
                 again=wants_more,
-                due=_sooner(decision.due, run.teller.again),
+                due=_soonest(decision.due, run.teller.again, run.put_off),
             ):
                 if wants_more:
                     return YIELDED
@@ -235,7 +235,7 @@ class Runner:
                 run.outcomes = run.outcomes[step.taken :]
                 if not (step.more or step.decision.cancel):
                     return step.decision
-                if step.more and not run.outcomes and self._p.clock.now() >= self._budget.cut_off:
+                if step.more and not run.outcomes and self._budget.is_spent(self._p.clock.now()):
                     return _CUT_SHORT
             else:
                 await self._catch_up(run)
@@ -370,7 +370,7 @@ class Runner:
 
     async def _tend_children(self, run: Run, children: Sequence[tuple[str, Any]]) -> bool:
         """Start children that are to be started, ask open ones once; True when one of them has ended."""
-        tended, reports = await self._p.children.tend(
+        tended, reports, run.put_off = await self._p.children.tend(
             run.lease.ref, run.history.state, children, self._end(run), run.lease.epoch
         )
         run.asked.update(tended)
@@ -396,5 +396,5 @@ class Runner:
             raise _Superseded
 
 
-def _sooner(first: int | None, second: int | None) -> int | None:
-    return min((moment for moment in (first, second) if moment is not None), default=None)
+def _soonest(*moments: int | None) -> int | None:
+    return min((moment for moment in moments if moment is not None), default=None)

@@ -6,6 +6,7 @@ saga going.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Callable
 from typing import Any
@@ -91,7 +92,9 @@ class Service:
             return self._accepted(opened) | {"workflow": opened.history.state.workflow}, False
         now = self._engine.clock.now()
         await self._engine.funds.refuse_the_blocked(self._parts.call, caller.tenant, caller.user, now)
-        definition = await self._parts.catalog.find(caller.tenant, workflow)
+        definition, _ = await asyncio.gather(
+            self._parts.catalog.find(caller.tenant, workflow), self._parts.quota.admit(caller.tenant)
+        )
         beginning = Beginning(
             ref=ref,
             definition=definition,

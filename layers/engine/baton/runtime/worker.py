@@ -15,10 +15,12 @@ from enum import Enum, auto
 import msgspec
 
 from baton.errors import CorruptLog, EngineFault, PoisonMessage, UnknownEntry
-from baton.ports import DeadLetters, Invoker, Message, SagaRef
+from baton.ports import DeadLetters, Invoker, Message, Queue, SagaRef
+from baton.runtime.budget import Turn
 from baton.runtime.lease import EXPIRED, HELD, NUDGED, Invocation
 from baton.runtime.parts import Engine, Parts
 from baton.runtime.runner import Runner
+from baton.runtime.turns import end_in_turn
 
 logger = logging.getLogger("baton.worker")
 
@@ -69,10 +71,14 @@ def read_message(body: str) -> Message:
 class Worker:
     """The worker function's job."""
 
-    def __init__(self, engine: Engine, dead_letters: DeadLetters, invoker: Invoker) -> None:
+    def __init__(
+        self, engine: Engine, dead_letters: DeadLetters, invoker: Invoker, queue: Queue | None = None
+    ) -> None:
+        """`queue`: of wakes; without one, no saga makes room for those that wait in it."""
         self._engine = engine
         self._dead_letters = dead_letters
         self._invoker = invoker
+        self._queue = queue
 
     async def handle(self, deliveries: Sequence[Delivery], invocation: Invocation) -> list[str]:
         """Run everything these deliveries ask for. Returns the ids that must be delivered again."""
@@ -97,12 +103,22 @@ class Worker:
             work.append((of[saga], asyncio.create_task(run)))
         try:
             if work:
-                await self._until_the_end([task for _, task in work], invocation)
+                turn = self._turn(parts.budget.turn)
+                try:
+                    await self._until_the_end([task for _, task in work], invocation)
+                finally:
+                    turn.cancel()
         finally:
             if self._engine.watch is not None:
                 self._engine.watch.rest()
         self._engine.metrics.flush(self._engine.clock.now())
         return [delivery.id for mine, task in work for delivery in mine if delivery.must_come_again(task)]
+
+    def _turn(self, turn: Turn) -> asyncio.Future[None]:
+        if self._queue is None:
+            return asyncio.get_running_loop().create_future()
+        engine = self._engine
+        return asyncio.create_task(end_in_turn(turn, self._queue, engine.offload, engine.limits))
 
     async def _until_the_end(self, tasks: list[asyncio.Task[_Verdict]], invocation: Invocation) -> None:
         """Wait for all, but not into the deadline: one store call that hangs must not cost the others."""

@@ -36,7 +36,7 @@ from baton.core.state import State, node_of, status_of
 from baton.core.story import tell
 from baton.core.views import entry_view, saga_view
 from baton.errors import UserError
-from baton.ports import Head, Message, Offload, Watch
+from baton.ports import Head, Message, Offload, StepContext, Watch
 from baton.runtime.catalog import Catalog
 from baton.runtime.funds import Funds
 from baton.runtime.lease import Invocation
@@ -81,7 +81,7 @@ class _Performer(ToolPerformer):
         super().__init__(registry, watch=watch)
         self._loop = loop
 
-    async def _call(self, tool: Any, call: Mapping[str, Any]) -> Any:
+    async def _call(self, tool: Any, call: Mapping[str, Any], _: StepContext) -> Any:
         if not tool.is_async:
             with self._loop.left():
                 return tool.function(**call)

@@ -20,6 +20,7 @@ from baton.core.toolspec import nearest
 from baton.ports import NoRoom, StepContext, StepFailure, Watch
 from baton.tools.calls import bind, failure_of, plain, report, traceback_of
 from baton.tools.define import Registry, Tool
+from baton.tools.places import Places, Whose, whose
 from baton.tools.processes.pool import Helpers
 
 _UNWATCHED = nullcontext()
@@ -60,7 +61,7 @@ class ToolPerformer:
         watch = self._watch if found.is_async else None
         try:
             with _UNWATCHED if watch is None else watch.over(tool, context):
-                value = await self._call(found, call)
+                value = await self._call(found, call, context)
         except (NoRoom, asyncio.CancelledError):
             raise
         except BaseException as error:  # whatever a tool raises is the step's failure, never ours
@@ -71,38 +72,35 @@ class ToolPerformer:
             raise failure_of(error) from error
         return plain(found, value)
 
-    async def _call(self, tool: Tool, call: Mapping[str, Any]) -> Any:
+    async def _call(self, tool: Tool, call: Mapping[str, Any], context: StepContext) -> Any:
         if tool.is_async:
             return await tool.function(**call)
-        return await _in_thread(tool.function, call, self._threads)
+        return await _in_thread(tool.function, call, self._threads, whose(context))
 
 
 class _Threads:
     """Starts the threads of plain functions. Each counts until it says that it has ended."""
 
     def __init__(self, most: int) -> None:
-        self._most = most
-        self._running = 0
-        self._lock = threading.Lock()
+        self._places = Places(most)
 
-    def start(self, work: Callable[[], None]) -> None:
+    def start(self, work: Callable[[], None], who: Whose, now: float) -> None:
         """`work` ends with a call of `ended`. Raises `NoRoom`."""
-        with self._lock:
-            if self._running >= self._most:
-                raise NoRoom(f"{self._running} plain functions are running in this process already")
-            self._running += 1
+        if not self._places.take(who, now):
+            raise NoRoom(f"{self._places.taken} plain functions are running in this process already")
         try:
             threading.Thread(target=work, name="tool", daemon=True).start()
         except RuntimeError as error:  # the process has as many threads as it may have, whoever's they are
-            self.ended()
+            self.ended(who)
             raise NoRoom(str(error)) from error
 
-    def ended(self) -> None:
-        with self._lock:
-            self._running -= 1
+    def ended(self, who: Whose) -> None:
+        self._places.give_back(who)
 
 
-async def _in_thread(function: Callable[..., Any], call: Mapping[str, Any], threads: _Threads) -> Any:
+async def _in_thread(
+    function: Callable[..., Any], call: Mapping[str, Any], threads: _Threads, who: Whose
+) -> Any:
     """The result of a plain function, from a thread of its own.
 
     No pool and no queue: waiting for a place would count as the step's own time. Whoever finds no place is
@@ -125,11 +123,11 @@ async def _in_thread(function: Callable[..., Any], call: Mapping[str, Any], thre
             value = _call_plain(function, call)
         except BaseException as error:  # noqa: BLE001  # carried over to whoever awaits
             failed = error
-        threads.ended()  # before anybody hears of it, so that whoever waits for room finds it
+        threads.ended(who)  # before anybody hears of it, so that whoever waits for room finds it
         with suppress(RuntimeError):  # the loop may be closed by the time an abandoned one returns
             loop.call_soon_threadsafe(settle, value, failed)
 
-    threads.start(partial(contextvars.copy_context().run, work))
+    threads.start(partial(contextvars.copy_context().run, work), who, loop.time())
     return await done
 
 

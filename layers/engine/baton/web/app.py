@@ -18,7 +18,7 @@ from aws_lambda_powertools.event_handler.api_gateway import Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 
 from baton.core.toolspec import nearest
-from baton.errors import CorruptLog, EngineFault, UnknownEntry, UserError
+from baton.errors import CorruptLog, EngineFault, Unauthenticated, UnknownEntry, UserError
 from baton.ports import Rates
 from baton.runtime.parts import Engine
 from baton.runtime.queries import Queries
@@ -28,7 +28,7 @@ from baton.runtime.service import Service
 from baton.settings import ApiSettings
 from baton.web import problems, replies
 from baton.web.ask import Ask
-from baton.web.identity import identity_of
+from baton.web.identity import Identity, identity_of
 from baton.web.parameters import read_path, read_query
 from baton.web.replies import Reply
 from baton.web.requests import idempotency_key, read_body, text_of
@@ -46,7 +46,8 @@ class Api:
     def __init__(self, engine: Engine, config: ApiSettings, rates: Rates) -> None:
         self._engine = engine
         self._config = config
-        self._limiter = RateLimiter(rates, engine.clock, engine.offload, config.tenant_rate_limit)
+        limit, each = config.tenant_rate_limit, config.tenant_rate_bytes
+        self._limiter = RateLimiter(rates, engine.clock, engine.offload, limit, each)
         self._loop = asyncio.Runner()
         self._app = APIGatewayHttpResolver()
         for route in ROUTES:
@@ -55,30 +56,47 @@ class Api:
         self._app.exception_handler(UserError)(problems.of_user_error)
         self._app.exception_handler(EngineFault)(_engine_fault)
         self._app.exception_handler(Exception)(_defect)
-        self._app.not_found(_no_route(self._app))
+        self._app.not_found(self._no_route)
 
     def handle(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
         return self._app.resolve(event, context)
 
     def _serving(self, route: Route[Any]) -> Callable[..., Response[str]]:
         def serve(**path: str) -> Response[str]:
-            reply = self._loop.run(self._answer(route, path))
+            caller, reply = self._loop.run(self._answer(route, path))
             if route.method != "GET":
-                return replies.written(reply)
-            return replies.read(reply, self._headers().get("if-none-match", ""))
+                response = replies.written(reply)
+            else:
+                response = replies.read(reply, self._headers().get("if-none-match", ""))
+            self._limiter.answered(caller.tenant, len(response.body or ""))
+            return response
 
         return serve
 
-    async def _answer(self, route: Route[Any], path: dict[str, str]) -> Reply:
-        caller = await self._admitted(route) if route.roles else _NOBODY
-        return await route.handler(self._ask(route, path, caller))
+    async def _answer(self, route: Route[Any], path: dict[str, str]) -> tuple[Caller, Reply]:
+        caller = _NOBODY
+        if route.roles:
+            identity = await self._admitted()
+            identity.need(route.roles)
+            caller = identity.caller
+        return caller, await route.handler(self._ask(route, path, caller))
 
-    async def _admitted(self, route: Route[Any]) -> Caller:
-        """The caller, if it may call this now. Roles first: whoever is refused spends nothing."""
-        identity = identity_of(self._app.current_event.raw_event, self._config)
-        identity.need(route.roles)
-        await self._limiter.admit(identity.caller.tenant)
-        return identity.caller
+    async def _admitted(self) -> Identity:
+        """The caller, if its tenant may ask anything now. Before all else: a request that is refused counts, too."""
+        event = self._app.current_event
+        identity = identity_of(event.raw_event, self._config)
+        await self._limiter.admit(identity.caller.tenant, len(event.body or ""))
+        return identity
+
+    def _no_route(self, _: NotFoundError) -> Response[str]:
+        """404, or 405 with what is allowed where only the method is wrong; counted like any other request."""
+        try:
+            self._loop.run(self._admitted())
+        except Unauthenticated:
+            pass  # nobody's
+        except UserError as error:
+            return problems.of_user_error(error)
+        return _unserved(self._app.current_event.http_method, self._app.current_event.path)
 
     def _ask(self, route: Route[Any], path: dict[str, str], caller: Caller) -> Ask[Any]:
         event, headers = self._app.current_event, self._headers()
@@ -113,24 +131,16 @@ class Api:
         return {name.lower(): value for name, value in self._app.current_event.headers.items()}
 
 
-def _no_route(app: APIGatewayHttpResolver) -> Callable[[NotFoundError], Response[str]]:
-    """404, or 405 with what is allowed where only the method is wrong."""
-
-    def refuse(_: NotFoundError) -> Response[str]:
-        method, path = app.current_event.http_method, app.current_event.path
-        allowed = [route.method for route in ROUTES if matches(route.path, path)]
-        if allowed and method not in allowed:
-            detail = (
-                f"{method} is not allowed here; {', '.join(allowed)} {'is' if len(allowed) == 1 else 'are'}"
-            )
-            refusal = problems.of_status(HTTPStatus.METHOD_NOT_ALLOWED, "method-not-allowed", detail)
-            refusal.headers["Allow"] = ", ".join(allowed)
-            return refusal
-        hint = nearest(path[:200], list(dict.fromkeys(route.path for route in ROUTES)))
-        detail = f"there is no route `{path[:200]}`. {hint}".strip()
-        return problems.of_status(HTTPStatus.NOT_FOUND, "no-route", detail)
-
-    return refuse
+def _unserved(method: str, path: str) -> Response[str]:
+    allowed = [route.method for route in ROUTES if matches(route.path, path)]
+    if allowed and method not in allowed:
+        detail = f"{method} is not allowed here; {', '.join(allowed)} {'is' if len(allowed) == 1 else 'are'}"
+        refusal = problems.of_status(HTTPStatus.METHOD_NOT_ALLOWED, "method-not-allowed", detail)
+        refusal.headers["Allow"] = ", ".join(allowed)
+        return refusal
+    hint = nearest(path[:200], list(dict.fromkeys(route.path for route in ROUTES)))
+    detail = f"there is no route `{path[:200]}`. {hint}".strip()
+    return problems.of_status(HTTPStatus.NOT_FOUND, "no-route", detail)
 
 
 def matches(pattern: str, path: str) -> bool:

@@ -27,6 +27,7 @@ from baton.core.limits import Limits
 from baton.core.rows import MAX_BYTES, MAX_PER_STEP, Row
 from baton.ports import NoRoom, StepContext, StepFailure
 from baton.tools.calls import RaisedElsewhere, not_json, report, where
+from baton.tools.places import Places, whose
 from baton.tools.processes import wire
 from baton.tools.processes.program import PROGRAM
 
@@ -59,6 +60,7 @@ class Helpers:
     ) -> None:
         self._app = app
         self._most = most
+        self._places = Places(most)
         self._result_bytes = result_bytes
         self._variables = variables
         self._frame_bytes = result_bytes + _ROWS
@@ -72,7 +74,15 @@ class Helpers:
 
         Cancelled, it kills the helper; if there was none yet, that is `NoRoom`.
         """
-        request = self._request(tool, arguments, context)
+        request, who = self._request(tool, arguments, context), whose(context)
+        if not self._places.take(who, asyncio.get_running_loop().time()):
+            raise NoRoom(f"{self._count} plain functions with effects are running or starting already")
+        try:
+            return await self._call(request, tool, context)
+        finally:
+            self._places.give_back(who)
+
+    async def _call(self, request: bytes, tool: str, context: StepContext) -> Any:
         helper = await self._ready_one()
         try:
             end = await helper.ask(request, tool, context)
