@@ -206,8 +206,10 @@ def _hint_of_order(source: Source, name: str, where: Place) -> str:
 
 def _hint_of_null(source: Source, path: Path, where: Place) -> str:
     hint = f"`ctx.{path.node}.output?` is null where it gave nothing"
-    if source.produced is not None and (failed := source.produced.lost_by(path.node)):
-        hint = f"`{path.node}` is skipped when `{failed}` fails and its `catch` goes on from there; {hint}"
+    failed, always = source.produced.lost_by(path.node) if source.produced is not None else ("", False)
+    if failed:
+        is_skipped = "is skipped" if always else "can be skipped"
+        hint = f"`{path.node}` {is_skipped} when `{failed}` fails and its `catch` goes on from there; {hint}"
     return f"{hint}; in CEL, ask `has(ctx.{path.node}.output)` first" if where.is_condition else hint
 
 
