@@ -313,3 +313,22 @@ def test_a_failure_is_told_as_the_cause_where_it_can_be(nodes: str, name: str, w
     ((_, _, hint),) = told(nodes, f"output: '${{ctx.{name}.output}}'")
     assert hint is not None
     assert hint.startswith(why)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "is_told"),
+    [
+        ("a: {}, j: {after: a, join: {tolerated_failures: 0}, catch: RULE}, h: {}", True),
+        ("a: {}, j: {after: a, join: {wait_for: any, tolerated_failures: 1}, catch: RULE}, h: {}", True),
+        ("a: {catch: k}, k: {}, j: {after: a, join: {tolerated_failures: 0}, catch: RULE}, h: {}", True),
+        ("a: {}, b: {after: a}, j: {after: b, join: {tolerated_failures: 0}, catch: RULE}, h: {}", True),
+        ("a: {}, j: {after: a, catch: RULE}, h: {}", False),
+    ],
+)
+def test_a_rule_of_a_join_that_has_failed_counts_on_nothing_that_may_have_failed_before(
+    nodes: str, *, is_told: bool
+) -> None:
+    rule = "{if: 'ctx.a.output.score > 1', then: h}"
+    found = [(path, text) for path, text, _ in told(nodes.replace("RULE", rule))]
+    message = "`ctx.a.output.score`: `a` need not have given anything by then"
+    assert found == ([("/nodes/j/catch/0/if", message)] if is_told else [])

@@ -35,10 +35,11 @@ class Produced:
             if self._ended.tolerated >> index & 1:
                 self._known_failed[index] = self._known[index] & self._from_failed(index)
 
-    def has(self, reader: str, node: str) -> bool:
-        """Whether `node` has certainly given something when the turn of `reader` comes."""
+    def has(self, reader: str, node: str, *, is_failed: bool = False) -> bool:
+        """Whether `node` has certainly given something when the turn of `reader` comes, or when that has failed."""
         at = self._flow.at
-        mask = self._known[at[reader]] & self._ended.before[at[reader]]
+        known = self._when_failed(at[reader]) if is_failed else self._known[at[reader]]
+        mask = known & self._ended.before[at[reader]]
         return bool(mask >> at[node] & 1)
 
     def has_at_the_end(self, node: str) -> bool:
@@ -97,14 +98,20 @@ class Produced:
                 known &= self._known_failed[before]
         return known
 
+    def _when_failed(self, index: int) -> int:
+        """What is sure when the node has failed. A join may have done so before it was its turn, or for what is lost."""
+        spot = self._flow.spots[index]
+        if spot.tolerated < 0:
+            return self._known[index]
+        is_lost = not spot.need and self.lost.into[index]
+        return self._known[index] & self._from_failed(index) & (self._sure.start if is_lost else -1)
+
     def _along(self, src: int, dst: int) -> int:
         """What is sure when an edge is alive."""
         spot = self._flow.spots[src]
         if any(dst in way for way in spot.caught):
-            # The sender has failed. A join may have done so before it was its turn, or for what is lost.
-            known = self._known[src] & (self._from_failed(src) if spot.tolerated >= 0 else -1)
-            if spot.tolerated >= 0 and not spot.need and self.lost.into[src]:
-                known &= self._sure.start
+            # The sender has failed.
+            known = self._when_failed(src)
             return known | in_all([facts for way, facts in self._sure.handled[src] if dst in way])
         known = self._known[src] | self._sure.done[src]
         ways = [facts for way, facts in self._sure.along.get(src, ()) if dst in way]
