@@ -35,7 +35,7 @@ from baton.core.purse import Terms
 from baton.core.state import State, node_of, status_of
 from baton.core.story import tell
 from baton.core.views import entry_view, saga_view
-from baton.errors import UserError
+from baton.errors import NotAllowedNow, UserError
 from baton.ports import Head, Message, Offload, Watch
 from baton.runtime.catalog import Catalog
 from baton.runtime.funds import Funds
@@ -150,11 +150,15 @@ class Deployment:
         """Send signals at their moments, to each saga that waits for one of the name, or will, and has not ended."""
 
         async def send(signal: TimedSignal, key: str) -> None:
-            takers = [
-                state.saga
-                for _, state, program in await self._open(parked=True)
-                if any(node.signal == signal.name for node in program.graph.nodes)
-            ]
+            def is_taken(program: Program) -> bool:
+                return any(node.signal == signal.name for node in program.graph.nodes)
+
+            opened = await self._open(parked=True)
+            takers = [state.saga for _, state, program in opened if is_taken(program)]
+            if not takers and not is_taken((await self._request().open(saga)).program):
+                raise NotAllowedNow(
+                    f"no child that waits for `{signal.name}` is there: it has ended or not begun"
+                )
             for taker in takers or [saga]:
                 await self.service().signal(taker, signal.name, signal.payload, key=key)
 
