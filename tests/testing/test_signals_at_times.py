@@ -17,7 +17,7 @@ from baton.tools.define import Registry
 TOOLS = Registry()
 
 
-@tool("shop.pack", registry=TOOLS, timeout="1h")
+@tool("shop.pack", registry=TOOLS, timeout="10m")
 async def pack(seconds: float) -> str:
     await asyncio.sleep(seconds)
     return "packed"
