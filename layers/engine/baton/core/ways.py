@@ -79,7 +79,7 @@ class Ways:
         the node that is caught, `failed` is skipped.
         """
         behind, needed, loops = {failed}, {failed}, self.nodes[failed].loops
-        for node in reversed(self.nodes.values()):
+        for node in reversed([*self.nodes.values()]):
             if node.name in behind:
                 behind.update(node.before)
             if node.name in needed and (
