@@ -155,6 +155,15 @@ LEFT = (
     "x: {}, f: {}, m: {after: f, catch: z}, t: {after: m, loop: {AGAIN, back_to: f}}, z: {}, y: {after: [x, t]}, "
     "w: {after: [x, z]}"
 )
+FALLBACKS = (
+    "a: {catch: fa}, fa: {}, b: {catch: fb}, fb: {}, j: {after: [a, fa, b, fb]}, x: {}, k: {after: [x, j]}"
+)
+NESTED = "a: {catch: b}, b: {catch: c}, c: {}, j: {after: [a, b, c]}"
+UNDONE = (
+    "r: {catch: ur}, c: {after: r, catch: uc}, s: {after: c, catch: us}, us: {}, uc: {after: us}, ur: {after: uc}, "
+    "j: {after: [s, ur]}"
+)
+REFUSED = "a: {catch: ha}, ha: {}, j: {after: a, join: {tolerated_failures: 0}, catch: hj}, hj: {}, d: {after: [a, j, hj]}"
 STOPPED = "a: {catch: h}, h: {}, x: {}, b: {after: [a, x]}, j: {after: [b, x], join: any}, k: {after: [j, x]}"
 
 
@@ -178,8 +187,17 @@ STOPPED = "a: {catch: h}, h: {}, x: {}, b: {after: [a, x]}, j: {after: [b, x], j
         ("", "m", EITHER, False),
         ("", "y", EITHER, False),
         ("c", "a", SHARED, True),
-        ("", "d", SHARED, False),
-        ("", "e", SHARED, False),
+        ("", "d", SHARED, True),
+        ("", "e", SHARED, True),
+        ("", "j", FALLBACKS, True),
+        ("", "k", FALLBACKS, True),
+        ("", "j", FALLBACKS.replace("fa: {}", "fa: {when: input.x}"), False),
+        ("", "j", NESTED, True),
+        ("", "j", UNDONE, True),
+        # A join that tolerates nothing fails by what is lost, and its handler is no sign of success.
+        ("", "d", REFUSED, False),
+        ("hj", "a", REFUSED, False),
+        ("j", "a", REFUSED, True),
         ("", "j", MET, True),
         ("j", "h", MET, True),
         # A join that tolerates failures fires all the same, maybe with nothing.
@@ -278,3 +296,39 @@ def test_what_reads_behind_a_join_that_a_caught_failure_skips_is_told_why() -> N
         "`ctx.ship.output?` is null where it gave nothing"
     )
     assert told(SHIP, "output: '${ctx.ship.output?}'") == []
+
+
+@pytest.mark.parametrize(
+    ("nodes", "name", "why"),
+    [
+        ("a: {catch: h}, h: {when: input.x}, j: {after: [a, h]}", "j", "`j` can be skipped when `a` fails and"),
+        ("a: {catch: h}, b: {}, h: {}, j: {after: [a, b], join: any, when: input.x}", "j", "`j` can be skipped when `a`"),
+        # What a failure does not keep from running is not said to be kept by it.
+        (f"{FALLBACKS}, z: {{after: j, when: input.x}}", "z", "`ctx.z.output?` is null"),
+        (f"{FALLBACKS.replace('fb]', 'fb], when: input.x')}", "j", "`ctx.j.output?` is null"),
+        ("a: {}, b: {catch: h}, h: {}, j: {after: [a, b, h], join: {tolerated_failures: 0}}", "j", "`ctx.j.output?` is"),
+    ],
+)  # fmt: skip
+def test_a_failure_is_told_as_the_cause_where_it_can_be(nodes: str, name: str, why: str) -> None:
+    ((_, _, hint),) = told(nodes, f"output: '${{ctx.{name}.output}}'")
+    assert hint is not None
+    assert hint.startswith(why)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "is_told"),
+    [
+        ("a: {}, j: {after: a, join: {tolerated_failures: 0}, catch: RULE}, h: {}", True),
+        ("a: {}, j: {after: a, join: {wait_for: any, tolerated_failures: 1}, catch: RULE}, h: {}", True),
+        ("a: {catch: k}, k: {}, j: {after: a, join: {tolerated_failures: 0}, catch: RULE}, h: {}", True),
+        ("a: {}, b: {after: a}, j: {after: b, join: {tolerated_failures: 0}, catch: RULE}, h: {}", True),
+        ("a: {}, j: {after: a, catch: RULE}, h: {}", False),
+    ],
+)
+def test_a_rule_of_a_join_that_has_failed_counts_on_nothing_that_may_have_failed_before(
+    nodes: str, *, is_told: bool
+) -> None:
+    rule = "{if: 'ctx.a.output.score > 1', then: h}"
+    found = [(path, text) for path, text, _ in told(nodes.replace("RULE", rule))]
+    message = "`ctx.a.output.score`: `a` need not have given anything by then"
+    assert found == ([("/nodes/j/catch/0/if", message)] if is_told else [])

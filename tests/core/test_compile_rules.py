@@ -139,3 +139,16 @@ def test_a_swapped_letter_is_a_slip_and_another_word_is_none() -> None:
     assert near("confilct") == "conflict"
     assert near("not_foundd") == "not_found"
     assert near("conflicting") == near("never_heard_of") == near("con") == ""
+
+
+def test_a_childs_own_failure_is_not_caught_by_its_code() -> None:
+    child = "a: {workflow: kid, catch: [{code: %s, then: h}, {then: h}]}, h: {}"
+    message = (
+        "this never fits: a child that fails is `child_failed` here, also when a step of it failed with `%s`"
+    )
+    hint = "write `child_failed`, or catch it in the child"
+    assert told(child % "card_declined") == [("/nodes/a/catch/0/code", message % "card_declined", hint)]
+    assert told(child % "[child_failed, timeout]") == [("/nodes/a/catch/0/code/1", message % "timeout", hint)]
+    assert told(child % "[child_failed, join_failed, output_invalid]") == []
+    mixed = child.replace("{then: h}", "h") % "card_declined"
+    assert [path for path, _, _ in told(mixed)] == ["/nodes/a/catch"]

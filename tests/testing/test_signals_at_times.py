@@ -17,7 +17,7 @@ from baton.tools.define import Registry
 TOOLS = Registry()
 
 
-@tool("shop.pack", registry=TOOLS, timeout="1h")
+@tool("shop.pack", registry=TOOLS, timeout="10m")
 async def pack(seconds: float) -> str:
     await asyncio.sleep(seconds)
     return "packed"
@@ -79,6 +79,20 @@ nodes:
 def test_a_signal_reaches_the_child_that_waits_for_it() -> None:
     parent = "name: parent\nnodes: {inner: {workflow: ask}}\noutput: '${ctx.inner.output}'\n"
     assert run(parent, workflows=[ASK], signals=[("1h", "approved", "yes")]).output == "yes"
+
+
+@pytest.mark.parametrize("times", [("1h", "3h"), ("10m", "1h")])
+def test_a_signal_for_a_child_that_has_ended_or_not_begun_is_refused_for_that(times: tuple[str, ...]) -> None:
+    parent = (
+        "name: parent\nnodes: {pause: {wait: {for: 30m}}, inner: {workflow: ask, after: pause}, "
+        "last: {wait: {for: 5h}, after: inner}}"
+    )
+    with pytest.raises(NotAllowedNow, match="no child that waits for `approved` is there") as refused:
+        run(parent, workflows=[ASK], signals=[(at, "approved", "yes") for at in times])
+    assert (
+        refused.value.__notes__[0]
+        == f"the signal `approved`, {'3h' if '3h' in times else '10m'} after the start"
+    )
 
 
 def test_a_payload_that_no_wait_takes_is_refused_in_the_words_of_the_api() -> None:

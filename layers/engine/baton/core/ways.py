@@ -60,15 +60,42 @@ class Ways:
         key = (failed, handlers)
         if key not in self._only_through:
             found, open_ = set(handlers), set[str]()
+            closed = self._closed_to(failed)
             for node in self.nodes.values():
                 if node.name in found:
                     continue
-                if not node.before or any(src in open_ for src in node.before if src != failed):
+                others = [src for src in node.before if src != failed and (src, node.name) not in closed]
+                if not node.before or not open_.isdisjoint(others):
                     open_.add(node.name)
                 elif not found.isdisjoint(node.before):
                     found.add(node.name)
             self._only_through[key] = frozenset(found)
         return self._only_through[key]
+
+    def _closed_to(self, failed: str) -> set[tuple[str, str]]:
+        """The edges to handlers of earlier nodes that cannot have been taken if `failed` had its turn.
+
+        A node leads to it through joins that wait for all, and none of the node's own handlers does: after a failure of
+        the node that is caught, `failed` is skipped.
+        """
+        behind, needed, loops = {failed}, {failed}, self.nodes[failed].loops
+        for node in reversed([*self.nodes.values()]):
+            if node.name in behind:
+                behind.update(node.before)
+            if node.name in needed and (
+                node.join is None or (node.join.need == 0 and node.join.tolerated < 0)
+            ):
+                needed.update(
+                    src
+                    for src in node.before
+                    if self.nodes[src].loops == loops and node.name not in self.handlers.get(src, ())
+                )
+        return {
+            (name, handler)
+            for name in needed - {failed}
+            for handler in self.handlers.get(name, ())
+            if behind.isdisjoint(self.handlers[name])
+        }
 
     def arriving(self, src: str, dst: str, iteration: tuple[int, ...]) -> tuple[int, ...]:
         """The iteration of the receiver of a forward edge whose sender is in `iteration`."""

@@ -39,7 +39,7 @@ class Place:
     """Where an expression stands: at which node (none: the saga's output), and what may be named there.
 
     `is_after`: in a `branch` or `loop`, when the node has given its output. `is_condition`: CEL, maybe. `is_failing`:
-    in a failover policy, when an attempt has failed.
+    in a failover policy, when an attempt has failed. `is_failed`: in a rule of `catch`, when the node has.
     """
 
     node: str
@@ -47,6 +47,7 @@ class Place:
     is_condition: bool = False
     has_item: bool = False
     is_failing: bool = False
+    is_failed: bool = False
 
 
 def check(source: Source) -> Iterator[Problem]:
@@ -113,7 +114,10 @@ def differ(paths: Iterable[Path]) -> bool:
 def _asked_at(
     source: Source, place: str, condition: Condition, name: str, *, is_after: bool
 ) -> Iterator[Problem]:
-    where = Place(name, is_after=is_after, is_condition=True, is_failing="/failover/" in place)
+    is_failed = place.startswith(f"/nodes/{name}/catch/")
+    where = Place(
+        name, is_after=is_after, is_condition=True, is_failing="/failover/" in place, is_failed=is_failed
+    )
     found = [one for path in names_of(condition) for one in check_path(source, place, path, where)]
     yield from found or comparisons.check(source, place, condition, name)
 
@@ -184,7 +188,8 @@ def _check_ctx(source: Source, path: Path, where: Place) -> Wrong:
         return None  # on a circle, or what is left of the document may not be what is meant
     if not flow.behind[flow.at[reader]] >> flow.at[name] & 1:
         return f"`{name}` need not have run before this", _hint_of_order(source, name, where)
-    if path.optional or source.produced is None or source.produced.has(reader, name):
+    produced = source.produced
+    if path.optional or produced is None or produced.has(reader, name, is_failed=where.is_failed):
         return None
     hint = by_a_when(source, name, reader)
     if not hint:
@@ -206,8 +211,10 @@ def _hint_of_order(source: Source, name: str, where: Place) -> str:
 
 def _hint_of_null(source: Source, path: Path, where: Place) -> str:
     hint = f"`ctx.{path.node}.output?` is null where it gave nothing"
-    if source.produced is not None and (failed := source.produced.lost_by(path.node)):
-        hint = f"`{path.node}` is skipped when `{failed}` fails and its `catch` goes on from there; {hint}"
+    failed, always = source.produced.lost_by(path.node) if source.produced is not None else ("", False)
+    if failed:
+        is_skipped = "is skipped" if always else "can be skipped"
+        hint = f"`{path.node}` {is_skipped} when `{failed}` fails and its `catch` goes on from there; {hint}"
     return f"{hint}; in CEL, ask `has(ctx.{path.node}.output)` first" if where.is_condition else hint
 
 

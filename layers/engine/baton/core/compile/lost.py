@@ -42,7 +42,7 @@ class Lost:
         self.into = [0] * len(flow.spots)
         """What may be on an edge into the node."""
         self._through: dict[int, int] = {}
-        self._behind: dict[int, int] = {}
+        self._behind: dict[tuple[int, bool], int] = {}
         self._following: dict[int, int] = {}
         if self.causes:
             for index in range(len(flow.spots)):
@@ -72,9 +72,16 @@ class Lost:
             return 0
         if found and not spot.need and len(spot.before) > 1:
             for cause in members(found):
-                if any(self._follows(cause) >> src & 1 and self._is_plain(src, index) for src in spot.before):
+                if self._is_always_rescued(cause, index):
                     found ^= 1 << cause
         return found
+
+    def _is_always_rescued(self, cause: int, index: int) -> bool:
+        """Whether the node has a live edge from the handlers, or from what simply follows, once this has happened."""
+        follows = self._follows(cause)
+        return any(
+            follows >> src & 1 and self._is_plain(src, index) for src in self._flow.spots[index].before
+        )
 
     def _follows(self, cause: int) -> int:
         """Nodes that are sure to be done if the saga goes on once this has happened: handlers, and what simply follows."""
@@ -84,7 +91,7 @@ class Lost:
             found, around = 0, self._flow.spots[failed].around
             for index in range(failed + 1, len(self._flow.spots)):
                 spot = self._flow.spots[index]
-                is_next = spot.before == (failed,) and index in handlers
+                is_next = index in handlers and (spot.before == (failed,) or self._is_shared(index))
                 is_behind = bool(spot.before) and all(
                     found >> src & 1 and self._is_plain(src, index) for src in spot.before
                 )
@@ -93,6 +100,13 @@ class Lost:
                     found |= 1 << index
             self._following[cause] = found
         return self._following[cause]
+
+    def _is_shared(self, index: int) -> bool:
+        """Whether the node is a handler of all nodes before it: nothing lost or not chosen keeps it from running."""
+        spot = self._flow.spots[index]
+        is_handler = all(index in self._handlers.get(src, ()) for src in spot.before)
+        is_inside = all(self._flow.spots[src].around == spot.around for src in spot.before)
+        return is_handler and is_inside and spot.need <= 1 and spot.tolerated < 0
 
     def _is_plain(self, src: int, dst: int) -> bool:
         """Whether the edge is alive whenever its sender is done, and leads out of no loop."""
@@ -105,7 +119,10 @@ class Lost:
         spot = self._flow.spots[dst]
         if spot.need or len(spot.before) < 2 or not self.into[dst]:
             return True
-        return all(self._is_harmless(cause, src, dst) for cause in members(self.into[dst]))
+        return all(
+            self._is_harmless(cause, src, dst) or self._is_always_rescued(cause, dst)
+            for cause in members(self.into[dst])
+        )
 
     def _is_harmless(self, cause: int, src: int, dst: int) -> bool:
         """Whether the cause has not happened if this edge is alive, or is rescued at the node."""
@@ -115,38 +132,77 @@ class Lost:
             or dst in handlers
             or bool(self.through(cause) >> src & 1)
             or bool(self._only_behind(failed) >> src & 1)
+            or bool(src in self._handlers and self._only_behind(src, has_failed=True) >> failed & 1)
         )
+
+    def keeping(self, index: int) -> tuple[int, bool] | None:
+        """A node whose failure, once it is caught, keeps this one from running, and whether it always does."""
+        spot = self._flow.spots[index]
+        if spot.tolerated >= 0 and not spot.need:
+            return None
+        for cause in members(self.into[index]):
+            if not self._is_always_rescued(cause, index):
+                may_go_on = spot.need or any(self.through(cause) >> src & 1 for src in spot.before)
+                return self.causes[cause][0], not may_go_on
+        return None
 
     def through(self, cause: int) -> int:
         """The handlers, and the nodes to which no way leads but through them once the node has failed."""
         if cause not in self._through:
             self._go_on()
             failed, handlers = self.causes[cause]
-            found, others = 0, 0
+            found, others, spared = 0, 0, self._spared_by(failed)
             for index, spot in enumerate(self._flow.spots):
                 if index in handlers:
                     found |= 1 << index
-                elif not spot.before or any(others >> one & 1 for one in spot.before if one != failed):
+                elif not spot.before or any(
+                    others >> one & 1 and not (spared >> one & 1 and index in self._handlers[one])
+                    for one in spot.before
+                    if one != failed
+                ):
                     others |= 1 << index
                 elif any(found >> one & 1 for one in spot.before):
                     found |= 1 << index
             self._through[cause] = found
         return self._through[cause]
 
-    def _only_behind(self, index: int) -> int:
-        """The nodes whose edges are alive only if the node was done: every way to them leads through its success."""
-        if index not in self._behind:
+    def _spared_by(self, failed: int) -> int:
+        """Earlier nodes with handlers, none of which can have been chosen if the node had its turn."""
+        flow, needed = self._flow, 1 << failed
+        behind, around = flow.behind[failed] | needed, flow.spots[failed].around
+        for index in range(failed, -1, -1):
+            spot = flow.spots[index]
+            if needed >> index & 1 and not spot.need and spot.tolerated < 0:
+                for src in spot.before:
+                    if flow.spots[src].around == around and index not in self._handlers.get(src, ()):
+                        needed |= 1 << src
+        found = 0
+        for index in members(needed ^ 1 << failed):
+            if index in self._handlers and not any(behind >> one & 1 for one in self._handlers[index]):
+                found |= 1 << index
+        return found
+
+    def _only_behind(self, index: int, *, has_failed: bool = False) -> int:
+        """The nodes that have their turn, or fail, only if the node was done: every way to them leads through its success.
+
+        `has_failed`: or through its failure.
+        """
+        if (index, has_failed) not in self._behind:
             self._go_on()
             found, handlers = 0, self._handlers[index]
             for number in range(index + 1, len(self._flow.spots)):
                 spot = self._flow.spots[number]
-                can_begin_without = not spot.before or (spot.tolerated > 0 and not spot.need)
+                # A join that tolerates failures can come to its turn, or fail, by what is lost.
+                can_begin_without = not spot.before or (
+                    spot.tolerated >= 0 and (not spot.need or spot.caught)
+                )
                 if not can_begin_without and all(
-                    found >> one & 1 or (one == index and number not in handlers) for one in spot.before
+                    found >> one & 1 or (one == index and (number in handlers) == has_failed)
+                    for one in spot.before
                 ):
                     found |= 1 << number
-            self._behind[index] = found
-        return self._behind[index]
+            self._behind[index, has_failed] = found
+        return self._behind[index, has_failed]
 
     def losing(self, cause: int, can_be_stopped: Container[int]) -> Iterator[tuple[int, int]]:
         """Sender and receiver of edges that are sure to be lost by a cause, and not to be rescued where they lead to.

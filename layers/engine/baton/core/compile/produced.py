@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from baton.core.compile.ended import Ended
-from baton.core.compile.flow import Flow, in_most, members
+from baton.core.compile.flow import Flow, in_most
 from baton.core.compile.lost import Lost
 from baton.core.compile.sure import Sure
 
@@ -35,10 +35,11 @@ class Produced:
             if self._ended.tolerated >> index & 1:
                 self._known_failed[index] = self._known[index] & self._from_failed(index)
 
-    def has(self, reader: str, node: str) -> bool:
-        """Whether `node` has certainly given something when the turn of `reader` comes."""
+    def has(self, reader: str, node: str, *, is_failed: bool = False) -> bool:
+        """Whether `node` has certainly given something when the turn of `reader` comes, or when that has failed."""
         at = self._flow.at
-        mask = self._known[at[reader]] & self._ended.before[at[reader]]
+        known = self._when_failed(at[reader]) if is_failed else self._known[at[reader]]
+        mask = known & self._ended.before[at[reader]]
         return bool(mask >> at[node] & 1)
 
     def has_at_the_end(self, node: str) -> bool:
@@ -50,12 +51,13 @@ class Produced:
         spot, receiver = self._flow.spots[self._flow.at[src]], self._flow.at[dst]
         return len(self._flow.spots[receiver].before) == 1 or all(receiver in way for way in spot.ways)
 
-    def lost_by(self, node: str) -> str:
-        """A node whose failure, once it is caught, keeps this one from running; empty if there is none."""
-        index = self._flow.at[node]
-        return next(
-            (self._flow.names[self.lost.causes[one][0]] for one in members(self.lost.into[index])), ""
-        )
+    def lost_by(self, node: str) -> tuple[str, bool]:
+        """A node whose failure, once it is caught, keeps this one from running, and whether it always does.
+
+        Empty if there is none.
+        """
+        found = self.lost.keeping(self._flow.at[node])
+        return ("", False) if found is None else (self._flow.names[found[0]], found[1])
 
     def _at(self, index: int) -> int:
         """What is sure when the node's turn comes."""
@@ -96,12 +98,20 @@ class Produced:
                 known &= self._known_failed[before]
         return known
 
+    def _when_failed(self, index: int) -> int:
+        """What is sure when the node has failed. A join may have done so before it was its turn, or for what is lost."""
+        spot = self._flow.spots[index]
+        if spot.tolerated < 0:
+            return self._known[index]
+        is_lost = not spot.need and self.lost.into[index]
+        return self._known[index] & self._from_failed(index) & (self._sure.start if is_lost else -1)
+
     def _along(self, src: int, dst: int) -> int:
         """What is sure when an edge is alive."""
         spot = self._flow.spots[src]
         if any(dst in way for way in spot.caught):
-            # The sender has failed. A join may have done so before it was its turn.
-            known = self._known[src] & (self._from_failed(src) if spot.tolerated >= 0 else -1)
+            # The sender has failed.
+            known = self._when_failed(src)
             return known | in_all([facts for way, facts in self._sure.handled[src] if dst in way])
         known = self._known[src] | self._sure.done[src]
         ways = [facts for way, facts in self._sure.along.get(src, ()) if dst in way]

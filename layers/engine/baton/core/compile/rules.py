@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from baton.core.failures.cells import FAIL, REPLAN, RETRY, STRATEGIES, Change
-from baton.core.failures.codes import CLASSES, CODES, UNTRIED, kind_of
+from baton.core.failures.codes import CLASSES, CODES, ENGINE, UNTRIED, kind_of
 from baton.core.failures.document import rules_of
 from baton.core.failures.ladder import ladder_of
 from baton.core.failures.matrix import ANY, Rules, cell_of
@@ -33,7 +33,9 @@ def check(source: Source) -> Iterator[Problem]:
         yield from _level(source, f"/nodes/{name}", node, (name,) if node.tool is not None else ())
         for index, rule in enumerate(node.catch):
             at = "" if len(node.catch) == 1 else f"/{index}"
-            yield from _codes(f"/nodes/{name}/catch{at}/code", rule.code, is_tried=False)
+            place = f"/nodes/{name}/catch{at}/code"
+            problems = list(_codes(place, rule.code, is_tried=False))
+            yield from problems or (_of_child(place, rule.code) if node.workflow is not None else ())
     for place, policy, _ in source.policies:
         yield from _codes(f"{place}/when/code", policy.when.code)
 
@@ -86,6 +88,17 @@ def _code(place: str, code: str, more: Collection[str], *, is_tried: bool = True
         yield Problem(place, "no failure has the code `any`", "leave it out, or name classes and codes")
     elif meant := near(code, more):
         yield Problem(place, f"no failure has the code `{code}`", f"did you mean `{meant}`?")
+
+
+def _of_child(place: str, codes: Sequence[str]) -> Iterator[Problem]:
+    """Codes with which something in the child may fail, and never the node that has started it."""
+    for index, code in enumerate(codes):
+        if code not in ENGINE:
+            yield Problem(
+                place + (f"/{index}" if len(codes) > 1 else ""),
+                f"this never fits: a child that fails is `child_failed` here, also when a step of it failed with `{code}`",
+                "write `child_failed`, or catch it in the child",
+            )
 
 
 # ---- strategies --------------------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ _STAND_IN: Mapping[str, Any] = {"wait": {"for": 1}}
 _KEYS = {kind.key: kind for kind in NODE_TYPES}
 # One that may hold or not, as the one that was meant.
 _SOME_CONDITION = "loop.iteration > 1"
+_SOME_CODE = "child_failed"  # that a node of any kind may have
 
 
 def mended(document: _Object, faults: Faults, written: Written) -> tuple[WorkflowModel | None, Faults]:
@@ -261,7 +262,7 @@ def _catch(value: Any, names: Collection[str]) -> list[_Object] | None:
     rules = value if isinstance(value, list) else [value]
     thens = [rule.get("then") if isinstance(rule, dict) else rule for rule in rules]
     found = (_existing(then, names) for then in thens)
-    made = [{"code": f"c{number}", "then": then} for number, then in enumerate(found) if then]
+    made = [{"code": _SOME_CODE, "then": then} for then in found if then]
     return made or None
 
 

@@ -135,6 +135,9 @@ _ENGINE: dict[str, Code] = {
 CODES: Mapping[str, Code] = _OUTSIDE | _ENGINE
 """By code."""
 
+ENGINE: frozenset[str] = frozenset(_ENGINE)
+"""What only the engine fails with, whatever kind of node it is."""
+
 UNTRIED: frozenset[str] = frozenset(
     code for code in _ENGINE if code.startswith(("branch_", "budget_", "condition_", "limit_"))
 ) | {
