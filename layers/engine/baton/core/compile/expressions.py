@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from baton.core.compile import comparisons, leftout
 from baton.core.compile.known import follow
-from baton.core.compile.loops import always_holds
+from baton.core.compile.loopfaults import always_holds
 from baton.core.compile.skipped import by_a_when
 from baton.core.conditions import names_of
 from baton.core.expressions import (
