@@ -14,19 +14,10 @@ ENGINE = Path(__file__).parents[2] / "layers/engine/baton"
 # Circles that are still to be cut. A list may lose names and circles; nothing is added.
 FILES: list[set[str]] = [
     {"baton.cli.reloading", "baton.cli.running"},
-    {
-        "baton.tools.define",
-        "baton.tools.standard",
-        "baton.tools.standard.http",
-        "baton.tools.standard.notify",
-        "baton.tools.standard.pay",
-        "baton.tools.standard.stored",
-    },
 ]
 FOLDERS: list[set[str]] = [
     {"cli", "demo"},
     {"core", "core/conditions", "core/definition", "core/failures", "core/keys"},
-    {"tools", "tools/processes", "tools/standard"},
 ]
 
 

@@ -32,8 +32,9 @@ from baton.testing.loop import VirtualLoop, run_virtual
 from baton.testing.pytest_plugin import keep
 from baton.testing.result import Result, Unanswered
 from baton.testing.sending import At, timed_signals
-from baton.tools.define import Registry, Tool, ToolError, load_app
+from baton.tools.define import Registry, Tool, ToolError
 from baton.tools.standard import with_standard
+from baton.tools.standard.loading import load_app
 
 APP = "sagas"
 # Far ahead: a tool that compares its deadline with the machine's clock has time left.

@@ -24,8 +24,9 @@ from baton.core.failures.evidence import Evidence
 from baton.core.toolspec import nearest
 from baton.ports import NoRoom, StepContext, StepFailure
 from baton.tools.calls import bind, evidence_for, failure_of, plain, text, traceback_of
-from baton.tools.define import REGISTRY, load_app
+from baton.tools.define import REGISTRY
 from baton.tools.processes import wire
+from baton.tools.standard.loading import load_app
 
 _CHUNK: Final = 1 << 18
 _PLAIN_RECORD: Final = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime"})
