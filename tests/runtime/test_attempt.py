@@ -12,8 +12,9 @@ import pytest
 from baton import Context, StepFailure, tool
 from baton.core.draft import RunStep
 from baton.core.events import Failure
-from baton.core.failures.remedies import hooks_of, ways_of
-from baton.core.graph import Node, Way
+from baton.core.failures.alternatives import Way
+from baton.core.graph import Node
+from baton.core.remedies import hooks_of, ways_of
 from baton.ports import NoRoom, StepContext
 from baton.runtime.attempt import MOST_HALVINGS, carry_out, look, tool_called
 from baton.tools.define import Registry

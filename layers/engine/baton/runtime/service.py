@@ -12,16 +12,7 @@ from typing import Any
 
 import msgspec
 
-from baton.core.events import (
-    CancelRequested,
-    Entry,
-    Event,
-    Forked,
-    Resumed,
-    SignalReceived,
-    Value,
-)
-from baton.core.failures.answers import (
+from baton.core.answers import (
     MAX_ARGUMENTS,
     Answer,
     answer_key,
@@ -31,6 +22,15 @@ from baton.core.failures.answers import (
     named,
     refusal,
     tool_asked_about,
+)
+from baton.core.events import (
+    CancelRequested,
+    Entry,
+    Event,
+    Forked,
+    Resumed,
+    SignalReceived,
+    Value,
 )
 from baton.core.fold import fingerprint, signal_key
 from baton.core.forks import FORK_KEY

@@ -18,10 +18,10 @@ from typing import Any
 
 from baton.builder import Workflow
 from baton.builder.found import documents
+from baton.core.answers import ACTIONS
 from baton.core.compile import compile_document
 from baton.core.document import parse_document
 from baton.core.durations import parse_duration
-from baton.core.failures.answers import ACTIONS
 from baton.core.failures.cells import ASK, LAST
 from baton.core.limits import Limits
 from baton.core.toolspec import nearest

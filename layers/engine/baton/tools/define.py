@@ -28,8 +28,8 @@ from pydantic import (
 )
 
 from baton.core.durations import parse_duration
-from baton.core.failures.remedies import problems_of
 from baton.core.keys import KeyRule
+from baton.core.remedies import problems_of
 from baton.core.toolspec import EFFECTS, Merits, ToolSpec, nearest
 from baton.ports import StepContext
 from baton.tools.abilities import NAME, Abilities

@@ -21,14 +21,14 @@ from baton.core.conditions.model import Condition
 from baton.core.definition import WorkflowModel
 from baton.core.failures.cells import Change
 from baton.core.failures.policies import named
-from baton.core.failures.remedies import hooks_of, ways_of
+from baton.core.remedies import hooks_of, ways_of
 from baton.core.toolspec import ToolSpec, nearest
 from baton.errors import Problem
 
 if TYPE_CHECKING:
     from baton.core.definition import NodeModel
     from baton.core.definition.failing import PolicyModel
-    from baton.core.graph import Way
+    from baton.core.failures.alternatives import Way
 
 Tools = Mapping[str, ToolSpec]
 # Looking for the nearest of many names takes long, and nobody mends a document from the end.
