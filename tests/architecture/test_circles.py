@@ -15,7 +15,6 @@ ENGINE = Path(__file__).parents[2] / "layers/engine/baton"
 FILES: list[set[str]] = []
 FOLDERS: list[set[str]] = [
     {"cli", "demo"},
-    {"core", "core/conditions", "core/failures", "core/keys"},
 ]
 
 

@@ -21,7 +21,7 @@ CORE = Path(compiler.__file__).parents[1]
 FILES = [
     *CORE.glob("compile/*.py"),
     *CORE.glob("definition/*.py"),
-    *(CORE / name for name in ("document.py", "durations.py")),
+    *(CORE / name for name in ("document.py", "expressions/durations.py")),
     *(CORE / f"conditions/{name}.py" for name in ("cel", "celnames", "compare", "document", "jsonpath")),
     *(CORE / f"conditions/{name}.py" for name in ("matches", "python", "schemafaults")),
 ]

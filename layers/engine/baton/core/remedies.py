@@ -11,9 +11,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
+from baton.core.expressions.spelling import nearest
 from baton.core.failures.alternatives import Way
 from baton.core.failures.cells import HOOKS
-from baton.core.toolspec import ONCE, Merits, ToolSpec, nearest
+from baton.core.toolspec import ONCE, Merits, ToolSpec
 
 Specs = Mapping[str, ToolSpec]
 

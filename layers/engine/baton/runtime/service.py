@@ -32,6 +32,7 @@ from baton.core.events import (
     SignalReceived,
     Value,
 )
+from baton.core.expressions.spelling import nearest
 from baton.core.fold import fingerprint, signal_key
 from baton.core.forks import FORK_KEY
 from baton.core.money import dollars
@@ -39,7 +40,6 @@ from baton.core.program import Program
 from baton.core.purse import afresh
 from baton.core.schema import violations
 from baton.core.state import ANSWER, State, node_of, status_of
-from baton.core.toolspec import nearest
 from baton.errors import (
     Forbidden,
     InvalidInput,

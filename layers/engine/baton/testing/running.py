@@ -21,10 +21,10 @@ from baton.builder.found import documents
 from baton.core.answers import ACTIONS
 from baton.core.compile import compile_document
 from baton.core.document import parse_document
-from baton.core.durations import parse_duration
+from baton.core.expressions.durations import parse_duration
+from baton.core.expressions.spelling import nearest
 from baton.core.failures.cells import ASK, LAST
 from baton.core.limits import Limits
-from baton.core.toolspec import nearest
 from baton.errors import MalformedDocument, NotFound, UserError
 from baton.testing.deployment import Deployment
 from baton.testing.killing import Kills, Moments, check_kills, moments_of, node_at

@@ -17,12 +17,13 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from baton.core.expressions.spelling import nearest
 from baton.core.failures.cells import HINTS, HOOKS
 from baton.core.failures.matrix import DOMAINS
 from baton.core.keys import KeyRule, check_rule
 from baton.core.money import amount_of, micro_dollars
 from baton.core.remedies import kinds_of
-from baton.core.toolspec import ONCE, PURE, Merits, nearest
+from baton.core.toolspec import ONCE, PURE, Merits
 
 NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*")
 _PATTERN = re.compile(r"[a-z*][a-z0-9_.*]*")

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from baton.core.expressions.spelling import nearest
 from baton.core.failures.cells import ASK, FAIL, HINTS, HOOKS, STRATEGIES, Change, merge_changes
 from baton.core.failures.matrix import ANY
 from baton.core.failures.policies import DAY_MIN, DAYS, Action, Match, Policy, Window
 from baton.core.failures.retry import RetryChange
-from baton.core.toolspec import nearest
 
 if TYPE_CHECKING:
     from baton.core.conditions.model import Condition

@@ -19,10 +19,11 @@ from baton.core.compile.produced import Produced
 from baton.core.conditions.document import read_condition
 from baton.core.conditions.model import Condition
 from baton.core.definition import WorkflowModel
+from baton.core.expressions.spelling import nearest
 from baton.core.failures.cells import Change
 from baton.core.failures.policies import named
 from baton.core.remedies import hooks_of, ways_of
-from baton.core.toolspec import ToolSpec, nearest
+from baton.core.toolspec import ToolSpec
 from baton.errors import Problem
 
 if TYPE_CHECKING:

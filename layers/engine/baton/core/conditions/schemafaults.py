@@ -13,7 +13,7 @@ from typing import Any
 
 from baton.core.conditions.schemapaths import TYPES
 from baton.core.expressions import escape
-from baton.core.toolspec import nearest
+from baton.core.expressions.spelling import nearest
 from baton.errors import Problem
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
