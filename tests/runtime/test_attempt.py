@@ -212,9 +212,8 @@ def test_a_tool_that_takes_anything_and_one_that_is_gone_get_everything(stage: S
             asked.append((tool, dict(arguments)))
 
     open_one = stage.registry.specs()["crm.find"]
-    step = RunStep(
-        "n", Node(name="n", kind="task", tool="crm.find"), (), {"x": 1}, way=Way(name="w", tool="other")
-    )
+    node = Node(name="n", kind="task", tool="crm.find")
+    step = RunStep("n", node, (), {"x": 1}, way=Way(name="w", tool="other"))
     for specs in (
         {},
         {"other": type(open_one)(name="other", version="1", effect="pure", parameters={}, result={})},

@@ -30,9 +30,9 @@ from baton.cli.exits import NO, REFUSED, Failed
 from baton.cli.program import typed
 from baton.cli.registering import check_names, register_all
 from baton.cli.reloading import reload_on_change
+from baton.cli.services import Services
 from baton.cli.shared import print_json
 from baton.cli.sources import sources_of
-from baton.demo.services import Services
 from baton.local.problems import LocalRunError
 from baton.local.run import LocalRun
 from baton.local.tasks import Tasks
