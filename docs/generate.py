@@ -20,7 +20,7 @@ from baton.core import events as ev
 from baton.core.compile import compile_document
 from baton.core.decide import advance
 from baton.core.definition import MAX_NODES
-from baton.core.durations import LONGEST_MS
+from baton.core.expressions.durations import LONGEST_MS
 from baton.core.fold import fold
 from baton.core.limits import Limits
 from baton.core.metrics import METRICS

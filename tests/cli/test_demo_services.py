@@ -10,7 +10,7 @@ import pytest
 
 from baton.cli.client import Reader
 from baton.cli.exits import Failed
-from baton.demo.services import MODULES, Services
+from baton.cli.services import MODULES, Services
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from baton.cli.exits import Failed
-from baton.cli.running import check_names
+from baton.cli.registering import check_names
 from baton.cli.sources import Source
 from tests.cli.conftest import Baton, FakeApi
 

@@ -11,11 +11,12 @@ import pytest
 
 from baton.core.compile import compile_document
 from baton.core.conditions.model import Matches
+from baton.core.failures.alternatives import Way
 from baton.core.failures.cells import Change
 from baton.core.failures.codes import CODES, UNTRIED
 from baton.core.failures.policies import Action, Match, Policy
 from baton.core.failures.retry import RetryChange
-from baton.core.graph import Graph, Node, Way, decode_graph, encode_graph
+from baton.core.graph import Graph, Node, decode_graph, encode_graph
 from baton.core.program import Program
 from baton.core.toolspec import ToolSpec
 from baton.errors import InvalidDefinition, UnknownEntry

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from baton.core import graph, looks
 from baton.core.compile import compile_document
 from baton.core.definition import KINDS, KINDS_TO_COME, MAX_NODES, NodeModel
-from baton.core.docschema import DIALECT, document_schema, node_types
+from baton.core.definition.docschema import DIALECT, document_schema, node_types
 from baton.core.document import parse_document
 from baton.core.expressions import ExpressionError, compile_template, expressions_in, parse
 from baton.core.nodetypes import NODE_TYPES

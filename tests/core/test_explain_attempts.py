@@ -8,10 +8,11 @@ import pytest
 
 from baton.core import events as ev
 from baton.core.explain import way
+from baton.core.failures.alternatives import Way
 from baton.core.failures.cells import ASK_USER, ESCALATE, REPLAN, RETRY, ROLLBACK, Change
 from baton.core.failures.policies import Action, Match, Policy
 from baton.core.failures.retry import CUSTOM, RetryChange
-from baton.core.graph import Catch, Node, Way
+from baton.core.graph import Catch, Node
 from baton.core.state import status_of
 from baton.core.telling import lasting
 from baton.core.tries import SHOWN

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from baton.core import events as ev
-from baton.core.failures.answers import asked
+from baton.core.answers import asked
 from baton.core.failures.cells import ASK_USER, ESCALATE, Change
 from baton.core.state import NOTICES_REMEMBERED, UNKNOWN_OUTCOME, status_of
 from tests.core.build import Saga, program, task

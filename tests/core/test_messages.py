@@ -21,9 +21,9 @@ CORE = Path(compiler.__file__).parents[1]
 FILES = [
     *CORE.glob("compile/*.py"),
     *CORE.glob("definition/*.py"),
-    *(CORE / name for name in ("document.py", "schemafaults.py", "durations.py", "failures/document.py")),
+    *(CORE / name for name in ("document.py", "expressions/durations.py")),
     *(CORE / f"conditions/{name}.py" for name in ("cel", "celnames", "compare", "document", "jsonpath")),
-    *(CORE / f"conditions/{name}.py" for name in ("matches", "python")),
+    *(CORE / f"conditions/{name}.py" for name in ("matches", "python", "schemafaults")),
 ]
 TELLING = {
     "BadSchema", "Fault", "Problem", "Refused", "_NoSchema", "_Unfit", "_malformed", "refuse", "say",

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.core import events as ev
+from baton.core.failures.alternatives import Way
 from baton.core.failures.ladder import History
-from baton.core.graph import Way
 from baton.core.state import (
     FINISHED,
     SHAPE,

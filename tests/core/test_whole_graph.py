@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from baton.core import events as ev
 from baton.core.compile import compile_document
 from baton.core.conditions import Answer
-from baton.core.durations import parse_time
+from baton.core.expressions.durations import parse_time
 from baton.core.graph import Join
 from baton.core.outcomes import Outcome
 from baton.core.program import Program

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from baton import Workflow, builder
 from baton.core.compile import compile_document
 from baton.core.conditions.document import FIELDS as CONDITIONS
-from baton.core.docschema import document_schema
+from baton.core.definition.docschema import document_schema
 from baton.core.document import parse_document
 from baton.core.nodetypes import KINDS
 from baton.core.schema import violations

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from baton.core.failures.remedies import hooks_of, ways_of
+from baton.core.remedies import hooks_of, ways_of
 from baton.core.toolspec import ToolSpec
 from baton.ports import StepFailure
 from baton.testing import Result, run

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from baton.core.failures.answers import Answer, answer_key
+from baton.core.answers import Answer, answer_key
 from baton.core.toolspec import ONCE
 from baton.errors import Throttled
 from baton.ports import Message, StepContext

@@ -12,8 +12,9 @@ import pytest
 from baton import Context, StepFailure, tool
 from baton.core.draft import RunStep
 from baton.core.events import Failure
-from baton.core.failures.remedies import hooks_of, ways_of
-from baton.core.graph import Node, Way
+from baton.core.failures.alternatives import Way
+from baton.core.graph import Node
+from baton.core.remedies import hooks_of, ways_of
 from baton.ports import NoRoom, StepContext
 from baton.runtime.attempt import MOST_HALVINGS, carry_out, look, tool_called
 from baton.tools.define import Registry
@@ -211,9 +212,8 @@ def test_a_tool_that_takes_anything_and_one_that_is_gone_get_everything(stage: S
             asked.append((tool, dict(arguments)))
 
     open_one = stage.registry.specs()["crm.find"]
-    step = RunStep(
-        "n", Node(name="n", kind="task", tool="crm.find"), (), {"x": 1}, way=Way(name="w", tool="other")
-    )
+    node = Node(name="n", kind="task", tool="crm.find")
+    step = RunStep("n", node, (), {"x": 1}, way=Way(name="w", tool="other"))
     for specs in (
         {},
         {"other": type(open_one)(name="other", version="1", effect="pure", parameters={}, result={})},

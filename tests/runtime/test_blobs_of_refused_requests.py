@@ -10,8 +10,8 @@ import pytest
 
 from baton import StepFailure, tool
 from baton.adapters.memory import MemoryBlobs
+from baton.core.answers import Answer
 from baton.core.events import Entry, SignalReceived, Value, encode_entry
-from baton.core.failures.answers import Answer
 from baton.errors import UserError
 from baton.ports import Record, SagaRef
 from baton.runtime.service import Service

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from baton.core.answers import Answer
 from baton.core.events import AttemptFailed
-from baton.core.failures.answers import Answer
 from baton.core.keys import Key
 from tests.kit.process import Process
 from tests.kit.toolbox import Books

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from baton import Context, Key, tool
-from baton.core.failures.answers import Answer
+from baton.core.answers import Answer
 from baton.core.keys import KeyRule
 from tests.kit.corpus import start
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, Plan

@@ -11,8 +11,8 @@ import pytest
 from pydantic import BaseModel
 
 from baton import Context, Key, StepFailure, tool
+from baton.core.answers import Answer
 from baton.core.events import StrategyChosen
-from baton.core.failures.answers import Answer
 from baton.core.keys import KeyRule
 from baton.ports.effects import IN_PROGRESS
 from tests.kit.faults import Crash

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from baton import Context, Key, StepFailure, tool
-from baton.core.failures.answers import Answer, asked
+from baton.core.answers import Answer, asked
 from baton.core.fold import fold
 from baton.core.keys import KeyRule
 from baton.core.state import State

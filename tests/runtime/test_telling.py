@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from baton import Context, StepFailure, tool
 from baton.adapters.memory_notices import MemoryNotices
+from baton.core.answers import Answer
 from baton.core.events import Notice, NoticesSent, SagaEnded, StepSucceeded
-from baton.core.failures.answers import Answer
 from baton.core.limits import Limits
 from baton.errors import StoreUnavailable
 from tests.kit.corpus import start

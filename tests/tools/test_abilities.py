@@ -13,7 +13,8 @@ import pytest
 from baton import Merits
 from baton.core.keys import Key, KeyRule
 from baton.core.toolspec import ToolSpec
-from baton.tools.define import REGISTRY, Registry, ToolError, load_app, tool
+from baton.tools.define import REGISTRY, Registry, ToolError, tool
+from baton.tools.standard.loading import load_app
 
 
 def ask(messages: list[dict[str, Any]], model: Literal["m1", "m2", "m3"] = "m1", size: int = 1) -> str:

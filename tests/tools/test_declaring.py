@@ -19,7 +19,8 @@ import baton
 from baton import Context, StepFailure, builder
 from baton.core.toolspec import ToolSpec
 from baton.ports import StepContext
-from baton.tools.define import REGISTRY, Registry, Tool, ToolError, load_app, tool
+from baton.tools.define import REGISTRY, Registry, Tool, ToolError, tool
+from baton.tools.standard.loading import load_app
 
 
 @pytest.fixture

@@ -23,9 +23,9 @@ import pytest
 from baton.core.rows import Row
 from baton.ports import NoRoom, StepContext, StepFailure
 from baton.tools.calls import RaisedElsewhere
-from baton.tools.define import load_app
 from baton.tools.perform import ToolPerformer
 from baton.tools.processes.pool import Helpers
+from baton.tools.standard.loading import load_app
 
 T = TypeVar("T")
 APP = "tests.kit.app.plain"
@@ -66,7 +66,7 @@ async def call(helpers: Helpers, tool: str, of: StepContext | None = None, **arg
     """As the runner does: whoever finds no room asks again."""
     while True:
         try:
-            return await helpers.call(f"plain.{tool}", arguments, of or context())
+            return await helpers.perform(f"plain.{tool}", arguments, of or context())
         except NoRoom as error:
             if "being started" not in str(error):
                 raise
@@ -310,7 +310,7 @@ def test_what_was_spent_before_the_end_counts_even_if_nobody_had_heard_of_it(
         of, begun, pipe = context(), tmp_path / "begun", tmp_path / "pipe"
         os.mkfifo(pipe)
         arguments = {"begun": str(begun), "pipe": str(pipe), "done": str(tmp_path / "done")}
-        task = asyncio.create_task(helpers.call("plain.wait", arguments, of))
+        task = asyncio.create_task(helpers.perform("plain.wait", arguments, of))
         await asyncio.sleep(0)
         while not begun.exists():
             time.sleep(0.001)  # noqa: ASYNC251  # the loop is to stand still

@@ -39,7 +39,7 @@ async def main():
     helpers = Helpers("worked")
     while True:
         try:
-            await helpers.call("worked.wait", {{}}, StepContext(saga="s", tenant="t", user="u", node="n"))
+            await helpers.perform("worked.wait", {{}}, StepContext(saga="s", tenant="t", user="u", node="n"))
         except NoRoom:
             await asyncio.sleep(0.01)
 
@@ -89,7 +89,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 async def call(helpers: Helpers, tool: str) -> Any:
     while True:
         try:
-            return await helpers.call(tool, {}, CONTEXT)
+            return await helpers.perform(tool, {}, CONTEXT)
         except NoRoom:
             await asyncio.sleep(0.01)
 
@@ -126,7 +126,7 @@ def test_all_processes_die_with_their_worker(write: Path) -> None:
 def test_nothing_is_left_of_helpers_that_are_closed_or_forgotten() -> None:
     async def scenario() -> None:
         helpers = Helpers("tests.kit.app.plain")
-        too_early = asyncio.create_task(helpers.call("plain.who", {}, CONTEXT))
+        too_early = asyncio.create_task(helpers.perform("plain.who", {}, CONTEXT))
         await asyncio.sleep(0)
         too_early.cancel()
         with pytest.raises(NoRoom, match="is being started"):  # nothing was done, so nothing has timed out
@@ -201,7 +201,7 @@ def test_a_process_that_cannot_be_started_fails_no_step(monkeypatch: pytest.Monk
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     helpers = Helpers("tests.kit.app.plain")
     with pytest.raises(NoRoom, match="no process can be started"):
-        run(helpers.call("plain.who", {}, CONTEXT))
+        run(helpers.perform("plain.who", {}, CONTEXT))
     assert helpers._count == 0, "it took no place"
 
 

@@ -12,9 +12,10 @@ from baton.core.compile import compile_document
 from baton.core.grants import PREFIX, STANDARD, Grants, tools_for
 from baton.errors import InvalidDefinition
 from baton.ports import StepFailure
-from baton.tools.define import REGISTRY, Registry, ToolError, load_app, tool
+from baton.tools.define import REGISTRY, Registry, ToolError, tool
 from baton.tools.perform import ToolPerformer
 from baton.tools.standard import standard_tools, with_standard
+from baton.tools.standard.loading import load_app
 from tests.tools.outside import context, services
 from tests.tools.test_performing import run
 

@@ -130,10 +130,10 @@ def _standard(aws: Aws, config: settings.WorkerSettings) -> Services:
 
 def make_worker() -> tuple[Worker, Engine]:
     """The worker, with the tools of the app module."""
-    from baton.tools.define import load_app  # the tools' pydantic is only for functions with tools
     from baton.tools.perform import ToolPerformer
     from baton.tools.processes.pool import Helpers
     from baton.tools.standard import with_standard
+    from baton.tools.standard.loading import load_app  # the tools' pydantic is only for functions with tools
 
     config = settings.read(settings.WorkerSettings)
     aws = Aws()
@@ -156,8 +156,8 @@ def make_worker() -> tuple[Worker, Engine]:
 
 def make_api() -> tuple[Engine, settings.ApiSettings, Rates]:
     """The engine of the api function, with the tools' schemas, and what counts its callers' requests."""
-    from baton.tools.define import load_app
     from baton.tools.standard import with_standard
+    from baton.tools.standard.loading import load_app
 
     config = settings.read(settings.ApiSettings)
     aws = Aws()

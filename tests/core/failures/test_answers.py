@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from baton.core.events import Ask, Failure, Value
-from baton.core.failures.answers import (
+from baton.core.answers import (
     ACTIONS,
     Answer,
     answer_key,
@@ -21,8 +20,10 @@ from baton.core.failures.answers import (
     refusal,
     tool_asked_about,
 )
+from baton.core.events import Ask, Failure, Value
+from baton.core.failures.alternatives import Way
 from baton.core.fold import signal_key
-from baton.core.graph import Node, Way
+from baton.core.graph import Node
 from baton.core.state import ANSWER, Failing, Signal, State
 
 ASK = Ask(

@@ -7,18 +7,8 @@ from typing import Any
 
 import pytest
 
-from baton.core.failures.remedies import (
-    ANOTHER,
-    choose,
-    hooks_of,
-    kinds_of,
-    misfit,
-    problems_of,
-    score,
-    way_by,
-    ways_of,
-)
-from baton.core.graph import Way
+from baton.core.failures.alternatives import Way, choose
+from baton.core.remedies import ANOTHER, hooks_of, kinds_of, misfit, problems_of, score, way_by, ways_of
 from baton.core.toolspec import Merits, ToolSpec
 
 TEXT = {"type": "string"}

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from baton.core import attempts, decide, fold, looks, outcomes, reactions, routes, troubles
 from baton.core import events as ev
 from baton.core.draft import Draft, RunStep
-from baton.core.failures import ladder, remedies
+from baton.core.failures import alternatives, ladder
 from baton.core.failures.cells import ASK_USER, RETRY
 from baton.core.graph import Graph
 from baton.core.outcomes import Outcome
@@ -148,7 +148,7 @@ def one_retry_too_many(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_way_is_tried_twice(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ladder, "choose", lambda hints, ways, used: remedies.choose(hints, ways, ()))
+    patch.setattr(ladder, "choose", lambda hints, ways, used: alternatives.choose(hints, ways, ()))
 
 
 def a_parked_saga_goes_on(patch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import importlib
 from types import ModuleType
 
 from baton.builder.workflow import Workflow
-from baton.core.toolspec import nearest
+from baton.core.expressions.spelling import nearest
 from baton.errors import InvalidDefinition, NotFound
 from baton.tools.define import modules_of
 

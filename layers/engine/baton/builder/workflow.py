@@ -227,7 +227,7 @@ class Workflow:
         own: Mapping[str, Any] | None = None,
     ) -> Node:
         for key in more.keys() - NodeFields.__annotations__.keys():
-            from baton.core.toolspec import nearest
+            from baton.core.expressions.spelling import nearest
 
             hint = nearest(key, NodeFields.__annotations__)
             raise TypeError(f"`{key}` cannot be said of this node{hint and f'; {hint}'}")

@@ -31,7 +31,7 @@ def load_app(name: str, root: Path | None = None) -> ModuleType:
 
     `root` is the project; without it the directory that has `layers/app`, this one or the nearest above it.
     """
-    from baton.tools.define import import_tools  # pydantic is for those who need tools
+    from baton.tools.standard.loading import import_tools  # pydantic is for those who need tools
 
     base = root or _nearest_project()
     for directory in (str(base), str(base / LAYER)):

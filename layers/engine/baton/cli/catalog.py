@@ -79,7 +79,7 @@ def _pick(items: list[dict[str, Any]], field: str, name: str, what: str) -> dict
     for item in items:
         if item[field] == name:
             return item
-    from baton.core.toolspec import nearest
+    from baton.core.expressions.spelling import nearest
 
     hint = nearest(name, (str(item[field]) for item in items))
     raise Failed(REFUSED, f"there is no {what} `{name}`. {hint}".rstrip())

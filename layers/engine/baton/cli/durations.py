@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from baton.core.durations import parse_duration
+from baton.core.expressions.durations import parse_duration
 
 
 class Duration(click.ParamType):

@@ -96,7 +96,7 @@ async def _ask(what: str, connection: Connection, root: Path, app: str) -> bool:
 def main(what: str, root: str, app: str, url: str) -> None:
     """Load the application and, to `register`, give its documents to the API. Exit status 1 with what is wrong."""
     from baton.cli.client import Api
-    from baton.cli.running import check_names, register_all
+    from baton.cli.registering import check_names, register_all
     from baton.cli.sources import sources_of
 
     async def register() -> None:

@@ -28,11 +28,11 @@ from baton.cli.connection import (
 )
 from baton.cli.exits import NO, REFUSED, Failed
 from baton.cli.program import typed
+from baton.cli.registering import check_names, register_all
 from baton.cli.reloading import reload_on_change
+from baton.cli.services import Services
 from baton.cli.shared import print_json
-from baton.cli.sources import Source, sources_of
-from baton.cli.workflows import register
-from baton.demo.services import Services
+from baton.cli.sources import sources_of
 from baton.local.problems import LocalRunError
 from baton.local.run import LocalRun
 from baton.local.tasks import Tasks
@@ -109,31 +109,6 @@ async def run_until_stopped(wanted: Wanted) -> None:
         reloading.start(reload_on_change(local, connection, root, wanted.app))
         await _until_stopped()
         click.echo("Stopping …", err=True)
-
-
-async def register_all(api: Api, sources: list[Source]) -> list[str]:
-    """Register the application's documents; their names. Raises Failed."""
-    return [str((await register(api, source))["name"]) for source in sources]
-
-
-def check_names(sources: list[Source]) -> None:
-    """Raises Failed for two documents of one name. One that cannot be read is the API's to refuse."""
-    from baton.core.document import parse_document
-    from baton.errors import MalformedDocument
-
-    found: dict[str, str] = {}
-    for source in sources:
-        try:
-            value = parse_document(source.text).value
-        except MalformedDocument:
-            continue
-        name = value.get("name") if isinstance(value, dict) else None
-        if not isinstance(name, str):
-            continue
-        if name in found:
-            twice = f"the workflow `{name}` is there twice: {found[name]} and {source.name}"
-            raise Failed(NO, twice, "Rename one of them, or take it away.")
-        found[name] = source.name
 
 
 def _removal_of(run_dir: Path) -> Callable[[type[BaseException] | None, object, object], None]:

@@ -8,8 +8,9 @@ from typing import Any
 
 from baton.core import events as ev
 from baton.core.conditions import Question
+from baton.core.failures.alternatives import Way
 from baton.core.fold import apply
-from baton.core.graph import Node, Way
+from baton.core.graph import Node
 from baton.core.limits import Limits
 from baton.core.program import Program
 from baton.core.purse import ANY_AMOUNT, Terms

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from baton.core.expressions.spelling import nearest
 from baton.core.reasons import (
     ASKING,
     CHILD,
@@ -26,7 +27,6 @@ from baton.core.reasons import (
 from baton.core.state import node_of, slot_of
 from baton.core.story import BECAME, DROPPED, FAILED, SKIPPED, Arrival, Moment, Place, Story
 from baton.core.telling import choice, counted, listed, moved, said
-from baton.core.toolspec import nearest
 from baton.core.tries import attempts_view, history
 from baton.core.views import iso
 from baton.errors import NotFound

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.core.graph import Way
+from baton.core.failures.alternatives import Way
 from baton.core.records import Ask, Failure, Notice, Root, Value
 
 

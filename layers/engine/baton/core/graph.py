@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from baton.core.conditions.model import Condition
+from baton.core.failures.alternatives import Way
 from baton.core.failures.cells import Change
 from baton.core.failures.policies import Policy
 from baton.errors import UnknownEntry
@@ -80,23 +81,6 @@ class Catch(_Part, frozen=True, kw_only=True):
     kinds: tuple[str, ...] = ()
     condition: Condition | None = None
     then: tuple[str, ...]
-
-
-class Way(_Part, frozen=True, kw_only=True):
-    """Another way to do what a tool does. `hints` are the hints that it carries out; none: any.
-
-    Either `tool` is called in its place (`first` False), or before it (`first` True), and what that gives takes the
-    place of the arguments of the same names. `arguments` take the place of those of the same names, too. `shorten` and
-    `chunk` name the argument that is shortened, or given in parts.
-    """
-
-    name: str
-    hints: tuple[str, ...] = ()
-    tool: str = ""
-    first: bool = False
-    arguments: dict[str, Any] = {}
-    shorten: str = ""
-    chunk: str = ""
 
 
 class Node(_Part, frozen=True, kw_only=True):

@@ -16,8 +16,8 @@ from baton.core.conditions import ConditionError
 from baton.core.conditions.model import AllOf, AnyOf, Condition, Not, Python
 from baton.core.doubts import doubt_notice, is_in_doubt
 from baton.core.draft import Draft
-from baton.core.durations import parse_duration, parse_time
 from baton.core.expressions import ExpressionError
+from baton.core.expressions.durations import parse_duration, parse_time
 from baton.core.failures import sanitised
 from baton.core.gate import ask, overtaken
 from baton.core.graph import Node

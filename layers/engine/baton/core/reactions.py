@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from baton.core import events as ev
+from baton.core.answers import ON_CALL
 from baton.core.expressions import ExpressionError
 from baton.core.failures import quoted
-from baton.core.failures.answers import ON_CALL
+from baton.core.failures.alternatives import Way, choose
 from baton.core.failures.cells import (
     ASK,
     ASK_USER,
@@ -30,9 +31,8 @@ from baton.core.failures.codes import kind_of, told
 from baton.core.failures.ladder import Bounds, Rung, next_rung
 from baton.core.failures.matrix import Rules, cell_of, severity_of
 from baton.core.failures.policies import Context, Policy, first_match
-from baton.core.failures.remedies import choose
 from baton.core.failures.retry import draw, pause
-from baton.core.graph import Node, Way
+from baton.core.graph import Node
 from baton.core.limits import Limits
 from baton.core.routes import is_handled
 from baton.core.scope import Scope

@@ -19,15 +19,6 @@ def check_schema(schema: Any) -> None:
     plan_for(schema)
 
 
-def is_schema(schema: Any) -> bool:
-    """Whether it is a JSON Schema that refers only into itself."""
-    try:
-        check_schema(schema)
-    except SchemaError:
-        return False
-    return True
-
-
 def violations(schema: Any, value: Any, pointer: str = "") -> tuple[Problem, ...]:
     """What in `value` `schema` does not allow; `pointer` is prefixed to each path.
 

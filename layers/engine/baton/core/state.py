@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import msgspec
 
 from baton.core.events import Ask, Blamed, CancelRequested, Failure, Notice, Parked, SagaEnded, Value
+from baton.core.failures.alternatives import Way
 from baton.core.failures.ladder import History
-from baton.core.graph import Way
 
 FINISHED = frozenset({"completed", "failed", "cancelled", "rolled_back", "rollback_failed"})
 WAITING = frozenset({"waiting", "suspended", "paused", "parked", "reflecting"})

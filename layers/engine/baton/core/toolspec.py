@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
-from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -59,14 +57,3 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         """Twelve hexadecimal digits that change whenever a schema does."""
         data = msgspec.json.encode([self.parameters, self.result], order="deterministic")
         return hashlib.sha256(data).hexdigest()[:12]
-
-
-def closest(name: str, known: Iterable[str]) -> str:
-    """The most similar known name, or an empty string."""
-    return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)), "")
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """`did you mean ...?` for the most similar known name, or an empty string."""
-    close = closest(name, known)
-    return f"did you mean `{close}`?" if close else ""

@@ -10,8 +10,8 @@ from collections.abc import Collection
 from msgspec.structs import replace
 
 from baton.core import events as ev
+from baton.core.answers import open_questions
 from baton.core.caps import pay
-from baton.core.failures.answers import open_questions
 from baton.core.failures.cells import ESCALATE
 from baton.core.failures.ladder import History, Rung, climbed
 from baton.core.failures.ladder import decided as decided_by_person

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
+from baton.core.answers import asked, changeable, may_answer, tool_asked_about
 from baton.core.caps import COUNTED
 from baton.core.events import Ask, Entry, Event, Failure, Notice
-from baton.core.failures.answers import asked, changeable, may_answer, tool_asked_about
 from baton.core.failures.classes import RETRYABLE
 from baton.core.failures.codes import kind_of, told
 from baton.core.foretold import foretold

@@ -16,6 +16,7 @@ from rich.console import Console
 from baton.cli.app import documents, load_app
 from baton.cli.client import Api, Reader
 from baton.cli.connection import TEMPLATE, Connection
+from baton.cli.services import FLAKY, Services
 from baton.cli.shared import print_json
 from baton.cli.sources import read_file
 from baton.cli.workflows import register
@@ -26,7 +27,6 @@ from baton.demo.evidence import collect
 from baton.demo.progress import Progress
 from baton.demo.promises import broken
 from baton.demo.scenario import Plan, Scenario
-from baton.demo.services import FLAKY, Services
 from baton.local.aws import Aws
 from baton.local.run import LocalRun
 from baton.local.template import load

@@ -18,7 +18,7 @@ from baton.core.failures.codes import kind_of
 from baton.core.failures.context import combined, parts_of, shortened
 from baton.core.failures.doubts import leaves_doubt
 from baton.core.failures.policies import Context
-from baton.core.failures.remedies import ARGUMENTS, FAILURE, TOOL
+from baton.core.remedies import ARGUMENTS, FAILURE, TOOL
 from baton.core.toolspec import ONCE, ToolSpec
 from baton.ports import Performer, StepContext, StepFailure
 

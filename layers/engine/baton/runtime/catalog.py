@@ -6,10 +6,10 @@ import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass
 
+from baton.core.expressions.spelling import nearest
 from baton.core.graph import Graph, decode_graph, encode_graph, hash_of
 from baton.core.limits import Limits
 from baton.core.program import Program
-from baton.core.toolspec import nearest
 from baton.errors import NotFound
 from baton.ports import Blobs, Clock, Definition, Definitions
 from baton.runtime.patience import Patience

@@ -14,8 +14,8 @@ from typing import Annotated
 
 import msgspec
 
+from baton.core.expressions.spelling import nearest
 from baton.core.state import LISTS
-from baton.core.toolspec import nearest
 from baton.errors import UserError
 from baton.ports import Listed, Log, Place
 from baton.runtime.cursors import foreign_cursor, read_cursor, write_cursor

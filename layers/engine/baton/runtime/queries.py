@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from baton.core.definition import WORKFLOW_NAME
-from baton.core.docschema import document_schema, node_types
+from baton.core.definition.docschema import document_schema, node_types
 from baton.core.events import Value, decode_entry
 from baton.core.explain import explain, has_page, way
 from baton.core.grants import tools_for

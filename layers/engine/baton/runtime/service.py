@@ -13,16 +13,7 @@ from typing import Any
 
 import msgspec
 
-from baton.core.events import (
-    CancelRequested,
-    Entry,
-    Event,
-    Forked,
-    Resumed,
-    SignalReceived,
-    Value,
-)
-from baton.core.failures.answers import (
+from baton.core.answers import (
     MAX_ARGUMENTS,
     Answer,
     answer_key,
@@ -33,6 +24,16 @@ from baton.core.failures.answers import (
     refusal,
     tool_asked_about,
 )
+from baton.core.events import (
+    CancelRequested,
+    Entry,
+    Event,
+    Forked,
+    Resumed,
+    SignalReceived,
+    Value,
+)
+from baton.core.expressions.spelling import nearest
 from baton.core.fold import fingerprint, signal_key
 from baton.core.forks import FORK_KEY
 from baton.core.money import dollars
@@ -40,7 +41,6 @@ from baton.core.program import Program
 from baton.core.purse import afresh
 from baton.core.schema import violations
 from baton.core.state import ANSWER, State, node_of, status_of
-from baton.core.toolspec import nearest
 from baton.errors import (
     Forbidden,
     InvalidInput,

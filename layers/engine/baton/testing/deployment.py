@@ -27,8 +27,8 @@ from baton.adapters.memory_budgets import MemoryBudgets
 from baton.adapters.memory_effects import MemoryEffects
 from baton.adapters.memory_notices import MemoryNotices
 from baton.adapters.monty_sandbox import MontySandbox
+from baton.core.answers import OPERATORS, Answer, asked, open_questions
 from baton.core.events import decode_entry
-from baton.core.failures.answers import OPERATORS, Answer, asked, open_questions
 from baton.core.limits import Limits
 from baton.core.program import Program
 from baton.core.purse import Terms

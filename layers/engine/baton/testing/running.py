@@ -18,13 +18,13 @@ from typing import Any
 
 from baton.builder import Workflow
 from baton.builder.found import documents
+from baton.core.answers import ACTIONS
 from baton.core.compile import compile_document
 from baton.core.document import parse_document
-from baton.core.durations import parse_duration
-from baton.core.failures.answers import ACTIONS
+from baton.core.expressions.durations import parse_duration
+from baton.core.expressions.spelling import nearest
 from baton.core.failures.cells import ASK, LAST
 from baton.core.limits import Limits
-from baton.core.toolspec import nearest
 from baton.errors import MalformedDocument, NotFound, UserError
 from baton.testing.deployment import Deployment
 from baton.testing.killing import Kills, Moments, check_kills, moments_of, node_at
@@ -32,8 +32,9 @@ from baton.testing.loop import VirtualLoop, run_virtual
 from baton.testing.pytest_plugin import keep
 from baton.testing.result import Result, Unanswered
 from baton.testing.sending import At, timed_signals
-from baton.tools.define import Registry, Tool, ToolError, load_app
+from baton.tools.define import Registry, Tool, ToolError
 from baton.tools.standard import with_standard
+from baton.tools.standard.loading import load_app
 
 APP = "sagas"
 # Far ahead: a tool that compares its deadline with the machine's clock has time left.

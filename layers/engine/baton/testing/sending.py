@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from baton.core.durations import LONGEST_MS, parse_duration
+from baton.core.expressions.durations import LONGEST_MS, parse_duration
 from baton.errors import UserError
 
 At = str | float | timedelta

@@ -1,6 +1,7 @@
 """@tool: a Python function becomes a tool; its schemas come from the type hints by pydantic.
 
-The registry is what a process imported. What a tool says of itself besides is abilities.py's, how it is run perform.py's.
+The registry is what a process imported. What a tool says of itself besides is abilities.py's, how it is run perform.py's, and how an
+application's are loaded standard/loading.py's.
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ from pydantic import (
     create_model,
 )
 
-from baton.core.durations import parse_duration
-from baton.core.failures.remedies import problems_of
+from baton.core.expressions.durations import parse_duration
+from baton.core.expressions.spelling import nearest
 from baton.core.keys import KeyRule
-from baton.core.toolspec import EFFECTS, Merits, ToolSpec, nearest
+from baton.core.remedies import problems_of
+from baton.core.toolspec import EFFECTS, Merits, ToolSpec
 from baton.ports import StepContext
 from baton.tools.abilities import NAME, Abilities
 
@@ -245,20 +247,6 @@ def _make(
     return Tool(spec, function, parameters, result, context, inspect.iscoroutinefunction(function))
 
 
-def import_tools(module: str) -> None:
-    """Import the app and, if it is a package, every module in it: that declares their tools.
-
-    Modules whose names begin with `_` are left alone. Raises whatever an import raises, and `ToolError`.
-    """
-    for _ in modules_of(module):
-        pass
-    if any(problems_of(REGISTRY.specs())):
-        # Perhaps one of them names a standard tool.
-        from baton.tools.standard import with_standard
-
-        with_standard(REGISTRY).check()
-
-
 def modules_of(module: str) -> Iterator[ModuleType]:
     """The app and, if it is a package, every module in it whose name does not begin with `_`, imported."""
     app = importlib.import_module(module)
@@ -266,14 +254,3 @@ def modules_of(module: str) -> Iterator[ModuleType]:
     for inner in pkgutil.iter_modules(getattr(app, "__path__", ()), f"{module}."):
         if not inner.name.rpartition(".")[2].startswith("_"):
             yield importlib.import_module(inner.name)
-
-
-def load_app(module: str) -> Registry:
-    """The tools of the app. Raises `ToolError` that names the module that is missing."""
-    try:
-        import_tools(module)
-    except ModuleNotFoundError as error:
-        raise ToolError(
-            f"the app module `{module}` cannot be imported: {error}; set BATON_APP to the package in layers/app"
-        ) from error
-    return REGISTRY

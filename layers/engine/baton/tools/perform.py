@@ -15,13 +15,12 @@ from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Any
 
+from baton.core.expressions.spelling import nearest
 from baton.core.grants import off
-from baton.core.toolspec import nearest
-from baton.ports import NoRoom, StepContext, StepFailure, Watch
+from baton.ports import NoRoom, Performer, StepContext, StepFailure, Watch
 from baton.tools.calls import bind, failure_of, plain, report, traceback_of
 from baton.tools.define import Registry, Tool
 from baton.tools.places import Places, Whose, whose
-from baton.tools.processes.pool import Helpers
 
 _UNWATCHED = nullcontext()
 MAX_THREADS = 256  # Lambda gives an environment 1,024, and tools start threads of their own
@@ -37,7 +36,7 @@ class ToolPerformer:
     def __init__(
         self,
         registry: Registry,
-        helpers: Helpers | None = None,
+        helpers: Performer | None = None,
         *,
         max_threads: int = MAX_THREADS,
         watch: Watch | None = None,
@@ -56,7 +55,7 @@ class ToolPerformer:
                 f"there is no tool `{tool}`. {off(tool) or nearest(tool, self._registry)}".strip(),
             )
         if self._helpers is not None and found.needs_process:
-            return await self._helpers.call(tool, arguments, context)
+            return await self._helpers.perform(tool, arguments, context)
         call = bind(found, arguments, context)
         watch = self._watch if found.is_async else None
         try:

@@ -17,7 +17,7 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
 from aws_lambda_powertools.event_handler.api_gateway import Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 
-from baton.core.toolspec import nearest
+from baton.core.expressions.spelling import nearest
 from baton.errors import CorruptLog, EngineFault, Unauthenticated, UnknownEntry, UserError
 from baton.ports import Rates
 from baton.runtime.parts import Engine

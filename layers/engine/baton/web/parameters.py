@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
-from baton.core.toolspec import nearest
+from baton.core.expressions.spelling import nearest
 from baton.errors import NotFound, UserError
 
 _SHOWN = 40

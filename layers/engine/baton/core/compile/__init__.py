@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from baton.core.compile import bounds, edges, expressions, failing, joins, loops, schemas, tools
+from baton.core.compile import bounds, edgefaults, expressions, failing, joins, loopfaults, schemas, tools
 from baton.core.compile import children as of_children
 from baton.core.compile.build import build
 from baton.core.compile.children import Children
@@ -21,8 +21,8 @@ from baton.core.graph import Graph
 from baton.errors import InvalidDefinition, Problem
 
 _CHECKS: tuple[Callable[[Source], Iterator[Problem]], ...] = (
-    edges.check,
-    loops.check,
+    edgefaults.check,
+    loopfaults.check,
     joins.check,
     tools.check,
     failing.check,

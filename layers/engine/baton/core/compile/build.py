@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from baton.core.compile.failing import named_tools
 from baton.core.compile.flow import waits_for
+from baton.core.compile.handling import policies_of, rules_of
 from baton.core.compile.schemas import output_schema
 from baton.core.conditions.model import Condition
 from baton.core.expressions import SPACE
-from baton.core.failures.document import policies_of, rules_of
 from baton.core.failures.policies import Policy
 from baton.core.graph import Branch, Cap, Catch, Graph, Join, Loop, Node, Rule
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from baton.core.compile.expressions import types
 from baton.core.compile.tools import needs, takes
-from baton.core.schemapaths import Schema, in_words
+from baton.core.conditions.schemapaths import Schema, in_words
 from baton.core.toolspec import PURE, ToolSpec
 from baton.errors import Problem
 

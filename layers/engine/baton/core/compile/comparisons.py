@@ -16,10 +16,10 @@ import msgspec
 from baton.core.compile.known import follow
 from baton.core.conditions import composite
 from baton.core.conditions.model import Cel, Compare, Condition, JsonPath
+from baton.core.conditions.schemapaths import TYPES, in_words
 from baton.core.conditions.values import MEMBERSHIPS, ORDERINGS, is_number
 from baton.core.expressions import ExpressionError, Path, lone_path, parse
-from baton.core.schemapaths import TYPES, in_words
-from baton.core.toolspec import nearest
+from baton.core.expressions.spelling import nearest
 from baton.errors import Problem
 
 if TYPE_CHECKING:

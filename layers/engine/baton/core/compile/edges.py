@@ -1,6 +1,7 @@
-"""The edges of a document, each once, and an order of its nodes; names that lead nowhere, and circles.
+"""The edges of a document, each once, and an order of its nodes.
 
-Belongs here: which node comes before which. Does not belong here: what flows along the edges (flow.py).
+Belongs here: which node comes before which. Does not belong here: what flows along the edges (flow.py), and names that lead
+nowhere and circles (edgefaults.py).
 """
 
 from __future__ import annotations
@@ -13,10 +14,7 @@ from baton.core.definition.failing import HandlersModel
 from baton.errors import Problem
 
 if TYPE_CHECKING:
-    from baton.core.compile.source import Source
     from baton.core.definition import NodeModel
-
-_MOST_NAMES = 20
 
 
 def listed(place: str, names: list[str]) -> Iterator[tuple[str, str]]:
@@ -35,7 +33,7 @@ def chosen(name: str, node: NodeModel) -> Iterator[tuple[str, str]]:
         yield from listed(f"{place}/among", node.branch.among)
 
 
-def _left_by(name: str, node: NodeModel) -> Iterator[tuple[str, str]]:
+def left_by(name: str, node: NodeModel) -> Iterator[tuple[str, str]]:
     """(JSON Pointer, name) of every node that `break_path` and `timeout_path` name."""
     if node.loop is not None:
         yield from listed(f"/nodes/{name}/loop/break_path", node.loop.break_path)
@@ -72,7 +70,7 @@ class Edges:
                 for place, to in chosen(name, node):
                     if to in nodes:
                         self.written.setdefault((name, to), place)
-            for place, to in (*_left_by(name, node), *caught(name, node)):
+            for place, to in (*left_by(name, node), *caught(name, node)):
                 if to in nodes and (name, to) not in self.written:
                     exits[name, to] = self.written[name, to] = place
         self._link()
@@ -138,47 +136,3 @@ class Edges:
             seen.update(new)
             look_at += new
         return last in seen
-
-
-def _handlers(source: Source, name: str, node: NodeModel) -> Iterator[Problem]:
-    """Handlers to which the node leads besides, and rules that are never asked."""
-    otherwise = {to for _, to in (*chosen(name, node), *_left_by(name, node))}
-    value = "let both lead to it through a node of their own, such as `value: null`"
-    for place, to in caught(name, node):
-        if to in otherwise:
-            message = f"`{name}` leads to `{to}` when it is done, too, by its `branch` or `loop`"
-            yield Problem(place, message, value)
-        elif to in source.nodes and name in source.nodes[to].after:
-            message = f"`{name}` leads here only when it has failed, by its `catch`"
-            yield Problem(f"/nodes/{to}/after", message, f"take `{name}` out of `after`; or {value}")
-    for index, rule in enumerate(node.catch[:-1]):
-        if rule.fits_all:
-            message = f"this rule is never asked: rule {index + 1} fits every failure"
-            hint = "let the rule without `code`, `class` and `if` come last"
-            yield Problem(f"/nodes/{name}/catch/{index + 1}", message, hint)
-            return
-
-
-def check(source: Source) -> Iterator[Problem]:
-    """Unknown names, circles, and edges that mean something else."""
-    nodes, edges = source.nodes, source.edges
-    for name, node in nodes.items():
-        named = [*listed(f"/nodes/{name}/after", node.after), *chosen(name, node), *_left_by(name, node)]
-        named += caught(name, node)
-        if node.loop is not None and node.loop.back_to is not None:
-            named.append((f"/nodes/{name}/loop/back_to", node.loop.back_to))
-        for place, other in named:
-            if other not in nodes:
-                yield Problem(place, f"there is no node `{other}`", source.hint(other, nodes))
-        if node.catch:
-            yield from _handlers(source, name, node)
-    yield from edges.problems
-    if edges.circle:
-        names = sorted(edges.circle)
-        told = ", ".join(names[:_MOST_NAMES])
-        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-        place = next(
-            place for (src, dst), place in edges.written.items() if dst == names[0] and src in edges.circle
-        )
-        message = f"these nodes wait for each other and can never start: {told}{more}"
-        yield Problem(place, message, "to go round again, write `loop` at the last of them")

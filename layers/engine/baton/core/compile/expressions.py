@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from baton.core.compile import comparisons, leftout
 from baton.core.compile.known import follow
-from baton.core.compile.loops import always_holds
+from baton.core.compile.loopfaults import always_holds
 from baton.core.compile.skipped import by_a_when
 from baton.core.conditions import names_of
+from baton.core.conditions.schemapaths import Schema, in_words
 from baton.core.expressions import (
     ROOTS,
     ExpressionError,
@@ -24,7 +25,6 @@ from baton.core.expressions import (
     expressions_in,
     lone_path,
 )
-from baton.core.schemapaths import Schema, in_words
 from baton.errors import Problem
 
 if TYPE_CHECKING:

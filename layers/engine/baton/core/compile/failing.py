@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from baton.core.compile import rules
 from baton.core.compile.expressions import Place, check_path, differ, first_of, root_hint, types
+from baton.core.compile.handling import rules_of, strange_names
 from baton.core.compile.tools import exists, known, takes
 from baton.core.expressions import ExpressionError, expressions_in
 from baton.core.failures.cells import HINTS, HOOKS, Change
-from baton.core.failures.document import rules_of, strange_names
 from baton.core.failures.policies import named
-from baton.core.failures.remedies import way_by
+from baton.core.remedies import way_by
 from baton.core.toolspec import ONCE
 from baton.errors import Problem
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from baton.core.compile.source import Source
     from baton.core.definition import NodeModel, WorkflowModel
     from baton.core.definition.failing import PolicyModel
-    from baton.core.graph import Way
+    from baton.core.failures.alternatives import Way
 
 
 def check(source: Source) -> Iterator[Problem]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from baton.core.compile.schemas import output_schema
+from baton.core.conditions.schemapaths import Schema
 from baton.core.expressions import SAGA_FIELDS, Path, lone_path
-from baton.core.schemapaths import Schema
 
 if TYPE_CHECKING:
     from baton.core.compile.source import Source

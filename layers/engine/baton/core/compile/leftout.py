@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from baton.core.conditions.schemapaths import Schema
 from baton.core.expressions import Path
-from baton.core.schemapaths import Schema
 from baton.errors import Problem
 
 if TYPE_CHECKING:

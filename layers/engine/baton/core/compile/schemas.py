@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from baton.core.conditions.schemafaults import faults, misspelt
 from baton.core.conditions.schemaplan import NoSchema
 from baton.core.schema import SchemaError, check_schema
-from baton.core.schemafaults import faults, misspelt
 from baton.errors import Problem
 
 if TYPE_CHECKING:

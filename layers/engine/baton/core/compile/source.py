@@ -13,22 +13,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from baton.core.compile.edges import Edges
 from baton.core.compile.flow import Flow
+from baton.core.compile.handling import rules_of
 from baton.core.compile.loops import Loops
 from baton.core.compile.produced import Produced
 from baton.core.conditions.document import read_condition
 from baton.core.conditions.model import Condition
 from baton.core.definition import WorkflowModel
+from baton.core.expressions.spelling import nearest
 from baton.core.failures.cells import Change
-from baton.core.failures.document import rules_of
 from baton.core.failures.policies import named
-from baton.core.failures.remedies import hooks_of, ways_of
-from baton.core.toolspec import ToolSpec, nearest
+from baton.core.remedies import hooks_of, ways_of
+from baton.core.toolspec import ToolSpec
 from baton.errors import Problem
 
 if TYPE_CHECKING:
     from baton.core.definition import NodeModel
     from baton.core.definition.failing import PolicyModel
-    from baton.core.graph import Way
+    from baton.core.failures.alternatives import Way
 
 Tools = Mapping[str, ToolSpec]
 # Looking for the nearest of many names takes long, and nobody mends a document from the end.

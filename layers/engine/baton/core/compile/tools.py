@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from baton.core.compile.source import may_run
+from baton.core.conditions.schemaplan import is_schema
 from baton.core.expressions import compile_template, escape, expressions_in
 from baton.core.grants import off
 from baton.core.limits import LONGEST_INVOCATION_MS
 from baton.core.nodetypes import KINDS_TO_COME
-from baton.core.schema import is_schema, violations
+from baton.core.schema import violations
 from baton.core.telling import lasting
 from baton.errors import Problem
 

@@ -40,7 +40,7 @@ from baton.core.conditions.outcome import (
 from baton.core.conditions.reading import gather, path_of, text_of
 from baton.core.conditions.values import Shape, check_size, measure
 from baton.core.expressions import Path
-from baton.core.toolspec import nearest
+from baton.core.expressions.spelling import nearest
 
 # `loop` is a reserved word of CEL, so the library gets another name of the same length.
 _LOOP = "l00p"

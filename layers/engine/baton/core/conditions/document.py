@@ -22,11 +22,11 @@ from baton.core.conditions.model import (
     Not,
     Python,
 )
+from baton.core.conditions.schemaplan import is_schema
 from baton.core.conditions.values import type_of
-from baton.core.durations import parse_duration
 from baton.core.expressions import escape, lone_path
-from baton.core.schema import is_schema
-from baton.core.toolspec import nearest
+from baton.core.expressions.durations import parse_duration
+from baton.core.expressions.spelling import nearest
 from baton.errors import Problem
 
 FIELDS: dict[str, tuple[str, ...]] = {

@@ -34,7 +34,7 @@ def faults(condition: Matches) -> list[Fault]:
 
 
 def _told(schema: Any) -> list[Fault]:
-    from baton.core import schemafaults  # only what compiles documents needs it
+    from baton.core.conditions import schemafaults  # only what compiles documents needs it
 
     return [Fault(f"schema{one.path}", one.message, one.suggestion) for one in schemafaults.faults(schema)]
 

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from baton.core.conditions import caps
-from baton.core.kept import Kept
+from baton.core.conditions.kept import Kept
 
 _TOKENS = re.compile(
     r"""(?P<times>\{(?P<least>\d*),?(?P<most>\d*)\})

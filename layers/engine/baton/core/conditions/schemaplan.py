@@ -1,7 +1,7 @@
 """A JSON Schema as it is compiled: what is refused, and what its parts apply to, so that its work can be counted.
 
 Belongs here: everything that is known without a value; users write schemas, and what they write is bounded. Does not
-belong here: what a schema costs for a value (schemawork.py), and the violations (schema.py). The library that checks
+belong here: what a schema costs for a value (schemawork.py), and the violations (core/schema.py). The library that checks
 values never lets go of Python's lock, so a check cannot be given a time: what it may cost is bounded before it begins.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from baton.core.conditions import caps, patterns
-from baton.core.kept import Kept
+from baton.core.conditions.kept import Kept
 
 _PART_BYTES = 32  # memory of a compiled schema for each byte of it, about
 _UNITS_OF_WEIGHT = 6  # as patterns.time_of
@@ -38,7 +38,7 @@ class SchemaError(Exception):
 
 
 class NoSchema(SchemaError):
-    """It is within all bounds, and no schema: what is wrong with it can be told one by one (core/schemafaults.py)."""
+    """It is within all bounds, and no schema: what is wrong with it can be told one by one (schemafaults.py)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -89,6 +89,15 @@ def plan_for(schema: Any) -> Plan:
         return plan_of(msgspec.json.encode(schema))
     except RecursionError as error:
         raise SchemaError("it is nested too deeply") from error
+
+
+def is_schema(schema: Any) -> bool:
+    """Whether it is a JSON Schema that refers only into itself."""
+    try:
+        plan_for(schema)
+    except SchemaError:
+        return False
+    return True
 
 
 def _compiled(encoded: bytes) -> Plan:

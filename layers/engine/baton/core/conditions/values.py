@@ -11,7 +11,7 @@ from typing import Any
 
 from baton.core.conditions import caps
 from baton.core.conditions.outcome import TOO_LARGE, TYPE, ConditionError
-from baton.core.toolspec import nearest
+from baton.core.expressions.spelling import nearest
 
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 ORDERINGS = ("<", "<=", ">", ">=")

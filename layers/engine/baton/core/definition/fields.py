@@ -22,9 +22,9 @@ from pydantic import (
 from pydantic.types import JsonValue
 from pydantic_core import PydanticCustomError
 
-from baton.core.durations import parse_duration, parse_time
 from baton.core.expressions import SPACE
-from baton.core.toolspec import nearest
+from baton.core.expressions.durations import parse_duration, parse_time
+from baton.core.expressions.spelling import nearest
 
 NODE_NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,63}$"
 WORKFLOW_NAME = r"^[a-z][a-z0-9-]{0,63}$"

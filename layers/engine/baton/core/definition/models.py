@@ -31,8 +31,8 @@ from baton.core.definition.fields import (
     refuse,
 )
 from baton.core.definition.tocome import Agent, Human, Map
-from baton.core.durations import parse_duration
 from baton.core.expressions import expressions_in
+from baton.core.expressions.durations import parse_duration
 from baton.core.nodetypes import KINDS, NODE_TYPES, NodeType
 
 

@@ -26,7 +26,7 @@ from baton.core.definition.mend import (
 from baton.core.definition.models import WorkflowModel
 from baton.core.definition.names import right_name
 from baton.core.definition.places import MAX_HINTS, advice, fields_around, meant, pointer_of, there
-from baton.core.durations import parse_duration
+from baton.core.expressions.durations import parse_duration
 from baton.core.nodetypes import KINDS, KINDS_TO_COME
 from baton.errors import Problem
 

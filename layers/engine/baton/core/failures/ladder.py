@@ -10,10 +10,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
+from baton.core.failures.alternatives import Way, choose
 from baton.core.failures.cells import ASK_USER, ESCALATE, FAIL, REPLAN, RETRY, ROLLBACK, Cell
-from baton.core.failures.remedies import choose
 from baton.core.failures.retry import LONGEST_RETRY_AFTER_MS, listed, pause
-from baton.core.graph import Way
 
 
 class Bounds(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

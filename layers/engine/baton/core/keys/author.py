@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
-from baton.core.durations import parse_duration
+from baton.core.expressions.durations import parse_duration
 from baton.core.keys.rules import (
     BUSINESS,
     CONTENT,

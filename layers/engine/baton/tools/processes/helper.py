@@ -19,13 +19,14 @@ from typing import Any, Final
 
 import msgspec
 
+from baton.core.expressions.spelling import nearest
 from baton.core.failures import sanitised
 from baton.core.failures.evidence import Evidence
-from baton.core.toolspec import nearest
 from baton.ports import NoRoom, StepContext, StepFailure
 from baton.tools.calls import bind, evidence_for, failure_of, plain, text, traceback_of
-from baton.tools.define import REGISTRY, load_app
+from baton.tools.define import REGISTRY
 from baton.tools.processes import wire
+from baton.tools.standard.loading import load_app
 
 _CHUNK: Final = 1 << 18
 _PLAIN_RECORD: Final = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime"})

@@ -69,7 +69,7 @@ class Helpers:
         self._idle: list[_Helper] = []
         self._count = 0  # of all, whatever they are doing
 
-    async def call(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
+    async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
         """The tool's result as plain JSON types. Raises `StepFailure`, `NoRoom`.
 
         Cancelled, it kills the helper; if there was none yet, that is `NoRoom`.

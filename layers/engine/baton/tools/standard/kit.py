@@ -11,7 +11,7 @@ from typing import Any, Final, ParamSpec, TypeVar, cast
 
 import msgspec
 
-from baton.core.durations import parse_duration
+from baton.core.expressions.durations import parse_duration
 from baton.core.failures.evidence import Evidence
 from baton.ports import Clock, Offload, StepContext, StepFailure
 from baton.ports.outside import Entities, HttpAnswer, HttpClient, HttpRequest, Mailer, Objects

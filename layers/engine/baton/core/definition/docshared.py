@@ -11,8 +11,8 @@ from typing import Any
 from baton.core.definition.bounds import LEAST_USD, MOST_USD
 from baton.core.definition.control import SHARE_PATTERN
 from baton.core.definition.fields import MAX_NODES, NODE_NAME, TIME_PATTERN
-from baton.core.durations import LONGEST_S, PATTERN, SHORTEST_S
 from baton.core.expressions import JOIN_FIELDS, SAGA_FIELDS, SPACE
+from baton.core.expressions.durations import LONGEST_S, PATTERN, SHORTEST_S
 
 _SPACE = "[" + SPACE.encode("unicode_escape").decode() + "]*"
 _LITERAL = r"[^$]|\$\$+\{|\$+[^${]"

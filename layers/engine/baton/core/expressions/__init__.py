@@ -2,6 +2,9 @@
 
 A string that is one expression keeps the type of what it names; inside a longer string it becomes text.
 `$${` is a literal `${`. No operators: a path that does not exist is an error, never null.
+
+In this room is how values are written. Beside expressions these are durations and times (durations.py), and names that
+were misspelt (spelling.py). It needs no other room of the core.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ from pydantic.json_schema import models_json_schema
 from baton.core.conditions.docschema import CONDITION
 from baton.core.definition import DEFINED, WorkflowModel
 from baton.core.definition.bounds import LimitsModel
+from baton.core.definition.docshared import SHARED
 from baton.core.definition.places import INSIDE
-from baton.core.docshared import SHARED
 from baton.core.failures.docschema import DEFINITIONS
 from baton.core.nodetypes import NODE_TYPES, NodeType
 

@@ -1,7 +1,7 @@
 """What is wrong with a JSON Schema itself: each mistake with its place in the schema and what would be right.
 
 Belongs here: the words for it. Does not belong here: whether a schema can be used at all, and what is wrong with a value
-(schema.py). Imported only by what compiles documents.
+(core/schema.py). Imported only by what compiles documents.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import Any
 
+from baton.core.conditions.schemapaths import TYPES
 from baton.core.expressions import escape
-from baton.core.schemapaths import TYPES
-from baton.core.toolspec import nearest
+from baton.core.expressions.spelling import nearest
 from baton.errors import Problem
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"

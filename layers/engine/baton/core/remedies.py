@@ -1,7 +1,7 @@
-"""ways_of(tool, specs): how else a tool's work can be done, from what tools say of themselves; and which way is next.
+"""ways_of(tool, specs): how else a tool's work can be done, from what tools say of themselves.
 
 Belongs here: from declarations to ways and hooks, their order, and what of it does not fit together. Does not belong here:
-when another way is taken (ladder.py), and carrying one out (runtime/attempt.py).
+which way is next (failures/alternatives.py) and when (failures/ladder.py), and carrying one out (runtime/attempt.py).
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
+from baton.core.expressions.spelling import nearest
+from baton.core.failures.alternatives import Way
 from baton.core.failures.cells import HOOKS
-from baton.core.graph import Way
-from baton.core.toolspec import ONCE, Merits, ToolSpec, nearest
+from baton.core.toolspec import ONCE, Merits, ToolSpec
 
 Specs = Mapping[str, ToolSpec]
 
@@ -89,19 +90,6 @@ def way_by(name: str, tool: str, specs: Specs) -> Way | None:
     if other.effect == ONCE or _unaided(other, spec):
         return None
     return Way(name=f"{name} first", tool=name, hints=(name,), first=True)
-
-
-def choose(hints: Iterable[str], ways: Sequence[Way], used: Collection[str]) -> Way | None:
-    """The best way that carries out the first of the hints for which one is left, else the best that fits any.
-
-    `used` are the names of those that were tried.
-    """
-    left = [way for way in ways if way.name not in used]
-    for hint in hints:
-        for way in left:
-            if hint in way.hints:
-                return way
-    return next((way for way in left if not way.hints), None)
 
 
 # ---- what fits together --------------------------------------------------------------------------------------------

@@ -13,11 +13,11 @@ import msgspec
 
 from baton.core.events import Ask
 from baton.core.expressions import escape
+from baton.core.expressions.spelling import nearest
 from baton.core.failures import sanitised
 from baton.core.graph import Node
 from baton.core.schema import violations
 from baton.core.state import ANSWER, Failing, State
-from baton.core.toolspec import nearest
 from baton.errors import Problem
 
 RETRY, USE, FAIL = "retry", "use", "fail"

@@ -1,0 +1,36 @@
+"""Registers all documents of an application, when everything starts and when a file of it has changed.
+
+Belongs here: all of them together. Does not belong here: one document (workflows.py), and finding them (sources.py).
+"""
+
+from __future__ import annotations
+
+from baton.cli.client import Api
+from baton.cli.exits import NO, Failed
+from baton.cli.sources import Source
+from baton.cli.workflows import register
+
+
+async def register_all(api: Api, sources: list[Source]) -> list[str]:
+    """Register the application's documents; their names. Raises Failed."""
+    return [str((await register(api, source))["name"]) for source in sources]
+
+
+def check_names(sources: list[Source]) -> None:
+    """Raises Failed for two documents of one name. One that cannot be read is the API's to refuse."""
+    from baton.core.document import parse_document
+    from baton.errors import MalformedDocument
+
+    found: dict[str, str] = {}
+    for source in sources:
+        try:
+            value = parse_document(source.text).value
+        except MalformedDocument:
+            continue
+        name = value.get("name") if isinstance(value, dict) else None
+        if not isinstance(name, str):
+            continue
+        if name in found:
+            twice = f"the workflow `{name}` is there twice: {found[name]} and {source.name}"
+            raise Failed(NO, twice, "Rename one of them, or take it away.")
+        found[name] = source.name

@@ -1,0 +1,33 @@
+"""Loads the tools of an application, and checks what they say of each other and of standard tools.
+
+Belongs here: importing by name. Does not belong here: how a tool is declared (define.py), and what the command line says
+of a module that does not import (cli/app.py).
+"""
+
+from __future__ import annotations
+
+from baton.core.remedies import problems_of
+from baton.tools.define import REGISTRY, Registry, ToolError, modules_of
+from baton.tools.standard import with_standard
+
+
+def import_tools(module: str) -> None:
+    """Import the app and, if it is a package, every module in it: that declares their tools.
+
+    Modules whose names begin with `_` are left alone. Raises whatever an import raises, and `ToolError`.
+    """
+    for _ in modules_of(module):
+        pass
+    if any(problems_of(REGISTRY.specs())):
+        with_standard(REGISTRY).check()  # perhaps one of them names a standard tool
+
+
+def load_app(module: str) -> Registry:
+    """The tools of the app. Raises `ToolError` that names the module that is missing."""
+    try:
+        import_tools(module)
+    except ModuleNotFoundError as error:
+        raise ToolError(
+            f"the app module `{module}` cannot be imported: {error}; set BATON_APP to the package in layers/app"
+        ) from error
+    return REGISTRY
