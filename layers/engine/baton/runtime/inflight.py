@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, KeysView, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -18,6 +19,7 @@ from baton.core.outcomes import STOPPED, Outcome
 from baton.core.state import FAULT, State
 from baton.core.toolspec import ONCE
 from baton.ports import Clock, NoRoom
+from baton.runtime.alarm import Alarm, Overdue
 from baton.runtime.budget import Budget
 from baton.runtime.pace import Pace
 from baton.runtime.steps import Steps
@@ -56,6 +58,8 @@ class InFlight:
         self._full: dict[str, tuple[int, int]] = {}
         self._ask_again: int | None = None
         self._fault: BaseException | None = None
+        self._alarm = Alarm()
+        self._news: asyncio.Future[None] | None = None
 
     @property
     def slots(self) -> KeysView[str]:
@@ -94,6 +98,7 @@ class InFlight:
                 spent: list[Decimal] = []
                 attempt = self._steps.run(state, step, traceparent, spent)
                 task = asyncio.create_task(attempt, name=f"{state.saga}/{step.slot}")
+                task.add_done_callback(self._tell)
                 self._running[step.slot] = _Attempt(step, now, spent, task)
                 self._begun += 1
         return wants_more
@@ -106,11 +111,15 @@ class InFlight:
         """Until one is done, there may be room for another, or the time has come."""
         until = until if self._ask_again is None else min(until, self._ask_again)
         left = max(until - self._clock.now(), 0) / 1_000
-        if self._running:
-            tasks = [one.task for one in self._running.values()]
-            await asyncio.wait(tasks, timeout=left, return_when=asyncio.FIRST_COMPLETED)
-        else:
-            await asyncio.sleep(left)
+        if not any(one.task.done() for one in self._running.values()):
+            self._news = asyncio.get_running_loop().create_future()
+            with suppress(Overdue):
+                await self._alarm.within(left, self._news)
+
+    def _tell(self, _: asyncio.Task[Outcome]) -> None:
+        """One that runs is done."""
+        if self._news is not None and not self._news.done():
+            self._news.set_result(None)
 
     def collect(self, state: State) -> list[Outcome]:
         """The outcomes of all that are done. An engine fault inside a step comes out of `check`."""
@@ -215,6 +224,7 @@ class InFlight:
         gone = [self._running.pop(slot) for slot in slots]
         for one in gone:
             one.task.cancel()
+            one.task.remove_done_callback(self._tell)
             one.task.add_done_callback(_hear)
         self._dying += gone
         return gone

@@ -27,6 +27,7 @@ from baton.core.rows import Row
 from baton.core.state import State
 from baton.core.toolspec import ONCE, ToolSpec
 from baton.ports import Blobs, Blocked, Clock, NoRoom, Performer, StepContext, StepFailure
+from baton.runtime.alarm import Alarm
 from baton.runtime.attempt import carry_out, look, prepared, tool_called, work
 from baton.runtime.claims import OfClaim
 from baton.runtime.once import Once
@@ -90,6 +91,7 @@ class Steps:
         self._call = call
         self._purse = purse
         self._once = once
+        self._alarm = Alarm()
 
     def timeout(self, step: RunStep) -> int:
         """Milliseconds that one attempt of this step may take."""
@@ -257,8 +259,7 @@ class Steps:
     async def _in_time(self, context: StepContext, what: Coroutine[Any, Any, T]) -> T:
         """Within what is left of the attempt's time. What is written down about it afterwards may take longer."""
         left = max(context.deadline_ms - self._clock.now(), 0)
-        async with asyncio.timeout(left / 1_000):
-            return await what
+        return await self._alarm.within(left / 1_000, what)
 
     async def _settled(self, state: State, step: RunStep, spec: ToolSpec | None, given: Value) -> Outcome:
         """What a person says came of an effect whose outcome nobody knew: recorded, so that it is not done again."""
