@@ -7,9 +7,10 @@ All behaviour of a running saga is here and in fold.py. Nothing is performed: th
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from baton.core import events as ev
 from baton.core.attempts import unpark
@@ -44,8 +45,7 @@ CANCELLED_TOGETHER = 200
 _encode = msgspec.json.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """What a saga needs now.
 
     record: facts to append before anything else happens.
@@ -156,18 +156,19 @@ def _decide(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Advance:
+class Advance(Struct, frozen=True):
     """Events to append (none: nothing to write), and the decision that holds once they are.
 
     `taken` outcomes are in them, and `rows` must be written with them or not at all. `more`: there was no
-    room for all that follows at once; append these and advance again, `decision` is then only a part.
+    room for all that follows at once; append these and advance again, `decision` is then only a part. `state`
+    is the one behind the events, so that they need not be folded again.
     """
 
     events: tuple[ev.Event, ...]
     decision: Decision
     taken: int
     more: bool
+    state: State
     rows: tuple[Row, ...] = ()
 
 
@@ -207,7 +208,7 @@ def advance(
             if lacking.is_lacking:
                 break  # one before it is not settled: nothing of this is to be kept
             if is_part or decision.is_lacking or decision.cancel:
-                return Advance(tuple(entry.events), decision, taken, True, rows)
+                return Advance(tuple(entry.events), decision, taken, True, entry.state, rows)
         try:
             settled = list(settle(program, entry.state, outcome, found))
         except LackingError as error:
@@ -228,14 +229,13 @@ def advance(
         is_quiet = not hurries or entry.is_quiet_after(settled)
     if lacking.is_lacking:
         more = Decision(needs=frozenset(lacking.needs), questions=frozenset(lacking.questions))
-        return Advance((), more, 0, False)
+        return Advance((), more, 0, False, state)
     busy = {*running, *(outcome.slot for outcome in outcomes[taken:])}
     decision, is_part = entry.follow(busy)
-    return Advance(tuple(entry.events), decision, taken, is_part or taken < len(outcomes), rows)
+    return Advance(tuple(entry.events), decision, taken, is_part or taken < len(outcomes), entry.state, rows)
 
 
-@dataclass
-class _Entry:
+class _Entry(Struct):
     """An entry in the making: the state behind its events, and the bytes there is still room for."""
 
     program: Program
@@ -246,7 +246,7 @@ class _Entry:
     max_deaths: int
     most_bytes: int
     terms: Terms
-    events: list[ev.Event] = field(default_factory=list)
+    events: list[ev.Event] = []
 
     def add(self, event: ev.Event) -> None:
         self.events.append(event)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 T = TypeVar("T")
 
@@ -18,8 +19,7 @@ class Overdue(TimeoutError):
     """The time of a call is over. No other `TimeoutError` is one, such as a socket's."""
 
 
-@dataclass(slots=True, eq=False)
-class _Call:
+class _Call(Struct, eq=False):
     """One that is under way in a task. `cancels`: how often that task had been cancelled before."""
 
     task: asyncio.Task[Any]

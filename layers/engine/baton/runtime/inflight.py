@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterable, KeysView, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from decimal import Decimal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from baton.core.decide import RunStep
 from baton.core.events import Failure
@@ -28,8 +30,7 @@ AT_ONCE_S = 0.01
 """What comes after a join waits so long, at most, for what its losers have spent: it may be all that there was."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Attempt:
+class _Attempt(Struct, frozen=True, eq=False):
     """One that began here at `started`, and what it has spent so far."""
 
     step: RunStep

@@ -264,7 +264,7 @@ class Service:
                 cut=cut, branch=state.branch + 1, by=self._caller.by, at=now, reason=reason, key=key
             )
             entry = self._entry(history, fork, now)
-            if await history.append(entry, Wake(v=entry.version)):
+            if await history.append(entry, wake=Wake(v=entry.version)):
                 await self._incidents.resolve_all(saga, self._caller.by)
                 return self._accepted(opened)
             await history.catch_up()
@@ -306,7 +306,7 @@ class Service:
             if event is None:
                 return self._accepted(opened)
             entry = self._entry(history, event, now)
-            if await history.append(entry, Wake(v=entry.version)):
+            if await history.append(entry, wake=Wake(v=entry.version)):
                 return self._accepted(opened)
             await history.catch_up()
 

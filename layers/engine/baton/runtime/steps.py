@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeVar
 
@@ -41,8 +40,7 @@ T = TypeVar("T")
 _encode = msgspec.json.Encoder().encode
 
 
-@dataclass
-class _Doubt:
+class _Doubt(msgspec.Struct):
     """Whether an effect that may happen only once may have happened. `is_met`: its claim is looked at.
 
     `acting`: an invocation that is gone may have come further with it than this one. `is_recorded`: it had happened
