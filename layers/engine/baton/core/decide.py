@@ -197,7 +197,7 @@ def advance(
     entry = _Entry(program, state, now, room, found, max_deaths, most_bytes, terms)
     rows: tuple[Row, ...] = ()
     taken = 0
-    lacking = Draft(program, state, now, running, found)
+    lacking: list[LackingError] = []
     hurries = program.ways.hurries and in_turn
     is_quiet = not hurries
     for outcome in outcomes:
@@ -205,14 +205,14 @@ def advance(
             # What a join does not wait for must not be heard only because it came at the same time.
             busy = {*running, *(outcome.slot for outcome in outcomes[taken:])}
             decision, is_part = entry.follow(busy)
-            if lacking.is_lacking:
+            if lacking:
                 break  # one before it is not settled: nothing of this is to be kept
             if is_part or decision.is_lacking or decision.cancel:
                 return Advance(tuple(entry.events), decision, taken, True, entry.state, rows)
         try:
             settled = list(settle(program, entry.state, outcome, found))
         except LackingError as error:
-            lacking.lacks(error)
+            lacking.append(error)
             continue
         is_overtaken = outcome.slot in state.tokens and outcome.slot not in entry.state.tokens
         if is_overtaken and not settled:
@@ -227,9 +227,10 @@ def advance(
         for event in settled:
             entry.add(event)
         is_quiet = not hurries or entry.is_quiet_after(settled)
-    if lacking.is_lacking:
-        more = Decision(needs=frozenset(lacking.needs), questions=frozenset(lacking.questions))
-        return Advance((), more, 0, False, state)
+    if lacking:
+        needs = frozenset().union(*(error.needs for error in lacking))
+        questions = frozenset().union(*(error.questions for error in lacking))
+        return Advance((), Decision(needs=needs, questions=questions), 0, False, state)
     busy = {*running, *(outcome.slot for outcome in outcomes[taken:])}
     decision, is_part = entry.follow(busy)
     return Advance(tuple(entry.events), decision, taken, is_part or taken < len(outcomes), entry.state, rows)

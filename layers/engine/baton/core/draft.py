@@ -101,10 +101,5 @@ class Draft(Struct):
         self.needs |= error.needs
         self.questions |= error.questions
 
-    @property
-    def is_lacking(self) -> bool:
-        """Whether something is to be fetched before the decision can be made."""
-        return bool(self.needs or self.questions)
-
     def scope(self, slot: str, output: ev.Value | None = None) -> Scope:
         return Scope(self.program, self.state, self.found, slot, output)

@@ -102,6 +102,8 @@ class Scope(Struct, frozen=True):
 
     def _fetch(self, paths: Iterable[Path]) -> None:
         values = [value for path in paths for value in self._values(path) if value.ref]
+        if not values:
+            return
         if sum(value.size for value in values) > MOST_BYTES:
             raise ExpressionError(f"the values that are named have more than {MOST_BYTES:,} bytes together")
         if missing := self.found.lacks(value.ref for value in values):

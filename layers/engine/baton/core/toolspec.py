@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -25,7 +26,7 @@ class Merits(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     preference: float = 0.5
 
 
-class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, dict=True):
     """`parameters` and `result` are JSON Schemas; `timeout_ms` 0 means the engine's default.
 
     `domain` is what it is about (core/failures/matrix.py). `cost` is reserved for each attempt, in micro-dollars. `key`
@@ -54,7 +55,7 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     fallbacks: dict[str, tuple[Any, ...]] = {}
     context: str = ""
 
-    @property
+    @cached_property
     def schema_hash(self) -> str:
         """Twelve hexadecimal digits that change whenever a schema does."""
         data = msgspec.json.encode([self.parameters, self.result], order="deterministic")

@@ -212,6 +212,8 @@ class InFlight:
         die: it will be among those of another time.
         """
         gone = self._drop([slot for slot in self._running if slot not in state.tokens])
+        if not self._dying:
+            return []
         await self._wait_for([one for one in gone if one.spent], AT_ONCE_S)
         return self._spent_by([one for one in self._dying if one.task.done()])
 
