@@ -47,7 +47,7 @@ def test_a_call_that_ends_leaves_the_timer_for_those_that_follow() -> None:
             timers += 1
             return set_at(*args, **kwargs)
 
-        loop.call_at = call_at  # type: ignore[method-assign]
+        loop.call_at = call_at  # type: ignore[method-assign, assignment]
         for _ in range(100):
             await alarm.within(5, asyncio.sleep(0))
         return timers, await when(alarm.within(7, asyncio.get_running_loop().create_future()))
