@@ -33,7 +33,7 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, di
     says what makes two calls the same one; `verify` is the tool that knows whether a call of this one has happened.
     `instead_of` names tools (patterns) that this one can stand in for, `carries_out` the hints and hooks that it carries
     out, for the tools of `for_tools`. `fallbacks` are values of a parameter to try one after the other; `context` is
-    the parameter that can be shortened.
+    the parameter that can be shortened. `sees_key` False: its function has no `Context`, and so no use for a key.
     """
 
     name: str
@@ -54,6 +54,7 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, di
     merits: Merits = Merits()
     fallbacks: dict[str, tuple[Any, ...]] = {}
     context: str = ""
+    sees_key: bool = True
 
     @cached_property
     def schema_hash(self) -> str:

@@ -67,6 +67,15 @@ _OWN = frozenset({"in_progress", "unknown_outcome"})
 """What the claim itself says: of somebody else's try, or of a doubt that is a person's."""
 
 
+_PLAIN = KeyRule()
+
+
+def _has_no_use_for_a_key(step: RunStep, spec: ToolSpec | None) -> bool:
+    """Whether no tool that is called in this attempt can see its key, and nothing is claimed by it."""
+    is_alone = step.way is None and not step.hooks and not step.look
+    return spec is not None and is_alone and not spec.sees_key and spec.effect != ONCE and spec.key == _PLAIN
+
+
 class Steps:
     """Performs steps for one invocation."""
 
@@ -295,19 +304,23 @@ class Steps:
         tool = tool_called(step)
         spec = self._tools.get(tool)
         try:
-            key = key_of(
-                spec.key if spec else KeyRule(),
-                tenant=state.tenant,
-                user=state.user,
-                saga=state.scope or state.saga,
-                node=step.node.name,
-                tool=tool,
-                parameters=parameters_of(spec.key, step.arguments, spec.parameters)
-                if spec
-                else step.arguments,
-                occurrence=step.iteration,
-                # A graph that was compiled before its tool had a window does not say when the turn came.
-                at=step.since or state.started_at,
+            key = (
+                ""
+                if _has_no_use_for_a_key(step, spec)
+                else key_of(
+                    spec.key if spec else KeyRule(),
+                    tenant=state.tenant,
+                    user=state.user,
+                    saga=state.scope or state.saga,
+                    node=step.node.name,
+                    tool=tool,
+                    parameters=parameters_of(spec.key, step.arguments, spec.parameters)
+                    if spec
+                    else step.arguments,
+                    occurrence=step.iteration,
+                    # A graph that was compiled before its tool had a window does not say when the turn came.
+                    at=step.since or state.started_at,
+                )
             )
         except KeyIncomplete as error:
             raise StepFailure("key_incomplete", str(error)) from error
