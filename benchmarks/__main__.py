@@ -7,6 +7,7 @@ import os
 import platform
 import sys
 from datetime import UTC, datetime
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import shipped
+from benchmarks.calibration import beside
 from benchmarks.figures import Bench, Result
 
 NAMES = ("cost", "overhead", "growth", "decide", "fanout", "compile", "tail", "start", "load", "neighbours")
@@ -29,7 +31,8 @@ def run(bench: Bench) -> Result:
     """All runs of a bench."""
     if bench.as_shipped:
         return Result(bench, shipped.measure(bench.name, bench.runs))
-    return Result(bench, [bench.measure() for _ in range(bench.runs)])
+    measure = partial(beside, bench.measure) if bench.has_cpu else bench.measure
+    return Result(bench, [measure() for _ in range(bench.runs)])
 
 
 def where() -> dict[str, object]:
@@ -46,11 +49,15 @@ def where() -> dict[str, object]:
 def show(result: Result, console: Console) -> None:
     bench = result.bench
     table = Table(title=f"{bench.name}: {bench.title} ({len(result.samples)} runs)", title_justify="left")
-    for column in ("figure", "best", "median", "unit", "target", "", "peers"):
-        table.add_column(column, justify="right" if column in {"best", "median"} else "left")
+    for column in ("figure", "best", "median", "unit", "loops", "target", "", "peers"):
+        table.add_column(column, justify="right" if column in {"best", "median", "loops"} else "left")
     for row in result.rows():
         table.add_row(*row)
     console.print(table)
+    if result.loop is not None:
+        console.print(
+            f"one loop of benchmarks/calibration.py: {result.loop:.3f} ms of CPU; CPU is judged in loops"
+        )
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -117,7 +117,7 @@ BENCH = Bench(
     f"CPU of the core for a step, after {LENGTHS[0]} to {LENGTHS[-1]:,} others",
     {
         **{
-            f"{kind}{length}": Figure(f"per step, after {length:,} {what}", "µs", digits=1)
+            f"{kind}{length}": Figure(f"per step, after {length:,} {what}", "µs", digits=1, cpu=True)
             for kind, what in _KINDS.items()
             for length in LENGTHS
         },

@@ -10,13 +10,18 @@ from pathlib import Path
 
 Sample = Mapping[str, float]
 
+LOOP = "loop"
+"""The key of what calibration.py measures beside each sample, in CPU milliseconds."""
+MS = {"ms": 1.0, "µs": 0.001}
+
 
 @dataclass(frozen=True)
 class Figure:
     """One line of a bench's table. `target` None: shown, not judged. `at_most` False: more is better.
 
     `ratio` names two figures: this one is the first over the second, best over best and median over median.
-    A ratio of each run would be best in the run that the machine disturbed most.
+    A ratio of each run would be best in the run that the machine disturbed most. `cpu`: processor time, whose target
+    is in loops of calibration.py.
     """
 
     name: str
@@ -26,6 +31,7 @@ class Figure:
     peer: str = ""
     digits: int = 3
     ratio: tuple[str, str] | None = None
+    cpu: bool = False
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,10 @@ class Bench:
     measure: Callable[[], Sample]
     runs: int = 5
     as_shipped: bool = False
+
+    @property
+    def has_cpu(self) -> bool:
+        return any(figure.cpu for figure in self.figures.values())
 
 
 @dataclass
@@ -62,11 +72,22 @@ class Result:
             return self.median(ratio[0]) / self.median(ratio[1])
         return statistics.median(sample[key] for sample in self.samples)
 
-    def meets(self, key: str) -> bool:
+    @property
+    def loop(self) -> float | None:
+        """CPU milliseconds of the calibration's loop; None for a bench without CPU figures."""
+        return min((sample[LOOP] for sample in self.samples if LOOP in sample), default=None)
+
+    def loops(self, key: str) -> float | None:
+        """A CPU figure, by the loops that the same machine runs in that time."""
         figure = self.bench.figures[key]
+        return self.best(key) * MS[figure.unit] / self.loop if figure.cpu and self.loop else None
+
+    def meets(self, key: str) -> bool:
+        figure, loops = self.bench.figures[key], self.loops(key)
         if figure.target is None:
             return True
-        return self.best(key) <= figure.target if figure.at_most else self.best(key) >= figure.target
+        found = self.best(key) if loops is None else loops
+        return found <= figure.target if figure.at_most else found >= figure.target
 
     @property
     def misses(self) -> Sequence[str]:
@@ -79,7 +100,8 @@ class Result:
             target = "" if figure.target is None else f"{sign} {figure.target:g}"
             verdict = "" if figure.target is None else ("ok" if self.meets(key) else "MISSED")
             best, median = (f"{value:,.{figure.digits}f}" for value in (self.best(key), self.median(key)))
-            rows.append((figure.name, best, median, figure.unit, target, verdict, figure.peer))
+            loops = "" if (found := self.loops(key)) is None else f"{found:.3f}"
+            rows.append((figure.name, best, median, figure.unit, loops, target, verdict, figure.peer))
         return rows
 
     def save(self, folder: Path, where: Mapping[str, object]) -> None:
@@ -91,6 +113,7 @@ class Result:
                 "unit": figure.unit,
                 "best": self.best(key),
                 "median": self.median(key),
+                "loops": self.loops(key),
                 "better": "lower" if figure.at_most else "higher",
                 "target": figure.target,
                 "met": self.meets(key),
@@ -98,5 +121,11 @@ class Result:
             }
             for key, figure in self.bench.figures.items()
         }
-        data = {"bench": self.bench.name, "runs": len(self.samples), **where, "figures": figures}
+        data = {
+            "bench": self.bench.name,
+            "runs": len(self.samples),
+            **where,
+            "loop": self.loop,
+            "figures": figures,
+        }
         (folder / f"{self.bench.name}.json").write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n")

@@ -90,7 +90,7 @@ BENCH = Bench(
     f"chains of {', '.join(f'{n:,}' for n in LENGTHS)} steps, a yield every {EVERY}",
     {
         **{
-            f"{what}{length}": Figure(f"{name}, {length:,} steps", unit, digits=digits)
+            f"{what}{length}": Figure(f"{name}, {length:,} steps", unit, digits=digits, cpu=what == "cpu")
             for what, (name, unit, digits) in _UNITS.items()
             for length in LENGTHS
         },

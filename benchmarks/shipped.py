@@ -106,7 +106,12 @@ def run(
 
 def measure(name: str, runs: int) -> list[Mapping[str, float]]:
     """The samples of a bench, each taken in such a process of its own."""
-    code = f"import json; from benchmarks.{name} import measure; print(json.dumps(measure()))"
+    code = f"""
+import json
+from benchmarks.calibration import beside
+from benchmarks.{name} import measure
+print(json.dumps(beside(measure)))
+"""
     with folder() as shipped:
         outputs = [run(code, shipped, ROOT) for _ in range(runs)]
     return [json.loads(output.splitlines()[-1]) for output in outputs]

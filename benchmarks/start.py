@@ -148,11 +148,11 @@ BENCH = Bench(
             name: Figure(f"{name}: import", "ms", 350 if name == "worker" else None, digits=0)
             for name in FUNCTIONS
         },
-        **{f"{name} cpu": Figure(f"{name}: CPU of it", "ms", digits=0) for name in FUNCTIONS},
+        **{f"{name} cpu": Figure(f"{name}: CPU of it", "ms", digits=0, cpu=True) for name in FUNCTIONS},
         "first": Figure("worker: first invocation, a saga of one step", "ms", digits=1),
-        "first cpu": Figure("worker: CPU of it", "ms", digits=1),
+        "first cpu": Figure("worker: CPU of it", "ms", digits=1, cpu=True),
         "warm": Figure("worker: third invocation, the same", "ms", digits=1),
-        "warm cpu": Figure("worker: CPU of it", "ms", digits=1),
+        "warm cpu": Figure("worker: CPU of it", "ms", digits=1, cpu=True),
         **{
             f"worker {group}": Figure(f"  of the worker's import: {group}", "ms", digits=0)
             for group in (*GROUPS, REST)

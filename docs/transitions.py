@@ -6,7 +6,6 @@ transitions are the core's own (`status_of`, `apply`, `advance`); nothing is ass
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -255,5 +254,5 @@ def _advance(
 def _outcomes(slot: str, now: int, attempt: int) -> Iterator[Outcome]:
     interrupted = Outcome(slot=slot, attempt=attempt, started_at=now, ended_at=now, budget_ms=1_000)
     yield interrupted
-    yield dataclasses.replace(interrupted, output=ev.Value(v=1))
-    yield dataclasses.replace(interrupted, failure=ev.Failure("tool_error", "it broke", slot))
+    yield replace(interrupted, output=ev.Value(v=1))
+    yield replace(interrupted, failure=ev.Failure("tool_error", "it broke", slot))

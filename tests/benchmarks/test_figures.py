@@ -1,4 +1,4 @@
-"""A figure is judged by its best run, a ratio by the best runs of both its parts, and all of it is written down."""
+"""A figure is judged by its best run, a ratio by the best runs of both its parts, CPU by the calibration beside it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import __main__ as program
-from benchmarks.figures import Bench, Figure, Result
+from benchmarks.figures import LOOP, Bench, Figure, Result
 
 FIGURES = {
     "short": Figure("time of a short one", "ms", 1.0, peer="somebody 9"),
@@ -17,6 +17,7 @@ FIGURES = {
     "speed": Figure("steps", "steps/s", 100, at_most=False),
     "growth": Figure("long against short", "×", 1.5, ratio=("long", "short")),
 }
+CPU = {"step": Figure("CPU per step", "ms", 0.1, cpu=True), "core": Figure("CPU of the core", "µs", cpu=True)}
 RUNS = [{"short": 0.9, "long": 3.0, "speed": 80.0}, {"short": 2.0, "long": 1.2, "speed": 120.0}]
 
 
@@ -39,9 +40,32 @@ def test_a_ratio_is_that_of_the_best_runs_and_not_the_best_ratio_of_a_run() -> N
 
 def test_a_row_has_target_verdict_and_peer_beside_the_figure() -> None:
     rows = result(RUNS[1]).rows()
-    assert rows[0] == ("time of a short one", "2.000", "2.000", "ms", "≤ 1", "MISSED", "somebody 9")
-    assert rows[1][4:6] == ("", "")
-    assert rows[2][4:6] == ("≥ 100", "ok")
+    assert rows[0] == ("time of a short one", "2.000", "2.000", "ms", "", "≤ 1", "MISSED", "somebody 9")
+    assert rows[1][5:7] == ("", "")
+    assert rows[2][5:7] == ("≥ 100", "ok")
+
+
+def test_cpu_is_judged_by_what_the_calibration_took_on_the_same_machine() -> None:
+    slow = Result(Bench("made-up", "made up", CPU, dict), [{"step": 0.19, "core": 40.0, LOOP: 2.0}])
+    assert slow.loops("step") == pytest.approx(0.095)
+    assert slow.loops("core") == pytest.approx(0.02)
+    assert slow.misses == []
+    assert [row[4] for row in slow.rows()] == ["0.095", "0.020"]
+    quick = Result(slow.bench, [{"step": 0.08, "core": 40.0, LOOP: 0.5}])
+    assert quick.misses == ["step"]
+
+
+def test_the_calibration_is_taken_beside_each_sample_and_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench = Bench("tail", "made up", CPU, lambda: {"step": 0.0, "core": 1.0}, runs=2)
+    monkeypatch.setattr(program, "load", lambda name: bench)
+    monkeypatch.setattr(program, "FOLDER", tmp_path)
+    assert program.main(["tail", "--check"]) == 0
+    assert "one loop of benchmarks/calibration.py" in capsys.readouterr().out
+    saved = json.loads((tmp_path / "tail.json").read_text("utf-8"))
+    assert saved["loop"] > 0
+    assert saved["figures"]["core"]["loops"] == pytest.approx(0.001 / saved["loop"])
 
 
 def test_what_is_saved_says_where_and_by_what_it_was_judged(tmp_path: Path) -> None:
@@ -54,6 +78,7 @@ def test_what_is_saved_says_where_and_by_what_it_was_judged(tmp_path: Path) -> N
         "unit": "ms",
         "best": 0.9,
         "median": 1.45,
+        "loops": None,
         "better": "lower",
         "target": 1.0,
         "met": True,

@@ -5,11 +5,11 @@ What only slows down is in test_throttle.py, what only shortens in test_summary.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from baton.core import events as ev
 from baton.core.graph import Cap, Join, Loop, Node

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from baton.core import events as ev
 from baton.core.decide import MAX_DEATHS

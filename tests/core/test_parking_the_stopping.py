@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from baton.core import events as ev
 from baton.core.decide import CANCELLED_TOGETHER, MAX_DEATHS, Decision, abandoned, advance

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given
+from msgspec.structs import replace
 
 from baton.core import events as ev
 from baton.core.graph import Branch, Cap, Node, Rule, hash_of

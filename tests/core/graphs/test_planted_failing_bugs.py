@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -96,7 +96,7 @@ def what_waits_for_its_time_is_not_looked_at_then(patch: pytest.MonkeyPatch) -> 
 def arguments_of_an_answer_are_forgotten(patch: pytest.MonkeyPatch) -> None:
     def next_attempt(state: State, slot: str, node: Any, iteration: Any, arguments: Any) -> RunStep:
         found = attempts.next_attempt(state, slot, node, iteration, arguments)
-        return dataclasses.replace(found, arguments=arguments)
+        return msgspec.structs.replace(found, arguments=arguments)
 
     patch.setattr(looks, "next_attempt", next_attempt)
 

@@ -7,9 +7,10 @@ All behaviour of a running saga is here and in fold.py. Nothing is performed: th
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from baton.core import events as ev
 from baton.core.attempts import unpark
@@ -44,8 +45,7 @@ CANCELLED_TOGETHER = 200
 _encode = msgspec.json.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """What a saga needs now.
 
     record: facts to append before anything else happens.
@@ -158,18 +158,19 @@ def _decide(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Advance:
+class Advance(Struct, frozen=True):
     """Events to append (none: nothing to write), and the decision that holds once they are.
 
     `taken` outcomes are in them, and `rows` must be written with them or not at all. `more`: there was no
-    room for all that follows at once; append these and advance again, `decision` is then only a part.
+    room for all that follows at once; append these and advance again, `decision` is then only a part. `state`
+    is the one behind the events, so that they need not be folded again.
     """
 
     events: tuple[ev.Event, ...]
     decision: Decision
     taken: int
     more: bool
+    state: State
     rows: tuple[Row, ...] = ()
 
 
@@ -198,7 +199,7 @@ def advance(
     entry = _Entry(program, state, now, room, found, max_deaths, most_bytes, terms)
     rows: tuple[Row, ...] = ()
     taken = 0
-    lacking = Draft(program, state, now, running, found)
+    lacking: list[LackingError] = []
     hurries = program.ways.hurries and in_turn
     is_quiet = not hurries
     for outcome in outcomes:
@@ -206,14 +207,14 @@ def advance(
             # What a join does not wait for must not be heard only because it came at the same time.
             busy = {*running, *(outcome.slot for outcome in outcomes[taken:])}
             decision, is_part = entry.follow(busy)
-            if lacking.is_lacking:
+            if lacking:
                 break  # one before it is not settled: nothing of this is to be kept
             if is_part or decision.is_lacking or decision.cancel:
-                return Advance(tuple(entry.events), decision, taken, True, rows)
+                return Advance(tuple(entry.events), decision, taken, True, entry.state, rows)
         try:
             settled = list(settle(program, entry.state, outcome, found))
         except LackingError as error:
-            lacking.lacks(error)
+            lacking.append(error)
             continue
         is_overtaken = outcome.slot in state.tokens and outcome.slot not in entry.state.tokens
         if is_overtaken and not settled:
@@ -228,16 +229,16 @@ def advance(
         for event in settled:
             entry.add(event)
         is_quiet = not hurries or entry.is_quiet_after(settled)
-    if lacking.is_lacking:
-        more = Decision(needs=frozenset(lacking.needs), questions=frozenset(lacking.questions))
-        return Advance((), more, 0, False)
+    if lacking:
+        needs = frozenset().union(*(error.needs for error in lacking))
+        questions = frozenset().union(*(error.questions for error in lacking))
+        return Advance((), Decision(needs=needs, questions=questions), 0, False, state)
     busy = {*running, *(outcome.slot for outcome in outcomes[taken:])}
     decision, is_part = entry.follow(busy)
-    return Advance(tuple(entry.events), decision, taken, is_part or taken < len(outcomes), rows)
+    return Advance(tuple(entry.events), decision, taken, is_part or taken < len(outcomes), entry.state, rows)
 
 
-@dataclass
-class _Entry:
+class _Entry(Struct):
     """An entry in the making: the state behind its events, and the bytes there is still room for."""
 
     program: Program
@@ -248,7 +249,7 @@ class _Entry:
     max_deaths: int
     most_bytes: int
     terms: Terms
-    events: list[ev.Event] = field(default_factory=list)
+    events: list[ev.Event] = []
 
     def add(self, event: ev.Event) -> None:
         self.events.append(event)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 from baton.core import events as ev
 from baton.core.conditions import Question
@@ -21,8 +22,7 @@ from baton.core.turns import FAILS, FIRES
 ENDS = (FIRES, FAILS)
 
 
-@dataclass(frozen=True, slots=True)
-class RunStep:
+class RunStep(Struct, frozen=True):
     """Run a tool once: this attempt, after the `hooks` (tools) and in this `way`. `failure` is the last one's.
 
     `look`: only find out whether the last attempt has done it. `since`: when the step's turn came, where that matters.
@@ -44,8 +44,7 @@ class RunStep:
     given: ev.Value | None = None
 
 
-@dataclass
-class Draft:
+class Draft(Struct):
     """A decision in the making. `state` moves on with every fact noted."""
 
     program: Program
@@ -53,14 +52,14 @@ class Draft:
     now: int
     running: Collection[str]
     found: Found
-    record: list[ev.Event] = field(default_factory=list)
-    run: list[RunStep] = field(default_factory=list)
-    children: list[tuple[str, Child]] = field(default_factory=list)
+    record: list[ev.Event] = []
+    run: list[RunStep] = []
+    children: list[tuple[str, Child]] = []
     due: int | None = None
     again: int | None = None
     """When the first of the steps that wait for it is tried again."""
-    needs: set[str] = field(default_factory=set)
-    questions: set[Question] = field(default_factory=set)
+    needs: set[str] = set()
+    questions: set[Question] = set()
     busy: dict[str, int] | None = None
     """What gate.py has counted."""
     most_bytes: int = Limits().result_bytes
@@ -102,11 +101,6 @@ class Draft:
     def lacks(self, error: LackingError) -> None:
         self.needs |= error.needs
         self.questions |= error.questions
-
-    @property
-    def is_lacking(self) -> bool:
-        """Whether something is to be fetched before the decision can be made."""
-        return bool(self.needs or self.questions)
 
     def scope(self, slot: str, output: ev.Value | None = None) -> Scope:
         return Scope(self.program, self.state, self.found, slot, output)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection
+from functools import reduce
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -40,19 +41,22 @@ def fold(state: State, entry: ev.Entry) -> State:
         raise CorruptLog(
             f"entry {entry.branch}/{entry.version} cannot follow {state.branch}/{state.version} of {state.saga}"
         )
-    for event in entry.events:
-        state = apply(state, event)
+    return closed(state, entry, reduce(apply, entry.events, state))
+
+
+def closed(before: State, entry: ev.Entry, after: State) -> State:
+    """The state after `entry`, where `after` is the one behind its events."""
     news: dict[str, Any] = {"version": entry.version, "last_at": entry.at}
     if entry.epoch:
         news["epoch"] = entry.epoch
         if any(isinstance(event, ev.Revived) for event in entry.events):
             news["careful"] = entry.epoch
-        if entry.invocation != state.invocation:
+        if entry.invocation != before.invocation:
             news["invocation"] = entry.invocation
-            news["invocations"] = state.invocations + 1
+            news["invocations"] = before.invocations + 1
     if entry.version == 1:
         news["traceparent"] = entry.traceparent
-    return replace(state, **news)
+    return replace(after, **news)
 
 
 def apply(state: State, event: ev.Event) -> State:
@@ -76,8 +80,7 @@ def _emit(
     for token in emits:
         slot = slot_of(token.dst, token.iteration)
         if slot in closed:
-            left = tuple(src for src in closed[slot] if src != token.src)
-            closed = {**closed, slot: left}
+            closed = {**closed, slot: tuple(src for src in closed[slot] if src != token.src)}
         elif token.src not in tokens.get(slot, ()):
             tokens[slot] = {**tokens.get(slot, {}), token.src: token.alive}
             if carried_by and (token.src, token.dst) in carried_by:
@@ -118,29 +121,28 @@ def _consume(state: State, event: ev._Consumes, output: ev.Value | None, **more:
         previous = {**previous, **{key: outputs[key.partition("/")[2]] for key in event.carry}}
     if event.forget:
         outputs, previous = _without(outputs, event.forget), _without(previous, event.forget)
+    is_run = not isinstance(event, ev.NodeSkipped)
     if state.used:
-        news["used"] = counted(state.used, event, is_run=not isinstance(event, ev.NodeSkipped))
-    left = tuple(child for key, child in state.children.items() if key in gone and not child.status)
+        news["used"] = counted(state.used, event, is_run=is_run)
+    news |= _emptied(state, gone)
     if state.failing:
         state = forget_answers(state, gone)
-    return replace(
-        state,
-        **news,
-        outputs=outputs,
-        previous=previous,
-        waits=_without(state.waits, gone),
-        children=_without(state.children, gone),
-        left=state.left + left,
-        admitted=tuple(other for other in state.admitted if other not in gone),
-        begun=_without(state.begun, gone),
-        turned=_without(state.turned, gone),
-        acting=tuple(other for other in state.acting if other not in gone),
-        failing=_without(state.failing, gone),
-        interruptions={},  # any progress: the saga as a whole is not stuck
-        tries=0,
-        steps=state.steps + (not isinstance(event, ev.NodeSkipped)),
-        **more,
-    )
+    # Any progress: the saga as a whole is not stuck.
+    news |= {"outputs": outputs, "previous": previous, "interruptions": {}, "tries": 0}
+    return replace(state, **news, steps=state.steps + is_run, **more)
+
+
+def _emptied(state: State, gone: Collection[str]) -> dict[str, Any]:
+    """What there is at slots, without those that are `gone`; a saga of plain steps has none of it."""
+    news: dict[str, Any] = {}
+    for name in ("waits", "children", "begun", "turned", "failing"):
+        if known := getattr(state, name):
+            news[name] = _without(known, gone)
+    for name in ("admitted", "acting"):
+        if known := getattr(state, name):
+            news[name] = tuple(other for other in known if other not in gone)
+    left = tuple(child for key, child in state.children.items() if key in gone and not child.status)
+    return {**news, "left": state.left + left} if left else news
 
 
 def _stop(state: State, **news: Any) -> State:
@@ -232,9 +234,8 @@ def _began(state: State, e: ev.NodeBegan) -> State:
 
 def _admitted(state: State, e: ev.NodeAdmitted) -> State:
     slot = slot_of(e.node, e.iteration)
-    if slot not in state.tokens or slot in state.admitted:
-        return state
-    return replace(state, admitted=(*state.admitted, slot))
+    is_news = slot in state.tokens and slot not in state.admitted
+    return replace(state, admitted=(*state.admitted, slot)) if is_news else state
 
 
 def _passed(state: State, e: ev.NodePassed) -> State:

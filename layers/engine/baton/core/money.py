@@ -5,7 +5,7 @@ Belongs here: reading, adding up, showing. Does not belong here: what anything c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from decimal import ROUND_CEILING, Decimal, InvalidOperation
 from typing import Any
 
@@ -29,9 +29,9 @@ def amount_of(usd: Any) -> Decimal:
     return amount
 
 
-def micro_dollars(amounts: Iterable[Decimal]) -> int:
+def micro_dollars(amounts: Collection[Decimal]) -> int:
     """Their sum. What is finer than a millionth counts as one, once for all of them."""
-    return int((sum(amounts, Decimal()) * MICRO).to_integral_value(ROUND_CEILING))
+    return int((sum(amounts, Decimal()) * MICRO).to_integral_value(ROUND_CEILING)) if amounts else 0
 
 
 def dollars(micro: int) -> str:

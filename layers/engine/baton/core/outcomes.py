@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Any
 
-from msgspec.structs import replace as replace_fields
+from msgspec import Struct
+from msgspec.structs import replace
 
 from baton.core import events as ev
 from baton.core.doubts import doubt_notice
@@ -21,8 +21,7 @@ from baton.core.state import FAULT, UNKNOWN_OUTCOME, Failing, State, node_of
 MONEY, STOPPED = "money", "stopped"  # why an attempt comes no further; or FAULT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Struct, frozen=True, kw_only=True):
     """The end of one attempt of the step at `slot`: exactly one of output, failure or interruption.
 
     `tool_version` and `schema_hash` are those of the code that ran. `budget_ms` is set for an
@@ -132,7 +131,7 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
             yield ev.StepSucceeded(**place, **ran, recorded=outcome.recorded, **done(scope, outcome.cost))
             return
     assert failure is not None
-    failure = replace_fields(
+    failure = replace(
         failure,
         kind=failure.kind or kind_of(failure.code),
         tool=ran["tool"],
@@ -143,11 +142,11 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
     if failure.doubt and failing is not None and failing.look:
         # Nobody could find out: that is for a person now.
         text = f"it may have happened, and whether it has could not be found out: {failure.message}"
-        failure = replace_fields(
+        failure = replace(
             failure, code=UNKNOWN_OUTCOME, kind=kind_of(UNKNOWN_OUTCOME), message=text[:2_000], doubt=False
         )
     before = failing or Failing(attempts=0, failure=failure)
-    failing = replace_fields(before, attempts=outcome.attempt, failure=failure, ask=None)
+    failing = replace(before, attempts=outcome.attempt, failure=failure, ask=None)
     # A saga that ends anyway is not held up.
     is_over = state.is_stopping
     reaction = [] if is_over else list(react(scope, failing, outcome.ended_at, outcome.retry_after_ms))

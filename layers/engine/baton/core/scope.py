@@ -6,9 +6,11 @@ Belongs here: values, by the roots of expressions (docs/semantics.md). Does not 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from baton.core import events as ev
 from baton.core.conditions import Answer, ConditionError, Question, Unanswered, blobs_of, judge, names_of
@@ -33,17 +35,16 @@ class LackingError(Exception):
         self.questions = frozenset(questions)
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(Struct, frozen=True):
     """What was fetched for a decision: decoded blobs by reference, answers by the key of their question.
 
     `absent` has the blobs that cannot be had, with the reason. A condition that needs one of those breaks; where the
     log names one, nothing can be said any more.
     """
 
-    blobs: Mapping[str, Any] = field(default_factory=dict)
-    answers: Mapping[str, Answer] = field(default_factory=dict)
-    absent: Mapping[str, str] = field(default_factory=dict)
+    blobs: Mapping[str, Any] = {}
+    answers: Mapping[str, Answer] = {}
+    absent: Mapping[str, str] = {}
 
     def lacks(self, refs: Iterable[str]) -> set[str]:
         """Those of them that are to be fetched. Raises `CorruptLog` for one that cannot be had."""
@@ -56,8 +57,7 @@ class Found:
 NOTHING = Found()
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """The values at `slot` (empty: for the saga's output). `output` is what its node has just given."""
 
     program: Program
@@ -102,6 +102,8 @@ class Scope:
 
     def _fetch(self, paths: Iterable[Path]) -> None:
         values = [value for path in paths for value in self._values(path) if value.ref]
+        if not values:
+            return
         if sum(value.size for value in values) > MOST_BYTES:
             raise ExpressionError(f"the values that are named have more than {MOST_BYTES:,} bytes together")
         if missing := self.found.lacks(value.ref for value in values):

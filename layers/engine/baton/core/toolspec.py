@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -23,14 +24,14 @@ class Merits(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     preference: float = 0.5
 
 
-class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, dict=True):
     """`parameters` and `result` are JSON Schemas; `timeout_ms` 0 means the engine's default.
 
     `domain` is what it is about (core/failures/matrix.py). `cost` is reserved for each attempt, in micro-dollars. `key`
     says what makes two calls the same one; `verify` is the tool that knows whether a call of this one has happened.
     `instead_of` names tools (patterns) that this one can stand in for, `carries_out` the hints and hooks that it carries
     out, for the tools of `for_tools`. `fallbacks` are values of a parameter to try one after the other; `context` is
-    the parameter that can be shortened.
+    the parameter that can be shortened. `sees_key` False: its function has no `Context`, and so no use for a key.
     """
 
     name: str
@@ -51,8 +52,9 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     merits: Merits = Merits()
     fallbacks: dict[str, tuple[Any, ...]] = {}
     context: str = ""
+    sees_key: bool = True
 
-    @property
+    @cached_property
     def schema_hash(self) -> str:
         """Twelve hexadecimal digits that change whenever a schema does."""
         data = msgspec.json.encode([self.parameters, self.result], order="deterministic")

@@ -42,6 +42,8 @@ async def carry_out(performer: Performer, specs: Specs, step: RunStep, context: 
     where it is called for something else than the step says, has an idempotency key of its own; a tool that is `once`
     keeps the key of the context.
     """
+    if step.way is None and not step.hooks:
+        return await performer.perform(step.node.tool, step.arguments, context)
     return await work(performer, specs, step, context, await prepared(performer, specs, step, context))
 
 

@@ -195,7 +195,7 @@ class Children:
             entry = history.next_entry(
                 (request,), at=now, invocation=self._invocation, trace=history.state.traceparent
             )
-            if not await history.append(entry, Wake(v=entry.version)):
+            if not await history.append(entry, wake=Wake(v=entry.version)):
                 await history.catch_up()
 
 

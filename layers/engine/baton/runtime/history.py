@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Sequence
 import msgspec
 
 from baton.core.events import Entry, Event, Forked, SagaEnded, decode_entry, encode_entry
-from baton.core.fold import fold
+from baton.core.fold import closed, fold
 from baton.core.forks import fork_to
 from baton.core.limits import Limits
 from baton.core.rows import Row
@@ -41,7 +41,7 @@ class History:
         self.state = State()
         self.snapshot = 0
         self.tail_bytes = 0
-        self.unanswered: tuple[Entry, Wake | None, Sequence[Row]] | None = None
+        self.unanswered: tuple[Entry, Sequence[Row]] | None = None
         self._past: dict[int, State] = {}
 
     async def load(self, head: Head) -> Sequence[Entry]:
@@ -60,13 +60,21 @@ class History:
             if self.state.branch == branch:
                 return news
 
-    async def append(self, entry: Entry, wake: Wake | None = None, rows: Sequence[Row] = ()) -> bool:
+    async def append(
+        self,
+        entry: Entry,
+        rows: Sequence[Row] = (),
+        after: State | None = None,
+        *,
+        wake: Wake | None = None,
+    ) -> bool:
         """Put the next entry and fold it. False when somebody else's is there: catch up and decide again.
 
-        With `rows` it is a transaction.
+        With `rows` it is a transaction. `after`: the state behind its events, where the caller knows it already. `wake`:
+        what the stream carries then; the end of a child is told to its parent.
         """
         record = Record(entry.branch, entry.version, encode_entry(entry))
-        self.unanswered = entry, wake, rows
+        wake, self.unanswered = wake or _wake_of_end(self.state, entry), (entry, rows)
         try:
             if rows:
                 done = await self._call(self._log.append_with_rows, self.ref, record, rows, wake)
@@ -77,7 +85,11 @@ class History:
             raise
         if done:
             self.unanswered = None
-            await self._take_in(entry, len(record.data))
+            if after is None:
+                await self._take_in(entry, len(record.data))
+            else:
+                self.tail_bytes += len(record.data)
+                self.state = closed(self.state, entry, after)
             return True
         there = await self._call(self._log.read_tail, self.ref, entry.branch, entry.version - 1, 1)
         self.unanswered = None
@@ -206,7 +218,7 @@ def is_own(there: Entry, mine: Entry) -> bool:
     return (there.version, there.epoch, there.invocation) == (mine.version, mine.epoch, mine.invocation)
 
 
-def wake_of_end(state: State, entry: Entry) -> Wake | None:
+def _wake_of_end(state: State, entry: Entry) -> Wake | None:
     """What the stream must carry when this entry ends a child: word to its parent."""
     if not state.parent or not any(isinstance(event, SagaEnded) for event in entry.events):
         return None

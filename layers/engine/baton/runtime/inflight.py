@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, KeysView, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
 from decimal import Decimal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from baton.core.decide import RunStep
 from baton.core.events import Failure
@@ -18,6 +21,7 @@ from baton.core.outcomes import STOPPED, Outcome
 from baton.core.state import FAULT, State
 from baton.core.toolspec import ONCE
 from baton.ports import Clock, NoRoom
+from baton.runtime.alarm import Alarm, Overdue
 from baton.runtime.budget import Budget
 from baton.runtime.pace import Pace
 from baton.runtime.steps import Steps
@@ -26,8 +30,7 @@ AT_ONCE_S = 0.01
 """What comes after a join waits so long, at most, for what its losers have spent: it may be all that there was."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Attempt:
+class _Attempt(Struct, frozen=True, eq=False):
     """One that began here at `started`, and what it has spent so far."""
 
     step: RunStep
@@ -56,6 +59,8 @@ class InFlight:
         self._full: dict[str, tuple[int, int]] = {}
         self._ask_again: int | None = None
         self._fault: BaseException | None = None
+        self._alarm = Alarm()
+        self._news: asyncio.Future[None] | None = None
 
     @property
     def slots(self) -> KeysView[str]:
@@ -94,6 +99,7 @@ class InFlight:
                 spent: list[Decimal] = []
                 attempt = self._steps.run(state, step, traceparent, spent)
                 task = asyncio.create_task(attempt, name=f"{state.saga}/{step.slot}")
+                task.add_done_callback(self._tell)
                 self._running[step.slot] = _Attempt(step, now, spent, task)
                 self._begun += 1
         return wants_more
@@ -106,11 +112,15 @@ class InFlight:
         """Until one is done, there may be room for another, or the time has come."""
         until = until if self._ask_again is None else min(until, self._ask_again)
         left = max(until - self._clock.now(), 0) / 1_000
-        if self._running:
-            tasks = [one.task for one in self._running.values()]
-            await asyncio.wait(tasks, timeout=left, return_when=asyncio.FIRST_COMPLETED)
-        else:
-            await asyncio.sleep(left)
+        if not any(one.task.done() for one in self._running.values()):
+            self._news = asyncio.get_running_loop().create_future()
+            with suppress(Overdue):
+                await self._alarm.within(left, self._news)
+
+    def _tell(self, _: asyncio.Task[Outcome]) -> None:
+        """One that runs is done."""
+        if self._news is not None and not self._news.done():
+            self._news.set_result(None)
 
     def collect(self, state: State) -> list[Outcome]:
         """The outcomes of all that are done. An engine fault inside a step comes out of `check`."""
@@ -202,6 +212,8 @@ class InFlight:
         die: it will be among those of another time.
         """
         gone = self._drop([slot for slot in self._running if slot not in state.tokens])
+        if not self._dying:
+            return []
         await self._wait_for([one for one in gone if one.spent], AT_ONCE_S)
         return self._spent_by([one for one in self._dying if one.task.done()])
 
@@ -215,6 +227,7 @@ class InFlight:
         gone = [self._running.pop(slot) for slot in slots]
         for one in gone:
             one.task.cancel()
+            one.task.remove_done_callback(self._tell)
             one.task.add_done_callback(_hear)
         self._dying += gone
         return gone

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -65,6 +65,8 @@ class Engine:
     rooms: dict[str, Room] = field(default_factory=dict)
 
 
+_MAKES = (SagaEnded, NodePassed, ChildOpened, QuestionClosed)
+"""Events with values that the engine makes."""
 _SAID_FIRST_MS = 20
 """So long before the cut-off a call that hangs is ended: its step fails by the store, not by the end of its time."""
 
@@ -115,7 +117,13 @@ class Parts:
         until = (self.budget.cut_off + self.call.deadline) // 2  # that they were told has to be appended
         return Teller(engine.notices, engine.offload, engine.clock, engine.entropy, engine.limits, until)
 
-    async def slim(self, tenant: str, event: Event) -> Event:
+    async def slim(self, tenant: str, events: Sequence[Event]) -> Sequence[Event]:
+        """Events with large values of the engine's own making moved to blobs; the same events where there is none."""
+        if not any(isinstance(event, _MAKES) or getattr(event, "full", None) for event in events):
+            return events
+        return [await self._slim(tenant, event) for event in events]
+
+    async def _slim(self, tenant: str, event: Event) -> Event:
         """The event with a large value of the engine's own making moved to a blob.
 
         Also one that nobody reads: it is in the log all the same, and an entry has only so much room. None is too

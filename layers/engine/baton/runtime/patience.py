@@ -8,32 +8,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from baton.core.limits import Limits
 from baton.errors import StoreUnavailable, Throttled
 from baton.ports import Clock, Entropy, Offload
+from baton.runtime.alarm import Alarm, Overdue
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-@dataclass(slots=True, eq=False)
-class _Call:
-    """A call that is under way in a task. `cancels`: how often that task had been cancelled before."""
-
-    task: asyncio.Task[Any]
-    cancels: int
-    is_over: bool = False
 
 
 class Patience:
     """Awaitable port calls for one invocation that must end by `deadline`.
 
     `cut_off`: when what is running in this invocation is interrupted. Without one there is nothing to be done after a
-    call that fails. All calls that end at it share one timer: one for each call would cost as much as all the rest.
+    call that fails.
     """
 
     def __init__(
@@ -52,8 +43,7 @@ class Patience:
         self.deadline = deadline
         self._cut_off = deadline if cut_off is None else min(cut_off, deadline)
         self._least = (deadline - self._cut_off) // 2
-        self._under_way: set[_Call] = set()
-        self._timer: asyncio.TimerHandle | None = None
+        self._alarm = Alarm()
 
     async def __call__(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """The call's result. A repeated call may have happened before: callers recognise their own writes.
@@ -65,23 +55,10 @@ class Patience:
         ceiling = self._limits.store_pause_first_ms
         while True:
             try:
-                if end == self._cut_off and now < end:
-                    call = self._begun(now)
-                    try:
-                        return await self._offload(function, *args, **kwargs)
-                    except asyncio.CancelledError as error:
-                        if call.is_over and call.task.uncancel() <= call.cancels:
-                            raise _no_answer(function) from error
-                        raise
-                    finally:
-                        self._under_way.discard(call)
-                limit = asyncio.timeout(max(end - now, 0) / 1_000)
+                left = max(end - now, 0) / 1_000
                 try:
-                    async with limit:
-                        return await self._offload(function, *args, **kwargs)
-                except TimeoutError as error:
-                    if not limit.expired():
-                        raise
+                    return await self._alarm.within(left, self._offload(function, *args, **kwargs))
+                except Overdue as error:
                     raise _no_answer(function) from error
             except (Throttled, StoreUnavailable):
                 pause = ceiling * (0.5 + self._entropy.uniform() / 2)
@@ -90,23 +67,6 @@ class Patience:
                 await asyncio.sleep(pause / 1_000)
                 ceiling = min(ceiling * 2, self._limits.store_pause_longest_ms)
                 now = self._clock.now()
-
-    def _begun(self, now: int) -> _Call:
-        """A call that the timer of the cut-off ends."""
-        task = asyncio.current_task()
-        assert task is not None
-        call = _Call(task, task.cancelling())
-        self._under_way.add(call)
-        if self._timer is None:
-            left = (self._cut_off - now) / 1_000
-            self._timer = asyncio.get_running_loop().call_later(left, self._end_all)
-        return call
-
-    def _end_all(self) -> None:
-        self._timer = None  # a clock that was set back has calls begin before the cut-off once more
-        for call in self._under_way:
-            call.is_over = True
-            call.task.cancel()
 
     def _end(self, began: int) -> int:
         """When a call that begins now gives up.

@@ -29,6 +29,8 @@ def cost_of(step: RunStep, specs: Specs, tool: str) -> int:
 def foreseen(step: RunStep, specs: Specs) -> int:
     """What the calls may cost that are certain to be made: without the tool, what goes before it is of no use."""
     tool = tool_called(step)
+    if step.way is None and not step.hooks and not step.look:
+        return cost_of(step, specs, tool)
     if step.look:
         spec = specs.get(tool)
         return cost_of(step, specs, spec.verify) if spec is not None and spec.verify else 0
@@ -52,5 +54,6 @@ class Paying:
             await self._purse.cover(self._state, self._step, tool, cost)
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
-        await self.cover(tool)
+        if cost := cost_of(self._step, self._specs, tool):
+            await self._purse.cover(self._state, self._step, tool, cost)
         return await self._performer.perform(tool, arguments, context)

@@ -109,7 +109,7 @@ class Relay:
             entry = history.next_entry(
                 part, at=clock.now(), invocation=request, trace=history.state.traceparent
             )
-            if not await history.append(entry, Wake(v=entry.version)):
+            if not await history.append(entry, wake=Wake(v=entry.version)):
                 await history.catch_up()
 
     async def _report(self, item: StreamItem, call: Patience) -> ChildReported | None:

@@ -20,11 +20,12 @@ from baton.core.outcomes import refused
 from baton.core.program import Program
 from baton.core.rows import Row
 from baton.core.scope import Found
+from baton.core.state import State
 from baton.errors import CorruptLog, EngineFault, RowsRefused, UnknownEntry
-from baton.ports import Message, SagaRef, Wake
+from baton.ports import Message, SagaRef
 from baton.runtime.budget import Budget
 from baton.runtime.children import cut, is_news
-from baton.runtime.history import History, wake_of_end
+from baton.runtime.history import History
 from baton.runtime.inflight import InFlight, spent_by, undecided
 from baton.runtime.lease import Lease
 from baton.runtime.parts import Parts
@@ -99,7 +100,7 @@ class Runner:
             while run.outcomes:
                 step, appended = self._advance_by(run, together=True, size=size), False
                 try:
-                    slim = [await self._p.slim(run.lease.ref.tenant, event) for event in step.events]
+                    slim = await self._p.slim(run.lease.ref.tenant, step.events)
                     appended = not slim or await self._append(run.lease, run.history, slim, step.rows)
                     instead = None if step.taken else undecided(run.outcomes[0])  # it lacks something
                 except RowsRefused as error:
@@ -187,7 +188,7 @@ class Runner:
                 run.history,
                 run.program,
                 again=wants_more,
-                due=_soonest(decision.due, run.teller.again, run.put_off),
+                due=min(filter(None, (decision.due, run.teller.again, run.put_off)), default=None),
             ):
                 if wants_more:
                     return YIELDED
@@ -220,10 +221,10 @@ class Runner:
             if not events and not step.more:
                 run.outcomes = []
                 return step.decision
-            slim = [await self._p.slim(run.lease.ref.tenant, event) for event in events]
-            run.sent = step.taken
+            slim = await self._p.slim(run.lease.ref.tenant, events)
+            run.sent, after = step.taken, step.state if slim is step.events else None
             try:
-                appended = not slim or await self._append(run.lease, run.history, slim, step.rows)
+                appended = not slim or await self._append(run.lease, run.history, slim, step.rows, after)
             except RowsRefused as error:
                 if not together:
                     taken = (refused(one, str(error)) for one in run.outcomes[: step.taken])
@@ -278,19 +279,22 @@ class Runner:
     async def _fetch(self, run: Run, ref: str) -> None:
         """Into memory. One that is not there is the document's fault where the document names it."""
         try:
-            run.blobs[ref] = msgspec.json.decode(
-                await self._p.call(self._p.blobs.get, run.lease.ref.tenant, ref)
-            )
+            data = await self._p.call(self._p.blobs.get, run.lease.ref.tenant, ref)
+            run.blobs[ref] = msgspec.json.decode(data)
         except (CorruptLog, msgspec.DecodeError) as error:
             run.absent[ref] = str(error)
 
     async def _append(
-        self, lease: Lease, history: History, events: Sequence[ev.Event], rows: Sequence[Row] = ()
+        self,
+        lease: Lease,
+        history: History,
+        events: Sequence[ev.Event],
+        rows: Sequence[Row] = (),
+        after: State | None = None,
     ) -> bool:
         if any(isinstance(event, ev.StepInterrupted) and event.cost for event in events):
-            await self._p.purse.closed(
-                str(lease.ref)
-            )  # no log has more than accounts that answer, if this dies
+            # No log has more than accounts that answer, if this dies.
+            await self._p.purse.closed(str(lease.ref))
         entry = history.next_entry(
             events,
             at=self._p.clock.now(),
@@ -299,13 +303,13 @@ class Runner:
             cold=self._p.invocation.cold,
             trace=self._p.traceparent(history.state.traceparent),
         )
-        return await self._put(lease, history, entry, wake_of_end(history.state, entry), rows)
+        return await self._put(lease, history, entry, rows, after)
 
     async def _put(
-        self, lease: Lease, history: History, entry: ev.Entry, wake: Wake | None, rows: Sequence[Row]
+        self, lease: Lease, history: History, entry: ev.Entry, rows: Sequence[Row], after: State | None = None
     ) -> bool:
         self._check_lease(lease)
-        appended = await history.append(entry, wake, rows)
+        appended = await history.append(entry, rows, after)
         if appended:
             self._p.metrics.heard(history.state.workflow, entry.events, entry.at)
         return appended
@@ -394,7 +398,3 @@ class Runner:
     def _check_lease(self, lease: Lease) -> None:
         if self._p.clock.now() >= lease.until:
             raise _Superseded
-
-
-def _soonest(*moments: int | None) -> int | None:
-    return min((moment for moment in moments if moment is not None), default=None)

@@ -282,7 +282,7 @@ class Service:
                 cut=cut, branch=state.branch + 1, by=self._caller.by, at=now, reason=reason, key=key
             )
             entry = self._entry(history, fork, now)
-            if await history.append(entry, Wake(v=entry.version)):
+            if await history.append(entry, wake=Wake(v=entry.version)):
                 await self._incidents.resolve_all(saga, self._caller.by)
                 return self._accepted(opened)
             await history.catch_up()
@@ -329,7 +329,7 @@ class Service:
                 await self._parts.call(self._engine.blobs.put, self._caller.tenant, blob)
                 blob = b""
             entry = self._entry(history, event, now)
-            if await history.append(entry, Wake(v=entry.version)):
+            if await history.append(entry, wake=Wake(v=entry.version)):
                 return self._accepted(opened)
             await history.catch_up()
 

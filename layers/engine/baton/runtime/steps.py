@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeVar
 
@@ -28,6 +27,7 @@ from baton.core.state import State
 from baton.core.toolspec import ONCE, ToolSpec
 from baton.ports import Blobs, Blocked, Clock, NoRoom, Performer, StepContext, StepFailure
 from baton.ports.stores import reference_of
+from baton.runtime.alarm import Alarm
 from baton.runtime.attempt import carry_out, look, prepared, tool_called, work
 from baton.runtime.claims import OfClaim
 from baton.runtime.once import Once
@@ -41,8 +41,7 @@ T = TypeVar("T")
 _encode = msgspec.json.Encoder().encode
 
 
-@dataclass
-class _Doubt:
+class _Doubt(msgspec.Struct):
     """Whether an effect that may happen only once may have happened. `is_met`: its claim is looked at.
 
     `acting`: an invocation that is gone may have come further with it than this one. `is_recorded`: it had happened
@@ -69,6 +68,15 @@ _OWN = frozenset({"in_progress", "unknown_outcome"})
 """What the claim itself says: of somebody else's try, or of a doubt that is a person's."""
 
 
+_PLAIN = KeyRule()
+
+
+def _has_no_use_for_a_key(step: RunStep, spec: ToolSpec | None) -> bool:
+    """Whether no tool that is called in this attempt can see its key, and nothing is claimed by it."""
+    is_alone = step.way is None and not step.hooks and not step.look
+    return spec is not None and is_alone and not spec.sees_key and spec.effect != ONCE and spec.key == _PLAIN
+
+
 class Steps:
     """Performs steps for one invocation."""
 
@@ -91,6 +99,7 @@ class Steps:
         self._call = call
         self._purse = purse
         self._once = once
+        self._alarm = Alarm()
 
     def timeout(self, step: RunStep) -> int:
         """Milliseconds that one attempt of this step may take."""
@@ -258,8 +267,7 @@ class Steps:
     async def _in_time(self, context: StepContext, what: Coroutine[Any, Any, T]) -> T:
         """Within what is left of the attempt's time. What is written down about it afterwards may take longer."""
         left = max(context.deadline_ms - self._clock.now(), 0)
-        async with asyncio.timeout(left / 1_000):
-            return await what
+        return await self._alarm.within(left / 1_000, what)
 
     async def _settled(self, state: State, step: RunStep, spec: ToolSpec | None, given: Value) -> Outcome:
         """What a person says came of an effect whose outcome nobody knew: recorded, so that it is not done again."""
@@ -297,19 +305,23 @@ class Steps:
         tool = tool_called(step)
         spec = self._tools.get(tool)
         try:
-            key = key_of(
-                spec.key if spec else KeyRule(),
-                tenant=state.tenant,
-                user=state.user,
-                saga=state.scope or state.saga,
-                node=step.node.name,
-                tool=tool,
-                parameters=parameters_of(spec.key, step.arguments, spec.parameters)
-                if spec
-                else step.arguments,
-                occurrence=step.iteration,
-                # A graph that was compiled before its tool had a window does not say when the turn came.
-                at=step.since or state.started_at,
+            key = (
+                ""
+                if _has_no_use_for_a_key(step, spec)
+                else key_of(
+                    spec.key if spec else KeyRule(),
+                    tenant=state.tenant,
+                    user=state.user,
+                    saga=state.scope or state.saga,
+                    node=step.node.name,
+                    tool=tool,
+                    parameters=parameters_of(spec.key, step.arguments, spec.parameters)
+                    if spec
+                    else step.arguments,
+                    occurrence=step.iteration,
+                    # A graph that was compiled before its tool had a window does not say when the turn came.
+                    at=step.since or state.started_at,
+                )
             )
         except KeyIncomplete as error:
             raise StepFailure("key_incomplete", str(error)) from error

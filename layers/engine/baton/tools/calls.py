@@ -25,6 +25,10 @@ MOST_OF_A_HEADER = 100
 
 logger = logging.getLogger("baton.tools")
 
+# Made once: `json.dumps` makes an encoder for each call that says how.
+_without_nan = json.JSONEncoder(allow_nan=False, default=str, skipkeys=True).encode
+_as_text = json.JSONEncoder(ensure_ascii=False).encode
+
 
 class RaisedElsewhere(Exception):
     """The cause of a step's failure whose tool ran in another process: what was known there of what it raised."""
@@ -37,12 +41,11 @@ class RaisedElsewhere(Exception):
 def bind(tool: Tool, arguments: Mapping[str, Any], context: StepContext) -> dict[str, Any]:
     """The function's arguments as the types of its hints. Raises `StepFailure`."""
     try:
-        model = tool.parameters.model_validate(dict(arguments))
+        call = dict(tool.parameters.model_validate(dict(arguments)).__dict__)
     except ValidationError as error:
         raise StepFailure("input_invalid", f"`{tool.spec.name}`: {_first(error)}") from error
     except Exception as error:  # a type's own code runs in there
         raise StepFailure("input_invalid", text(f"`{tool.spec.name}`: {error}")) from error
-    call = {name: getattr(model, name) for name in tool.parameters.model_fields}
     if tool.context:
         call[tool.context] = context
     return call
@@ -52,9 +55,9 @@ def plain(tool: Tool, value: Any) -> Any:
     """The value as JSON types. What the log would change without a word (NaN) or choke on is refused."""
     try:
         valid = tool.result.validate_python(value)
-        json.dumps(tool.result.dump_python(valid), allow_nan=False, default=str, skipkeys=True)
+        _without_nan(tool.result.dump_python(valid))
         result = tool.result.dump_python(valid, mode="json")
-        json.dumps(result, ensure_ascii=False).encode()
+        _as_text(result).encode()
     except ValidationError as error:
         message = f"`{tool.spec.name}` returned what its hints do not allow: {_first(error)}"
         raise StepFailure("result_invalid", message) from error

@@ -242,6 +242,7 @@ def _make(
         result=gives,
         timeout_ms=timeout_ms,
         description=inspect.getdoc(function) or "",
+        sees_key=bool(context),
         **able,
     )
     return Tool(spec, function, parameters, result, context, inspect.iscoroutinefunction(function))

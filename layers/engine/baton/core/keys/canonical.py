@@ -40,10 +40,11 @@ def canonical(value: Any) -> Any:
         return int(Decimal(repr(value))) if value.is_integer() else value
     if isinstance(value, dict):
         names = {name: _stripped(name) for name in value}
-        count = Counter(names.values())
         # Names that are told apart by their spaces only are two names.
+        count = Counter(names.values()) if len(set(names.values())) < len(names) else {}
         return {
-            (short if count[short] == 1 else name): canonical(value[name]) for name, short in names.items()
+            (name if count.get(short, 1) > 1 else short): canonical(value[name])
+            for name, short in names.items()
         }
     return [canonical(item) for item in value]
 
