@@ -173,7 +173,7 @@ class Interpreter(Known):
 
     def _is_rescued(self, error: Error, name: str, alive: Collection[str]) -> bool:
         """Whether a failure that was caught is as good as none here: one of the live edges is due to its handlers."""
-        if name in error.by and error.node in alive:
+        if error.by and any(name in self.plan.handlers(source) for source in alive):
             return True
         return bool(error.by) and not self.plan.due_to(error.node, error.by).isdisjoint(alive)
 

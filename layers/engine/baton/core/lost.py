@@ -35,8 +35,8 @@ def unrescued(
 ) -> tuple[Failure, ...]:
     """What the dead edge from `src` to `name` carries, less the failures that were caught and are rescued there.
 
-    They are by a live edge from their handlers, or from where no way leads but through those; at a handler, by the
-    failure itself. An edge that is only taken when `src` fails is not lost by what else has failed.
+    They are by a live edge from their handlers, or from where no way leads but through those; and at a handler by any
+    failure that it is there for. An edge that is only taken when `src` fails is not lost by what else has failed.
     """
     is_handler = name in ways.handlers.get(src, ())
     return tuple(
@@ -45,7 +45,7 @@ def unrescued(
 
 
 def _is_rescued(ways: Ways, name: str, arrived: Mapping[str, bool], failure: Failure) -> bool:
-    if name in failure.handled and arrived.get(failure.node):
+    if any(alive and name in ways.handlers.get(src, ()) for src, alive in arrived.items()):
         return True
     through = ways.only_through(failure.node, failure.handled)
     return any(alive and src in through for src, alive in arrived.items())

@@ -130,6 +130,7 @@ class Lost:
         return (
             src == failed
             or dst in handlers
+            or dst in self._handlers.get(src, ())
             or bool(self.through(cause) >> src & 1)
             or bool(self._only_behind(failed) >> src & 1)
             or bool(src in self._handlers and self._only_behind(src, has_failed=True) >> failed & 1)
@@ -243,4 +244,6 @@ class Lost:
         if dst in self._handlers.get(src, ()) or dst in self.causes[cause][1]:
             return False
         through = self.through(cause)
-        return not any(through >> one & 1 for one in self._flow.spots[dst].before)
+        return not any(
+            through >> one & 1 or dst in self._handlers.get(one, ()) for one in self._flow.spots[dst].before
+        )
