@@ -96,6 +96,7 @@ class Store:
             "BATON_BUCKET": NAME,
             "BATON_APP": "tests.kit.app.trial",
             "BATON_WORKER": "worker",
+            "BATON_QUEUE_URL": aws.sqs.create_queue(QueueName=f"{NAME}-wakes")["QueueUrl"],
             "BATON_DEAD_LETTER_URL": dead,
             "BATON_NOTICES_TOPIC": aws.sns.create_topic(Name=NAME)["TopicArn"],
             "BATON_LEASE_GRACE_MS": "100",
