@@ -45,7 +45,7 @@ def refusal(function: Callable[..., Any] = ask, **more: Any) -> str:
 
 def test_a_tool_that_says_nothing_has_nothing() -> None:
     assert declared() == ToolSpec(
-        name="t.ask", version="1", effect="idempotent", parameters=declared().parameters, result={"type": "string"}
+        name="t.ask", version="1", effect="idempotent", parameters=declared().parameters, result={"type": "string"}, sees_key=False
     )  # fmt: skip
 
 

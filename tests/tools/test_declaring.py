@@ -87,6 +87,7 @@ def test_a_tool_is_specified_by_its_function_and_its_decorator(registry: Registr
             "additionalProperties": False,
         },
         result={"type": "string"},
+        sees_key=False,
         timeout_ms=90_000,
         description="Find a table.\n\nIn that city.",
     )
