@@ -86,17 +86,20 @@ def check(documents: tuple[str, ...], quiet: bool, as_mermaid: bool, app: str, a
         raise click.exceptions.Exit(NO)
 
 
-def compile_locally(sources: Sequence[Source], app: str) -> list[Report]:
+def compile_locally(
+    sources: Sequence[Source], app: str, standard: str | None = None, tenant: str = ""
+) -> list[Report]:
     """Compile documents against the tools of the application, as `POST /workflows` would.
 
-    The workflows that they start are looked for among them, beside them, and in the application.
+    `standard`: the setting `StandardTools`, as this tenant has it; None switches all of them on. The workflows that they start are looked for among them, beside them, and in the application.
     """
     module = load_app(app)
-    from baton.core.grants import Grants
+    from baton.core.grants import EVERYTHING, Grants, tools_for
     from baton.tools.define import REGISTRY
     from baton.tools.standard import with_standard
 
-    tools = with_standard(REGISTRY).specs()
+    grants = EVERYTHING if standard is None else Grants.of(standard)
+    tools = tools_for(tenant, with_standard(REGISTRY, grants=grants).specs())
     known = known_workflows(sources, module)
     without = with_standard(REGISTRY, grants=Grants({})).specs()
     return [_compiled(source, tools, known, without) for source in sources]

@@ -17,6 +17,7 @@ import click
 
 from baton.cli.announcing import Running, to_try
 from baton.cli.app import load_app
+from baton.cli.app_documents import check_documents, name_of
 from baton.cli.client import Api
 from baton.cli.connection import (
     LOCAL_FILE,
@@ -59,6 +60,7 @@ async def run_until_stopped(wanted: Wanted) -> None:
     root = wanted.root
     sources = sources_of(load_app(wanted.app, root))
     check_names(sources)
+    check_documents(sources, wanted.app, root / TEMPLATE, wanted.parameters, wanted.tenant)
     async with contextlib.AsyncExitStack() as stack:
         given = {"AppModule": wanted.app}
         outside: dict[str, str] = {}
@@ -117,18 +119,11 @@ async def register_all(api: Api, sources: list[Source]) -> list[str]:
 
 
 def check_names(sources: list[Source]) -> None:
-    """Raises Failed for two documents of one name. One that cannot be read is the API's to refuse."""
-    from baton.core.document import parse_document
-    from baton.errors import MalformedDocument
-
+    """Raises Failed for two documents of one name. One that cannot be read has none."""
     found: dict[str, str] = {}
     for source in sources:
-        try:
-            value = parse_document(source.text).value
-        except MalformedDocument:
-            continue
-        name = value.get("name") if isinstance(value, dict) else None
-        if not isinstance(name, str):
+        name = name_of(source)
+        if name is None:
             continue
         if name in found:
             twice = f"the workflow `{name}` is there twice: {found[name]} and {source.name}"
