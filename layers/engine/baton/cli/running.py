@@ -15,7 +15,7 @@ from pathlib import Path
 
 import click
 
-from baton.cli.announcing import Running, to_try
+from baton.cli.announcing import Running, farewell, to_try
 from baton.cli.app import load_app
 from baton.cli.app_documents import check_documents, name_of
 from baton.cli.client import Api
@@ -103,14 +103,16 @@ async def run_until_stopped(wanted: Wanted) -> None:
                 }
             )
         else:
-            running = Running(connection, local.endpoint, local.run_dir / "logs", names, outside, owner)
+            logs = local.run_dir / "logs"
+            running = Running(connection, local.endpoint, logs, names, outside, owner, wanted.data)
             for line in (*running.lines(), "", *running.commands(tried)):
                 click.echo(line)
         reloading = Tasks("the reload")
         stack.push_async_callback(reloading.cancelled)
         reloading.start(reload_on_change(local, connection, root, wanted.app))
         await _until_stopped()
-        click.echo("Stopping …", err=True)
+        for line in farewell(wanted.data):
+            click.echo(line, err=True)
 
 
 async def register_all(api: Api, sources: list[Source]) -> list[str]:
