@@ -68,7 +68,7 @@ class ToolPerformer:
                 raise
             if not isinstance(error, StepFailure):
                 report(traceback_of(error), tool, context)
-            raise failure_of(error) from error
+            raise failure_of(error, found) from error
         return plain(found, value)
 
     async def _call(self, tool: Tool, call: Mapping[str, Any]) -> Any:

@@ -144,7 +144,7 @@ def _answer(channel: Channel, app: str, data: bytes) -> tuple[int, bytes]:
     except BaseException as error:  # noqa: BLE001  # carried over to whoever awaits
         evidence = evidence_for(error)
         traceback = "" if isinstance(error, StepFailure) else traceback_of(error)
-        return _failure(failure_of(error, evidence), traceback, evidence)
+        return _failure(failure_of(error, tool, evidence), traceback, evidence)
     if len(result) > call["result_bytes"]:
         too_large = f"the result is larger than {call['result_bytes']} bytes"
         return _failure(StepFailure("result_too_large", too_large))
