@@ -128,7 +128,7 @@ def test_a_tool_that_is_not_there_is_told_with_the_nearest_one() -> None:
         run(performer(hold).perform("hodl", {}, CONTEXT))
     assert (caught.value.code, caught.value.message) == (
         "tool_missing",
-        "there is no tool `hodl`. did you mean `hold`?",
+        "there is no tool `hodl`. Did you mean `hold`?",
     )
     with pytest.raises(StepFailure, match=r"there is no tool `zzz`\.$"):
         run(performer(hold).perform("zzz", {}, CONTEXT))

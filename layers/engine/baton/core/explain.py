@@ -26,7 +26,7 @@ from baton.core.reasons import (
 from baton.core.state import node_of, slot_of
 from baton.core.story import BECAME, DROPPED, FAILED, SKIPPED, Arrival, Moment, Place, Story
 from baton.core.telling import choice, counted, listed, moved, said
-from baton.core.toolspec import nearest
+from baton.core.toolspec import hinted, nearest
 from baton.core.tries import attempts_view, history
 from baton.core.views import iso
 from baton.errors import NotFound
@@ -84,7 +84,8 @@ def explain(story: Story, name: str, room: int) -> dict[str, Any]:
     nodes = story.program.nodes
     if name not in nodes:
         hint = nearest(name[:100], nodes)
-        raise NotFound(f"the workflow has no node `{name[:100]}`" + (f". {hint}" if hint else ""))
+        said = f"the workflow has no node `{name[:100]}`"
+        raise NotFound(hinted(said, hint) if hint else said)
     reasons = Reasons(story)
     iterations = _iterations(story, name)
     shown: list[dict[str, Any]] = []

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from baton.core.graph import Graph, decode_graph, encode_graph, hash_of
 from baton.core.program import Program
-from baton.core.toolspec import nearest
+from baton.core.toolspec import hinted, nearest
 from baton.errors import NotFound
 from baton.ports import Blobs, Clock, Definition, Definitions
 from baton.runtime.patience import Patience
@@ -86,7 +86,7 @@ class Catalog:
             raise NotFound(f"workflow `{name}` has no version `{version}`; the newest is {newest.version}")
         names = await self._io(self._definitions.names, tenant, "", NAMES_COMPARED)
         hint = nearest(name, names) or ("register it first: POST /workflows" if not names else "")
-        raise NotFound(f"there is no workflow `{name}`. {hint}".strip())
+        raise NotFound(hinted(f"there is no workflow `{name}`", hint))
 
     async def page(self, tenant: str, after: str, limit: int) -> tuple[list[Definition], str]:
         """The newest definition of each of `limit` names above `after`, and the last name if there are more."""

@@ -39,7 +39,7 @@ from baton.core.program import Program
 from baton.core.purse import afresh
 from baton.core.schema import violations
 from baton.core.state import ANSWER, State, node_of, status_of
-from baton.core.toolspec import nearest
+from baton.core.toolspec import hinted, nearest
 from baton.errors import (
     Forbidden,
     InvalidInput,
@@ -148,9 +148,8 @@ class Service:
         expected = {node.signal for node in opened.program.graph.nodes if node.signal}
         if name not in expected:
             hint = nearest(name, expected) or ("it waits for none" if not expected else "")
-            raise NotFound(
-                f"workflow `{opened.history.state.workflow}` waits for no signal `{name}`. {hint}".strip()
-            )
+            workflow = opened.history.state.workflow
+            raise NotFound(hinted(f"workflow `{workflow}` waits for no signal `{name}`", hint))
         value, blob = self._unstored(payload, "a payload")
         unique = key or self._engine.entropy.token(96)
         remembered = signal_key(name, unique)

@@ -24,7 +24,7 @@ from baton.core.durations import parse_duration
 from baton.core.failures.answers import ACTIONS
 from baton.core.failures.cells import ASK, LAST
 from baton.core.limits import Limits
-from baton.core.toolspec import nearest
+from baton.core.toolspec import hinted, nearest
 from baton.errors import MalformedDocument, NotFound, UserError
 from baton.testing.deployment import Deployment
 from baton.testing.killing import Kills, Moments, check_kills, moments_of, node_at
@@ -296,7 +296,7 @@ def _with_stand_ins(registry: Registry, stand_ins: Mapping[str, Callable[..., An
     result, known = Registry(), with_standard(registry)
     for name, function in stand_ins.items():
         if name not in known:
-            raise ToolError(f"stand-in for `{name}`: there is no such tool. {nearest(name, known)}".strip())
+            raise ToolError(hinted(f"stand-in for `{name}`: there is no such tool", nearest(name, known)))
         result.add(_stand_in(known[name], function))
     for name, tool in registry.items():
         if name not in stand_ins:

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from baton.core.grants import off
-from baton.core.toolspec import nearest
+from baton.core.toolspec import hinted, nearest
 from baton.ports import NoRoom, StepContext, StepFailure, Watch
 from baton.tools.calls import bind, failure_of, plain, report, traceback_of
 from baton.tools.define import Registry, Tool
@@ -50,10 +50,8 @@ class ToolPerformer:
         """The tool's result as plain JSON types. Raises `StepFailure`, `NoRoom`; cancellation passes through."""
         found = self._registry.get(tool)
         if found is None:
-            raise StepFailure(
-                "tool_missing",
-                f"there is no tool `{tool}`. {off(tool) or nearest(tool, self._registry)}".strip(),
-            )
+            hint = off(tool) or nearest(tool, self._registry)
+            raise StepFailure("tool_missing", hinted(f"there is no tool `{tool}`", hint))
         if self._helpers is not None and found.needs_process:
             return await self._helpers.call(tool, arguments, context)
         call = bind(found, arguments, context)

@@ -21,7 +21,7 @@ import msgspec
 
 from baton.core.failures import sanitised
 from baton.core.failures.evidence import Evidence
-from baton.core.toolspec import nearest
+from baton.core.toolspec import hinted, nearest
 from baton.ports import NoRoom, StepContext, StepFailure
 from baton.tools.calls import bind, evidence_for, failure_of, plain, text, traceback_of
 from baton.tools.define import REGISTRY, load_app
@@ -133,7 +133,7 @@ def _answer(channel: Channel, app: str, data: bytes) -> tuple[int, bytes]:
     tool = REGISTRY.get(name)
     if tool is None:
         hint = f"importing `{app}` in a process of its own does not declare it: do so at the top of a module"
-        missing = f"there is no tool `{name}`: {hint}. {nearest(name, REGISTRY)}".strip()
+        missing = hinted(f"there is no tool `{name}`: {hint}", nearest(name, REGISTRY))
         return _failure(StepFailure("tool_missing", missing))
     context = StepContext(**{**told, "iteration": tuple(told["iteration"])}, spent=_Spent(channel))
     try:
