@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 JOBS ?= 2
 # These tests mostly wait for processes, so more of them fit.
 E2E_JOBS ?= 3
-# Extra arguments for pytest: make unit ARGS="-k lease -x"
+# Extra arguments for pytest, and options of `up`: make unit ARGS="-k lease -x", make up ARGS="--port 0"
 ARGS ?=
 
 # Nothing here can reach a real AWS account by accident, whatever the caller's shell is logged in to.
@@ -43,8 +43,8 @@ help:  ## this list
 demo: install  ## run 20 dinner sagas on the local AWS, kill workers on the way, print what happened
 	@exec $(BIN)/baton demo
 
-up: install  ## start the local AWS for curl and the command line (Ctrl-C stops it); make up DATA=DIR keeps its sagas
-	@exec $(BIN)/baton up $(if $(DATA),--data $(DATA))
+up: install  ## start the local AWS (Ctrl-C stops it); make up DATA=DIR keeps its sagas, ARGS="--port 0" gives options
+	@exec $(BIN)/baton up $(if $(DATA),--data $(DATA)) $(ARGS)
 
 # ---- check it ------------------------------------------------------------------------------------------------
 

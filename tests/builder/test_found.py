@@ -87,8 +87,8 @@ def test_one_is_loaded_by_its_address(make: Make) -> None:
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        ("{app}.evening:evning", "`{app}.evening` has no workflow `evning`. did you mean `evening`?"),
-        ("{app}:x", "`{app}` has no workflow `x`. there are: none"),
+        ("{app}.evening:evning", "`{app}.evening` has no workflow `evning`. Did you mean `evening`?"),
+        ("{app}:x", "`{app}` has no workflow `x`. There are: none"),
         ("{app}.nothing:x", "there is no module `{app}.nothing`"),
         ("nowhere.at.all:x", "there is no module `nowhere.at.all`"),
         ("{app}.evening", "`{app}.evening` names no workflow; write MODULE:ATTRIBUTE"),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from baton.cli import announcing
-from baton.cli.announcing import Running, Trial, to_try
+from baton.cli.announcing import Running, Trial, farewell, to_try
 from baton.cli.client import Api
 from baton.cli.connection import Connection, Owner
 from tests.cli.conftest import FakeApi
@@ -78,3 +78,20 @@ def test_an_input_that_is_not_known_is_said_and_nothing_to_start_is_not_started(
     lines = list(running.commands(Trial("code", None)))
     assert lines[1].startswith("# `code` needs an input of yours: ")
     assert lines[-1].endswith("start code --watch --input '{}'")
+
+
+def test_a_stop_says_what_it_waits_for_and_what_becomes_of_the_sagas(tmp_path: Path) -> None:
+    first, forgotten = farewell(None)
+    assert first == "Stopping the functions and the AWS; a step that is under way is cut off …"
+    assert forgotten.startswith("The sagas are forgotten")
+    assert "up --data DIR" in forgotten
+    _, kept = farewell(tmp_path)
+    assert kept.startswith(f"The sagas are kept in {tmp_path}")
+    assert f"up --data {tmp_path}" in kept
+
+
+def test_kept_data_is_announced_with_what_becomes_of_steps_that_were_cut_off(tmp_path: Path) -> None:
+    running = Running(Connection("http://127.0.0.1:1", "t"), "http://aws", tmp_path, [], {}, None, tmp_path)
+    (line,) = [line for line in running.lines() if line.strip().startswith("data")]
+    assert str(tmp_path) in line
+    assert "goes on when its lease is over" in line

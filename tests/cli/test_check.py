@@ -133,8 +133,35 @@ def test_nodes_of_which_only_one_acts_are_named_and_are_no_problem(baton: Baton,
     file = write(tmp_path, "small.yaml", f"name: small\nnodes: {{{nodes}}}\n")
     note = "`tell`, `remind` share a key of `std.notify` (`Key.content`, for 1 d): one acts, the others get its result"
     result = baton("check", "--quiet", file)
-    assert (result.exit_code, result.stdout.splitlines()[1:]) == (0, [f"{file}: note: {note}"])
-    assert json.loads(baton("check", "--json", file).stdout)[0]["notes"] == [note]
+    assert (result.exit_code, result.stdout.splitlines()[1]) == (0, f"{file}: note: {note}")
+    assert json.loads(baton("check", "--json", file).stdout)[0]["notes"][0] == note
+
+
+@pytest.mark.parametrize(
+    ("nodes", "said", "command"),
+    [
+        (
+            "call: {tool: std.http, with: {method: GET, url: https://a.example}}",
+            "std.http is off unless the deployment's StandardTools names it",
+            "baton up --parameter StandardTools=std.http --parameter HttpHosts=…",
+        ),
+        (
+            "one: {tool: std.get, with: {type: a, id: b}}, two: {tool: std.get_object, after: one, with: {name: a}}",
+            "std.get, std.get_object are off unless the deployment's StandardTools names them",
+            "baton up --parameter 'StandardTools=std.get std.get_object'",
+        ),
+    ],
+)
+def test_a_standard_tool_that_has_to_be_switched_on_is_named(
+    baton: Baton, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nodes: str, said: str, command: str
+) -> None:
+    monkeypatch.setattr("baton.cli.program.program", lambda: "baton")
+    file = write(tmp_path, "small.yaml", f"name: small\nnodes: {{{nodes}}}\n")
+    result = baton("check", "--quiet", file)
+    assert (result.exit_code, result.stdout.splitlines()[1:]) == (
+        0,
+        [f"{file}: note: {said} (locally: {command})"],
+    )
 
 
 def test_several_files_are_checked_in_one_go(baton: Baton, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from baton.core.grants import off
 from tests.cli.conftest import Baton, FakeApi
 
 GOOD = """\
@@ -92,6 +93,16 @@ def test_what_only_the_api_refuses_is_listed_and_the_next_file_gets_its_turn(
         "  line 9, column 1  /output  is not used",
         "1 document of 2 refused: the API may have older tools than this directory; restart `make up`, or deploy them",
     ]
+
+
+def test_a_standard_tool_that_is_off_is_explained_and_no_older_tools_are_blamed(
+    api: FakeApi, baton: Baton, file: Path
+) -> None:
+    error = {"path": "/nodes/a/tool", "message": "there is no tool `std.http`", "suggestion": off("std.http")}
+    api.on("POST /workflows", (422, PROBLEM | {"errors": [error]}))
+    shown = baton("deploy-workflow", str(file)).stderr.splitlines()
+    assert "--parameter StandardTools=std.http --parameter HttpHosts=…" in shown[-2]
+    assert shown[-1] == "1 document of 1 refused"
 
 
 def test_what_the_api_refuses_is_a_line_for_programs_too(api: FakeApi, baton: Baton, file: Path) -> None:

@@ -109,10 +109,10 @@ def test_what_is_for_the_way_is_not_for_a_node(baton: Baton) -> None:
 
 
 def test_a_node_that_is_not_there_is_refused(api: FakeApi, baton: Baton) -> None:
-    problem = {"title": "There is no such thing", "detail": "the workflow has no node `x`. did you mean `j`?"}
+    problem = {"title": "There is no such thing", "detail": "the workflow has no node `x`. Did you mean `j`?"}
     api.on("GET /sagas/s1/explain/x", (404, problem))
     result = baton("explain", "s1", "x")
-    assert (result.exit_code, "did you mean `j`?" in result.stderr) == (3, True)
+    assert (result.exit_code, "Did you mean `j`?" in result.stderr) == (3, True)
 
 
 def test_each_attempt_that_failed_is_a_line_below_its_round(api: FakeApi, baton: Baton) -> None:

@@ -12,7 +12,7 @@ from baton.cli.registering import check_names
 from baton.cli.sources import Source
 from tests.cli.conftest import Baton, FakeApi
 
-NO_SUCH = {"title": "No", "status": 404, "detail": "there is no workflow `greting`. did you mean `greeting`?"}
+NO_SUCH = {"title": "No", "status": 404, "detail": "there is no workflow `greting`. Did you mean `greeting`?"}
 
 
 def test_an_empty_list_of_a_workflow_that_is_not_there_names_its_neighbour(
@@ -46,6 +46,8 @@ def test_an_empty_list_of_a_workflow_that_is_there_is_only_empty(api: FakeApi, b
         (["demo", "--sagas", "3"], "'3' is not a whole number from 4 to 200"),
         (["check", "nofile"], "there is no file nofile"),
         (["start", "w", "--input", "@nofile"], "there is no file nofile"),
+        (["start", "w", "--input", "nofile.json"], "(a file is written --input @nofile.json)"),
+        (["signal", "s", "go", "--payload", "a b.yaml"], "(a file is written --payload '@a b.yaml')"),
     ],
 )
 def test_a_slip_of_the_command_line_is_answered_with_what_would_be_right(

@@ -250,7 +250,7 @@ def test_a_tool_that_is_not_there_has_a_neighbour(api: FakeApi, baton: Baton) ->
     api.on("GET /tools", (200, {"tools": [TOOL]}))
     result = baton("tools", "table.hodl")
     assert (result.exit_code, result.stdout) == (3, "")
-    assert result.stderr == "baton: there is no tool `table.hodl`. did you mean `table.hold`?\n"
+    assert result.stderr == "baton: there is no tool `table.hodl`. Did you mean `table.hold`?\n"
 
 
 NODES: dict[str, Any] = {

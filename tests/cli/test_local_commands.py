@@ -126,7 +126,7 @@ def test_up_takes_up_a_change_and_keeps_its_sagas_for_the_next_one(
         saga = json.loads(run(project, environment, "start", "waits", "--json").stdout)["id"]
         document.write_text(WAITS.replace("1h", "2h"))
         assert first.stderr is not None
-        assert any("Taken up." in line for line in first.stderr)
+        assert any("Taken up: the code; registered: waits@2." in line for line in first.stderr)
         versions = json.loads(run(project, environment, "workflows", "--json").stdout)["workflows"]
         assert {found["name"]: found["version"] for found in versions}["waits"] == 2
     finally:

@@ -53,7 +53,16 @@ def test_the_help_lists_every_exit_status(baton: Baton) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"), [("strat", "start"), ("deploy", "deploy-workflow"), ("node-type", "node-types")]
+    ("typed", "meant"),
+    [
+        ("strat", "start"),
+        ("deploy", "deploy-workflow"),
+        ("node-type", "node-types"),
+        ("status", "show"),
+        ("ps", "list"),
+        ("logs", "events"),
+        ("run", "start"),
+    ],
 )
 def test_a_mistyped_command_has_a_neighbour(baton: Baton, typed: str, meant: str) -> None:
     result = baton(typed, "--watch")

@@ -53,6 +53,28 @@ def test_a_saga_that_has_ended_has_taken_its_time(api: FakeApi, baton: Baton) ->
     assert "22:00:00.000 to 22:00:04.500 UTC, 4.5 s" in baton("show", "s1").stdout
 
 
+@pytest.mark.parametrize("result", ["x" * 9_000, "\n".join(["line"] * 90), {"rows": ["é" * 50] * 99}])
+def test_a_result_that_fills_the_terminal_is_cut_and_elsewhere_it_is_whole(result: Any) -> None:
+    ended = SAGA | {"status": "completed", "result": result}
+
+    def shown(width: int | None) -> list[str]:
+        out = Console(file=io.StringIO(), width=80)
+        with out.capture() as captured:
+            out.print(saga_table(ended, 0, width))
+        return captured.get().splitlines()
+
+    assert len(shown(80)) <= 30
+    assert "… whole: " in shown(80)[-1]
+    assert "show s1 --json" in shown(80)[-1]
+    assert len(shown(None)) >= 80
+    assert "whole" not in shown(None)[-1]
+
+
+def test_a_result_that_fits_stays_as_it_is() -> None:
+    table = saga_table(SAGA | {"result": "a\n\nb"}, 0, 80)
+    assert list(table.columns[1].cells)[-1] == "a\n\nb"
+
+
 def test_no_line_ends_in_blanks(api: FakeApi, baton: Baton) -> None:
     api.on("GET /sagas/s1", (200, SAGA), (200, SAGA | {"status": "completed"}))
     for arguments in (["show", "s1"], ["show", "s1", "--watch"]):

@@ -63,7 +63,7 @@ def test_a_built_workflow_is_deployed_as_the_text_that_it_builds(baton: Baton, a
 @pytest.mark.parametrize(
     ("address", "said"),
     [
-        ("built_app.greeting:helo", "did you mean `hello`?"),
+        ("built_app.greeting:helo", "Did you mean `hello`?"),
         ("built_app.greting:hello", "there is no module `built_app.greting`"),
         ("nowhere.yaml", "there is no file nowhere.yaml"),
         ("layers/app/built_app/greeting.py", "built_app.greeting:NAME"),

@@ -279,7 +279,7 @@ k: {tool: t, after: [j, b]}
 
 def test_a_node_that_is_not_there_is_refused_with_the_nearest_name() -> None:
     saga = of(BRANCH)
-    with pytest.raises(NotFound, match=r"^the workflow has no node `lwo`\. did you mean `low`\?$"):
+    with pytest.raises(NotFound, match=r"^the workflow has no node `lwo`\. Did you mean `low`\?$"):
         explain(story(saga), "lwo", ROOM)
     with pytest.raises(NotFound, match=r"no node `zzzzzz`$"):
         explain(story(saga), "zzzzzz", ROOM)

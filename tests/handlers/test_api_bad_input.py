@@ -183,7 +183,7 @@ nodes:
 
 @pytest.mark.parametrize(
     ("path", "hint"),
-    [("/saga", "did you mean `/sagas`?"), ("/workflow", "did you mean `/workflows`?"), ("/x", "")],
+    [("/saga", "Did you mean `/sagas`?"), ("/workflow", "Did you mean `/workflows`?"), ("/x", "")],
 )
 def test_an_unknown_route_is_answered_with_the_nearest(path: str, hint: str, http: Http) -> None:
     problem = http.get(path).problem(404, "no-route")
@@ -312,7 +312,7 @@ def test_a_list_of_workflows_goes_on_after_the_name_of_a_workflow_only(name: str
 @pytest.mark.parametrize(
     ("path", "says"),
     [
-        ("/workflows/ehco", "there is no workflow `ehco`. did you mean `echo`?"),
+        ("/workflows/ehco", "there is no workflow `ehco`. Did you mean `echo`?"),
         ("/workflows/Echo", "`name` in the path must be the name of a workflow; it is `Echo`"),
         ("/workflows/echo@1", "`name` in the path must be the name of a workflow"),
         ("/workflows/echo/2", "workflow `echo` has no version `2`; the newest is 1"),

@@ -121,7 +121,7 @@ def test_which_way_a_saga_went_comes_in_pages_and_a_node_is_explained(http: Http
     answer = http.get(f"{SAGA}/explain/guests").body
     assert [one["state"] for one in answer["iterations"]] == ["ready"]
     assert http.get(f"{SAGA}/explain/gests").problem(404, "not-found")["detail"] == (
-        "the workflow has no node `gests`. did you mean `guests`?"
+        "the workflow has no node `gests`. Did you mean `guests`?"
     )
 
 

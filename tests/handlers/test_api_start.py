@@ -164,7 +164,7 @@ def test_a_version_can_be_named(http: Http) -> None:
 @pytest.mark.parametrize(
     ("workflow", "says"),
     [
-        ("ecko", "there is no workflow `ecko`. did you mean `echo`?"),
+        ("ecko", "there is no workflow `ecko`. Did you mean `echo`?"),
         ("echo@7", "workflow `echo` has no version `7`; the newest is 1"),
         ("echo@latest", "workflow `echo` has no version `latest`; the newest is 1"),
     ],

@@ -118,7 +118,7 @@ def test_an_unknown_signal_is_answered_with_the_nearest(http: Http, deployment: 
     problem = http.post(f"{SAGA}/signals/guest_changed").problem(404, "not-found")
     assert (
         problem["detail"]
-        == "workflow `party` waits for no signal `guest_changed`. did you mean `guests_changed`?"
+        == "workflow `party` waits for no signal `guest_changed`. Did you mean `guests_changed`?"
     )
     assert len(deployment.entries(ADA)) == 1
 
@@ -126,7 +126,7 @@ def test_an_unknown_signal_is_answered_with_the_nearest(http: Http, deployment: 
 def test_a_workflow_that_waits_for_no_signal_says_so(http: Http) -> None:
     begin(http.engine, ADA, ECHO)
     problem = http.post(f"{SAGA}/signals/go").problem(404, "not-found")
-    assert problem["detail"].endswith("it waits for none")
+    assert problem["detail"].endswith("It waits for none")
 
 
 STRICT = """

@@ -180,10 +180,10 @@ class Troubles:
         self._thrown[slot] = called.attempt, process
         if drawn.what == NO_TIME:
             raise TimeoutError
-        if callable(drawn.what):
-            raise failure_of(drawn.what())
         found = world.registry.get(tool)
         assert found is not None
+        if callable(drawn.what):
+            raise failure_of(drawn.what(), found)
         return plain(found, object())
 
     def last(self, saga: str, node: str, tools: Sequence[str]) -> Called | None:

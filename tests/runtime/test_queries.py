@@ -164,8 +164,8 @@ def test_a_list_is_of_the_callers_tenant(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"status": "runing"}, "there is no status `runing`. did you mean `running`?"),
-        ({"status": "xyzzy"}, "there are open, done, running"),
+        ({"status": "runing"}, "there is no status `runing`. Did you mean `running`?"),
+        ({"status": "xyzzy"}, "There are open, done, running"),
         ({"limit": 0}, "limit is 1 to 100"),
         ({"limit": 101}, "limit is 1 to 100"),
         ({"cursor": "nonsense!"}, "not one that a list has answered with"),
@@ -224,7 +224,7 @@ def test_a_workflow_is_shown_with_its_document_its_shape_and_its_versions(stage:
         assert (old["version"], old["document"], "versions" in old) == (1, first, False)
         with pytest.raises(NotFound, match="the newest is 2"):
             await world.queries().workflow("pair", "3")
-        with pytest.raises(NotFound, match="did you mean `pair`"):
+        with pytest.raises(NotFound, match="Did you mean `pair`"):
             await world.queries().workflow("pear")
 
     stage(story)
@@ -236,7 +236,7 @@ def test_a_wrong_name_is_compared_with_so_many_names_only(
     async def story(world: World, books: Books) -> None:
         for name in ("aa", "bb", "cc"):
             await world.service().register(f"name: {name}\nnodes: {{x: {ADD}}}", json_only=False)
-        with pytest.raises(NotFound, match="did you mean `cc`"):
+        with pytest.raises(NotFound, match="Did you mean `cc`"):
             await world.queries().workflow("ccc")
         monkeypatch.setattr(catalog, "NAMES_COMPARED", 2)
         with pytest.raises(NotFound, match=r"there is no workflow `ccc`\.$"):

@@ -73,7 +73,8 @@ def test_a_row_that_no_table_would_take_fails_its_step_with_the_reason(stage: St
         (failed,) = [event for event in world.events(saga) if isinstance(event, StepFailed)]
         assert failed.failure.code == "tool_error"
         assert failed.failure.message == (
-            "ValueError: value: a number has at most 38 digits; write it as text"
+            "ValueError: value: a number has at most 38 digits; write it as text "
+            f"(tests/runtime/test_refused_rows.py:{numbers.__code__.co_firstlineno + 2} in numbers)"
         )
 
     stage(story)

@@ -21,7 +21,7 @@ def test_a_child_may_be_registered_after_its_parent_which_is_told() -> None:
         world = World(make_registry(Books()))
         assert await notes(world, CHILD.replace("child", "delivery") % ("n", TYPED)) == ()
         assert await notes(world, PARENT % "delivry") == (
-            "`a` starts `delivry`: there is no workflow `delivry`. did you mean `delivery`?",
+            "`a` starts `delivry`: there is no workflow `delivry`. Did you mean `delivery`?",
         )
         assert await notes(world, PARENT % "delivery@7") == (
             "`a` starts `delivery@7`: workflow `delivery` has no version `7`; the newest is 1",

@@ -157,7 +157,7 @@ def test_a_child_of_an_unknown_workflow_fails_its_node_with_the_nearest_name(sta
         await world.service().register(chain_of(1), json_only=False)
         _, view = await finish(world, "name: parent\nnodes: {child: {workflow: chian}}", {}, "parent")
         assert view["status"] == "failed"
-        assert "did you mean `chain`?" in view["error"]["message"]
+        assert "Did you mean `chain`?" in view["error"]["message"]
 
     stage(story)
 
@@ -180,7 +180,7 @@ def test_wrong_requests_are_refused_before_anything_is_written(stage: Stage) -> 
         await world.service().register(document, json_only=False)
         with pytest.raises(InvalidInput, match="/input/n"):
             await world.service().start("w", {"n": "many"}, "")
-        with pytest.raises(NotFound, match="did you mean `w`"):
+        with pytest.raises(NotFound, match="Did you mean `w`"):
             await world.service().start("ww", {"n": 1}, "")
         with pytest.raises(NotFound, match="no version"):
             await world.service().start("w@9", {"n": 1}, "")
@@ -196,7 +196,7 @@ def test_a_saga_that_has_ended_takes_no_signal(stage: Stage) -> None:
         saga, _ = await finish(world, "name: w\nnodes: {a: {wait: {signal: go, timeout: 1s}}}", {}, "w")
         with pytest.raises(NotAllowedNow):
             await world.service().signal(saga, "go", None, "k")
-        with pytest.raises(NotFound, match="did you mean `go`"):
+        with pytest.raises(NotFound, match="Did you mean `go`"):
             await world.service().signal(saga, "goo", None, "k")
 
     stage(story)

@@ -92,7 +92,10 @@ def test_a_bug_in_a_tool_is_asked_about_once_its_retries_are_used_up() -> None:
         4,
         7,
     )
-    assert result.error == "tool_error: ZeroDivisionError: division by zero"
+    assert result.error == (
+        "tool_error: ZeroDivisionError: division by zero "
+        f"(tests/testing/test_failing.py:{broken.__code__.co_firstlineno + 2} in broken)"
+    )
 
 
 @pytest.mark.parametrize(("wait", "way"), [("1h", ["b", "c"]), ("3d", ["b", "c"])])

@@ -83,7 +83,7 @@ def test_what_is_no_time_and_no_answer_is_refused(given: dict[str, Any], message
 def test_the_attempts_of_a_node_that_is_not_there_are_not_none_but_a_mistake() -> None:
     result = run(PAY, tools=TOOLS)
     assert result.attempts("charge") == 1
-    with pytest.raises(NotFound, match="did you mean `charge`"):
+    with pytest.raises(NotFound, match="Did you mean `charge`"):
         result.attempts("chrage")
 
 

@@ -220,7 +220,7 @@ def test_what_fails_the_test_inside_a_stand_in_fails_the_test() -> None:
 
 
 def test_a_stand_in_for_no_tool_is_refused_with_the_nearest_name() -> None:
-    with pytest.raises(ToolError, match=r"no such tool\. did you mean `shop\.charge`"):
+    with pytest.raises(ToolError, match=r"no such tool\. Did you mean `shop\.charge`"):
         run(ORDER, {}, tools=TOOLS, stand_ins={"shop.chrage": price})
 
 

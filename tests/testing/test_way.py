@@ -34,7 +34,7 @@ def test_a_result_says_which_way_it_went_and_why_not_another() -> None:
         "`again@1` passed",
     ]
     assert (result.steps["ask"].status, result.steps["small"].status) == ("succeeded", "skipped")
-    with pytest.raises(NotFound, match="did you mean `small`"):
+    with pytest.raises(NotFound, match="Did you mean `small`"):
         result.why("smal")
 
 

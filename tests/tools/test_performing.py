@@ -6,6 +6,7 @@ Nothing here waits for time to pass: what has to be slow stands still until the 
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from datetime import UTC, datetime
@@ -127,7 +128,7 @@ def test_a_tool_that_is_not_there_is_told_with_the_nearest_one() -> None:
         run(performer(hold).perform("hodl", {}, CONTEXT))
     assert (caught.value.code, caught.value.message) == (
         "tool_missing",
-        "there is no tool `hodl`. did you mean `hold`?",
+        "there is no tool `hodl`. Did you mean `hold`?",
     )
     with pytest.raises(StepFailure, match=r"there is no tool `zzz`\.$"):
         run(performer(hold).perform("zzz", {}, CONTEXT))
@@ -223,8 +224,14 @@ def raising(error: BaseException) -> Iterator[Callable[..., Any]]:
     async def slow() -> None:
         raise error
 
-    yield plain
-    yield slow
+    for function in (plain, slow):
+        error.__traceback__ = None  # of the one before
+        yield function
+
+
+def place(function: Callable[..., Any]) -> str:
+    """As the message says it, of a function that raises in its first line."""
+    return f" ({__name__.replace('.', '/')}.py:{function.__code__.co_firstlineno + 1} in {function.__name__})"
 
 
 @pytest.mark.parametrize(
@@ -243,7 +250,17 @@ def raising(error: BaseException) -> Iterator[Callable[..., Any]]:
 )
 def test_an_exception_of_a_tool_is_a_failure_of_its_step(error: BaseException, message: str) -> None:
     for function in raising(error):
-        assert failure(function) == ("tool_error", message)
+        assert failure(function) == ("tool_error", message + place(function))
+
+
+def test_the_line_that_is_named_is_the_innermost_of_the_tools_own_package() -> None:
+    def inner() -> None:
+        json.loads("{", parse_constant=str)
+
+    def outer() -> None:
+        inner()
+
+    assert failure(outer)[1].endswith(place(inner))
 
 
 @pytest.mark.parametrize(
@@ -252,7 +269,7 @@ def test_an_exception_of_a_tool_is_a_failure_of_its_step(error: BaseException, m
 )
 def test_an_exception_that_is_known_has_a_code_of_its_own(error: BaseException, code: str) -> None:
     for function in raising(error):
-        assert failure(function) == (code, f"{type(error).__name__}: {error}")
+        assert failure(function) == (code, f"{type(error).__name__}: {error}{place(function)}")
 
 
 def test_the_exception_is_kept_as_the_cause() -> None:

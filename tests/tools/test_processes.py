@@ -280,7 +280,7 @@ def test_a_tool_that_the_app_does_not_declare_by_being_imported_is_told_what_to_
     code, message = failure(helpers, "echoes")
     assert code == "tool_missing"
     assert f"importing `{APP}` in a process of its own does not declare it" in message
-    assert message.endswith("did you mean `plain.echo`?")
+    assert message.endswith("Did you mean `plain.echo`?")
 
 
 # ---- being stopped ---------------------------------------------------------------------------------------------------

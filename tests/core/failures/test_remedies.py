@@ -273,7 +273,7 @@ def test_a_tool_that_a_document_names_stands_in_if_it_takes_the_same_else_it_hel
 @pytest.mark.parametrize(
     ("tool", "problem"),
     [
-        (spec("x", "id", verify="pay.fnd"), "verify: there is no tool `pay.fnd`. did you mean `pay.find`?"),
+        (spec("x", "id", verify="pay.fnd"), "verify: there is no tool `pay.fnd`. Did you mean `pay.find`?"),
         (spec("x", "number", verify="pay.find"), "verify: `pay.find` needs `id`, which `x` does not take"),
         (
             spec("x", "id", verify="pay.card"),

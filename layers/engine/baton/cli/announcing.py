@@ -1,6 +1,6 @@
 """What `baton up` says once everything runs: where it is, and commands to copy that start a saga of what is there.
 
-Belongs here: the words, and a workflow with an input that it takes. What runs is running.py's.
+Belongs here: the words, those of the end among them, and a workflow with an input that it takes. What runs is running.py's.
 """
 
 from __future__ import annotations
@@ -43,7 +43,10 @@ async def to_try(api: Api, names: Sequence[str]) -> Trial | None:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What runs, and where. `outside` are services by name; `owner` runs in this directory, too, and did so before."""
+    """What runs, and where. `outside` are services by name; `owner` runs in this directory, too, and did so before.
+
+    `data` keeps the sagas, if anything does.
+    """
 
     connection: Connection
     endpoint: str
@@ -51,6 +54,7 @@ class Running:
     workflows: Sequence[str]
     outside: Mapping[str, str]
     owner: Owner | None
+    data: Path | None = None
 
     def lines(self) -> Iterator[str]:
         """Where everything is."""
@@ -65,6 +69,8 @@ class Running:
         yield f"  workflows      {', '.join(self.workflows) or none_yet}"
         yield f"  token          {where}"
         yield f"  logs           {self.logs}"
+        if self.data:
+            yield f"  data           {self.data}; a saga whose step was cut off by the last stop goes on when its lease is over, in a minute or two"
 
     def commands(self, trial: Trial | None) -> Iterator[str]:
         """Lines for a shell: each does what it says as it stands, unless a comment says what is missing."""
@@ -84,6 +90,16 @@ class Running:
         yield ""
         option = f" --input {_quoted(json.dumps(given))}" if given != {} or trial.given is None else ""
         yield typed(f"start {shlex.quote(name)} --watch") + option
+
+
+def farewell(data: Path | None) -> tuple[str, str]:
+    """What a stop waits for, and what becomes of the sagas. `data` keeps them, if anything does."""
+    if data is None:
+        sagas = f"The sagas are forgotten; to keep them the next time: {typed('up --data DIR')}"
+    else:
+        again = typed(f"up --data {shlex.quote(str(data))}")
+        sagas = f"The sagas are kept in {data}, and the open ones go on with: {again}"
+    return "Stopping the functions and the AWS; a step that is under way is cut off …", sagas
 
 
 def _quoted(text: str) -> str:

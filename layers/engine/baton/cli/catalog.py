@@ -79,10 +79,10 @@ def _pick(items: list[dict[str, Any]], field: str, name: str, what: str) -> dict
     for item in items:
         if item[field] == name:
             return item
-    from baton.core.expressions.spelling import nearest
+    from baton.core.expressions.spelling import hinted, nearest
 
     hint = nearest(name, (str(item[field]) for item in items))
-    raise Failed(REFUSED, f"there is no {what} `{name}`. {hint}".rstrip())
+    raise Failed(REFUSED, hinted(f"there is no {what} `{name}`", hint))
 
 
 def _indented(value: Any) -> str:

@@ -20,9 +20,11 @@ from baton.cli.neighbours import known_workflows
 from baton.cli.shapes import boxes
 from baton.cli.shared import console, is_unicode, json_option, print_json
 from baton.cli.sources import Source, read_source
+from baton.cli.standard import off_note, tools_off
 from baton.cli.text import counted, course, plain
 
 if TYPE_CHECKING:
+    from baton.core.graph import Graph
     from baton.core.toolspec import ToolSpec
 
 
@@ -84,32 +86,51 @@ def check(documents: tuple[str, ...], quiet: bool, as_mermaid: bool, app: str, a
         raise click.exceptions.Exit(NO)
 
 
-def compile_locally(sources: Sequence[Source], app: str) -> list[Report]:
+def compile_locally(
+    sources: Sequence[Source], app: str, standard: str | None = None, tenant: str = ""
+) -> list[Report]:
     """Compile documents against the tools of the application, as `POST /workflows` would.
 
-    The workflows that they start are looked for among them, beside them, and in the application.
+    `standard`: the setting `StandardTools`, as this tenant has it; None switches all of them on. The workflows that they start are looked for among them, beside them, and in the application.
     """
     module = load_app(app)
+    from baton.core.grants import EVERYTHING, Grants, tools_for
     from baton.tools.define import REGISTRY
     from baton.tools.standard import with_standard
 
-    tools = with_standard(REGISTRY).specs()
+    grants = EVERYTHING if standard is None else Grants.of(standard)
+    tools = tools_for(tenant, with_standard(REGISTRY, grants=grants).specs())
     known = known_workflows(sources, module)
-    return [_compiled(source, tools, known) for source in sources]
+    without = with_standard(REGISTRY, grants=Grants({})).specs()
+    return [_compiled(source, tools, known, without) for source in sources]
 
 
-def _compiled(source: Source, tools: Mapping[str, ToolSpec], known: Mapping[str, Any]) -> Report:
-    from baton.core.compile import children_of, compile_document, no_such_child, notes_of
+def problems_of(
+    source: Source, tools: Mapping[str, ToolSpec], known: Mapping[str, Any]
+) -> tuple[Graph | None, tuple[Mapping[str, Any], ...]]:
+    """The graph of a document, or what is wrong with it."""
+    from baton.core.compile import compile_document
+    from baton.errors import InvalidDefinition, MalformedDocument
+
+    try:
+        return compile_document(source.text, tools, json_only=source.is_json, children=known), ()
+    except (InvalidDefinition, MalformedDocument) as error:
+        return None, tuple(asdict(problem) for problem in error.problems)
+
+
+def _compiled(
+    source: Source, tools: Mapping[str, ToolSpec], known: Mapping[str, Any], without: Mapping[str, ToolSpec]
+) -> Report:
+    from baton.core.compile import children_of, no_such_child, notes_of
     from baton.core.foretold import foretold
     from baton.core.limits import Limits
     from baton.core.program import Program
     from baton.core.views import graph_view
-    from baton.errors import InvalidDefinition, MalformedDocument
 
-    try:
-        graph = compile_document(source.text, tools, json_only=source.is_json, children=known)
-    except (InvalidDefinition, MalformedDocument) as error:
-        return Report(source.name, tuple(asdict(problem) for problem in error.problems))
+    graph, problems = problems_of(source, tools, known)
+    if graph is None:
+        return Report(source.name, problems)
+    off = tools_off(problems_of(source, without, known)[1]) if "std." in source.text else []
     children = children_of(graph)
     unknown = {
         child: no_such_child(child, known) for child in children if child.partition("@")[0] not in known
@@ -118,7 +139,10 @@ def _compiled(source: Source, tools: Mapping[str, ToolSpec], known: Mapping[str,
         source.name,
         name=graph.name,
         graph=graph_view(graph),
-        notes=notes_of(graph, tools, invocation_ms=Limits().worker_timeout_s * 1_000, unknown=unknown),
+        notes=(
+            *notes_of(graph, tools, invocation_ms=Limits().worker_timeout_s * 1_000, unknown=unknown),
+            *([off_note(off)] if off else ()),
+        ),
         on_failure=foretold(Program(graph)),
         starts=tuple(child.partition("@")[0] for child in children),
     )

@@ -24,6 +24,7 @@ EVENTS = 500
 WAY = 1_000  # the whole log is read for every page
 PAGE = 100
 _CREATED = 201
+_TOO_SHORT = f"The beginning of an id names a saga if it has at least {SHORTEST} characters."
 
 
 class Api:
@@ -213,6 +214,8 @@ class Api:
         except Failed as refusal:
             if known != saga or refusal.problem.get("detail") != f"there is no saga `{saga}`":
                 raise
+            if len(saga) < SHORTEST:
+                raise refusal.hinting(_TOO_SHORT) from refusal
             if (found := await self._begun_with(saga)) in (None, saga):
                 raise
         self._whole[saga] = str(found)
@@ -220,8 +223,6 @@ class Api:
 
     async def _begun_with(self, beginning: str) -> str | None:
         """The id that begins so among those of the latest sagas. Raises `Failed` where several do."""
-        if len(beginning) < SHORTEST:
-            return None
         try:
             pages = [page async for page, _ in self.sagas({}, RECENT, None)]
         except Failed:

@@ -39,6 +39,10 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
 }
 
 
+# What other tools call it.
+_ELSEWHERE = {"status": "show", "ps": "list", "ls": "list", "logs": "events", "log": "events", "run": "start"}
+
+
 class _Group(click.Group):
     """Commands in sections, a hint for one that does not exist, and the exit statuses at the end."""
 
@@ -47,7 +51,8 @@ class _Group(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             known = [name for name, command in self.commands.items() if not command.hidden]
-            close = [name for name in known if name.startswith(args[0])]
+            close = [_ELSEWHERE[args[0]]] if args[0] in _ELSEWHERE else []
+            close = close or [name for name in known if name.startswith(args[0])]
             close = close or difflib.get_close_matches(args[0], known, n=1, cutoff=0.5)
             hint = f" Did you mean {close[0]!r}?" if close else ""
             ctx.fail(f"No such command {args[0]!r}.{hint}")

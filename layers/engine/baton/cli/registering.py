@@ -5,6 +5,7 @@ Belongs here: all of them together. Does not belong here: one document (workflow
 
 from __future__ import annotations
 
+from baton.cli.app_documents import name_of
 from baton.cli.client import Api
 from baton.cli.exits import NO, Failed
 from baton.cli.sources import Source
@@ -17,18 +18,11 @@ async def register_all(api: Api, sources: list[Source]) -> list[str]:
 
 
 def check_names(sources: list[Source]) -> None:
-    """Raises Failed for two documents of one name. One that cannot be read is the API's to refuse."""
-    from baton.core.document import parse_document
-    from baton.errors import MalformedDocument
-
+    """Raises Failed for two documents of one name. One that cannot be read has none."""
     found: dict[str, str] = {}
     for source in sources:
-        try:
-            value = parse_document(source.text).value
-        except MalformedDocument:
-            continue
-        name = value.get("name") if isinstance(value, dict) else None
-        if not isinstance(name, str):
+        name = name_of(source)
+        if name is None:
             continue
         if name in found:
             twice = f"the workflow `{name}` is there twice: {found[name]} and {source.name}"

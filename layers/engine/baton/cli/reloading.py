@@ -73,9 +73,10 @@ async def reload_on_change(local: LocalRun, connection: Connection, root: Path, 
             await local.reload()
         except LocalRunError as error:
             click.echo(plain(f"baton: {error}"), err=True)
+            click.echo("Not taken up: the functions fail until this is mended.", err=True)
             continue
-        if await _ask("register", connection, root, app):
-            click.echo("Taken up.", err=True)
+        if not await _ask("register", connection, root, app):
+            click.echo("Taken up: the code; not registered: the documents.", err=True)
 
 
 async def _ask(what: str, connection: Connection, root: Path, app: str) -> bool:
@@ -94,14 +95,18 @@ async def _ask(what: str, connection: Connection, root: Path, app: str) -> bool:
 
 
 def main(what: str, root: str, app: str, url: str) -> None:
-    """Load the application and, to `register`, give its documents to the API. Exit status 1 with what is wrong."""
+    """Load the application and, to `register`, give its documents to the API, and say which it has taken.
+
+    Exit status 1 with what is wrong, if it is not one document or the other.
+    """
+    from baton.cli.app_documents import take_up
     from baton.cli.client import Api
-    from baton.cli.registering import check_names, register_all
+    from baton.cli.registering import check_names
     from baton.cli.sources import sources_of
 
     async def register() -> None:
         async with Api(Connection(url, os.environ[_TOKEN])) as api:
-            await register_all(api, sources)
+            click.echo(plain(await take_up(api, sources, app)), err=True)
 
     try:
         sources = sources_of(load_app(app, Path(root)))

@@ -12,6 +12,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from baton.cli.program import typed
 from baton.cli.text import clock, counted, course, epoch_ms, one_line, plain, span, when
 from baton.cli.waiting import rounds, waits
 from baton.core.state import FINISHED
@@ -50,6 +51,8 @@ _QUIET = frozenset(
 )
 
 _INDENT = 9
+_LABELS = 14  # columns left of what is said
+_MOST_LINES = 20
 _USUAL = (
     ("attempt", 1),
     ("handled", False),
@@ -61,8 +64,11 @@ _USUAL = (
 )
 
 
-def saga_table(saga: Mapping[str, Any], now: int) -> Table:
-    """Everything `GET /sagas/{id}` says, one fact a line; what is absent is not mentioned. `now` in epoch ms."""
+def saga_table(saga: Mapping[str, Any], now: int, width: int | None = None) -> Table:
+    """Everything `GET /sagas/{id}` says, one fact a line; what is absent is not mentioned. `now` in epoch ms.
+
+    width: of the terminal; a result that fills it is cut there. None: all of it.
+    """
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
@@ -92,8 +98,21 @@ def saga_table(saga: Mapping[str, Any], now: int) -> Table:
         table.add_row("parked", f"until {when(until, now)}")
     for name in ("reason", "error", "result", "large_result"):
         if saga.get(name) is not None and saga.get(name) != "":
-            table.add_row(name, plain(_value(saga[name])))
+            table.add_row(name, _cut(plain(_value(saga[name])), width, saga.get("id")))
     return table
+
+
+def _cut(text: str, width: int | None, saga: object) -> str:
+    """As much of the text as a terminal has lines for, and where the whole of it is."""
+    if width is None:
+        return text
+    across = max(width - _LABELS, 1)
+    lines = [
+        line[at : at + across] for line in text.split("\n") for at in range(0, max(len(line), 1), across)
+    ]
+    if len(lines) <= _MOST_LINES:
+        return text
+    return "\n".join([*lines[:_MOST_LINES], plain(f"… whole: {typed(f'show {saga} --json')}")])
 
 
 def saga_line(saga: Mapping[str, Any]) -> str:

@@ -15,8 +15,9 @@ from pathlib import Path
 
 import click
 
-from baton.cli.announcing import Running, to_try
+from baton.cli.announcing import Running, farewell, to_try
 from baton.cli.app import load_app
+from baton.cli.app_documents import check_documents
 from baton.cli.client import Api
 from baton.cli.connection import (
     LOCAL_FILE,
@@ -59,6 +60,7 @@ async def run_until_stopped(wanted: Wanted) -> None:
     root = wanted.root
     sources = sources_of(load_app(wanted.app, root))
     check_names(sources)
+    check_documents(sources, wanted.app, root / TEMPLATE, wanted.parameters, wanted.tenant)
     async with contextlib.AsyncExitStack() as stack:
         given = {"AppModule": wanted.app}
         outside: dict[str, str] = {}
@@ -101,14 +103,16 @@ async def run_until_stopped(wanted: Wanted) -> None:
                 }
             )
         else:
-            running = Running(connection, local.endpoint, local.run_dir / "logs", names, outside, owner)
+            logs = local.run_dir / "logs"
+            running = Running(connection, local.endpoint, logs, names, outside, owner, wanted.data)
             for line in (*running.lines(), "", *running.commands(tried)):
                 click.echo(line)
         reloading = Tasks("the reload")
         stack.push_async_callback(reloading.cancelled)
         reloading.start(reload_on_change(local, connection, root, wanted.app))
         await _until_stopped()
-        click.echo("Stopping …", err=True)
+        for line in farewell(wanted.data):
+            click.echo(line, err=True)
 
 
 def _removal_of(run_dir: Path) -> Callable[[type[BaseException] | None, object, object], None]:

@@ -129,7 +129,7 @@ def show(shared: Shared, saga: str, watch: bool, every: float | None, as_json: b
         from baton.cli.waiting import helping
         from baton.cli.watching import now
 
-        print_table(saga_table(found, now()))
+        print_table(saga_table(found, now(), terminal_width()))
         for why, command in helping(found):
             click.echo(paired(f"{why}:", command), err=True)
 

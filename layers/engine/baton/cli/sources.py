@@ -63,7 +63,9 @@ def sources_of(app: ModuleType) -> list[Source]:
         made = [Source(_address(app, name), text) for name, text in built(app).items()]
     except UserError as error:
         raise Failed(USAGE, error.detail, *_lines(error)) from error
-    return [read_file(file) for file in documents(app)] + made
+    here = Path.cwd()
+    files = (file.relative_to(here) if file.is_relative_to(here) else file for file in documents(app))
+    return [read_file(file) for file in files] + made
 
 
 def _address(app: ModuleType, name: str) -> str:

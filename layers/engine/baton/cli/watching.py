@@ -74,7 +74,7 @@ async def watch(api: Api, saga: str, every_s: float | None, *, as_json: bool) ->
                 elif not live:
                     out.print(saga_line(found))
             if live:
-                live.update(saga_table(found, now()), refresh=True)
+                live.update(saga_table(found, now(), out.width), refresh=True)
             last = seen
             if _is_over(found["status"]):
                 break

@@ -18,6 +18,7 @@ from baton.cli.neighbours import children_first
 from baton.cli.numbers import Whole
 from baton.cli.shared import Shared, console, gathered, json_option, print_json, print_table, progress
 from baton.cli.sources import Source, read_source
+from baton.cli.standard import off_note, tools_off
 from baton.cli.text import counted, plain
 
 if TYPE_CHECKING:
@@ -44,19 +45,21 @@ def deploy_workflow(
     reports = [] if no_check else _check(sources, app, as_json)
     sources = children_first(sources, {report.file: (report.name, report.starts) for report in reports})
 
-    async def run(api: Api) -> int:
-        refusals = 0
+    async def run(api: Api) -> list[Failed]:
+        refusals = []
         with progress() as say:
             for number, source in enumerate(sources, 1):
                 say(f"{source.name} ({number} of {len(sources)})")
-                refusals += not await _deploy(api, source, as_json)
+                if refusal := await _deploy(api, source, as_json):
+                    refusals.append(refusal)
         return refusals
 
     if refusals := shared.call(run):
         if not as_json:
             older = ": the API may have older tools than this directory; restart `make up`, or deploy them"
-            refused = f"{counted(refusals, 'document')} of {len(sources)} refused"
-            click.echo(refused + (older if reports else ""), err=True)
+            is_unexplained = any(not tools_off(refusal.problems()) for refusal in refusals)
+            refused = f"{counted(len(refusals), 'document')} of {len(sources)} refused"
+            click.echo(refused + (older if reports and is_unexplained else ""), err=True)
         raise click.exceptions.Exit(REFUSED)
 
 
@@ -143,8 +146,8 @@ def _check(sources: list[Source], app: str, as_json: bool) -> list[Report]:
     raise click.exceptions.Exit(NO)
 
 
-async def _deploy(api: Api, source: Source, as_json: bool) -> bool:
-    """Whether the API took one document. What it refuses is shown, so that the next one gets its turn."""
+async def _deploy(api: Api, source: Source, as_json: bool) -> Failed | None:
+    """None if the API took one document. What it refuses is shown, so that the next one gets its turn."""
     try:
         answer = await register(api, source)
     except Failed as error:
@@ -154,7 +157,7 @@ async def _deploy(api: Api, source: Source, as_json: bool) -> bool:
             print_json({"file": source.name, "problems": error.problems()}, line=True)
         else:
             error.show()
-        return False
+        return error
     if as_json:
         print_json({"file": source.name, **answer}, line=True)
     else:
@@ -162,7 +165,7 @@ async def _deploy(api: Api, source: Source, as_json: bool) -> bool:
         click.echo(plain(f"{source.name}: {answer.get('name')}@{answer.get('version')}, {news}"))
         for note in answer.get("notes", ()):
             click.echo(plain(f"{source.name}: note: {note}"))
-    return True
+    return None
 
 
 async def register(api: Api, source: Source) -> dict[str, Any]:
@@ -170,4 +173,5 @@ async def register(api: Api, source: Source) -> dict[str, Any]:
     try:
         return await api.register(source.text, is_json=source.is_json)
     except Failed as error:
-        raise error.about(source.name) from error
+        off = tools_off(error.problems())
+        raise error.about(source.name).hinting(*([off_note(off)] if off else ())) from error

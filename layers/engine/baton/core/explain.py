@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from baton.core.expressions.spelling import nearest
+from baton.core.expressions.spelling import hinted, nearest
 from baton.core.reasons import (
     ASKING,
     CHILD,
@@ -84,7 +84,8 @@ def explain(story: Story, name: str, room: int) -> dict[str, Any]:
     nodes = story.program.nodes
     if name not in nodes:
         hint = nearest(name[:100], nodes)
-        raise NotFound(f"the workflow has no node `{name[:100]}`" + (f". {hint}" if hint else ""))
+        said = f"the workflow has no node `{name[:100]}`"
+        raise NotFound(hinted(said, hint) if hint else said)
     reasons = Reasons(story)
     iterations = _iterations(story, name)
     shown: list[dict[str, Any]] = []

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from baton.core.expressions.spelling import nearest
+from baton.core.expressions.spelling import hinted, nearest
 from baton.core.failures.alternatives import Way
 from baton.core.failures.cells import HOOKS
 from baton.core.toolspec import ONCE, Merits, ToolSpec
@@ -134,7 +134,7 @@ def problems_of(specs: Specs) -> Iterator[tuple[str, str]]:
                 reasons = [why for one in found if (why := against(spec, one))]
                 if not found and "*" not in pattern:
                     hint = nearest(pattern, (name for name in specs if name != spec.name))
-                    yield spec.name, f"{field}: there is no tool `{pattern}`. {hint}".rstrip()
+                    yield spec.name, hinted(f"{field}: there is no tool `{pattern}`", hint)
                 elif reasons and len(reasons) == len(found):
                     yield spec.name, f"{field}: for `{pattern}` it cannot be called: {reasons[0]}"
 
@@ -142,7 +142,7 @@ def problems_of(specs: Specs) -> Iterator[tuple[str, str]]:
 def _verify(spec: ToolSpec, specs: Specs) -> Iterator[str]:
     other = specs.get(spec.verify)
     if other is None:
-        yield f"there is no tool `{spec.verify}`. {nearest(spec.verify, specs)}".rstrip()
+        yield hinted(f"there is no tool `{spec.verify}`", nearest(spec.verify, specs))
         return
     if other.effect == ONCE:
         yield f"`{spec.verify}` has the effect `once` itself; a tool that only looks is `pure` or `idempotent`"

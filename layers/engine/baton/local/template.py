@@ -72,6 +72,12 @@ def load(path: Path, parameters: Mapping[str, Any]) -> Template:
     return Template(path, _expand(path, _read(path), parameters))
 
 
+def defaults(path: Path) -> dict[str, str]:
+    """The default of each parameter that has one. Nothing is expanded. Raises as `load` does."""
+    declared = _read(path).get("Parameters") or {}
+    return {name: str(spec["Default"]) for name, spec in declared.items() if "Default" in spec}
+
+
 def _read(path: Path) -> dict[str, Any]:
     from samtranslator.yaml_helper import yaml_parse  # type: ignore[import-untyped]  # has no stubs
 

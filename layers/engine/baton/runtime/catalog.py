@@ -6,7 +6,7 @@ import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from baton.core.expressions.spelling import nearest
+from baton.core.expressions.spelling import hinted, nearest
 from baton.core.graph import Graph, decode_graph, encode_graph, hash_of
 from baton.core.limits import Limits
 from baton.core.program import Program
@@ -91,7 +91,7 @@ class Catalog:
             raise NotFound(f"workflow `{name}` has no version `{version}`; the newest is {newest.version}")
         names = await self._io(self._definitions.names, tenant, "", NAMES_COMPARED)
         hint = nearest(name, names) or ("register it first: POST /workflows" if not names else "")
-        raise NotFound(f"there is no workflow `{name}`. {hint}".strip())
+        raise NotFound(hinted(f"there is no workflow `{name}`", hint))
 
     async def page(self, tenant: str, after: str, limit: int) -> tuple[list[Definition], str]:
         """The newest definition of each of `limit` names above `after`, and the last name if there are more."""

@@ -14,7 +14,7 @@ from typing import Annotated
 
 import msgspec
 
-from baton.core.expressions.spelling import nearest
+from baton.core.expressions.spelling import hinted, nearest
 from baton.core.state import LISTS
 from baton.errors import UserError
 from baton.ports import Listed, Log, Place
@@ -64,7 +64,7 @@ class Listing:
     def __post_init__(self) -> None:
         if self.status and self.status not in LISTS:
             hint = nearest(self.status, LISTS) or f"there are {', '.join(LISTS)}"
-            raise UserError(f"there is no status `{self.status[:40]}`. {hint}")
+            raise UserError(hinted(f"there is no status `{self.status[:40]}`", hint))
 
     @property
     def groups(self) -> Sequence[str]:

@@ -33,7 +33,7 @@ from baton.core.events import (
     SignalReceived,
     Value,
 )
-from baton.core.expressions.spelling import nearest
+from baton.core.expressions.spelling import hinted, nearest
 from baton.core.fold import fingerprint, signal_key
 from baton.core.forks import FORK_KEY
 from baton.core.money import dollars
@@ -151,9 +151,8 @@ class Service:
         expected = {node.signal for node in opened.program.graph.nodes if node.signal}
         if name not in expected:
             hint = nearest(name, expected) or ("it waits for none" if not expected else "")
-            raise NotFound(
-                f"workflow `{opened.history.state.workflow}` waits for no signal `{name}`. {hint}".strip()
-            )
+            workflow = opened.history.state.workflow
+            raise NotFound(hinted(f"workflow `{workflow}` waits for no signal `{name}`", hint))
         value, blob = self._unstored(payload, "a payload")
         unique = key or self._engine.entropy.token(96)
         remembered = signal_key(name, unique)

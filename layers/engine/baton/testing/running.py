@@ -22,7 +22,7 @@ from baton.core.answers import ACTIONS
 from baton.core.compile import compile_document
 from baton.core.document import parse_document
 from baton.core.expressions.durations import parse_duration
-from baton.core.expressions.spelling import nearest
+from baton.core.expressions.spelling import hinted, nearest
 from baton.core.failures.cells import ASK, LAST
 from baton.core.limits import Limits
 from baton.errors import MalformedDocument, NotFound, UserError
@@ -297,7 +297,7 @@ def _with_stand_ins(registry: Registry, stand_ins: Mapping[str, Callable[..., An
     result, known = Registry(), with_standard(registry)
     for name, function in stand_ins.items():
         if name not in known:
-            raise ToolError(f"stand-in for `{name}`: there is no such tool. {nearest(name, known)}".strip())
+            raise ToolError(hinted(f"stand-in for `{name}`: there is no such tool", nearest(name, known)))
         result.add(_stand_in(known[name], function))
     for name, tool in registry.items():
         if name not in stand_ins:

@@ -79,13 +79,13 @@ def evidence_for(error: BaseException) -> Evidence:
     return Evidence() if cause is None else evidence_of(cause)
 
 
-def failure_of(error: BaseException, evidence: Evidence | None = None) -> StepFailure:
+def failure_of(error: BaseException, tool: Tool, evidence: Evidence | None = None) -> StepFailure:
     """What a step has failed with whose tool raised this: its code, class and status, and the pause it asks for.
 
-    What the tool itself says counts first.
+    What the tool itself says counts first. Of any other error the message says which line of the application raised it.
     """
     found = evidence_for(error) if evidence is None else evidence
-    code, kind, retry_after, message = "", "", "", f"{type(error).__name__}: {error}"
+    code, kind, retry_after, message = "", "", "", f"{type(error).__name__}: {error}{_place(error, tool)}"
     happened: bool | None = None
     if isinstance(error, StepFailure):
         code, kind, message = str(error.code), str(error.kind), str(error.message)
@@ -106,6 +106,22 @@ def failure_of(error: BaseException, evidence: Evidence | None = None) -> StepFa
         retry_after=text(retry_after or found.retry_after)[:MOST_OF_A_HEADER],
         happened=happened,
     )
+
+
+def _place(error: BaseException, tool: Tool) -> str:
+    """The innermost line that ran of the package that the tool is from; nothing of the engine's own tools.
+
+    The file is named by its module, so that no directory of a machine gets into a log.
+    """
+    package = str(getattr(tool.function, "__module__", "")).partition(".")[0]
+    place, at = "", error.__traceback__
+    while at is not None:
+        module = str(at.tb_frame.f_globals.get("__name__"))
+        if module.partition(".")[0] == package != "baton":
+            file = module.replace(".", "/") + ("/__init__" if "__path__" in at.tb_frame.f_globals else "")
+            place = f" ({file}.py:{at.tb_lineno} in {at.tb_frame.f_code.co_name})"
+        at = at.tb_next
+    return place
 
 
 def traceback_of(error: BaseException) -> str:

@@ -15,7 +15,7 @@ from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Any
 
-from baton.core.expressions.spelling import nearest
+from baton.core.expressions.spelling import hinted, nearest
 from baton.core.grants import off
 from baton.ports import NoRoom, Performer, StepContext, StepFailure, Watch
 from baton.tools.calls import bind, failure_of, plain, report, traceback_of
@@ -50,10 +50,8 @@ class ToolPerformer:
         """The tool's result as plain JSON types. Raises `StepFailure`, `NoRoom`; cancellation passes through."""
         found = self._registry.get(tool)
         if found is None:
-            raise StepFailure(
-                "tool_missing",
-                f"there is no tool `{tool}`. {off(tool) or nearest(tool, self._registry)}".strip(),
-            )
+            hint = off(tool) or nearest(tool, self._registry)
+            raise StepFailure("tool_missing", hinted(f"there is no tool `{tool}`", hint))
         if self._helpers is not None and found.needs_process:
             return await self._helpers.perform(tool, arguments, context)
         call = bind(found, arguments, context)
@@ -68,7 +66,7 @@ class ToolPerformer:
                 raise
             if not isinstance(error, StepFailure):
                 report(traceback_of(error), tool, context)
-            raise failure_of(error) from error
+            raise failure_of(error, found) from error
         return plain(found, value)
 
     async def _call(self, tool: Tool, call: Mapping[str, Any], context: StepContext) -> Any:

@@ -17,7 +17,7 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
 from aws_lambda_powertools.event_handler.api_gateway import Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 
-from baton.core.expressions.spelling import nearest
+from baton.core.expressions.spelling import hinted, nearest
 from baton.errors import CorruptLog, EngineFault, Unauthenticated, UnknownEntry, UserError
 from baton.ports import Rates
 from baton.runtime.parts import Engine
@@ -139,7 +139,7 @@ def _unserved(method: str, path: str) -> Response[str]:
         refusal.headers["Allow"] = ", ".join(allowed)
         return refusal
     hint = nearest(path[:200], list(dict.fromkeys(route.path for route in ROUTES)))
-    detail = f"there is no route `{path[:200]}`. {hint}".strip()
+    detail = hinted(f"there is no route `{path[:200]}`", hint)
     return problems.of_status(HTTPStatus.NOT_FOUND, "no-route", detail)
 
 

@@ -141,13 +141,20 @@ def _expressions_at(source: Source, place: str, value: Any, where: Place) -> Ite
             yield from check_path(source, pointer, found, where)
 
 
+# What other engines call the results of nodes.
+_NODES_ELSEWHERE = frozenset(("steps", "step", "nodes", "node", "tasks", "task", "outputs", "results"))
+
+
 def root_hint(source: Source, error: ExpressionError) -> str:
     """For an expression that begins with a node's name or with a root that is not quite one."""
     if not isinstance(error, UnknownRoot):
         return ""
-    first, dot, rest = error.source.partition(".")
+    root, dot, rest = error.source.partition(".")
+    first = root
+    if root in _NODES_ELSEWHERE and root not in source.nodes:
+        first, dot, rest = rest.partition(".")
     if first not in source.nodes:
-        return source.hint(first, ROOTS)
+        return source.hint(root, ROOTS)
     inner = rest.removeprefix("output") if rest.split(".")[0].split("[")[0] == "output" else dot + rest
     return f"did you mean `ctx.{first}.output{inner}`?"
 

@@ -7,7 +7,7 @@ nodes would be told of what is not their fault.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
 from functools import partial, reduce
 from itertools import islice
@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from baton.core.definition.fields import MAX_NODES
 from baton.core.definition.models import NodeModel, WorkflowModel
-from baton.core.definition.places import MAX_HINTS, meant, pointer_of, there
+from baton.core.definition.places import MAX_HINTS, fields_around, meant, pointer_of, there
 from baton.core.expressions import escape
 from baton.core.nodetypes import COMMON, NODE_TYPES
 from baton.errors import Problem
@@ -140,7 +140,34 @@ def rearranged(document: _Object, written: Written) -> tuple[_Object, list[Probl
         first = next(iter(named))
         hint = f"write each under its name, without a dash: `{first}:`; its order says nothing, `after` does"
         problems.append(Problem("/nodes", "nodes are an object, not a list", hint))
+    elif isinstance(nodes, dict) and (beside := _beside(nodes)):
+        kept = {name: beside.get(name, node) for name, node in nodes.items()}
+        moved = {key for keys in beside.values() for key in keys}
+        document = {**document, "nodes": {name: node for name, node in kept.items() if name not in moved}}
+        for name, keys in beside.items():
+            hint = f"indent {_listed(keys)} below `{name}`"
+            problems.append(Problem(pointer_of(("nodes", name)), f"`{name}` has nothing below it", hint))
     return document, problems
+
+
+def _beside(nodes: _Object) -> dict[str, _Object]:
+    """By the name of a node without anything below it: the keys of a node that follow it, as they do in YAML that is not
+    indented.
+    """
+    found: dict[str, _Object] = {}
+    name = None
+    for key, value in nodes.items():
+        is_node = isinstance(value, dict) and not _KEYS.keys().isdisjoint(value)
+        if name is not None and key in fields_around(("nodes", name, key)) and not is_node:
+            found.setdefault(name, {})[key] = value
+        else:
+            name = key if value is None else None
+    return found
+
+
+def _listed(keys: Iterable[str]) -> str:
+    *others, last = (f"`{key}`" for key in keys)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _by_name(nodes: Sequence[Any]) -> _Object:

@@ -15,3 +15,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """`did you mean ...?` for the most similar known name, or an empty string."""
     close = closest(name, known)
     return f"did you mean `{close}`?" if close else ""
+
+
+def hinted(said: str, hint: str) -> str:
+    """Both as sentences; the hint may be empty."""
+    return f"{said}. {hint[:1].upper()}{hint[1:]}".rstrip()

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import msgspec
 
-from baton.core.expressions.spelling import nearest
+from baton.core.expressions.spelling import hinted, nearest
 from baton.core.failures import sanitised
 from baton.core.failures.evidence import Evidence
 from baton.ports import NoRoom, StepContext, StepFailure
@@ -134,7 +134,7 @@ def _answer(channel: Channel, app: str, data: bytes) -> tuple[int, bytes]:
     tool = REGISTRY.get(name)
     if tool is None:
         hint = f"importing `{app}` in a process of its own does not declare it: do so at the top of a module"
-        missing = f"there is no tool `{name}`: {hint}. {nearest(name, REGISTRY)}".strip()
+        missing = hinted(f"there is no tool `{name}`: {hint}", nearest(name, REGISTRY))
         return _failure(StepFailure("tool_missing", missing))
     context = StepContext(**{**told, "iteration": tuple(told["iteration"])}, spent=_Spent(channel))
     try:
@@ -145,7 +145,7 @@ def _answer(channel: Channel, app: str, data: bytes) -> tuple[int, bytes]:
     except BaseException as error:  # noqa: BLE001  # carried over to whoever awaits
         evidence = evidence_for(error)
         traceback = "" if isinstance(error, StepFailure) else traceback_of(error)
-        return _failure(failure_of(error, evidence), traceback, evidence)
+        return _failure(failure_of(error, tool, evidence), traceback, evidence)
     if len(result) > call["result_bytes"]:
         too_large = f"the result is larger than {call['result_bytes']} bytes"
         return _failure(StepFailure("result_too_large", too_large))
