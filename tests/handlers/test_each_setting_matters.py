@@ -180,6 +180,7 @@ def test_signing_key(deployment: Deployment) -> None:
         "table": "t",
         "bucket": "b",
         "dead_letter_url": "q",
+        "queue_url": "q",
         "worker": "w",
         "notices_topic": "a",
     }
