@@ -7,9 +7,9 @@ import json
 import time
 from collections.abc import Callable
 
-from baton.core.compile import compile_document
-from baton.core.program import Program
-from baton.core.yamltext import write_yaml
+from baton.core.decide.program import Program
+from baton.core.documents.compile import compile_document
+from baton.core.documents.yamltext import write_yaml
 from benchmarks.figures import Bench, Figure, Sample
 from benchmarks.stage import REGISTRY
 

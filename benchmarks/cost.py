@@ -1,4 +1,4 @@
-"""What a saga costs on AWS: write units by DynamoDB's rule, of requests really sent, and dollars by core/prices.py.
+"""What a saga costs on AWS: write units by DynamoDB's rule, of requests really sent, and dollars by core/read/prices.py.
 
 All in: every request to AWS that a saga causes, and the engine's own time in Lambda, which is its measured
 CPU at the share of a vCPU that the memory buys, and `ROUND_TRIP_MS` for each of its requests, with one saga
@@ -18,10 +18,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.adapters.aws import Aws
-from baton.core import prices
-from baton.core.costs import bill, per_million_steps
-from baton.core.usage import Deployment as Assumed
-from baton.core.usage import Usage
+from baton.core.read import prices
+from baton.core.read.costs import bill, per_million_steps
+from baton.core.read.usage import Deployment as Assumed
+from baton.core.read.usage import Usage
 from benchmarks.figures import Bench, Figure, Sample
 from benchmarks.lifetime import API, RELAY, WORKER, Deployment, Life
 from tests.kit import ministack

@@ -8,14 +8,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from baton.core import events as ev
 from baton.core.conditions.model import Cel
-from baton.core.decide import advance
-from baton.core.fold import fold
-from baton.core.graph import Graph, Loop, Node
-from baton.core.outcomes import Outcome
-from baton.core.program import Program
-from baton.core.state import State
+from baton.core.decide.decide import advance
+from baton.core.decide.outcomes import Outcome
+from baton.core.decide.program import Program
+from baton.core.graph.graph import Graph, Loop, Node
+from baton.core.log import events as ev
+from baton.core.log.fold import fold
+from baton.core.log.state import State
 from benchmarks.figures import Bench, Figure, Sample
 
 LENGTHS = (10, 100, 1_000, 10_000)

@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from baton.adapters.aws import Aws
-from baton.adapters.dynamo_log import DynamoLog
-from baton.adapters.dynamo_rates import DynamoRates
+from baton.adapters.dynamo.log import DynamoLog
+from baton.adapters.dynamo.rates import DynamoRates
 from baton.adapters.sqs_queue import SqsQueue
 from baton.ports import Message, Record, Release, SagaRef, Wake
 from baton.runtime.budget import Budget

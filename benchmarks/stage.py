@@ -12,18 +12,18 @@ from typing import Any
 from baton import tool
 from baton.adapters.aws import Aws
 from baton.adapters.clock import SystemClock, SystemEntropy
-from baton.adapters.dynamo_budgets import DynamoBudgets
-from baton.adapters.dynamo_definitions import DynamoDefinitions
-from baton.adapters.dynamo_effects import DynamoEffects
-from baton.adapters.dynamo_log import DynamoLog
-from baton.adapters.memory import MemoryBlobs, MemoryDefinitions, MemoryLog
-from baton.adapters.memory_budgets import MemoryBudgets
-from baton.adapters.memory_effects import MemoryEffects
-from baton.adapters.memory_notices import MemoryNotices
+from baton.adapters.dynamo.budgets import DynamoBudgets
+from baton.adapters.dynamo.definitions import DynamoDefinitions
+from baton.adapters.dynamo.effects import DynamoEffects
+from baton.adapters.dynamo.log import DynamoLog
+from baton.adapters.memory.budgets import MemoryBudgets
+from baton.adapters.memory.effects import MemoryEffects
+from baton.adapters.memory.memory import MemoryBlobs, MemoryDefinitions, MemoryLog
+from baton.adapters.memory.notices import MemoryNotices
 from baton.adapters.monty_sandbox import MontySandbox
 from baton.adapters.s3_blobs import S3Blobs
+from baton.core.decide.purse import Terms
 from baton.core.limits import Limits
-from baton.core.purse import Terms
 from baton.ports import Blobs, Budgets, Definitions, Effects, Log, Message, Offload, SagaRef
 from baton.runtime.catalog import Catalog
 from baton.runtime.funds import Funds

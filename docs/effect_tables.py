@@ -1,10 +1,10 @@
-"""The tables of docs/effects.md, made of the data in core/keys/ and core/failures/doubts.py."""
+"""The tables of docs/effects.md, made of the data in core/effects/keys/ and core/failures/doubts.py."""
 
 from __future__ import annotations
 
+from baton.core.effects.keys import STRATEGIES, Strategy
 from baton.core.failures.codes import CLASSES
 from baton.core.failures.doubts import BY_CODE, DOUBTFUL
-from baton.core.keys import STRATEGIES, Strategy
 
 
 def key_strategies() -> str:

@@ -14,20 +14,20 @@ from typing import get_args
 
 import msgspec
 
-from baton.adapters.dynamo_items import ATTRIBUTES
+from baton.adapters.dynamo.items import ATTRIBUTES
 from baton.adapters.rules import MAX_DELAY_S, MAX_ITEM_BYTES
-from baton.core import events as ev
-from baton.core.compile import compile_document
-from baton.core.decide import advance
-from baton.core.definition import MAX_NODES
+from baton.core.decide.decide import advance
+from baton.core.decide.outcomes import Outcome
+from baton.core.decide.program import Program
+from baton.core.documents.compile import compile_document
+from baton.core.documents.definition import MAX_NODES
+from baton.core.effects.toolspec import ToolSpec
 from baton.core.expressions.durations import LONGEST_MS
-from baton.core.fold import fold
 from baton.core.limits import Limits
-from baton.core.metrics import METRICS
-from baton.core.outcomes import Outcome
-from baton.core.program import Program
-from baton.core.state import FINISHED, KEYS_REMEMBERED, LISTS, WAITING, State, group_of
-from baton.core.toolspec import ToolSpec
+from baton.core.log import events as ev
+from baton.core.log.fold import fold
+from baton.core.log.state import FINISHED, KEYS_REMEMBERED, LISTS, WAITING, State, group_of
+from baton.core.read.metrics import METRICS
 from baton.runtime.queries import MAX_EVENTS, MAX_LIST
 from baton.runtime.service import MAX_DOCUMENT
 from baton.web.requests import MAX_KEY

@@ -39,6 +39,20 @@ ALLOWED: dict[str, frozenset[str]] = {
     "functions": _EDGE | {"runtime", "web"},
 }
 
+# The rooms of the core, each of which may import those before it and none after. "" are the files right in `core`.
+CORE = (
+    "",
+    "expressions",
+    "effects",
+    "conditions",
+    "failures",
+    "graph",
+    "log",
+    "decide",
+    "read",
+    "documents",
+)
+
 # The demo is a command that outgrew its file: it shares the command line's rights and its exits.
 PART_OF = {"demo": "cli"}
 
@@ -112,7 +126,7 @@ class Breach:
 
 
 def room_of(relative: Path) -> str:
-    """The room of a file, given its path below the package: `core/fold.py` -> `core`."""
+    """The room of a file, given its path below the package: `core/log/fold.py` -> `core`."""
     first = relative.parts[0]
     if relative.parts == ("__init__.py",):
         return ""
@@ -141,6 +155,8 @@ def check_file(file: Path, room: str, relative: str) -> list[Breach]:
     found = []
     for line, name in _imports(nodes, file):
         found += [Breach(file, line, rule) for rule in _import_rules(room, name)]
+        if room == "core":
+            found += [Breach(file, line, rule) for rule in _core_rules(relative, name)]
     if room not in AMBIENT_ROOMS and relative not in AMBIENT_FILES:
         for line, name in sorted(set(_names(nodes))):
             banned = next((ban for ban in AMBIENT if name == ban or name.startswith(ban + ".")), None)
@@ -160,6 +176,18 @@ def _import_rules(room: str, name: str) -> Iterator[str]:
         yield f"{room or PACKAGE} imports {top}, which belongs to {', '.join(sorted(ONLY_IN[top]))}"
     elif room in PURE_ROOMS and top in IMPURE:
         yield f"{room} is pure and imports {top}"
+
+
+def _core_rules(relative: str, name: str) -> Iterator[str]:
+    """What a file of the core imports from a room of the core that comes later. `baton.core.limits` is in no room."""
+    own = relative.split("/")[1] if relative.count("/") > 1 else ""
+    if own not in CORE:
+        yield f"the room core/{own} is not in the law: say which rooms of the core it may import"
+        return
+    parts = name.split(".")
+    target = parts[2] if parts[:2] == [PACKAGE, "core"] and len(parts) > 2 and parts[2] in CORE else ""
+    if CORE.index(target) > CORE.index(own):
+        yield f"core/{own} imports core/{target}, which is above it"
 
 
 def _imports(nodes: Sequence[ast.AST], file: Path) -> Iterator[tuple[int, str]]:

@@ -39,7 +39,13 @@ NOBODY = {
     "baton.tools.processes.forker",
     "baton.tools.processes.helper",
 }
-COMPILER = {"yaml", "jsonschema_rs", "baton.core.compile", "baton.core.document", "baton.runtime.service"}
+COMPILER = {
+    "yaml",
+    "jsonschema_rs",
+    "baton.core.documents.compile",
+    "baton.core.documents.document",
+    "baton.runtime.service",
+}
 WEB = {"aws_lambda_powertools", "baton.web"}
 TOOLS = {"pydantic", "pydantic_core", "httpx", "baton.tools", "sagas"}
 FORBIDDEN = {

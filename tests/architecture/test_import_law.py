@@ -40,13 +40,20 @@ def test_no_room_may_import_both_sides_but_the_wiring_and_the_deployment_for_tes
 PLANTED = [
     ("errors.py", "import baton.core", "errors imports baton.core"),
     ("errors.py", "import msgspec\nimport os", "errors is pure and imports os"),
-    ("core/fold.py", "from baton import ports", "core imports baton.ports"),
-    ("core/fold.py", "from baton.runtime.runner import Runner", "core imports baton.runtime"),
-    ("core/fold.py", "from ..runtime import runner", "core imports baton.<relative import in fold"),
-    ("core/fold.py", "def f():\n    import asyncio", "core is pure and imports asyncio"),
-    ("core/fold.py", "from baton import tool", "core imports baton"),
+    ("core/log/fold.py", "from baton import ports", "core imports baton.ports"),
+    ("core/log/fold.py", "from baton.runtime.runner import Runner", "core imports baton.runtime"),
+    ("core/log/fold.py", "from ..runtime import runner", "core imports baton.<relative import in fold"),
+    ("core/log/fold.py", "def f():\n    import asyncio", "core is pure and imports asyncio"),
+    ("core/log/fold.py", "from baton import tool", "core imports baton"),
+    ("core/log/fold.py", "from baton.core.decide.decide import decide", "core/log imports core/decide"),
+    ("core/limits.py", "from baton.core.log import events as ev", "core/ imports core/log"),
+    ("core/attic/old.py", "import msgspec", "the room core/attic is not in the law"),
     ("ports.py", "from baton.adapters import clock", "ports imports baton.adapters"),
-    ("runtime/runner.py", "from baton.adapters.memory import MemoryLog", "runtime imports baton.adapters"),
+    (
+        "runtime/runner.py",
+        "from baton.adapters.memory.memory import MemoryLog",
+        "runtime imports baton.adapters",
+    ),
     ("runtime/runner.py", "import boto3", "runtime imports boto3, which belongs to adapters, local, wiring"),
     ("runtime/runner.py", "from time import monotonic as m", "runtime uses time"),
     ("runtime/runner.py", "import datetime as d\nd.datetime.now()", "runtime uses datetime.datetime.now"),
@@ -85,20 +92,20 @@ def test_a_handler_that_goes_round_the_wiring_is_found(tmp_path: Path) -> None:
 
 LAWFUL = [
     (
-        "core/fold.py",
-        "import msgspec\nfrom baton.core.state import State\nfrom baton.errors import UserError",
+        "core/log/fold.py",
+        "import msgspec\nfrom baton.core.log.state import State\nfrom baton.errors import UserError",
     ),
-    ("core/fold.py", "from datetime import datetime\ndatetime.fromisoformat('2026-01-01')"),
-    ("ports.py", "from typing import Protocol\nfrom baton.core.events import Entry"),
+    ("core/log/fold.py", "from datetime import datetime\ndatetime.fromisoformat('2026-01-01')"),
+    ("ports.py", "from typing import Protocol\nfrom baton.core.log.events import Entry"),
     ("adapters/clock.py", "import time\nimport random\nnow = time.time_ns"),
-    ("adapters/dynamo_log.py", "import boto3\nfrom baton.ports import Log"),
+    ("adapters/dynamo/log.py", "import boto3\nfrom baton.ports import Log"),
     ("settings.py", "import os\nos.environ['A']"),
     ("wiring.py", "import boto3\nfrom baton import adapters, runtime\nfrom baton.settings import Settings"),
     ("web/api.py", "from baton.runtime.service import Service"),
     ("local/lambda_api.py", "import os, time, boto3\nos.environ"),
     ("cli/main.py", "import httpx\nfrom baton.local import up\nfrom baton import demo"),
     ("demo/show.py", "import time\nfrom baton.cli.exits import Failed"),
-    ("__init__.py", "from baton.core.toolspec import tool"),
+    ("__init__.py", "from baton.core.effects.toolspec import tool"),
 ]
 
 

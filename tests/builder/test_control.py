@@ -25,11 +25,10 @@ from baton import (
 from baton import builder as room
 from baton.builder import control, workflow
 from baton.builder import failing as building
-from baton.core import definition
-from baton.core.compile import compile_document
-from baton.core.definition import bounds, failing
-from baton.core.document import parse_document
-from baton.core.graph import encode_graph
+from baton.core.documents import bounds, definition, failing
+from baton.core.documents.compile import compile_document
+from baton.core.documents.document import parse_document
+from baton.core.graph.graph import encode_graph
 from baton.errors import InvalidDefinition
 from baton.tools import define
 from baton.tools.define import Registry, tool

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from baton import Workflow, caught, matches
-from baton.core.compile import compile_document
-from baton.core.document import parse_document
-from baton.core.graph import encode_graph
+from baton.core.documents.compile import compile_document
+from baton.core.documents.document import parse_document
+from baton.core.graph.graph import encode_graph
 from baton.errors import InvalidDefinition
 from baton.tools import define
 from baton.tools.define import Registry, tool

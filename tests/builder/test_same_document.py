@@ -16,11 +16,11 @@ from pydantic import BaseModel, Field
 import sagas
 from baton import Workflow
 from baton.cli.app import documents as files
-from baton.core.compile import compile_document
 from baton.core.conditions.document import read_condition
-from baton.core.definition import KINDS_TO_COME
-from baton.core.document import parse_document
-from baton.core.graph import encode_graph, hash_of
+from baton.core.documents.compile import compile_document
+from baton.core.documents.definition import KINDS_TO_COME
+from baton.core.documents.document import parse_document
+from baton.core.graph.graph import encode_graph, hash_of
 from baton.tools.define import REGISTRY
 from tests.builder.evening import dinner
 from tests.builder.rebuilding import CONDITIONS, rebuilt
@@ -156,9 +156,18 @@ def test_a_workflow_shows_what_it_is() -> None:
         ("import baton", ("baton.builder", "pydantic", "yaml")),
         (
             "from baton import Workflow; w = Workflow('w'); w.output(w.task('a', 't', with_={'x': w.input.x}).output)",
-            ("pydantic", "yaml", "jsonschema_rs", "baton.core.definition", "baton.core.compile"),
+            (
+                "pydantic",
+                "yaml",
+                "jsonschema_rs",
+                "baton.core.documents.definition",
+                "baton.core.documents.compile",
+            ),
         ),
-        ("import baton.tools.define", ("baton.builder", "baton.core.definition", "baton.core.compile")),
+        (
+            "import baton.tools.define",
+            ("baton.builder", "baton.core.documents.definition", "baton.core.documents.compile"),
+        ),
     ],
 )
 def test_building_loads_neither_compiler_nor_parser(code: str, absent: tuple[str, ...]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from baton.core.costs import per_million_steps
+from baton.core.read.costs import per_million_steps
 from baton.demo import report
 from baton.demo.bill import Work, bill
 from baton.demo.evidence import Invocation, reduce_invocation

@@ -14,26 +14,26 @@ import msgspec
 from boto3.dynamodb.types import TypeDeserializer
 
 from baton.adapters.aws import Aws
-from baton.adapters.dynamo_budgets import DynamoBudgets
-from baton.adapters.dynamo_definitions import DynamoDefinitions
-from baton.adapters.dynamo_effects import DynamoEffects
-from baton.adapters.dynamo_items import image_wake
-from baton.adapters.dynamo_log import DynamoLog
-from baton.adapters.dynamo_notices import DynamoNotices
-from baton.adapters.dynamo_rates import DynamoRates
-from baton.adapters.memory import (
+from baton.adapters.dynamo.budgets import DynamoBudgets
+from baton.adapters.dynamo.definitions import DynamoDefinitions
+from baton.adapters.dynamo.effects import DynamoEffects
+from baton.adapters.dynamo.items import image_wake
+from baton.adapters.dynamo.log import DynamoLog
+from baton.adapters.dynamo.notices import DynamoNotices
+from baton.adapters.dynamo.rates import DynamoRates
+from baton.adapters.memory.budgets import MemoryBudgets
+from baton.adapters.memory.effects import MemoryEffects
+from baton.adapters.memory.memory import (
     MemoryBlobs,
     MemoryDeadLetters,
     MemoryDefinitions,
     MemoryLog,
     MemoryQueue,
 )
-from baton.adapters.memory_budgets import MemoryBudgets
-from baton.adapters.memory_effects import MemoryEffects
-from baton.adapters.memory_notices import MemoryNotices
-from baton.adapters.memory_rates import MemoryRates
+from baton.adapters.memory.notices import MemoryNotices
+from baton.adapters.memory.rates import MemoryRates
 from baton.adapters.s3_blobs import S3Blobs
-from baton.adapters.sns_notices import SnsNotices
+from baton.adapters.sns.notices import SnsNotices
 from baton.adapters.sqs_queue import SqsDeadLetters, SqsQueue
 from baton.ports import (
     Blobs,

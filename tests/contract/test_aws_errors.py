@@ -15,9 +15,9 @@ from botocore.response import StreamingBody
 from botocore.stub import Stubber
 
 from baton.adapters.aws import Aws
-from baton.adapters.dynamo_definitions import DynamoDefinitions
-from baton.adapters.dynamo_effects import DynamoEffects
-from baton.adapters.dynamo_log import DynamoLog
+from baton.adapters.dynamo.definitions import DynamoDefinitions
+from baton.adapters.dynamo.effects import DynamoEffects
+from baton.adapters.dynamo.log import DynamoLog
 from baton.adapters.s3_blobs import S3Blobs
 from baton.adapters.sqs_queue import SqsDeadLetters, SqsQueue
 from baton.errors import EngineFault, StoreUnavailable, Throttled

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from baton.adapters.aws import Aws
-from baton.adapters.dynamo_budgets import DynamoBudgets
+from baton.adapters.dynamo.budgets import DynamoBudgets
 from baton.ports import Account, Held, Refused, Reservation, Sums
 from tests.contract.stores import AwsStores, MemoryStores, Stores
 from tests.contract.test_concurrency import at_once

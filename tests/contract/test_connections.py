@@ -14,7 +14,7 @@ from typing import BinaryIO
 import pytest
 
 from baton.adapters.aws import Aws
-from baton.adapters.dynamo_log import DynamoLog
+from baton.adapters.dynamo.log import DynamoLog
 from baton.errors import StoreUnavailable
 from tests.contract.stores import SAGA, SHARDS, an_entry
 

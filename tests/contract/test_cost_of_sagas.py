@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import pytest
 
 from baton.adapters.aws import Aws
-from baton.core.events import decode_entry
-from baton.core.graph import decode_graph
+from baton.core.decide.program import Program
+from baton.core.graph.graph import decode_graph
 from baton.core.limits import Limits
-from baton.core.program import Program
-from baton.core.usage import Deployment, Ledger, Usage
+from baton.core.log.events import decode_entry
+from baton.core.read.usage import Deployment, Ledger, Usage
 from baton.ports import Head
 from tests.kit.corpus import CORPUS, Scenario, start
 from tests.kit.documents import chain_of

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from baton.adapters.aws import Aws
-from baton.adapters.dynamo_effects import DynamoEffects
+from baton.adapters.dynamo.effects import DynamoEffects
 from baton.adapters.rules import ItemTooLarge
 from baton.errors import CorruptLog
 from baton.ports.effects import COMPLETED, FAILED, FREED, IN_PROGRESS, Effect

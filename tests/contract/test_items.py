@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from baton.adapters.aws import Aws
-from baton.adapters.dynamo_definitions import DynamoDefinitions
-from baton.adapters.dynamo_items import ATTRIBUTES, head_item, head_of, image_wake, names_in
-from baton.adapters.dynamo_log import DynamoLog
+from baton.adapters.dynamo.definitions import DynamoDefinitions
+from baton.adapters.dynamo.items import ATTRIBUTES, head_item, head_of, image_wake, names_in
+from baton.adapters.dynamo.log import DynamoLog
 from baton.errors import CorruptLog, PoisonMessage
 from baton.ports import SagaRef, Wake
 from tests.contract.stores import SAGA, SHARDS, a_definition, a_head, a_release, an_entry

@@ -13,7 +13,7 @@ import pytest
 
 from baton.adapters.aws import Aws
 from baton.adapters.ses_mailer import SesMailer
-from baton.core.keys import key_of
+from baton.core.effects.keys import key_of
 from baton.core.limits import Limits
 from baton.ports import Clock, StepContext
 from baton.ports.outside import Entities, HttpClient, Letter, Objects

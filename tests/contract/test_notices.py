@@ -12,8 +12,8 @@ import pytest
 from msgspec.structs import replace
 
 from baton.adapters.aws import Aws
-from baton.adapters.sns_notices import SnsNotices, subject_of
-from baton.core.events import Notice
+from baton.adapters.sns.notices import SnsNotices, subject_of
+from baton.core.log.events import Notice
 from baton.errors import StoreUnavailable, Throttled
 from baton.ports.notices import CLAIM_MS, WINDOW_MS, incident_of
 from tests.contract.stores import AwsStores, Stores

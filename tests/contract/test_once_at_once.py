@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from baton.core.keys import Key
+from baton.core.effects.keys import Key
+from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
-from baton.core.toolspec import ToolSpec
 from baton.ports import StepContext
 from baton.runtime.once import Once
 from baton.runtime.patience import Patience, Threads

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from baton.adapters.aws import Aws
-from baton.adapters.dynamo_entities import DynamoEntities
-from baton.adapters.memory_outside import MemoryEntities, MemoryObjects
+from baton.adapters.dynamo.entities import DynamoEntities
+from baton.adapters.memory.outside import MemoryEntities, MemoryObjects
 from baton.adapters.s3_objects import S3Objects
 from baton.ports.outside import KEYS_KEPT, Entities, Objects, Written
 from tests.contract.conftest import EMBEDDED

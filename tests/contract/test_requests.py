@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from baton.adapters.aws import Aws
-from baton.adapters.dynamo_definitions import DynamoDefinitions
-from baton.adapters.dynamo_log import DynamoLog
+from baton.adapters.dynamo.definitions import DynamoDefinitions
+from baton.adapters.dynamo.log import DynamoLog
 from tests.contract.stores import SAGA, SHARDS, a_definition, a_head, a_release, an_entry
 from tests.kit.table import create_table
 

@@ -9,9 +9,9 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
 from baton.adapters.aws import Aws, translated
-from baton.adapters.dynamo_items import ATTRIBUTES, row_item
-from baton.adapters.dynamo_log import DynamoLog
-from baton.core.rows import MAX_KEY_BYTES, MAX_LEVELS, MAX_PER_STEP, RESERVED, Row, check_row
+from baton.adapters.dynamo.items import ATTRIBUTES, row_item
+from baton.adapters.dynamo.log import DynamoLog
+from baton.core.effects.rows import MAX_KEY_BYTES, MAX_LEVELS, MAX_PER_STEP, RESERVED, Row, check_row
 from baton.errors import RowsRefused, Throttled
 from baton.ports import Record, StepContext, Wake
 from tests.contract.stores import SAGA, Stores, as_written

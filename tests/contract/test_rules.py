@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 
-from baton.adapters.dynamo_items import item_size
+from baton.adapters.dynamo.items import item_size
 from baton.adapters.rules import MAX_ITEM_BYTES, ItemTooLarge, pack, shard_of, unpack, write_units
 from baton.errors import CorruptLog
 

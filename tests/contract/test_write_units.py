@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from baton.adapters.aws import Aws
-from baton.adapters.dynamo_log import DynamoLog
+from baton.adapters.dynamo.log import DynamoLog
 from baton.ports import SagaRef, Wake
 from tests.contract.stores import SHARDS, a_head, a_release, an_entry
 from tests.kit.meter import Meter

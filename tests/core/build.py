@@ -15,22 +15,22 @@ import msgspec
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from baton.core import events as ev
-from baton.core.caps import counts_of
-from baton.core.compile import compile_document
 from baton.core.conditions import Answer
-from baton.core.decide import ROOM, Decision, advance
+from baton.core.decide.decide import ROOM, Decision, advance
+from baton.core.decide.outcomes import Outcome
+from baton.core.decide.program import Program
+from baton.core.decide.purse import ANY_AMOUNT
+from baton.core.decide.scope import Found
+from baton.core.documents.compile import compile_document
+from baton.core.effects.toolspec import ToolSpec
 from baton.core.failures.cells import ROLLBACK, Change
 from baton.core.failures.matrix import ANY, Rules
-from baton.core.fold import fold
-from baton.core.forks import fork_to
-from baton.core.graph import Graph, Node
-from baton.core.outcomes import Outcome
-from baton.core.program import Program
-from baton.core.purse import ANY_AMOUNT
-from baton.core.scope import Found
-from baton.core.state import State
-from baton.core.toolspec import ToolSpec
+from baton.core.graph.graph import Graph, Node
+from baton.core.log import events as ev
+from baton.core.log.caps import counts_of
+from baton.core.log.fold import fold
+from baton.core.log.forks import fork_to
+from baton.core.log.state import State
 from baton.errors import InvalidDefinition, Problem
 
 T0 = 1_700_000_000_000

@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from baton.core.compile import compile_document
-from baton.core.definition import WorkflowModel, as_written, read_definition
-from baton.core.document import parse_document
-from baton.core.graph import Graph, Node
-from baton.core.toolspec import ToolSpec
+from baton.core.documents.compile import compile_document
+from baton.core.documents.definition import WorkflowModel, as_written, read_definition
+from baton.core.documents.document import parse_document
+from baton.core.effects.toolspec import ToolSpec
+from baton.core.graph.graph import Graph, Node
 from baton.errors import Problem
 from tests.core.build import problems_of, tool_spec
 

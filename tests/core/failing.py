@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.core import events as ev
-from baton.core.decide import Decision
+from baton.core.decide.decide import Decision
+from baton.core.decide.outcomes import Outcome
+from baton.core.decide.program import Program
 from baton.core.failures.cells import RETRY, ROLLBACK, Change
 from baton.core.failures.retry import CUSTOM, RetryChange
-from baton.core.graph import Node
-from baton.core.outcomes import Outcome
-from baton.core.program import Program
-from baton.core.state import ANSWER
+from baton.core.graph.graph import Node
+from baton.core.log import events as ev
+from baton.core.log.state import ANSWER
 from tests.core.build import T0, Saga, program
 
 DAY = 86_400_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from baton.core.conditions.model import Compare
-from baton.core.graph import Cap
-from baton.core.program import Program
+from baton.core.decide.program import Program
+from baton.core.graph.graph import Cap
 
 
 def limited(of: Program, **limits: Cap) -> Program:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from time import process_time
 from typing import Any, Final
 
-from baton.core.compile import compile_document
+from baton.core.documents.compile import compile_document
 from baton.errors import BatonError, InvalidDefinition
 from tests.core.apart import apart
 from tests.core.build import TOOLS

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from baton.core.schema import SchemaError, check_schema, violations
+from baton.core.conditions.schema import SchemaError, check_schema, violations
 from tests.core.apart import apart
 
 REFUSED: Final = "refused"

@@ -13,9 +13,9 @@ from typing import Any
 
 import yaml
 
-from baton.core.compile import children_of, compile_document, no_such_child, notes_of
-from baton.core.keys import KeyRule
-from baton.core.toolspec import ToolSpec
+from baton.core.documents.compile import children_of, compile_document, no_such_child, notes_of
+from baton.core.effects.keys import KeyRule
+from baton.core.effects.toolspec import ToolSpec
 from baton.errors import InvalidDefinition, MalformedDocument
 from tests.core.build import tool_spec
 

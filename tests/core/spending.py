@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from baton.core import events as ev
-from baton.core.usage import Deployment, Ledger, Usage
+from baton.core.log import events as ev
+from baton.core.read.usage import Deployment, Ledger, Usage
 from tests.core.build import Saga, done
 
 AROUND = 60  # bytes of an entry's item besides its data

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from baton.core import events as ev
-from baton.core.decide import Decision
-from baton.core.state import status_of
+from baton.core.decide.decide import Decision
+from baton.core.log import events as ev
+from baton.core.log.state import status_of
 from tests.core.build import T0, Saga, chain, done, failed, program, ready, task, wait
 from tests.core.told import of
 

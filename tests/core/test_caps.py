@@ -11,12 +11,12 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from baton.core import events as ev
-from baton.core.graph import Cap, Join, Loop, Node
-from baton.core.outcomes import Outcome
-from baton.core.program import Program
-from baton.core.state import Used
-from baton.core.views import iso, saga_view
+from baton.core.decide.outcomes import Outcome
+from baton.core.decide.program import Program
+from baton.core.graph.graph import Cap, Join, Loop, Node
+from baton.core.log import events as ev
+from baton.core.log.state import Used
+from baton.core.read.views import iso, saga_view
 from tests.core.build import T0, Saga, child, done, failed, interrupted, program, ready, task, wait
 from tests.core.graphs_of import again, limited
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 import pytest
 
 from baton.core.conditions.model import Cel
+from baton.core.decide.program import Program
 from baton.core.failures.cells import RETRY, Change
-from baton.core.graph import Catch, Join
-from baton.core.program import Program
-from baton.core.state import status_of
+from baton.core.graph.graph import Catch, Join
+from baton.core.log.state import status_of
 from tests.core.build import Saga, done, program, ready, task
 from tests.core.failing import broken, chosen, schedule
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from baton.core import events as ev
-from baton.core.decide import CANCELLED_TOGETHER, ROOM, abandoned, advance, decide
-from baton.core.graph import Join
-from baton.core.state import LONGEST_ID, Child, status_of
+from baton.core.decide.decide import CANCELLED_TOGETHER, ROOM, abandoned, advance, decide
+from baton.core.graph.graph import Join
+from baton.core.log import events as ev
+from baton.core.log.state import LONGEST_ID, Child, status_of
 from tests.core.build import Saga, child, done, entry, program, ready, slots, started, task
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from baton.core.graph import Cap
+from baton.core.graph.graph import Cap
 from tests.core.compiling import compiled, node, told
 
 SAID = "`guardrails.allowed_tools` does not name it"

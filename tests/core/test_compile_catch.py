@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from baton.core.conditions.model import Cel
-from baton.core.graph import Catch
+from baton.core.graph.graph import Catch
 from tests.core.compiling import compiled, node, reads, told
 
 # ---- what is kept ------------------------------------------------------------------------------------------------

@@ -9,16 +9,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from baton.core.compile import compile_document
 from baton.core.conditions.model import Matches
+from baton.core.decide.program import Program
+from baton.core.documents.compile import compile_document
+from baton.core.effects.toolspec import ToolSpec
 from baton.core.failures.alternatives import Way
 from baton.core.failures.cells import Change
 from baton.core.failures.codes import CODES, UNTRIED
 from baton.core.failures.policies import Action, Match, Policy
 from baton.core.failures.retry import RetryChange
-from baton.core.graph import Graph, Node, decode_graph, encode_graph
-from baton.core.program import Program
-from baton.core.toolspec import ToolSpec
+from baton.core.graph.graph import Graph, Node, decode_graph, encode_graph
 from baton.errors import InvalidDefinition, UnknownEntry
 from tests.core import compiling
 from tests.core.build import Saga, done, problems_of, ready, tool_spec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from baton.core.compile import MAX_HINTS, compile_document
+from baton.core.documents.compile import MAX_HINTS, compile_document
 from baton.errors import InvalidDefinition
 from tests.core.compiling import told
 

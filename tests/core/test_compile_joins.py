@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.core.graph import Branch, Join, Rule
+from baton.core.graph.graph import Branch, Join, Rule
 from tests.core.compiling import node, told
 
 THREE = "a: {}, b: {}, c: {}, d: {}, j: {after: [a, b, c, d], join: %s}"

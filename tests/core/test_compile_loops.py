@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from baton.core.conditions.model import Cel
-from baton.core.graph import Loop
+from baton.core.graph.graph import Loop
 from tests.core.compiling import compiled, node, told
 
 BODY = "a: {}, b: {after: a}, c: {after: b, loop: {AGAIN, back_to: b}}, d: {after: c}"

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from baton.core.compile import compile_document, shared_keys
-from baton.core.keys import Key, KeyRule
-from baton.core.toolspec import ToolSpec
+from baton.core.documents.compile import compile_document, shared_keys
+from baton.core.effects.keys import Key, KeyRule
+from baton.core.effects.toolspec import ToolSpec
 from tests.core.build import tool_spec
 from tests.core.compiling import document
 

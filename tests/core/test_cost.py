@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
-from baton.core.compile import compile_document
-from baton.core.decide import advance
-from baton.core.events import Value
-from baton.core.fold import fold
-from baton.core.program import Program
-from baton.core.state import State, encode_state
+from baton.core.decide.decide import advance
+from baton.core.decide.program import Program
+from baton.core.documents.compile import compile_document
+from baton.core.log.events import Value
+from baton.core.log.fold import fold
+from baton.core.log.state import State, encode_state
 from baton.errors import InvalidDefinition
 from tests.core.build import TOOLS, Saga, chain, done, entry, program, started, task, wait
 

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from baton.core import prices
-from baton.core.costs import bill, charge, cost_view, per_million_steps, total_of
-from baton.core.prices import Price
-from baton.core.usage import Usage
+from baton.core.read import prices
+from baton.core.read.costs import bill, charge, cost_view, per_million_steps, total_of
+from baton.core.read.prices import Price
+from baton.core.read.usage import Usage
 
 USAGE = Usage(
     write_units=21,

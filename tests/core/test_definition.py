@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from baton.core.definition import NodeModel, WorkflowModel
-from baton.core.definition.bounds import LimitsModel
-from baton.core.definition.places import BELOW, INSIDE, MAX_HINTS
-from baton.core.document import parse_document
-from baton.core.nodetypes import KINDS, KINDS_TO_COME
+from baton.core.documents.bounds import LimitsModel
+from baton.core.documents.definition import NodeModel, WorkflowModel
+from baton.core.documents.document import parse_document
+from baton.core.documents.nodetypes import KINDS, KINDS_TO_COME
+from baton.core.documents.places import BELOW, INSIDE, MAX_HINTS
 from tests.core.build import PROPERTY
 from tests.core.compiling import shape_of
 from tests.core.shapes import BEYOND, LEAVE_OUT, SHAPES

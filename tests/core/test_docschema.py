@@ -14,14 +14,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from baton.core import graph, looks
-from baton.core.compile import compile_document
-from baton.core.definition import KINDS, KINDS_TO_COME, MAX_NODES, NodeModel
-from baton.core.definition.docschema import DIALECT, document_schema, node_types
-from baton.core.document import parse_document
+from baton.core.conditions.schema import check_schema, violations
+from baton.core.decide import looks
+from baton.core.documents.compile import compile_document
+from baton.core.documents.definition import KINDS, KINDS_TO_COME, MAX_NODES, NodeModel
+from baton.core.documents.docschema import DIALECT, document_schema, node_types
+from baton.core.documents.document import parse_document
+from baton.core.documents.nodetypes import NODE_TYPES
 from baton.core.expressions import ExpressionError, compile_template, expressions_in, parse
-from baton.core.nodetypes import NODE_TYPES
-from baton.core.schema import check_schema, violations
+from baton.core.graph import graph
 from baton.errors import InvalidDefinition, MalformedDocument
 from tests.core.build import PROPERTY, problems_of, tool_spec
 from tests.core.compiling import shape_of

@@ -6,12 +6,12 @@ import pytest
 from msgspec import structs
 from msgspec.structs import replace
 
-from baton.core import events as ev
+from baton.core.effects.toolspec import ONCE
 from baton.core.failures.cells import RETRY, Change
 from baton.core.failures.policies import Action, Policy
-from baton.core.graph import Cap, Catch, Join
-from baton.core.state import UNKNOWN_OUTCOME
-from baton.core.toolspec import ONCE
+from baton.core.graph.graph import Cap, Catch, Join
+from baton.core.log import events as ev
+from baton.core.log.state import UNKNOWN_OUTCOME
 from tests.core.build import Saga, done, interrupted, program, ready, task
 from tests.core.failing import attempts, broken
 

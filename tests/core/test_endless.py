@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from baton.core.caps import LOOPING, counts_of, endless
-from baton.core.graph import Cap, Loop
-from baton.core.program import Program
-from baton.core.state import State, Used
+from baton.core.decide.program import Program
+from baton.core.graph.graph import Cap, Loop
+from baton.core.log.caps import LOOPING, counts_of, endless
+from baton.core.log.state import State, Used
 from tests.core.build import Saga, done, program, ready, task
 from tests.core.graphs_of import again
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.core.explain import way
+from baton.core.read.explain import way
 from tests.core.build import Saga, done, failed, program, task
 from tests.core.told import BRANCH, ROOM, of, steps, story, whole, why
 

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from baton.core import events as ev
-from baton.core.explain import way
 from baton.core.failures.alternatives import Way
 from baton.core.failures.cells import ASK_USER, ESCALATE, REPLAN, RETRY, ROLLBACK, Change
 from baton.core.failures.policies import Action, Match, Policy
 from baton.core.failures.retry import CUSTOM, RetryChange
-from baton.core.graph import Catch, Node
-from baton.core.state import status_of
-from baton.core.telling import lasting
-from baton.core.tries import SHOWN
-from baton.core.views import saga_view
+from baton.core.graph.graph import Catch, Node
+from baton.core.log import events as ev
+from baton.core.log.state import status_of
+from baton.core.read.explain import way
+from baton.core.read.telling import lasting
+from baton.core.read.tries import SHOWN
+from baton.core.read.views import saga_view
 from tests.core.build import T0, Saga, done, program, task
 from tests.core.failing import answer, broken, schedule
 from tests.core.told import ROOM, steps, story, whole, why

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from baton.core import events as ev
-from baton.core.compile import compile_document
-from baton.core.explain import MOST_CAUSES, explain, way
-from baton.core.program import Program
+from baton.core.decide.program import Program
+from baton.core.documents.compile import compile_document
+from baton.core.log import events as ev
+from baton.core.read.explain import MOST_CAUSES, explain, way
 from baton.errors import NotFound
 from tests.core.build import T0, TOOLS, Saga, chain, done, failed, program, task
 from tests.core.told import BRANCH, ROOM, of, steps, story, whole, why

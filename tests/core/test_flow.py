@@ -9,10 +9,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from baton.core import events as ev
-from baton.core.decide import Decision, RunStep, advance, decide
-from baton.core.graph import Join
-from baton.core.state import State, status_of
+from baton.core.decide.decide import Decision, RunStep, advance, decide
+from baton.core.graph.graph import Join
+from baton.core.log import events as ev
+from baton.core.log.state import State, status_of
 from tests.core.build import T0, Saga, chain, done, failed, program, ready, slots, task, wait
 
 DIAMOND = program(task("a"), task("b", "a"), task("c", "a"), task("d", "b", "c"))

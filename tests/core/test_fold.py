@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baton.core import events as ev
-from baton.core import fold as fold_module
-from baton.core.fold import apply, fold
-from baton.core.state import Child, State, Wait
+from baton.core.log import events as ev
+from baton.core.log import fold as fold_module
+from baton.core.log.fold import apply, fold
+from baton.core.log.state import Child, State, Wait
 from baton.errors import CorruptLog
 from tests.core.build import EVENTS, FEW, PROPERTY, T0, Saga, child, done, entry, program, slots, task, wait
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from baton.core.compile import compile_document
+from baton.core.decide.program import Program
+from baton.core.documents.compile import compile_document
 from baton.core.failures.cells import Change
-from baton.core.foretold import MOST, foretold
-from baton.core.program import Program
-from baton.core.state import status_of
-from baton.core.views import saga_view
+from baton.core.log.state import status_of
+from baton.core.read.foretold import MOST, foretold
+from baton.core.read.views import saga_view
 from tests.core.build import TOOLS, Saga, program, task
 from tests.core.failing import DAY, broken, chosen
 

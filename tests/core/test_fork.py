@@ -8,9 +8,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from baton.core import events as ev
-from baton.core.forks import FORK_KEY, fork_to, lineage_to
-from baton.core.state import Segment, State, status_of
+from baton.core.log import events as ev
+from baton.core.log.forks import FORK_KEY, fork_to, lineage_to
+from baton.core.log.state import Segment, State, status_of
 from baton.errors import CorruptLog
 from tests.core.build import (
     T0,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from baton.core import events as ev
-from baton.core.answers import asked
 from baton.core.failures.cells import ASK_USER, ESCALATE, Change
-from baton.core.state import NOTICES_REMEMBERED, UNKNOWN_OUTCOME, status_of
+from baton.core.log import events as ev
+from baton.core.log.answers import asked
+from baton.core.log.state import NOTICES_REMEMBERED, UNKNOWN_OUTCOME, status_of
 from tests.core.build import Saga, program, task
 from tests.core.failing import DAY, answer, attempts, broken
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from baton.core import events as ev
 from baton.core.conditions.model import Matches
-from baton.core.decide import advance, decide
-from baton.core.graph import Branch, Node, Rule
-from baton.core.scope import Found
+from baton.core.decide.decide import advance, decide
+from baton.core.decide.scope import Found
+from baton.core.graph.graph import Branch, Node, Rule
+from baton.core.log import events as ev
 from baton.errors import CorruptLog
 from tests.core.build import T0, Saga, done, program, task
 

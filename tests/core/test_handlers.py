@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from baton.core import events as ev
-from baton.core.compile import compile_document
-from baton.core.program import Program
-from baton.core.scope import NOTHING, Scope
-from baton.core.state import status_of
+from baton.core.decide.program import Program
+from baton.core.decide.scope import NOTHING, Scope
+from baton.core.documents.compile import compile_document
+from baton.core.log import events as ev
+from baton.core.log.state import status_of
 from tests.core.build import T0, Saga, done, ready, tool_spec
 from tests.core.build import failed as broken
 from tests.core.compiling import document

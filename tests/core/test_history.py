@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from baton.core.events import KINDS, decode_entry, encode_entry
-from baton.core.state import decode_state, encode_state
+from baton.core.log.events import KINDS, decode_entry, encode_entry
+from baton.core.log.state import decode_state, encode_state
 from tests.core.build import replay
 from tests.history.make import HERE, SHAPES, make, read_log, state_as_text
 

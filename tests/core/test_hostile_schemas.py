@@ -10,9 +10,9 @@ import pytest
 from baton.core.conditions import caps
 from baton.core.conditions.kept import Kept
 from baton.core.conditions.patterns import weight
+from baton.core.conditions.schema import check_schema, violations
 from baton.core.conditions.schemaplan import SchemaError, plan_for, plan_of
 from baton.core.conditions.schemawork import TooMuch, check_work
-from baton.core.schema import check_schema, violations
 from baton.errors import Problem
 from tests.core.apart import tried_apart
 from tests.core.build import problems_of

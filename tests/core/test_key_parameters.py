@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.core.keys import Key, KeyRule, parameters_of, relevant
+from baton.core.effects.keys import Key, KeyRule, parameters_of, relevant
 
 
 @pytest.mark.parametrize(

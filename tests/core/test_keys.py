@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import baton
-from baton.core.keys import (
+from baton.core.effects.keys import (
     STRATEGIES,
     Key,
     KeyIncomplete,

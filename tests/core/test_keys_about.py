@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from baton.core.keys import STRATEGIES, Key, KeyRule, about
+from baton.core.effects.keys import STRATEGIES, Key, KeyRule, about
 
 BILL = {"invoice": "i-7", "cents": 5}
 OTHER = {"invoice": "i-7", "cents": 500}

@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from baton.core import compile as compiler
-from baton.core import parserwords
-from baton.core.definition.familiar import WORDS, plainly
+from baton.core.documents import compile as compiler
+from baton.core.documents import parserwords
+from baton.core.documents.familiar import WORDS, plainly
 from tests.core.messages import cases, main, told
 
 CASES = cases()
-CORE = Path(compiler.__file__).parents[1]
+CORE = Path(compiler.__file__).parents[2]
 FILES = [
-    *CORE.glob("compile/*.py"),
-    *CORE.glob("definition/*.py"),
-    *(CORE / name for name in ("document.py", "expressions/durations.py")),
+    *CORE.glob("documents/compile/*.py"),
+    *CORE.glob("documents/*.py"),
+    CORE / "expressions/durations.py",
     *(CORE / f"conditions/{name}.py" for name in ("cel", "celnames", "compare", "document", "jsonpath")),
     *(CORE / f"conditions/{name}.py" for name in ("matches", "python", "schemafaults")),
 ]

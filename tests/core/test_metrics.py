@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baton.core import events as ev
-from baton.core.metrics import METRICS, Figures
+from baton.core.log import events as ev
+from baton.core.read.metrics import METRICS, Figures
 from tests.core.build import EVENTS, FEW, T0
 from tests.kit import emf
 

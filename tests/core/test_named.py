@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from baton.core import events as ev
-from baton.core.graph import hash_of
-from baton.core.named import SCHEME, value_of
-from baton.core.state import State
+from baton.core.graph.graph import hash_of
+from baton.core.log import events as ev
+from baton.core.log.named import SCHEME, value_of
+from baton.core.log.state import State
 
 BLOB = ev.Value(ref=SCHEME + "a" * 64, size=9_000)
 TOKEN = ev.Token("a", "b", ())

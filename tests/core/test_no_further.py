@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from baton.core import events as ev
-from baton.core.decide import MAX_DEATHS
-from baton.core.graph import Join
-from baton.core.outcomes import MONEY, STOPPED, Outcome
-from baton.core.state import FAULT
+from baton.core.decide.decide import MAX_DEATHS
+from baton.core.decide.outcomes import MONEY, STOPPED, Outcome
+from baton.core.graph.graph import Join
+from baton.core.log import events as ev
+from baton.core.log.state import FAULT
 from tests.core.build import Saga, chain, done, failed, interrupted, program, ready, task
 
 PARKED = ev.Parked(code="budget_saga", message="all is spent", node="n0")

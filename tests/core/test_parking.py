@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pytest
 
-from baton.core import events as ev
-from baton.core.decide import MAX_DEATHS, Decision
-from baton.core.state import status_of
+from baton.core.decide.decide import MAX_DEATHS, Decision
+from baton.core.log import events as ev
+from baton.core.log.state import status_of
 from tests.core.build import Saga, chain, done, interrupted, program, ready, task, wait
 from tests.core.told import of
 

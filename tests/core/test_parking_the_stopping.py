@@ -9,14 +9,14 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from baton.core import events as ev
-from baton.core.decide import CANCELLED_TOGETHER, MAX_DEATHS, Decision, abandoned, advance
-from baton.core.graph import Cap
-from baton.core.outcomes import MONEY
-from baton.core.program import Program
-from baton.core.state import _PARTS, SHAPE, status_of
-from baton.core.toolspec import ONCE
-from baton.core.views import saga_view
+from baton.core.decide.decide import CANCELLED_TOGETHER, MAX_DEATHS, Decision, abandoned, advance
+from baton.core.decide.outcomes import MONEY
+from baton.core.decide.program import Program
+from baton.core.effects.toolspec import ONCE
+from baton.core.graph.graph import Cap
+from baton.core.log import events as ev
+from baton.core.log.state import _PARTS, SHAPE, status_of
+from baton.core.read.views import saga_view
 from tests.core.build import T0, Saga, child, done, failed, interrupted, program, task
 from tests.core.told import why
 

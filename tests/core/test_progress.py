@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.core import events as ev
 from baton.core.conditions.model import Compare
-from baton.core.graph import Loop, Node
-from baton.core.views import saga_view
+from baton.core.graph.graph import Loop, Node
+from baton.core.log import events as ev
+from baton.core.read.views import saga_view
 from tests.core.build import T0, Saga, chain, done, program, task
 
 

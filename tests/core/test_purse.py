@@ -8,10 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from baton.core import events as ev
-from baton.core.graph import Node
-from baton.core.limits import Limits
-from baton.core.purse import (
+from baton.core.decide.purse import (
     BEGINS,
     DAY_MS,
     WAITS,
@@ -30,8 +27,11 @@ from baton.core.purse import (
     user_notices,
     user_parked,
 )
-from baton.core.purseview import budget_view
-from baton.core.state import State
+from baton.core.graph.graph import Node
+from baton.core.limits import Limits
+from baton.core.log import events as ev
+from baton.core.log.state import State
+from baton.core.read.purseview import budget_view
 
 DOLLAR = 1_000_000
 TERMS = Terms(saga=DOLLAR, user_day=5 * DOLLAR)

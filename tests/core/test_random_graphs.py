@@ -18,13 +18,13 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baton.core import events as ev
-from baton.core.compile import compile_document
-from baton.core.decide import ROOM, RunStep
-from baton.core.fold import fold
-from baton.core.outcomes import Outcome
-from baton.core.program import Program
-from baton.core.state import State, decode_state, encode_state, status_of
+from baton.core.decide.decide import ROOM, RunStep
+from baton.core.decide.outcomes import Outcome
+from baton.core.decide.program import Program
+from baton.core.documents.compile import compile_document
+from baton.core.log import events as ev
+from baton.core.log.fold import fold
+from baton.core.log.state import State, decode_state, encode_state, status_of
 from tests.core.build import FEW, PROPERTY, Saga, done, failed, interrupted, ready, tool_spec
 from tests.core.reference import Reference, Shape, shapes
 

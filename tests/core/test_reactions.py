@@ -8,17 +8,17 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from baton.core import events as ev
 from baton.core.conditions import Answer
 from baton.core.conditions.model import Python
+from baton.core.decide.outcomes import Outcome
+from baton.core.effects.toolspec import ONCE
 from baton.core.failures.cells import ASK_USER, ESCALATE, RETRY, ROLLBACK, Change
 from baton.core.failures.policies import Action, Policy
 from baton.core.failures.retry import RetryChange
-from baton.core.graph import Branch, Cap, Catch, Rule
+from baton.core.graph.graph import Branch, Cap, Catch, Rule
 from baton.core.limits import Limits
-from baton.core.outcomes import Outcome
-from baton.core.state import ANSWER, UNKNOWN_OUTCOME, status_of
-from baton.core.toolspec import ONCE
+from baton.core.log import events as ev
+from baton.core.log.state import ANSWER, UNKNOWN_OUTCOME, status_of
 from tests.core.build import AT_ONCE, T0, Saga, done, program, ready, task
 from tests.core.failing import DAY, answer, attempts, broken, chosen, one
 

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from baton.core.decide import advance
-from baton.core.events import Value
-from baton.core.outcomes import Outcome, refused
-from baton.core.rows import (
+from baton.core.decide.decide import advance
+from baton.core.decide.outcomes import Outcome, refused
+from baton.core.effects.rows import (
     MAX_BYTES,
     MAX_BYTES_PER_ENTRY,
     MAX_KEY_BYTES,
@@ -23,6 +22,7 @@ from baton.core.rows import (
     check_row,
     size_of,
 )
+from baton.core.log.events import Value
 from tests.core.build import T0, Saga, program, task
 
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from baton.core.conditions.schema import SchemaError, check_schema, input_violations, violations
+from baton.core.effects.keys import KeyRule, canonical, key_of
 from baton.core.expressions.durations import parse_duration
 from baton.core.expressions.spelling import nearest
-from baton.core.keys import KeyRule, canonical, key_of
-from baton.core.schema import SchemaError, check_schema, input_violations, violations
 from baton.errors import Problem
 from tests.core.build import JSON, PROPERTY, program, task, tool_spec, wait
 

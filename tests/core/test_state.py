@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baton.core import events as ev
 from baton.core.failures.alternatives import Way
 from baton.core.failures.ladder import History
-from baton.core.state import (
+from baton.core.log import events as ev
+from baton.core.log.state import (
     FINISHED,
     SHAPE,
     WAITING,

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from baton.core import events as ev
-from baton.core.gate import PAUSE_MS
-from baton.core.graph import Cap, Loop, Node
-from baton.core.program import Program
+from baton.core.decide.gate import PAUSE_MS
+from baton.core.decide.program import Program
+from baton.core.graph.graph import Cap, Loop, Node
+from baton.core.log import events as ev
 from tests.core.build import PROPERTY, T0, Saga, child, done, program, ready, task, wait
 from tests.core.graphs_of import again, limited
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from baton.core import events as ev
-from baton.core.state import encode_state
-from baton.core.usage import Ledger, stored_bytes, units
+from baton.core.log import events as ev
+from baton.core.log.state import encode_state
+from baton.core.read.usage import Ledger, stored_bytes, units
 from tests.core.build import Saga, chain, done, failed, program, task, wait
 from tests.core.spending import (
     AROUND,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from baton.core import events as ev
 from baton.core.failures.cells import ASK_USER, ROLLBACK, Change
+from baton.core.log import events as ev
 from tests.core.build import T0, Saga, done, program, task
 from tests.core.failing import broken, schedule
 from tests.core.spending import FINISH, START, TAKE, TO_WAIT, next_turn, used, writes

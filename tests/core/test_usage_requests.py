@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from baton.core import events as ev
 from baton.core.limits import Limits
-from baton.core.usage import Deployment, Ledger
+from baton.core.log import events as ev
+from baton.core.read.usage import Deployment, Ledger
 from tests.core.build import T0, Saga, chain, child, done, interrupted, program, wait
 from tests.core.spending import (
     BARE,

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baton.core import events as ev
 from baton.core.conditions.model import AllOf, Cel
 from baton.core.failures.codes import told
-from baton.core.graph import Branch, Cap, Catch, Graph, Join, Loop, Node, Rule
-from baton.core.views import entry_view, graph_view, iso, saga_view, tool_view
+from baton.core.graph.graph import Branch, Cap, Catch, Graph, Join, Loop, Node, Rule
+from baton.core.log import events as ev
+from baton.core.read.views import entry_view, graph_view, iso, saga_view, tool_view
 from tests.core.build import (
     EVENTS,
     PROPERTY,

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from baton.core import events as ev
-from baton.core.decide import advance
-from baton.core.fold import apply, fingerprint, signal_key
-from baton.core.forks import FORK_KEY
-from baton.core.graph import Node
-from baton.core.state import KEYS_REMEMBERED, Signal, Wait, status_of
+from baton.core.decide.decide import advance
+from baton.core.graph.graph import Node
+from baton.core.log import events as ev
+from baton.core.log.fold import apply, fingerprint, signal_key
+from baton.core.log.forks import FORK_KEY
+from baton.core.log.state import KEYS_REMEMBERED, Signal, Wait, status_of
 from tests.core.build import T0, Saga, chain, done, program, ready, slots, task, wait
 from tests.core.told import of
 

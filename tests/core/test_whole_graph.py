@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from baton.core import events as ev
-from baton.core.compile import compile_document
 from baton.core.conditions import Answer
+from baton.core.decide.outcomes import Outcome
+from baton.core.decide.program import Program
+from baton.core.documents.compile import compile_document
 from baton.core.expressions.durations import parse_time
-from baton.core.graph import Join
-from baton.core.outcomes import Outcome
-from baton.core.program import Program
+from baton.core.graph.graph import Join
+from baton.core.log import events as ev
+from baton.core.log.state import status_of
 from baton.core.sizes import MOST_BYTES, MOST_ITEMS, excess_of
-from baton.core.state import status_of
 from tests.core.build import T0, Saga, done, program, ready, task, tool_spec
 
 LOOSE = tool_spec("t")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from baton.core.events import Parked
-from baton.core.metrics import NAMESPACE, Figures
+from baton.core.log.events import Parked
+from baton.core.read.metrics import NAMESPACE, Figures
 from tests.deploy.stack import Stack, stack
 from tests.kit import emf
 

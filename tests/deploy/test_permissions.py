@@ -205,7 +205,7 @@ def test_only_api_gateway_may_invoke_the_api_and_only_for_this_api() -> None:
 def test_whatever_the_adapters_call_some_function_may_do() -> None:
     calls = {
         call
-        for file in (ROOT / "layers/engine/baton/adapters").glob("*.py")
+        for file in (ROOT / "layers/engine/baton/adapters").rglob("*.py")
         for pattern in CALLS
         for call in re.findall(pattern, file.read_text("utf-8"))
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.adapters.dynamo_items import DUE_INDEX, STATUS_INDEX
+from baton.adapters.dynamo.items import DUE_INDEX, STATUS_INDEX
 from tests.deploy.stack import stack
 
 TABLE = stack().properties("SagaTable")

@@ -9,9 +9,9 @@ import pytest
 from moto import mock_aws
 
 from baton.adapters.aws import Aws
-from baton.adapters.dynamo_budgets import DynamoBudgets
-from baton.adapters.dynamo_log import DynamoLog
-from baton.core.usage import Deployment
+from baton.adapters.dynamo.budgets import DynamoBudgets
+from baton.adapters.dynamo.log import DynamoLog
+from baton.core.read.usage import Deployment
 from baton.ports import Account, Reservation, Wake
 from tests.contract.stores import SHARDS, a_head, a_release, an_entry
 from tests.contract.test_write_units import SAGA, TABLE, spent

@@ -12,13 +12,13 @@ import pytest
 from pydantic import BaseModel
 
 from baton import Workflow, builder
-from baton.core.compile import compile_document
 from baton.core.conditions.document import FIELDS as CONDITIONS
-from baton.core.definition.docschema import document_schema
-from baton.core.document import parse_document
-from baton.core.nodetypes import KINDS
-from baton.core.schema import violations
-from baton.core.toolspec import ToolSpec
+from baton.core.conditions.schema import violations
+from baton.core.documents.compile import compile_document
+from baton.core.documents.docschema import document_schema
+from baton.core.documents.document import parse_document
+from baton.core.documents.nodetypes import KINDS
+from baton.core.effects.toolspec import ToolSpec
 from baton.tools import define
 from baton.tools.define import Registry, tool
 from tests.docs.pages import ROOT, Page

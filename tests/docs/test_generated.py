@@ -7,8 +7,8 @@ from typing import get_args
 
 import pytest
 
-from baton.core import events as ev
-from baton.core.state import LISTS
+from baton.core.log import events as ev
+from baton.core.log.state import LISTS
 from docs import generate
 from docs.transitions import find_transitions
 from tests.docs.pages import Page

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from baton.core.compile import compile_document
+from baton.core.documents.compile import compile_document
 from baton.ports import StepContext
 from baton.tools import define
 from baton.tools.define import Registry

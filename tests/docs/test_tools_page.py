@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from baton.core.compile import compile_document
+from baton.core.documents.compile import compile_document
 from baton.tools.define import Registry
 from baton.tools.standard import standard_tools, with_standard
 from tests.docs.pages import ROOT, Page

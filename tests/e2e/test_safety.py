@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from baton.core.events import CancelRequested, Revived, SagaEnded, SignalReceived, StepSucceeded
+from baton.core.log.events import CancelRequested, Revived, SagaEnded, SignalReceived, StepSucceeded
 from baton.errors import KeyReused
 from baton.ports import SagaRef
 from tests.e2e.deployment import chain

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from baton.core.events import Revived, SagaEnded, StepSucceeded
+from baton.core.log.events import Revived, SagaEnded, StepSucceeded
 from baton.ports import SagaRef, StepContext
 from tests.e2e.deployment import chain, until
 from tests.e2e.store import ROOT, ShiftedClock, Store

@@ -25,8 +25,8 @@ from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.dynamodb.models import dynamodb_backends
 from moto.dynamodb.models.table import Table
 
-from baton.adapters.dynamo_log import DynamoLog
-from baton.core.events import Entry, decode_entry
+from baton.adapters.dynamo.log import DynamoLog
+from baton.core.log.events import Entry, decode_entry
 from baton.local.declared import StreamSource
 from baton.local.parameters import effective
 from baton.local.resolve import Resolver

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from baton.core.events import Ask, AttemptFailed, Event, Failure, Notice, Parked, StrategyChosen
+from baton.core.log.events import Ask, AttemptFailed, Event, Failure, Notice, Parked, StrategyChosen
 from baton.ports import SagaRef
 from baton.runtime.history import History
 from baton.runtime.lease import Invocation

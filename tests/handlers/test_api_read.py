@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from baton.core.events import Parked, SagaEnded, SignalReceived, StepSucceeded, Value
+from baton.core.log.events import Parked, SagaEnded, SignalReceived, StepSucceeded, Value
 from tests.handlers.http import Http
 from tests.handlers.sagas import ADA, ECHO, PARTY, append, begin
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from baton.core.events import SagaStarted
+from baton.core.log.events import SagaStarted
 from baton.ports import SagaRef
 from tests.handlers.deployment import Deployment
 from tests.handlers.http import Http

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from baton.core.events import (
+from baton.core.log.events import (
     Event,
     Parked,
     Resumed,

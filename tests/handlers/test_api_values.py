@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from baton.core.events import NodePassed, SagaEnded, Value
+from baton.core.log.events import NodePassed, SagaEnded, Value
 from baton.ports import SagaRef
 from tests.handlers.http import Http
 from tests.handlers.sagas import ADA, GRACE, PARTY, append, begin

@@ -16,8 +16,8 @@ import pytest
 from msgspec.structs import replace
 
 from baton.adapters.discreet import Discreet
-from baton.core.events import Notice
 from baton.core.limits import Limits
+from baton.core.log.events import Notice
 from baton.ports import SagaRef
 from baton.settings import FUNCTIONS, SettingsError, WorkerSettings, variable_of
 from baton.tools.define import ToolError

@@ -10,7 +10,7 @@ from typing import Any
 import boto3
 import pytest
 
-from baton.core.events import ChildReported
+from baton.core.log.events import ChildReported
 from baton.local.sandbox import Result
 from baton.local.stream_batch import BatchRunner
 from baton.local.stream_record import Record, event_record

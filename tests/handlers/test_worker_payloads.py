@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from baton.core.events import SagaEnded
+from baton.core.log.events import SagaEnded
 from baton.ports import SagaRef
 from tests.handlers.deployment import Deployment, Interference, payload, payload_names, throttled
 from tests.handlers.sagas import ADA, ECHO, GRACE, batch, begin, wake

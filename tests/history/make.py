@@ -16,13 +16,13 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from baton.core import events as ev
-from baton.core.compile import compile_document
 from baton.core.conditions import Answer
-from baton.core.events import Entry, decode_entry, encode_entry
-from baton.core.graph import Cap
-from baton.core.program import Program
-from baton.core.state import ANSWER, State
+from baton.core.decide.program import Program
+from baton.core.documents.compile import compile_document
+from baton.core.graph.graph import Cap
+from baton.core.log import events as ev
+from baton.core.log.events import Entry, decode_entry, encode_entry
+from baton.core.log.state import ANSWER, State
 from tests.core.build import (
     Saga,
     chain,

@@ -10,9 +10,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 
-from baton.core import events as ev
 from baton.core.failures.codes import kind_of
-from baton.core.state import slot_of
+from baton.core.log import events as ev
+from baton.core.log.state import slot_of
 from baton.ports import Head
 from tests.kit.oracles import of_saga, of_world
 from tests.kit.people import ONCE, deed_of

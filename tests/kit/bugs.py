@@ -14,12 +14,12 @@ from typing import Any
 
 import msgspec
 
-from baton.adapters.memory import MemoryLog
-from baton.core import decide as deciding
-from baton.core import fold as folding
-from baton.core.events import Entry, NoticeDue, Parked, Revived
-from baton.core.parking import parking as parked_and_told
-from baton.core.state import State, slot_of
+from baton.adapters.memory.memory import MemoryLog
+from baton.core.decide import decide as deciding
+from baton.core.decide.parking import parking as parked_and_told
+from baton.core.log import fold as folding
+from baton.core.log.events import Entry, NoticeDue, Parked, Revived
+from baton.core.log.state import State, slot_of
 from baton.errors import StoreUnavailable, Throttled
 from baton.ports import Head, Record, Release, SagaRef, Wake
 from baton.runtime import history

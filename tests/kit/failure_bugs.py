@@ -11,12 +11,12 @@ from typing import Any
 
 import msgspec
 
-from baton.core import decide, outcomes
-from baton.core import fold as folding
-from baton.core.events import NoticeDue, Revived, StepFailed
+from baton.core.decide import decide, outcomes
 from baton.core.failures.doubts import leaves_doubt
 from baton.core.failures.ladder import History
-from baton.core.state import State
+from baton.core.log import fold as folding
+from baton.core.log.events import NoticeDue, Revived, StepFailed
+from baton.core.log.state import State
 from baton.ports import StepFailure
 from baton.runtime import once, steps
 from baton.runtime.lease import WithinLease

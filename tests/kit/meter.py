@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import boto3
 
 from baton.adapters.aws import Aws
-from baton.adapters.dynamo_items import item_size
-from baton.core.usage import READ_BYTES, units
+from baton.adapters.dynamo.items import item_size
+from baton.core.read.usage import READ_BYTES, units
 from tests.kit.table import table_properties
 
 Item = Mapping[str, Any]

@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from baton.adapters.dynamo_log import DynamoLog
-from baton.adapters.memory import MemoryLog
-from baton.core.rows import Row
+from baton.adapters.dynamo.log import DynamoLog
+from baton.adapters.memory.memory import MemoryLog
+from baton.core.effects.rows import Row
 from baton.ports import Head, Record, Release, SagaRef, Wake
 from tests.kit.meter import TABLE, Meter
 from tests.kit.process import Process

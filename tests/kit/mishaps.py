@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from baton import Context, Key, StepFailure, tool
-from baton.core.answers import Answer
+from baton.core.log.answers import Answer
 from baton.errors import EngineFault, NotAllowedNow, NotFound
 from baton.tools.define import Registry
 from tests.kit.faults import Crash

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from baton.core.state import State
+from baton.core.log.state import State
 from baton.ports import SagaRef
 from baton.runtime import once
 from baton.runtime.inflight import InFlight

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from itertools import pairwise
 
-from baton.core.events import (
+from baton.core.log.events import (
     AttemptFailed,
     CancelRequested,
     ChildOpened,
@@ -32,9 +32,9 @@ from baton.core.events import (
     StepInterrupted,
     StepSucceeded,
 )
-from baton.core.fold import fingerprint
+from baton.core.log.fold import fingerprint
+from baton.core.log.state import ANSWER, slot_of
 from baton.core.money import micro_dollars
-from baton.core.state import ANSWER, slot_of
 from baton.ports import SagaRef
 from tests.kit.process import Process
 from tests.kit.roles import Acknowledged

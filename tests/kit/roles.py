@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from baton.core.answers import Answer, answer_key
-from baton.core.toolspec import ONCE
+from baton.core.effects.toolspec import ONCE
+from baton.core.log.answers import Answer, answer_key
 from baton.errors import Throttled
 from baton.ports import Message, StepContext
 from baton.runtime.lease import Invocation

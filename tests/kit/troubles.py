@@ -15,8 +15,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from baton.core.events import AttemptFailed, Event, Forked
-from baton.core.state import slot_of
+from baton.core.log.events import AttemptFailed, Event, Forked
+from baton.core.log.state import slot_of
 from baton.ports import StepContext, StepFailure
 from baton.tools.calls import failure_of, plain
 

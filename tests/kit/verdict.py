@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from baton.core.events import Event
+from baton.core.log.events import Event
 from baton.errors import NotAllowedNow
 from tests.kit.corpus import Scenario
 from tests.kit.faults import Plan

@@ -17,15 +17,15 @@ from typing import Any
 
 import msgspec
 
-from baton.adapters.memory import MemoryBlobs, MemoryDeadLetters, MemoryDefinitions, MemoryLog
-from baton.adapters.memory_budgets import MemoryBudgets
-from baton.adapters.memory_effects import MemoryEffects
-from baton.adapters.memory_notices import MemoryNotices
+from baton.adapters.memory.budgets import MemoryBudgets
+from baton.adapters.memory.effects import MemoryEffects
+from baton.adapters.memory.memory import MemoryBlobs, MemoryDeadLetters, MemoryDefinitions, MemoryLog
+from baton.adapters.memory.notices import MemoryNotices
 from baton.adapters.monty_sandbox import MontySandbox
-from baton.core.events import Entry, Event, SagaEnded, StepSucceeded, decode_entry
+from baton.core.decide.purse import Terms
+from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
-from baton.core.purse import Terms
-from baton.core.toolspec import ToolSpec
+from baton.core.log.events import Entry, Event, SagaEnded, StepSucceeded, decode_entry
 from baton.errors import EngineFault
 from baton.ports import Message, SagaRef, Wake, Watch
 from baton.runtime.catalog import Catalog

@@ -6,12 +6,12 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
-from baton.adapters.memory_budgets import MemoryBudgets
-from baton.core.draft import RunStep
-from baton.core.graph import Graph, Node
+from baton.adapters.memory.budgets import MemoryBudgets
+from baton.core.decide.draft import RunStep
+from baton.core.decide.purse import DAY_MS, Terms
+from baton.core.graph.graph import Graph, Node
 from baton.core.limits import Limits
-from baton.core.purse import DAY_MS, Terms
-from baton.core.state import State
+from baton.core.log.state import State
 from baton.errors import StoreUnavailable
 from baton.ports import Account, Held, Offload, Refused, Reservation, Sums
 from baton.runtime.funds import Funds

@@ -13,11 +13,11 @@ from typing import Any, ParamSpec, TypeVar
 import pytest
 from msgspec.structs import replace
 
-from baton.adapters.memory import MemoryBlobs
-from baton.adapters.memory_effects import MemoryEffects
-from baton.core.keys import KeyRule, key_of
+from baton.adapters.memory.effects import MemoryEffects
+from baton.adapters.memory.memory import MemoryBlobs
+from baton.core.effects.keys import KeyRule, key_of
+from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
-from baton.core.toolspec import ToolSpec
 from baton.errors import StoreUnavailable
 from baton.ports import Effect, StepContext, StepFailure
 from baton.runtime.claims import Done

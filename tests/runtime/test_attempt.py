@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from baton import Context, StepFailure, tool
-from baton.core.draft import RunStep
-from baton.core.events import Failure
+from baton.core.decide.draft import RunStep
 from baton.core.failures.alternatives import Way
-from baton.core.graph import Node
-from baton.core.remedies import hooks_of, ways_of
+from baton.core.failures.remedies import hooks_of, ways_of
+from baton.core.graph.graph import Node
+from baton.core.log.events import Failure
 from baton.ports import NoRoom, StepContext
 from baton.runtime.attempt import MOST_HALVINGS, carry_out, look, tool_called
 from baton.tools.define import Registry

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from baton import StepFailure, tool
-from baton.adapters.memory import MemoryBlobs
-from baton.core.answers import Answer
-from baton.core.events import Entry, SignalReceived, Value, encode_entry
+from baton.adapters.memory.memory import MemoryBlobs
+from baton.core.log.answers import Answer
+from baton.core.log.events import Entry, SignalReceived, Value, encode_entry
 from baton.errors import UserError
 from baton.ports import Record, SagaRef
 from baton.runtime.service import Service

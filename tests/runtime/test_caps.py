@@ -10,14 +10,14 @@ import msgspec
 import pytest
 
 from baton import Context, tool
-from baton.core.events import (
+from baton.core.decide.gate import PAUSE_MS
+from baton.core.log.events import (
     LimitReached,
     NodeBegan,
     StepFailed,
     StepInterrupted,
     StepSucceeded,
 )
-from baton.core.gate import PAUSE_MS
 from tests.kit.corpus import start
 from tests.kit.toolbox import Books
 from tests.kit.world import TENANT, World

@@ -1,4 +1,4 @@
-"""What a saga has cost, asked for while it runs, waits, and when it is over; the formula is core/usage.py's."""
+"""What a saga has cost, asked for while it runs, waits, and when it is over; the formula is core/read/usage.py's."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from baton.core.usage import Deployment
+from baton.core.read.usage import Deployment
 from baton.errors import NotFound, TooLarge
 from baton.runtime import cost
 from tests.kit.corpus import start

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from baton import Context, tool
-from baton.core.events import (
+from baton.core.log.events import (
     Entry,
     Revived,
     SignalReceived,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from baton.core.events import NoticeDue, SagaStarted
+from baton.core.log.events import NoticeDue, SagaStarted
 from tests.kit.corpus import start
 from tests.kit.toolbox import Books
 from tests.kit.world import World

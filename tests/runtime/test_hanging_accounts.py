@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from baton import Context, tool
-from baton.core.events import StepInterrupted
+from baton.core.log.events import StepInterrupted
 from baton.errors import Throttled
 from baton.ports import Message, SagaRef
 from tests.kit.corpus import start

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from baton import Context, tool
-from baton.core.events import Revived, StepInterrupted, StepSucceeded
+from baton.core.log.events import Revived, StepInterrupted, StepSucceeded
 from baton.errors import EngineFault, StoreUnavailable
 from baton.ports import Message, SagaRef, Sums
 from baton.runtime.lease import Invocation

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from baton.core.events import ChildrenAbandoned, ChildReported, Parked, Revived, StepSucceeded
+from baton.core.log.events import ChildrenAbandoned, ChildReported, Parked, Revived, StepSucceeded
 from baton.errors import InvalidDefinition, KeyReused, NotAllowedNow, Throttled, UserError
 from baton.ports import Message, SagaRef
 from tests.kit.corpus import start

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from baton.adapters.memory import MemoryBlobs, MemoryLog
-from baton.core import events as ev
+from baton.adapters.memory.memory import MemoryBlobs, MemoryLog
 from baton.core.limits import Limits
+from baton.core.log import events as ev
 from baton.errors import CorruptLog
 from baton.ports import Head, Record, SagaRef
 from baton.runtime.history import PAGE, History

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from baton import Context, Key, StepFailure, tool
-from baton.core.answers import Answer
+from baton.core.log.answers import Answer
 from baton.runtime.steps import _Doubt
 from tests.kit.corpus import start
 from tests.kit.faults import Crash

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from baton.core.events import Parked, Revived, StepInterrupted, StepSucceeded
+from baton.core.log.events import Parked, Revived, StepInterrupted, StepSucceeded
 from tests.kit.corpus import start
 from tests.kit.documents import chain_of
 from tests.kit.toolbox import Books

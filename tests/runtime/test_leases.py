@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from baton.core.events import StepSucceeded
 from baton.core.limits import Limits
+from baton.core.log.events import StepSucceeded
 from baton.errors import CorruptLog
 from baton.ports import Head, Message, SagaRef
 from baton.runtime.lease import HELD, Invocation, Lease

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from baton.adapters.memory_log import MemoryLog
+from baton.adapters.memory.log import MemoryLog
 from baton.core.limits import Limits
 from baton.errors import UserError
 from baton.ports import Head, Listed, Release, SagaRef

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from baton.core.decide import CANCELLED_TOGETHER
-from baton.core.events import (
+from baton.core.decide.decide import CANCELLED_TOGETHER
+from baton.core.log.events import (
     CancelRequested,
     ChildrenAbandoned,
     Entry,

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from baton import Context, tool
-from baton.core.events import NoticeDue, Parked, Resumed, StepInterrupted
+from baton.core.decide.purse import DAY_MS, day_of, end_of
 from baton.core.limits import Limits
-from baton.core.purse import DAY_MS, day_of, end_of
+from baton.core.log.events import NoticeDue, Parked, Resumed, StepInterrupted
 from baton.errors import BudgetSpent
 from baton.ports import Account, Sums
 from tests.kit.faults import Crash

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from baton import Context, StepFailure, tool
-from baton.core.events import Parked, StepFailed, StepInterrupted
-from baton.core.fold import fold
+from baton.core.decide.purse import day_of
 from baton.core.limits import Limits
-from baton.core.purse import day_of
-from baton.core.state import State
+from baton.core.log.events import Parked, StepFailed, StepInterrupted
+from baton.core.log.fold import fold
+from baton.core.log.state import State
 from baton.ports import Account, Sums
 from baton.ports.effects import COMPLETED, FREED
 from tests.kit.toolbox import Books

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from baton import Context, tool
-from baton.core.events import JoinFired, SagaEnded, StepInterrupted, decode_entry
 from baton.core.limits import Limits
+from baton.core.log.events import JoinFired, SagaEnded, StepInterrupted, decode_entry
 from baton.errors import StoreUnavailable
 from baton.ports import Record, SagaRef, Sums, Wake
 from tests.kit.toolbox import Books

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from baton.core.events import StepInterrupted, StepSucceeded
+from baton.core.log.events import StepInterrupted, StepSucceeded
 from baton.ports import NoRoom, Performer, SagaRef, StepContext
 from baton.runtime.parts import Engine
 from baton.tools.places import Places, whose

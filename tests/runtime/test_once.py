@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from baton.core.keys import Key, KeyRule
+from baton.core.effects.keys import Key, KeyRule
 from baton.core.limits import Limits
 from baton.errors import StoreUnavailable
 from baton.ports import StepFailure

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from baton.core.answers import Answer
-from baton.core.events import AttemptFailed
-from baton.core.keys import Key
+from baton.core.effects.keys import Key
+from baton.core.log.answers import Answer
+from baton.core.log.events import AttemptFailed
 from tests.kit.process import Process
 from tests.kit.toolbox import Books
 from tests.kit.world import World

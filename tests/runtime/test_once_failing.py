@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from baton.core.events import Value
+from baton.core.effects.keys import Key, KeyRule
 from baton.core.failures.doubts import leaves_doubt
-from baton.core.keys import Key, KeyRule
+from baton.core.log.events import Value
 from baton.ports import NoRoom, StepContext, StepFailure
 from baton.ports.effects import COMPLETED, FAILED, FREED, IN_PROGRESS
 from baton.runtime.claims import OfClaim

@@ -11,9 +11,9 @@ import pytest
 from pydantic import BaseModel
 
 from baton import Context, Key, StepFailure, tool
-from baton.core.answers import Answer
-from baton.core.events import StrategyChosen
-from baton.core.keys import KeyRule
+from baton.core.effects.keys import KeyRule
+from baton.core.log.answers import Answer
+from baton.core.log.events import StrategyChosen
 from baton.ports.effects import IN_PROGRESS
 from tests.kit.faults import Crash
 from tests.kit.toolbox import Books

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from baton import Context, Key, StepFailure, tool
-from baton.core.answers import Answer, asked
-from baton.core.fold import fold
-from baton.core.keys import KeyRule
-from baton.core.state import State
+from baton.core.effects.keys import KeyRule
+from baton.core.log.answers import Answer, asked
+from baton.core.log.fold import fold
+from baton.core.log.state import State
 from baton.ports.effects import COMPLETED, IN_PROGRESS
 from tests.kit.corpus import start
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, Crash, Plan

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from baton.core.events import Value
-from baton.core.keys import Key
+from baton.core.effects.keys import Key
+from baton.core.log.events import Value
 from baton.ports import NoRoom, StepContext, StepFailure
 from baton.ports.effects import COMPLETED, FAILED
 from tests.runtime.restaurant import SPEC, Killed, Place, failed, killed, play, raising, saying

@@ -8,8 +8,8 @@ from decimal import Decimal
 
 import pytest
 
-from baton.core import events as ev
-from baton.core.purse import DAY_MS, day_of
+from baton.core.decide.purse import DAY_MS, day_of
+from baton.core.log import events as ev
 from baton.errors import BudgetSpent
 from baton.ports import NoRoom, SagaRef, Sums
 from baton.runtime.purse import Halt

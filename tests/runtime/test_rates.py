@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baton.adapters.memory_rates import MemoryRates
+from baton.adapters.memory.rates import MemoryRates
 from baton.errors import StoreUnavailable, Throttled, TooManyRequests
 from baton.runtime.patience import inline
 from baton.runtime.rates import RateLimiter

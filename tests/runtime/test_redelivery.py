@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from baton.core.events import Revived, StepSucceeded
 from baton.core.limits import Limits
+from baton.core.log.events import Revived, StepSucceeded
 from baton.ports import Message, SagaRef
 from tests.kit.corpus import start
 from tests.kit.documents import chain_of

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from baton import Context, tool
-from baton.core.events import StepFailed, StepSucceeded
-from baton.core.rows import Row
+from baton.core.effects.rows import Row
+from baton.core.log.events import StepFailed, StepSucceeded
 from baton.errors import RowsRefused
 from baton.ports import Record, SagaRef, Wake
 from tests.kit.corpus import start

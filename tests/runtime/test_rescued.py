@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from baton import Context, tool
-from baton.core.events import StepFailed, StepInterrupted, StepSucceeded
+from baton.core.log.events import StepFailed, StepInterrupted, StepSucceeded
 from baton.errors import CorruptLog, EngineFault
 from baton.ports import Message, SagaRef
 from tests.kit.corpus import start

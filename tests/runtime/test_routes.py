@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from baton import tool
-from baton.core.events import JoinFired, NodeAdmitted, NodePassed, NodeSkipped, StepSucceeded
+from baton.core.log.events import JoinFired, NodeAdmitted, NodePassed, NodeSkipped, StepSucceeded
 from tests.kit.corpus import start
 from tests.kit.toolbox import Books
 from tests.kit.world import World

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from baton.core.events import SagaEnded, StepFailed, StepInterrupted, StepSucceeded
 from baton.core.limits import Limits
+from baton.core.log.events import SagaEnded, StepFailed, StepInterrupted, StepSucceeded
 from baton.errors import InvalidInput, KeyReused, NotAllowedNow, NotFound
 from baton.ports import SagaRef
 from tests.kit.corpus import start

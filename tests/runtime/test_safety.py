@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from baton.core.events import StepSucceeded
 from baton.core.limits import Limits
+from baton.core.log.events import StepSucceeded
 from baton.ports import Message, NoRoom, SagaRef, StepContext
 from baton.runtime.lease import HELD, NOTHING_NEW, NUDGED, Invocation, Lease, WithinLease
 from baton.runtime.parts import Parts

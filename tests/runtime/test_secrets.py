@@ -11,7 +11,7 @@ import pytest
 
 from baton import StepFailure, tool
 from baton.adapters.discreet import Discreet, add_to
-from baton.core.answers import Answer
+from baton.core.log.answers import Answer
 from baton.runtime.metrics import Metrics
 from tests.kit.corpus import start
 from tests.kit.leaks import LEAKS

@@ -7,10 +7,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from baton import Context, StepFailure, tool
-from baton.adapters.memory_notices import MemoryNotices
-from baton.core.answers import Answer
-from baton.core.events import Notice, NoticesSent, SagaEnded, StepSucceeded
+from baton.adapters.memory.notices import MemoryNotices
 from baton.core.limits import Limits
+from baton.core.log.answers import Answer
+from baton.core.log.events import Notice, NoticesSent, SagaEnded, StepSucceeded
 from baton.errors import StoreUnavailable
 from tests.kit.corpus import start
 from tests.kit.toolbox import Books

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from baton.adapters.memory import MemoryDeadLetters, MemoryInvoker, MemoryLog, MemoryQueue
-from baton.core.events import WaitClosed, WaitOpened
+from baton.adapters.memory.memory import MemoryDeadLetters, MemoryInvoker, MemoryLog, MemoryQueue
+from baton.core.log.events import WaitClosed, WaitOpened
 from baton.ports import Head, SagaRef
 from baton.runtime.patience import inline
 from baton.runtime.reconcile import Reconciler

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from baton import tool
 from baton.adapters.clock import SystemMeter
 from baton.adapters.pulse import thread_pulse
-from baton.core.events import AttemptFailed, StepFailed, StepSucceeded
+from baton.core.log.events import AttemptFailed, StepFailed, StepSucceeded
 from baton.ports import StepContext
 from baton.runtime.metrics import Metrics
 from baton.runtime.watch import ASK, BLOCKED, WAIT, Call, Held, Rounds, Watch, because_of, to_log

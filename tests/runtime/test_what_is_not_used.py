@@ -9,11 +9,11 @@ import pytest
 from msgspec.structs import replace
 
 from baton import Context, tool
-from baton.adapters.memory import MemoryBlobs
-from baton.core.events import Failure, Value
+from baton.adapters.memory.memory import MemoryBlobs
+from baton.core.effects.keys import KeyRule
+from baton.core.effects.toolspec import ToolSpec
 from baton.core.failures.alternatives import Way
-from baton.core.keys import KeyRule
-from baton.core.toolspec import ToolSpec
+from baton.core.log.events import Failure, Value
 from baton.ports import StepContext
 from baton.runtime.steps import Steps
 from baton.tools.define import Registry

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from baton import Context, Key, StepFailure, tool
-from baton.core.events import NoticeDue, Parked, Revived, StepFailed
 from baton.core.limits import (
     Effects,
     Estimates,
@@ -29,6 +28,7 @@ from baton.core.limits import (
     Tenants,
     Values,
 )
+from baton.core.log.events import NoticeDue, Parked, Revived, StepFailed
 from baton.errors import BudgetSpent, NotAllowedNow, TooManyRequests
 from baton.tools.define import Registry
 from tests.kit.documents import chain_of, fan_of

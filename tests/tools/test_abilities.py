@@ -11,8 +11,8 @@ from typing import Any, Literal
 import pytest
 
 from baton import Merits
-from baton.core.keys import Key, KeyRule
-from baton.core.toolspec import ToolSpec
+from baton.core.effects.keys import Key, KeyRule
+from baton.core.effects.toolspec import ToolSpec
 from baton.tools.define import REGISTRY, Registry, ToolError, tool
 from baton.tools.standard.loading import load_app
 

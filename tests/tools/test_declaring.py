@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 
 import baton
 from baton import Context, StepFailure, builder
-from baton.core.toolspec import ToolSpec
+from baton.core.effects.toolspec import ToolSpec
 from baton.ports import StepContext
 from baton.tools.define import REGISTRY, Registry, Tool, ToolError, tool
 from baton.tools.standard.loading import load_app

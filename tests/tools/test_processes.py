@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from baton.core.rows import Row
+from baton.core.effects.rows import Row
 from baton.ports import NoRoom, StepContext, StepFailure
 from baton.tools.calls import RaisedElsewhere
 from baton.tools.perform import ToolPerformer

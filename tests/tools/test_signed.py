@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from baton.adapters.memory_outside import MemoryMailer
+from baton.adapters.memory.outside import MemoryMailer
 from baton.ports.outside import HttpAnswer, HttpRequest
 from baton.testing.outside import SIGNING_KEY
 from tests.kit.payments import payment_service

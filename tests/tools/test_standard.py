@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from baton.core.compile import compile_document
-from baton.core.grants import PREFIX, STANDARD, Grants, tools_for
+from baton.core.documents.compile import compile_document
+from baton.core.effects.grants import PREFIX, STANDARD, Grants, tools_for
 from baton.errors import InvalidDefinition
 from baton.ports import StepFailure
 from baton.tools.define import REGISTRY, Registry, ToolError, tool

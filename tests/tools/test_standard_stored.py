@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from baton.adapters.memory_outside import MemoryEntities, MemoryMailer, MemoryObjects
-from baton.core.keys import key_of
+from baton.adapters.memory.outside import MemoryEntities, MemoryMailer, MemoryObjects
+from baton.core.effects.keys import key_of
 from baton.tools.standard import Services, standard_tools
 from tests.tools.outside import context, failure, perform, services
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
         python,
         rule,
     )
-    from baton.core.keys import Key
-    from baton.core.toolspec import Merits
+    from baton.core.effects.keys import Key
+    from baton.core.effects.toolspec import Merits
     from baton.ports import StepContext as Context
     from baton.ports import StepFailure
     from baton.tools.define import tool
@@ -64,8 +64,8 @@ __version__ = VERSION
 
 _HOMES = {
     "Context": ("baton.ports", "StepContext"),
-    "Key": ("baton.core.keys", "Key"),
-    "Merits": ("baton.core.toolspec", "Merits"),
+    "Key": ("baton.core.effects.keys", "Key"),
+    "Merits": ("baton.core.effects.toolspec", "Merits"),
     "StepFailure": ("baton.ports", "StepFailure"),
     "tool": ("baton.tools.define", "tool"),
 }

@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 import msgspec
 from msgspec import Meta
 
-from baton.core import grants
+from baton.core.effects import grants
 from baton.core.limits import (
     Effects,
     Estimates,

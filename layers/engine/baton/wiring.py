@@ -16,14 +16,14 @@ from baton import settings
 from baton.adapters.aws import Aws, later
 from baton.adapters.clock import SystemClock, SystemEntropy, SystemMeter
 from baton.adapters.discreet import add_to
-from baton.adapters.dynamo_budgets import DynamoBudgets
-from baton.adapters.dynamo_definitions import DynamoDefinitions
-from baton.adapters.dynamo_effects import DynamoEffects
-from baton.adapters.dynamo_entities import DynamoEntities
-from baton.adapters.dynamo_items import image_wake
-from baton.adapters.dynamo_log import DynamoLog
-from baton.adapters.dynamo_notices import DynamoNotices
-from baton.adapters.dynamo_rates import DynamoRates
+from baton.adapters.dynamo.budgets import DynamoBudgets
+from baton.adapters.dynamo.definitions import DynamoDefinitions
+from baton.adapters.dynamo.effects import DynamoEffects
+from baton.adapters.dynamo.entities import DynamoEntities
+from baton.adapters.dynamo.items import image_wake
+from baton.adapters.dynamo.log import DynamoLog
+from baton.adapters.dynamo.notices import DynamoNotices
+from baton.adapters.dynamo.rates import DynamoRates
 from baton.adapters.http_client import LazyHttpClient
 from baton.adapters.lambda_invoker import LambdaInvoker
 from baton.adapters.monty_sandbox import MontySandbox
@@ -31,12 +31,12 @@ from baton.adapters.pulse import thread_pulse
 from baton.adapters.s3_blobs import S3Blobs
 from baton.adapters.s3_objects import S3Objects
 from baton.adapters.ses_mailer import SesMailer
-from baton.adapters.sns_notices import SnsNotices
+from baton.adapters.sns.notices import SnsNotices
 from baton.adapters.sqs_queue import SqsDeadLetters, SqsQueue
-from baton.core.grants import Grants
+from baton.core.decide.purse import Terms
+from baton.core.effects.grants import Grants
+from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
-from baton.core.purse import Terms
-from baton.core.toolspec import ToolSpec
 from baton.ports import Performer, Rates, StepContext, StepFailure
 from baton.runtime.catalog import Catalog
 from baton.runtime.funds import Funds

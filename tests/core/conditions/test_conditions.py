@@ -208,7 +208,7 @@ def test_what_is_kept_of_compiled_conditions_has_an_end() -> None:
 def test_libraries_are_loaded_by_the_first_condition_that_needs_them() -> None:
     program = """
 import sys
-import baton.core.graph
+import baton.core.graph.graph
 from baton.core.conditions import judge
 from baton.core.conditions.model import *
 loaded = lambda: [name for name in ("baton.core.conditions.cel", "cel_expr_python", "jsonpath", "jsonschema_rs") if name in sys.modules]

@@ -7,7 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from baton.core.answers import (
+from baton.core.failures.alternatives import Way
+from baton.core.graph.graph import Node
+from baton.core.log.answers import (
     ACTIONS,
     Answer,
     answer_key,
@@ -20,11 +22,9 @@ from baton.core.answers import (
     refusal,
     tool_asked_about,
 )
-from baton.core.events import Ask, Failure, Value
-from baton.core.failures.alternatives import Way
-from baton.core.fold import signal_key
-from baton.core.graph import Node
-from baton.core.state import ANSWER, Failing, Signal, State
+from baton.core.log.events import Ask, Failure, Value
+from baton.core.log.fold import signal_key
+from baton.core.log.state import ANSWER, Failing, Signal, State
 
 ASK = Ask(
     id="0.pay.3", kind="error_resolution", message="What now?", options=tuple(ACTIONS), may_change=("amount",)

@@ -7,10 +7,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from baton import errors
-from baton.core import caps
 from baton.core.conditions import CODES as CONDITION_CODES
 from baton.core.failures.classes import code_of
 from baton.core.failures.codes import ALIASES, CLASSES, CODES, kind_of, told
+from baton.core.log import caps
 
 ENGINE = Path(__file__).parents[3] / "layers/engine/baton"
 # What makes a failure, and what else writes a code that people see; the keyword that may be used for it.

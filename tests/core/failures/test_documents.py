@@ -10,17 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from baton.core.compile.handling import policies_of, retry_of, rules_of, strange_names
 from baton.core.conditions.docschema import CONDITION
 from baton.core.conditions.model import Cel
-from baton.core.definition.docshared import SHARED
-from baton.core.definition.failing import Failover, OnFailure, Retry
-from baton.core.document import parse_document
+from baton.core.conditions.schema import violations
+from baton.core.documents.compile.handling import policies_of, retry_of, rules_of, strange_names
+from baton.core.documents.docshared import SHARED
+from baton.core.documents.document import parse_document
+from baton.core.documents.failing import Failover, OnFailure, Retry
 from baton.core.failures.cells import Change
 from baton.core.failures.docschema import DEFINITIONS
 from baton.core.failures.policies import Action, Match, Policy, Window
 from baton.core.failures.retry import RetryChange
-from baton.core.schema import violations
 
 
 class Node(BaseModel):

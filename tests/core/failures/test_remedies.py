@@ -7,9 +7,18 @@ from typing import Any
 
 import pytest
 
+from baton.core.effects.toolspec import Merits, ToolSpec
 from baton.core.failures.alternatives import Way, choose
-from baton.core.remedies import ANOTHER, hooks_of, kinds_of, misfit, problems_of, score, way_by, ways_of
-from baton.core.toolspec import Merits, ToolSpec
+from baton.core.failures.remedies import (
+    ANOTHER,
+    hooks_of,
+    kinds_of,
+    misfit,
+    problems_of,
+    score,
+    way_by,
+    ways_of,
+)
 
 TEXT = {"type": "string"}
 

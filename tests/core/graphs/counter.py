@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.core import events as ev
-from baton.core.state import State
+from baton.core.log import events as ev
+from baton.core.log.state import State
 
 Slot = tuple[str, tuple[int, ...]]
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from baton.core import events as ev
-from baton.core.decide import ROOM
-from baton.core.outcomes import Outcome
+from baton.core.decide.decide import ROOM
+from baton.core.decide.outcomes import Outcome
+from baton.core.log import events as ev
 from tests.core.graphs.facts import slot_of
 from tests.core.graphs.pair import Pair, Told
 from tests.core.graphs.script import Script

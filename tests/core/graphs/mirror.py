@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from baton.core import events as ev
-from baton.core.state import UNKNOWN_OUTCOME
+from baton.core.log import events as ev
+from baton.core.log.state import UNKNOWN_OUTCOME
 from tests.core.graphs.facts import Breaks, Slot, slot_name, slot_of
 from tests.core.graphs.failing import CLASSES, ESCALATE
 from tests.core.graphs.plan import Document

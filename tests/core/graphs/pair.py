@@ -13,15 +13,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core import events as ev
-from baton.core.compile import compile_document
-from baton.core.decide import ROOM, advance, decide
-from baton.core.draft import RunStep
-from baton.core.fold import apply, fold
-from baton.core.outcomes import Outcome
-from baton.core.program import Program
-from baton.core.state import ANSWER, State, decode_state, encode_state
-from baton.core.toolspec import Merits
+from baton.core.decide.decide import ROOM, advance, decide
+from baton.core.decide.draft import RunStep
+from baton.core.decide.outcomes import Outcome
+from baton.core.decide.program import Program
+from baton.core.documents.compile import compile_document
+from baton.core.effects.toolspec import Merits
+from baton.core.log import events as ev
+from baton.core.log.fold import apply, fold
+from baton.core.log.state import ANSWER, State, decode_state, encode_state
 from tests.core.build import T0, started, tool_spec
 from tests.core.graphs.counter import Counter
 from tests.core.graphs.facts import Breaks, slot_name, slot_of

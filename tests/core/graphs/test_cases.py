@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from baton.core import events as ev
+from baton.core.log import events as ev
 from tests.core.graphs.cases import FOLDER, code_in, interpret, load
 from tests.core.graphs.driver import ending
 from tests.core.graphs.facts import slot_name

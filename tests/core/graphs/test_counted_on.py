@@ -10,9 +10,9 @@ import random
 
 import pytest
 
-from baton.core.compile.produced import Produced
-from baton.core.compile.source import Source
-from baton.core.definition import read_definition
+from baton.core.documents.compile.produced import Produced
+from baton.core.documents.compile.source import Source
+from baton.core.documents.definition import read_definition
 from tests.core.graphs.driver import Luck, carry_on
 from tests.core.graphs.facts import Slot, slot_name
 from tests.core.graphs.pair import TOOLS, Pair

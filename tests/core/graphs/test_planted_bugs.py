@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from baton.core import fold, lost, program, routes, scope, turns
-from baton.core.graph import Graph, Node
-from baton.core.scope import Scope
-from baton.core.ways import Ways
+from baton.core.decide import program, routes, scope, turns
+from baton.core.decide.scope import Scope
+from baton.core.graph.graph import Graph, Node
+from baton.core.graph.ways import Ways
+from baton.core.log import fold, lost
 from tests.core.graphs.driver import Luck
 from tests.core.graphs.shapes import Doc
 from tests.core.graphs.test_random_graphs import bad_luck, graphs, run

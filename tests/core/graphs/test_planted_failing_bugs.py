@@ -9,16 +9,17 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from baton.core import attempts, decide, fold, looks, outcomes, reactions, routes, troubles
-from baton.core import events as ev
-from baton.core.draft import Draft, RunStep
+from baton.core.decide import attempts, decide, looks, outcomes, reactions, routes
+from baton.core.decide.draft import Draft, RunStep
+from baton.core.decide.outcomes import Outcome
+from baton.core.decide.program import Program
+from baton.core.decide.scope import Scope
 from baton.core.failures import alternatives, ladder
 from baton.core.failures.cells import ASK_USER, RETRY
-from baton.core.graph import Graph
-from baton.core.outcomes import Outcome
-from baton.core.program import Program
-from baton.core.scope import Scope
-from baton.core.state import ANSWER, State, slot_of
+from baton.core.graph.graph import Graph
+from baton.core.log import events as ev
+from baton.core.log import fold, troubles
+from baton.core.log.state import ANSWER, State, slot_of
 from tests.core.graphs.test_planted_bugs import Patch, shows
 
 pytestmark = pytest.mark.no_cover

@@ -25,8 +25,8 @@ from baton.core.expressions import escape
 from baton.errors import InvalidDefinition, MalformedDocument, Problem
 
 if TYPE_CHECKING:
-    from baton.core.graph import Graph
-    from baton.core.toolspec import ToolSpec
+    from baton.core.effects.toolspec import ToolSpec
+    from baton.core.graph.graph import Graph
     from baton.tools.define import Registry
 
 
@@ -254,7 +254,7 @@ class Workflow:
 
     def to_yaml(self) -> str:
         """The document as the YAML that can be registered. Raises `InvalidDefinition`."""
-        from baton.core.yamltext import write_yaml
+        from baton.core.documents.yamltext import write_yaml
 
         return write_yaml(self.document())
 
@@ -263,8 +263,8 @@ class Workflow:
 
         Raises `InvalidDefinition` with every problem of the building and of the document.
         """
-        from baton.core.compile import compile_document, refusal_of
-        from baton.core.yamltext import write_yaml
+        from baton.core.documents.compile import compile_document, refusal_of
+        from baton.core.documents.yamltext import write_yaml
         from baton.tools import define
         from baton.tools.standard import with_standard
 
@@ -296,6 +296,6 @@ def _place(name: str) -> str:
 
 def _raise_if(problems: list[Problem]) -> None:
     if problems:
-        from baton.core.compile import refusal_of
+        from baton.core.documents.compile import refusal_of
 
         raise refusal_of(problems)

@@ -24,8 +24,8 @@ from baton.cli.standard import off_note, tools_off
 from baton.cli.text import counted, course, plain
 
 if TYPE_CHECKING:
-    from baton.core.graph import Graph
-    from baton.core.toolspec import ToolSpec
+    from baton.core.effects.toolspec import ToolSpec
+    from baton.core.graph.graph import Graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def compile_locally(
     `standard`: the setting `StandardTools`, as this tenant has it; None switches all of them on. The workflows that they start are looked for among them, beside them, and in the application.
     """
     module = load_app(app)
-    from baton.core.grants import EVERYTHING, Grants, tools_for
+    from baton.core.effects.grants import EVERYTHING, Grants, tools_for
     from baton.tools.define import REGISTRY
     from baton.tools.standard import with_standard
 
@@ -109,7 +109,7 @@ def problems_of(
     source: Source, tools: Mapping[str, ToolSpec], known: Mapping[str, Any]
 ) -> tuple[Graph | None, tuple[Mapping[str, Any], ...]]:
     """The graph of a document, or what is wrong with it."""
-    from baton.core.compile import compile_document
+    from baton.core.documents.compile import compile_document
     from baton.errors import InvalidDefinition, MalformedDocument
 
     try:
@@ -121,11 +121,11 @@ def problems_of(
 def _compiled(
     source: Source, tools: Mapping[str, ToolSpec], known: Mapping[str, Any], without: Mapping[str, ToolSpec]
 ) -> Report:
-    from baton.core.compile import children_of, no_such_child, notes_of
-    from baton.core.foretold import foretold
+    from baton.core.decide.program import Program
+    from baton.core.documents.compile import children_of, no_such_child, notes_of
     from baton.core.limits import Limits
-    from baton.core.program import Program
-    from baton.core.views import graph_view
+    from baton.core.read.foretold import foretold
+    from baton.core.read.views import graph_view
 
     graph, problems = problems_of(source, tools, known)
     if graph is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from baton.core.schema import SchemaError, violations
+from baton.core.conditions.schema import SchemaError, violations
 
 _DEEPEST = 20
 _TEXTS = {

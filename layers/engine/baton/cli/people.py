@@ -75,7 +75,7 @@ async def _only_question(api: Api, saga: str) -> str:
     if len(asked) == 1:
         return asked[0]
     if not asked:
-        from baton.core.state import FINISHED
+        from baton.core.log.state import FINISHED
 
         ended = f": it is {found['status']}" if found.get("status") in FINISHED else ""
         raise Failed(REFUSED, f"{saga} asks nothing{ended}")

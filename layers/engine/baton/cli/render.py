@@ -15,7 +15,7 @@ from rich.text import Text
 from baton.cli.program import typed
 from baton.cli.text import clock, counted, course, epoch_ms, one_line, plain, span, when
 from baton.cli.waiting import rounds, waits
-from baton.core.state import FINISHED
+from baton.core.log.state import FINISHED
 
 COLOURS = {
     "completed": "green",

@@ -14,7 +14,7 @@ from typing import Any
 from baton.cli.examples import example_of
 from baton.cli.program import typed
 from baton.cli.text import epoch_ms, plain, when
-from baton.core.state import FINISHED
+from baton.core.log.state import FINISHED
 
 
 def rounds(item: Mapping[str, Any]) -> str:

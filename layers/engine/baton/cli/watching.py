@@ -18,7 +18,7 @@ from baton.cli.exits import NO, Busy, Failed
 from baton.cli.program import typed
 from baton.cli.render import saga_line, saga_table
 from baton.cli.shared import console, print_json, print_table
-from baton.core.state import FINISHED
+from baton.core.log.state import FINISHED
 
 SOONEST_S = 1.0
 LATEST_S = 15.0

@@ -1,6 +1,6 @@
 """The bill for what a demo run did, from its counts.
 
-Belongs here: which counts a price applies to. Prices are in core/prices.py. Left out, because they do not
+Belongs here: which counts a price applies to. Prices are in core/read/prices.py. Left out, because they do not
 grow with the number of steps or depend on what the user adds: API Gateway, storage, logs, data transfer, and
 what an idle deployment costs (the reconciler's schedule).
 """
@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from baton.core import prices
-from baton.core.costs import Charge
-from baton.core.prices import Price
-from baton.core.usage import REQUESTS_PER_MESSAGE
+from baton.core.read import prices
+from baton.core.read.costs import Charge
+from baton.core.read.prices import Price
+from baton.core.read.usage import REQUESTS_PER_MESSAGE
 
 # Write units of one update of the head: the item itself, and the index entries that move with it
 # (a changed index key is a delete and a put). Entries are apart: they are counted by their size.

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from baton.cli.text import epoch_ms
-from baton.core.costs import Charge, per_million_steps
+from baton.core.read.costs import Charge, per_million_steps
 from baton.demo.bill import WRITES_PER_EFFECT, Work, bill
 from baton.demo.evidence import Course, Evidence, Kill, request_of, tally
 

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from baton.cli.text import counted, span
-from baton.core import prices
+from baton.core.read import prices
 from baton.demo.figures import Figures, Survival, quantile
 
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from baton.cli.client import Api
 from baton.cli.text import span
-from baton.core.state import FINISHED
+from baton.core.log.state import FINISHED
 from baton.demo.books import Books
 from baton.demo.evidence import Course, Kill, request_of
 from baton.local.records import ProcessInfo

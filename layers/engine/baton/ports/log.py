@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
-from baton.core.rows import Row
+from baton.core.effects.rows import Row
 
 
 class SagaRef(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import msgspec
 
-from baton.core.events import Notice
+from baton.core.log.events import Notice
 
 WINDOW_MS = 86_400_000  # so long a key stands for one notice
 CLAIM_MS = 10_000  # longer than an answer of the topic may take; then another saga may send in its place

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
 import msgspec
 
 from baton.core.conditions.questions import Answer, Question
+from baton.core.effects.rows import MAX_PER_STEP, Row, check_row
 from baton.core.money import amount_of
-from baton.core.rows import MAX_PER_STEP, Row, check_row
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -6,10 +6,10 @@ import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass
 
+from baton.core.decide.program import Program
 from baton.core.expressions.spelling import hinted, nearest
-from baton.core.graph import Graph, decode_graph, encode_graph, hash_of
+from baton.core.graph.graph import Graph, decode_graph, encode_graph, hash_of
 from baton.core.limits import Limits
-from baton.core.program import Program
 from baton.errors import NotFound
 from baton.ports import Blobs, Clock, Definition, Definitions
 from baton.runtime.patience import Patience

@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
-from baton.core.decide import Decision, abandoned
-from baton.core.events import CancelRequested, ChildReported, Event, Failure, Value
-from baton.core.handled import takes_failure
+from baton.core.decide.decide import Decision, abandoned
+from baton.core.decide.handled import takes_failure
 from baton.core.limits import Limits
-from baton.core.state import Child, State
+from baton.core.log.events import CancelRequested, ChildReported, Event, Failure, Value
+from baton.core.log.state import Child, State
 from baton.errors import TooLarge, UserError
 from baton.ports import Blobs, Clock, Head, Log, SagaRef, Wake
 from baton.runtime.catalog import Catalog

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from baton.core.events import Value
-from baton.core.rows import Row
+from baton.core.effects.rows import Row
+from baton.core.log.events import Value
 from baton.ports import Effect, StepFailure
 
 

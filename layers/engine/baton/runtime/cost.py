@@ -1,4 +1,4 @@
-"""What a saga has cost so far: its whole log read, page by page, and replayed through the formula of core/usage.py.
+"""What a saga has cost so far: its whole log read, page by page, and replayed through the formula of core/read/usage.py.
 
 No prices and no formula here.
 """
@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
 
-from baton.core.costs import cost_view
-from baton.core.events import decode_entry
-from baton.core.state import status_of
-from baton.core.toolspec import ONCE
-from baton.core.usage import Deployment, Ledger, fork_of
+from baton.core.effects.toolspec import ONCE
+from baton.core.log.events import decode_entry
+from baton.core.log.state import status_of
+from baton.core.read.costs import cost_view
+from baton.core.read.usage import Deployment, Ledger, fork_of
 from baton.ports import Clock, Log, Record
 from baton.runtime.history import records_of
 from baton.runtime.longlogs import ReadingTime

@@ -1,15 +1,15 @@
 """Which way a saga went, and why a node did not run: the log of its present branch read, page by page.
 
-No answers here: core/explain.py gives them.
+No answers here: core/read/explain.py gives them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from baton.core.events import decode_entry
-from baton.core.forks import lineage_to
-from baton.core.story import Story
+from baton.core.log.events import decode_entry
+from baton.core.log.forks import lineage_to
+from baton.core.read.story import Story
 from baton.errors import CorruptLog
 from baton.ports import Clock, Log
 from baton.runtime.longlogs import ReadingTime

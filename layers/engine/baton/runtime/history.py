@@ -10,12 +10,12 @@ from collections.abc import AsyncGenerator, Sequence
 
 import msgspec
 
-from baton.core.events import Entry, Event, Forked, SagaEnded, decode_entry, encode_entry
-from baton.core.fold import closed, fold
-from baton.core.forks import fork_to
+from baton.core.effects.rows import Row
 from baton.core.limits import Limits
-from baton.core.rows import Row
-from baton.core.state import State, decode_state, encode_moved, encode_state, moved_to
+from baton.core.log.events import Entry, Event, Forked, SagaEnded, decode_entry, encode_entry
+from baton.core.log.fold import closed, fold
+from baton.core.log.forks import fork_to
+from baton.core.log.state import State, decode_state, encode_moved, encode_state, moved_to
 from baton.errors import CorruptLog, EngineFault, RowsRefused
 from baton.ports import Blobs, Head, Log, Record, SagaRef, Wake
 from baton.runtime.patience import Patience

@@ -1,6 +1,6 @@
 """The steps of one saga that are running in this invocation: start, wait, collect, cut off.
 
-Which steps, and what their outcomes mean, is decided elsewhere (core/decide.py, runner.py).
+Which steps, and what their outcomes mean, is decided elsewhere (core/decide/decide.py, runner.py).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from decimal import Decimal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from baton.core.decide import RunStep
-from baton.core.events import Failure
+from baton.core.decide.decide import RunStep
+from baton.core.decide.outcomes import STOPPED, Outcome
+from baton.core.effects.toolspec import ONCE
 from baton.core.limits import Limits
+from baton.core.log.events import Failure
+from baton.core.log.state import FAULT, State
 from baton.core.money import micro_dollars
-from baton.core.outcomes import STOPPED, Outcome
-from baton.core.state import FAULT, State
-from baton.core.toolspec import ONCE
 from baton.ports import Clock, NoRoom
 from baton.runtime.alarm import Alarm, Overdue
 from baton.runtime.budget import Budget

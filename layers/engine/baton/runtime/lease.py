@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from baton.core.limits import Limits
-from baton.core.state import State, Turns, group_of, status_of
+from baton.core.log.state import State, Turns, group_of, status_of
 from baton.errors import CorruptLog, EngineFault
 from baton.ports import Clock, Head, Log, Message, NoRoom, Performer, Release, SagaRef, StepContext, Wake
 from baton.runtime.history import History

@@ -1,6 +1,6 @@
 """The figures of a process: heard with each entry that it appends, written when an invocation ends.
 
-Belongs here: when figures are written. Does not belong here: what they are (core/metrics.py), where a line goes
+Belongs here: when figures are written. Does not belong here: what they are (core/read/metrics.py), where a line goes
 (wiring.py).
 
 A line reaches CloudWatch as it is, and as a whole, only by standard output: what goes through `logging` is wrapped into
@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from baton.core.events import Event
-from baton.core.metrics import Document, Figures, document
+from baton.core.log.events import Event
+from baton.core.read.metrics import Document, Figures, document
 
 QUIET_MS = 60_000
 """So long the figures of a tool are kept whose steps all succeed at once. They are lost with their process."""

@@ -1,7 +1,7 @@
 """An effect that happens once: claim it, act, record what came of it; and what an earlier claim means.
 
 Belongs here: the order of the writes, and every way to meet an effect that is there already. Does not belong here: what
-a key is made of (core/keys), which failures leave a doubt (core/failures/doubts.py), how a claim is stored.
+a key is made of (core/effects/keys), which failures leave a doubt (core/failures/doubts.py), how a claim is stored.
 
 A happy effect is two writes: the claim before, the result after. A crash before the claim has done nothing; one after
 the result finds it. One in between leaves a claim that nobody holds: whether the effect has happened is not known, and
@@ -26,13 +26,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core.events import Value
+from baton.core.conditions.schema import violations
+from baton.core.effects.keys import REFUSE
+from baton.core.effects.toolspec import ToolSpec
 from baton.core.failures import quoted
 from baton.core.failures.doubts import leaves_doubt
-from baton.core.keys import REFUSE
 from baton.core.limits import Limits
-from baton.core.schema import violations
-from baton.core.toolspec import ToolSpec
+from baton.core.log.events import Value
 from baton.ports import Blobs, Clock, Effect, Effects, Entropy, NoRoom, StepContext, StepFailure
 from baton.ports.effects import COMPLETED, FAILED, FREED, IN_PROGRESS
 from baton.runtime.claims import (

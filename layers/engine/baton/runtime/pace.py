@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from baton.core.events import Entry, StepInterrupted, StepSucceeded
+from baton.core.log.events import Entry, StepInterrupted, StepSucceeded
 
 WEIGHT = 0.3
 MARGIN = 1.5

@@ -9,9 +9,9 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from baton.core.events import ChildOpened, Event, Gives, NodePassed, QuestionClosed, SagaEnded
+from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
-from baton.core.toolspec import ToolSpec
+from baton.core.log.events import ChildOpened, Event, Gives, NodePassed, QuestionClosed, SagaEnded
 from baton.ports import (
     Blobs,
     Clock,

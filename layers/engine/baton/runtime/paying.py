@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from baton.core.draft import RunStep
-from baton.core.state import State
-from baton.core.toolspec import ToolSpec
+from baton.core.decide.draft import RunStep
+from baton.core.effects.toolspec import ToolSpec
+from baton.core.log.state import State
 from baton.ports import Performer, StepContext
 from baton.runtime.attempt import tool_called
 from baton.runtime.purse import Purse

@@ -1,6 +1,6 @@
 """The money of sagas and users, around the calls of attempts: held before, settled after, freed where nobody does.
 
-How much may be spent is decided in core/purse.py, the accounts are a port, which calls there are is not known here.
+How much may be spent is decided in core/decide/purse.py, the accounts are a port, which calls there are is not known here.
 Without limits nothing here does anything; a tool that neither declares nor reports a cost causes no request.
 """
 
@@ -15,12 +15,8 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
-from baton.core import events as ev
-from baton.core.draft import RunStep
-from baton.core.graph import Graph
-from baton.core.limits import Limits
-from baton.core.money import micro_dollars
-from baton.core.purse import (
+from baton.core.decide.draft import RunStep
+from baton.core.decide.purse import (
     WAITS,
     ask_for,
     day_of,
@@ -29,7 +25,11 @@ from baton.core.purse import (
     user_notices,
     user_parked,
 )
-from baton.core.state import State
+from baton.core.graph.graph import Graph
+from baton.core.limits import Limits
+from baton.core.log import events as ev
+from baton.core.log.state import State
+from baton.core.money import micro_dollars
 from baton.errors import EngineFault
 from baton.ports import Account, Clock, NoRoom, Refused, Reservation, SagaRef, Sums
 from baton.runtime.counting import Counting

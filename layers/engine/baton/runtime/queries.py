@@ -11,17 +11,17 @@ from typing import Any
 
 import msgspec
 
-from baton.core.definition import WORKFLOW_NAME
-from baton.core.definition.docschema import document_schema, node_types
-from baton.core.events import Value, decode_entry
-from baton.core.explain import explain, has_page, way
-from baton.core.grants import tools_for
-from baton.core.named import SCHEME
-from baton.core.purse import day_of
-from baton.core.purseview import budget_view
-from baton.core.state import status_of
-from baton.core.usage import Deployment
-from baton.core.views import entry_view, graph_view, iso, saga_view, tool_view
+from baton.core.decide.purse import day_of
+from baton.core.documents.definition import WORKFLOW_NAME
+from baton.core.documents.docschema import document_schema, node_types
+from baton.core.effects.grants import tools_for
+from baton.core.log.events import Value, decode_entry
+from baton.core.log.named import SCHEME
+from baton.core.log.state import status_of
+from baton.core.read.explain import explain, has_page, way
+from baton.core.read.purseview import budget_view
+from baton.core.read.usage import Deployment
+from baton.core.read.views import entry_view, graph_view, iso, saga_view, tool_view
 from baton.errors import UserError
 from baton.ports import Definition, Listed, Sums
 from baton.runtime.cost import cost_of

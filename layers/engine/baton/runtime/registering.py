@@ -1,7 +1,7 @@
 """A document becomes a registered workflow: compiled, held against the children that it starts, stored.
 
 Belongs here: what the store of definitions knows of children. Does not belong here: what is wrong with a document by
-itself (core/compile). Imported by the API alone: compiling takes libraries that the worker does without.
+itself (core/documents/compile). Imported by the API alone: compiling takes libraries that the worker does without.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from baton.core.compile import children_of, compile_document, notes_of
-from baton.core.grants import tools_for
-from baton.core.graph import Graph
+from baton.core.documents.compile import children_of, compile_document, notes_of
+from baton.core.effects.grants import tools_for
+from baton.core.graph.graph import Graph
 from baton.errors import InvalidDefinition, NotFound
 from baton.runtime.catalog import Catalog, Registered
 from baton.runtime.parts import Engine

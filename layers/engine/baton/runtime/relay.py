@@ -11,8 +11,8 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from baton.core.events import ChildReported
 from baton.core.limits import Limits
+from baton.core.log.events import ChildReported
 from baton.errors import CorruptLog, EngineFault, UnknownEntry
 from baton.ports import Message, Queue, SagaRef, Wake
 from baton.runtime.children import cut, is_news, report_of

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from baton.core.program import Program
-from baton.core.state import LONGEST_ID
+from baton.core.decide.program import Program
+from baton.core.log.state import LONGEST_ID
 from baton.errors import NotFound
 from baton.ports import Head, SagaRef
 from baton.runtime.budget import Budget

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from baton.core.conditions import Answer
-from baton.core.outcomes import Outcome
-from baton.core.program import Program
+from baton.core.decide.outcomes import Outcome
+from baton.core.decide.program import Program
 from baton.runtime.history import History
 from baton.runtime.inflight import InFlight
 from baton.runtime.lease import Lease

@@ -1,6 +1,6 @@
 """The outer loop of one saga in one invocation: take, load, decide, perform, append, release.
 
-All decisions are core/decide.py's. A stale runner stops itself: past its lease it appends nothing and
+All decisions are core/decide/decide.py's. A stale runner stops itself: past its lease it appends nothing and
 starts no step.
 """
 
@@ -14,13 +14,13 @@ from typing import Any
 
 import msgspec
 
-from baton.core import events as ev
-from baton.core.decide import Advance, Decision, advance
-from baton.core.outcomes import refused
-from baton.core.program import Program
-from baton.core.rows import Row
-from baton.core.scope import Found
-from baton.core.state import State
+from baton.core.decide.decide import Advance, Decision, advance
+from baton.core.decide.outcomes import refused
+from baton.core.decide.program import Program
+from baton.core.decide.scope import Found
+from baton.core.effects.rows import Row
+from baton.core.log import events as ev
+from baton.core.log.state import State
 from baton.errors import CorruptLog, EngineFault, RowsRefused, UnknownEntry
 from baton.ports import Message, SagaRef
 from baton.runtime.budget import Budget

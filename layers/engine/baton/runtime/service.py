@@ -13,7 +13,11 @@ from typing import Any
 
 import msgspec
 
-from baton.core.answers import (
+from baton.core.conditions.schema import violations
+from baton.core.decide.program import Program
+from baton.core.decide.purse import afresh
+from baton.core.expressions.spelling import hinted, nearest
+from baton.core.log.answers import (
     MAX_ARGUMENTS,
     Answer,
     answer_key,
@@ -24,7 +28,7 @@ from baton.core.answers import (
     refusal,
     tool_asked_about,
 )
-from baton.core.events import (
+from baton.core.log.events import (
     CancelRequested,
     Entry,
     Event,
@@ -33,14 +37,10 @@ from baton.core.events import (
     SignalReceived,
     Value,
 )
-from baton.core.expressions.spelling import hinted, nearest
-from baton.core.fold import fingerprint, signal_key
-from baton.core.forks import FORK_KEY
+from baton.core.log.fold import fingerprint, signal_key
+from baton.core.log.forks import FORK_KEY
+from baton.core.log.state import ANSWER, State, node_of, status_of
 from baton.core.money import dollars
-from baton.core.program import Program
-from baton.core.purse import afresh
-from baton.core.schema import violations
-from baton.core.state import ANSWER, State, node_of, status_of
 from baton.errors import (
     Forbidden,
     InvalidInput,

@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
-from baton.core.caps import counts_of
-from baton.core.events import Entry, SagaStarted, Token, Value, encode_entry
+from baton.core.conditions.schema import input_violations
 from baton.core.failures.cells import ASK
-from baton.core.graph import Graph
+from baton.core.graph.graph import Graph
 from baton.core.limits import Limits
-from baton.core.schema import input_violations
+from baton.core.log.caps import counts_of
+from baton.core.log.events import Entry, SagaStarted, Token, Value, encode_entry
 from baton.errors import CorruptLog, InvalidInput, KeyReused, TooLarge
 from baton.ports import Blobs, Clock, Definition, Head, Log, Record, SagaRef, Wake
 from baton.runtime.patience import Patience

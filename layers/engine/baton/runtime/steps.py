@@ -13,18 +13,18 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from baton.core.draft import RunStep
-from baton.core.events import Failure, Value
+from baton.core.decide.draft import RunStep
+from baton.core.decide.outcomes import MONEY, Outcome
+from baton.core.effects.keys import KeyIncomplete, KeyRule, about, key_of, parameters_of, relevant
+from baton.core.effects.rows import Row
+from baton.core.effects.toolspec import ONCE, ToolSpec
 from baton.core.failures import quoted
 from baton.core.failures.doubts import leaves_doubt
 from baton.core.failures.retryafter import parse_retry_after
-from baton.core.keys import KeyIncomplete, KeyRule, about, key_of, parameters_of, relevant
 from baton.core.limits import Limits
+from baton.core.log.events import Failure, Value
+from baton.core.log.state import State
 from baton.core.money import micro_dollars
-from baton.core.outcomes import MONEY, Outcome
-from baton.core.rows import Row
-from baton.core.state import State
-from baton.core.toolspec import ONCE, ToolSpec
 from baton.ports import Blobs, Blocked, Clock, NoRoom, Performer, StepContext, StepFailure
 from baton.ports.stores import reference_of
 from baton.runtime.alarm import Alarm

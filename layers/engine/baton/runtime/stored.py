@@ -1,6 +1,6 @@
 """A value that is kept as a blob, for a caller who may read a saga whose log names it.
 
-Which values a log names is core/named.py's to know.
+Which values a log names is core/log/named.py's to know.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from baton.core.events import Value, decode_entry
-from baton.core.named import SCHEME, value_of
+from baton.core.log.events import Value, decode_entry
+from baton.core.log.named import SCHEME, value_of
 from baton.errors import NotFound, TooLarge
 from baton.ports import Clock, Log
 from baton.runtime.history import records_of

@@ -10,9 +10,9 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from baton.core.events import Notice
 from baton.core.limits import Limits
-from baton.core.state import State
+from baton.core.log.events import Notice
+from baton.core.log.state import State
 from baton.errors import EngineFault
 from baton.ports import Clock, Entropy, Notices, Offload
 from baton.runtime.patience import Patience

@@ -15,7 +15,9 @@ from typing import Any
 
 import msgspec
 
-from baton.adapters.memory import (
+from baton.adapters.memory.budgets import MemoryBudgets
+from baton.adapters.memory.effects import MemoryEffects
+from baton.adapters.memory.memory import (
     MemoryBlobs,
     MemoryDeadLetters,
     MemoryDefinitions,
@@ -23,18 +25,16 @@ from baton.adapters.memory import (
     MemoryLog,
     MemoryQueue,
 )
-from baton.adapters.memory_budgets import MemoryBudgets
-from baton.adapters.memory_effects import MemoryEffects
-from baton.adapters.memory_notices import MemoryNotices
+from baton.adapters.memory.notices import MemoryNotices
 from baton.adapters.monty_sandbox import MontySandbox
-from baton.core.answers import OPERATORS, Answer, asked, open_questions
-from baton.core.events import decode_entry
+from baton.core.decide.program import Program
+from baton.core.decide.purse import Terms
 from baton.core.limits import Limits
-from baton.core.program import Program
-from baton.core.purse import Terms
-from baton.core.state import State, node_of, status_of
-from baton.core.story import tell
-from baton.core.views import entry_view, saga_view
+from baton.core.log.answers import OPERATORS, Answer, asked, open_questions
+from baton.core.log.events import decode_entry
+from baton.core.log.state import State, node_of, status_of
+from baton.core.read.story import tell
+from baton.core.read.views import entry_view, saga_view
 from baton.errors import NotAllowedNow, UserError
 from baton.ports import Head, Message, Offload, StepContext, StepFailure, Watch
 from baton.runtime.catalog import Catalog

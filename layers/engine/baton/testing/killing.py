@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 
-from baton.core.state import node_of, slot_of
+from baton.core.log.state import node_of, slot_of
 from baton.ports import Offload, Performer, StepContext
 from baton.tools.define import Registry
 

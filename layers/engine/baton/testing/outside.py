@@ -6,7 +6,7 @@ A test that wants no HTTP gives a stand-in for `std.http`; one that does starts 
 from __future__ import annotations
 
 from baton.adapters.http_client import LazyHttpClient
-from baton.adapters.memory_outside import MemoryEntities, MemoryMailer, MemoryObjects
+from baton.adapters.memory.outside import MemoryEntities, MemoryMailer, MemoryObjects
 from baton.ports import Clock
 from baton.ports.outside import HttpAnswer, HttpClient, HttpRequest
 from baton.runtime.patience import inline

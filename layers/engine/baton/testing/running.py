@@ -18,13 +18,13 @@ from typing import Any
 
 from baton.builder import Workflow
 from baton.builder.found import documents
-from baton.core.answers import ACTIONS
-from baton.core.compile import compile_document
-from baton.core.document import parse_document
+from baton.core.documents.compile import compile_document
+from baton.core.documents.document import parse_document
 from baton.core.expressions.durations import parse_duration
 from baton.core.expressions.spelling import hinted, nearest
 from baton.core.failures.cells import ASK, LAST
 from baton.core.limits import Limits
+from baton.core.log.answers import ACTIONS
 from baton.errors import MalformedDocument, NotFound, UserError
 from baton.testing.deployment import Deployment
 from baton.testing.killing import Kills, Moments, check_kills, moments_of, node_at

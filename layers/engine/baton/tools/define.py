@@ -27,11 +27,11 @@ from pydantic import (
     create_model,
 )
 
+from baton.core.effects.keys import KeyRule
+from baton.core.effects.toolspec import EFFECTS, Merits, ToolSpec
 from baton.core.expressions.durations import parse_duration
 from baton.core.expressions.spelling import nearest
-from baton.core.keys import KeyRule
-from baton.core.remedies import problems_of
-from baton.core.toolspec import EFFECTS, Merits, ToolSpec
+from baton.core.failures.remedies import problems_of
 from baton.ports import StepContext
 from baton.tools.abilities import NAME, Abilities
 

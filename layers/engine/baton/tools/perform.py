@@ -15,8 +15,8 @@ from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Any
 
+from baton.core.effects.grants import off
 from baton.core.expressions.spelling import hinted, nearest
-from baton.core.grants import off
 from baton.ports import NoRoom, Performer, StepContext, StepFailure, Watch
 from baton.tools.calls import bind, failure_of, plain, report, traceback_of
 from baton.tools.define import Registry, Tool

@@ -1,7 +1,7 @@
 """What the API answers with, as models: the OpenAPI document is made from them, and nothing else.
 
 Imported only where that document is made, because models cost time at a cold start. That real answers are
-so is held by the tests that compare them with the document. The values are made in core/views.py and
+so is held by the tests that compare them with the document. The values are made in core/read/views.py and
 runtime/queries.py. Larger answers have files of their own: graphs.py, explained.py, failing.py, incidents.py.
 """
 
@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from baton.core.events import Event
-from baton.core.toolspec import EFFECTS
+from baton.core.effects.toolspec import EFFECTS
+from baton.core.log.events import Event
 from baton.web.explained import Explanation, Way
 from baton.web.failing import FailingStep, ParkedAs, Question
 from baton.web.graphs import Edge, Limits, WorkflowNode

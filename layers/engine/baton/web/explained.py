@@ -1,4 +1,4 @@
-"""Which way a saga went, and why a node did not run, as models. The values are made in core/explain.py.
+"""Which way a saga went, and why a node did not run, as models. The values are made in core/read/explain.py.
 
 Imported only where the OpenAPI document is made: see answers.py.
 """
@@ -9,8 +9,8 @@ from typing import Annotated
 
 from pydantic import Field, WithJsonSchema
 
-from baton.core.explain import STATES
-from baton.core.story import BECAME
+from baton.core.read.explain import STATES
+from baton.core.read.story import BECAME
 from baton.web.failing import FailedAttempt
 from baton.web.models import Answer, Status, Time
 

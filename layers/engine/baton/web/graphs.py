@@ -1,4 +1,4 @@
-"""How a compiled workflow is described to the outside, as models. The values are made in core/views.py.
+"""How a compiled workflow is described to the outside, as models. The values are made in core/read/views.py.
 
 Imported only where the OpenAPI document is made: see answers.py.
 """

@@ -21,11 +21,11 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from baton.core.answers import ACTIONS, Answer
-from baton.core.document import parse_document
+from baton.core.documents.document import parse_document
 from baton.core.expressions import escape
 from baton.core.expressions.durations import LONGEST_S, PATTERN, SHORTEST_S, parse_duration
 from baton.core.expressions.spelling import nearest
+from baton.core.log.answers import ACTIONS, Answer
 from baton.core.money import MOST_USD, amount_of, micro_dollars
 from baton.errors import InvalidInput, Problem, TooLarge, UserError
 

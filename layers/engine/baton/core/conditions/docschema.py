@@ -1,8 +1,8 @@
 """The JSON Schema of a condition as documents write it, for the published schema of workflows.
 
-How to wire it in: put `CONDITION` under the name `condition` among the shared definitions of core/definition/docschema.py (it
+How to wire it in: put `CONDITION` under the name `condition` among the shared definitions of core/documents/docschema.py (it
 refers to itself as `#/$defs/condition` and to `#/$defs/value` and `#/$defs/duration`), and give the fields of
-core/definition.py that take a condition the type `Annotated[JsonValue, _defined("condition")]`; what they hold is read by
+core/documents/models.py that take a condition the type `Annotated[JsonValue, _defined("condition")]`; what they hold is read by
 `document.read_condition`. It refuses nothing that `read_condition` accepts.
 """
 

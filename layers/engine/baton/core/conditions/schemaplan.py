@@ -1,7 +1,7 @@
 """A JSON Schema as it is compiled: what is refused, and what its parts apply to, so that its work can be counted.
 
 Belongs here: everything that is known without a value; users write schemas, and what they write is bounded. Does not
-belong here: what a schema costs for a value (schemawork.py), and the violations (core/schema.py). The library that checks
+belong here: what a schema costs for a value (schemawork.py), and the violations (core/conditions/schema.py). The library that checks
 values never lets go of Python's lock, so a check cannot be given a time: what it may cost is bounded before it begins.
 """
 

@@ -22,9 +22,9 @@ from typing import Any, Final
 
 import msgspec
 
+from baton.core.effects.rows import MAX_BYTES, MAX_PER_STEP, Row
 from baton.core.failures.evidence import Evidence
 from baton.core.limits import Limits
-from baton.core.rows import MAX_BYTES, MAX_PER_STEP, Row
 from baton.ports import NoRoom, StepContext, StepFailure
 from baton.tools.calls import RaisedElsewhere, not_json, report, where
 from baton.tools.places import Places, whose

@@ -11,8 +11,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from baton.core.grants import EVERYTHING, PREFIX, Grants, OfTenants, off
-from baton.core.toolspec import ToolSpec
+from baton.core.effects.grants import EVERYTHING, PREFIX, Grants, OfTenants, off
+from baton.core.effects.toolspec import ToolSpec
 from baton.ports import StepFailure
 from baton.tools.define import Registry, Tool
 from baton.tools.standard.kit import NOWHERE, Services

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from baton.core.keys import Key
+from baton.core.effects.keys import Key
 from baton.ports import StepContext, StepFailure
 from baton.ports.outside import Letter
 from baton.tools.define import Registry, tool

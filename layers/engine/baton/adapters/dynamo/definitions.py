@@ -1,0 +1,76 @@
+"""Registered workflow documents on DynamoDB, one item a version, and the list of a tenant's names.
+
+What items look like is in `dynamo_items`; the documents themselves are blobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from baton.adapters.aws import translated
+from baton.adapters.dynamo import items
+from baton.adapters.dynamo.items import names_in, text
+from baton.adapters.dynamo.requests import put_new, query
+from baton.ports import Definition
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from baton.adapters.dynamo.items import Item, StoredItem
+
+_ALL_OF = "#pk = :pk"
+_ABOVE = "#pk = :pk AND #sk > :after"
+
+
+class DynamoDefinitions:
+    """`Definitions` on one table."""
+
+    def __init__(self, client: DynamoDBClient, table: str) -> None:
+        self._client = client
+        self._table = table
+
+    def put(self, definition: Definition) -> bool:
+        # The name first: a crash in between leaves a name without a version, which the next try mends.
+        # The other order would leave a workflow that no list shows.
+        put_new(self._client, self._table, items.key(items.names_pk(definition.tenant), definition.name))
+        return put_new(self._client, self._table, items.definition_item(definition))
+
+    def get(self, tenant: str, name: str, version: int | None = None) -> Definition | None:
+        if version is None:
+            return next(iter(self.versions(tenant, name, 1)), None)
+        with translated():
+            answer = self._client.get_item(
+                TableName=self._table,
+                Key=items.key(items.definition_pk(tenant, name), items.definition_sk(version)),
+                ConsistentRead=True,
+            )
+        found = answer.get("Item")
+        return None if found is None else items.definition_of(found, tenant, name)
+
+    def versions(self, tenant: str, name: str, limit: int) -> Sequence[Definition]:
+        found = self._query(_ALL_OF, {":pk": text(items.definition_pk(tenant, name))}, limit, newest=True)
+        return [items.definition_of(item, tenant, name) for item in found]
+
+    def names(self, tenant: str, after: str = "", limit: int | None = None) -> Sequence[str]:
+        values = {":pk": text(items.names_pk(tenant))}
+        if after:
+            values[":after"] = text(after)
+        found = self._query(_ABOVE if after else _ALL_OF, values, limit)
+        return [item["sk"]["S"] for item in found]
+
+    def _query(
+        self, condition: str, values: Item, limit: int | None, *, newest: bool = False
+    ) -> Iterator[StoredItem]:
+        return query(
+            self._client,
+            self._table,
+            {
+                "KeyConditionExpression": condition,
+                "ExpressionAttributeNames": names_in(condition),
+                "ExpressionAttributeValues": values,
+                "ScanIndexForward": not newest,
+                "ConsistentRead": True,
+            },
+            limit,
+        )

@@ -1,0 +1,361 @@
+"""What an item of the table looks like: keys, attribute names, sizes, and struct to item and back.
+
+Every name that is stored is in this file. No requests here; they are in `dynamo_log` and
+`dynamo_definitions`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+
+from baton.adapters.rules import pack, shard_of, unpack
+from baton.core.effects.rows import Row
+from baton.errors import CorruptLog, PoisonMessage
+from baton.ports import Definition, Head, Listed, Record, SagaRef, Wake
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef, UniversalAttributeValueTypeDef
+
+    Item: TypeAlias = dict[str, UniversalAttributeValueTypeDef]
+    StoredItem: TypeAlias = Mapping[str, AttributeValueTypeDef]
+
+HEAD = "HEAD"
+DUE_INDEX = "DueIndex"
+STATUS_INDEX = "StatusIndex"
+
+ATTRIBUTES: Mapping[str, str] = {
+    "pk": "partition key",
+    "sk": "sort key",
+    # head
+    "wf": "workflow",
+    "gh": "hash of its graph (also of a definition)",
+    "user": "who started it",
+    "created": "when (also of a definition)",
+    "start": "entry 1, until that is known to exist",
+    "start_hash": "hash of the body that started it",
+    "st": "status, a cache (also of an effect)",
+    "st_key": "partition of StatusIndex: tenant, group of the status, shard",
+    "st_at": "sort key of StatusIndex: when the group last changed",
+    "br": "branch",
+    "folded": "version that the last holder had folded",
+    "snap": "version of the newest snapshot; absent: none",
+    "owner": "holder of the lease; absent: free (also who claims an effect)",
+    "until": "end of the lease; absent: free",
+    "epoch": "number of takes",
+    "nudge": "version left for the holder; absent: none",
+    "due_shard": "partition of DueIndex",
+    "due_at": "sort key of DueIndex; absent: in no index",
+    "armed": "deadline of a caller about to append; absent: none",
+    "wake": "why the stream passes the item on (also of an entry)",
+    # entry and snapshot
+    "d": "the data: JSON, or zlib of it",
+    # definition
+    "doc": "reference of the document's blob",
+    "by": "who registered it (also who resolved an incident)",
+    # notice
+    "told": "when it was told; absent: somebody is about to (whose saga: `owner`, for how long: `until`)",
+    "at": "when the notice was made",
+    # incident
+    "saga": "whose incident it is",
+    "node": "of which node",
+    "code": "code of the failure",
+    "said": "what was told",
+    "severity": "low, medium, high or critical",
+    "resolved": "when a person did something about it (who: `by`); absent: nobody has",
+    # requests of a tenant in a window of time
+    "spent": "how many there were; of a user's day, what was spent, in micro-dollars",
+    # a user's day; besides, r#ID an open reservation, x#ID one that was freed
+    "held": "what was spent and what is reserved together",
+    "open": "number of open reservations",
+    # effect
+    "about": "hash of its parameters, where its key is made of less",
+    "scope": "place of its saga in all branches, where that is not its id",
+    "tool": "whose effect",
+    "slot": "where in its saga",
+    "updated": "when it was last written",
+    "gen": "generation of its key; absent: the first",
+    "ref": "the blob that holds what came of it",
+    "shared": "until when others than its own place are given what came of it; absent: as long as it is there",
+    "message": "why it failed",
+    "kind": "class of that failure",
+    # entity
+    "ver": "version: the number of its writes",
+    "keys": "idempotency keys of its newest writes, in their order",
+    "ttl": "when DynamoDB may delete the item, in epoch seconds; absent: never",
+}
+
+
+def entry_sk(branch: int, version: int) -> str:
+    return f"LOG#{branch:04d}#{version:010d}"
+
+
+def snapshot_sk(branch: int, version: int) -> str:
+    return f"SNAP#{branch:04d}#{version:010d}"
+
+
+MAX_VERSION = 10**10 - 1  # what the ten digits of a sort key hold
+
+
+def definition_pk(tenant: str, name: str) -> str:
+    return f"T#{tenant}#WF#{name}"
+
+
+def definition_sk(version: int) -> str:
+    return f"V#{version:06d}"
+
+
+def names_pk(tenant: str) -> str:
+    """Where a tenant's workflow names are listed, one item each, the name as sort key."""
+    return f"T#{tenant}#WF"
+
+
+def rate_pk(tenant: str) -> str:
+    return f"T#{tenant}#RATE"
+
+
+def rate_sk(window: int) -> str:
+    return f"{window:014d}"
+
+
+def budget_pk(tenant: str, user: str) -> str:
+    return f"T#{tenant}#BUDGET#{user}"
+
+
+def budget_sk(day: int) -> str:
+    return f"{day:06d}"
+
+
+def notice_pk(tenant: str, key: str) -> str:
+    """Hashed: a key may be longer than a partition key."""
+    return f"T#{tenant}#NOTICE#{hashlib.sha256(key.encode()).hexdigest()}"
+
+
+def incidents_pk(tenant: str) -> str:
+    """Where a tenant's incidents are, the id as sort key."""
+    return f"T#{tenant}#INCIDENTS"
+
+
+def incidents_of_pk(tenant: str, saga: str) -> str:
+    """Where the ids of one saga's incidents are listed."""
+    return f"T#{tenant}#INCIDENTS#{saga}"
+
+
+def entity_pk(tenant: str, type: str) -> str:
+    """Where a tenant's entities of a type are, the id as sort key."""
+    return f"T#{tenant}#ENTITY#{type}"
+
+
+def due_shard(shard: int) -> str:
+    return f"DUE#{shard:02d}"
+
+
+def status_key(tenant: str, group: str, shard: int) -> str:
+    return f"T#{tenant}#{group}#{shard:02d}"
+
+
+def status_key_of(ref: SagaRef, group: str, shards: int) -> str:
+    return status_key(ref.tenant, group, shard_of(ref.id, shards))
+
+
+def text(value: str) -> UniversalAttributeValueTypeDef:
+    return {"S": value}
+
+
+def number(value: int) -> UniversalAttributeValueTypeDef:
+    return {"N": str(value)}
+
+
+def key(pk: str, sk: str) -> Item:
+    return {"pk": text(pk), "sk": text(sk)}
+
+
+def row_item(tenant: str, row: Row) -> Item:
+    """A tool's own row: its attributes as DynamoDB's own types, so that others can query them."""
+    attributes = {name: attribute(value) for name, value in row.attributes.items()}
+    return {**attributes, **key(f"T#{tenant}#ROW#{row.key}", row.sort)}
+
+
+def attribute(value: Any) -> UniversalAttributeValueTypeDef:
+    """A JSON value as an attribute."""
+    if value is None:
+        return {"NULL": True}
+    if isinstance(value, bool):
+        return {"BOOL": value}
+    if isinstance(value, (int, float)):
+        return {"N": str(value)}
+    if isinstance(value, str):
+        return {"S": value}
+    if isinstance(value, dict):
+        return {"M": {str(name): attribute(item) for name, item in value.items()}}
+    return {"L": [attribute(item) for item in value]}
+
+
+def names_in(*expressions: str) -> dict[str, str]:
+    """The `ExpressionAttributeNames` of expressions that write an attribute `owner` as `#owner`."""
+    found = {name for expression in expressions for name in re.findall(r"#(\w+)", expression)}
+    unknown = found - ATTRIBUTES.keys()
+    if unknown:
+        raise KeyError(f"no attributes of the table: {sorted(unknown)}")
+    return {f"#{name}": name for name in found}
+
+
+def item_size(item: Mapping[str, Any]) -> int:
+    """Bytes of an item by DynamoDB's rule: names, text and binary as they are, two digits of a number
+    to a byte and one more. Only the types that this table uses.
+    """
+    size = 0
+    for name, value in item.items():
+        ((kind, content),) = value.items()
+        size += len(name.encode())
+        if kind == "S":
+            size += len(content.encode())
+        elif kind == "B":
+            size += len(content)
+        elif kind == "N":
+            digits = content.lstrip("-")
+            size += (len(digits) + 1) // 2 + 1 + content.startswith("-")
+        else:
+            raise TypeError(f"attribute {name} has a type this table does not use: {kind}")
+    return size
+
+
+def _packed(item: Item, name: str, data: bytes) -> Item:
+    item[name] = {"B": pack(data, item_size(item) + len(name))}
+    return item
+
+
+def wake_text(wake: Wake) -> str:
+    return msgspec.json.encode(wake).decode()
+
+
+def head_item(head: Head, shards: int) -> Item:
+    """A head as it is first put. Raises `ItemTooLarge`."""
+    item = {
+        **key(str(head.ref), HEAD),
+        "wf": text(head.workflow),
+        "gh": text(head.graph),
+        "user": text(head.user),
+        "created": number(head.created),
+        "start_hash": text(head.start_hash),
+        "st": text(head.status),
+        "st_key": text(status_key_of(head.ref, head.group, shards)),
+        "st_at": number(head.created),
+        "br": number(head.branch),
+        "folded": number(head.folded),
+        "epoch": number(head.epoch),
+        "due_shard": text(due_shard(shard_of(head.ref.id, shards))),
+    }
+    for name, count in (("snap", head.snapshot), ("nudge", head.nudge), ("armed", head.armed)):
+        if count:
+            item[name] = number(count)
+    if head.owner:
+        item["owner"], item["until"] = text(head.owner), number(head.until)
+    if head.due_at is not None:
+        item["due_at"] = number(head.due_at)
+    if head.wake is not None:
+        item["wake"] = text(wake_text(head.wake))
+    return _packed(item, "start", head.start) if head.start else item
+
+
+def head_of(item: StoredItem) -> Head:
+    """Raises `CorruptLog`."""
+    try:
+        return Head(
+            ref=SagaRef.parse(item["pk"]["S"]),
+            workflow=item["wf"]["S"],
+            graph=item["gh"]["S"],
+            user=item["user"]["S"],
+            created=int(item["created"]["N"]),
+            start_hash=item["start_hash"]["S"],
+            start=unpack(item["start"]["B"]) if "start" in item else b"",
+            status=item["st"]["S"],
+            group=item["st_key"]["S"].rsplit("#", 2)[1],
+            branch=int(item["br"]["N"]),
+            folded=int(item["folded"]["N"]),
+            snapshot=_count(item, "snap"),
+            owner=item["owner"]["S"] if "owner" in item else "",
+            until=_count(item, "until"),
+            epoch=int(item["epoch"]["N"]),
+            nudge=_count(item, "nudge"),
+            due_at=int(item["due_at"]["N"]) if "due_at" in item else None,
+            armed=_count(item, "armed"),
+            wake=msgspec.json.decode(item["wake"]["S"], type=Wake) if "wake" in item else None,
+        )
+    except (KeyError, IndexError, ValueError, CorruptLog) as error:
+        raise CorruptLog(f"head {item.get('pk')} cannot be read: {error!r}") from error
+
+
+def _count(item: StoredItem, name: str) -> int:
+    return int(item[name]["N"]) if name in item else 0
+
+
+def listed_of(item: StoredItem) -> Listed:
+    """A row of the status index. Raises `CorruptLog`."""
+    try:
+        return Listed(
+            id=SagaRef.parse(item["pk"]["S"]).id,
+            workflow=item["wf"]["S"],
+            status=item["st"]["S"],
+            user=item["user"]["S"],
+            created=int(item["created"]["N"]),
+            changed=int(item["st_at"]["N"]),
+        )
+    except (KeyError, ValueError) as error:
+        raise CorruptLog(f"head {item.get('pk')} cannot be listed: {error!r}") from error
+
+
+def record_item(ref: SagaRef, sk: str, data: bytes, wake: Wake | None = None) -> Item:
+    """An entry or a snapshot. Raises `ItemTooLarge`."""
+    item = key(str(ref), sk)
+    if wake is not None:
+        item["wake"] = text(wake_text(wake))
+    return _packed(item, "d", data)
+
+
+def record_of(item: StoredItem) -> Record:
+    """Raises `CorruptLog`."""
+    try:
+        _, branch, version = item["sk"]["S"].split("#")
+        data = unpack(item["d"]["B"])
+        return Record(branch=int(branch), version=int(version), data=data, size=item_size(item))
+    except (KeyError, ValueError, CorruptLog) as error:
+        raise CorruptLog(f"entry {item.get('pk')} {item.get('sk')} cannot be read: {error!r}") from error
+
+
+def definition_item(definition: Definition) -> Item:
+    return {
+        **key(definition_pk(definition.tenant, definition.name), definition_sk(definition.version)),
+        "gh": text(definition.graph),
+        "doc": text(definition.document),
+        "created": number(definition.created),
+        "by": text(definition.by),
+    }
+
+
+def definition_of(item: StoredItem, tenant: str, name: str) -> Definition:
+    """Raises `CorruptLog`."""
+    try:
+        return Definition(
+            tenant=tenant,
+            name=name,
+            version=int(item["sk"]["S"].removeprefix("V#")),
+            graph=item["gh"]["S"],
+            document=item["doc"]["S"],
+            created=int(item["created"]["N"]),
+            by=item["by"]["S"],
+        )
+    except (KeyError, ValueError) as error:
+        raise CorruptLog(f"definition {name} of {tenant} cannot be read: {error!r}") from error
+
+
+def image_wake(image: Mapping[str, Any]) -> tuple[SagaRef, Wake]:
+    """The saga and the wake of a stream record's new image. Raises `PoisonMessage`."""
+    try:
+        return SagaRef.parse(image["pk"]["S"]), msgspec.json.decode(image["wake"]["S"], type=Wake)
+    except (KeyError, TypeError, ValueError) as error:
+        raise PoisonMessage(f"no wake in a stream image: {error!r}") from error

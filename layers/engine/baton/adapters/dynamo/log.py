@@ -1,0 +1,309 @@
+"""The log on DynamoDB: every request that touches a head, an entry or a snapshot.
+
+A write is one conditional write of one item, but for an entry that comes with a tool's own rows; the
+conditions are the protocol. What items look like is in
+`dynamo_items`, when a call is made is the runtime's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from baton.adapters.aws import ConditionFailed, translated
+from baton.adapters.dynamo import items
+from baton.adapters.dynamo.items import names_in, number, text
+from baton.adapters.dynamo.requests import IS_NEW, put_new, query
+from baton.core.effects.rows import Row
+from baton.errors import RowsRefused
+from baton.ports import Due, Head, Listed, Place, Record, Release, SagaRef, Wake
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from baton.adapters.dynamo.items import Item, StoredItem
+
+# Only a take raises the epoch: the second alternative is this very request, repeated.
+_MAY_TAKE = "attribute_exists(#pk) AND (#epoch = :seen OR (#owner = :owner AND #epoch = :next))"
+_TAKE = "SET #owner = :owner, #until = :until, #due_at = :due_at, #epoch = :next REMOVE #wake"
+
+_MAY_NUDGE = "#owner = :owner AND #epoch = :epoch AND (attribute_not_exists(#nudge) OR #nudge < :version)"
+_NUDGE = "SET #nudge = :version"
+
+_MAY_RELEASE = "#owner = :owner AND #epoch = :epoch AND (attribute_not_exists(#nudge) OR #nudge <= :folded)"
+
+_MAY_POSTPONE = "#due_at <= :now"
+_POSTPONE = "SET #due_at = :until"
+
+_DUE = "#due_shard = :shard AND #due_at BETWEEN :since AND :until"
+_AT_WORK = "#st_key = :key"
+_LISTED = "#st_key = :key AND #st_at >= :since"
+_BETWEEN = "#pk = :pk AND #sk BETWEEN :first AND :last"
+
+
+class DynamoLog:
+    """`Log` on one table. `shards` is the number of partitions that each index is spread over."""
+
+    def __init__(self, client: DynamoDBClient, table: str, shards: int) -> None:
+        self._client = client
+        self._table = table
+        self._shards = shards
+
+    @property
+    def shards(self) -> int:
+        return self._shards
+
+    # -- heads
+
+    def create_head(self, head: Head) -> Head | None:
+        try:
+            with translated():
+                self._client.put_item(
+                    TableName=self._table,
+                    Item=items.head_item(head, self._shards),
+                    ConditionExpression=IS_NEW,
+                    # The item that refused the write: as fresh as a strongly consistent read, and free.
+                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                )
+        except ConditionFailed as refused:
+            return items.head_of(refused.item)
+        return None
+
+    def read_head(self, ref: SagaRef) -> Head | None:
+        with translated():
+            found = self._client.get_item(
+                TableName=self._table, Key=items.key(str(ref), items.HEAD), ConsistentRead=True
+            )
+        return items.head_of(found["Item"]) if "Item" in found else None
+
+    def take(self, ref: SagaRef, owner: str, until: int, epoch: int, due_at: int) -> Head | None:
+        values = {
+            ":owner": text(owner),
+            ":until": number(until),
+            ":due_at": number(due_at),
+            ":seen": number(epoch),
+            ":next": number(epoch + 1),
+        }
+        before = self._update(ref, _TAKE, _MAY_TAKE, values)
+        return None if before is None else items.head_of(before)
+
+    def nudge(self, ref: SagaRef, owner: str, epoch: int, version: int) -> bool:
+        values = {":owner": text(owner), ":epoch": number(epoch), ":version": number(version)}
+        return self._update(ref, _NUDGE, _MAY_NUDGE, values) is not None
+
+    def release(self, ref: SagaRef, owner: str, epoch: int, release: Release) -> bool:
+        changes: dict[str, Any] = {
+            "owner": None,
+            "until": None,
+            "nudge": None,
+            "folded": number(release.folded),
+            "st": text(release.status),
+            "br": number(release.branch),
+            "snap": number(release.snapshot) if release.snapshot else None,
+            "due_at": None if release.due_at is None else number(release.due_at),
+            "wake": None if release.wake is None else text(items.wake_text(release.wake)),
+        }
+        if release.clear_start:
+            changes["start"] = None
+        if release.group_at is not None:
+            changes["st_key"] = text(items.status_key_of(ref, release.group, self._shards))
+            changes["st_at"] = number(release.group_at)
+        update, values = _changing(changes)
+        same_armed, seen = _unchanged({"armed": number(release.armed) if release.armed else None})
+        condition = f"{_MAY_RELEASE} AND {same_armed}"
+        values |= seen | {":owner": text(owner), ":epoch": number(epoch)}
+        return self._update(ref, update, condition, values) is not None
+
+    def arm(self, seen: Head, until: int) -> bool:
+        # Whatever changes a head between two takes changes one of these.
+        condition, values = _unchanged(
+            {
+                "epoch": number(seen.epoch),
+                "owner": text(seen.owner) if seen.owner else None,
+                "nudge": number(seen.nudge) if seen.nudge else None,
+                "armed": number(seen.armed) if seen.armed else None,
+                "due_at": None if seen.due_at is None else number(seen.due_at),
+            }
+        )
+        update = "SET #armed = :armed"
+        values[":armed"] = number(max(seen.armed, until))
+        if seen.due_at is None or seen.due_at > until:
+            update += ", #due_at = :until"
+            values[":until"] = number(until)
+        return self._update(seen.ref, update, condition, values) is not None
+
+    def postpone(self, ref: SagaRef, now: int, until: int) -> bool:
+        values = {":now": number(now), ":until": number(until)}
+        return self._update(ref, _POSTPONE, _MAY_POSTPONE, values) is not None
+
+    def _update(
+        self, ref: SagaRef, update: str, condition: str, values: Mapping[str, Any]
+    ) -> StoredItem | None:
+        """The head as it was before, or None when the condition did not hold."""
+        try:
+            with translated():
+                done = self._client.update_item(
+                    TableName=self._table,
+                    Key=items.key(str(ref), items.HEAD),
+                    UpdateExpression=update,
+                    ConditionExpression=condition,
+                    ExpressionAttributeNames=names_in(update, condition),
+                    ExpressionAttributeValues=values,
+                    ReturnValues="ALL_OLD",
+                )
+        except ConditionFailed:
+            return None
+        return done["Attributes"]
+
+    # -- entries and snapshots
+
+    def append(self, ref: SagaRef, record: Record, wake: Wake | None = None) -> bool:
+        sk = items.entry_sk(record.branch, record.version)
+        return put_new(self._client, self._table, items.record_item(ref, sk, record.data, wake))
+
+    def append_with_rows(
+        self, ref: SagaRef, record: Record, rows: Sequence[Row], wake: Wake | None = None
+    ) -> bool:
+        sk = items.entry_sk(record.branch, record.version)
+        entry = items.record_item(ref, sk, record.data, wake)
+        last = {(row.key, row.sort): row for row in rows}  # a transaction may name an item only once
+        puts = [
+            {"Put": {"TableName": self._table, "Item": items.row_item(ref.tenant, row)}}
+            for row in last.values()
+        ]
+        first = {"Put": {"TableName": self._table, "Item": entry, "ConditionExpression": IS_NEW}}
+        request: Any = [first, *puts]
+        try:
+            with translated(invalid=RowsRefused):
+                self._client.transact_write_items(TransactItems=request)
+        except ConditionFailed:
+            return False
+        return True
+
+    def read_tail(self, ref: SagaRef, branch: int, after: int, limit: int | None = None) -> Sequence[Record]:
+        first, last = items.entry_sk(branch, after + 1), items.entry_sk(branch, items.MAX_VERSION)
+        return [items.record_of(item) for item in self._between(ref, first, last, limit, forward=True)]
+
+    def put_snapshot(self, ref: SagaRef, record: Record) -> None:
+        item = items.record_item(ref, items.snapshot_sk(record.branch, record.version), record.data)
+        with translated():
+            self._client.put_item(TableName=self._table, Item=item)
+
+    def read_snapshot(self, ref: SagaRef, branch: int, at_most: int) -> Record | None:
+        first, last = items.snapshot_sk(branch, 0), items.snapshot_sk(branch, at_most)
+        newest = next(self._between(ref, first, last, 1, forward=False), None)
+        return None if newest is None else items.record_of(newest)
+
+    def _between(
+        self, ref: SagaRef, first: str, last: str, limit: int | None, *, forward: bool
+    ) -> Iterator[StoredItem]:
+        return query(
+            self._client,
+            self._table,
+            {
+                "KeyConditionExpression": _BETWEEN,
+                "ExpressionAttributeNames": names_in(_BETWEEN),
+                "ExpressionAttributeValues": {
+                    ":pk": text(str(ref)),
+                    ":first": text(first),
+                    ":last": text(last),
+                },
+                "ScanIndexForward": forward,
+                "ConsistentRead": True,
+            },
+            limit,
+        )
+
+    # -- the due index
+
+    def due(self, shard: int, since: int, until: int, limit: int, after: Due | None = None) -> Sequence[Due]:
+        key = text(items.due_shard(shard))
+        request: dict[str, Any] = {
+            "IndexName": items.DUE_INDEX,
+            "KeyConditionExpression": _DUE,
+            "ExpressionAttributeNames": names_in(_DUE),
+            "ExpressionAttributeValues": {":shard": key, ":since": number(since), ":until": number(until)},
+        }
+        if after is not None:
+            # A position, not an item: it may have moved on since.
+            place = {"due_shard": key, "due_at": number(after[1])}
+            request["ExclusiveStartKey"] = {**items.key(str(after[0]), items.HEAD), **place}
+        found = query(self._client, self._table, request, limit)
+        return [(SagaRef.parse(item["pk"]["S"]), int(item["due_at"]["N"])) for item in found]
+
+    # -- the status index
+
+    def at_work(self, tenant: str, shard: int, most: int) -> int:
+        request: dict[str, Any] = {
+            "IndexName": items.STATUS_INDEX,
+            "KeyConditionExpression": _AT_WORK,
+            "ExpressionAttributeNames": names_in(_AT_WORK),
+            "ExpressionAttributeValues": {":key": text(items.status_key(tenant, "open", shard))},
+            "Select": "COUNT",
+        }
+        found = 0
+        while found < most:
+            with translated():
+                page = self._client.query(TableName=self._table, Limit=most - found, **request)
+            found += page["Count"]
+            if "LastEvaluatedKey" not in page:
+                break
+            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+        return found
+
+    def listed(
+        self,
+        tenant: str,
+        group: str,
+        shard: int,
+        *,
+        limit: int,
+        since: int = 0,
+        workflow: str = "",
+        status: str = "",
+        after: Place | None = None,
+    ) -> tuple[Sequence[Listed], Place | None]:
+        key = text(items.status_key(tenant, group, shard))
+        wanted = {name: text(value) for name, value in (("wf", workflow), ("st", status)) if value}
+        request: dict[str, Any] = {
+            "IndexName": items.STATUS_INDEX,
+            "KeyConditionExpression": _LISTED,
+            "ExpressionAttributeNames": names_in(_LISTED, *(f"#{name}" for name in wanted)),
+            "ExpressionAttributeValues": {":key": key, ":since": number(since)}
+            | {f":{name}": value for name, value in wanted.items()},
+            "ScanIndexForward": False,
+            "Limit": limit,
+        }
+        if wanted:
+            request["FilterExpression"] = " AND ".join(f"#{name} = :{name}" for name in wanted)
+        if after is not None:
+            # A position, not an item: it may have moved on since.
+            pk = str(SagaRef(tenant, after[1]))
+            request["ExclusiveStartKey"] = {
+                **items.key(pk, items.HEAD),
+                "st_key": key,
+                "st_at": number(after[0]),
+            }
+        with translated():
+            page = self._client.query(TableName=self._table, **request)
+        last = page.get("LastEvaluatedKey")
+        place = None if last is None else (int(last["st_at"]["N"]), SagaRef.parse(last["pk"]["S"]).id)
+        return [items.listed_of(item) for item in page["Items"]], place
+
+
+def _changing(changes: Mapping[str, Any]) -> tuple[str, Item]:
+    """An update expression that sets each attribute to its value, or removes it where that is None."""
+    sets = [f"#{name} = :{name}" for name, value in changes.items() if value is not None]
+    removes = [f"#{name}" for name, value in changes.items() if value is None]
+    values = {f":{name}": value for name, value in changes.items() if value is not None}
+    return f"SET {', '.join(sets)} REMOVE {', '.join(removes)}", values
+
+
+def _unchanged(seen: Mapping[str, Any]) -> tuple[str, Item]:
+    """A condition that each attribute has the value that was seen, or is absent where that is None."""
+    terms = [
+        f"attribute_not_exists(#{name})" if value is None else f"#{name} = :seen_{name}"
+        for name, value in seen.items()
+    ]
+    values = {f":seen_{name}": value for name, value in seen.items() if value is not None}
+    return " AND ".join(terms), values

@@ -1,0 +1,182 @@
+"""Claims of notices and the record of incidents on DynamoDB. Sending is in sns_notices.py.
+
+A claim is an item by the notice's key: claimed before, told after. An incident is one item in its tenant's list, and
+one that finds it by its saga. No item here ever goes back: it is claimed, then told; open, then resolved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from baton.adapters.aws import ConditionFailed, translated
+from baton.adapters.dynamo import items
+from baton.adapters.dynamo.items import names_in, number, text
+from baton.adapters.dynamo.requests import put_new, query
+from baton.core.log.events import Notice
+from baton.errors import Throttled
+from baton.ports.notices import CLAIM_MS, WINDOW_MS, Incident, incident_of
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from baton.adapters.dynamo.items import Item, StoredItem
+
+_SK = "NOTICE"
+_LOOKED_AT = 200  # incidents that one page looks at to find those with a status
+_KEPT_S = 3_600  # after the window: DynamoDB deletes when it likes, so the window is judged by `told`
+
+_CLAIM = "SET #at = :at, #owner = :owner, #until = :until REMOVE #told, #ttl"
+_IF_NEW = "attribute_not_exists(#pk) OR #told <= :forgotten"
+_TAKE_OVER = "SET #owner = :owner, #until = :until"
+_IF_AS_SEEN = "attribute_not_exists(#told) AND #until = :seen AND #owner = :before"
+_IS_THERE = "attribute_exists(#pk)"
+_TOLD = "SET #told = :now, #ttl = :ttl REMOVE #owner, #until"
+_RESOLVE = "SET #resolved = :now, #by = :by"
+_IF_OPEN = "attribute_exists(#pk) AND attribute_not_exists(#resolved)"
+_ALL_OF = "#pk = :pk"
+_BELOW = "#pk = :pk AND #sk < :after"
+_FILTERS = {"open": "attribute_not_exists(#resolved)", "resolved": "attribute_exists(#resolved)"}
+_OF_NODE = "#node = :node"
+
+
+class DynamoNotices:
+    """`Incidents` on one table, and what a sender needs to be the only one."""
+
+    def __init__(self, client: DynamoDBClient, table: str) -> None:
+        self._client = client
+        self._table = table
+
+    # -- claims
+
+    def claim(self, tenant: str, saga: str, notice: Notice, now: int) -> Notice | None:
+        """The notice that is to be sent under this key, or None when that has been done.
+
+        It is the one that was claimed first, if another saga died over it. Raises `Throttled` while another saga is
+        sending it; one's own claim is that of an invocation that died, because a saga has one at a time.
+        """
+        place = items.key(items.notice_pk(tenant, notice.key), _SK)
+        mine: Item = {":owner": text(saga), ":until": number(now + CLAIM_MS)}
+        try:
+            given = {":at": number(notice.at), ":forgotten": number(now - WINDOW_MS)}
+            self._update(place, _CLAIM, mine | given, _IF_NEW)
+        except ConditionFailed as refused:
+            claimed = refused.item
+            if "told" in claimed:
+                return None
+            if claimed["owner"]["S"] != saga and int(claimed["until"]["N"]) > now:
+                raise Throttled(f"another saga is sending the notice {notice.key}") from refused
+            seen: Item = {":seen": number(int(claimed["until"]["N"])), ":before": text(claimed["owner"]["S"])}
+            try:
+                self._update(place, _TAKE_OVER, mine | seen, _IF_AS_SEEN)
+            except ConditionFailed as late:
+                raise Throttled(f"another saga has begun to send the notice {notice.key}") from late
+            return msgspec.structs.replace(notice, at=int(claimed["at"]["N"]))
+        return notice
+
+    def told(self, tenant: str, key: str, now: int) -> None:
+        """Note that it was sent."""
+        expiry = (now + WINDOW_MS) // 1_000 + _KEPT_S
+        place = items.key(items.notice_pk(tenant, key), _SK)
+        self._update(place, _TOLD, {":now": number(now), ":ttl": number(expiry)}, _IS_THERE)
+
+    # -- incidents
+
+    def open(self, tenant: str, saga: str, notice: Notice) -> None:
+        """Keep the incident of a notice; the same notice again changes nothing."""
+        incident = incident_of(tenant, saga, notice)
+        # What finds it by its saga first: whatever is in the list can be resolved.
+        found_by = items.key(items.incidents_of_pk(tenant, saga), incident.id) | {"node": text(incident.node)}
+        put_new(self._client, self._table, found_by)
+        put_new(self._client, self._table, _item(incident))
+
+    def listed(
+        self, tenant: str, *, status: str = "", limit: int, after: str = ""
+    ) -> tuple[Sequence[Incident], str]:
+        values: Item = {":pk": text(items.incidents_pk(tenant))}
+        if after:
+            values[":after"] = text(after)
+        condition = _BELOW if after else _ALL_OF
+        request = {
+            "KeyConditionExpression": condition,
+            "ExpressionAttributeValues": values,
+            "ScanIndexForward": False,
+            "ConsistentRead": True,
+            "Limit": max(limit, _LOOKED_AT) if status else limit,
+        }
+        if status:
+            request["FilterExpression"] = _FILTERS[status]
+        request["ExpressionAttributeNames"] = names_in(condition, _FILTERS.get(status, ""))
+        with translated():
+            page = self._client.query(TableName=self._table, **request)  # type: ignore[arg-type]  # built in steps
+        found = [_incident(tenant, item) for item in page["Items"]]
+        if len(found) > limit:
+            return found[:limit], found[limit - 1].id
+        last = page.get("LastEvaluatedKey")
+        return found, last["sk"]["S"] if last else ""
+
+    def of_saga(self, tenant: str, saga: str, node: str = "") -> Sequence[str]:
+        values: Item = {":pk": text(items.incidents_of_pk(tenant, saga))}
+        request: dict[str, Any] = {"FilterExpression": _OF_NODE} if node else {}
+        if node:
+            values[":node"] = text(node)
+        request |= {
+            "KeyConditionExpression": _ALL_OF,
+            "ExpressionAttributeNames": names_in(_ALL_OF, _OF_NODE if node else ""),
+            "ExpressionAttributeValues": values,
+            "ConsistentRead": True,
+        }
+        return [item["sk"]["S"] for item in query(self._client, self._table, request)]
+
+    def resolve(self, tenant: str, id: str, by: str, now: int) -> Incident | None:
+        place = items.key(items.incidents_pk(tenant), id)
+        try:
+            item = self._update(place, _RESOLVE, {":now": number(now), ":by": text(by)}, _IF_OPEN)
+        except ConditionFailed as refused:
+            if not refused.item:
+                return None
+            item = refused.item
+        return _incident(tenant, item)
+
+    def _update(self, place: Item, expression: str, values: Item, condition: str) -> StoredItem:
+        with translated():
+            answer = self._client.update_item(
+                TableName=self._table,
+                Key=place,
+                UpdateExpression=expression,
+                ConditionExpression=condition,
+                ExpressionAttributeNames=names_in(expression, condition),
+                ExpressionAttributeValues=values,
+                ReturnValues="ALL_NEW",
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+            )
+        return answer["Attributes"]
+
+
+def _item(incident: Incident) -> Item:
+    return {
+        **items.key(items.incidents_pk(incident.tenant), incident.id),
+        "saga": text(incident.saga),
+        "node": text(incident.node),
+        "code": text(incident.code),
+        "said": text(incident.message),
+        "severity": text(incident.severity),
+        "at": number(incident.opened),
+    }
+
+
+def _incident(tenant: str, item: StoredItem) -> Incident:
+    return Incident(
+        tenant=tenant,
+        id=item["sk"]["S"],
+        saga=item["saga"]["S"],
+        node=item["node"]["S"],
+        code=item["code"]["S"],
+        message=item["said"]["S"],
+        severity=item["severity"]["S"],
+        opened=int(item["at"]["N"]),
+        resolved=int(item["resolved"]["N"]) if "resolved" in item else 0,
+        by=item["by"]["S"] if "by" in item else "",
+    )

@@ -1,0 +1,44 @@
+"""The two requests that every DynamoDB adapter makes: put an item that must be new, and query to the end.
+
+Which items and which conditions beyond that is the business of `dynamo_log` and `dynamo_definitions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from baton.adapters.aws import ConditionFailed, translated
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from baton.adapters.dynamo.items import Item, StoredItem
+
+IS_NEW = "attribute_not_exists(pk)"
+
+
+def put_new(client: DynamoDBClient, table: str, item: Item) -> bool:
+    """False, and nothing written, when an item has that key already."""
+    try:
+        with translated():
+            client.put_item(TableName=table, Item=item, ConditionExpression=IS_NEW)
+    except ConditionFailed:
+        return False
+    return True
+
+
+def query(
+    client: DynamoDBClient, table: str, request: dict[str, Any], limit: int | None = None
+) -> Iterator[StoredItem]:
+    """All items that match, or the first `limit`, whatever the number of pages: one ends at 1 MB."""
+    while limit is None or limit > 0:
+        if limit is not None:
+            request["Limit"] = limit
+        with translated():
+            page = client.query(TableName=table, **request)
+        yield from page["Items"]
+        if "LastEvaluatedKey" not in page:
+            return
+        request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+        limit = None if limit is None else limit - len(page["Items"])

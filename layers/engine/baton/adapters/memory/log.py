@@ -1,0 +1,281 @@
+"""The log in memory: heads, entries, snapshots, and the table's stream as far as it carries wakes.
+
+It keeps what the port promises and the table's own habits that the engine depends on: the stream repeats
+a wake for as long as it stays on an item, and the due index may lag behind. One lock makes every call
+atomic.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right, insort
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from baton.adapters.dynamo.items import entry_sk, item_size, record_item, snapshot_sk
+from baton.adapters.rules import pack, shard_of
+from baton.core.effects.rows import Row
+from baton.ports import Due, Head, Listed, Place, Record, Release, SagaRef, Wake
+
+_ENTRY_OVERHEAD = 256  # keys and names around entry 1 on a head; generous, so that no real store takes less
+
+
+class MemoryLog:
+    """Heads, entries and snapshots, and the table's stream as far as it carries wakes.
+
+    Every write that leaves `wake` on a changed item adds (saga, wake) to the stream: it goes to
+    `on_wake` when that is given (called after the write, outside the lock), else it waits for `drain`.
+    With `lag`, `due` answers from a copy of the index that only `settle_index` brings up to date.
+    """
+
+    def __init__(
+        self, shards: int = 4, *, lag: bool = False, on_wake: Callable[[SagaRef, Wake], None] | None = None
+    ) -> None:
+        self._lock = threading.Lock()
+        self._shards = shards
+        self._heads: dict[SagaRef, Head] = {}
+        self._changed: dict[SagaRef, int] = {}
+        self._entries: dict[tuple[SagaRef, int], dict[int, Record]] = {}
+        self._versions: dict[tuple[SagaRef, int], list[int]] = {}
+        self._snapshots: dict[tuple[SagaRef, int], dict[int, Record]] = {}
+        self._index: dict[SagaRef, int] = {}
+        self._seen_index: dict[SagaRef, int] = {} if lag else self._index
+        self._stream: list[tuple[SagaRef, Wake]] = []
+        self.rows: dict[tuple[str, str, str], dict[str, Any]] = {}
+        self._on_wake = on_wake
+
+    @property
+    def shards(self) -> int:
+        return self._shards
+
+    # -- heads
+
+    def create_head(self, head: Head) -> Head | None:
+        with self._lock:
+            there = self._heads.get(head.ref)
+            if there is not None:
+                return there
+            if head.start:
+                pack(head.start, _ENTRY_OVERHEAD)
+            self._heads[head.ref] = head
+            self._changed[head.ref] = head.created
+            self._reindex(head)
+            self._emit(head.ref, head.wake)
+        self._deliver()
+        return None
+
+    def read_head(self, ref: SagaRef) -> Head | None:
+        with self._lock:
+            return self._heads.get(ref)
+
+    def take(self, ref: SagaRef, owner: str, until: int, epoch: int, due_at: int) -> Head | None:
+        def change(head: Head) -> Head | None:
+            if head.epoch != epoch and (head.owner, head.epoch) != (owner, epoch + 1):
+                return None
+            return msgspec.structs.replace(
+                head, owner=owner, until=until, due_at=due_at, epoch=epoch + 1, wake=None
+            )
+
+        return self._update(ref, change)
+
+    def nudge(self, ref: SagaRef, owner: str, epoch: int, version: int) -> bool:
+        def change(head: Head) -> Head | None:
+            if (head.owner, head.epoch) != (owner, epoch) or head.nudge >= version:
+                return None
+            return msgspec.structs.replace(head, nudge=version)
+
+        return self._update(ref, change) is not None
+
+    def release(self, ref: SagaRef, owner: str, epoch: int, release: Release) -> bool:
+        def change(head: Head) -> Head | None:
+            if (head.owner, head.epoch) != (owner, epoch):
+                return None
+            if head.nudge > release.folded or head.armed != release.armed:
+                return None
+            if release.group_at is not None:
+                self._changed[ref] = release.group_at
+            return msgspec.structs.replace(
+                head,
+                owner="",
+                until=0,
+                nudge=0,
+                folded=release.folded,
+                status=release.status,
+                group=head.group if release.group_at is None else release.group,
+                branch=release.branch,
+                snapshot=release.snapshot,
+                due_at=release.due_at,
+                wake=release.wake,
+                start=b"" if release.clear_start else head.start,
+            )
+
+        return self._update(ref, change) is not None
+
+    def arm(self, seen: Head, until: int) -> bool:
+        def change(head: Head) -> Head | None:
+            if head != seen:
+                return None
+            due_at = until if head.due_at is None else min(head.due_at, until)
+            return msgspec.structs.replace(head, armed=max(head.armed, until), due_at=due_at)
+
+        return self._update(seen.ref, change) is not None
+
+    def postpone(self, ref: SagaRef, now: int, until: int) -> bool:
+        def change(head: Head) -> Head | None:
+            if head.due_at is None or head.due_at > now:
+                return None
+            return msgspec.structs.replace(head, due_at=until)
+
+        return self._update(ref, change) is not None
+
+    def _update(self, ref: SagaRef, change: Callable[[Head], Head | None]) -> Head | None:
+        """Replace a head by what `change` makes of it; the head as it was, or None when refused."""
+        with self._lock:
+            before = self._heads.get(ref)
+            after = None if before is None else change(before)
+            if after is None:
+                return None
+            self._heads[ref] = after
+            self._reindex(after)
+            if after != before:  # DynamoDB's stream is silent about an update that changes nothing
+                self._emit(ref, after.wake)
+        self._deliver()
+        return before
+
+    # -- entries and snapshots
+
+    def append(self, ref: SagaRef, record: Record, wake: Wake | None = None) -> bool:
+        record = _stored(ref, entry_sk(record.branch, record.version), record, wake)
+        branch = (ref, record.branch)
+        with self._lock:
+            entries = self._entries.setdefault(branch, {})
+            if record.version in entries:
+                return False
+            entries[record.version] = record
+            insort(self._versions.setdefault(branch, []), record.version)
+            self._emit(ref, wake)
+        self._deliver()
+        return True
+
+    def append_with_rows(
+        self, ref: SagaRef, record: Record, rows: Sequence[Row], wake: Wake | None = None
+    ) -> bool:
+        done = self.append(ref, record, wake)
+        if done:
+            with self._lock:
+                self.rows.update({(ref.tenant, row.key, row.sort): row.attributes for row in rows})
+        return done
+
+    def read_tail(self, ref: SagaRef, branch: int, after: int, limit: int | None = None) -> Sequence[Record]:
+        with self._lock:
+            versions = self._versions.get((ref, branch), [])
+            start = bisect_right(versions, after)
+            wanted = versions[start:] if limit is None else versions[start : start + limit]
+            return [self._entries[ref, branch][version] for version in wanted]
+
+    def put_snapshot(self, ref: SagaRef, record: Record) -> None:
+        record = _stored(ref, snapshot_sk(record.branch, record.version), record)
+        with self._lock:
+            self._snapshots.setdefault((ref, record.branch), {})[record.version] = record
+
+    def read_snapshot(self, ref: SagaRef, branch: int, at_most: int) -> Record | None:
+        with self._lock:
+            snapshots = self._snapshots.get((ref, branch), {})
+            newest = max((version for version in snapshots if version <= at_most), default=None)
+            return None if newest is None else snapshots[newest]
+
+    # -- the due index and the stream
+
+    def due(self, shard: int, since: int, until: int, limit: int, after: Due | None = None) -> Sequence[Due]:
+        with self._lock:
+            found = [
+                (ref, due_at)
+                for ref, due_at in self._seen_index.items()
+                if since <= due_at <= until and shard_of(ref.id, self._shards) == shard
+            ]
+        if after is not None:
+            found = [due for due in found if _place(due) > _place(after)]
+        return sorted(found, key=_place)[:limit]
+
+    def at_work(self, tenant: str, shard: int, most: int) -> int:
+        wanted = (tenant, "open", shard)
+        with self._lock:
+            found = (
+                (ref.tenant, head.group, shard_of(ref.id, self._shards)) for ref, head in self._heads.items()
+            )
+            return min(sum(key == wanted for key in found), most)
+
+    def listed(
+        self,
+        tenant: str,
+        group: str,
+        shard: int,
+        *,
+        limit: int,
+        since: int = 0,
+        workflow: str = "",
+        status: str = "",
+        after: Place | None = None,
+    ) -> tuple[Sequence[Listed], Place | None]:
+        with self._lock:
+            found = [
+                Listed(
+                    id=ref.id,
+                    workflow=head.workflow,
+                    status=head.status,
+                    user=head.user,
+                    created=head.created,
+                    changed=self._changed[ref],
+                )
+                for ref, head in self._heads.items()
+                if (ref.tenant, head.group, shard_of(ref.id, self._shards)) == (tenant, group, shard)
+            ]
+        found.sort(key=lambda row: row.place, reverse=True)
+        looked_at = [row for row in found if row.changed >= since and (after is None or row.place < after)]
+        page = looked_at[:limit]
+        wanted = [row for row in page if workflow in ("", row.workflow) and status in ("", row.status)]
+        return wanted, page[-1].place if len(looked_at) > limit else None
+
+    def settle_index(self) -> None:
+        """Let the due index catch up; without `lag` it always has."""
+        with self._lock:
+            if self._seen_index is not self._index:
+                self._seen_index = dict(self._index)
+
+    def drain(self) -> list[tuple[SagaRef, Wake]]:
+        """The wakes of the stream since the last call, oldest first."""
+        with self._lock:
+            stream, self._stream = self._stream, []
+        return stream
+
+    def heads(self) -> Sequence[Head]:
+        """Every head there is; for looking on, no port has it."""
+        with self._lock:
+            return list(self._heads.values())
+
+    def _reindex(self, head: Head) -> None:
+        if head.due_at is None:
+            self._index.pop(head.ref, None)
+        else:
+            self._index[head.ref] = head.due_at
+
+    def _emit(self, ref: SagaRef, wake: Wake | None) -> None:
+        if wake is not None:
+            self._stream.append((ref, wake))
+
+    def _deliver(self) -> None:
+        """Outside the lock, so that what listens may write in its turn."""
+        if self._on_wake is not None:
+            for ref, wake in self.drain():
+                self._on_wake(ref, wake)
+
+
+def _place(due: Due) -> tuple[int, str]:
+    return due[1], str(due[0])
+
+
+def _stored(ref: SagaRef, sk: str, record: Record, wake: Wake | None = None) -> Record:
+    """With the size that it has on a table. Raises `ItemTooLarge` where the table would."""
+    return msgspec.structs.replace(record, size=item_size(record_item(ref, sk, record.data, wake)))

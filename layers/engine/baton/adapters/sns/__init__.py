@@ -1,0 +1,1 @@
+"""Notices to people through SNS, on top of the notices that the saga table keeps."""

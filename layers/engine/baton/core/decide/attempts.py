@@ -1,0 +1,132 @@
+"""A step some of whose attempts have failed: whether it is tried again now, and what the next attempt is like.
+
+Belongs here: pauses between attempts, and answers to questions about failures. Does not belong here: what is done
+about a failure (reactions.py), and where it goes on (routes.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from baton.core.decide.draft import Draft, RunStep
+from baton.core.decide.reactions import react
+from baton.core.decide.routes import done, stopped
+from baton.core.failures.cells import ESCALATE
+from baton.core.graph.graph import Node
+from baton.core.log import events as ev
+from baton.core.log.state import ANSWER, UNKNOWN_OUTCOME, Failing, Signal, State, node_of
+
+RETRY, USE, FAIL, EXPIRED = "retry", "use", "fail", "expired"
+
+
+def next_attempt(state: State, slot: str, node: Node, iteration: tuple[int, ...], arguments: Any) -> RunStep:
+    """The attempt that is made now."""
+    failing, since = state.failing.get(slot), state.turned.get(slot, 0)
+    if failing is None:
+        return RunStep(slot, node, iteration, arguments, since=since)
+    if failing.arguments:
+        arguments = {**arguments, **failing.arguments}
+    return RunStep(
+        slot,
+        node,
+        iteration,
+        arguments,
+        attempt=failing.attempts + 1,
+        hooks=failing.hooks,
+        way=failing.way,
+        failure=failing.failure,
+        since=since,
+        look=failing.look,
+        decided=failing.decided,
+        given=failing.given,
+    )
+
+
+def may_try_again(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> bool:
+    """Whether the step at `slot` runs now. If not, it may have been settled by an answer. Raises `LackingError`."""
+    failing = draft.state.failing[slot]
+    if failing.ask is not None:
+        return _is_answered(draft, slot, node, iteration, failing, failing.ask)
+    if failing.due_at > draft.now:
+        draft.due_by(failing.due_at)
+        draft.again = failing.due_at if draft.again is None else min(draft.again, failing.due_at)
+        return False
+    return True
+
+
+def unpark(draft: Draft) -> None:
+    """Let a saga go on whose incidents have answers, or are not about anything any more. Raises `LackingError`."""
+    for slot, failing in list(draft.state.failing.items()):
+        if failing.ask is not None and failing.strategy == ESCALATE and _answer(draft, slot, failing.ask):
+            name, iteration = node_of(slot)
+            _is_answered(draft, slot, draft.program.nodes[name], iteration, failing, failing.ask)
+    if not any(failing.strategy == ESCALATE for failing in draft.state.failing.values()):
+        draft.note(ev.Resumed(by=ANSWER, at=draft.now))
+
+
+def _is_answered(
+    draft: Draft, slot: str, node: Node, iteration: tuple[int, ...], failing: Failing, ask: ev.Ask
+) -> bool:
+    place: dict[str, Any] = {"node": node.name, "iteration": iteration}
+    found = _answer(draft, slot, ask)
+    if found is not None:
+        signal, said = found
+        action, output = said["action"], ev.Value(v=said.get("output"))
+        is_recorded = action == USE and failing.failure.code == UNKNOWN_OUTCOME
+        closed = ev.QuestionClosed(
+            ask=ask.id,
+            action=action,
+            at=draft.now,
+            by=signal.key,
+            arguments=said.get("arguments") or {},
+            output=output if is_recorded else None,
+            **place,
+        )
+        draft.note(closed)
+        if action == FAIL:
+            _give_up(draft, slot, node, iteration, failing)
+        elif action == USE and not is_recorded:
+            part = done(draft.scope(slot, output))
+            draft.note(ev.NodePassed(**place, **part))
+        return action == RETRY or is_recorded
+    if draft.now < ask.expires_at:
+        draft.due_by(ask.expires_at)
+        return False
+    last = replace(failing, ask=None)
+    events = list(react(draft.scope(slot), last, draft.now, above=failing.strategy))
+    draft.note(ev.QuestionClosed(ask=ask.id, action=EXPIRED, at=draft.now, **place))
+    for event in events:
+        draft.note(event)
+    if not events:
+        _give_up(draft, slot, node, iteration, failing)
+    return False
+
+
+def _give_up(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...], failing: Failing) -> None:
+    """The last failure is the step's own."""
+    draft.note(
+        ev.StepFailed(
+            node=node.name,
+            iteration=iteration,
+            attempt=failing.attempts,
+            failure=failing.failure,
+            started_at=draft.now,
+            ended_at=draft.now,
+            tool=node.tool,
+            tool_version=node.tool_version,
+            schema_hash=node.schema_hash,
+            **stopped(draft.scope(slot), failing.failure),
+        )
+    )
+
+
+def _answer(draft: Draft, slot: str, ask: ev.Ask) -> tuple[Signal, dict[str, Any]] | None:
+    """The first signal that answers it."""
+    for signal in draft.state.signals:
+        if signal.name == ANSWER:
+            said = draft.scope(slot).content(signal.payload)
+            if said["ask"] == ask.id:
+                return signal, said
+    return None

@@ -1,0 +1,371 @@
+"""decide(program, state, now) -> what to do next; advance(...) -> what to write down, and then do.
+
+All behaviour of a running saga is here and in fold.py. Nothing is performed: the runner reads a
+`Decision` and acts. Times are UTC epoch milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from baton.core.conditions import Question
+from baton.core.decide.attempts import unpark
+from baton.core.decide.doubts import doubts
+from baton.core.decide.draft import Draft, RunStep
+from baton.core.decide.looks import look_around
+from baton.core.decide.outcomes import STOPPED, Outcome, settle
+from baton.core.decide.parking import cut_off, killed, orphans_of, parking
+from baton.core.decide.program import Program
+from baton.core.decide.purse import ANY_AMOUNT, Terms, is_told, saga_notice
+from baton.core.decide.reactions import ESCALATED
+from baton.core.decide.scope import NOTHING, Found, LackingError
+from baton.core.decide.turns import WAITS
+from baton.core.effects.rows import Row, fit_together
+from baton.core.expressions import ExpressionError
+from baton.core.limits import Limits
+from baton.core.log import events as ev
+from baton.core.log.caps import endless, late
+from baton.core.log.fold import apply
+from baton.core.log.state import UNKNOWN_OUTCOME, Child, State, slot_of
+from baton.core.sizes import excess_of
+
+MAX_DEATHS = Limits().max_deaths
+ROOM = Limits().entry_bytes
+MOST_BYTES = Limits().result_bytes
+UNTOLD_END_MS = Limits().untold_end_ms
+LARGE = 12_288
+REFERENCE = 128
+CANCELLED_TOGETHER = 200
+"""Children that are asked to stop before one entry says so: their ids fit into it, however long they are."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Decision(Struct, frozen=True):
+    """What a saga needs now.
+
+    record: facts to append before anything else happens.
+    run: steps that are ready and not running. children: (slot, child) that must exist, or be asked.
+    abort: running steps must stop, all of them; stop: those at these slots. cancel: (slot, child) to cancel before recording;
+    where there is time for some of them only, `abandoned` says what to record instead.
+    notices: what somebody outside is to be told. again: when a step is tried again.
+    due: when time alone changes the decision (None: never). needs and questions: blobs to fetch and conditions to
+    judge, without which no more can be said; decide again with them.
+    """
+
+    record: tuple[ev.Event, ...] = ()
+    run: tuple[RunStep, ...] = ()
+    children: tuple[tuple[str, Child], ...] = ()
+    cancel: tuple[tuple[str, Child], ...] = ()
+    abort: bool = False
+    stop: tuple[str, ...] = ()
+    notices: tuple[ev.Notice, ...] = ()
+    again: int | None = None
+    due: int | None = None
+    needs: frozenset[str] = frozenset()
+    questions: frozenset[Question] = frozenset()
+
+    @property
+    def is_lacking(self) -> bool:
+        """Whether something is to be fetched before more can be said."""
+        return bool(self.needs or self.questions)
+
+
+def decide(
+    program: Program,
+    state: State,
+    now: int,
+    running: Collection[str] = (),
+    found: Found = NOTHING,
+    max_deaths: int = MAX_DEATHS,
+    most_bytes: int = MOST_BYTES,
+    terms: Terms = ANY_AMOUNT,
+) -> Decision:
+    """What to do at `now`, given the slots that are `running` in this invocation.
+
+    `found` is what earlier decisions lacked; after `max_deaths` in a row a person has to decide; no value that is
+    made here has more than `most_bytes`; `terms` are those of its money. Pure: equal arguments, equal decisions.
+    """
+    if state.ended is not None or state.version == 0:
+        return Decision()
+    decision = _decide(program, state, now, running, found, max_deaths, most_bytes, terms)
+    if not state.notices or (state.kills_workers and state.tries > max_deaths):
+        # It was tried once more since the saga is parked, in case that it was something else that killed the workers.
+        return decision
+    # Who cancels waits for nobody but for those who have to look whether something has happened.
+    is_urgent = state.cancel is None or any(notice.code == UNKNOWN_OUTCOME for notice in state.notices)
+    if is_urgent and any(isinstance(event, ev.SagaEnded) for event in decision.record):
+        # Nobody looks at a saga that has ended: what is to be told is told before, if it can be.
+        until = max(notice.at for notice in state.notices) + UNTOLD_END_MS
+        if now < until:
+            return Decision(notices=state.notices, due=until)
+    return replace(decision, notices=state.notices)
+
+
+def _decide(
+    program: Program,
+    state: State,
+    now: int,
+    running: Collection[str],
+    found: Found,
+    max_deaths: int,
+    most_bytes: int,
+    terms: Terms,
+) -> Decision:
+    # What a join has stopped may run on for a moment: nobody waits for its end.
+    running = {slot for slot in running if slot in state.tokens}
+    if state.is_stopping and state.kills_workers:
+        return Decision()
+    if (state.is_stopping or state.left) and not state.kills_workers:
+        if parked := killed(state, max_deaths):
+            return Decision(record=parking(state, parked, now))
+        # Whatever else is to be done, children of a branch that was left must not act on.
+        return _stop(program, state, now, running) if state.is_stopping else _cancelling(orphans_of(state))
+    deadline = None
+    if (failure := endless(state, program.most_hops)) is not None:
+        return Decision(record=(ev.LimitReached(failure=failure),))
+    if program.caps is not None:
+        if (failure := program.caps.reached(state, now)) is not None:
+            return Decision(record=(ev.LimitReached(failure=failure),))
+        deadline = program.caps.deadline(state)
+    if state.parked is not None:
+        return _parked(Draft(program, state, now, running, found, due=deadline), state.parked)
+    if parked := killed(state, max_deaths) or cut_off(state, max_deaths):
+        return Decision(record=parking(state, parked, now))
+    if state.spent and (notice := saga_notice(state, terms, now)):
+        return Decision(record=(ev.NoticeDue(notice=notice),))
+    draft = Draft(program, state, now, running, found, due=deadline, most_bytes=most_bytes, terms=terms)
+    if not state.tokens:
+        return _complete(draft)
+    look_around(draft)
+    run = draft.run
+    if state.careful and state.careful == state.epoch:
+        # After a death nobody knows which of several steps was the killer: one at a time, another first.
+        turn = state.revivals % len(run) if run else 0
+        run = [] if running else run[turn : turn + 1]
+    return Decision(
+        record=tuple(draft.record),
+        run=tuple(run),
+        children=tuple(draft.children),
+        again=draft.again,
+        due=draft.due,
+        needs=frozenset(draft.needs),
+        questions=frozenset(draft.questions),
+    )
+
+
+class Advance(Struct, frozen=True):
+    """Events to append (none: nothing to write), and the decision that holds once they are.
+
+    `taken` outcomes are in them, and `rows` must be written with them or not at all. `more`: there was no
+    room for all that follows at once; append these and advance again, `decision` is then only a part. `state`
+    is the one behind the events, so that they need not be folded again.
+    """
+
+    events: tuple[ev.Event, ...]
+    decision: Decision
+    taken: int
+    more: bool
+    state: State
+    rows: tuple[Row, ...] = ()
+
+
+def advance(
+    program: Program,
+    state: State,
+    outcomes: Sequence[Outcome],
+    now: int,
+    running: Collection[str] = (),
+    found: Found = NOTHING,
+    room: int = ROOM,
+    max_deaths: int = MAX_DEATHS,
+    most_bytes: int = MOST_BYTES,
+    terms: Terms = ANY_AMOUNT,
+    *,
+    together: bool = True,
+    in_turn: bool = True,
+) -> Advance:
+    """Turn outcomes into events, with all that follows from them at once, so that one append holds it.
+
+    `room` is the size in bytes that the events may have together; at least one is always taken. An
+    outcome whose slot is not waiting any more (it was settled or forked away) is dropped; one for which
+    there is no room counts as running still. Without `together` no two steps' rows are in one entry; without
+    `in_turn` no outcome waits for what comes before it: children that there is no time to cancel.
+    """
+    entry = _Entry(program, state, now, room, found, max_deaths, most_bytes, terms)
+    rows: tuple[Row, ...] = ()
+    taken = 0
+    lacking: list[LackingError] = []
+    hurries = program.ways.hurries and in_turn
+    is_quiet = not hurries
+    for outcome in outcomes:
+        if not is_quiet:
+            # What a join does not wait for must not be heard only because it came at the same time.
+            busy = {*running, *(outcome.slot for outcome in outcomes[taken:])}
+            decision, is_part = entry.follow(busy)
+            if lacking:
+                break  # one before it is not settled: nothing of this is to be kept
+            if is_part or decision.is_lacking or decision.cancel:
+                return Advance(tuple(entry.events), decision, taken, True, entry.state, rows)
+        try:
+            settled = list(settle(program, entry.state, outcome, found))
+        except LackingError as error:
+            lacking.append(error)
+            continue
+        is_overtaken = outcome.slot in state.tokens and outcome.slot not in entry.state.tokens
+        if is_overtaken and not settled:
+            # It was done just when nobody waited for it any more: what it has spent is spent.
+            settled = list(settle(program, entry.state, replace(outcome, why=STOPPED, halt=None), found))
+        entry.room -= sum(map(_size, settled))
+        has_room = not outcome.rows or (together and fit_together(rows, outcome.rows))
+        if entry.events and (entry.room < 0 or not has_room):
+            break
+        taken += 1
+        rows += outcome.rows if settled else ()
+        for event in settled:
+            entry.add(event)
+        is_quiet = not hurries or entry.is_quiet_after(settled)
+    if lacking:
+        needs = frozenset().union(*(error.needs for error in lacking))
+        questions = frozenset().union(*(error.questions for error in lacking))
+        return Advance((), Decision(needs=needs, questions=questions), 0, False, state)
+    busy = {*running, *(outcome.slot for outcome in outcomes[taken:])}
+    decision, is_part = entry.follow(busy)
+    return Advance(tuple(entry.events), decision, taken, is_part or taken < len(outcomes), entry.state, rows)
+
+
+class _Entry(Struct):
+    """An entry in the making: the state behind its events, and the bytes there is still room for."""
+
+    program: Program
+    state: State
+    now: int
+    room: int
+    found: Found
+    max_deaths: int
+    most_bytes: int
+    terms: Terms
+    events: list[ev.Event] = []
+
+    def add(self, event: ev.Event) -> None:
+        self.events.append(event)
+        self.state = apply(self.state, event)
+
+    def is_quiet_after(self, settled: Sequence[ev.Event]) -> bool:
+        """Whether certainly nothing follows from these: in a wide graph that is quicker to see than by looking around."""
+        state = self.state
+        if self.program.caps is not None or state.failure is not None:
+            return False
+        for event in settled:
+            if not isinstance(event, ev.StepSucceeded) or event.drops:
+                return False
+            for token in event.emits:
+                slot = slot_of(token.dst, token.iteration)
+                is_heard = slot in state.tokens and slot not in state.closed
+                if is_heard and self.program.turn(state, slot) != WAITS:
+                    return False
+        return True
+
+    def follow(self, busy: Collection[str]) -> tuple[Decision, bool]:
+        """Add all that follows by itself. The decision then, and whether there was room only for a part."""
+        while True:
+            decision = decide(
+                self.program,
+                self.state,
+                self.now,
+                busy,
+                self.found,
+                self.max_deaths,
+                self.most_bytes,
+                self.terms,
+            )
+            if not decision.record or decision.is_lacking or decision.cancel:
+                return decision, False
+            for event in decision.record:
+                self.room -= _size(event)
+                if self.room < 0 and self.events and not _leads_on(self.events[-1]):
+                    return decision, True
+                self.add(event)
+
+
+def _leads_on(event: ev.Event) -> bool:
+    """Whether what follows from it must be in the same entry: an answer and what it comes to, a notice and its reason."""
+    is_asked = isinstance(event, ev.StrategyChosen) and event.ask is not None
+    return is_asked or isinstance(event, ev.QuestionClosed | ev.NoticeDue)
+
+
+def _size(event: ev.Event) -> int:
+    """Bytes of an event in an entry. A large value in it will be a blob's reference there; the rest of it stays."""
+    size = len(_encode(event))
+    if size <= LARGE:
+        return size
+    value = getattr(event, "output", None) or getattr(event, "input", None)
+    moves = len(_encode(value.v)) if isinstance(value, ev.Value) and not value.ref else 0
+    return size if moves <= LARGE // 2 else size - moves + REFERENCE
+
+
+def _stop(program: Program, state: State, now: int, running: Collection[str]) -> Decision:
+    """A cancelled or failed saga starts nothing, lets running steps end, then ends itself."""
+    if running:
+        if state.cancel is None:
+            return Decision(stop=late(state, running))
+        deadline = state.cancel.at + state.cancel.grace_ms
+        return Decision(abort=True) if now >= deadline else Decision(due=deadline)
+    if state.cancel is not None:
+        failure = ev.Failure("cancelled", state.cancel.reason)
+        end = ev.SagaEnded(status="cancelled", failure=failure)
+    else:
+        end = ev.SagaEnded(status="failed", failure=state.failure)
+    told = [notice for notice in doubts(program, state, now) if not is_told(state, notice.key)]
+    if told:
+        return Decision(record=tuple(ev.NoticeDue(notice=notice) for notice in told))
+    orphans = orphans_of(state)
+    if len(orphans) > CANCELLED_TOGETHER:
+        return _cancelling(orphans)
+    return Decision(record=(end,), cancel=tuple(orphans))
+
+
+def abandoned(children: Iterable[Child]) -> ev.ChildrenAbandoned:
+    """What to record of children that were asked to stop: nothing has to ask them again."""
+    return ev.ChildrenAbandoned(children=tuple(child.saga for child in children))
+
+
+def _cancelling(children: Sequence[tuple[str, Child]]) -> Decision:
+    """Ask the first of them to stop, as many as one entry has room for."""
+    part = tuple(children[:CANCELLED_TOGETHER])
+    return Decision(record=(abandoned(child for _, child in part),), cancel=part)
+
+
+def _parked(draft: Draft, parked: ev.Parked) -> Decision:
+    """A parked saga starts nothing, until its time has come or its question has an answer."""
+    if parked.until:
+        if draft.now >= parked.until:
+            return Decision(record=(ev.Resumed(by="time", at=draft.now),))
+        draft.due_by(parked.until)
+    try:
+        if parked.code == ESCALATED:
+            unpark(draft)
+    except LackingError as error:
+        return Decision(needs=error.needs, questions=error.questions)
+    return Decision(record=tuple(draft.record), due=draft.due)
+
+
+def _complete(draft: Draft) -> Decision:
+    try:
+        output = draft.scope("").render(draft.program.output)
+    except ExpressionError as error:
+        failure = ev.failed_with("output_unbound", str(error))
+        return Decision(record=(ev.SagaEnded(status="failed", failure=failure),))
+    except LackingError as error:
+        return Decision(needs=error.needs)
+    if excess := excess_of(output, draft.most_bytes):
+        failure = ev.Failure("output_too_large", f"the saga's output is too large: {excess}")
+        return Decision(record=(ev.SagaEnded(status="failed", failure=failure),))
+    return Decision(record=(ev.SagaEnded(status="completed", output=ev.Value(v=output)),))
+
+
+__all__ = ["Advance", "Decision", "RunStep", "abandoned", "advance", "decide"]

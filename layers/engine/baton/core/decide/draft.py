@@ -1,0 +1,106 @@
+"""A decision in the making: what has been noted so far, and what everything after it is decided by."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from msgspec import Struct
+
+from baton.core.conditions import Question
+from baton.core.decide.program import Program
+from baton.core.decide.purse import ANY_AMOUNT, Terms
+from baton.core.decide.scope import Found, LackingError, Scope
+from baton.core.decide.turns import FAILS, FIRES
+from baton.core.failures.alternatives import Way
+from baton.core.graph.graph import Node
+from baton.core.limits import Limits
+from baton.core.log import events as ev
+from baton.core.log.fold import apply
+from baton.core.log.state import Child, State, node_of, slot_of
+
+ENDS = (FIRES, FAILS)
+
+
+class RunStep(Struct, frozen=True):
+    """Run a tool once: this attempt, after the `hooks` (tools) and in this `way`. `failure` is the last one's.
+
+    `look`: only find out whether the last attempt has done it. `since`: when the step's turn came, where that matters.
+    `decided`: a person has said what became of the attempt that this claim is of: it has not happened, or this came of it
+    (`given`).
+    """
+
+    slot: str
+    node: Node
+    iteration: tuple[int, ...]
+    arguments: Any
+    attempt: int = 1
+    hooks: tuple[str, ...] = ()
+    way: Way | None = None
+    failure: ev.Failure | None = None
+    since: int = 0
+    look: bool = False
+    decided: str = ""
+    given: ev.Value | None = None
+
+
+class Draft(Struct):
+    """A decision in the making. `state` moves on with every fact noted."""
+
+    program: Program
+    state: State
+    now: int
+    running: Collection[str]
+    found: Found
+    record: list[ev.Event] = []
+    run: list[RunStep] = []
+    children: list[tuple[str, Child]] = []
+    due: int | None = None
+    again: int | None = None
+    """When the first of the steps that wait for it is tried again."""
+    needs: set[str] = set()
+    questions: set[Question] = set()
+    busy: dict[str, int] | None = None
+    """What gate.py has counted."""
+    most_bytes: int = Limits().result_bytes
+    """What a value of the engine's own making may have, as JSON."""
+    terms: Terms = ANY_AMOUNT
+    reserved: int | None = None
+    """What the steps that run, and those that are to, may cost, in micro-dollars; looked up when it matters."""
+
+    def note(self, event: ev.Event) -> None:
+        """Record a fact; what follows in this decision is decided as if it were in the log."""
+        self.record.append(event)
+        self.state = apply(self.state, event)
+        if self.program.ways.hurries:
+            for token in getattr(event, "emits", ()):
+                self.close(slot_of(token.dst, token.iteration))
+
+    def close(self, slot: str) -> None:
+        """A join whose turn comes before every edge has spoken hears nobody any more, from that moment on."""
+        state, program = self.state, self.program
+        name, iteration = node_of(slot)
+        node = program.nodes[name]
+        arrived = state.tokens.get(slot)
+        if (
+            arrived is None
+            or node.join is None
+            or slot in state.closed
+            or program.turn(state, slot) not in ENDS
+        ):
+            return
+        unspoken = tuple(src for src in node.before if src not in arrived)
+        is_later_round = not program.ways.tails_of.get(name, frozenset()).isdisjoint(arrived)
+        if unspoken and not is_later_round:
+            by = tuple(src for src in node.before if arrived.get(src))
+            self.note(ev.JoinFired(node=name, iteration=iteration, by=by, unspoken=unspoken))
+
+    def due_by(self, moment: int) -> None:
+        self.due = moment if self.due is None else min(self.due, moment)
+
+    def lacks(self, error: LackingError) -> None:
+        self.needs |= error.needs
+        self.questions |= error.questions
+
+    def scope(self, slot: str, output: ev.Value | None = None) -> Scope:
+        return Scope(self.program, self.state, self.found, slot, output)

@@ -1,0 +1,111 @@
+"""Whether a node whose turn has come may begin now, by the limits of its saga and its own.
+
+Belongs here: what stops or holds it. Does not belong here: counting (caps.py), and what it does then (looks.py).
+Whoever is held here is let go by something that is sure to come: the end of a step that is running, of a child that
+is open, or the end of a pause.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from baton.core.graph.graph import Node
+from baton.core.limits import Limits
+from baton.core.log import events as ev
+from baton.core.log.caps import COUNTED, SAGA, TERMINATE, THROTTLE, Caps, failure_of
+from baton.core.log.state import Used, node_of
+
+if TYPE_CHECKING:
+    from baton.core.decide.draft import Draft
+
+PAUSE_MS = Limits().throttle_pause_ms
+HELD = "held"
+_NONE = Used()
+_CHILDREN = "/children"
+
+
+def overtaken(draft: Draft, slot: str, node: Node) -> ev.Failure | None:
+    """Why a node that has begun may not go on. Otherwise its time is one of the decision's."""
+    since = draft.state.begun.get(slot)
+    if since is None or "wall_time" not in node.limits:
+        return None
+    until = since + node.limits["wall_time"].most
+    if draft.now >= until:
+        return failure_of("wall_time", node.limits["wall_time"], node.name, draft.now - since)
+    draft.due_by(until)
+    return None
+
+
+def ask(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> ev.Failure | str:
+    """Empty: it may begin, or has begun. `HELD`: not now. A failure: never."""
+    caps, state = draft.program.caps, draft.state
+    assert caps is not None
+    if slot in state.waits or slot in state.children:
+        return ""
+    if state.failure is not None:
+        return HELD
+    if "wall_time" in node.limits and node.kind != "pass" and slot not in state.begun:
+        draft.note(ev.NodeBegan(node=node.name, iteration=iteration, at=draft.now))
+        draft.due_by(draft.now + node.limits["wall_time"].most)
+    is_slow = False
+    under_way = _busy(draft, caps)[SAGA] + len(state.waits) + len(state.children)
+    for scope, ahead in ((SAGA, under_way), (node.name, 0)):
+        used = state.used.get(scope, _NONE)
+        for name, cap in caps.of.get(scope, {}).items():
+            found = (getattr(used, name) if name in COUNTED else 0) + (ahead + 1 if name == "hops" else 0)
+            if found <= cap.most:
+                continue
+            if cap.then == TERMINATE and scope != SAGA:
+                return failure_of(name, cap, node.name, found)
+            if cap.then == TERMINATE:
+                draft.note(ev.LimitReached(failure=failure_of(name, cap, "", found)))
+                return HELD
+            if cap.then == THROTTLE:
+                is_slow = _is_slow(draft, caps, scope, node) or is_slow
+    if node.kind not in ("task", "workflow"):
+        return ""  # what does no work takes no turn from what does
+    if is_slow or _is_full(draft, caps, node):
+        return HELD
+    _begins(draft, caps, node)
+    return ""
+
+
+def _is_slow(draft: Draft, caps: Caps, scope: str, node: Node) -> bool:
+    """Whether a node behind a throttled limit still has to wait: for its turn, then for the end of the pause."""
+    busy = _busy(draft, caps)
+    if scope == SAGA and (busy[SAGA] or (node.kind == "workflow" and busy[_CHILDREN])):
+        return True
+    until = draft.state.used[scope].last + PAUSE_MS
+    if until > draft.now:
+        draft.due_by(until)
+        return True
+    return False
+
+
+def _is_full(draft: Draft, caps: Caps, node: Node) -> bool:
+    """Whether as many as a throttled fan-out allows are at work: behind one of its senders, or in the saga."""
+    if not caps.wide:
+        return False
+    busy = _busy(draft, caps)
+    if SAGA in caps.wide and busy[SAGA] + busy[_CHILDREN] >= caps.saga["fan_out"].most:
+        return True
+    return any(busy[name] >= caps.of[name]["fan_out"].most for name in node.before if name in caps.wide)
+
+
+def _busy(draft: Draft, caps: Caps) -> dict[str, int]:
+    """How many are at work: steps in the saga, children in the saga, both behind each node whose fan-out is throttled."""
+    if draft.busy is None:
+        draft.busy = dict.fromkeys((SAGA, _CHILDREN, *caps.wide), 0)
+        for slot in draft.state.tokens.keys() & set(draft.running):
+            _begins(draft, caps, draft.program.nodes[node_of(slot)[0]])
+        for slot in draft.state.children:  # one that has ended is closed in this very decision
+            _begins(draft, caps, draft.program.nodes[node_of(slot)[0]])
+    return draft.busy
+
+
+def _begins(draft: Draft, caps: Caps, node: Node) -> None:
+    busy = _busy(draft, caps)
+    busy[_CHILDREN if node.kind == "workflow" else SAGA] += 1
+    for name in node.before:
+        if name in caps.wide:
+            busy[name] += 1

@@ -1,0 +1,30 @@
+"""Whether the failure of a child saga goes on from somewhere above it, so that the child does not ask a person first.
+
+Belongs here: what a parent knows when it starts a child. Does not belong here: the failure of a step of the saga's own,
+for which conditions can be asked (routes.py).
+"""
+
+from __future__ import annotations
+
+from baton.core.decide.program import Program
+from baton.core.failures.codes import kind_of
+from baton.core.graph.graph import Catch
+from baton.core.log.state import State, node_of
+
+CHILD_FAILED = "child_failed"
+
+
+def takes_failure(program: Program, state: State, slot: str) -> bool:
+    """Whether this saga, or one above it, goes on from the failure of the child at `slot`, whatever the failure is.
+
+    A child that was left behind has no slot: it is started only to be cancelled.
+    """
+    name, _ = node_of(slot)
+    rules = program.nodes[name].catch if slot else ()
+    return state.handled or name in program.ways.can_fail or any(map(_fits, rules))
+
+
+def _fits(rule: Catch) -> bool:
+    """A rule with a condition does not count: what the condition says is known when the child has failed."""
+    has_code = not rule.codes or CHILD_FAILED in rule.codes
+    return has_code and (not rule.kinds or kind_of(CHILD_FAILED) in rule.kinds) and rule.condition is None

@@ -1,0 +1,160 @@
+"""What became of a step, and the event that says so: tokens consumed, tokens emitted, outputs forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from baton.core.decide.doubts import doubt_notice
+from baton.core.decide.program import Program
+from baton.core.decide.reactions import react
+from baton.core.decide.routes import RouteError, check_output, done, stopped
+from baton.core.decide.scope import NOTHING, Found, Scope
+from baton.core.effects.rows import Row
+from baton.core.failures.codes import kind_of
+from baton.core.log import events as ev
+from baton.core.log.state import FAULT, UNKNOWN_OUTCOME, Failing, State, node_of
+
+MONEY, STOPPED = "money", "stopped"  # why an attempt comes no further; or FAULT
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """The end of one attempt of the step at `slot`: exactly one of output, failure or interruption.
+
+    `tool_version` and `schema_hash` are those of the code that ran. `budget_ms` is set for an
+    interruption: the time from the step's start to the cut. `rows` go into the transaction of its entry.
+    `cost`: what the tool said it spent, in millionths of a dollar. `retry_after_ms`: the pause that a service asked for.
+    `tool`: the one that ran, where it was not the node's own. `recorded`: what may happen only once had happened before.
+    `blocked_ms`: how long it held the event loop.
+    `why` it came no further, where it was not cut off (events.py): then only its cost counts, and `halt`, if the saga
+    has to be parked. `notices`: what somebody is to be told besides.
+    """
+
+    slot: str
+    attempt: int
+    started_at: int
+    ended_at: int
+    tool_version: str = ""
+    schema_hash: str = ""
+    output: ev.Value | None = None
+    failure: ev.Failure | None = None
+    budget_ms: int = 0
+    rows: tuple[Row, ...] = ()
+    cost: int = 0
+    retry_after_ms: int | None = None
+    tool: str = ""
+    recorded: bool = False
+    blocked_ms: int = 0
+    halt: ev.Parked | None = None
+    why: str = ""
+    notices: tuple[ev.Notice, ...] = ()
+
+
+def refused(outcome: Outcome, why: str) -> Outcome:
+    """What becomes of an outcome whose rows the table will not take; one without rows stays as it is."""
+    if not outcome.rows:
+        return outcome
+    name, _ = node_of(outcome.slot)
+    failure = ev.failed_with("rows_refused", f"the table refuses the rows of this step: {why}", name)
+    return replace(outcome, output=None, failure=failure, rows=())
+
+
+def _no_further(program: Program, state: State, outcome: Outcome) -> Iterator[ev.Event]:
+    """The events for an attempt that there was no money for, or that nobody waits for: its slot may be gone."""
+    if state.ended is not None:
+        return
+    slot = outcome.slot
+    is_waited_for = slot in state.tokens and program.has_come(state, slot)
+    if outcome.cost or (outcome.why == FAULT and is_waited_for):
+        name, iteration = node_of(slot)
+        yield ev.StepInterrupted(
+            node=name,
+            iteration=iteration,
+            started_at=outcome.started_at,
+            ended_at=outcome.ended_at,
+            budget_ms=outcome.budget_ms,
+            cost=outcome.cost,
+            why=outcome.why,
+        )
+    if outcome.halt is None or is_waited_for:
+        yield from (ev.NoticeDue(notice=notice) for notice in outcome.notices)
+    if outcome.halt is not None and is_waited_for and state.parked is None and not state.is_stopping:
+        yield outcome.halt
+
+
+def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTHING) -> Iterator[ev.Event]:
+    """The events for an outcome; none when its slot is not waiting any more, or the saga has ended.
+
+    Raises `LackingError`.
+    """
+    slot = outcome.slot
+    if outcome.why:
+        yield from _no_further(program, state, outcome)
+        return
+    if slot not in state.tokens or not program.has_come(state, slot) or state.ended is not None:
+        return
+    failing = state.failing.get(slot)
+    if failing is not None and outcome.attempt <= failing.attempts:
+        return  # of an attempt that is in the log
+    for notice in outcome.notices:
+        yield ev.NoticeDue(notice=notice)
+    name, iteration = node_of(slot)
+    node = program.nodes[name]
+    place: dict[str, Any] = {
+        "node": name,
+        "iteration": iteration,
+        "started_at": outcome.started_at,
+        "ended_at": outcome.ended_at,
+        "cost": outcome.cost,
+    }
+    if outcome.failure is None and outcome.output is None:
+        yield ev.StepInterrupted(budget_ms=outcome.budget_ms, **place)
+        return
+    ran: dict[str, Any] = {
+        "attempt": outcome.attempt,
+        "tool": outcome.tool or node.tool,
+        "tool_version": outcome.tool_version,
+        "schema_hash": outcome.schema_hash,
+        "blocked_ms": outcome.blocked_ms,
+    }
+    failure = outcome.failure
+    if outcome.output is not None and failure is None:
+        scope = Scope(program, state, found, slot, outcome.output)
+        try:
+            check_output(scope, node)
+        except RouteError as error:
+            failure = ev.failed_with(error.code, error.message, name)
+        else:
+            yield ev.StepSucceeded(**place, **ran, recorded=outcome.recorded, **done(scope, outcome.cost))
+            return
+    assert failure is not None
+    failure = replace(
+        failure,
+        kind=failure.kind or kind_of(failure.code),
+        tool=ran["tool"],
+        attempt=outcome.attempt,
+        at=outcome.ended_at,
+    )
+    scope = Scope(program, state, found, slot)
+    if failure.doubt and failing is not None and failing.look:
+        # Nobody could find out: that is for a person now.
+        text = f"it may have happened, and whether it has could not be found out: {failure.message}"
+        failure = replace(
+            failure, code=UNKNOWN_OUTCOME, kind=kind_of(UNKNOWN_OUTCOME), message=text[:2_000], doubt=False
+        )
+    before = failing or Failing(attempts=0, failure=failure)
+    failing = replace(before, attempts=outcome.attempt, failure=failure, ask=None)
+    # A saga that ends anyway is not held up.
+    is_over = state.is_stopping
+    reaction = [] if is_over else list(react(scope, failing, outcome.ended_at, outcome.retry_after_ms))
+    if reaction:
+        yield ev.AttemptFailed(failure=failure, **place, **ran)
+        yield from reaction
+        return
+    if failure.doubt or (is_over and failure.code == UNKNOWN_OUTCOME):
+        # Only where the saga ends anyway: otherwise somebody looks first, or is asked.
+        yield ev.NoticeDue(notice=doubt_notice(state, slot, outcome.ended_at))
+    yield ev.StepFailed(failure=failure, **place, **ran, **stopped(scope, failure))

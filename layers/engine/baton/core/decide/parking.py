@@ -1,0 +1,64 @@
+"""Sagas that get no further without a person, whatever their steps say: how they are parked, and who is told.
+
+Belongs here: which sagas these are, and what is recorded of their parking. Does not belong here: incidents about failures of
+steps (reactions.py), and money (purse.py).
+"""
+
+from __future__ import annotations
+
+from baton.core.failures.codes import told
+from baton.core.log import events as ev
+from baton.core.log.state import Child, State, node_of
+
+
+def parking(state: State, parked: ev.Parked, now: int) -> tuple[ev.NoticeDue, ev.Parked]:
+    """What to record of a saga that is parked, and that on-call has to know of: the notice first, in the same entry.
+
+    No two parkings of a saga have the same version, so each opens an incident of its own.
+    """
+    where = f" at `{parked.node}`" if parked.node else ""
+    advice = told(parked.code).advice.rstrip(".")
+    notice = ev.Notice(
+        key=f"{state.saga}/{state.branch}.parked.{state.version + 1}",
+        to="on_call",
+        code=parked.code,
+        message=f"saga `{state.saga}` is parked{where}: {parked.message}. {advice}: `baton resume {state.saga}`",
+        severity="high",
+        node=parked.node,
+        at=now,
+        incident=True,
+    )
+    return ev.NoticeDue(notice=notice), parked
+
+
+def killed(state: State, max_deaths: int) -> ev.Parked | None:
+    """Parks a saga that kills its workers, whatever they do for it."""
+    if state.tries < max_deaths:
+        return None
+    if state.is_stopping or state.left:
+        node, doing = "", f"no step was to run; children to cancel: {len(orphans_of(state))}"
+    else:
+        nodes = list(state.tokens)[:10]
+        node, doing = next(iter(nodes), ""), f"steps that were ready: {', '.join(nodes) or 'none'}"
+    text = f"{state.tries} invocations in a row died without any progress; {doing}"
+    return ev.Parked(code="worker_killed", message=text, node=node)
+
+
+def cut_off(state: State, max_deaths: int) -> ev.Parked | None:
+    """Parks a saga with a step for which no invocation is long enough."""
+    for slot, count in state.interruptions.items():
+        if count >= max_deaths:
+            text = (
+                f"`{slot}` was cut off {count} times by the end of its invocation, with no progress in between: "
+                "it needs more than a full budget"
+            )
+            return ev.Parked(code="over_budget", message=text, node=node_of(slot)[0])
+    return None
+
+
+def orphans_of(state: State) -> list[tuple[str, Child]]:
+    """The children to cancel: those that were left behind and, once the saga stops, those that are open."""
+    is_open = (
+        (slot, child) for slot, child in state.children.items() if state.is_stopping and not child.status
+    )
+    return [*is_open, *(("", child) for child in state.left)]

@@ -1,0 +1,188 @@
+"""What a process derives once from a graph: lookups, parsed templates, and who can still read what.
+
+Sets of nodes are integers, one bit per node, so that "can a later step still read this?" costs the
+tokens in flight and not the nodes of the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from baton.core.conditions import names_of
+from baton.core.decide.turns import FIRES, turn_of
+from baton.core.expressions import Path, Template, compile_template, parse
+from baton.core.failures.policies import Policy, named
+from baton.core.graph.graph import Graph, Node
+from baton.core.graph.ways import Ways
+from baton.core.log.caps import caps_of
+from baton.core.log.lost import unrescued
+from baton.core.log.records import Failure
+from baton.core.log.state import State, node_of
+
+_NO_TAILS: frozenset[str] = frozenset()
+Policies = tuple[tuple[Policy, Template], ...]
+
+
+class Program:
+    """A graph made ready to run. Immutable after construction.
+
+    most_hops: nodes that may run where they go round in circles; 0: any number.
+    """
+
+    def __init__(self, graph: Graph, most_hops: int = 0) -> None:
+        self.graph = graph
+        self.most_hops = most_hops
+        self.ways = Ways(graph)
+        self.caps = caps_of(graph)
+        self.nodes = self.ways.nodes
+        self.arguments: dict[str, Template] = {
+            node.name: compile_template(_given(node)) for node in graph.nodes
+        }
+        self.choices: dict[str, Path] = {
+            node.name: parse(node.branch.choose)
+            for node in graph.nodes
+            if node.branch is not None and node.branch.choose
+        }
+        self.failover = _failover_of(graph)
+        """For each task: the policies that may be for it, its own first, each with what it puts in place of arguments."""
+        self.output = compile_template(graph.output)
+        self._bit = {node.name: 1 << index for index, node in enumerate(graph.nodes)}
+        self._tails = sum(self._bit[node.name] for node in graph.nodes if node.loop is not None)
+        self._ahead = self._reach()
+        self.carried: dict[str, tuple[str, ...]] = {}
+        """For each last node of a loop: the nodes whose outputs the next round reads as the previous ones."""
+        self._readers = self._find_readers()
+        self._for_output = frozenset(path.node for path in self.output.paths if path.node)
+
+    def turn(self, state: State, slot: str) -> str:
+        """Whether the turn of a slot with tokens has come; see turns.py."""
+        return self.turn_at(node_of(slot)[0], state.tokens[slot], state.errors.get(slot))
+
+    def turn_at(
+        self,
+        name: str,
+        arrived: Mapping[str, bool],
+        errors: Mapping[str, tuple[Failure, ...]] | None = None,
+    ) -> str:
+        """The same of a node, by what has arrived there: sender to alive, and to what came with its edge."""
+        tails = self.ways.tails_of.get(name, _NO_TAILS)
+        if not errors:
+            return turn_of(self.nodes[name], tails, arrived)
+        dead = {
+            src: unrescued(self.ways, src, name, arrived, carried)
+            for src, carried in errors.items()
+            if not arrived.get(src)
+        }
+        failed = [src for src, left in dead.items() if not all(one.handled for one in left)]
+        lost = [src for src, left in dead.items() if left and src not in failed]
+        return turn_of(self.nodes[name], tails, arrived, failed, lost)
+
+    def has_come(self, state: State, slot: str) -> bool:
+        """Whether what has arrived at `slot` is all that its join waits for, and lets it run."""
+        return self.turn(state, slot) == FIRES
+
+    def loop_around(self, reader: str, node: str) -> str:
+        """The last node of the innermost loop around both; only for nodes that have one."""
+        return self.nodes[reader].loops[self.ways.shared(reader, node) - 1]
+
+    def _reach(self) -> dict[str, int]:
+        """For each node: itself and all that can run after it, in a later round of its loops too."""
+        forward: dict[str, int] = {}
+        for node in reversed(self.graph.nodes):
+            mask = self._bit[node.name]
+            for follower in node.after:
+                mask |= forward[follower]
+            forward[node.name] = mask
+        ahead = {}
+        for node in self.graph.nodes:
+            ahead[node.name] = forward[node.name]
+            if node.loops:
+                outermost = self.nodes[node.loops[0]].loop
+                assert outermost is not None
+                ahead[node.name] |= forward[outermost.back_to]
+        return ahead
+
+    def _find_readers(self) -> dict[str, int]:
+        """For each node: those that read its output, and the ends of loops that carry it into the next round."""
+        readers = dict.fromkeys(self.nodes, 0)
+        for name, node in self.nodes.items():
+            for path in self._paths_at(node):
+                if path.is_previous:
+                    tail = self.loop_around(name, path.node)
+                    readers[path.node] |= self._bit[tail]
+                    known = self.carried.get(tail, ())
+                    self.carried[tail] = known if path.node in known else (*known, path.node)
+                elif path.node:
+                    readers[path.node] |= self._bit[name]
+                elif path.root == "join" and path.steps[0] == "outputs":
+                    for before in node.before:
+                        readers[before] |= self._bit[name]
+        return readers
+
+    def _paths_at(self, node: Node) -> Iterator[Path]:
+        yield from self.arguments[node.name].paths
+        for policy, template in self.failover.get(node.name, ()):
+            yield from template.paths
+            if policy.when.condition is not None:
+                yield from names_of(policy.when.condition)
+        for rule in node.catch:
+            if rule.condition is not None:
+                yield from names_of(rule.condition)
+        if node.when is not None:
+            yield from names_of(node.when)
+        if node.loop is not None:
+            yield from names_of(node.loop.condition)
+        if node.branch is not None:
+            for choice in node.branch.rules:
+                yield from names_of(choice.condition)
+        if node.name in self.choices:
+            yield self.choices[node.name]
+
+    def ahead_of(self, slots: Collection[str]) -> int:
+        """Every node that can still run when these slots hold the tokens in flight."""
+        mask = 0
+        for slot in slots:
+            mask |= self._ahead[node_of(slot)[0]]
+        return mask
+
+    def most_left(self, slots: Collection[str]) -> int | None:
+        """How many nodes can still run when these slots hold the tokens in flight; None: a loop decides, or none is."""
+        ahead = self.ahead_of(slots)
+        return ahead.bit_count() or None if not ahead & self._tails else None
+
+    def most_rounds(self, node: str) -> list[int]:
+        """How many rounds each loop around a node may have, the outermost first."""
+        loops = (self.nodes[tail].loop for tail in self.nodes[node].loops)
+        return [loop.max_iterations for loop in loops if loop is not None]
+
+    def takers(self, state: State, signal: str) -> Iterator[Node]:
+        """The waits for a signal of this name that are open or may yet be reached."""
+        ahead = self.ahead_of(state.tokens)
+        return (node for node in self.graph.nodes if node.signal == signal and self._bit[node.name] & ahead)
+
+    def is_read(self, node: str) -> bool:
+        """Whether the output of `node` is read at all."""
+        return node in self._for_output or bool(self._readers[node])
+
+    def is_needed(self, node: str, ahead: int) -> bool:
+        """Whether the output of `node` can still be read."""
+        return node in self._for_output or bool(self._readers[node] & ahead)
+
+
+def _failover_of(graph: Graph) -> dict[str, Policies]:
+    shared = [(policy, compile_template(policy.then.arguments)) for policy in graph.failover]
+    return {
+        node.name: (
+            *((policy, compile_template(policy.then.arguments)) for policy in node.failover),
+            *(one for one in shared if named(node.name, one[0].when.nodes)),
+        )
+        for node in graph.nodes
+        if node.kind == "task"
+    }
+
+
+def _given(node: Node) -> object:
+    """All of a node that is rendered when its turn has come."""
+    if node.kind == "wait":
+        return {"for": node.wait_for, "until": node.wait_until}
+    return node.value if node.kind == "pass" else node.arguments

@@ -1,0 +1,195 @@
+"""Limits of money: what a saga may still begin, what parks it or its user, and what people are told of it.
+
+Belongs here: arithmetic on what the log says. Does not belong here: the limits that a document gives (caps.py), and
+the reservations of a user's day, which many sagas share (runtime/purse.py). Amounts are micro-dollars.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Protocol
+
+import msgspec
+
+from baton.core.graph.graph import Node
+from baton.core.limits import Limits
+from baton.core.log import events as ev
+from baton.core.log.state import State
+from baton.core.money import amount_of, dollars, micro_dollars
+
+SAGA_SPENT, USER_SPENT, WARNING = "budget_saga", "budget_user_day", "budget_warning"
+DAY_MS = 86_400_000
+BEGINS, WAITS = "", "waits"
+
+
+class Terms(msgspec.Struct, frozen=True):
+    """What a deployment allows: to a saga, to a user on a day (UTC), 0: any amount; and at how much of it to warn."""
+
+    saga: int = 0
+    user_day: int = 0
+    warn_percent: int = 80
+
+    @classmethod
+    def of(cls, limits: Limits) -> Terms:
+        """As a deployment's settings say it."""
+        return cls(
+            saga=micro_dollars([amount_of(limits.saga_budget_usd)]),
+            user_day=micro_dollars([amount_of(limits.user_day_budget_usd)]),
+            warn_percent=limits.budget_warning_percent,
+        )
+
+
+ANY_AMOUNT = Terms()
+
+
+class Spending(Protocol):
+    """What is known of a user's day."""
+
+    @property
+    def spent(self) -> int: ...
+
+
+def day_of(now: int) -> int:
+    """The UTC day, counted from 1970."""
+    return now // DAY_MS
+
+
+def end_of(day: int) -> int:
+    """The moment at which a day turns."""
+    return (day + 1) * DAY_MS
+
+
+# ---- a saga
+
+
+def total_of(state: State, terms: Terms) -> int:
+    """What the saga may spend in all; 0: any amount."""
+    return max(state.budget, terms.saga) if terms.saga else 0
+
+
+def afresh(state: State, terms: Terms) -> int:
+    """What a saga that was parked for its money may spend in all from now on: as much again. 0: as before."""
+    is_for_money = state.parked is not None and state.parked.code == SAGA_SPENT
+    return max(state.spent, total_of(state, terms)) + terms.saga if is_for_money else 0
+
+
+def ask(state: State, terms: Terms, node: Node, busy: int) -> str | ev.Parked:
+    """Whether a node that does work may begin, with `busy` reserved by the attempts that are under way.
+
+    `WAITS`: for the end of those. Once everything is spent no step begins at all, nor a child: most tools that cost
+    do not say so before.
+    """
+    total = total_of(state, terms)
+    if total and state.spent >= total:
+        return WAITS if busy else _spent_up(state.spent, total, terms, node.name, node.name, node.cost)
+    return ask_for(state, terms, node.name, node.name, state.spent, busy, node.cost)
+
+
+def ask_for(
+    state: State, terms: Terms, node: str, what: str, spent: int, busy: int, cost: int
+) -> str | ev.Parked:
+    """Whether there is money for one call of `what`, for `node`, that may `cost` so much.
+
+    `spent` is what the saga has spent by now, also what the log does not say yet; `busy` what the other attempts
+    that are under way have spent or hold.
+    """
+    total = total_of(state, terms)
+    if not total or spent + busy + cost <= total:
+        return BEGINS
+    return WAITS if busy else _spent_up(spent, total, terms, node, what, cost)
+
+
+def _spent_up(spent: int, total: int, terms: Terms, node: str, what: str, cost: int) -> ev.Parked:
+    text = f"`{what}` would cost up to {dollars(cost)} dollars, and" if cost else ""
+    said = f"{text} {dollars(spent)} of the {dollars(total)} dollars of this saga are spent".strip()
+    return ev.Parked(
+        code=SAGA_SPENT,
+        message=f"{said}: resumed, it may spend {dollars(terms.saga)} more",
+        node=node,
+    )
+
+
+def saga_notice(state: State, terms: Terms, now: int) -> ev.Notice | None:
+    """The warning that is due, unless somebody has been told: so much is spent."""
+    total = total_of(state, terms)
+    if not (total and _is_over(state.spent, total, terms)):
+        return None
+    notice = ev.Notice(
+        key=f"budget{terms.warn_percent}/saga/{state.saga}/{total}",
+        to="user",
+        code=WARNING,
+        message=f"{dollars(state.spent)} of the {dollars(total)} dollars of this saga are spent",
+        at=now,
+    )
+    return None if is_told(state, notice.key) else notice
+
+
+def parked_notice(state: State, terms: Terms, parked: ev.Parked, now: int) -> ev.Notice:
+    """That the saga waits for somebody to give it more."""
+    return ev.Notice(
+        key=f"budget100/saga/{state.saga}/{total_of(state, terms)}",
+        to="user",
+        code=SAGA_SPENT,
+        message=parked.message,
+        severity="high",
+        node=parked.node,
+        at=now,
+    )
+
+
+def is_told(state: State, key: str) -> bool:
+    """Whether a notice with this key is on its way, or has been sent."""
+    return key in state.noticed or any(notice.key == key for notice in state.notices)
+
+
+# ---- a user's day
+
+
+def is_blocked(sums: Spending, terms: Terms) -> bool:
+    """Whether a user begins nothing more today."""
+    return 0 < terms.user_day <= sums.spent
+
+
+def user_parked(
+    sums: Spending, terms: Terms, day: int, node: str = "", amount: int = 0, what: str = ""
+) -> ev.Parked:
+    """Why a saga waits until the day turns. An attempt that no day has room for waits for a person.
+
+    `what` would cost `amount`, if that is not what the node is called.
+    """
+    limit = dollars(terms.user_day)
+    if amount > terms.user_day:
+        text = (
+            f"`{what or node}` would cost up to {dollars(amount)} dollars, and a user may spend {limit} a day"
+        )
+        return ev.Parked(code=USER_SPENT, message=text, node=node)
+    would = f"`{what or node}` would cost up to {dollars(amount)} dollars, and " if amount else ""
+    text = f"{would}{dollars(sums.spent)} of the user's {limit} dollars of {shown(day)} are spent"
+    return ev.Parked(code=USER_SPENT, message=text, node=node, until=end_of(day))
+
+
+def user_notices(user: str, sums: Spending, terms: Terms, day: int, now: int) -> tuple[ev.Notice, ...]:
+    """What the user is to be told, as far as it has come by now; each has the same key all day."""
+    if not terms.user_day:
+        return ()
+    said = (
+        f"{dollars(sums.spent)} of the {dollars(terms.user_day)} dollars of {user} for {shown(day)} are spent"
+    )
+    found = []
+    if _is_over(sums.spent, terms.user_day, terms):
+        key = f"budget{terms.warn_percent}/user/{user}/{day}"
+        found.append(ev.Notice(key=key, to="user", code=WARNING, message=said, at=now))
+    if is_blocked(sums, terms):
+        said = f"{said}: nothing more begins before {shown(day + 1)} (UTC)"
+        key = f"budget100/user/{user}/{day}"
+        found.append(ev.Notice(key=key, to="user", code=USER_SPENT, message=said, severity="high", at=now))
+    return tuple(found)
+
+
+def shown(day: int) -> str:
+    """`2026-09-21`."""
+    return datetime.fromtimestamp(day * DAY_MS / 1_000, UTC).date().isoformat()
+
+
+def _is_over(spent: int, limit: int, terms: Terms) -> bool:
+    return spent * 100 >= limit * terms.warn_percent

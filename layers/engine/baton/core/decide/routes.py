@@ -1,0 +1,298 @@
+"""Which way it goes on from a node that is done, was skipped or failed: the token part of the event that says so.
+
+Belongs here: `loop`, `branch`, what leaving a round does, and which outputs nobody reads any more. Does not belong
+here: whose turn it is (turns.py), and what a node itself does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from msgspec.structs import replace
+
+from baton.core.conditions import ConditionError
+from baton.core.conditions.schema import violations
+from baton.core.decide.program import Program
+from baton.core.decide.scope import NOTHING, Scope
+from baton.core.expressions import ExpressionError
+from baton.core.failures import sanitised
+from baton.core.failures.codes import kind_of
+from baton.core.graph.graph import Node
+from baton.core.log import events as ev
+from baton.core.log.caps import Caps, size_of
+from baton.core.log.state import State, node_of, slot_of
+
+ERRORS_CARRIED = 20
+_NONE: frozenset[str] = frozenset()
+
+
+class RouteError(Exception):
+    """The way from here cannot be told."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+def done(scope: Scope, cost: int = 0, *, has_schema: bool = True) -> dict[str, Any]:
+    """The token part for the node at the scope's slot that has just given `scope.output`, with that output.
+
+    With `keep`, and with `fault` when the output is not what it has to be, a condition breaks or a limit is not kept.
+    `cost` has not been counted yet. Without `has_schema` the output is the engine's own, and the node's schema is not
+    for it. Raises `LackingError`.
+    """
+    program, state, slot = scope.program, scope.state, scope.slot
+    node = program.nodes[node_of(slot)[0]]
+    assert scope.output is not None
+    caps = program.caps
+    given = {"output": scope.output}
+    if caps is not None:
+        given = caps.fit(state, node, scope.output, scope.content)
+    try:
+        if has_schema:
+            check_output(scope, node)
+        again, chosen, way = _choose(scope, node)
+        part = _again(program, state, slot, node) if again else _go(program, state, slot, node, chosen)
+        if caps is not None:
+            _check_limits(caps, state, node, part["emits"], given["output"], cost)
+    except RouteError as error:
+        fault = ev.failed_with(error.code, error.message, node.name)
+        return {**stopped(scope, fault), "fault": fault, "keep": False, **given}
+    if way:
+        part["way"] = way
+    part.update(given)
+    return part
+
+
+def skipped(program: Program, state: State, slot: str, *, passes_on: bool) -> dict[str, Any]:
+    """The token part for a node that does not run: no way from it is taken, and the errors it got go on.
+
+    They do not where its join has fired: what it let pass ends there.
+    """
+    node = program.nodes[node_of(slot)[0]]
+    errors = Scope(program, state, NOTHING, slot).errors() if passes_on else ()
+    part = _go(program, state, slot, node, _NONE, errors)
+    del part["keep"]
+    return part
+
+
+def stopped(scope: Scope, failure: ev.Failure) -> dict[str, Any]:
+    """The token part for the node at the scope's slot that failed: empty unless it is caught or a join tolerates it.
+
+    Where it is caught, all edges but those to its handlers are lost.
+
+    Raises `LackingError`.
+    """
+    program, state, slot = scope.program, scope.state, scope.slot
+    node = program.nodes[node_of(slot)[0]]
+    number = caught(scope, failure)
+    if number is None and node.name not in program.ways.can_fail:
+        return {}
+    handlers = () if number is None else node.catch[number].then
+    error = replace(failure, node=node.name, handled=handlers)
+    part = _go(program, state, slot, node, frozenset(handlers), (error,))
+    del part["keep"]
+    if number is not None:
+        part["way"] = f"catch {number + 1}"
+    return part
+
+
+def caught(scope: Scope, failure: ev.Failure) -> int | None:
+    """The number of the first rule of `catch` that fits, from 0. One whose condition breaks does not. Raises `LackingError`."""
+    node = scope.program.nodes[node_of(scope.slot)[0]]
+    kind = failure.kind or kind_of(failure.code)
+    blamed = scope.blaming(failure)
+    for number, rule in enumerate(node.catch):
+        if (rule.codes and failure.code not in rule.codes) or (rule.kinds and kind not in rule.kinds):
+            continue
+        try:
+            if rule.condition is None or blamed.holds(rule.condition):
+                return number
+        except ConditionError:
+            continue
+    return None
+
+
+def is_handled(scope: Scope, failure: ev.Failure) -> bool:
+    """Whether the saga would go on from this failure. Raises `LackingError`."""
+    name, _ = node_of(scope.slot)
+    return name in scope.program.ways.can_fail or caught(scope, failure) is not None
+
+
+def check_output(scope: Scope, node: Node) -> None:
+    """Raises `RouteError` for an output that is not valid by the node's schema, and `LackingError`."""
+    if node.output_schema is None or scope.output is None:
+        return
+    for problem in violations(node.output_schema, scope.content(scope.output), ""):
+        raise RouteError(
+            "output_invalid",
+            f"the output does not match output_schema: at {problem.path or '/'}: {problem.message}",
+        )
+
+
+def _check_limits(
+    caps: Caps, state: State, node: Node, emits: Iterable[ev.Token], output: ev.Value, cost: int
+) -> None:
+    live = sum(token.alive for token in emits)
+    failure = caps.fault(state, node, live, size_of(output), cost)
+    if failure is not None:
+        raise RouteError(failure.code, failure.message)
+
+
+def _choose(scope: Scope, node: Node) -> tuple[bool, frozenset[str], str]:
+    """Whether the loop goes round again; else the receivers that are chosen; and both in words."""
+    chosen, words = frozenset(node.after), []
+    if node.catch:
+        chosen -= frozenset(name for rule in node.catch for name in rule.then)
+    loop = node.loop
+    if loop is not None:
+        if _holds(scope, loop.condition, "loop.while"):
+            if node_of(scope.slot)[1][-1] + 1 < loop.max_iterations:
+                return True, _NONE, "again"
+            if not loop.timeout_path:
+                text = f"after {loop.max_iterations} rounds its condition still holds, and it has no `timeout_path`"
+                raise RouteError("loop_exhausted", text)
+            return False, frozenset(loop.timeout_path), "timeout"
+        words.append("break")
+        chosen -= frozenset(loop.timeout_path) - frozenset(loop.break_path)
+    if node.branch is not None:
+        names, word = _branch(scope, node)
+        chosen = (chosen - node.branch.targets) | names
+        words.append(word)
+    return False, chosen, ", ".join(words)
+
+
+def _branch(scope: Scope, node: Node) -> tuple[frozenset[str], str]:
+    branch = node.branch
+    assert branch is not None
+    if branch.choose:
+        named = _named(scope, node)
+        return (named, "chosen") if named else (frozenset(branch.default), "default")
+    for number, rule in enumerate(branch.rules, 1):
+        if _holds(scope, rule.condition, f"rule {number} of branch"):
+            return frozenset(rule.then), f"rule {number}"
+    return frozenset(branch.default), "default"
+
+
+def _named(scope: Scope, node: Node) -> frozenset[str]:
+    """The nodes that the value of `choose` names."""
+    branch = node.branch
+    assert branch is not None
+    try:
+        value = scope.read(scope.program.choices[node.name])
+    except ExpressionError as error:
+        raise RouteError("branch_unbound", f"branch.choose: {error}") from error
+    names = value if isinstance(value, list) else [] if value in (None, "") else [value]
+    strange = [name for name in names if name not in branch.among]
+    if strange:
+        known = ", ".join(branch.among)
+        raise RouteError(
+            "branch_not_allowed",
+            f"branch.choose names {sanitised(str(strange[0])[:2_000])[:100]!r}; it may name {known}",
+        )
+    return frozenset(names)
+
+
+def _holds(scope: Scope, condition: Any, where: str) -> bool:
+    try:
+        return scope.holds(condition)
+    except ConditionError as error:
+        raise RouteError(error.code, f"{where}: {error.message}") from error
+
+
+def _again(program: Program, state: State, slot: str, node: Node) -> dict[str, Any]:
+    """The next round: what the last one gave is the previous now, or forgotten."""
+    _, iteration = node_of(slot)
+    header, following = program.ways.again(node.name, iteration)
+    body = program.ways.body[node.name]
+    given = {*state.outputs, node.name}
+    carry = tuple(f"{node.name}/{name}" for name in program.carried.get(node.name, ()) if name in given)
+    stale = [name for name in state.outputs if name in body]
+    stale += [key for key in state.previous if key.partition("/")[0] in body and key not in carry]
+    emits = (ev.Token(node.name, header, following),)
+    drops = _round(program, state, slot, node.name, iteration)
+    part = _part(program, state, slot, emits, drops, stale)
+    keep = f"{node.name}/{node.name}" in carry
+    forget = (*part["forget"], node.name) if keep else part["forget"]
+    return {**part, "forget": forget, "way": "again", "carry": carry, "keep": keep}
+
+
+def _go(
+    program: Program,
+    state: State,
+    slot: str,
+    node: Node,
+    chosen: Collection[str],
+    errors: tuple[ev.Failure, ...] = (),
+) -> dict[str, Any]:
+    """Tokens along the edges: those of the node's own, or all those that leave the loops that are left with it."""
+    ways = program.ways
+    _, iteration = node_of(slot)
+    depth = len(iteration)
+    level = min((ways.shared(node.name, name) for name in chosen), default=depth) if depth else 0
+    if node.loop is not None:
+        level = min(level, depth - 1)
+    edges: Iterable[tuple[str, str]]
+    if level < depth:
+        tail = node.loops[level]
+        edges, drops = ways.exits[tail], _round(program, state, slot, tail, iteration[: level + 1])
+        stale = [key for key in state.previous if key.partition("/")[0] in ways.body[tail]]
+    else:
+        edges, drops, stale = ways.inner[node.name], (), []
+    emits = tuple(
+        ev.Token(
+            src,
+            dst,
+            ways.arriving(src, dst, iteration),
+            src == node.name and dst in chosen,
+        )
+        for src, dst in edges
+    )
+    part = _part(program, state, slot, emits, drops, stale)
+    if errors:
+        part["errors"] = errors[:ERRORS_CARRIED]
+    return part
+
+
+def _round(
+    program: Program, state: State, slot: str, tail: str, iteration: tuple[int, ...]
+) -> tuple[str, ...]:
+    """The slots where something is left of a round of a loop, with the own one when that fired early."""
+    body, depth = program.ways.body[tail], len(iteration)
+    header = program.ways.header[tail]
+    found = []
+    for other in {**state.tokens, **state.closed}:
+        name, rounds = node_of(other)
+        if name not in body or rounds[:depth] != iteration:
+            continue
+        # The edges into a loop come from outside of it: its join goes on absorbing them.
+        is_heard = name == header and other not in state.tokens
+        if not is_heard and (other != slot or (slot in state.closed and name != header)):
+            found.append(other)
+    return tuple(found)
+
+
+def _part(
+    program: Program,
+    state: State,
+    slot: str,
+    emits: tuple[ev.Token, ...],
+    drops: tuple[str, ...],
+    stale: Collection[str],
+) -> dict[str, Any]:
+    name, ahead = node_of(slot)[0], 0
+    if state.outputs or program.is_read(name):
+        gone = {slot, *drops}
+        reached = (slot_of(token.dst, token.iteration) for token in emits)
+        ahead = program.ahead_of(
+            [other for other in state.tokens if other not in gone]
+            + [other for other in reached if other not in state.closed]
+        )
+    unread = [one for one in state.outputs if one not in stale and not program.is_needed(one, ahead)]
+    part: dict[str, Any] = {"emits": emits, "forget": (*stale, *unread)}
+    if drops:
+        part["drops"] = drops
+    part["keep"] = program.is_needed(name, ahead)
+    return part

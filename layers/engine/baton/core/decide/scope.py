@@ -1,0 +1,222 @@
+"""What the expressions at one slot can name, and what has to be fetched before they can be read.
+
+Belongs here: values, by the roots of expressions (docs/semantics.md). Does not belong here: what is made of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from baton.core.conditions import Answer, ConditionError, Question, Unanswered, blobs_of, judge, names_of
+from baton.core.conditions.model import Condition
+from baton.core.decide.program import Program
+from baton.core.expressions import ExpressionError, Path, Template
+from baton.core.failures.classes import RETRYABLE
+from baton.core.failures.codes import kind_of
+from baton.core.failures.policies import Context
+from baton.core.log import events as ev
+from baton.core.log.lost import unrescued
+from baton.core.log.state import State, node_of
+from baton.core.sizes import MOST_BYTES
+from baton.errors import CorruptLog
+
+
+class LackingError(Exception):
+    """What an expression names is not at hand: blobs to fetch, questions to ask. Never leaves the core."""
+
+    def __init__(self, needs: Iterable[str] = (), questions: Iterable[Question] = ()) -> None:
+        super().__init__("something is to be fetched first")
+        self.needs = frozenset(needs)
+        self.questions = frozenset(questions)
+
+
+class Found(Struct, frozen=True):
+    """What was fetched for a decision: decoded blobs by reference, answers by the key of their question.
+
+    `absent` has the blobs that cannot be had, with the reason. A condition that needs one of those breaks; where the
+    log names one, nothing can be said any more.
+    """
+
+    blobs: Mapping[str, Any] = {}
+    answers: Mapping[str, Answer] = {}
+    absent: Mapping[str, str] = {}
+
+    def lacks(self, refs: Iterable[str]) -> set[str]:
+        """Those of them that are to be fetched. Raises `CorruptLog` for one that cannot be had."""
+        missing = {ref for ref in refs if ref not in self.blobs}
+        for ref in sorted(missing & self.absent.keys()):
+            raise CorruptLog(self.absent[ref])
+        return missing
+
+
+NOTHING = Found()
+
+
+class Scope(Struct, frozen=True):
+    """The values at `slot` (empty: for the saga's output). `output` is what its node has just given."""
+
+    program: Program
+    state: State
+    found: Found
+    slot: str = ""
+    output: ev.Value | None = None
+    failure: ev.Failure | None = None
+    parameters: Any = None
+
+    def blaming(self, failure: ev.Failure, parameters: Any = None) -> Scope:
+        """The same place, where `last_error` is a failure that has just happened, to a tool called with `parameters`."""
+        return replace(self, output=None, failure=failure, parameters=parameters)
+
+    def render(self, template: Template) -> Any:
+        """The template's value. Raises `ExpressionError`, `LackingError`."""
+        self._fetch(template.paths)
+        return template.render(self.lookup)
+
+    def read(self, path: Path) -> Any:
+        """The value of an expression alone. Raises `ExpressionError`, `LackingError`."""
+        return self.render(Template.of(path))
+
+    def holds(self, condition: Condition) -> bool:
+        """Whether the condition holds. Raises `ConditionError`, `LackingError`."""
+        if missing := blobs_of(condition) - self.found.blobs.keys() - self.found.absent.keys():
+            raise LackingError(missing)
+        try:
+            self._fetch(names_of(condition))
+        except ExpressionError as error:
+            raise ConditionError("condition_too_large", str(error)) from error
+        try:
+            return judge(condition, self.lookup, self.found.blobs, self.found.answers)
+        except Unanswered as error:
+            raise LackingError(questions=error.questions) from error
+
+    def content(self, value: ev.Value) -> Any:
+        """The JSON value itself. Raises `LackingError`."""
+        if value.ref and (missing := self.found.lacks({value.ref})):
+            raise LackingError(missing)
+        return self.found.blobs[value.ref] if value.ref else value.v
+
+    def _fetch(self, paths: Iterable[Path]) -> None:
+        values = [value for path in paths for value in self._values(path) if value.ref]
+        if not values:
+            return
+        if sum(value.size for value in values) > MOST_BYTES:
+            raise ExpressionError(f"the values that are named have more than {MOST_BYTES:,} bytes together")
+        if missing := self.found.lacks(value.ref for value in values):
+            raise LackingError(missing)
+
+    def _values(self, path: Path) -> list[ev.Value]:
+        """Every value that is looked into for a path."""
+        if path.root == "join":
+            return list(self._arrived().values()) if path.steps[0] == "outputs" else []
+        value = self._value(path)
+        return [] if value is None else [value]
+
+    def _value(self, path: Path) -> ev.Value | None:
+        if path.root == "input":
+            return self.state.input
+        if path.root == "output":
+            return self.output
+        if path.root != "ctx":
+            return None
+        name, _ = node_of(self.slot)
+        if path.is_previous:
+            return self.state.previous.get(f"{self.program.loop_around(name, path.node)}/{path.node}")
+        if path.node == name:
+            return self.output
+        return self.state.outputs.get(path.node)
+
+    def lookup(self, path: Path) -> Any:
+        """What the root of a path (with its node) stands for. Raises `ExpressionError`."""
+        if path.root == "saga":
+            state = self.state
+            return {"id": state.saga, "user": state.user, "tenant": state.tenant, "workflow": state.workflow}
+        if path.root == "loop":
+            return {"iteration": node_of(self.slot)[1][-1]}
+        if path.root == "join":
+            return self._join(str(path.steps[0]))
+        if path.root == "last_error":
+            last = self.failure or next(iter(self._told()), None)
+            return None if last is None else self._last_error(last)
+        value = self._value(path)
+        if value is not None:
+            return self.content(value)
+        if path.may_be_null:
+            return None
+        raise ExpressionError(f"`{path.text}`: `{path.node or path.root}` has no output")
+
+    def _last_error(self, failure: ev.Failure) -> dict[str, Any]:
+        node = self.program.nodes.get(failure.node)
+        kind = failure.kind or kind_of(failure.code)
+        context = Context(
+            node=failure.node,
+            tool=failure.tool,
+            domain="" if node is None else node.domain,
+            code=failure.code,
+            kind=kind,
+            status=failure.status,
+            attempt=failure.attempt,
+            at=failure.at,
+            parameters=self.parameters,
+            message=failure.message,
+        )
+        value = context.as_value(is_retryable=kind in RETRYABLE)
+        # The engine's own failures were nobody's attempt.
+        value["at"] = value["at"] if failure.at else None
+        value["errors"] = [_shown(error) for error in failure.errors]
+        if self.parameters is None:
+            del value["parameters"]
+        return value
+
+    def _join(self, wanted: str) -> dict[str, Any]:
+        """The one field of `join` that is wanted: the others may cost a fetch."""
+        if wanted == "errors":
+            return {wanted: [_shown(failure) for failure in self._told()]}
+        if wanted == "arrived":
+            return {wanted: self._alive()}
+        return {wanted: {name: self.content(value) for name, value in self._arrived().items()}}
+
+    def _alive(self) -> list[str]:
+        arrived = self.state.tokens.get(self.slot, {})
+        return [name for name in self.program.nodes[node_of(self.slot)[0]].before if arrived.get(name)]
+
+    def _arrived(self) -> dict[str, ev.Value]:
+        outputs = self.state.outputs
+        return {name: outputs[name] for name in self._alive() if name in outputs}
+
+    def errors(self) -> tuple[ev.Failure, ...]:
+        """The errors that came with dead tokens, each once, less what is rescued here.
+
+        In the order of the edges, but those first that nothing has caught: they are never too many to be passed on.
+        """
+        name, _ = node_of(self.slot)
+        arrived, ways = self.state.tokens.get(self.slot, {}), self.program.ways
+        carried = (unrescued(ways, src, name, arrived, its) for src, its in self._carried(alive=False))
+        found = dict.fromkeys(chain.from_iterable(carried))
+        return tuple(sorted(found, key=lambda error: bool(error.handled)))
+
+    def _told(self) -> tuple[ev.Failure, ...]:
+        """All that came and counts at this join: caught ones first."""
+        name, _ = node_of(self.slot)
+        join = self.program.nodes[name].join if name else None
+        counts_lost = join is None or not join.need
+        dead = (error for error in self.errors() if counts_lost or not error.handled)
+        caught = chain.from_iterable(its for _, its in self._carried(alive=True))
+        return tuple(dict.fromkeys((*caught, *dead)))
+
+    def _carried(self, *, alive: bool) -> list[tuple[str, tuple[ev.Failure, ...]]]:
+        """Senders with what a caught failure's live token carries, or dead ones do, in the order of the edges."""
+        name, _ = node_of(self.slot)
+        carried, arrived = self.state.errors.get(self.slot, {}), self.state.tokens.get(self.slot, {})
+        if not carried:
+            return []
+        before = self.program.nodes[name].before
+        return [(src, carried[src]) for src in before if src in carried and bool(arrived.get(src)) == alive]
+
+
+def _shown(failure: ev.Failure | ev.Blamed) -> dict[str, str]:
+    return {"node": failure.node, "code": failure.code, "message": failure.message}

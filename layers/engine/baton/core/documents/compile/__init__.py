@@ -1,0 +1,101 @@
+"""compile_document(text, tools) -> graph and every problem at once, each with its path and position.
+
+Belongs here: the order of the checks, which see a document whose shape is right. Does not belong here: the checks
+themselves, one room for each thing that can be wrong. Nothing here runs a workflow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from baton.core.documents.compile import (
+    bounds,
+    edgefaults,
+    expressions,
+    failing,
+    joins,
+    loopfaults,
+    schemas,
+    tools,
+)
+from baton.core.documents.compile import children as of_children
+from baton.core.documents.compile.build import build
+from baton.core.documents.compile.children import Children
+from baton.core.documents.compile.notes import children_of, no_such_child, notes_of
+from baton.core.documents.compile.sharing import shared_keys
+from baton.core.documents.compile.source import MAX_HINTS, OutOfTime, Source, Tools
+from baton.core.documents.definition import as_written, read_definition
+from baton.core.documents.document import parse_document
+from baton.core.graph.graph import Graph
+from baton.errors import InvalidDefinition, Problem
+
+_CHECKS: tuple[Callable[[Source], Iterator[Problem]], ...] = (
+    edgefaults.check,
+    loopfaults.check,
+    joins.check,
+    tools.check,
+    failing.check,
+    bounds.check,
+    schemas.check,
+    expressions.check,
+    of_children.check,
+)
+
+_TAKES_LONG = "the document takes too long to check; this is how far it came"
+_SPLIT = "split it into workflows that start each other (`workflow:`), or write fewer conditions"
+
+
+def compile_document(
+    text: str,
+    tools: Tools,
+    *,
+    json_only: bool = False,
+    children: Children | None = None,
+    has_time: Callable[[], bool] = lambda: True,
+) -> Graph:
+    """Raises `MalformedDocument` for text that cannot be parsed, `InvalidDefinition` with all problems.
+
+    `children`: what is known of the workflows that this one starts. Where `has_time` says no, the document is refused for
+    that.
+    """
+    document = parse_document(text, json_only=json_only)
+    model, problems, written, is_whole = read_definition(document.value)
+    if model is not None:
+        source = Source(model, tools, is_whole, children or {}, has_time=has_time)
+        try:
+            problems += tuple(_problems(source))
+            if not problems:
+                return build(source)
+        except OutOfTime as error:
+            problems = (Problem(error.place, _TAKES_LONG, _SPLIT),)
+    raise refusal_of(
+        sorted(map(document.locate, as_written(problems, written)), key=lambda p: (p.line, p.column))
+    )
+
+
+def _problems(source: Source) -> Iterator[Problem]:
+    for check in _CHECKS:
+        source.go_on()
+        for problem in check(source):
+            source.go_on(problem.path)
+            yield problem
+
+
+def refusal_of(problems: Sequence[Problem]) -> InvalidDefinition:
+    """The error that lists these problems, at least one, and tells the first."""
+    count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+    return InvalidDefinition(
+        f"{count}; the first: {problems[0].message} (at {problems[0].path or '/'})", tuple(problems)
+    )
+
+
+__all__ = [
+    "MAX_HINTS",
+    "Children",
+    "children_of",
+    "compile_document",
+    "no_such_child",
+    "notes_of",
+    "refusal_of",
+    "shared_keys",
+]

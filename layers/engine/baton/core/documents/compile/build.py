@@ -1,0 +1,159 @@
+"""A document without problems becomes a graph.
+
+Belongs here: what of a document is stored, and in which spelling: one for each meaning. Does not belong here: checks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from baton.core.conditions.model import Condition
+from baton.core.documents.compile.failing import named_tools
+from baton.core.documents.compile.flow import waits_for
+from baton.core.documents.compile.handling import policies_of, rules_of
+from baton.core.documents.compile.schemas import output_schema
+from baton.core.expressions import SPACE
+from baton.core.failures.policies import Policy
+from baton.core.graph.graph import Branch, Cap, Catch, Graph, Join, Loop, Node, Rule
+
+if TYPE_CHECKING:
+    from baton.core.documents.compile.source import Source
+    from baton.core.documents.definition import LimitModel, NodeModel
+    from baton.core.documents.failing import CatchModel, PolicyModel
+
+
+def build(source: Source) -> Graph:
+    """The graph of a document."""
+    model = source.model
+    used = {node.tool for node in model.nodes.values() if node.tool is not None}
+    hashes = {name: source.tools[name].schema_hash for name in used}
+    limits = _caps(model.limits)
+    if model.timeout is not None:
+        limits["wall_time"] = Cap(
+            most=min(model.timeout, limits.get("wall_time", Cap(most=model.timeout)).most)
+        )
+    return Graph(
+        name=model.name,
+        nodes=tuple(_node(source, name, hashes) for name in source.flow.names),
+        output=model.output,
+        input_schema=model.input,
+        limits=limits,
+        failures=source.failures,
+        failover=_failover(source, "/failover", model.failover),
+    )
+
+
+def _node(source: Source, name: str, hashes: dict[str, str]) -> Node:
+    node = source.nodes[name]
+    return Node(
+        name=name,
+        before=source.edges.before[name],
+        after=source.edges.after[name],
+        when=_condition(source, f"/nodes/{name}/when") if node.when is not None else None,
+        branch=_branch(source, name, node),
+        loop=_loop(source, name, node),
+        join=_join(source, name, node),
+        catch=tuple(_catch(source, name, index, rule) for index, rule in enumerate(node.catch)),
+        loops=source.loops.around(name),
+        output_schema=output_schema(source, name),
+        limits=_caps(node.limits),
+        **_kind(source, name, node, hashes),
+    )
+
+
+def _kind(source: Source, name: str, node: NodeModel, hashes: dict[str, str]) -> dict[str, Any]:
+    """The fields of one kind of node."""
+    if node.tool is not None:
+        spec = source.tools[node.tool]
+        failures = rules_of(node.retry, node.on_failure)
+        changes = (*failures.values(), *source.failures.values())
+        ways, hooks = named_tools(
+            source, node.tool, (*changes, source.hinted[name]) if name in source.hinted else changes
+        )
+        return {
+            "kind": "task",
+            "tool": spec.name,
+            "tool_version": spec.version,
+            "schema_hash": hashes[node.tool],
+            "effect": spec.effect,
+            "arguments": node.with_,
+            "timeout_ms": node.timeout or spec.timeout_ms,
+            "failures": failures,
+            "failover": _failover(source, f"/nodes/{name}/failover", node.failover),
+            "domain": spec.domain,
+            "cost": spec.cost,
+            "timed": any(
+                source.tools[name].key.window_ms
+                for name in (spec.name, *(way.tool for way in ways))
+                if name in source.tools
+            ),
+            "ways": ways,
+            "hooks": hooks,
+        }
+    if (wait := node.wait) is not None:
+        is_known = isinstance(wait.for_, int)
+        return {
+            "kind": "wait",
+            "wait_ms": wait.for_ if is_known else wait.timeout,
+            "wait_for": None if is_known else wait.for_,
+            "wait_until": wait.until,
+            "signal": wait.signal or "",
+        }
+    if node.workflow is not None:
+        return {"kind": "workflow", "workflow": node.workflow, "arguments": node.with_}
+    return {"kind": "pass", "value": node.value}
+
+
+def _failover(source: Source, place: str, models: list[PolicyModel]) -> tuple[Policy, ...]:
+    return policies_of(models, lambda index, _: source.condition(f"{place}/{index}/when/if"))
+
+
+def _condition(source: Source, place: str) -> Condition:
+    condition = source.condition(place)
+    assert condition is not None
+    return condition
+
+
+def _branch(source: Source, name: str, node: NodeModel) -> Branch | None:
+    if (branch := node.branch) is None:
+        return None
+    place = f"/nodes/{name}/branch/rules"
+    rules = tuple(
+        Rule(condition=_condition(source, f"{place}/{index}/if"), then=tuple(rule.then))
+        for index, rule in enumerate(branch.rules)
+    )
+    return Branch(
+        rules=rules,
+        default=tuple(branch.default),
+        choose=(branch.choose or "").strip(SPACE),
+        among=tuple(branch.among),
+    )
+
+
+def _loop(source: Source, name: str, node: NodeModel) -> Loop | None:
+    if (loop := node.loop) is None:
+        return None
+    return Loop(
+        condition=_condition(source, f"/nodes/{name}/loop/while"),
+        max_iterations=loop.max_iterations,
+        back_to=loop.back_to or name,
+        break_path=tuple(loop.break_path),
+        timeout_path=tuple(loop.timeout_path),
+    )
+
+
+def _catch(source: Source, name: str, index: int, rule: CatchModel) -> Catch:
+    place = f"/nodes/{name}/catch/{index}/if"
+    condition = None if rule.if_ is None else _condition(source, place)
+    return Catch(codes=tuple(rule.code), kinds=tuple(rule.class_), condition=condition, then=tuple(rule.then))
+
+
+def _join(source: Source, name: str, node: NodeModel) -> Join | None:
+    """None for what a node waits for anyway."""
+    need, tolerated, cancels = waits_for(node.join, len(source.edges.before[name]))
+    join = Join(need=need, tolerated=tolerated, rest="cancel" if cancels else "run")
+    return None if join == Join() else join
+
+
+def _caps(limits: dict[str, LimitModel]) -> dict[str, Cap]:
+    return {name: Cap(most=limit.max, then=limit.then) for name, limit in limits.items()}

@@ -1,0 +1,141 @@
+"""What a document says of failures, as the graph keeps it: rules by code or class, and failover policies.
+
+Belongs here: from the models (core/documents/failing.py) to frozen data, and the names in them that have to be known.
+Does not belong here: which shapes are right (the models), and what is wrong with rules (rules.py, failing.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from baton.core.expressions.spelling import nearest
+from baton.core.failures.cells import ASK, FAIL, HINTS, HOOKS, STRATEGIES, Change, merge_changes
+from baton.core.failures.matrix import ANY
+from baton.core.failures.policies import DAY_MIN, DAYS, Action, Match, Policy, Window
+from baton.core.failures.retry import RetryChange
+
+if TYPE_CHECKING:
+    from baton.core.conditions.model import Condition
+    from baton.core.documents.failing import MatchModel, PolicyModel, ReactionModel, RetryModel, WindowModel
+
+
+def retry_of(model: RetryModel) -> RetryChange:
+    """A `retry` as the change that it is."""
+    return RetryChange(
+        preset=model.preset or "",
+        max_attempts=model.max_attempts,
+        backoff=model.backoff,
+        base_ms=model.base,
+        multiplier=model.multiplier,
+        max_delay_ms=model.max_delay,
+        jitter=model.jitter,
+        schedule=_tuple(model.schedule),
+        budget_ms=model.budget,
+        on=_tuple(model.on),
+        never=_tuple(model.never),
+    )
+
+
+def rules_of(retry: RetryModel | None, on_failure: Mapping[str, ReactionModel]) -> dict[str, Change]:
+    """The rules of a node or a document. Its `retry` holds for any failure, unless `on_failure` says otherwise."""
+    rules = {code: _change_of(reaction) for code, reaction in on_failure.items()}
+    if retry is not None:
+        general = Change(retry=retry_of(retry))
+        rules[ANY] = merge_changes(general, rules[ANY]) if ANY in rules else general
+    return rules
+
+
+def _change_of(model: ReactionModel) -> Change:
+    said = {} if model.at_most is None else {name: getattr(model.at_most, name) for name in STRATEGIES}
+    at_most = {name: value for name, value in said.items() if value is not None}
+    last = next((word for word in model.ladder or () if word in (ASK, FAIL)), None)
+    return Change(
+        kind=model.class_,
+        ladder=None if last else _tuple(model.ladder),
+        last=last,
+        retry=None if model.retry is None else retry_of(model.retry),
+        at_most=at_most or None,
+        hints=_tuple(model.hints),
+        before_retry=_tuple(model.before_retry),
+        message=model.message,
+        question=model.question,
+        severity=model.severity,
+        may_change=_tuple(model.may_change),
+    )
+
+
+def policies_of(
+    models: Sequence[PolicyModel], read: Callable[[int, Any], Condition | None]
+) -> tuple[Policy, ...]:
+    """The policies. `read` makes the condition at a place of the list, as it stands in the document, a condition."""
+    return tuple(
+        Policy(
+            name=model.name,
+            when=_match_of(model.when, None if model.when.if_ is None else read(index, model.when.if_)),
+            then=Action(
+                strategy=model.then.strategy,
+                hint=model.then.hint or "",
+                tool=model.then.tool or "",
+                arguments=dict(model.then.with_),
+            ),
+            message=model.message,
+            at_most=model.at_most,
+        )
+        for index, model in enumerate(models)
+    )
+
+
+def _match_of(model: MatchModel, condition: Condition | None) -> Match:
+    attempt = model.attempt
+    return Match(
+        nodes=tuple(model.node),
+        tools=tuple(model.tool),
+        domains=tuple(model.domain),
+        codes=tuple(model.code),
+        kinds=tuple(model.class_),
+        attempt=(1, 0) if attempt is None else (attempt.from_, attempt.to or 0),
+        times=tuple(map(_window_of, model.time)),
+        parameters={path: tuple(values) for path, values in model.parameters.items()},
+        condition=condition,
+    )
+
+
+def _window_of(model: WindowModel) -> Window:
+    sign = -1 if model.utc_offset.startswith("-") else 1
+    return Window(
+        begins=_minutes(model.from_),
+        ends=_minutes(model.to),
+        days=tuple(sorted({DAYS.index(day) for day in model.days})),
+        offset=sign * _minutes(model.utc_offset[1:]),
+    )
+
+
+def _minutes(text: str) -> int:
+    hours, minutes = text.split(":")
+    return (int(hours) * 60 + int(minutes)) % DAY_MIN
+
+
+def _tuple(values: Sequence[Any] | None) -> tuple[Any, ...] | None:
+    return None if values is None else tuple(values)
+
+
+# ---- names ---------------------------------------------------------------------------------------------------------
+
+
+def strange_names(
+    rules: Mapping[str, Change],
+    tools: Collection[str],
+    meant: Callable[[str, Iterable[str]], str] = nearest,
+) -> Iterator[tuple[str, str, str]]:
+    """Hints and hooks that nobody knows: what is neither of the engine's own nor a tool of the application.
+
+    Of each the place below `on_failure`, what is wrong, and what may have been meant, which `meant` says.
+    """
+    for code, change in rules.items():
+        for field, known in (("hints", HINTS), ("before_retry", HOOKS)):
+            for index, name in enumerate(getattr(change, field) or ()):
+                if name not in known and name not in tools:
+                    what = "hint" if field == "hints" else "hook"
+                    message = f"there is no {what} and no tool `{name}`"
+                    yield f"/{code}/{field}/{index}", message, meant(name, [*known, *tools])

@@ -1,0 +1,130 @@
+"""What is known of a value before anything runs: the schema of whatever an expression names.
+
+Belongs here: where schemas come from. Does not belong here: what a schema says (schemapaths.py), and what is told when
+an expression asks for something else (expressions.py).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from baton.core.conditions.schemapaths import Schema
+from baton.core.documents.compile.schemas import output_schema
+from baton.core.expressions import SAGA_FIELDS, Path, lone_path
+
+if TYPE_CHECKING:
+    from baton.core.documents.compile.source import Source
+
+_TEXT = {"type": "string"}
+_SAGA = {"type": "object", "properties": dict.fromkeys(SAGA_FIELDS, _TEXT)}
+_LOOP = {"type": "object", "properties": {"iteration": {"type": "integer"}}}
+_ERROR = {"properties": {"node": _TEXT, "code": _TEXT, "message": _TEXT}}
+_LAST_ERROR = {
+    "type": ["object", "null"],
+    "properties": {
+        **_ERROR["properties"],
+        **dict.fromkeys(("class", "action", "domain"), _TEXT),
+        "at": {"type": ["string", "null"]},
+        "retryable": {"type": "boolean"},
+        "status": {"type": "integer"},
+        "attempt": {"type": "integer"},
+        "errors": {"type": "array", "items": {"type": "object", **_ERROR}},
+    },
+}
+_NOTHING = Schema(None, None)
+# A value may be made of another that is made of another; beyond so many nothing is known.
+_MOST_STEPS = 20
+
+
+def follow(source: Source, path: Path, node: str) -> tuple[Schema, int]:
+    """The schema of what a path at `node` names, as far as it leads, and how many of its steps could be taken."""
+    length, steps = len(path.inner), path.inner
+    for _ in range(_MOST_STEPS):
+        name = node if path.root == "output" else path.node
+        if not _is_made(source, name):
+            here, taken = _of(source, path, name, node).follow(steps)
+            break
+        value, taken = _inside(source.nodes[name].value, steps)
+        further = lone_path(value)
+        if further is None:
+            here = Schema(_of_template(value), None)
+            break
+        if further.may_be_null or further.root not in _PLAIN:
+            return _NOTHING, length
+        # The value is made of another: on into that.
+        path, node, steps = further, name, (*further.inner, *steps[taken:])
+    else:
+        return _NOTHING, length
+    left = len(steps) - taken
+    # What is wrong further away is told there.
+    return (here, length - left) if left <= length else (_NOTHING, length)
+
+
+def _inside(value: Any, steps: tuple[str | int, ...]) -> tuple[Any, int]:
+    """As far as the steps lead into a value as it is written, and how many that are."""
+    for taken, step in enumerate(steps):
+        is_part = step in value if isinstance(value, dict) else isinstance(step, int) and _has(value, step)
+        if not is_part:
+            return value, taken
+        value = value[step]
+    return value, len(steps)
+
+
+def _has(value: Any, index: int) -> bool:
+    return isinstance(value, list) and index < len(value)
+
+
+def _is_made(source: Source, name: str) -> bool:
+    """Whether it is a node whose output stands in the document."""
+    node = source.nodes.get(name)
+    return node is not None and "value" in node.model_fields_set and node.output_schema is None
+
+
+def _of(source: Source, path: Path, name: str, node: str) -> Schema:
+    """What is known of the value that the path goes into: a node's output, the saga's input, what the engine adds."""
+    if path.root == "input":
+        return Schema(source.model.input, source.model.input)
+    if path.root == "join":
+        return Schema(_join(source.edges.before.get(node, ())), None)
+    if path.root in _ROOTS:
+        return Schema(_ROOTS[path.root], None)
+    if name not in source.nodes:
+        return _NOTHING
+    schema, given = output_schema(source, name), source.nodes[name]
+    if schema is None:
+        spec = source.tools.get(given.tool or "")
+        schema = spec.result if spec is not None else None
+    elif given.wait is not None and given.wait.timeout is not None:
+        return Schema(_or_time(schema), schema)
+    return Schema(schema, schema)
+
+
+def _or_time(schema: Any) -> Any:
+    """The schema of what a wait gives, which is a payload or says that its time is over."""
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    if isinstance(properties, dict):
+        return {**schema, "properties": {**properties, "timed_out": {}}}
+    return {"anyOf": [schema, {"type": "object"}]}
+
+
+def _join(names: tuple[str, ...]) -> dict[str, Any]:
+    outputs = {"type": "object", "properties": {name: {} for name in names}}
+    errors = {"type": "array", "items": {"type": "object", **_ERROR}}
+    arrived = {"type": "array", "items": _TEXT}
+    return {"type": "object", "properties": {"outputs": outputs, "arrived": arrived, "errors": errors}}
+
+
+def _of_template(value: Any) -> Any:
+    """What a value with expressions in it certainly is, on the outside."""
+    if isinstance(value, dict):
+        return {"type": "object", "properties": {name: {} for name in value}}
+    for kind, name in _TYPES.items():
+        if isinstance(value, kind):
+            return {"type": name}
+    return {"type": "null"}
+
+
+_PLAIN = frozenset({"input", "ctx", "saga", "loop"})
+_ROOTS = {"saga": _SAGA, "loop": _LOOP, "last_error": _LAST_ERROR}
+# A boolean is an integer to Python, so that it comes first.
+_TYPES = {list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}

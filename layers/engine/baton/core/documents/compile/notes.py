@@ -1,0 +1,58 @@
+"""What the author of a workflow may not expect, and what only the deployment knows. None of it is a problem.
+
+Belongs here: sentences about a graph. Does not belong here: problems, for which a document is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from baton.core.documents.compile.sharing import shared_keys
+from baton.core.read.telling import lasting
+
+if TYPE_CHECKING:
+    from baton.core.documents.compile.source import Tools
+    from baton.core.graph.graph import Graph
+
+MOST_NOTES = 100
+_NEAR = 0.7
+
+
+def notes_of(
+    graph: Graph, tools: Tools, *, invocation_ms: int, unknown: Mapping[str, str] | None = None
+) -> tuple[str, ...]:
+    """A sentence for each. `invocation_ms`: what an invocation of the worker has.
+
+    `unknown`: by reference, what is said of children that there are not.
+    """
+    found = [*shared_keys(graph, tools), *_too_long(graph, invocation_ms)]
+    said = unknown or {}
+    found += (
+        f"`{node.name}` starts `{node.workflow}`: {said[node.workflow]}"
+        for node in graph.nodes
+        if node.workflow in said
+    )
+    return tuple(found[:MOST_NOTES])
+
+
+def children_of(graph: Graph) -> tuple[str, ...]:
+    """The workflows that a graph starts, as its nodes refer to them, each once."""
+    return tuple(dict.fromkeys(node.workflow for node in graph.nodes if node.workflow))
+
+
+def no_such_child(reference: str, known: Collection[str]) -> str:
+    """What is said of a child that there is not among the known names."""
+    near = get_close_matches(reference.partition("@")[0], known, n=1, cutoff=_NEAR)
+    hint = f"did you mean `{near[0]}`?" if near else "register it before a saga comes there"
+    return f"there is no workflow of that name; {hint}"
+
+
+def _too_long(graph: Graph, invocation_ms: int) -> Iterator[str]:
+    for node in graph.nodes:
+        if node.kind == "task" and node.timeout_ms > invocation_ms:
+            yield (
+                f"`{node.name}` may take {lasting(node.timeout_ms)}, and an invocation of the worker lasts "
+                f"{lasting(invocation_ms)}: an attempt is cut off with it. Lower the timeout, or raise `WorkerTimeout`"
+            )

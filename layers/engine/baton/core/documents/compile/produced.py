@@ -1,0 +1,123 @@
+"""Which nodes have certainly given an output when a node's turn comes, on every way that leads there.
+
+Belongs here: what is known along the edges, from the first nodes to the last. Does not belong here: what follows
+forwards (sure.py), and what is told of an expression that cannot count on its node (expressions.py).
+
+A node counts if it is sure to be done, whichever way led here, and has ended by then. What may be cut off by the end
+of a round is never among what is sure: sure.py leaves it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from baton.core.documents.compile.ended import Ended
+from baton.core.documents.compile.flow import Flow, in_most
+from baton.core.documents.compile.lost import Lost
+from baton.core.documents.compile.sure import Sure
+
+
+class Produced:
+    """For each node of a flow without circles: what it can read."""
+
+    def __init__(self, flow: Flow, go_on: Callable[[], None]) -> None:
+        """`go_on` is asked at each node, and raises when it takes too long."""
+        self._flow = flow
+        self._ended = Ended(flow)
+        self.lost = Lost(flow, go_on, self._ended.tolerated)
+        self._sure = Sure(flow, self._ended, self.lost, go_on)
+        self._firsts = frozenset(first for first, _ in flow.loops.values())
+        self._known: list[int] = []
+        self._known_failed: dict[int, int] = {}
+        for index in range(len(flow.spots)):
+            go_on()
+            self._known.append(self._at(index))
+            if self._ended.tolerated >> index & 1:
+                self._known_failed[index] = self._known[index] & self._from_failed(index)
+
+    def has(self, reader: str, node: str, *, is_failed: bool = False) -> bool:
+        """Whether `node` has certainly given something when the turn of `reader` comes, or when that has failed."""
+        at = self._flow.at
+        known = self._when_failed(at[reader]) if is_failed else self._known[at[reader]]
+        mask = known & self._ended.before[at[reader]]
+        return bool(mask >> at[node] & 1)
+
+    def has_at_the_end(self, node: str) -> bool:
+        """Whether `node` has certainly given something in a saga that completes."""
+        return bool(self._sure.start >> self._flow.at[node] & 1)
+
+    def is_sure_edge(self, src: str, dst: str) -> bool:
+        """Whether the edge is alive whenever `src` is done, or nothing else leads to `dst`."""
+        spot, receiver = self._flow.spots[self._flow.at[src]], self._flow.at[dst]
+        return len(self._flow.spots[receiver].before) == 1 or all(receiver in way for way in spot.ways)
+
+    def lost_by(self, node: str) -> tuple[str, bool]:
+        """A node whose failure, once it is caught, keeps this one from running, and whether it always does.
+
+        Empty if there is none.
+        """
+        found = self.lost.keeping(self._flow.at[node])
+        return ("", False) if found is None else (self._flow.names[found[0]], found[1])
+
+    def _at(self, index: int) -> int:
+        """What is sure when the node's turn comes."""
+        spot = self._flow.spots[index]
+        if not spot.before:
+            return self._sure.start
+        masks = [self._along(before, index) for before in spot.before]
+        known = in_most(masks, max(1, len(masks) - max(spot.need, 1) + 1))
+        if index in self._sure.calls:
+            known = self._with_called(index, known, masks)
+        may_be_failed = spot.tolerated > 0 and not spot.need
+        if may_be_failed or (index in self._firsts and self._ended.tolerated >> index & 1):
+            # A join that needs nothing but failures; or the first node of a loop, which came to its second round
+            # because somebody further on in the first one needed nothing else.
+            known &= self._from_failed(index)
+        if may_be_failed and self.lost.into[index]:
+            # Or nothing but what is lost: then as much as is sure in any saga.
+            known &= self._sure.start
+        return known
+
+    def _with_called(self, index: int, known: int, masks: list[int]) -> int:
+        """With what is sure along the edges of all that were called: it waits for all, and none has failed."""
+        calls, before = self._sure.calls[index], self._flow.spots[index].before
+        is_growing = True
+        while is_growing:
+            found = known
+            for src, mask in zip(before, masks, strict=True):
+                if known & calls[src]:
+                    found |= mask
+            is_growing, known = found != known, found
+        return known
+
+    def _from_failed(self, index: int) -> int:
+        """What is sure when any of the edges has failed, which is tolerated."""
+        known = -1
+        for before in self._flow.spots[index].before:
+            if before in self._known_failed:
+                known &= self._known_failed[before]
+        return known
+
+    def _when_failed(self, index: int) -> int:
+        """What is sure when the node has failed. A join may have done so before it was its turn, or for what is lost."""
+        spot = self._flow.spots[index]
+        if spot.tolerated < 0:
+            return self._known[index]
+        is_lost = not spot.need and self.lost.into[index]
+        return self._known[index] & self._from_failed(index) & (self._sure.start if is_lost else -1)
+
+    def _along(self, src: int, dst: int) -> int:
+        """What is sure when an edge is alive."""
+        spot = self._flow.spots[src]
+        if any(dst in way for way in spot.caught):
+            # The sender has failed.
+            known = self._when_failed(src)
+            return known | in_all([facts for way, facts in self._sure.handled[src] if dst in way])
+        known = self._known[src] | self._sure.done[src]
+        ways = [facts for way, facts in self._sure.along.get(src, ()) if dst in way]
+        return known | in_all(ways)
+
+
+def in_all(masks: list[int]) -> int:
+    """What is in all of the sets; nothing, if there are none."""
+    return in_most(masks, len(masks))

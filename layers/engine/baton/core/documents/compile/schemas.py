@@ -1,0 +1,53 @@
+"""JSON Schemas in a document: that they are schemas, and that names of them lead somewhere.
+
+Belongs here: `input`, `schemas`, `output_schema`. Does not belong here: schemas in conditions (conditions/), and what
+follows from a schema (known.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from baton.core.conditions.schema import SchemaError, check_schema
+from baton.core.conditions.schemafaults import faults, misspelt
+from baton.core.conditions.schemaplan import NoSchema
+from baton.errors import Problem
+
+if TYPE_CHECKING:
+    from baton.core.documents.compile.source import Source
+
+
+def check(source: Source) -> Iterator[Problem]:
+    """Schemas that are none, and names of schemas that are nowhere."""
+    model = source.model
+    if model.input is not None:
+        yield from _schema("/input", model.input)
+    for name, schema in model.schemas.items():
+        yield from _schema(f"/schemas/{name}", schema)
+    for name, node in source.nodes.items():
+        place = f"/nodes/{name}/output_schema"
+        if isinstance(node.output_schema, str):
+            if node.output_schema not in model.schemas:
+                message = f"there is no schema `{node.output_schema}` under `schemas`"
+                yield Problem(place, message, source.hint(node.output_schema, model.schemas))
+        elif node.output_schema is not None:
+            yield from _schema(place, node.output_schema)
+
+
+def output_schema(source: Source, name: str) -> Any:
+    """The schema that a node's output has to match; None when it says none."""
+    schema = source.nodes[name].output_schema
+    return source.model.schemas.get(schema) if isinstance(schema, str) else schema
+
+
+def _schema(place: str, schema: Any) -> Iterator[Problem]:
+    try:
+        check_schema(schema)
+    except SchemaError as error:
+        told = list(faults(schema)) if isinstance(error, NoSchema) else []
+        found = told or [Problem("", f"not a JSON Schema: {error}")]
+    else:
+        found = []
+    yield from (replace(one, path=place + one.path) for one in (*found, *misspelt(schema)))

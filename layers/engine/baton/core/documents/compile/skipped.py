@@ -1,0 +1,59 @@
+"""Why a node need not have given anything: a `when` before it, with which the node is skipped, too.
+
+Belongs here: the one change to a document that helps, found by trying it. Does not belong here: what each node can
+count on (produced.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from baton.core.documents.compile.flow import Flow
+from baton.core.documents.compile.source import Source
+
+if TYPE_CHECKING:
+    from baton.core.documents.compile.produced import Produced
+
+# What is tried takes about as long as the whole check of a document.
+_MOST_NODES = 500
+
+
+def by_a_when(source: Source, name: str, reader: str) -> str:
+    """What to write so that `name` has given something when `reader` (empty: the end) asks, whatever a `when` says.
+
+    An empty string where no such change is found.
+    """
+    if len(source.nodes) > _MOST_NODES:
+        return ""
+    for asking, skipped in _candidates(source, name):
+        if source.tries_left <= 0:
+            break
+        source.tries_left -= 1
+        after = [*source.edges.before[asking], *source.nodes[skipped].after]
+        produced = _with(source, skipped, after)
+        if produced is not None and (produced.has(reader, name) if reader else produced.has_at_the_end(name)):
+            so = f"`{skipped}` is skipped too" + (f", and `{name}` with it" if skipped != name else "")
+            return f"if `{asking}` is skipped, {so}; write `after: [{', '.join(after)}]` at `{skipped}`"
+    return ""
+
+
+def _candidates(source: Source, name: str) -> Iterator[tuple[str, str]]:
+    """(node with a `when`, node that comes directly after it) on the ways to `name`, the nearest first."""
+    flow: Flow = source.flow
+    behind = flow.behind[flow.at[name]]
+    for index in range(flow.at[name] - 1, -1, -1):
+        asking = flow.names[index]
+        if not behind >> index & 1 or source.nodes[asking].when is None or not source.edges.before[asking]:
+            continue
+        for skipped in source.edges.after[asking]:
+            at = flow.at[skipped]
+            is_on_the_way = skipped == name or behind >> at & 1
+            if is_on_the_way and asking in source.nodes[skipped].after:
+                yield asking, skipped
+
+
+def _with(source: Source, name: str, after: list[str]) -> Produced | None:
+    node = source.nodes[name].model_copy(update={"after": after})
+    model = source.model.model_copy(update={"nodes": {**source.nodes, name: node}})
+    return Source(model, source.tools).produced

@@ -1,0 +1,178 @@
+"""Where it goes on from a node and what a node waits for: the shapes of `branch`, `loop` and `join`.
+
+What they mean is on docs/semantics.md. Whether the names exist is the compiler's.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+
+from baton.core.documents.fields import (
+    MAX_NODES,
+    Choose,
+    Condition,
+    Given,
+    Model,
+    Targets,
+    between,
+    counted,
+    defined,
+    is_number,
+    one_of,
+    refuse,
+    whole,
+    words,
+)
+
+MAX_ITERATIONS = 1_000_000
+SHARE_PATTERN = r"^ *(100|[0-9]{1,2}) *% *$"
+_SHARE = re.compile(SHARE_PATTERN)
+
+
+class RuleModel(Model):
+    """One rule of a branch: when the condition holds, on to these nodes."""
+
+    if_: Condition = Field(
+        alias="if", description="What must hold for this rule to be taken.", examples=["output.score >= 80"]
+    )
+    then: Targets = Field(description="The node, or nodes, to go on to.", examples=["book", ["book", "tell"]])
+
+
+def _some(value: Any) -> Any:
+    if value == []:
+        raise refuse("a branch has at least one rule")
+    return value
+
+
+class BranchModel(Model):
+    """Which of the nodes that it names come next: the first of its `rules` that holds says so, or a value (`choose`)."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [
+                {
+                    "title": "by rules",
+                    "required": ["rules"],
+                    "properties": {"choose": False, "among": False},
+                },
+                {"title": "by a value", "required": ["choose", "among"], "properties": {"rules": False}},
+            ]
+        }
+    )
+
+    rules: Annotated[list[RuleModel], BeforeValidator(_some), Given] = Field(
+        default_factory=list,
+        description="Asked in their order: the first whose condition holds says where to go on.",
+        examples=[[{"if": "output.score >= 80", "then": "book"}]],
+        json_schema_extra={"minItems": 1},
+    )
+    choose: Annotated[Choose | None, Given] = Field(
+        default=None,
+        description="In place of rules: an expression whose value is the name of the next node, or a list of names. "
+        "With null and with an empty list, `default` is taken.",
+        examples=["output.next", "${ctx.plan.output.steps}"],
+    )
+    among: Annotated[Targets, Given] = Field(
+        default_factory=list,
+        description="All nodes that `choose` may name. With any other name the node fails.",
+        examples=[["book", "search"]],
+    )
+    default: Annotated[Targets, Given] = Field(
+        default_factory=list,
+        description="The node, or nodes, to go on to when no rule holds. Without it, then none of those that the "
+        "branch names.",
+        examples=["give_up"],
+    )
+
+    @model_validator(mode="after")
+    def _one_way(self) -> BranchModel:
+        if bool(self.rules) == bool(self.choose is not None or self.among):
+            raise refuse("write either `rules` (a list of `if` and `then`) or `choose` with `among`")
+        if not self.rules and (self.choose is None or not self.among):
+            raise refuse("`choose` (an expression) and `among` (the nodes it may name) go together")
+        return self
+
+
+class LoopModel(Model):
+    """Stands at the last node of a loop and says whether it goes round again."""
+
+    while_: Condition = Field(
+        alias="while",
+        description="What must hold for another round to begin.",
+        examples=["output.score < 80", "loop.iteration < 3"],
+    )
+    max_iterations: Annotated[
+        int, between(1, MAX_ITERATIONS), Given, counted(1, MAX_ITERATIONS)
+    ] = Field(default=100, description="How many rounds there may be, the first one counted. Without it, 100.", examples=[5])  # fmt: skip
+    back_to: Annotated[str | None, Given, defined("nodeName")] = Field(
+        default=None,
+        description="The first node of the loop: an earlier one. Without it the loop is this node alone.",
+        examples=["draft"],
+    )
+    break_path: Annotated[Targets, Given] = Field(
+        default_factory=list,
+        description="The node, or nodes, to go on to when the loop ends because its condition does not hold.",
+        examples=["publish"],
+    )
+    timeout_path: Annotated[Targets, Given] = Field(
+        default_factory=list,
+        description="The node, or nodes, to go on to when the rounds are used up, in place of all others. Without it "
+        "the node then fails.",
+        examples=["ask_somebody"],
+    )
+
+
+def _wait_for(value: Any) -> Any:
+    if is_number(value):
+        return whole(value, 1, MAX_NODES)
+    if isinstance(value, str) and value in {"all", "any"}:
+        return value
+    raise refuse("write `all`, `any`, or the number of nodes to wait for")
+
+
+def _tolerated(value: Any) -> Any:
+    if is_number(value):
+        return whole(value, 0, MAX_NODES)
+    match = _SHARE.fullmatch(value) if isinstance(value, str) else None
+    if not match:
+        raise refuse('write a number of failures, or a share of the nodes such as "25%", up to 100%')
+    return f"{int(match[1])}%"
+
+
+class JoinModel(Model):
+    """What a node with several nodes before it waits for."""
+
+    short: ClassVar[str] = "wait_for"
+
+    wait_for: Annotated[Literal["all", "any"] | int, BeforeValidator(_wait_for), Given, defined("waitFor")] = Field(
+        default="all",
+        description="`all`: until all nodes before it have ended. `any`: until the first has. A number: until so many "
+        "have.",
+        examples=["any", 2],
+    )  # fmt: skip
+    tolerated: Annotated[int | str | None, BeforeValidator(_tolerated), Given, defined("tolerated")] = Field(
+        default=None,
+        alias="tolerated_failures",
+        description="How many of the nodes before it may fail, as a number or as a share of them, rounded down. "
+        "Without it, a failure of one fails the saga.",
+        examples=[1, "25%"],
+    )
+    rest: Annotated[Literal["cancel", "run"], one_of("cancel", "run"), Given, words("cancel", "run")] = Field(
+        default="cancel",
+        description="What becomes of work that is still under way for this node alone when it need not wait any "
+        "longer: it is stopped (`cancel`), or comes to its end (`run`).",
+        examples=["run"],
+    )
+
+    @property
+    def tolerated_failures(self) -> int | None:
+        """So many, if it says a number."""
+        return self.tolerated if isinstance(self.tolerated, int) else None
+
+    @property
+    def tolerated_share(self) -> int | None:
+        """So many of a hundred, if it says a share."""
+        return int(self.tolerated[:-1]) if isinstance(self.tolerated, str) else None

@@ -1,0 +1,32 @@
+"""The shape of a workflow document: pydantic models (models.py and its parts), and what is wrong with it (read.py).
+
+What a document means, and whether it makes sense, is the compiler's.
+"""
+
+from baton.core.documents.bounds import GuardrailsModel, LimitModel
+from baton.core.documents.control import BranchModel, JoinModel, LoopModel, RuleModel
+from baton.core.documents.fields import DEFINED, MAX_NODES, NODE_NAME, WORKFLOW_NAME, WORKFLOW_REFERENCE
+from baton.core.documents.models import NodeModel, WaitModel, WorkflowModel
+from baton.core.documents.nodetypes import KINDS, KINDS_TO_COME
+from baton.core.documents.read import as_written, read_definition
+
+__all__ = [
+    "DEFINED",
+    "KINDS",
+    "KINDS_TO_COME",
+    "MAX_NODES",
+    "NODE_NAME",
+    "WORKFLOW_NAME",
+    "WORKFLOW_REFERENCE",
+    "BranchModel",
+    "GuardrailsModel",
+    "JoinModel",
+    "LimitModel",
+    "LoopModel",
+    "NodeModel",
+    "RuleModel",
+    "WaitModel",
+    "WorkflowModel",
+    "as_written",
+    "read_definition",
+]

@@ -1,0 +1,347 @@
+"""What is done when a step fails: the shapes of `retry`, `on_failure`, `failover` and `catch`.
+
+What they mean is on docs/failures.md. What they become in a graph is core/documents/compile/handling.py's; whether the nodes
+and tools that they name exist is the compiler's.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, ClassVar
+
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
+
+from baton.core.documents.fields import (
+    Condition,
+    Duration,
+    Given,
+    Model,
+    NodeName,
+    Targets,
+    ToolPatterns,
+    Value,
+    between,
+    defined,
+    is_number,
+    one_of,
+    refuse,
+    shown,
+)
+from baton.core.failures.cells import ASK, ASK_USER, FAIL, QUESTIONS, REPLAN, SEVERITIES, STRATEGIES
+from baton.core.failures.classes import code_of
+from baton.core.failures.codes import CLASSES
+from baton.core.failures.document import (
+    CODE_PATTERN,
+    MOST_MULTIPLIER,
+    MOST_PAUSES,
+    MOST_POLICIES,
+    MOST_TIMES,
+    NAME_PATTERN,
+    OFFSET_PATTERN,
+    TIME_OF_DAY_PATTERN,
+)
+from baton.core.failures.matrix import ANY, DOMAINS
+from baton.core.failures.misspelt import exception_meant
+from baton.core.failures.policies import DAYS
+from baton.core.failures.retry import BACKOFFS, CUSTOM, EXPONENTIAL, JITTERED, MOST_ATTEMPTS, PRESETS
+
+_CODE = re.compile(CODE_PATTERN)
+
+
+def _code(value: Any) -> Any:
+    """A code as it is spelled in the engine. A status may be a number."""
+    text = str(int(value)) if is_number(value) and value == value // 1 else value
+    if not isinstance(text, str) or not _CODE.fullmatch(text):
+        raise refuse(f"`{shown(value)}` is not a code; write for example timeout, rate_limited or 503")
+    if instead := exception_meant(text):
+        raise refuse(
+            f"`{shown(text)}` is what an exception is called, and no failure has it as its code", instead
+        )
+    return code_of(text)
+
+
+def _many(value: Any) -> Any:
+    return value if isinstance(value, list) else [value]
+
+
+def _each_once(value: list[Any]) -> list[Any]:
+    for index, one in enumerate(value):
+        if one in value[:index]:
+            raise refuse(f"`{shown(one)}` is there twice")
+    return value
+
+
+def _few(low: int, high: int, what: str) -> BeforeValidator:
+    def read(value: Any) -> Any:
+        if isinstance(value, list) and not low <= len(value) <= high:
+            raise refuse(
+                f"there may be {low} to {high} {what} here" if low else f"there may be {high} {what} here"
+            )
+        return value
+
+    return BeforeValidator(read)
+
+
+def _text(pattern: str, what: str, example: str) -> BeforeValidator:
+    known = re.compile(pattern)
+
+    def read(value: Any) -> str:
+        if not isinstance(value, str) or not known.fullmatch(value):
+            raise refuse(f"`{shown(value)}` is not {what}; write for example {example}")
+        return value
+
+    return BeforeValidator(read)
+
+
+def _share(low: float, high: float) -> BeforeValidator:
+    def read(value: Any) -> float:
+        if not is_number(value) or not low <= value <= high:
+            raise refuse(f"`{shown(value)}` must be a number between {low:g} and {high:g}")
+        return float(value)
+
+    return BeforeValidator(read)
+
+
+_Code = Annotated[str, BeforeValidator(_code)]
+_Codes = Annotated[list[_Code], BeforeValidator(_many)]
+_Strategy = Annotated[str, one_of(*STRATEGIES)]
+_Rung = Annotated[str, one_of(*STRATEGIES, ASK, FAIL)]
+_Domain = Annotated[str, one_of(*DOMAINS)]
+_Class = Annotated[str, one_of(*CLASSES)]
+_Day = Annotated[str, one_of(*DAYS)]
+_Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
+_Names = Annotated[list[_Name], BeforeValidator(_many)]
+
+
+def _so_many(value: Any) -> str:
+    return f"so many attempts are `{{max_attempts: {shown(value)}}}`" if is_number(value) else ""
+
+
+# ---- retry -----------------------------------------------------------------------------------------------------
+
+
+class RetryModel(Model):
+    """How a failed attempt is tried again: a preset, or what is different from it."""
+
+    short: ClassVar[str] = "preset"
+
+    preset: Annotated[str | None, one_of(*PRESETS, why=_so_many), Given] = None
+    max_attempts: Annotated[int | None, between(1, MOST_ATTEMPTS), Given] = None
+    backoff: Annotated[str | None, one_of(*BACKOFFS), Given] = None
+    base: Annotated[Duration | None, Given] = None
+    multiplier: Annotated[float | None, _share(1, MOST_MULTIPLIER), Given] = None
+    max_delay: Annotated[Duration | None, Given] = None
+    jitter: Annotated[float | None, _share(0, 1), Given] = None
+    schedule: Annotated[list[Duration] | None, _few(1, MOST_PAUSES, "pauses"), Given] = None
+    budget: Annotated[Duration | None, Given] = None
+    on: Annotated[_Codes | None, Given] = None
+    never: Annotated[_Codes | None, Given] = None
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> RetryModel:
+        if self.schedule is None and self.backoff == CUSTOM:
+            raise refuse("`backoff: custom` needs a `schedule`: a list of pauses")
+        if self.schedule is not None and self.backoff not in {None, CUSTOM}:
+            raise refuse(f"`schedule` goes with `backoff: custom`, not with `{self.backoff}`")
+        for name, kinds in (("jitter", (JITTERED,)), ("multiplier", (EXPONENTIAL, JITTERED))):
+            if getattr(self, name) is not None and self.backoff is not None and self.backoff not in kinds:
+                raise refuse(
+                    f"`{name}` goes with `backoff: {'` or `'.join(kinds)}`, not with `{self.backoff}`"
+                )
+        both = [code for code in self.on or () if code in (self.never or ())]
+        if both:
+            raise refuse(f"`{both[0]}` stands under `on` and under `never`")
+        return self
+
+
+# ---- on_failure ------------------------------------------------------------------------------------------------
+
+
+def _ladder(value: Any) -> Any:
+    """One strategy stands for itself and those above it; `ask` or `fail` alone, for what comes after the retries."""
+    if isinstance(value, str) and value in STRATEGIES:
+        names = list(STRATEGIES)
+        return names[names.index(value) :]
+    if value == []:
+        raise refuse("name at least one strategy")
+    if isinstance(value, list):
+        if FAIL in value[:-1]:
+            raise refuse(f"`{FAIL}` comes last: nothing is done after it")
+        value = [ASK_USER if name == ASK else name for name in value if name != FAIL]
+    return _each_once(_many(value))
+
+
+class AtMostModel(Model):
+    """How often a strategy is used for one step; 0 leaves it out."""
+
+    retry: Annotated[int | None, between(0, MOST_TIMES), Given] = None
+    replan: Annotated[int | None, between(0, MOST_TIMES), Given] = None
+    ask_user: Annotated[int | None, between(0, MOST_TIMES), Given] = None
+    rollback: Annotated[int | None, between(0, 1), Given] = None
+    escalate: Annotated[int | None, between(0, MOST_TIMES), Given] = None
+
+
+class ReactionModel(Model):
+    """What is done about one kind of failure, where it differs from the defaults."""
+
+    short: ClassVar[str] = "ladder"
+
+    class_: Annotated[_Class | None, Given] = Field(default=None, alias="class")
+    ladder: Annotated[list[_Rung] | None, BeforeValidator(_ladder), Given] = None
+    at_most: Annotated[AtMostModel | None, Given] = None
+    retry: Annotated[RetryModel | None, Given] = None
+    hints: Annotated[_Names | None, Given] = None
+    before_retry: Annotated[_Names | None, Given] = None
+    message: Annotated[str | None, Given] = None
+    question: Annotated[str | None, one_of(*QUESTIONS), Given] = None
+    severity: Annotated[str | None, one_of(*SEVERITIES), Given] = None
+    may_change: Annotated[list[str] | None, AfterValidator(_each_once), BeforeValidator(_many), Given] = None
+
+
+def _by_code(value: Any) -> Any:
+    """One reaction stands for that to any failure."""
+    if isinstance(value, (str, list)):
+        return {ANY: value}
+    known: set[str] = set()
+    for key in value if isinstance(value, dict) else ():
+        code = _code(key)
+        if code in known:
+            raise refuse(f"`{shown(key)}` is there twice: it is another spelling of `{code}`")
+        known.add(code)
+    return value
+
+
+# ---- failover --------------------------------------------------------------------------------------------------
+
+
+class AttemptModel(Model):
+    """Which attempts: from one number to another, both included."""
+
+    short: ClassVar[str] = "from"
+
+    from_: Annotated[int, between(1, MOST_ATTEMPTS), Given] = Field(default=1, alias="from")
+    to: Annotated[int | None, between(1, MOST_ATTEMPTS), Given] = None
+
+    @model_validator(mode="after")
+    def _in_order(self) -> AttemptModel:
+        if self.to is not None and self.to < self.from_:
+            raise refuse("`to` must not be below `from`")
+        return self
+
+
+_TimeOfDay = Annotated[str, _text(TIME_OF_DAY_PATTERN, "a time of day", '"22:00"')]
+_Offset = Annotated[str, _text(OFFSET_PATTERN, "an offset from UTC", '"+02:00"')]
+
+
+class WindowModel(Model):
+    """A part of the day, and the days that it begins on."""
+
+    from_: Annotated[_TimeOfDay, Given] = Field(default="00:00", alias="from")
+    to: Annotated[_TimeOfDay, Given] = "00:00"
+    days: Annotated[list[_Day], BeforeValidator(_many), Given] = Field(default_factory=list)
+    utc_offset: Annotated[_Offset, Given] = "+00:00"
+
+
+def _values(value: Any) -> Any:
+    return {path: _many(values) for path, values in value.items()} if isinstance(value, dict) else value
+
+
+class MatchModel(Model):
+    """What a failure must be like for a policy to be taken."""
+
+    node: Annotated[ToolPatterns, Given] = Field(default_factory=list)
+    tool: Annotated[ToolPatterns, Given] = Field(default_factory=list)
+    domain: Annotated[list[_Domain], BeforeValidator(_many), Given] = Field(default_factory=list)
+    code: Annotated[_Codes, Given] = Field(default_factory=list)
+    class_: Annotated[list[_Class], BeforeValidator(_many), Given] = Field(
+        default_factory=list, alias="class"
+    )
+    attempt: Annotated[AttemptModel | None, Given] = None
+    time: Annotated[list[WindowModel], BeforeValidator(_many), Given] = Field(default_factory=list)
+    parameters: Annotated[dict[str, list[Any]], BeforeValidator(_values), Given] = Field(default_factory=dict)
+    if_: Annotated[Condition | None, Given] = Field(default=None, alias="if")
+
+
+class ActionModel(Model):
+    """What a policy does."""
+
+    short: ClassVar[str] = "strategy"
+
+    strategy: Annotated[_Strategy, Given] = REPLAN
+    hint: Annotated[_Name | None, Given] = None
+    tool: Annotated[_Name | None, Given] = None
+    with_: Annotated[dict[str, Value], Given] = Field(default_factory=dict, alias="with")
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> ActionModel:
+        different = [name for name in ("hint", "tool", "with_") if getattr(self, name)]
+        if different and self.strategy != REPLAN:
+            raise refuse(f"`{different[0].rstrip('_')}` goes with `strategy: {REPLAN}`")
+        if not different and self.strategy == REPLAN:
+            raise refuse("a replan says what is different: `hint`, `tool` or `with`")
+        return self
+
+
+class PolicyModel(Model):
+    """One policy: for which failures it is (`when`), what it does (`then`), and what a person is told."""
+
+    name: NodeName
+    when: Annotated[MatchModel, Given] = MatchModel()
+    then: ActionModel
+    message: str = ""
+    at_most: Annotated[int, between(1, MOST_TIMES), Given] = 1
+
+
+def _named_once(value: list[PolicyModel]) -> list[PolicyModel]:
+    _each_once([policy.name for policy in value])
+    return value
+
+
+# ---- catch -----------------------------------------------------------------------------------------------------
+
+
+class CatchModel(Model):
+    """Where it goes on when the node has failed, and the failure is like this. What is left out fits all."""
+
+    code: Annotated[_Codes, Given] = Field(default_factory=list)
+    class_: Annotated[list[_Class], BeforeValidator(_many), Given] = Field(
+        default_factory=list, alias="class"
+    )
+    if_: Annotated[Condition | None, Given] = Field(default=None, alias="if")
+    then: Targets
+
+    @property
+    def fits_all(self) -> bool:
+        """Whether every failure is like this."""
+        return not self.code and not self.class_ and self.if_ is None
+
+
+class HandlersModel(CatchModel):
+    """A `catch` that is only names."""
+
+
+def _rules(value: Any) -> Any:
+    """One name, a list of names, a rule, a list of rules: a list of rules."""
+    many = _many(value)
+    if not many:
+        raise refuse("name at least one node")
+    texts = sum(isinstance(one, str) for one in many)
+    if texts == len(many):
+        return [HandlersModel(then=_each_once(many))]
+    if texts:
+        raise refuse("write names of nodes, or rules with `then`, not both in one list")
+    return many
+
+
+# ---- the fields of nodes and documents ---------------------------------------------------------------------------
+
+Retry = Annotated[RetryModel | None, Given, defined("retry")]
+OnFailure = Annotated[dict[_Code, ReactionModel], BeforeValidator(_by_code), Given, defined("onFailure")]
+Failover = Annotated[
+    list[PolicyModel],
+    AfterValidator(_named_once),
+    _few(0, MOST_POLICIES, "policies"),
+    Given,
+    defined("failover"),
+]
+Catch = Annotated[list[CatchModel], BeforeValidator(_rules), Given, defined("catch")]

@@ -1,0 +1,150 @@
+"""Words that other tools have for what a document says otherwise, and where they lead.
+
+Belongs here: the words. Does not belong here: keys that are nearly right (places.py), and what becomes of the value
+under a wrong key (mend.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from pydantic import BaseModel
+
+from baton.core.documents.control import BranchModel, JoinModel, LoopModel, RuleModel
+from baton.core.documents.failing import CatchModel, RetryModel
+from baton.core.documents.models import NodeModel, WaitModel, WorkflowModel
+
+
+class Words(NamedTuple):
+    """Of one object: the words for each of its keys, and what is said of words that no key stands for."""
+
+    keys: Mapping[str, str]
+    said: Mapping[str, str] = {}
+
+    def key(self, word: str) -> str:
+        """The key that a word stands for, or an empty string."""
+        return _of(word, ((key, words) for key, words in self.keys.items()))
+
+    def advice(self, word: str) -> str:
+        """What is said of a word that no key stands for, or an empty string."""
+        return _of(word, ((advice, words) for words, advice in self.said.items()))
+
+
+def _of(word: str, found: Iterable[tuple[str, str]]) -> str:
+    plain = word.replace("_", "")
+    return next((result for result, words in found if plain in words.replace("_", "").split()), "")
+
+
+OTHER_END = "write it at the other end, as `after`; a `branch` chooses between nodes"
+_NODE = Words(
+    keys={
+        "tool": "task tasks uses action function func call run runs activity resource operator step lambda handler",
+        "workflow": "child sub_workflow child_workflow saga",
+        "wait": "sleep delay pause wait_for await event",
+        "value": "set assign constant",
+        "with": "input inputs arg args argument arguments param params parameters kwargs payload data",
+        "after": "depends_on depends depend needs need requires require upstream previous follows dependencies",
+        "when": "if only_if run_if condition predicate",
+        "branch": "switch choice choices case cases conditions router route",
+        "loop": "while repeat",
+        "join": "trigger_rule join_on",
+        "catch": "on_error on_exception catches except rescue error_handler handler_on_error",
+        "retry": "retries retry_policy retrier",
+        "timeout": "timeout_seconds time_limit deadline max_time",
+        "output_schema": "returns output_type result_schema schema",
+        "description": "comment doc docs title label summary",
+    },
+    said={
+        "next then go_to to transition transitions downstream on_success": OTHER_END,
+        "end terminal is_end": "leave it out: a node ends the saga's way when no other comes `after` it",
+        "for_each for map_over loop_over items with_items each matrix iterate": (
+            "let a tool take the whole list; `map` is known, and this version cannot run it"
+        ),
+        "type kind": "leave it out: `tool`, `wait`, `workflow` and `value` each say what the node is",
+        "name id key": "leave it out: the key above is the node's name",
+        "output outputs result results": (
+            "leave it out: what a tool returns is there as `${ctx.NODE.output}`, and `value` makes another"
+        ),
+        "unless skip_if": "write the opposite of it as `when`",
+        "until repeat_until": "write a `loop` with the opposite of it as its `while`",
+        "parallel branches concurrent": (
+            "nodes that come `after` the same one run side by side; write them beside this one"
+        ),
+        "compensate compensation undo rollback": "write what is undone as nodes that `catch` leads to",
+    },
+)
+_DOCUMENT = Words(
+    keys={
+        "nodes": "steps tasks jobs activities states stages actions workflow_steps",
+        "name": "id workflow title saga workflow_name",
+        "input": "inputs params parameters arguments args input_schema schema",
+        "output": "outputs result results return returns",
+        "on_failure": "on_error errors on_exception",
+        "schemas": "definitions defs $defs types components",
+        "metadata": "tags labels annotations",
+        "timeout": "timeout_seconds time_limit deadline execution_timeout",
+        "description": "comment doc docs summary",
+        "retry": "retries retry_policy",
+        "guardrails": "permissions policy",
+    },
+    said={
+        "start start_at entry entrypoint begin initial": "leave it out: nodes without `after` begin with the saga",
+        "version schema_version api_version": (
+            "leave it out: each document that is registered under the name is its next version"
+        ),
+        "edges connections transitions links dependencies": "each node says itself what it comes `after`",
+        "on schedule trigger triggers cron": "leave it out: a saga is started by a call",
+        "env vars variables constants": "write it as a node with a `value`, or as `input`",
+    },
+)
+_WAIT = Words(
+    keys={
+        "for": "seconds duration delay sleep time",
+        "until": "timestamp at date",
+        "signal": "event name message for_signal on",
+        "timeout": "deadline max at_most",
+    }
+)
+_RULE = Words(keys={"if": "when condition cond case", "then": "next go_to to"})
+_LOOP = Words(
+    keys={
+        "while": "if when condition",
+        "max_iterations": "max times count limit iterations rounds max_rounds",
+        "back_to": "to go_to from start",
+        "break_path": "next then exit break",
+    },
+    said={"until": "write the opposite of it as `while`"},
+)
+_CATCH = Words(
+    keys={
+        "code": "error errors codes error_equals on exception",
+        "class": "kind type",
+        "then": "next go_to to",
+        "if": "when condition",
+    }
+)
+WORDS: Mapping[type[BaseModel], Words] = {
+    NodeModel: _NODE,
+    WorkflowModel: _DOCUMENT,
+    WaitModel: _WAIT,
+    RuleModel: _RULE,
+    BranchModel: Words(keys={"default": "else otherwise", "rules": "choices cases conditions"}),
+    LoopModel: _LOOP,
+    JoinModel: Words(keys={"wait_for": "type mode policy count need"}),
+    CatchModel: _CATCH,
+    RetryModel: Words(
+        keys={
+            "max_attempts": "attempts max retries times count max_retries limit",
+            "base": "delay interval wait interval_seconds initial_interval",
+            "multiplier": "backoff_rate factor",
+        }
+    ),
+}
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def plainly(word: str) -> str:
+    """A word as the keys of a document are written: `dependsOn` and `depends-on` are `depends_on`."""
+    return _CAMEL.sub("_", word).replace("-", "_").replace(" ", "_").lower()

@@ -1,0 +1,129 @@
+"""From a place in a document to the model of the object there, and so to the keys that it can have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from baton.core.documents.bounds import (
+    BytesModel,
+    CostModel,
+    CountModel,
+    GuardrailsModel,
+    LimitsModel,
+    TimeModel,
+)
+from baton.core.documents.control import BranchModel, JoinModel, LoopModel, RuleModel
+from baton.core.documents.failing import (
+    ActionModel,
+    AtMostModel,
+    AttemptModel,
+    CatchModel,
+    MatchModel,
+    PolicyModel,
+    ReactionModel,
+    RetryModel,
+    WindowModel,
+)
+from baton.core.documents.familiar import WORDS, plainly
+from baton.core.documents.models import NodeModel, WaitModel, WorkflowModel
+from baton.core.expressions import escape
+
+# Looking for the nearest of many names takes long, and nobody mends a document from the end.
+MAX_HINTS = 1_000
+# Keys are short: with less in common, the nearest would be one by chance.
+_NEAR = 0.6
+
+# What stands under a key of a node or of the document, or in a list there.
+INSIDE: Mapping[str, type[BaseModel]] = {
+    "wait": WaitModel,
+    "branch": BranchModel,
+    "rules": RuleModel,
+    "loop": LoopModel,
+    "join": JoinModel,
+    "guardrails": GuardrailsModel,
+    "limits": LimitsModel,
+    "fan_out": CountModel,
+    "hops": CountModel,
+    "wall_time": TimeModel,
+    "bytes": BytesModel,
+    "cost_usd": CostModel,
+    "retry": RetryModel,
+    "at_most": AtMostModel,
+    "failover": PolicyModel,
+    "when": MatchModel,
+    "attempt": AttemptModel,
+    "time": WindowModel,
+    "then": ActionModel,
+    "catch": CatchModel,
+}
+# What stands under any key of these.
+BELOW: Mapping[str, type[BaseModel]] = {"on_failure": ReactionModel}
+
+
+def there(location: Sequence[Any], document: Any) -> list[Any]:
+    """As much of a location as the document has: `join: 0` has no `wait_for` in it. A missing key is had, too.
+
+    A place in a list is none where one thing stands for a list of it.
+    """
+    value, taken = document, []
+    for step in location:
+        if isinstance(value, dict) and isinstance(step, int):
+            continue
+        if not isinstance(value, (dict, list)) or isinstance(step, str) == isinstance(value, list):
+            break
+        taken.append(step)
+        value = value.get(step) if isinstance(value, dict) else value[step]
+    return taken
+
+
+def pointer_of(location: Sequence[Any]) -> str:
+    """A JSON Pointer (RFC 6901)."""
+    return "".join(f"/{escape(step)}" for step in location)
+
+
+def model_around(location: Sequence[Any]) -> type[BaseModel]:
+    """The model of the object that has the last step of the location in it."""
+    in_node = location[0] == "nodes"
+    around = [step for step in location[2 if in_node else 0 : -1] if isinstance(step, str)]
+    if not around:
+        return NodeModel if in_node else WorkflowModel
+    return BELOW.get(around[-2] if around[1:] else "") or INSIDE.get(around[-1], BaseModel)
+
+
+def fields_around(location: Sequence[Any]) -> Mapping[str, FieldInfo]:
+    """The fields that there can be beside the last step of the location, by the keys that a document writes."""
+    return _fields(model_around(location))
+
+
+def _fields(model: type[BaseModel]) -> Mapping[str, FieldInfo]:
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
+def meant(location: Sequence[Any]) -> str:
+    """The known key that the last step of the location nearly is, or stands for elsewhere, or an empty string."""
+    return _meant(str(location[-1]), model_around(location))
+
+
+def advice(location: Sequence[Any]) -> str:
+    """What is said of a key that is familiar from elsewhere, where no key here stands for it."""
+    words = WORDS.get(model_around(location))
+    return words.advice(plainly(str(location[-1]))) if words is not None else ""
+
+
+@lru_cache(maxsize=MAX_HINTS)  # asked more than once for each, and looking takes long
+def _meant(name: str, model: type[BaseModel]) -> str:
+    known, word = tuple(_fields(model)), plainly(name)
+    if word in known:
+        return word
+    if (words := WORDS.get(model)) is not None:
+        if key := words.key(word):
+            return key
+        if words.advice(word):
+            return ""
+    return next(iter(get_close_matches(name, known, n=1, cutoff=_NEAR)), "")

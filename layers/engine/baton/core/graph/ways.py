@@ -1,0 +1,154 @@
+"""What follows from the shape of a graph alone: rounds of loops, ways out of them, what a join may cancel.
+
+Belongs here: facts about nodes and edges, derived once in a process. Does not belong here: tokens and values
+(program.py, scope.py), and what a document may say (compile/).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from baton.core.graph.graph import Graph, Node
+
+
+class Ways:
+    """The edges of a graph, and where they lead. Immutable after construction."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.nodes: Mapping[str, Node] = {node.name: node for node in graph.nodes}
+        self.tails_of: dict[str, frozenset[str]] = {}
+        """For each header: the last nodes of the loops that begin with it."""
+        self.body: dict[str, frozenset[str]] = {}
+        """For each last node of a loop: the nodes of the loop."""
+        self.header: dict[str, str] = {}
+        """For each last node of a loop: the first one."""
+        self.exits: dict[str, tuple[tuple[str, str], ...]] = {}
+        """For each last node of a loop: the edges that leave this loop, and none around it."""
+        for tail in (node for node in graph.nodes if node.loop is not None):
+            assert tail.loop is not None
+            header = self.header[tail.name] = tail.loop.back_to
+            self.tails_of[header] = self.tails_of.get(header, frozenset()) | {tail.name}
+            self.body[tail.name] = frozenset(node.name for node in graph.nodes if tail.name in node.loops)
+            self.exits[tail.name] = ()
+        self.inner: dict[str, tuple[tuple[str, str], ...]] = {}
+        """For each node: its edges that leave no loop."""
+        for node in graph.nodes:
+            self._sort_edges(node)
+        self.handlers = {
+            node.name: frozenset(to for rule in node.catch for to in rule.then)
+            for node in graph.nodes
+            if node.catch
+        }
+        """For each node that catches failures: all that they can lead to."""
+        self._only_through: dict[tuple[str, tuple[str, ...]], frozenset[str]] = {}
+        self.hurries = any(node.join and (node.join.need or node.join.tolerated >= 0) for node in graph.nodes)
+        """Whether some join's turn can come before every edge has spoken."""
+        self.can_fail = self._find_tolerated(graph)
+        self.stopped_by = self._find_rests(graph)
+
+    def shared(self, first: str, second: str) -> int:
+        """How many loops are around both nodes."""
+        count = 0
+        for mine, other in zip(self.nodes[first].loops, self.nodes[second].loops, strict=False):
+            if mine != other:
+                break
+            count += 1
+        return count
+
+    def only_through(self, failed: str, handlers: tuple[str, ...]) -> frozenset[str]:
+        """The handlers, and the nodes to which no way leads but through them once `failed` has failed."""
+        key = (failed, handlers)
+        if key not in self._only_through:
+            found, open_ = set(handlers), set[str]()
+            closed = self._closed_to(failed)
+            for node in self.nodes.values():
+                if node.name in found:
+                    continue
+                others = [src for src in node.before if src != failed and (src, node.name) not in closed]
+                if not node.before or not open_.isdisjoint(others):
+                    open_.add(node.name)
+                elif not found.isdisjoint(node.before):
+                    found.add(node.name)
+            self._only_through[key] = frozenset(found)
+        return self._only_through[key]
+
+    def _closed_to(self, failed: str) -> set[tuple[str, str]]:
+        """The edges to handlers of earlier nodes that cannot have been taken if `failed` had its turn.
+
+        A node leads to it through joins that wait for all, and none of the node's own handlers does: after a failure of
+        the node that is caught, `failed` is skipped.
+        """
+        behind, needed, loops = {failed}, {failed}, self.nodes[failed].loops
+        for node in reversed([*self.nodes.values()]):
+            if node.name in behind:
+                behind.update(node.before)
+            if node.name in needed and (
+                node.join is None or (node.join.need == 0 and node.join.tolerated < 0)
+            ):
+                needed.update(
+                    src
+                    for src in node.before
+                    if self.nodes[src].loops == loops and node.name not in self.handlers.get(src, ())
+                )
+        return {
+            (name, handler)
+            for name in needed - {failed}
+            for handler in self.handlers.get(name, ())
+            if behind.isdisjoint(self.handlers[name])
+        }
+
+    def arriving(self, src: str, dst: str, iteration: tuple[int, ...]) -> tuple[int, ...]:
+        """The iteration of the receiver of a forward edge whose sender is in `iteration`."""
+        depth = len(self.nodes[dst].loops)
+        if not depth:
+            return ()
+        shared = self.shared(src, dst)
+        return iteration[:shared] + (0,) * (depth - shared)
+
+    def again(self, tail: str, iteration: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
+        """Header and iteration of the round after this one of the last node of a loop."""
+        loop = self.nodes[tail].loop
+        assert loop is not None
+        inner = len(self.nodes[loop.back_to].loops) - len(iteration)
+        return loop.back_to, (*iteration[:-1], iteration[-1] + 1) + (0,) * inner
+
+    def _sort_edges(self, node: Node) -> None:
+        inner = []
+        for receiver in node.after:
+            level = self.shared(node.name, receiver) if node.loops else 0
+            if level < len(node.loops):
+                self.exits[node.loops[level]] += ((node.name, receiver),)
+            else:
+                inner.append((node.name, receiver))
+        self.inner[node.name] = tuple(inner)
+
+    def _find_tolerated(self, graph: Graph) -> frozenset[str]:
+        """The nodes whose failure is one of the joins that every way from them leads to."""
+        joins = {node.name for node in graph.nodes if node.join is not None and node.join.tolerated >= 0}
+        found: set[str] = set()
+        if joins:
+            for node in reversed(graph.nodes):
+                if node.after and all(name in joins or name in found for name in node.after):
+                    found.add(node.name)
+        return frozenset(found)
+
+    def _find_rests(self, graph: Graph) -> dict[str, tuple[tuple[str, int, int], ...]]:
+        """For each node: the joins that stop it when they fire without it. Those to which every way leads.
+
+        With the number of loops around the edges into the join, and of those that begin with it: its slot is
+        that of the node's own rounds of the former, in the first round of the latter.
+        """
+        found: dict[str, tuple[tuple[str, int, int], ...]] = {}
+        for join in graph.nodes:
+            if join.join is None or join.join.rest != "cancel":
+                continue
+            if join.join.need == 0 and join.join.tolerated < 0:
+                continue  # never ends before every edge has spoken
+            begins = sum(self.header[tail] == join.name for tail in join.loops)
+            depth, rest = len(join.loops) - begins, {join.name}
+            for node in reversed(graph.nodes):
+                is_inside = node.loops[:depth] == join.loops[:depth]
+                if node.after and is_inside and node.name != join.name and rest.issuperset(node.after):
+                    rest.add(node.name)
+                    found[node.name] = (*found.get(node.name, ()), (join.name, depth, begins))
+        return found

@@ -1,0 +1,198 @@
+"""The limits of a graph, and what has been used, held against each other (docs/semantics.md, "Limits").
+
+Belongs here: counting, comparing, and the failures that say what was too much. Does not belong here: which step
+begins (gate.py), what a summary looks like (summary.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeGuard
+
+import msgspec
+from msgspec.structs import replace
+
+from baton.core.graph.graph import Cap, Graph, Node, hash_of
+from baton.core.log import events as ev
+from baton.core.log.state import State, Used, node_of
+from baton.core.money import dollars
+from baton.core.summary import LONGEST, summary_of
+
+SAGA = ""
+LOOPING = "#hops"  # no node's name
+"""The scope that counts how many nodes have run in a saga that goes round in circles, and nothing else."""
+COUNTED = ("hops", "bytes", "cost")
+TERMINATE, THROTTLE, SUMMARISE = "terminate", "throttle", "summarise"
+OUT_OF_TIME = "limit_wall_time"
+_NONE = Used()
+_NO_LIMITS: Mapping[str, Cap] = {}
+_encode = msgspec.json.Encoder().encode
+
+
+class Caps:
+    """The limits of a graph that has any. Immutable after construction."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.of: Mapping[str, Mapping[str, Cap]] = {
+            SAGA: graph.limits,
+            **{node.name: node.limits for node in graph.nodes if node.limits},
+        }
+        self.saga = graph.limits
+        self.wide = frozenset(
+            scope for scope, limits in self.of.items() if _does(limits.get("fan_out"), THROTTLE)
+        )
+        """The scopes whose fan-out is throttled."""
+
+    def reached(self, state: State, now: int) -> ev.Failure | None:
+        """Why the whole saga has to end, if it does."""
+        deadline = self.deadline(state)
+        if deadline is not None and now >= deadline:
+            return failure_of("wall_time", self.saga["wall_time"], "", now - _since(state))
+        used = state.used.get(SAGA, _NONE)
+        for name in ("bytes", "cost"):
+            cap, found = self.saga.get(name), getattr(used, name)
+            if _does(cap, TERMINATE) and found > cap.most:
+                return failure_of(name, cap, "", found)
+        return None
+
+    def deadline(self, state: State) -> int | None:
+        """When the saga's time is over; None without a limit."""
+        cap = self.saga.get("wall_time")
+        return None if cap is None else _since(state) + cap.most
+
+    def fault(self, state: State, node: Node, live: int, size: int, cost: int) -> ev.Failure | None:
+        """What is too much about a node that is done: it sends on to `live` nodes, gave `size` bytes, spent `cost`."""
+        for limits in (node.limits, self.saga):
+            cap = limits.get("fan_out")
+            if _does(cap, TERMINATE) and live > cap.most:
+                return failure_of("fan_out", cap, node.name, live)
+        used = state.used.get(node.name, _NONE)
+        for name, more in (("bytes", size), ("cost", cost)):
+            cap, found = node.limits.get(name), getattr(used, name) + more
+            if _does(cap, TERMINATE) and found > cap.most:
+                return failure_of(name, cap, node.name, found)
+        return None
+
+    def fit(
+        self, state: State, node: Node, value: ev.Value, content: Callable[[ev.Value], Any]
+    ) -> dict[str, Any]:
+        """What stands for a node's output in the log: `output`, and `full` where that is only a summary."""
+        left = [
+            cap.most - state.used.get(scope, _NONE).bytes
+            for scope, limits in ((node.name, node.limits), (SAGA, self.saga))
+            if _does(cap := limits.get("bytes"), SUMMARISE)
+        ]
+        size = size_of(value)
+        if not left or size <= min(left):
+            return {"output": value}
+        whole = content(value)
+        ref = value.ref or "cas://sha256/" + hash_of(_encode(whole))
+        # No more than half of what is left, so that one large output does not take all from those after it.
+        short = ev.Value(v=summary_of(whole, min(LONGEST, min(left) // 2), size, ref))
+        return {"output": short, "full": value} if size_of(short) < size else {"output": value}
+
+
+def caps_of(graph: Graph) -> Caps | None:
+    """None for a graph without limits, which is then not slowed down by looking for any."""
+    return Caps(graph) if graph.limits or any(node.limits for node in graph.nodes) else None
+
+
+def counts_of(graph: Graph) -> tuple[str, ...]:
+    """The scopes for which the state has to count: nodes by name, the saga as an empty text."""
+    found = tuple(node.name for node in graph.nodes if not node.limits.keys().isdisjoint(COUNTED))
+    if not graph.limits.keys() <= {"fan_out"}:
+        found = (SAGA, *found)
+    return (*found, LOOPING) if any(node.loops for node in graph.nodes) else found
+
+
+def endless(state: State, most: int) -> ev.Failure | None:
+    """Why a saga has to end that goes round in circles, whatever its document says. `most` 0: any number of nodes."""
+    used = state.used.get(LOOPING)
+    if used is None or not 0 < most < used.hops:
+        return None
+    text = f"a saga may run {most:,} nodes in this deployment, and it came to {used.hops:,}"
+    return ev.Failure("limit_hops", text)
+
+
+def counted(used: dict[str, Used], event: Any, *, is_run: bool) -> dict[str, Used]:
+    """With a node that is settled: it ran, unless it was skipped."""
+    if not is_run:
+        return used
+    looped = used.get(LOOPING)
+    if looped is not None:
+        used = {**used, LOOPING: replace(looped, hops=looped.hops + 1)}
+        if SAGA not in used and event.node not in used:
+            return used
+    size = size_of(event.output) if isinstance(event, ev.Gives) else 0
+    news = {
+        scope: replace(
+            known,
+            hops=known.hops + 1,
+            bytes=known.bytes + size,
+            last=max(known.last, getattr(event, "ended_at", 0)),
+        )
+        for scope in (SAGA, event.node)
+        if (known := used.get(scope)) is not None
+    }
+    return {**used, **news}
+
+
+def pay(state: State, slot: str, cost: int, *, is_late: bool = False) -> State:
+    """With what was said to have been spent at a slot, unless that has been settled; `is_late`: also then."""
+    if not cost or not (is_late or slot in state.tokens):
+        return state
+    used = {
+        scope: replace(known, cost=known.cost + cost)
+        for scope in (SAGA, node_of(slot)[0])
+        if (known := state.used.get(scope)) is not None
+    }
+    return replace(state, spent=state.spent + cost, used={**state.used, **used})
+
+
+def cut_back(before: State, at_cut: State, now: int) -> dict[str, Used]:
+    """What a fork begins with: what its cut had used, all the money that was spent, and its time anew."""
+    return {
+        scope: replace(used, cost=before.used[scope].cost, since=now) for scope, used in at_cut.used.items()
+    }
+
+
+def late(state: State, running: Collection[str]) -> tuple[str, ...]:
+    """The running steps that must not be waited for: those whose time, or whose saga's, is over."""
+    failure = state.failure
+    if failure is None or failure.code != OUT_OF_TIME:
+        return ()
+    return tuple(slot for slot in running if failure.node in ("", node_of(slot)[0]))
+
+
+def size_of(value: ev.Value) -> int:
+    """Bytes of a value as JSON."""
+    return value.size if value.ref else len(_encode(value.v))
+
+
+def _since(state: State) -> int:
+    used = state.used.get(SAGA)
+    return used.since if used is not None and used.since else state.started_at
+
+
+def _does(cap: Cap | None, then: str) -> TypeGuard[Cap]:
+    return cap is not None and cap.then == then
+
+
+def failure_of(name: str, cap: Cap, node: str, found: int) -> ev.Failure:
+    """A limit of a node, or (without one) of the saga, that was not kept."""
+    key, shown = _SHOWN[name]
+    whose = f"node `{node}`" if node else "the saga"
+    came = "that time is over" if name == "wall_time" else f"it came to {shown(found)}"
+    text = f"`limits.{key}` of {whose} is {shown(cap.most)}, and {came}"
+    if name == "hops" and node:
+        text = f"`limits.hops` of {whose} is {cap.most}, and this would be its run {found}"
+    return ev.Failure(f"limit_{name}", text, node)
+
+
+_SHOWN: dict[str, tuple[str, Callable[[int], str]]] = {
+    "fan_out": ("fan_out", "{} nodes at once".format),
+    "hops": ("hops", "{} nodes".format),
+    "wall_time": ("wall_time", lambda ms: f"{ms / 1_000:g} s"),
+    "bytes": ("bytes", "{:,} bytes".format),
+    "cost": ("cost_usd", lambda micro: f"{dollars(micro)} dollars"),
+}

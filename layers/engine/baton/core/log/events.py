@@ -1,0 +1,400 @@
+"""What can be in a log: the kinds of event, the entry around them, and their one codec.
+
+Adding a kind or an optional field keeps `FORMAT`; changing the meaning of what is there raises it.
+Entries written by a newer version are refused loudly, never guessed at.
+"""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import msgspec
+
+from baton.core.log.failing import AttemptFailed, NoticeDue, NoticesSent, QuestionClosed, StrategyChosen
+from baton.core.log.records import Ask, Blamed, Failure, Notice, Root, Token, Value, failed_with
+from baton.errors import CorruptLog, UnknownEntry
+
+__all__ = [  # what is declared in rooms of its own
+    "Ask",
+    "AttemptFailed",
+    "Blamed",
+    "Failure",
+    "Notice",
+    "NoticeDue",
+    "NoticesSent",
+    "QuestionClosed",
+    "StrategyChosen",
+    "Token",
+    "Value",
+    "failed_with",
+]
+
+FORMAT = 1
+
+
+class _Consumes(Root, frozen=True, omit_defaults=True, kw_only=True):
+    """An event that consumes the tokens waiting at (node, iteration) and emits the next ones.
+
+    `errors` go on along its edges; see lost.py.
+
+    `way` says in words what `loop` and `branch` chose: again, break, timeout; rule 1, default, chosen. `drops`
+    are the slots of a round that is over with this. `forget` names nodes whose outputs no later step can read any
+    more; `carry` those that the next round reads as the previous one's, as LOOP/NODE, which may be forgotten, too.
+    `fault`: the node was done, but not which way it goes on; unless something is emitted, the saga fails with it.
+    """
+
+    node: str
+    iteration: tuple[int, ...] = ()
+    emits: tuple[Token, ...] = ()
+    errors: tuple[Failure, ...] = ()
+    way: str = ""
+    drops: tuple[str, ...] = ()
+    carry: tuple[str, ...] = ()
+    forget: tuple[str, ...] = ()
+    fault: Failure | None = None
+
+
+class Gives(_Consumes, frozen=True, omit_defaults=True, kw_only=True):
+    """Of a node that is done. `keep` False: nobody reads its output, so the state need not hold it.
+
+    `full`: the output is only a summary of this.
+    """
+
+    output: Value
+    keep: bool = True
+    full: Value | None = None
+
+
+class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_only=True):
+    """Entry 1. `parent` is the key of the saga that waits for this one; `slot` its place there.
+
+    `depth` counts the sagas above it; `scope` names its place in them whatever the branch they are in: what happens
+    once there happens once in all branches. `counts` are the scopes whose limits are counted: nodes by name, the saga as an
+    empty text. `handled`: a saga above goes on from this one's failure. `last`: what its deployment does in place of
+    a question (`escalate` or `fail`); empty: it asks.
+    """
+
+    workflow: str
+    graph: str
+    tenant: str
+    user: str
+    saga: str
+    input: Value
+    at: int
+    emits: tuple[Token, ...]
+    parent: str = ""
+    slot: str = ""
+    depth: int = 0
+    scope: str = ""
+    counts: tuple[str, ...] = ()
+    handled: bool = False
+    last: str = ""
+
+
+class StepSucceeded(Gives, frozen=True, tag="step_succeeded", omit_defaults=True, kw_only=True):
+    """A tool answered. `recorded`: what may happen only once had happened before, and this is what came of it. `cost`, here and wherever an attempt ends: what the tool said it spent, in micro-dollars. `blocked_ms`, likewise: how long it held the event loop, if that was too long."""
+
+    attempt: int
+    started_at: int
+    ended_at: int
+    tool: str
+    tool_version: str
+    schema_hash: str
+    recorded: bool = False
+    cost: int = 0
+    blocked_ms: int = 0
+
+
+class StepFailed(_Consumes, frozen=True, tag="step_failed", omit_defaults=True, kw_only=True):
+    """A tool failed, timed out, its input could not be bound, or its join cannot fire.
+
+    With tokens to emit, a join tolerates it and the tokens carry it there; without, the saga fails with it.
+    """
+
+    attempt: int
+    failure: Failure
+    started_at: int
+    ended_at: int
+    tool: str
+    tool_version: str
+    schema_hash: str
+    cost: int = 0
+    blocked_ms: int = 0
+
+
+class StepInterrupted(Root, frozen=True, tag="step_interrupted", omit_defaults=True, kw_only=True):
+    """Cut off by the invocation's end, not by its own timeout: it runs again and loses no attempt.
+
+    `budget_ms` is what it could have had at most, from its start to the cut. Also told of a step that was not cut off
+    but had spent something when it came no further (`why`): `money` for its next call was missing, or it was
+    `stopped` because nobody waits for it any more. That counts for nothing but money, whatever else the step is at. With
+    `fault`, the engine could not go on and stopped it: it runs again, and may have acted.
+    """
+
+    node: str
+    iteration: tuple[int, ...] = ()
+    started_at: int
+    ended_at: int
+    budget_ms: int
+    cost: int = 0
+    why: str = ""
+
+
+class NodeSkipped(_Consumes, frozen=True, tag="node_skipped", omit_defaults=True, kw_only=True):
+    """It did not run, or what it did is not needed any more.
+
+    `why` is empty when its edges were dead, `when` when its condition said no, `join NAME` when the join that it
+    leads to has fired without it.
+    """
+
+    why: str = ""
+
+
+class JoinFired(Root, frozen=True, tag="join_fired", omit_defaults=True, kw_only=True):
+    """A join's turn came before every edge had spoken: by `by`; what `unspoken` still say is absorbed."""
+
+    node: str
+    iteration: tuple[int, ...] = ()
+    by: tuple[str, ...] = ()
+    unspoken: tuple[str, ...]
+
+
+class NodeAdmitted(Root, frozen=True, tag="node_admitted", omit_defaults=True, kw_only=True):
+    """The `when` of a node holds; recorded only where asking again might not give the same answer."""
+
+    node: str
+    iteration: tuple[int, ...] = ()
+
+
+class NodeBegan(Root, frozen=True, tag="node_began", omit_defaults=True, kw_only=True):
+    """The turn of a node came whose time is limited."""
+
+    node: str
+    iteration: tuple[int, ...] = ()
+    at: int
+
+
+class NodePassed(Gives, frozen=True, tag="node_passed", omit_defaults=True, kw_only=True):
+    """A node that runs nothing gave its value."""
+
+
+class WaitOpened(Root, frozen=True, tag="wait_opened", omit_defaults=True, kw_only=True):
+    """A wait node began: until a time, for a signal, or both, whichever is first."""
+
+    node: str
+    iteration: tuple[int, ...] = ()
+    until: int | None = None
+    signal: str = ""
+
+
+class WaitClosed(Gives, frozen=True, tag="wait_closed", omit_defaults=True, kw_only=True):
+    """`by` is "time" or the key of the signal that ended it."""
+
+    by: str
+
+
+class ChildOpened(Root, frozen=True, tag="child_opened", omit_defaults=True, kw_only=True):
+    """A child saga is to be started under this id; recorded before it is."""
+
+    node: str
+    iteration: tuple[int, ...] = ()
+    child: str
+    workflow: str
+    input: Value
+
+
+class ChildReported(Root, frozen=True, tag="child_reported", omit_defaults=True, kw_only=True):
+    """A child ended; the relay or the parent itself puts this, several in one entry. `cost` is all it spent."""
+
+    slot: str
+    child: str
+    status: str
+    output: Value = Value()
+    failure: Failure | None = None
+    cost: int = 0
+
+
+class ChildClosed(Gives, frozen=True, tag="child_closed", omit_defaults=True, kw_only=True):
+    """The workflow node whose child reported success is done."""
+
+    child: str
+
+
+class ChildrenAbandoned(Root, frozen=True, tag="children_abandoned", omit_defaults=True, kw_only=True):
+    """Children that a fork or a join left behind were asked to stop, or some of the children of a saga that is about to end."""
+
+    children: tuple[str, ...]
+
+
+class SignalReceived(Root, frozen=True, tag="signal_received", omit_defaults=True, kw_only=True):
+    """Somebody outside said something. A repeated `key` is a no-op."""
+
+    name: str
+    key: str
+    payload: Value
+    by: str
+    at: int
+
+
+class CancelRequested(Root, frozen=True, tag="cancel_requested", omit_defaults=True, kw_only=True):
+    """Running steps may finish until `at + grace_ms`; nothing new starts."""
+
+    reason: str
+    by: str
+    at: int
+    grace_ms: int
+
+
+class Revived(Root, frozen=True, tag="revived", omit_defaults=True, kw_only=True):
+    """The lease of invocation `dead` (epoch `dead_epoch`) ran out at `dead_until` without a release."""
+
+    dead: str
+    dead_epoch: int
+    dead_until: int
+    at: int
+
+
+class LimitReached(Root, frozen=True, tag="limit_reached", omit_defaults=True, kw_only=True):
+    """The saga has come to the end of what it may use, and fails."""
+
+    failure: Failure
+
+
+class Parked(Root, frozen=True, tag="parked", omit_defaults=True, kw_only=True):
+    """A person has to decide; `code` says about what. `until`: then it goes on by itself; 0: never."""
+
+    code: str
+    message: str
+    node: str = ""
+    until: int = 0
+
+
+class Resumed(Root, frozen=True, tag="resumed", omit_defaults=True, kw_only=True):
+    """A person let a parked saga try again, or its time has come. `budget`: so much it may spend from now on."""
+
+    by: str
+    at: int
+    budget: int = 0
+
+
+class Forked(Root, frozen=True, tag="forked", omit_defaults=True, kw_only=True):
+    """The last entry of a branch: the saga goes on in branch `branch` from its state at version `cut`.
+
+    A repeated `key` makes no second fork.
+    """
+
+    cut: int
+    branch: int
+    by: str
+    at: int
+    reason: str = ""
+    key: str = ""
+
+
+class SagaEnded(Root, frozen=True, tag="saga_ended", omit_defaults=True, kw_only=True):
+    """`status` is completed, failed or cancelled. After it only a fork may follow."""
+
+    status: str
+    output: Value = Value()
+    failure: Failure | None = None
+
+
+Event = (
+    SagaStarted
+    | StepSucceeded
+    | StepFailed
+    | AttemptFailed
+    | StrategyChosen
+    | QuestionClosed
+    | NoticeDue
+    | NoticesSent
+    | StepInterrupted
+    | NodeSkipped
+    | JoinFired
+    | NodeAdmitted
+    | NodeBegan
+    | NodePassed
+    | WaitOpened
+    | WaitClosed
+    | ChildOpened
+    | ChildReported
+    | ChildClosed
+    | ChildrenAbandoned
+    | SignalReceived
+    | CancelRequested
+    | Revived
+    | LimitReached
+    | Parked
+    | Resumed
+    | Forked
+    | SagaEnded
+)
+
+
+class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One append: its events, and who wrote it when.
+
+    `epoch` is that of the lease under which a worker wrote it, 0 for anybody else. Epoch and invocation
+    together tell whoever repeats a put without having seen the answer that the entry is its own.
+    """
+
+    format: int = FORMAT
+    version: int
+    branch: int = 0
+    at: int
+    epoch: int = 0
+    invocation: str
+    cold: bool = False
+    traceparent: str = ""
+    events: tuple[Event, ...]
+
+
+class _Format(msgspec.Struct, frozen=True):
+    format: int = FORMAT
+
+
+class _Kind(msgspec.Struct, frozen=True):
+    kind: str = ""
+
+
+class _Kinds(msgspec.Struct, frozen=True):
+    events: tuple[_Kind, ...] = ()
+
+
+KINDS = frozenset(str(kind.__struct_config__.tag) for kind in get_args(Event))
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Entry).decode
+_decode_format = msgspec.json.Decoder(_Format).decode
+_decode_kinds = msgspec.json.Decoder(_Kinds).decode
+
+
+def encode_entry(entry: Entry) -> bytes:
+    """Compact JSON; `format` is always present."""
+    body = _encode(entry)
+    return b'{"format":%d,' % entry.format + body[1:] if entry.format == FORMAT else body
+
+
+def decode_entry(data: bytes) -> Entry:
+    """Raises `UnknownEntry` for a newer format or an unknown kind, `CorruptLog` for anything else."""
+    try:
+        entry = _decode(data)
+    except _UNREADABLE as error:
+        raise _explain(data, error) from error
+    if entry.format != FORMAT:
+        raise UnknownEntry(f"an entry of format {entry.format}; this version knows format {FORMAT}")
+    return entry
+
+
+def _explain(data: bytes, error: Exception) -> UnknownEntry | CorruptLog:
+    try:
+        found = _decode_format(data).format
+        if found > FORMAT:
+            return UnknownEntry(f"an entry of format {found}; this version knows format {FORMAT}")
+        unknown = {event.kind for event in _decode_kinds(data).events} - KINDS - {""}
+        if unknown:
+            return UnknownEntry(f"an entry with events that this version does not know: {sorted(unknown)}")
+    except _UNREADABLE:
+        pass
+    return CorruptLog(f"an entry does not decode: {error}")

@@ -1,0 +1,81 @@
+"""What the log says of steps some of whose attempts failed, and of who is told: kinds of event.
+
+Belongs here: the facts. Does not belong here: what they make of a state (troubles.py), and what is done about a failure
+(reactions.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from baton.core.failures.alternatives import Way
+from baton.core.log.records import Ask, Failure, Notice, Root, Value
+
+
+class AttemptFailed(Root, frozen=True, tag="attempt_failed", omit_defaults=True, kw_only=True):
+    """An attempt failed that is not the step's last word: what is done about it follows in the same entry."""
+
+    node: str
+    iteration: tuple[int, ...] = ()
+    attempt: int
+    failure: Failure
+    started_at: int
+    ended_at: int
+    tool: str
+    tool_version: str
+    schema_hash: str
+    cost: int = 0
+    blocked_ms: int = 0
+
+
+class StrategyChosen(Root, frozen=True, tag="strategy_chosen", omit_defaults=True, kw_only=True):
+    """What is done about the last failure of a step: retry, replan, ask_user or escalate (core/failures/ladder.py).
+
+    `due_at`: not before then. `way` and `arguments` hold for all attempts from now on, `hooks` (tools) are called before the
+    next. `look`: it is only looked whether it has happened. `policy`: the failover policy that said so. `why`: why the strategies below it were passed.
+    """
+
+    node: str
+    iteration: tuple[int, ...] = ()
+    strategy: str
+    code: str
+    at: int
+    due_at: int = 0
+    hooks: tuple[str, ...] = ()
+    hint: str = ""
+    way: Way | None = None
+    arguments: dict[str, Any] = {}  # noqa: RUF012  # each struct has its own
+    policy: str = ""
+    why: tuple[str, ...] = ()
+    ask: Ask | None = None
+    severity: str = ""
+    look: bool = False
+
+
+class QuestionClosed(Root, frozen=True, tag="question_closed", omit_defaults=True, kw_only=True):
+    """A question has its answer: `retry` (with other arguments, perhaps), `use`, `fail`; or it `expired`.
+
+    `by` is the key of the signal that brought the answer. What the answer comes to follows in the same entry, but for an
+    effect of which nobody knew what became of it: what a person says (`output`) is recorded by the next attempt.
+    """
+
+    node: str
+    iteration: tuple[int, ...] = ()
+    ask: str
+    action: str
+    at: int
+    by: str = ""
+    arguments: dict[str, Any] = {}  # noqa: RUF012  # each struct has its own
+    output: Value | None = None
+
+
+class NoticeDue(Root, frozen=True, tag="notice_due", omit_defaults=True, kw_only=True):
+    """Somebody outside is to be told. Until `NoticesSent` says so, whoever runs the saga tells them."""
+
+    notice: Notice
+
+
+class NoticesSent(Root, frozen=True, tag="notices_sent", omit_defaults=True, kw_only=True):
+    """These were told."""
+
+    keys: tuple[str, ...]

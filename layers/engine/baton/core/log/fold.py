@@ -1,0 +1,400 @@
+"""fold(state, entry) -> state: the only place where a log becomes a state.
+
+One small function per kind of event, registered in one table. A fold trusts the log (its writer
+decided) but never counts twice: an event whose tokens are gone, whose wait is closed or whose key is
+known changes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection
+from functools import reduce
+from typing import Any, TypeVar, cast
+
+import msgspec
+from msgspec.structs import replace
+
+from baton.core.log import events as ev
+from baton.core.log.caps import counted, pay
+from baton.core.log.forks import FORK_KEY
+from baton.core.log.lost import carriers
+from baton.core.log.state import FAULT, KEYS_REMEMBERED, Child, Signal, State, Used, Wait, node_of, slot_of
+from baton.core.log.troubles import (
+    attempt_failed,
+    decided,
+    forget_answers,
+    notice_due,
+    notices_sent,
+    question_closed,
+    strategy_chosen,
+)
+from baton.errors import CorruptLog
+
+
+def fold(state: State, entry: ev.Entry) -> State:
+    """The state after `entry`. Raises `CorruptLog` when the entry is not the next one.
+
+    A fork's entry cannot be folded alone, because it goes back in time: see `fork_to`.
+    """
+    if entry.version != state.version + 1 or entry.branch != state.branch:
+        raise CorruptLog(
+            f"entry {entry.branch}/{entry.version} cannot follow {state.branch}/{state.version} of {state.saga}"
+        )
+    return closed(state, entry, reduce(apply, entry.events, state))
+
+
+def closed(before: State, entry: ev.Entry, after: State) -> State:
+    """The state after `entry`, where `after` is the one behind its events."""
+    news: dict[str, Any] = {"version": entry.version, "last_at": entry.at}
+    if entry.epoch:
+        news["epoch"] = entry.epoch
+        if any(isinstance(event, ev.Revived) for event in entry.events):
+            news["careful"] = entry.epoch
+        if entry.invocation != before.invocation:
+            news["invocation"] = entry.invocation
+            news["invocations"] = before.invocations + 1
+    if entry.version == 1:
+        news["traceparent"] = entry.traceparent
+    return replace(after, **news)
+
+
+def apply(state: State, event: ev.Event) -> State:
+    """The state after one event of an entry, versions aside."""
+    return _TABLE[type(event)](state, event)
+
+
+def _emit(
+    state: State,
+    emits: tuple[ev.Token, ...],
+    gone: Collection[str] = (),
+    blame: tuple[ev.Failure, ...] = (),
+    carried_by: Collection[tuple[str, str]] = (),
+) -> dict[str, Any]:
+    """The tokens in flight once these are emitted and those at the slots `gone` are not there any more.
+
+    Those of `carried_by` (sender, receiver) carry `blame`.
+    """
+    tokens = {slot: arrived for slot, arrived in state.tokens.items() if slot not in gone}
+    errors, closed = _without(state.errors, gone), _without(state.closed, gone) if gone else state.closed
+    for token in emits:
+        slot = slot_of(token.dst, token.iteration)
+        if slot in closed:
+            closed = {**closed, slot: tuple(src for src in closed[slot] if src != token.src)}
+        elif token.src not in tokens.get(slot, ()):
+            tokens[slot] = {**tokens.get(slot, {}), token.src: token.alive}
+            if carried_by and (token.src, token.dst) in carried_by:
+                errors = {**errors, slot: {**errors.get(slot, {}), token.src: blame}}
+    return {"tokens": tokens, "errors": errors, "closed": closed}
+
+
+_V = TypeVar("_V")
+
+
+def _without(values: dict[str, _V], keys: Collection[str]) -> dict[str, _V]:
+    return {key: value for key, value in values.items() if key not in keys} if values else values
+
+
+def _consume(state: State, event: ev._Consumes, output: ev.Value | None, **more: Any) -> State:
+    """Tokens at the event's slot become the ones it emits; all the bookkeeping of a settled node.
+
+    A join that fired early stays closed: what comes late is absorbed, and what would lead to it does not begin. A
+    round that is over takes its joins with it.
+    """
+    slot = slot_of(event.node, event.iteration)
+    if slot not in state.tokens:
+        return state
+    if event.fault is not None and not event.emits:
+        # Its tokens stay, so that a fork from here begins with this node and not behind it.
+        return _stop(state, failure=state.failure or event.fault)
+    still_closed = state.closed.get(slot)
+    gone = {slot, *event.drops}
+    if still_closed is not None:
+        state = replace(state, closed=_without(state.closed, (slot,)))
+    news = _emit(state, event.emits, gone, event.errors, carriers(event))
+    if still_closed is not None and slot not in event.drops:
+        news["closed"] = {**news["closed"], slot: still_closed}
+    outputs, previous = state.outputs, state.previous
+    if output is not None:
+        outputs = {**outputs, event.node: output}
+    if event.carry:
+        previous = {**previous, **{key: outputs[key.partition("/")[2]] for key in event.carry}}
+    if event.forget:
+        outputs, previous = _without(outputs, event.forget), _without(previous, event.forget)
+    is_run = not isinstance(event, ev.NodeSkipped)
+    if state.used:
+        news["used"] = counted(state.used, event, is_run=is_run)
+    news |= _emptied(state, gone)
+    if state.failing:
+        state = forget_answers(state, gone)
+    # Any progress: the saga as a whole is not stuck.
+    news |= {"outputs": outputs, "previous": previous, "interruptions": {}, "tries": 0}
+    return replace(state, **news, steps=state.steps + is_run, **more)
+
+
+def _emptied(state: State, gone: Collection[str]) -> dict[str, Any]:
+    """What there is at slots, without those that are `gone`; a saga of plain steps has none of it."""
+    news: dict[str, Any] = {}
+    for name in ("waits", "children", "begun", "turned", "failing"):
+        if known := getattr(state, name):
+            news[name] = _without(known, gone)
+    for name in ("admitted", "acting"):
+        if known := getattr(state, name):
+            news[name] = tuple(other for other in known if other not in gone)
+    left = tuple(child for key, child in state.children.items() if key in gone and not child.status)
+    return {**news, "left": state.left + left} if left else news
+
+
+def _stop(state: State, **news: Any) -> State:
+    """What is cancelled or has failed comes to its end, whatever it was parked for."""
+    return replace(state, parked=None, tries=0, **news)
+
+
+def signal_key(name: str, key: str) -> str:
+    """What a signal is remembered by."""
+    return f"{name}/{key}"
+
+
+def fingerprint(payload: ev.Value) -> str:
+    """Tells a repeated signal from another one that came under the same key."""
+    return hashlib.sha256(msgspec.json.encode(payload, order="deterministic")).hexdigest()[:12]
+
+
+def _started(state: State, e: ev.SagaStarted) -> State:
+    return replace(
+        state,
+        **_emit(state, e.emits),
+        workflow=e.workflow,
+        graph=e.graph,
+        tenant=e.tenant,
+        user=e.user,
+        saga=e.saga,
+        parent=e.parent,
+        parent_slot=e.slot,
+        depth=e.depth,
+        scope=e.scope,
+        handled=e.handled,
+        last=e.last,
+        used=dict.fromkeys(e.counts, Used()),
+        input=e.input,
+        started_at=e.at,
+    )
+
+
+def _succeeded(state: State, e: ev.StepSucceeded) -> State:
+    paid = pay(state, slot_of(e.node, e.iteration), e.cost) if e.cost else state
+    return _consume(paid, e, e.output if e.keep else None)
+
+
+def _failed(state: State, e: ev.StepFailed) -> State:
+    slot = slot_of(e.node, e.iteration)
+    if slot not in state.tokens:
+        return state
+    state = pay(state, slot, e.cost)
+    if e.emits:
+        return _consume(state, e, None)
+    return _stop(
+        state,
+        failure=state.failure or e.failure,
+        failing=_without(state.failing, (slot,)),
+        acting=tuple(other for other in state.acting if other != slot),
+    )
+
+
+def _interrupted(state: State, e: ev.StepInterrupted) -> State:
+    slot = slot_of(e.node, e.iteration)
+    state = pay(state, slot, e.cost, is_late=bool(e.why))
+    if slot not in state.tokens or e.why not in ("", FAULT):
+        return state
+    acting = state.acting if slot in state.acting else (*state.acting, slot)
+    if e.why:
+        return replace(state, acting=acting)
+    counts = {**state.interruptions, slot: state.interruptions.get(slot, 0) + 1}
+    return replace(state, interruptions=counts, interrupted=state.interrupted + 1, acting=acting)
+
+
+def _skipped(state: State, e: ev.NodeSkipped) -> State:
+    return _consume(state, e, None)
+
+
+def _join_fired(state: State, e: ev.JoinFired) -> State:
+    slot = slot_of(e.node, e.iteration)
+    if slot not in state.tokens or slot in state.closed:
+        return state
+    return replace(state, closed={**state.closed, slot: e.unspoken})
+
+
+def _began(state: State, e: ev.NodeBegan) -> State:
+    slot = slot_of(e.node, e.iteration)
+    if slot not in state.tokens or slot in state.begun:
+        return state
+    turned = state.turned if slot in state.turned else {**state.turned, slot: e.at}
+    return replace(state, begun={**state.begun, slot: e.at}, turned=turned)
+
+
+def _admitted(state: State, e: ev.NodeAdmitted) -> State:
+    slot = slot_of(e.node, e.iteration)
+    is_news = slot in state.tokens and slot not in state.admitted
+    return replace(state, admitted=(*state.admitted, slot)) if is_news else state
+
+
+def _passed(state: State, e: ev.NodePassed) -> State:
+    return _consume(state, e, e.output if e.keep else None)
+
+
+def _wait_opened(state: State, e: ev.WaitOpened) -> State:
+    slot = slot_of(e.node, e.iteration)
+    if slot not in state.tokens or slot in state.waits:
+        return state
+    return replace(state, waits={**state.waits, slot: Wait(until=e.until, signal=e.signal)})
+
+
+def _wait_closed(state: State, e: ev.WaitClosed) -> State:
+    slot = slot_of(e.node, e.iteration)
+    wait = state.waits.get(slot, Wait())
+    # By name too: somebody may have called the key of another signal "time".
+    signals = tuple(other for other in state.signals if (other.name, other.key) != (wait.signal, e.by))
+    return _consume(state, e, e.output if e.keep else None, signals=signals)
+
+
+def _child_opened(state: State, e: ev.ChildOpened) -> State:
+    slot = slot_of(e.node, e.iteration)
+    if slot not in state.tokens or slot in state.children:
+        return state
+    child = Child(saga=e.child, workflow=e.workflow, input=e.input)
+    return replace(state, children={**state.children, slot: child})
+
+
+def _child_reported(state: State, e: ev.ChildReported) -> State:
+    child = state.children.get(e.slot)
+    if child is None or child.saga != e.child or child.status:
+        return state
+    state = pay(state, e.slot, e.cost)
+    told = replace(child, status=e.status, output=e.output, failure=e.failure)
+    return replace(state, children={**state.children, e.slot: told})
+
+
+def _child_closed(state: State, e: ev.ChildClosed) -> State:
+    return _consume(state, e, e.output if e.keep else None)
+
+
+def _signal(state: State, e: ev.SignalReceived) -> State:
+    """Only so many keys are remembered, besides those of forks and of signals that wait: with such a signal, a wait
+    would take another one that came under its key.
+    """
+    key = signal_key(e.name, e.key)
+    if key in state.keys:
+        return state
+    signals = (*state.signals, Signal(name=e.name, key=e.key, payload=e.payload))
+    keys = {**state.keys, key: fingerprint(e.payload)}
+    if len(keys) > KEYS_REMEMBERED:  # besides those that stay
+        waiting = {signal_key(signal.name, signal.key) for signal in signals}
+        others = [known for known in keys if known not in waiting and not known.startswith(FORK_KEY)]
+        for known in others[: max(len(others) - KEYS_REMEMBERED, 0)]:
+            del keys[known]
+    return replace(state, signals=signals, keys=keys)
+
+
+def _cancel(state: State, e: ev.CancelRequested) -> State:
+    """A second request may only shorten the grace of the first."""
+    first = state.cancel
+    is_longer = first is not None and first.at + first.grace_ms <= e.at + e.grace_ms
+    return _stop(state, cancel=first if is_longer else e)
+
+
+def _revived(state: State, e: ev.Revived) -> State:
+    """Deaths in a row: only the death of the last revival itself follows on from it.
+
+    Whatever an invocation settled before it died has set `tries` to zero. What failed keeps its place, and acts no more.
+    """
+    tries = state.tries + 1 if e.dead_epoch == state.careful else 1
+    failed = state.failure.node if state.failure is not None and state.failure.attempt else ""
+    acting = tuple(slot for slot in state.tokens if node_of(slot)[0] != failed)
+    return replace(state, tries=tries, revivals=state.revivals + 1, acting=acting)
+
+
+def _abandoned(state: State, e: ev.ChildrenAbandoned) -> State:
+    """They are nobody's now, but for those that came to an end of their own: a fork from here goes on with that."""
+    gone = set(e.children)
+    own = {child.saga for child in state.children.values() if child.status not in ("", "cancelled")}
+    children = {
+        slot: child for slot, child in state.children.items() if child.saga not in gone or child.saga in own
+    }
+    left = tuple(one for one in state.left if one.saga not in gone)
+    return replace(state, left=left, children=children, tries=0)
+
+
+def _limited(state: State, e: ev.LimitReached) -> State:
+    return _stop(state, failure=state.failure or e.failure)
+
+
+def _parked(state: State, e: ev.Parked) -> State:
+    """What stops is parked for the deaths of its workers only; a log may tell of money all the same, from before."""
+    parked = replace(state, parked=e)
+    return state if state.is_stopping and not parked.kills_workers else parked
+
+
+def _resumed(state: State, e: ev.Resumed) -> State:
+    """What somebody on call was asked to decide about is tried again."""
+    return replace(decided(state), parked=None, tries=0, interruptions={}, budget=max(state.budget, e.budget))
+
+
+def _forked(state: State, e: ev.Forked) -> State:
+    raise CorruptLog(f"the fork of {state.saga} to branch {e.branch} was folded as if it went forward")
+
+
+def _ended(state: State, e: ev.SagaEnded) -> State:
+    return replace(
+        state,
+        ended=e,
+        tokens={},
+        errors={},
+        closed={},
+        admitted=(),
+        begun={},
+        turned={},
+        acting=(),
+        failing={},
+        outputs={},
+        previous={},
+        waits={},
+        children={},
+        left=(),
+        signals=(),
+        interruptions={},
+    )
+
+
+_TABLE: dict[type, Callable[[State, Any], State]] = cast(
+    "dict[type, Callable[[State, Any], State]]",
+    {
+        ev.SagaStarted: _started,
+        ev.StepSucceeded: _succeeded,
+        ev.StepFailed: _failed,
+        ev.AttemptFailed: attempt_failed,
+        ev.StrategyChosen: strategy_chosen,
+        ev.QuestionClosed: question_closed,
+        ev.NoticeDue: notice_due,
+        ev.NoticesSent: notices_sent,
+        ev.StepInterrupted: _interrupted,
+        ev.NodeSkipped: _skipped,
+        ev.JoinFired: _join_fired,
+        ev.NodeAdmitted: _admitted,
+        ev.NodeBegan: _began,
+        ev.NodePassed: _passed,
+        ev.WaitOpened: _wait_opened,
+        ev.WaitClosed: _wait_closed,
+        ev.ChildOpened: _child_opened,
+        ev.ChildReported: _child_reported,
+        ev.ChildClosed: _child_closed,
+        ev.ChildrenAbandoned: _abandoned,
+        ev.SignalReceived: _signal,
+        ev.CancelRequested: _cancel,
+        ev.Revived: _revived,
+        ev.LimitReached: _limited,
+        ev.Parked: _parked,
+        ev.Resumed: _resumed,
+        ev.Forked: _forked,
+        ev.SagaEnded: _ended,
+    },
+)

@@ -1,0 +1,98 @@
+"""fork_to(before, at_cut, entry) -> state: where a log goes back in time and on in a new branch.
+
+Belongs here: what a fork keeps of what really happened, and what it takes from the cut. All other entries are folded
+by fold.py.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from baton.core.log import events as ev
+from baton.core.log.caps import cut_back
+from baton.core.log.state import Child, Failing, Segment, State
+from baton.core.log.troubles import asked_anew, decided
+from baton.errors import CorruptLog
+
+FORK_KEY = "/fork/"  # begins as no signal's key can: those begin with the signal's name
+
+
+def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> State:
+    """The state with which branch `fork.branch` begins.
+
+    `before` is the state before the fork's entry, `at_cut` the one at version `fork.cut` of the same
+    history. Versions never go down: the new branch starts behind the fork's entry. Counters of what
+    really happened are kept, and so is what was spent; the time that is limited begins anew. The fork
+    gives tries, cancels, parking and incidents a fresh start, forgets the signals behind the cut, and has
+    whoever is asked at the cut told again. A child that is open on both sides goes on; any other open one
+    is left behind, to be cancelled, and opened anew where the cut needs it.
+    """
+    if entry.version != before.version + 1 or entry.branch != before.branch:
+        raise CorruptLog(
+            f"fork {entry.branch}/{entry.version} cannot follow {before.branch}/{before.version}"
+        )
+    is_ending = bool(before.ended or before.cancel or before.failure)
+    kept = {
+        slot: child
+        for slot, child in at_cut.children.items()
+        if child.status or (not is_ending and _is_open(before.children.get(slot), child))
+    }
+    running = [child for child in before.children.values() if not child.status]
+    staying = {child.saga for child in kept.values()}
+    forks = {key: value for key, value in before.keys.items() if key.startswith(FORK_KEY)}
+    if fork.key:
+        forks[FORK_KEY + fork.key] = str(fork.cut)
+    forked = replace(
+        at_cut,
+        version=entry.version,
+        branch=fork.branch,
+        branch_first=entry.version + 1,
+        lineage=lineage_to(at_cut),
+        last_at=entry.at,
+        epoch=before.epoch,
+        invocation=before.invocation,
+        invocations=before.invocations,
+        revivals=before.revivals,
+        interrupted=before.interrupted,
+        begun=dict.fromkeys(at_cut.begun, fork.at),
+        spent=before.spent,
+        used=cut_back(before, at_cut, fork.at),
+        failing={
+            slot: _with_time(failing, fork.at - at_cut.last_at) for slot, failing in at_cut.failing.items()
+        },
+        notices=before.notices,
+        noticed=before.noticed,
+        budget=before.budget,
+        keys={**at_cut.keys, **forks},
+        children=kept,
+        left=(*before.left, *(child for child in running if child.saga not in staying)),
+        cancel=None,
+        failure=None,
+        parked=None,
+        ended=None,
+        tries=0,
+        interruptions={},
+    )
+    return asked_anew(decided(forked), fork.at)
+
+
+def _with_time(failing: Failing, later: int) -> Failing:
+    """Whoever is asked has as much time left as at the cut, and so have the retries."""
+    history = failing.history
+    if history.since:
+        failing = replace(failing, history=replace(history, since=history.since + later))
+    ask = failing.ask
+    if ask is None or not ask.expires_at:
+        return failing
+    return replace(failing, ask=replace(ask, expires_at=ask.expires_at + later))
+
+
+def _is_open(known: Child | None, child: Child) -> bool:
+    return known is not None and known.saga == child.saga and not known.status
+
+
+def lineage_to(state: State) -> tuple[Segment, ...]:
+    """All segments of the history of `state`, its own open one included."""
+    if state.version < state.branch_first:
+        return state.lineage
+    return (*state.lineage, Segment(state.branch, state.branch_first, state.version))

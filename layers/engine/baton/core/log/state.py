@@ -1,0 +1,298 @@
+"""The folded state of a saga: exactly what later decisions can still need, and the status it implies.
+
+No transitions here (see fold.py) and no decisions (see decide.py). Values are replaced, never changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import msgspec
+
+from baton.core.failures.alternatives import Way
+from baton.core.failures.ladder import History
+from baton.core.log.events import Ask, Blamed, CancelRequested, Failure, Notice, Parked, SagaEnded, Value
+
+FINISHED = frozenset({"completed", "failed", "cancelled", "rolled_back", "rollback_failed"})
+WAITING = frozenset({"waiting", "suspended", "paused", "parked", "reflecting"})
+KEYS_REMEMBERED = 200  # and those of signals that wait, and of forks, however many
+NOTICES_REMEMBERED = 50
+UNKNOWN_OUTCOME = "unknown_outcome"  # of an effect that may have happened
+FAULT = "fault"  # why an attempt ended that was stopped because the engine could not go on
+ANSWER = ":answer"  # the name of the signal that answers a question: none that a workflow can wait for
+LONGEST_ID = 400  # characters of a saga's id: it is a key of the table, and a part of its children's ids
+
+
+def slot_of(node: str, iteration: tuple[int, ...]) -> str:
+    """The name of one round of one node: `book`, or `book@2.0` in the third round of an outer loop."""
+    return f"{node}@{'.'.join(map(str, iteration))}" if iteration else node
+
+
+def node_of(slot: str) -> tuple[str, tuple[int, ...]]:
+    """The inverse of `slot_of`."""
+    node, found, rounds = slot.partition("@")
+    return (node, tuple(map(int, rounds.split(".")))) if found else (node, ())
+
+
+class Wait(msgspec.Struct, frozen=True, omit_defaults=True):
+    until: int | None = None
+    signal: str = ""
+
+
+class Signal(msgspec.Struct, frozen=True, omit_defaults=True):
+    name: str
+    key: str
+    payload: Value
+
+
+class Child(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """An open child saga; `status` is empty until it reported its end."""
+
+    saga: str
+    workflow: str
+    input: Value
+    status: str = ""
+    output: Value = Value()
+    failure: Failure | None = None
+
+
+class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A step some of whose attempts have failed: how many, the last failure, and what is done about it.
+
+    `history` and `policies` (uses by name) are what was done since it began; the rest is what `StrategyChosen` said.
+    `decided`: the owner of the claim of which a person has said what became of it; `given`: what has come of it.
+    """
+
+    attempts: int
+    failure: Failure
+    history: History = History()
+    policies: dict[str, int] = {}
+    strategy: str = ""
+    due_at: int = 0
+    hooks: tuple[str, ...] = ()
+    hint: str = ""
+    way: Way | None = None
+    arguments: dict[str, Any] = {}
+    ask: Ask | None = None
+    look: bool = False
+    decided: str = ""
+    given: Value | None = None
+
+
+class Segment(msgspec.Struct, frozen=True, array_like=True):
+    """The entries `first`..`last` (both included) of `branch` are part of this history."""
+
+    branch: int
+    first: int
+    last: int
+
+
+class Used(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a saga or a node has used of what its limits count.
+
+    `last`: when a step of it last ended; `since`: when a fork gave the saga its time anew.
+    """
+
+    hops: int = 0
+    bytes: int = 0
+    cost: int = 0
+    last: int = 0
+    since: int = 0
+
+
+class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """All of a saga that matters from here on.
+
+    `tokens` maps a slot to what has arrived there: sender to alive; `errors` to what the dead ones carry. `closed`
+    maps the slot of a join that fired early to the senders that had not spoken, less those that have since. `previous` holds what a round
+    reads of the one before, by LOOP/NODE. `admitted` are slots whose `when` is known to hold. `lineage` lists the closed segments
+    of earlier branches; the open one is (`branch`, `branch_first`..`version`). `tries` counts revivals
+    in a row without any progress; `careful` is the epoch of the last revival; `interruptions` counts
+    those of each slot since the last progress. `keys` remembers signals and forks by their keys; `left` are
+    children that a fork left behind and nobody has cancelled yet. `begun` tells of slots whose time is limited when
+    their turn came, `turned` keeps that over a fork; `acting` were perhaps at work when an invocation ended, and nobody has
+    heard of them since; `used` has the scopes with limits that count: nodes by name, the saga as an empty text. `spent`
+    is what tools and children said they cost, in millionths of a dollar; `budget` what it may spend, 0 for the default.
+    `notices` are still to be told, `noticed` are the keys of the last that were. `handled` and `last` are those of its start.
+    """
+
+    version: int = 0
+    branch: int = 0
+    branch_first: int = 1
+    lineage: tuple[Segment, ...] = ()
+    workflow: str = ""
+    graph: str = ""
+    tenant: str = ""
+    user: str = ""
+    saga: str = ""
+    parent: str = ""
+    parent_slot: str = ""
+    depth: int = 0
+    scope: str = ""
+    handled: bool = False
+    last: str = ""
+    input: Value = Value()
+    traceparent: str = ""
+    started_at: int = 0
+    last_at: int = 0
+    epoch: int = 0
+    invocation: str = ""
+    tokens: dict[str, dict[str, bool]] = {}
+    errors: dict[str, dict[str, tuple[Failure, ...]]] = {}
+    closed: dict[str, tuple[str, ...]] = {}
+    admitted: tuple[str, ...] = ()
+    begun: dict[str, int] = {}
+    turned: dict[str, int] = {}
+    acting: tuple[str, ...] = ()
+    outputs: dict[str, Value] = {}
+    previous: dict[str, Value] = {}
+    waits: dict[str, Wait] = {}
+    children: dict[str, Child] = {}
+    signals: tuple[Signal, ...] = ()
+    keys: dict[str, str] = {}
+    left: tuple[Child, ...] = ()
+    cancel: CancelRequested | None = None
+    failure: Failure | None = None
+    parked: Parked | None = None
+    ended: SagaEnded | None = None
+    tries: int = 0
+    careful: int = 0
+    interruptions: dict[str, int] = {}
+    steps: int = 0
+    invocations: int = 0
+    revivals: int = 0
+    interrupted: int = 0
+    spent: int = 0
+    used: dict[str, Used] = {}
+    failing: dict[str, Failing] = {}
+    notices: tuple[Notice, ...] = ()
+    noticed: tuple[str, ...] = ()
+    budget: int = 0
+
+    @property
+    def in_flight(self) -> int:
+        """Tokens emitted and not yet consumed: zero, with nothing open, is the end of the saga."""
+        return sum(map(len, self.tokens.values()))
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it starts nothing any more, because it was cancelled or has failed."""
+        return self.cancel is not None or self.failure is not None
+
+    @property
+    def kills_workers(self) -> bool:
+        """Whether it is parked because its workers kept dying: nothing whatever is done for it then."""
+        return self.parked is not None and self.parked.code == "worker_killed"
+
+
+class Turns(Protocol):
+    """Knows when a node's turn has come: `Program`."""
+
+    def has_come(self, state: State, slot: str) -> bool:
+        """Whether what has arrived at `slot` is all that its join waits for."""
+
+
+def status_of(state: State, turns: Turns | None = None) -> str:
+    """The status that the log implies; whatever else shows a status is a cache of this.
+
+    `turns` tells a join that still waits for an edge from one that is ready to run. Without it such a join
+    counts as running.
+    """
+    if state.ended is not None:
+        return state.ended.status
+    if state.version == 0:
+        return "pending"
+    if state.parked is not None:
+        return "parked"
+    if state.is_stopping:
+        return "running"
+    if not state.waits and not state.children and not state.failing:
+        return "running"
+    for slot in state.tokens:
+        is_open = slot in state.waits or slot in state.children or _is_held(state.failing.get(slot))
+        if not is_open and (turns is None or turns.has_come(state, slot)):
+            return "running"
+    asks = any(failing.ask is not None for failing in state.failing.values())
+    return "suspended" if asks else "waiting"
+
+
+def _is_held(failing: Failing | None) -> bool:
+    """Whether a step waits for an answer, or for its next attempt."""
+    return failing is not None and (failing.ask is not None or failing.due_at > 0)
+
+
+def group_of(status: str) -> str:
+    """Which part of the status index a status belongs to: `open`, `waiting` or `done`."""
+    if status in FINISHED:
+        return "done"
+    return "waiting" if status in WAITING else "open"
+
+
+LISTS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "open": (("open", "waiting"), ""),
+    "done": (("done",), ""),
+    **{
+        status: ((group_of(status),), status)
+        for status in ("running", "waiting", "suspended", "parked", "completed", "failed", "cancelled")
+    },
+}
+"""What a list of sagas can be asked for, as groups of the status index and, within them, one status.
+
+Only what a saga can come to in this release; `pending` is none, because the first entry makes it `running`.
+"""
+
+
+class _Snapshot(msgspec.Struct, frozen=True):
+    """`shape` names the fields that the writer knew, and what it meant by them: one that was added or dropped
+    since would be read as its default, which is not what the log says.
+    """
+
+    shape: str
+    state: State
+
+
+_PARTS = (
+    *(State, Value, Wait, Signal, Child, Segment, Used, CancelRequested, Failure, Parked, SagaEnded),
+    *(Failing, History, Way, Ask, Notice, Blamed),
+)
+_MEANING = "parked is what does not go on"  # earlier versions kept it when a cancel or a failure came
+SHAPE = hashlib.sha256(
+    repr([_MEANING, *((part.__name__, part.__struct_fields__) for part in _PARTS)]).encode()
+).hexdigest()[:12]
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(_Snapshot).decode
+
+
+class _Moved(msgspec.Struct, frozen=True):
+    """Instead of a large snapshot: the reference of the blob that holds it."""
+
+    ref: str
+
+
+_decode_moved = msgspec.json.Decoder(_Moved).decode
+
+
+def encode_moved(ref: str) -> bytes:
+    """What stands in for a snapshot that is a blob. An older version takes it for a damaged one, and reads the log."""
+    return _encode(_Moved(ref))
+
+
+def moved_to(data: bytes) -> str:
+    """The reference of the blob that holds a snapshot; empty where the bytes are the snapshot itself."""
+    return _decode_moved(data).ref if data.startswith(b'{"ref":') else ""
+
+
+def encode_state(state: State) -> bytes:
+    """A snapshot's bytes."""
+    return _encode(_Snapshot(SHAPE, state))
+
+
+def decode_state(data: bytes) -> State:
+    """Raises `msgspec.DecodeError` for bytes that another version wrote; the log is then read instead."""
+    snapshot = _decode(data)
+    if snapshot.shape != SHAPE:
+        raise msgspec.DecodeError(f"a snapshot of shape {snapshot.shape}; this version knows {SHAPE}")
+    return snapshot.state

@@ -1,0 +1,147 @@
+"""What the events about failing steps, questions and notices make of a state; for the table of fold.py.
+
+Each counts once: what is told again, or is about what is gone, changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from msgspec.structs import replace
+
+from baton.core.failures.cells import ESCALATE
+from baton.core.failures.ladder import History, Rung, climbed
+from baton.core.failures.ladder import decided as decided_by_person
+from baton.core.failures.matrix import severity_of
+from baton.core.log import events as ev
+from baton.core.log.answers import open_questions
+from baton.core.log.caps import pay
+from baton.core.log.state import ANSWER, NOTICES_REMEMBERED, UNKNOWN_OUTCOME, Failing, State, node_of, slot_of
+
+
+def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
+    slot = slot_of(e.node, e.iteration)
+    if slot not in state.tokens:
+        return state
+    before = state.failing.get(slot)
+    if before is not None and before.attempts >= e.attempt:
+        return state
+    failing = Failing(
+        attempts=e.attempt,
+        failure=e.failure,
+        history=History() if before is None else before.history,
+        policies={} if before is None else before.policies,
+        way=None if before is None else before.way,
+        arguments={} if before is None else before.arguments,
+    )
+    return replace(
+        pay(state, slot, e.cost),
+        failing={**state.failing, slot: failing},
+        interruptions={key: count for key, count in state.interruptions.items() if key != slot},
+        acting=tuple(other for other in state.acting if other != slot),
+        tries=0,
+    )
+
+
+def strategy_chosen(state: State, e: ev.StrategyChosen) -> State:
+    slot = slot_of(e.node, e.iteration)
+    failing = state.failing.get(slot)
+    if failing is None or failing.strategy:
+        return state
+    rung = Rung(strategy=e.strategy, hint=e.hint, way=e.way)
+    policies = failing.policies
+    if e.policy:
+        policies = {**policies, e.policy: policies.get(e.policy, 0) + 1}
+    failing = replace(
+        failing,
+        history=climbed(failing.history, rung, now=e.at),
+        policies=policies,
+        strategy=e.strategy,
+        due_at=e.due_at,
+        hooks=e.hooks,
+        hint=e.hint,
+        way=failing.way if e.way is None else e.way,
+        arguments={**failing.arguments, **e.arguments},
+        ask=e.ask,
+        look=e.look,
+    )
+    return replace(state, failing={**state.failing, slot: failing})
+
+
+def question_closed(state: State, e: ev.QuestionClosed) -> State:
+    slot = slot_of(e.node, e.iteration)
+    failing = state.failing.get(slot)
+    if failing is None or failing.ask is None or failing.ask.id != e.ask:
+        return state
+    is_doubt = failing.failure.code == UNKNOWN_OUTCOME and e.action in {"retry", "use"}
+    failing = replace(
+        failing,
+        history=decided_by_person(failing.history) if e.action == "retry" else failing.history,
+        strategy="",
+        ask=None,
+        arguments={**failing.arguments, **e.arguments},
+        # The claim that was asked about, and no other: which of two was later, no two clocks agree on.
+        decided=failing.failure.claim if is_doubt else "",
+        given=e.output,
+    )
+    signals = tuple(other for other in state.signals if (other.name, other.key) != (ANSWER, e.by))
+    return replace(state, failing={**state.failing, slot: failing}, signals=signals)
+
+
+def notice_due(state: State, e: ev.NoticeDue) -> State:
+    if e.notice.key in state.noticed or e.notice in state.notices:
+        return state
+    # No fewer than there are: a fork can have opened more questions than that.
+    most = max(NOTICES_REMEMBERED, len(state.notices))
+    return replace(state, notices=(*state.notices, e.notice)[-most:])
+
+
+def notices_sent(state: State, e: ev.NoticesSent) -> State:
+    left = tuple(notice for notice in state.notices if notice.key not in e.keys)
+    new = (key for key in e.keys if key not in state.noticed)
+    return replace(state, notices=left, noticed=(*state.noticed, *new)[-NOTICES_REMEMBERED:])
+
+
+def asked_anew(state: State, now: int) -> State:
+    """With what is to be told of questions that a fork has opened again: their first notice may be long forgotten."""
+    anew = []
+    for slot, ask in open_questions(state):
+        if any(notice.key.endswith(f"/{ask.id}") for notice in state.notices):
+            continue  # nobody was told yet
+        failure = state.failing[slot].failure
+        one = ev.Notice(
+            # Not the first one's, which whoever sends it knows.
+            key=f"{state.saga}/{state.branch}/{ask.id}",
+            to="user",
+            code=failure.code,
+            message=ask.message,
+            severity=ask.severity or severity_of(failure.code, failure.kind),
+            node=node_of(slot)[0],
+            at=now,
+        )
+        anew.append(one)
+    # All of them, however many: no entry follows in which those that find no room would come.
+    return replace(state, notices=(*state.notices, *anew))
+
+
+def decided(state: State) -> State:
+    """Incidents are over: their steps are tried again."""
+    over = [slot for slot, failing in state.failing.items() if failing.strategy == ESCALATE]
+    if not over:
+        return state
+    state = forget_answers(state, over)
+    again = {slot: _again(state.failing[slot]) for slot in over}
+    return replace(state, failing={**state.failing, **again})
+
+
+def _again(failing: Failing) -> Failing:
+    return replace(failing, history=decided_by_person(failing.history), ask=None, strategy="")
+
+
+def forget_answers(state: State, slots: Collection[str]) -> State:
+    """Nobody waits any more for an answer to what these asked. The key of an answer begins with its question's."""
+    asks = {failing.ask.id for slot, failing in state.failing.items() if failing.ask and slot in slots}
+    if not asks or not state.signals:
+        return state
+    kept = (one for one in state.signals if one.name != ANSWER or one.key.partition("/")[0] not in asks)
+    return replace(state, signals=tuple(kept))

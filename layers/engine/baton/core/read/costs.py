@@ -1,0 +1,83 @@
+"""From usage to dollars, and the answer that shows them. What is used is counted in usage.py, prices are in prices.py."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from baton.core.read import prices
+from baton.core.read.prices import Price
+from baton.core.read.usage import Usage
+
+_PRICED: tuple[tuple[str, Price], ...] = (
+    ("write_units", prices.WRITE_UNIT),
+    ("read_units", prices.READ_UNIT),
+    ("sqs_requests", prices.SQS_REQUEST),
+    ("http_requests", prices.HTTP_REQUEST),
+    ("lambda_requests", prices.LAMBDA_REQUEST),
+    ("gb_seconds", prices.GB_SECOND),
+    ("blob_puts", prices.S3_PUT),
+    ("blob_gets", prices.S3_GET),
+)
+
+
+class Charge(msgspec.Struct, frozen=True):
+    """One line of a bill: so much of something, and dollars for it."""
+
+    what: str
+    quantity: float
+    unit: str
+    usd: float
+
+
+def charge(price: Price, quantity: float) -> Charge:
+    return Charge(price.what, quantity, price.unit, price.usd(quantity))
+
+
+def bill(usage: Usage) -> list[Charge]:
+    """A charge for each thing that has a price, those that were not used included."""
+    return [charge(price, getattr(usage, name)) for name, price in _PRICED]
+
+
+def total_of(charges: Sequence[Charge]) -> float:
+    return sum(line.usd for line in charges)
+
+
+def per_million_steps(charges: Sequence[Charge], steps: int) -> float:
+    """Dollars for a million steps at the same mix; 0 when nothing was done."""
+    return total_of(charges) / steps * 1_000_000 if steps else 0.0
+
+
+def cost_view(saga: str, status: str, usage: Usage, steps: int, invocations: int) -> dict[str, Any]:
+    """The cost of a saga as `GET /sagas/{id}/cost` shows it. An estimate: see `Ledger` for what is in it.
+
+    Dollars, to the billionth. `models` is what models were paid; there are none yet.
+    """
+    charges = bill(usage)
+    total = total_of(charges)
+    return {
+        "saga": saga,
+        "status": status,
+        "estimated": True,
+        "priced": {"region": prices.REGION, "date": prices.DATE},
+        "usd": {"total": _dollars(total), "aws": _dollars(total), "models": 0.0},
+        "aws": [
+            {
+                "what": line.what,
+                "quantity": round(line.quantity, 6),
+                "unit": line.unit,
+                "usd": _dollars(line.usd),
+            }
+            for line in charges
+        ],
+        "models": [],
+        "steps": steps,
+        "invocations": invocations,
+        "usd_per_million_steps": round(per_million_steps(charges, steps), 4) if steps else None,
+    }
+
+
+def _dollars(usd: float) -> float:
+    return round(usd, 9)

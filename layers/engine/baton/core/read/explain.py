@@ -1,0 +1,310 @@
+"""Which way a saga went, and why a node ran or did not: answers from the log and the graph, and nothing else.
+
+Belongs here: what the two questions are answered with. Does not belong here: gathering the facts (story.py), and
+following them to their cause (reasons.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from baton.core.expressions.spelling import hinted, nearest
+from baton.core.log.state import node_of, slot_of
+from baton.core.read.reasons import (
+    ASKING,
+    CHILD,
+    JOINING,
+    READY,
+    RETRYING,
+    UNREACHED,
+    WAITING,
+    Cause,
+    Reasons,
+    end_of,
+)
+from baton.core.read.story import BECAME, DROPPED, FAILED, SKIPPED, Arrival, Moment, Place, Story
+from baton.core.read.telling import choice, counted, listed, moved, said
+from baton.core.read.tries import attempts_view, history
+from baton.core.read.views import iso
+from baton.errors import NotFound
+
+STATES = (*BECAME, READY, RETRYING, ASKING, WAITING, CHILD, JOINING, UNREACHED)
+MOST_OPEN = 100
+MOST_CAUSES = 20  # of the chain to a cause: the first of them, and the cause itself
+_SAID = 5  # of edges, of causes, or of what a node waits for, in one sentence
+
+
+def way(story: Story, after: int, limit: int, room: int) -> dict[str, Any]:
+    """Which way it went: slots in the order in which they were settled, by entries above `after`.
+
+    A page has about `limit` of them, never a part of an entry's, and no more than `room` bytes but for its first
+    entry. `next` continues it.
+    """
+    reasons = Reasons(story)
+    steps: list[dict[str, Any]] = []
+    for slot in story.ended:
+        place = story.places[slot]
+        version = end_of(place).when.version
+        if version <= after:
+            continue
+        step = _step(reasons, story, place)
+        room -= _size(step)
+        if steps and version > steps[-1]["version"] and (len(steps) >= limit or room < 0):
+            return {"steps": steps, "open": [], "end": None, "next": steps[-1]["version"]}
+        steps.append(step)
+    end = reasons.stopped()
+    places = story.places.values() if story.end is None else ()
+    open_ones = [place for place in places if place.end is None][:MOST_OPEN]
+    return {
+        "steps": steps,
+        "open": [_open(reasons, place) for place in open_ones],
+        "end": end.text if end else None,
+        "next": None,
+    }
+
+
+def has_page(story: Story, after: int, limit: int) -> bool:
+    """Whether a page of `way` ends before what is known: what the saga did later does not change it."""
+    known: list[int] = []
+    for slot in reversed(story.ended):
+        version = end_of(story.places[slot]).when.version
+        if version <= after:
+            break
+        known.append(version)
+    return len(known) > limit and known[0] > known[-limit]
+
+
+def explain(story: Story, name: str, room: int) -> dict[str, Any]:
+    """Why a node ran, or did not, in each of its iterations that could have come: the last ones if there is no more
+    `room` (bytes). Raises `NotFound` with the nearest name.
+    """
+    nodes = story.program.nodes
+    if name not in nodes:
+        hint = nearest(name[:100], nodes)
+        said = f"the workflow has no node `{name[:100]}`"
+        raise NotFound(hinted(said, hint) if hint else said)
+    reasons = Reasons(story)
+    iterations = _iterations(story, name)
+    shown: list[dict[str, Any]] = []
+    for iteration in reversed(iterations):
+        answer = _why(reasons, story, name, iteration)
+        room -= _size(answer)
+        if shown and room < 0:
+            break
+        shown.append(answer)
+    shown.reverse()
+    return {
+        "node": name,
+        "kind": nodes[name].kind,
+        "iterations": shown,
+        "left_out": len(iterations) - len(shown),
+    }
+
+
+def _size(value: Any) -> int:
+    return len(msgspec.json.encode(value))
+
+
+def _iterations(story: Story, name: str) -> list[tuple[int, ...]]:
+    """The rounds in which the node has its place: those of the loops around it that have begun; of a loop that has
+    not, the first.
+    """
+    found: list[tuple[int, ...]] = [()]
+    for depth, tail in enumerate(story.program.nodes[name].loops):
+        inside: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
+        for begun in sorted(story.rounds.get(tail, ())):
+            inside.setdefault(begun[:depth], []).append(begun)
+        found = [one for before in found for one in inside.get(before, [(*before, 0)])]
+    return found
+
+
+# ---- which way it went
+
+
+def _step(reasons: Reasons, story: Story, place: Place) -> dict[str, Any]:
+    end = end_of(place)
+    if end.became in (SKIPPED, DROPPED):
+        causes = reasons.direct(place)
+        more = f"; and {counted(len(causes) - 1, 'more edge')} not taken" if len(causes) > 1 else ""
+        text = "".join(cause.text for cause in causes[:1]) + more
+    else:
+        text = "; ".join(part for part in (history(place), _onward(story, place)) if part)
+    return {
+        "node": place.node,
+        "iteration": list(place.iteration),
+        "became": end.became,
+        "version": end.when.version,
+        "at": iso(end.when.at),
+        "by": [arrival.src for arrival in _alive(place)],
+        "way": end.way,
+        "to": list(end.to),
+        "not_to": list(end.not_to),
+        "text": text,
+    }
+
+
+def _open(reasons: Reasons, place: Place) -> dict[str, Any]:
+    return {
+        "node": place.node,
+        "iteration": list(place.iteration),
+        "state": reasons.state(place),
+        "text": f"`{place.slot}` {reasons.doing(place)}",
+    }
+
+
+def _alive(place: Place) -> list[Arrival]:
+    """The edges that it was reached by."""
+    return [arrival for arrival in place.arrivals.values() if arrival.alive and not arrival.late]
+
+
+def _onward(story: Story, place: Place) -> str:
+    """What it failed with, and which way it went on."""
+    end = end_of(place)
+    failed = said(end.failure) if end.became == FAILED and end.failure is not None else ""
+    return "; ".join(part for part in (failed, moved(story.program, place)) if part)
+
+
+# ---- why
+
+
+def _why(reasons: Reasons, story: Story, name: str, iteration: tuple[int, ...]) -> dict[str, Any]:
+    """One iteration of a node."""
+    place = story.places.get(slot_of(name, iteration)) or Place(name, iteration)
+    end = place.end
+    causes: Sequence[Cause] = ()
+    waits: list[Place] = []
+    if end is None:
+        state = reasons.state(place)
+        text, causes, waits = _unfinished(reasons, place, state)
+    elif end.became in (SKIPPED, DROPPED):
+        state, causes = end.became, reasons.chain(place)
+        text = _head(reasons, story, place) + (_each(reasons.direct(place)) or _because(causes))
+    else:
+        state, text = end.became, _reached(story, place)
+    shown = _some(causes)
+    return {
+        "iteration": list(iteration),
+        "state": state,
+        **_moment(end.when if end else None),
+        "text": text,
+        "edges": _edges(reasons, story, place),
+        "attempts": attempts_view(place),
+        "causes": [_cause(cause) for cause in shown],
+        "causes_left_out": len(causes) - len(shown),
+        "waits_for": [_open(reasons, other) for other in waits[:MOST_OPEN]],
+        "way": end.way if end else "",
+        "to": list(end.to) if end else [],
+        "not_to": list(end.not_to) if end else [],
+    }
+
+
+def _unfinished(reasons: Reasons, place: Place, state: str) -> tuple[str, Sequence[Cause], list[Place]]:
+    """Sentence, causes, and what it waits for, of a slot that has not ended."""
+    if state == UNREACHED and (causes := reasons.ended_round(place)):
+        return f"`{place.slot}` did not run{_because(causes)}", causes, []
+    if stopped := reasons.stopped():
+        return f"`{place.slot}` {reasons.was_doing(place)}: {stopped.text}", [stopped], []
+    text = f"`{place.slot}` {reasons.doing(place)}"
+    if state not in (JOINING, UNREACHED):
+        return text, (), []
+    waits = reasons.held_up_by(place)
+    return "; ".join([text, *(_open(reasons, other)["text"] for other in waits[:_SAID])]), (), waits
+
+
+def _reached(story: Story, place: Place) -> str:
+    """Of a slot that had its turn: how it came to it, and which way it went on."""
+    end = end_of(place)
+    parts = [f"`{place.slot}` {end.became}"]
+    edges = [_edge(story, arrival) for arrival in _alive(place)[:_SAID]]
+    parts += [edge if not at else edge.removeprefix("reached ") for at, edge in enumerate(edges)]
+    if len(_alive(place)) > _SAID:
+        parts.append(f"and from {len(_alive(place)) - _SAID} more")
+    if place.fired is not None:
+        parts.append(f"its join did not wait for {listed(place.fired[0].unspoken)}")
+    if tried := history(place):
+        parts.append(tried)
+    if end.closed_by:
+        parts.append("until its time came" if end.closed_by == "time" else "until its signal came")
+    onward = _onward(story, place)
+    words = "" if not onward else f": {onward}" if end.became == FAILED else f"; then {onward}"
+    return ", ".join(parts) + words
+
+
+def _edge(story: Story, arrival: Arrival) -> str:
+    """A live edge: where it came from, and by which choice."""
+    if not arrival.cause:
+        return "with the start of the saga"
+    how = choice(story.program, story.places[arrival.cause])
+    return f"reached from `{arrival.cause}`" + (f" ({how})" if how else "")
+
+
+def _edges(reasons: Reasons, story: Story, place: Place) -> list[dict[str, Any]]:
+    """What each edge into the slot has said. A round after the first has none but that of its tail."""
+    names = dict.fromkeys(place.arrivals)
+    if names.keys().isdisjoint(story.program.ways.tails_of.get(place.node, ())):
+        names = dict.fromkeys((*story.program.nodes[place.node].before, *names))
+    found = []
+    for src in names:
+        arrival = place.arrivals.get(src)
+        text = ""
+        if arrival is not None:
+            text = _edge(story, arrival) if arrival.alive else reasons.dead(arrival).text
+        found.append(
+            {
+                "from": src,
+                "alive": arrival.alive if arrival else None,
+                "late": arrival is not None and arrival.late,
+                **_moment(arrival.when if arrival else None),
+                "text": text,
+            }
+        )
+    return found
+
+
+def _head(reasons: Reasons, story: Story, place: Place) -> str:
+    """That a slot did not run, and what its join has to do with it."""
+    end, node = end_of(place), story.program.nodes[place.node]
+    alive, text = sum(place.heard.values()), f"`{place.slot}` did not run"
+    if end.became == DROPPED or end.why:
+        # That a step began is in no log: it is over as if it had not, once nobody waits for it.
+        may_have_begun = end.why != "when" and reasons.had_turn(place)
+        return f"{text}, or was stopped" if may_have_begun else text
+    if node.join is not None and node.join.need:
+        edges = counted(len(place.heard), "edge")
+        return f"{text}: its join needs {node.join.need} alive, and of {edges} {alive} came alive"
+    return f"{text}: its join tolerates no failure" if alive and reasons.lacking(place) else text
+
+
+def _each(direct: Sequence[Cause]) -> str:
+    """Of several edges whose causes are no further away than they: each of them."""
+    texts = list(dict.fromkeys(cause.text for cause in direct))
+    if len(texts) < 2 or any(cause.then for cause in direct):
+        return ""
+    if len(texts) > _SAID:
+        texts[_SAID - 1 :] = [f"{counted(len(texts) - _SAID + 1, 'more edge')} not taken"]
+    return f", because {'; and because '.join(texts)}"
+
+
+def _because(causes: Sequence[Cause]) -> str:
+    shown = _some(causes, _SAID)
+    texts = [cause.text for cause in shown]
+    if len(shown) < len(causes):
+        texts.insert(-1, f"{counted(len(causes) - len(shown), 'more node')} before it did not run")
+    return "".join(f", because {text}" for text in texts)
+
+
+def _some(causes: Sequence[Cause], most: int = MOST_CAUSES) -> Sequence[Cause]:
+    """A chain as it is shown: of a long one its beginning, and the root."""
+    return causes if len(causes) <= most else [*causes[: most - 1], causes[-1]]
+
+
+def _cause(cause: Cause) -> dict[str, Any]:
+    node, iteration = node_of(cause.slot)
+    return {"node": node, "iteration": list(iteration), **_moment(cause.when), "text": cause.text}
+
+
+def _moment(when: Moment | None) -> dict[str, Any]:
+    return {"version": when.version if when else None, "at": iso(when.at) if when else None}

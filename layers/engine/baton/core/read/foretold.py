@@ -1,0 +1,116 @@
+"""What will happen when a step fails for good, in words: after its retries and other ways, before it has.
+
+Belongs here: the ladder of a graph's tasks, read in advance. Does not belong here: what is done about a failure that has
+happened (reactions.py). Failover policies are not foretold: which of them fits is known when it has happened.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from baton.core.decide.program import Program
+from baton.core.decide.reactions import BOUNDS
+from baton.core.failures.cells import ASK, ASK_USER, ESCALATE, ROLLBACK, Cell
+from baton.core.failures.codes import PERMANENT, kind_of
+from baton.core.failures.ladder import ladder_of
+from baton.core.failures.matrix import cell_of
+from baton.core.graph.graph import Catch, Node
+
+ORDINARY = "tool_error"
+"""The code of an exception that nothing else is known of."""
+_OWN = ""  # a code of a tool's own
+_HOUR = 3_600_000
+MOST = 20
+"""Nodes that are told of one by one."""
+
+
+def foretold(program: Program, *, handled: bool = False, last: str = "") -> dict[str, Any]:
+    """What a task of the graph does about a failure that nothing else helps.
+
+    `steps` is what a task does that has no rules of its own, empty where there is none; `nodes` are those that do something
+    else, each with its words, the first `MOST` of them. `handled` and `last` are those of the saga's start.
+    """
+    known: dict[tuple[str, bool], str] = {}
+
+    def words(node: Node) -> str:
+        key = (node.domain, node.name in program.ways.can_fail)
+        if node.failures or node.catch:
+            return _words(program, node, handled=handled, last=last or ASK)
+        if key not in known:
+            known[key] = _words(program, node, handled=handled, last=last or ASK)
+        return known[key]
+
+    steps, is_said, nodes = words(Node(name="", kind="task")), False, dict[str, str]()
+    for node in program.graph.nodes:
+        if node.kind != "task":
+            continue
+        own = words(node)
+        if own == steps:
+            is_said = True
+        else:
+            nodes[node.name] = own
+            if len(nodes) == MOST:
+                break
+    return {"steps": steps if is_said or len(nodes) == MOST else "", "nodes": nodes}
+
+
+def _words(program: Program, node: Node, *, handled: bool, last: str) -> str:
+    usual = _course(program, node, ORDINARY, kind_of(ORDINARY), handled=handled, last=last)
+    permanent = _course(program, node, _OWN, PERMANENT, handled=handled, last=last)
+    return usual if permanent == usual else f"{usual}; permanent: {permanent}"
+
+
+def _course(program: Program, node: Node, code: str, kind: str, *, handled: bool, last: str) -> str:
+    """What is done about one failure, and what follows when that has led to nothing."""
+    catches = _catches(node, code, kind)
+    is_caught = any(rule.condition is None for rule in catches)
+    goes_on = node.name in program.ways.can_fail
+
+    def done(*, is_handled: bool) -> list[str]:
+        rules = (program.graph.failures, node.failures)
+        return _done(cell_of(code, kind, node.domain, rules, is_handled=is_handled, last=last), code)
+
+    ends = [f"goes on with {_names(rule)}" for rule in catches]
+    if not is_caught:
+        fails = "fails, and the saga above goes on" if handled else "fails"
+        ends.append("fails, and its join goes on" if goes_on else fails)
+    steps = done(is_handled=handled or goes_on or is_caught)
+    if len(ends) > 1 and steps and not done(is_handled=True):
+        # Where a condition of `catch` holds, the user is not asked.
+        return f"{' or '.join(ends[:-1])}, or {_then([*steps, ends[-1]])}"
+    return _then([*steps, " or ".join(ends)])
+
+
+def _then(steps: list[str]) -> str:
+    """An incident waits for a decision, so nothing comes after it."""
+    if _DONE[ESCALATE] in steps:
+        steps = steps[: steps.index(_DONE[ESCALATE]) + 1]
+    return ", then ".join(steps)
+
+
+def _catches(node: Node, code: str, kind: str) -> list[Catch]:
+    """The rules that may catch it, up to the first that does whatever its condition says: without one."""
+    found = []
+    for rule in node.catch:
+        if (not rule.codes or code in rule.codes) and (not rule.kinds or kind in rule.kinds):
+            found.append(rule)
+            if rule.condition is None:
+                break
+    return found
+
+
+_DONE = {
+    ASK_USER: f"asks the starter for {BOUNDS.question_ms // _HOUR}h",
+    ESCALATE: "opens an incident",
+}
+
+
+def _done(cell: Cell, code: str) -> list[str]:
+    """What comes after the retries and the other ways."""
+    ladder = ladder_of(cell, code)
+    until = ladder.index(ROLLBACK) if ROLLBACK in ladder else len(ladder)
+    return [_DONE[one] for one in ladder[:until] if one in _DONE and cell.at_most.get(one, 1)]
+
+
+def _names(rule: Catch) -> str:
+    return " and ".join(f"`{name}`" for name in rule.then)

@@ -1,0 +1,197 @@
+"""From the events of a log to figures of its attempts: retries by tool, errors by code, time lost; and their documents.
+
+Belongs here: what is counted, and the form in which CloudWatch reads it out of a log line. Does not belong here: when
+that is written, and where (runtime/metrics.py).
+
+The form is the "Embedded metric format" of the CloudWatch user guide: the line is one JSON object and nothing else; its
+`_aws` has a `Timestamp` (epoch ms) and `CloudWatchMetrics`, a list of namespace, sets of dimensions (30 keys in one at
+most) and metrics (100 at most); every dimension and every metric is a member of the object itself, a text or a number,
+or a list of up to 100 numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from baton.core.failures.cells import ASK_USER, ESCALATE, REPLAN
+from baton.core.failures.classes import code_of
+from baton.core.log import events as ev
+from baton.core.log.state import slot_of
+
+NAMESPACE = "Baton"
+COUNT, MS = "Count", "Milliseconds"
+MOST_VALUES = 100
+LONGEST_DIMENSION = 250  # CloudWatch takes 1,024; a hundred or two are enough to be told apart
+
+METRICS: Mapping[str, tuple[str, str]] = {
+    "Attempts": (COUNT, "attempts that came to an end, by success or by failure"),
+    "Retries": (COUNT, "of these, all that were not the first of their step; `Retries / Attempts` is the retry rate"),
+    "Succeeded": (COUNT, "steps that succeeded"),
+    "Failed": (COUNT, "steps that failed for good"),
+    "Timeouts": (COUNT, "attempts that had no answer within their `timeout`"),
+    "AttemptsUntilSuccess": (COUNT, "of a step that succeeded, but not at once: how many attempts it took"),
+    "WorkTime": (MS, "time of attempts that succeeded"),
+    "FailedTime": (MS, "time of attempts that failed"),
+    "PauseTime": (MS, "pauses before retries; `FailedTime + PauseTime` is what retrying took"),
+    "Replans": (COUNT, "steps that were tried another way"),
+    "Questions": (COUNT, "people who were asked"),
+    "Escalations": (COUNT, "failures of steps that became incidents"),
+    "Parked": (COUNT, "sagas that were parked: nothing more begins until a person lets them go on, or their time comes"),
+    "LoopBlocked": (COUNT, "times an `async` tool held the event loop for longer than `LoopBlockedMs`"),
+    "Errors": (COUNT, "failures of attempts, and of steps without one"),
+}  # fmt: skip
+"""Every metric: its unit, and what it counts. `Errors` and `Parked` are by code, `LoopBlocked` by tool, the others by tool and by workflow."""
+
+_QUIET = frozenset({"Attempts", "Succeeded", "WorkTime"})
+_CHOSEN = {REPLAN: "Replans", ASK_USER: "Questions", ESCALATE: "Escalations"}
+
+Document = dict[str, Any]
+
+
+class Tally:
+    """What one tool did in one workflow since `since` (epoch ms)."""
+
+    def __init__(self, since: int) -> None:
+        self.since = since
+        self.sums: dict[str, int] = {}
+        self.until_success: list[int] = []
+        self.errors: dict[str, int] = {}
+        self.parked: dict[str, int] = {}
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether everything succeeded at its first attempt."""
+        return self.sums.keys() <= _QUIET and not self.errors and not self.parked
+
+    def add(self, name: str, value: int = 1) -> None:
+        self.sums[name] = self.sums.get(name, 0) + value
+
+    def fail(self, failure: ev.Failure) -> None:
+        code = code_of(failure.code)
+        self.errors[code] = self.errors.get(code, 0) + 1
+
+
+class Figures:
+    """Adds up what entries say, until it is taken."""
+
+    def __init__(self) -> None:
+        self._tallies: dict[tuple[str, str], Tally] = {}
+
+    def heard(self, workflow: str, events: Iterable[ev.Event], now: int) -> None:
+        """The events of an entry that was appended at `now`, to the log of a saga of this workflow."""
+        tools: dict[str, str] = {}
+        for event in events:
+            if isinstance(event, ev.StepSucceeded):
+                tally = self._tally(workflow, event.tool, now)
+                _attempt(tally, event, "WorkTime")
+                tally.add("Succeeded")
+                if event.attempt > 1:
+                    tally.until_success.append(event.attempt)
+            elif isinstance(event, ev.AttemptFailed):
+                tools[slot_of(event.node, event.iteration)] = event.tool
+                _failed_attempt(self._tally(workflow, event.tool, now), event)
+            elif isinstance(event, ev.StepFailed):
+                self._step_failed(self._tally(workflow, event.tool, now), event)
+            elif isinstance(event, ev.StrategyChosen):
+                # One that follows an unanswered question does not say which tool it is about.
+                tool = tools.get(slot_of(event.node, event.iteration), "")
+                tally = self._tally(workflow, tool, now)
+                if event.strategy in _CHOSEN:
+                    tally.add(_CHOSEN[event.strategy])
+                elif event.due_at > event.at:
+                    tally.add("PauseTime", event.due_at - event.at)
+            elif isinstance(event, ev.Parked):
+                parked = self._tally(workflow, "", now).parked
+                parked[event.code] = parked.get(event.code, 0) + 1
+
+    def _tally(self, workflow: str, tool: str, now: int) -> Tally:
+        return self._tallies.setdefault((workflow, tool), Tally(now))
+
+    def _step_failed(self, tally: Tally, event: ev.StepFailed) -> None:
+        tally.add("Failed")
+        failure = event.failure
+        if not failure.attempt:
+            tally.fail(failure)  # no attempt was made
+        elif failure.at == event.ended_at:
+            _failed_attempt(tally, event)
+        # Else a person has given it up, or nobody answered: its last attempt was counted when it failed.
+
+    def take(self, now: int, quiet_ms: int, deployment: str) -> list[Document]:
+        """The documents of what was heard, which is then forgotten.
+
+        A tool whose steps all succeeded at once is kept until `quiet_ms` have gone by. `deployment` tells several of
+        one account apart.
+        """
+        due = {
+            key: tally
+            for key, tally in self._tallies.items()
+            if not tally.is_quiet or now - tally.since >= quiet_ms
+        }
+        for key in due:
+            del self._tallies[key]
+        return [
+            document
+            for (workflow, tool), tally in due.items()
+            for document in _documents(tally, now, deployment, workflow, tool)
+        ]
+
+
+def _attempt(tally: Tally, event: ev.StepSucceeded | ev.AttemptFailed | ev.StepFailed, time: str) -> None:
+    tally.add("Attempts")
+    tally.add(time, max(event.ended_at - event.started_at, 0))
+    if event.attempt > 1:
+        tally.add("Retries")
+
+
+def _failed_attempt(tally: Tally, event: ev.AttemptFailed | ev.StepFailed) -> None:
+    _attempt(tally, event, "FailedTime")
+    tally.fail(event.failure)
+    if event.failure.code == "timeout":
+        tally.add("Timeouts")
+
+
+def _documents(tally: Tally, now: int, deployment: str, workflow: str, tool: str) -> Iterator[Document]:
+    named = {"function": deployment, "workflow": workflow} | ({"tool": tool} if tool else {})
+    sets = [["function", "workflow"], *([["function", "tool"]] if tool else [])]
+    # What is missing is no zero to CloudWatch: a rate needs both of its figures.
+    sums: dict[str, int | list[int]] = (
+        {"Retries": 0, **tally.sums} if "Attempts" in tally.sums else {**tally.sums}
+    )
+    values, rest = tally.until_success[:MOST_VALUES], tally.until_success[MOST_VALUES:]
+    if values:
+        sums["AttemptsUntilSuccess"] = values
+    if sums:
+        yield document(now, named, sets, sums)
+    while rest:
+        yield document(now, named, sets, {"AttemptsUntilSuccess": rest[:MOST_VALUES]})
+        rest = rest[MOST_VALUES:]
+    for code, errors in tally.errors.items():
+        about = {"function": deployment, "code": code} | ({"tool": tool} if tool else {})
+        by = [["function", "code"], *([["function", "tool", "code"]] if tool else [])]
+        yield document(now, about, by, {"Errors": errors})
+    for code, parked in tally.parked.items():
+        about = {"function": deployment, "workflow": workflow, "code": code}
+        by = [["function", "code"], ["function", "workflow", "code"]]
+        yield document(now, about, by, {"Parked": parked})
+
+
+def document(
+    now: int,
+    named: Mapping[str, str],
+    sets: Sequence[Sequence[str]],
+    values: Mapping[str, int | list[int]],
+) -> Document:
+    """One document: `values` by the names of METRICS, once for each set of the dimensions in `named`."""
+    metrics = [{"Name": name, "Unit": METRICS[name][0]} for name in values]
+    said = {"Namespace": NAMESPACE, "Dimensions": [list(one) for one in sets], "Metrics": metrics}
+    return {
+        "_aws": {"Timestamp": now, "CloudWatchMetrics": [said]},
+        **{name: _dimension(value) for name, value in named.items()},
+        **values,
+    }
+
+
+def _dimension(value: str) -> str:
+    """CloudWatch takes ASCII, not empty."""
+    return value.encode("ascii", "replace").decode().strip()[:LONGEST_DIMENSION] or "none"

@@ -1,0 +1,27 @@
+"""A user's money of a day, for somebody to look at.
+
+Belongs here: that one view. Does not belong here: what follows from it (purse.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from baton.core.decide.purse import Terms, end_of, shown
+from baton.core.money import MICRO
+from baton.core.read.views import iso
+
+
+def budget_view(user: str, spent: int, reserved: int, terms: Terms, day: int) -> dict[str, Any]:
+    """What `GET /budget` shows. Where there is no limit nothing is counted."""
+    limit = terms.user_day
+    return {
+        "user": user,
+        "day": shown(day),
+        "spent_usd": spent / MICRO,
+        "reserved_usd": reserved / MICRO,
+        "limit_usd": limit / MICRO if limit else None,
+        "left_usd": max(limit - spent - reserved, 0) / MICRO if limit else None,
+        "blocked_until": iso(end_of(day)) if limit and spent >= limit else None,
+        "saga_limit_usd": terms.saga / MICRO if terms.saga else None,
+    }

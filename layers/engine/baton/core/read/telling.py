@@ -1,0 +1,137 @@
+"""What became of slots, in words for a person.
+
+Belongs here: sentences, made of facts. Does not belong here: finding out what the facts are (story.py) or what follows
+from them (explain.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from baton.core.conditions.model import Cel, Compare, Condition, JsonPath
+from baton.core.decide.program import Program
+from baton.core.log import events as ev
+from baton.core.log.state import node_of
+from baton.core.read.story import FAILED, Place
+from baton.core.read.views import iso
+
+_LISTED = 5
+_LONGEST = 120
+
+
+def listed(names: Iterable[str]) -> str:
+    """`a`, `b` and `c`; of many, some."""
+    shown = [f"`{name}`" for name in names]
+    if len(shown) > _LISTED:
+        shown = [*shown[: _LISTED - 1], f"{len(shown) - _LISTED + 1} more"]
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def counted(number: int, one: str) -> str:
+    """`1 round`, `2 rounds`."""
+    return f"{number} {one}" if number == 1 else f"{number} {one}s"
+
+
+def said(failure: ev.Failure) -> str:
+    """A failure's code and message."""
+    return f"{failure.code}: {failure.message}" if failure.message else failure.code
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def condition_words(condition: Condition) -> str:
+    """An expression, a query or a comparison as it is written; nothing of a condition that has no short form."""
+    if isinstance(condition, Cel):
+        text = " ".join(condition.expression.split())
+    elif isinstance(condition, JsonPath):
+        value = "" if condition.operator in ("exists", "not_exists") else f" {_json(condition.value)}"
+        text = f"{condition.query} {condition.operator}{value}"
+    elif isinstance(condition, Compare):
+        text = f"{_json(condition.left)} {condition.operator} {_json(condition.right)}"
+    else:
+        return ""
+    return f"`{text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'}`"
+
+
+def choice(program: Program, place: Place) -> str:
+    """How the way on from a slot was chosen: by its loop, by its branch, or by leaving a loop. Empty: it was not."""
+    end = place.end
+    assert end is not None, "it is done"
+    words = [_word(word, program, place) for word in end.way.split(", ") if word]
+    if end.leaves not in ("", place.node):
+        words.append(f"it leaves the loop that ends with `{end.leaves}`")
+    return "; ".join(words)
+
+
+def _word(word: str, program: Program, place: Place) -> str:
+    """One word of the log's `way`."""
+    node, branch = program.nodes[place.node], program.nodes[place.node].branch
+    rounds = counted(place.iteration[-1] + 1, "round") if place.iteration else ""
+    if word == "again" and node.loop is not None:
+        return f"round {place.iteration[-1] + 1} begins"
+    if word == "timeout" and node.loop is not None:
+        return f"it left the loop after {rounds}, the most there may be, by its timeout_path"
+    if word == "break":
+        return f"it left the loop after {rounds}"
+    if word == "default" and branch is not None:
+        why = "its `choose` names no node" if branch.choose else "no rule of its branch holds"
+        return why if branch.default else f"{why}, and it has no default"
+    if word.startswith("catch "):
+        return f"caught by rule {word.removeprefix('catch ')} of its `catch`"
+    if word == "chosen" and branch is not None:
+        return f"by its `choose`, `{branch.choose}`"
+    number = word.removeprefix("rule ")
+    if branch is not None and number.isdecimal() and 1 <= int(number) <= len(branch.rules):
+        condition = condition_words(branch.rules[int(number) - 1].condition)
+        return f"{word} of its branch" + (f", {condition}" if condition else "")
+    return word
+
+
+def moved(program: Program, place: Place) -> str:
+    """Which way it went on from a slot that had its turn, and which not; empty where nothing follows."""
+    end = place.end
+    assert end is not None, "it is done"
+    receivers = list(dict.fromkeys(node_of(slot)[0] for slot in (*end.to, *end.not_to)))
+    if end.became == FAILED and not end.to:
+        return f"the failure goes on to {listed(receivers)}" if receivers else ""
+    fault = said(end.failure) if end.failure is not None and end.became != FAILED else ""
+    if fault and not end.to:
+        return f"which way it goes on cannot be told: {fault}"
+    to = list(dict.fromkeys(node_of(slot)[0] for slot in end.to))
+    others = [name for name in receivers if name not in to]
+    where = ", ".join(
+        part
+        for part in (f"to {listed(to)}" if to else "", f"not to {listed(others)}" if others else "")
+        if part
+    )
+    words = ": ".join(part for part in (choice(program, place), where) if part)
+    return f"{fault}, {words}" if fault else words
+
+
+def lasting(ms: int) -> str:
+    """`340 ms`, `2.5 s`, `3 min 5 s`, `2 h 10 min`, `1 d 3 h`."""
+    if ms < 1_000:
+        return f"{ms} ms"
+    if ms < 60_000:
+        return f"{ms / 1_000:.1f}".removesuffix(".0") + " s"
+    units = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+    seconds = round(ms / 1_000)
+    at = next(at for at, (_, unit) in enumerate(units) if seconds >= unit)
+    (name, unit), (less, part) = units[at], units[at + 1]
+    rest = seconds % unit // part
+    return f"{seconds // unit} {name}" + (f" {rest} {less}" if rest else "")
+
+
+def opened(event: ev.WaitOpened | ev.ChildOpened) -> str:
+    """What a node waits for."""
+    if isinstance(event, ev.ChildOpened):
+        return f"the child saga `{event.child}`"
+    until = iso(event.until) if event.until is not None else ""
+    if not event.signal:
+        return until
+    return f"the signal `{event.signal}`" + (f", until {until} at most" if until else "")

@@ -1,0 +1,385 @@
+"""From a saga's log to what it used: write and read units, requests, Lambda's time.
+
+The protocols' known costs, replayed over the entries; the table is "What it costs" of docs/architecture.md.
+Dollars are in costs.py.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Collection
+
+import msgspec
+
+from baton.core.limits import Limits
+from baton.core.log import events as ev
+from baton.core.log.fold import fold
+from baton.core.log.forks import fork_to
+from baton.core.log.state import State, Turns, encode_moved, encode_state, group_of, status_of
+
+WRITE_BYTES, READ_BYTES = 1_024, 4_096
+REQUESTS_PER_MESSAGE = 3  # it is sent, received and deleted; batches make it less
+# An index row has less than a kilobyte: a unit to put or to delete it, two when its key changes.
+ROW_MOVES, ROW_CHANGES = 2, 1
+LONGEST_MS = 900_000  # that Lambda lets an invocation last
+# Bytes of names and of values of a fixed length: in a head, in its lease, in a snapshot's item, and the
+# name of the attribute that holds entry 1 on a head.
+_HEAD, _LEASE, _SNAPSHOT, _START = 167, 18, 33, 5
+_A_REFERENCE = "cas://sha256/" + "0" * 64
+_CLAIM = 260  # of a claim's item, with names of a usual length
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Deployment(msgspec.Struct, frozen=True, kw_only=True):
+    """What a bill depends on besides the log. Memory in MB, times in ms, sizes in bytes.
+
+    Four times are assumptions, for a DynamoDB that answers within 5 to 10 ms: `init`, what a new process of
+    the worker is billed for before it begins; `handover`, from a worker's start to its first step and from
+    its last entry to its end; `request` and `passing`, one invocation of the API and of the relay.
+    """
+
+    worker_mb: int = 1_024
+    api_mb: int = 1_024
+    relay_mb: int = 512
+    init: int = 800
+    handover: int = 50
+    request: int = 30
+    passing: int = 15
+    snapshot_tail: int = 8_192
+    snapshot_blob: int = 65_536
+    news_every: int = 5_000
+    lease_grace: int = 1_000
+    fork_deadline: int = 60_000
+    timer_by_message: int = 900_000
+
+    @classmethod
+    def of(cls, limits: Limits) -> Deployment:
+        """As the engine is set up; the rest as it is."""
+        return cls(
+            worker_mb=limits.worker_memory_mb,
+            snapshot_tail=limits.snapshot_tail_bytes,
+            snapshot_blob=limits.snapshot_blob_bytes,
+            news_every=limits.news_every_ms,
+            lease_grace=limits.lease_grace_ms,
+            fork_deadline=limits.fork_deadline_ms,
+            timer_by_message=limits.timer_by_message_ms,
+        )
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """What was used. `gb_seconds`: Lambda's time by its memory, all functions together."""
+
+    write_units: int = 0
+    read_units: int = 0
+    sqs_requests: int = 0
+    http_requests: int = 0
+    lambda_requests: int = 0
+    gb_seconds: float = 0.0
+    blob_puts: int = 0
+    blob_gets: int = 0
+
+
+def units(size: int, of: int = WRITE_BYTES) -> int:
+    """DynamoDB's units for so many bytes: one for each `of` begun, and one at least."""
+    return max(1, -(-size // of))
+
+
+def stored_bytes(data: bytes, around: int) -> int:
+    """Bytes of an item with this JSON and `around` bytes of other attributes: compressed if that saves a unit."""
+    plain = around + len(data)
+    if units(plain) == 1:
+        return plain
+    packed = around + len(zlib.compress(data))
+    return packed if units(packed) < units(plain) else plain
+
+
+class _Turn(msgspec.Struct, kw_only=True):
+    """One lease on the saga, as its entries show it. `first` and `last` are epoch ms.
+
+    `state`, `data`, `size`, `armed` are the ledger's after the last of them; `owner`: length of the holder's name.
+    """
+
+    epoch: int = 0
+    owner: int = 0
+    first: int = 0
+    last: int = 0
+    is_cold: bool = False
+    state: State = State()
+    data: int = 0
+    size: int = 0
+    armed: int = 0
+
+
+class Ledger:
+    """Adds up what a saga used: every entry of all its branches, in the order of versions.
+
+    Write units are exact for a saga that nothing got in the way of. A log does not tell, and this leaves out:
+    writes refused for other reasons than an outside entry, repeated messages and requests, rows that a tool
+    writes itself and the transaction they come in, looking at the saga, the rate limit of its tenant, and what
+    a process reads once for all its sagas. Lambda's time is an upper estimate where sagas share an invocation: each counts all of it.
+    """
+
+    def __init__(
+        self,
+        turns: Turns,
+        deployment: Deployment,
+        *,
+        cuts: Collection[int] | None = None,
+        once: Collection[str] = (),
+    ) -> None:
+        """`turns` is the saga's program. `cuts` are the versions at which forks cut the log; None: any may be one.
+
+        Only the past states at cuts are kept in memory. `once` names the nodes whose tools may act only once.
+        """
+        self._once = once
+        self.steps = 0
+        self._cuts = cuts
+        self._turns = turns
+        self._deployment = deployment
+        self._state = State()
+        self._past: dict[int, State] = {}
+        self._listed = "running"
+        self._turn = _Turn()
+        self._head = self._start = 0  # bytes of a free head, and of entry 1 while it is on the head
+        self._around = 0  # bytes of a snapshot's item besides the snapshot
+        self._data = self._size = 0  # what is to be read behind the newest snapshot: of data, of items
+        self._snapshot = 0  # read units of that snapshot
+        self._is_blob = False  # whether it is one
+        self._blobs = self._gets = 0  # snapshots that are blobs, and how often one was read
+        self._whole = [0, 0]  # data and size of the whole log
+        self._news: list[int] = []  # sizes of outside entries since the holder's last
+        self._armed = 0  # until when a fork keeps the saga in the due index
+        self._refs: set[str] = set()
+        self._writes = self._reads = self._takes = 0
+        self._messages = self._passed = self._asked = 0
+        self._worker_ms = 0
+
+    # ---- entries
+
+    def add(self, entry: ev.Entry, data: bytes, size: int) -> None:
+        """The next entry: its `data` as encoded, and the `size` in bytes of the item that it is stored in."""
+        if entry.version == 1:
+            self._begin(entry, data)
+        elif entry.epoch == 0:
+            self._from_outside(entry, size)
+        elif entry.epoch > self._turn.epoch:
+            self._next_turn(entry)
+        self._writes += units(size)
+        self._fold(entry)
+        self._read_later(entry, len(data), size)
+        if entry.epoch:
+            self._hold(entry)
+        for event in entry.events:
+            self._put_blobs(event)
+            self._claim(event)
+            if isinstance(event, ev.SagaEnded) and self._state.parent:
+                self._passed += 1  # to the relay, which tells the parent
+
+    def _fold(self, entry: ev.Entry) -> None:
+        before, fork = self._state, fork_of(entry)
+        if fork is not None:
+            self._state = fork_to(before, self._past[fork.cut], entry, fork)
+        else:
+            self._state = fold(before, entry)
+            self.steps += self._state.steps - before.steps
+        if self._cuts is None or entry.version in self._cuts:
+            self._past[entry.version] = self._state
+
+    def _read_later(self, entry: ev.Entry, data: int, size: int) -> None:
+        self._whole = [self._whole[0] + data, self._whole[1] + size]
+        self._data, self._size = self._data + data, self._size + size
+        if fork_of(entry) is not None:
+            # A new branch is read from the start.
+            (self._data, self._size), self._snapshot, self._is_blob = self._whole, 0, False
+
+    def _begin(self, entry: ev.Entry, data: bytes) -> None:
+        start = entry.events[0]
+        assert isinstance(start, ev.SagaStarted)
+        named = (start.saga, start.workflow, start.graph, start.user, start.tenant, start.tenant)
+        self._head = _HEAD + sum(len(name.encode()) for name in named)
+        self._around = _SNAPSHOT + len(start.tenant.encode()) + len(start.saga.encode())
+        # The definition; and first the head, where the saga may be there already.
+        self._reads += 2 if start.parent or start.saga.startswith("k") else 1
+        self._asked += not start.parent
+        self._start = stored_bytes(data, self._head + _START) - self._head
+        self._writes += self._head_units(0) + 2  # and a row in either index
+        self._wake()
+
+    def _from_outside(self, entry: ev.Entry, size: int) -> None:
+        """A signal, cancel, resume or fork by the API, a child's report by the relay, a parent's cancel."""
+        self._news.append(size)
+        self._wake()
+        self._reads += self._load()
+        for event in entry.events:
+            if isinstance(event, ev.ChildReported):
+                self._reads += 2  # the child's head and log
+            elif isinstance(event, ev.Forked):
+                self._writes += self._head_units(0)
+                self._writes += ROW_MOVES if self._state.ended is None else ROW_CHANGES
+                self._armed = event.at + self._deployment.fork_deadline
+        if not all(_is_engines(event, self._state.parent) for event in entry.events):
+            self._asked += 1
+
+    def _hold(self, entry: ev.Entry) -> None:
+        """An entry under a lease."""
+        turn = self._turn
+        if self._news:
+            # Each wake was left as a nudge, and the put that met the first of them was refused.
+            self._writes += len(self._news) * self._head_units(turn.owner) + units(self._news[0])
+            self._reads += 2
+            self._news.clear()
+        waited = max(entry.at - (turn.last or turn.first), 0)
+        self._reads += waited // self._deployment.news_every  # a look at the log now and then
+        turn.last, turn.is_cold = entry.at, turn.is_cold or entry.cold
+        turn.state, turn.data, turn.size, turn.armed = self._state, self._data, self._size, self._armed
+
+    def _claim(self, event: ev.Event) -> None:
+        """An effect that may happen only once: the claim before, and what came of it after."""
+        if (
+            isinstance(event, ev.StepSucceeded | ev.StepFailed | ev.AttemptFailed)
+            and event.node in self._once
+        ):
+            output = event.output if isinstance(event, ev.StepSucceeded) else ev.Value()
+            self._writes += 1 + units(stored_bytes(_encode(output), _CLAIM))
+
+    def _put_blobs(self, event: ev.Event) -> None:
+        values = (getattr(event, name, None) for name in ("input", "output", "payload"))
+        self._refs.update(value.ref for value in values if isinstance(value, ev.Value) and value.ref)
+
+    # ---- leases
+
+    def _next_turn(self, entry: ev.Entry) -> None:
+        dead = next((event for event in entry.events if isinstance(event, ev.Revived)), None)
+        if self._turn.epoch:
+            self._end(self._turn, dead)
+        for epoch in range(self._turn.epoch + 1, entry.epoch):
+            self._end(self._silent(epoch), dead)
+        self._news.clear()  # what came from outside meanwhile was there when this one loaded
+        began = [at for event in entry.events if (at := getattr(event, "started_at", None)) is not None]
+        self._turn = _Turn(epoch=entry.epoch, owner=len(entry.invocation), first=min([*began, entry.at]))
+        self._take(self._turn.owner)
+
+    def _silent(self, epoch: int) -> _Turn:
+        """A lease under which nothing was written: a look at what fell due, or a death."""
+        turn = _Turn(epoch=epoch, owner=self._turn.owner, state=self._state, data=self._data, size=self._size)
+        self._take(turn.owner)
+        return turn
+
+    def _take(self, owner: int) -> None:
+        self._takes += 1
+        self._writes += self._head_units(owner) + ROW_MOVES
+        open_children = sum(not child.status for child in self._state.children.values())
+        self._reads += self._load() + 2 * open_children  # each of them is asked once
+
+    def _end(self, turn: _Turn, dead: ev.Revived | None) -> None:
+        """What became of a lease: given back, or left behind by `dead`."""
+        lasted = turn.last - turn.first
+        if dead is not None and dead.dead_epoch == turn.epoch:
+            # To the end of its time. One that wrote nothing began no earlier than the entry before it.
+            until = dead.dead_until - self._deployment.lease_grace
+            lasted = min(max(lasted, until - (turn.first or self._state.last_at)), LONGEST_MS)
+        else:
+            self._release(turn)
+        self._worker_ms += max(lasted, 0) + self._deployment.handover + turn.is_cold * self._deployment.init
+
+    def _release(self, turn: _Turn) -> None:
+        state, status = turn.state, status_of(turn.state, self._turns)
+        self._writes += self._head_units(turn.owner)
+        leaves = state.ended is not None and turn.last >= turn.armed
+        self._writes += ROW_CHANGES if leaves else ROW_MOVES  # in the due index
+        if group_of(status) != group_of(self._listed):
+            self._writes += ROW_MOVES
+        elif status != self._listed:
+            self._writes += ROW_CHANGES
+        self._listed, self._start = status, 0
+        if turn.last and status == "running":
+            self._wake()
+        times = _times(state)
+        if turn.last and times:
+            self._messages += 1  # by the relay, or when the time is near by the reconciler
+            self._passed += min(times) - turn.last <= self._deployment.timer_by_message
+        self._save(turn)
+
+    def _save(self, turn: _Turn) -> None:
+        """The snapshot that is written with a release, by the rule of `History.save_snapshot`."""
+        if turn.data < self._deployment.snapshot_tail or turn.state.ended is not None:
+            return
+        data = encode_state(turn.state)
+        if len(data) > turn.data:
+            return
+        self._is_blob = len(data) > self._deployment.snapshot_blob
+        if self._is_blob:
+            self._blobs += 1
+            data = encode_moved(_A_REFERENCE)
+        size = stored_bytes(data, self._around)
+        self._writes += units(size)
+        self._snapshot = units(size, READ_BYTES)
+        self._data, self._size = self._data - turn.data, self._size - turn.size
+
+    # ---- sums
+
+    def total(self, takes: int, *, is_held: bool) -> Usage:
+        """Everything so far; the ledger is closed by it. `takes`: the head's epoch; `is_held`: by somebody now."""
+        last = max(takes, self._turn.epoch)
+        turns = [self._turn] if self._turn.epoch else []
+        turns += [self._silent(epoch) for epoch in range(self._turn.epoch + 1, last + 1)]
+        held = turns.pop() if is_held and turns else None
+        for turn in turns:
+            self._end(turn, None)
+        if held is not None:
+            self._worker_ms += max(held.last - held.first, 0)
+        deployment = self._deployment
+        wakings = max(self._takes, self._messages)
+        mb_ms = (
+            self._worker_ms * deployment.worker_mb
+            + self._asked * deployment.request * deployment.api_mb
+            + self._passed * deployment.passing * deployment.relay_mb
+        )
+        return Usage(
+            write_units=self._writes,
+            read_units=self._reads + wakings - self._takes,  # a wake with nothing to do reads the head
+            sqs_requests=self._messages * REQUESTS_PER_MESSAGE,
+            http_requests=self._asked,
+            lambda_requests=self._asked + self._passed + wakings,
+            gb_seconds=mb_ms / 1_024 / 1_000,
+            blob_puts=len(self._refs) + self._blobs,
+            blob_gets=len(self._refs) + self._gets,
+        )
+
+    def _head_units(self, owner: int) -> int:
+        """Of a write to the head; `owner` 0: no lease is on it, before and after."""
+        return units(
+            self._head + (_START + self._start if self._start else 0) + (_LEASE + owner if owner else 0)
+        )
+
+    def _load(self) -> int:
+        """Read units of the head, the newest snapshot, and what comes behind it; a snapshot's blob is counted, too."""
+        self._gets += self._is_blob
+        return 1 + self._snapshot + units(self._size, READ_BYTES)
+
+    def _wake(self) -> None:
+        """Something was written that the relay turns into a message."""
+        self._passed += 1
+        self._messages += 1
+
+
+def _times(state: State) -> list[int]:
+    """When something is due by itself: the end of a wait, a step's next attempt, a question's end, more money."""
+    if state.parked is not None:
+        return [state.parked.until] if state.parked.until else []
+    asked = [failing.ask.expires_at if failing.ask else failing.due_at for failing in state.failing.values()]
+    waits = [wait.until for wait in state.waits.values() if wait.until is not None]
+    return [*waits, *(time for time in asked if time)]
+
+
+def fork_of(entry: ev.Entry) -> ev.Forked | None:
+    """A fork is the last event of the entry that ends its branch."""
+    return next((event for event in entry.events if isinstance(event, ev.Forked)), None)
+
+
+def _is_engines(event: ev.Event, parent: str) -> bool:
+    """Whether the engine itself put this from outside, and not a request to the API."""
+    if isinstance(event, ev.CancelRequested):
+        return bool(parent) and event.by == parent
+    return isinstance(event, ev.ChildReported)

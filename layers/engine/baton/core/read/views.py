@@ -1,0 +1,384 @@
+"""What the outside sees of a saga: JSON made from state and entries. Times as ISO 8601, money in dollars."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from baton.core.decide.program import Program
+from baton.core.decide.turns import WAITS
+from baton.core.effects.toolspec import ToolSpec
+from baton.core.failures.classes import RETRYABLE
+from baton.core.failures.codes import kind_of, told
+from baton.core.graph.graph import Cap, Graph, Node
+from baton.core.log.answers import asked, changeable, may_answer, tool_asked_about
+from baton.core.log.caps import COUNTED
+from baton.core.log.events import Ask, Entry, Event, Failure, Notice
+from baton.core.log.state import State, node_of, status_of
+from baton.core.money import MICRO
+from baton.core.read.foretold import foretold
+
+_NO_TOOLS: Mapping[str, ToolSpec] = MappingProxyType({})
+_UNITS = {"wall_time": "wall_time_ms", "cost": "cost_usd"}
+_TIMES = frozenset({"at", "started_at", "ended_at", "until", "dead_until", "due_at", "expires_at"})
+# A time that may be absent, and is 0 in the log then.
+_MAYBE = frozenset({"due_at", "expires_at", "until"})
+
+
+def iso(milliseconds: int) -> str:
+    """`2026-11-21T10:00:00.123Z`."""
+    moment = datetime.fromtimestamp(milliseconds / 1_000, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def saga_view(state: State, program: Program, tools: Mapping[str, ToolSpec] = _NO_TOOLS) -> dict[str, Any]:
+    """What `GET /sagas/{id}` shows of a saga; `result` as the log has it: `v`, or `ref` and `size` of a blob.
+
+    `tools` give the schemas of arguments that an answer may change.
+    """
+    return {
+        "id": state.saga,
+        "workflow": state.workflow,
+        "graph": state.graph,
+        "status": status_of(state, program),
+        "reason": _reason(state),
+        "user": state.user,
+        "version": state.version,
+        "branch": state.branch,
+        "created_at": iso(state.started_at),
+        "updated_at": iso(state.last_at),
+        "steps": state.steps,
+        "most_steps": _most_steps(state, program),
+        "active": [_active(state, program, slot) for slot in state.tokens],
+        "cancelling": state.cancel is not None and state.ended is None,
+        "result": msgspec.to_builtins(state.ended.output) if state.ended else None,
+        "error": _error(state),
+        "invocations": state.invocations,
+        "revivals": state.revivals,
+        "interruptions": state.interrupted,
+        "spent_usd": state.spent / MICRO,
+        "budget_usd": state.budget / MICRO if state.budget else None,
+        "failing": [_failing(state, slot) for slot in state.failing],
+        "on_failure": foretold(program, handled=state.handled, last=state.last)
+        if state.ended is None
+        else None,
+        "questions": [_question(state, program, tools, slot, ask) for slot, ask in asked(state)],
+        "parked": _parked(state),
+    } | _used(state, program)
+
+
+def _used(state: State, program: Program) -> dict[str, Any]:
+    """What was used of the limits that count, and until when the saga has time."""
+    rows = []
+    for scope, limits in program.caps.of.items() if program.caps is not None else ():
+        for name, cap in limits.items():
+            row = {"node": scope or None, "limit": _UNITS.get(name, name), **_cap(name, cap)}
+            if name in COUNTED:
+                used = getattr(state.used[scope], name)
+                rows.append(row | {"used": used / MICRO if name == "cost" else used})
+            elif name == "wall_time" and not scope:
+                assert program.caps is not None
+                rows.append(row | {"until": iso(program.caps.deadline(state) or 0)})
+    return {"limits": rows}
+
+
+def _failing(state: State, slot: str) -> dict[str, Any]:
+    """A step some of whose attempts have failed, and what comes next."""
+    node, iteration = node_of(slot)
+    failing = state.failing[slot]
+    return {
+        "node": node,
+        "iteration": list(iteration),
+        "attempts": failing.attempts,
+        **failure_view(failing.failure),
+        "at": _time(failing.failure.at),
+        "strategy": failing.strategy,
+        "hint": failing.hint or None,
+        "way": failing.way.name if failing.way is not None else None,
+        "next_attempt_at": _time(failing.due_at),
+    }
+
+
+def failure_view(failure: Failure) -> dict[str, Any]:
+    """A failure of an attempt: what it is, and what that means to a person."""
+    kind = failure.kind or kind_of(failure.code)
+    meant = told(failure.code)
+    return {
+        "code": failure.code,
+        "class": kind,
+        "message": failure.message,
+        "retryable": kind in RETRYABLE,
+        "says": meant.says,
+        "advice": meant.advice,
+    }
+
+
+def _question(
+    state: State, program: Program, tools: Mapping[str, ToolSpec], slot: str, ask: Ask
+) -> dict[str, Any]:
+    """A question that waits for an answer: for whom it is, and what an answer may change."""
+    node, iteration = node_of(slot)
+    tool = tools.get(tool_asked_about(program.nodes[node], state.failing[slot]))
+    return question_view(node, iteration, ask) | {
+        "for": [{"kind": kind, "name": name} for kind, name in may_answer(state, ask)],
+        "arguments": changeable(ask, tool.parameters if tool is not None else {}),
+    }
+
+
+def question_view(node: str, iteration: tuple[int, ...], ask: Ask) -> dict[str, Any]:
+    """A question to a person; `expires_at` None: it waits for ever."""
+    return {
+        "id": ask.id,
+        "node": node,
+        "iteration": list(iteration),
+        "kind": ask.kind,
+        "message": ask.message,
+        "options": list(ask.options),
+        "expires_at": _time(ask.expires_at),
+    }
+
+
+def _parked(state: State) -> dict[str, Any] | None:
+    """Why it is parked, and until when if it goes on by itself."""
+    parked = state.parked
+    if parked is None or state.ended is not None:
+        return None
+    return {
+        "code": parked.code,
+        "message": parked.message,
+        "node": parked.node or None,
+        "until": _time(parked.until),
+    }
+
+
+def _time(milliseconds: int) -> str | None:
+    return iso(milliseconds) if milliseconds else None
+
+
+def _most_steps(state: State, program: Program) -> int | None:
+    left = None if state.is_stopping else program.most_left(state.tokens)
+    return None if left is None else state.steps + left
+
+
+def _active(state: State, program: Program, slot: str) -> dict[str, Any]:
+    node, iteration = node_of(slot)
+    what = "joining"
+    if slot in state.waits:
+        what = "waiting"
+    elif slot in state.children:
+        what = "child"
+    elif slot in state.failing:
+        what = "asking" if state.failing[slot].ask is not None else "retrying"
+    elif program.turn(state, slot) != WAITS:
+        what = "ready"
+    shown: dict[str, Any] = {"node": node, "iteration": list(iteration), "state": what}
+    if rounds := program.most_rounds(node):
+        shown["most_rounds"] = rounds
+    if slot in state.waits:
+        wait = state.waits[slot]
+        shown |= {"signal": wait.signal or None, "until": iso(wait.until) if wait.until is not None else None}
+        if wait.signal and (schema := program.nodes[node].output_schema) is not None:
+            shown["payload"] = schema
+    if slot in state.children:
+        shown["saga"] = state.children[slot].saga
+    if what == "joining":
+        arrived = state.tokens[slot]
+        shown["waits_for"] = [src for src in program.nodes[node].before if src not in arrived]
+    return shown
+
+
+def _reason(state: State) -> str | None:
+    if state.ended is None and state.parked is not None:
+        return f"{state.parked.code}: {state.parked.message}"
+    return None
+
+
+def _error(state: State) -> dict[str, str] | None:
+    """Why it failed: what was said, and what its code means to a person."""
+    failure = state.ended.failure if state.ended else state.failure
+    if failure is None:
+        return None
+    meant = told(failure.code)
+    return {
+        "code": failure.code,
+        "message": failure.message,
+        "node": failure.node,
+        "kind": failure.kind or kind_of(failure.code),
+        "says": meant.says,
+        "advice": meant.advice,
+    }
+
+
+def graph_view(graph: Graph) -> dict[str, Any]:
+    """A workflow's shape: what it takes, its nodes in an order in which they can run, and its edges."""
+    return {
+        "input": graph.input_schema,
+        "nodes": [_node_view(node) for node in graph.nodes],
+        "edges": _edges(graph),
+        "limits": _limits(graph.limits),
+    }
+
+
+def _edges(graph: Graph) -> list[dict[str, Any]]:
+    """The edges by their receivers, with what decides whether they are taken; a loop's way back behind them."""
+    nodes = {node.name: node for node in graph.nodes}
+    forward = [
+        {"from": before, "to": node.name, "kind": _kind(nodes[before], node.name)}
+        for node in graph.nodes
+        for before in node.before
+    ]
+    back = [(node.name, node.loop.back_to) for node in graph.nodes if node.loop is not None]
+    return [*forward, *({"from": tail, "to": header, "kind": "again"} for tail, header in back)]
+
+
+def _kind(sender: Node, receiver: str) -> str:
+    if sender.branch is not None and receiver in sender.branch.targets:
+        return "branch"
+    if any(receiver in rule.then for rule in sender.catch):
+        return "catch"
+    if sender.loop is not None and receiver in sender.loop.break_path:
+        return "break"
+    return "timeout" if sender.loop is not None and receiver in sender.loop.timeout_path else "after"
+
+
+def _limits(limits: Mapping[str, Cap]) -> dict[str, Any]:
+    """Limits by name, with their unit where they have one."""
+    shown: dict[str, Any] = {}
+    for name, cap in limits.items():
+        shown[_UNITS.get(name, name)] = _cap(name, cap)
+    return shown
+
+
+def _cap(name: str, cap: Cap) -> dict[str, Any]:
+    return {"most": cap.most / MICRO if name == "cost" else cap.most, "then": cap.then}
+
+
+def _node_view(node: Node) -> dict[str, Any]:
+    shown: dict[str, Any] = {"name": node.name, "kind": node.kind}
+    if node.tool:
+        shown |= {"tool": node.tool, "tool_version": node.tool_version, "effect": node.effect}
+    if node.timeout_ms:
+        shown["timeout_ms"] = node.timeout_ms
+    if node.kind == "wait":
+        shown |= {"wait_ms": node.wait_ms, "signal": node.signal or None}
+        for name, template in (("wait_for", node.wait_for), ("wait_until", node.wait_until)):
+            if template is not None:
+                shown[name] = template
+    if node.workflow:
+        shown["workflow"] = node.workflow
+    if node.kind == "pass":
+        shown["value"] = node.value
+    if node.loops:
+        shown["loops"] = list(node.loops)
+    if node.output_schema is not None:
+        shown["output_schema"] = node.output_schema
+    if node.limits:
+        shown["limits"] = _limits(node.limits)
+    return shown | _control_view(node)
+
+
+def _control_view(node: Node) -> dict[str, Any]:
+    """Whether it runs, what it waits for, and which way it goes on; conditions as the graph has them."""
+    shown: dict[str, Any] = {}
+    if node.when is not None:
+        shown["when"] = _plain(node.when)
+    if (join := node.join) is not None:
+        tolerated = None if join.tolerated < 0 else join.tolerated
+        shown["join"] = {"wait_for": join.need or "all", "tolerated_failures": tolerated, "rest": join.rest}
+    if (branch := node.branch) is not None:
+        shown["branch"] = {
+            "rules": [{"if": _plain(rule.condition), "then": list(rule.then)} for rule in branch.rules],
+            "choose": branch.choose or None,
+            "among": list(branch.among),
+            "default": list(branch.default),
+        }
+    if node.catch:
+        shown["catch"] = [
+            {
+                "code": list(rule.codes),
+                "class": list(rule.kinds),
+                "if": None if rule.condition is None else _plain(rule.condition),
+                "then": list(rule.then),
+            }
+            for rule in node.catch
+        ]
+    if (loop := node.loop) is not None:
+        shown["loop"] = {
+            "while": _plain(loop.condition),
+            "max_iterations": loop.max_iterations,
+            "back_to": loop.back_to,
+            "break_path": list(loop.break_path),
+            "timeout_path": list(loop.timeout_path),
+        }
+    return shown
+
+
+def tool_view(spec: ToolSpec) -> dict[str, Any]:
+    """A tool as `GET /tools` shows it; `timeout_ms` None: the engine's default. `cost_usd`: of one attempt, at most."""
+    return {
+        "name": spec.name,
+        "version": spec.version,
+        "description": spec.description,
+        "effect": spec.effect,
+        "domain": spec.domain or None,
+        "cost_usd": spec.cost / MICRO,
+        "timeout_ms": spec.timeout_ms or None,
+        "input": spec.parameters,
+        "output": spec.result,
+        "schema_hash": spec.schema_hash,
+    }
+
+
+def entry_view(entry: Entry) -> dict[str, Any]:
+    """An entry as `GET /sagas/{id}/events` shows it; every field of the log, defaults included."""
+    return {
+        "format": entry.format,
+        "version": entry.version,
+        "branch": entry.branch,
+        "at": iso(entry.at),
+        "epoch": entry.epoch,
+        "invocation": entry.invocation,
+        "cold": entry.cold,
+        "traceparent": entry.traceparent,
+        "events": [_event_view(event) for event in entry.events],
+    }
+
+
+def _event_view(event: Event) -> dict[str, Any]:
+    shown: dict[str, Any] = {"kind": event.__struct_config__.tag}
+    for name in event.__struct_fields__:
+        value = getattr(event, name)
+        if name in _TIMES and isinstance(value, int):
+            shown[name] = iso(value) if value or name not in _MAYBE else None
+        elif isinstance(value, Failure | Ask | Notice):
+            shown[name] = _part_view(value)
+        elif name == "errors":
+            shown[name] = [_part_view(failure) for failure in value]
+        elif name == "emits":
+            shown[name] = [
+                {
+                    "from": token.src,
+                    "to": token.dst,
+                    "iteration": list(token.iteration),
+                    "alive": token.alive,
+                }
+                for token in value
+            ]
+        else:
+            shown[name] = _plain(value)
+    return shown
+
+
+def _part_view(part: Failure | Ask | Notice) -> dict[str, Any]:
+    """As in the log, without what has its default, but for the times."""
+    shown: dict[str, Any] = _plain(part)
+    return {name: iso(value) if name in _TIMES and value else value for name, value in shown.items()}
+
+
+def _plain(value: Any) -> Any:
+    """As JSON would give it back: with lists."""
+    return msgspec.json.decode(msgspec.json.encode(value))
