@@ -6,7 +6,7 @@ import asyncio
 import time
 
 from baton.adapters.memory.memory import MemoryLog
-from baton.core.log.events import decode_entry
+from baton.core.log.codec import decode_entry
 from baton.ports import SagaRef
 from benchmarks.figures import Bench, Figure, Sample
 from benchmarks.stage import memory_engine, run_all, sagas_of

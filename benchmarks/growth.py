@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from baton.adapters.memory.memory import MemoryLog
 from baton.ports import Message, Record, SagaRef
-from baton.runtime.budget import Budget
+from baton.runtime.deadline import Budget
 from baton.runtime.runner import YIELDED, Runner
 from benchmarks.figures import Bench, Figure, Sample
 from benchmarks.stage import invocation, memory_engine, start

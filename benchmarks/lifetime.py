@@ -18,7 +18,7 @@ from baton.adapters.dynamo.log import DynamoLog
 from baton.adapters.dynamo.rates import DynamoRates
 from baton.adapters.sqs_queue import SqsQueue
 from baton.ports import Message, Record, Release, SagaRef, Wake
-from baton.runtime.budget import Budget
+from baton.runtime.deadline import Budget
 from baton.runtime.queries import Queries
 from baton.runtime.rates import RateLimiter
 from baton.runtime.relay import Relay, StreamItem

@@ -22,18 +22,18 @@ from baton.adapters.memory.memory import MemoryBlobs, MemoryDefinitions, MemoryL
 from baton.adapters.memory.notices import MemoryNotices
 from baton.adapters.monty_sandbox import MontySandbox
 from baton.adapters.s3_blobs import S3Blobs
-from baton.core.decide.purse import Terms
+from baton.core.decide.spending import Terms
 from baton.core.limits import Limits
 from baton.ports import Blobs, Budgets, Definitions, Effects, Log, Message, Offload, SagaRef
 from baton.runtime.catalog import Catalog
-from baton.runtime.funds import Funds
+from baton.runtime.duration_estimator import Pace
 from baton.runtime.lease import Invocation
-from baton.runtime.pace import Pace
+from baton.runtime.ledger_cache import Funds
 from baton.runtime.parts import Engine, Parts
-from baton.runtime.patience import Threads, inline
 from baton.runtime.request import Caller
 from baton.runtime.runner import Runner
 from baton.runtime.service import Service
+from baton.runtime.store_retrier import Threads, inline
 from baton.tools.define import Registry
 from baton.tools.perform import ToolPerformer
 from tests.kit import ministack

@@ -1,4 +1,4 @@
-"""The tables of docs/documents.md and the published schema, made of the schema that core/documents/docschema.py gives.
+"""The tables of docs/documents.md and the published schema, made of the schema that core/documents/schema.py gives.
 
 What belongs here: how a schema becomes rows and a file. What does not: markers and pages (generate.py).
 """
@@ -9,9 +9,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from baton.core.documents.docschema import document_schema
-from baton.core.documents.nodetypes import COMMON, NODE_TYPES, NodeType
-from baton.core.documents.yamltext import write_yaml
+from baton.core.documents.node_types import COMMON, NODE_TYPES, NodeType
+from baton.core.documents.schema import document_schema
+from baton.core.documents.yaml_text import write_yaml
 
 # What the table says of the values of a shared definition.
 _SHARED = {

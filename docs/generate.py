@@ -24,6 +24,7 @@ from baton.core.documents.definition import MAX_NODES
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.expressions.durations import LONGEST_MS
 from baton.core.limits import Limits
+from baton.core.log import codec
 from baton.core.log import events as ev
 from baton.core.log.fold import fold
 from baton.core.log.state import FINISHED, KEYS_REMEMBERED, LISTS, WAITING, State, group_of
@@ -178,7 +179,7 @@ def entry() -> str:
         traceparent="00-3b88375130e9b65ce33e48e0e5837d98-86e2732fd8db79e3-01",
         events=advance(program, state, (outcome,), at + 612).events,
     )  # fmt: skip
-    return f"```json\n{json.dumps(json.loads(ev.encode_entry(stored)), indent=2)}\n```"
+    return f"```json\n{json.dumps(json.loads(codec.encode_entry(stored)), indent=2)}\n```"
 
 
 # ---- rooms, items, limits ------------------------------------------------------------------------------------

@@ -13,17 +13,17 @@ from functools import cache
 from msgspec.structs import replace
 
 from baton.core.conditions import Answer
+from baton.core.decide.context import Found
 from baton.core.decide.decide import MAX_DEATHS, advance
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
-from baton.core.decide.scope import Found
 from baton.core.documents.compile import compile_document
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.log import events as ev
-from baton.core.log.caps import counts_of
 from baton.core.log.fold import apply, fold
 from baton.core.log.forks import fork_to
 from baton.core.log.state import ANSWER, State, node_of, status_of
+from baton.core.log.workflow_limits import counts_of
 
 T0 = 1_790_000_000_000
 SOON, LATER, DAYS = 10, 3_600_000, 172_800_000

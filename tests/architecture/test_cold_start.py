@@ -43,7 +43,7 @@ COMPILER = {
     "yaml",
     "jsonschema_rs",
     "baton.core.documents.compile",
-    "baton.core.documents.document",
+    "baton.core.documents.text",
     "baton.runtime.service",
 }
 WEB = {"aws_lambda_powertools", "baton.web"}

@@ -27,7 +27,7 @@ from baton.builder import control, workflow
 from baton.builder import failing as building
 from baton.core.documents import bounds, definition, failing
 from baton.core.documents.compile import compile_document
-from baton.core.documents.document import parse_document
+from baton.core.documents.text import parse_document
 from baton.core.graph.graph import encode_graph
 from baton.errors import InvalidDefinition
 from baton.tools import define

@@ -9,7 +9,7 @@ import pytest
 
 from baton import Workflow, caught, matches
 from baton.core.documents.compile import compile_document
-from baton.core.documents.document import parse_document
+from baton.core.documents.text import parse_document
 from baton.core.graph.graph import encode_graph
 from baton.errors import InvalidDefinition
 from baton.tools import define

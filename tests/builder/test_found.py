@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from baton.builder.found import documents, load_workflow
-from baton.core.documents.document import parse_document
+from baton.core.documents.text import parse_document
 from baton.errors import InvalidDefinition, NotFound
 
 EVENING = """

@@ -11,7 +11,7 @@ import pytest
 from baton import Workflow
 from baton.builder import Reference
 from baton.builder.values import DEEPEST
-from baton.core.documents import document
+from baton.core.documents import text as document
 from baton.errors import InvalidDefinition, Problem
 from baton.tools import define
 from baton.tools.define import Registry, tool

@@ -19,7 +19,7 @@ from baton.cli.app import documents as files
 from baton.core.conditions.document import read_condition
 from baton.core.documents.compile import compile_document
 from baton.core.documents.definition import KINDS_TO_COME
-from baton.core.documents.document import parse_document
+from baton.core.documents.text import parse_document
 from baton.core.graph.graph import encode_graph, hash_of
 from baton.tools.define import REGISTRY
 from tests.builder.evening import dinner

@@ -13,7 +13,7 @@ from baton.adapters.aws import Aws
 from baton.core.decide.program import Program
 from baton.core.graph.graph import decode_graph
 from baton.core.limits import Limits
-from baton.core.log.events import decode_entry
+from baton.core.log.codec import decode_entry
 from baton.core.read.usage import Deployment, Ledger, Usage
 from baton.ports import Head
 from tests.kit.corpus import CORPUS, Scenario, start

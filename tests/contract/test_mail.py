@@ -18,8 +18,8 @@ from baton.core.limits import Limits
 from baton.ports import Clock, StepContext
 from baton.ports.outside import Entities, HttpClient, Letter, Objects
 from baton.runtime.claims import Done
-from baton.runtime.once import Once
-from baton.runtime.patience import Patience, Threads
+from baton.runtime.effect_claims import Once
+from baton.runtime.store_retrier import Patience, Threads
 from baton.tools.perform import ToolPerformer
 from baton.tools.standard import Services, standard_tools
 from tests.contract.stores import Stores

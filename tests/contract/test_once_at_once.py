@@ -10,8 +10,8 @@ from baton.core.effects.keys import Key
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
 from baton.ports import StepContext
-from baton.runtime.once import Once
-from baton.runtime.patience import Patience, Threads
+from baton.runtime.effect_claims import Once
+from baton.runtime.store_retrier import Patience, Threads
 from tests.contract.stores import StillClock, Stores
 from tests.kit.virtual import SeededEntropy
 

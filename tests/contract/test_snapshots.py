@@ -11,7 +11,7 @@ from baton.core.limits import Limits
 from baton.core.log.state import encode_moved, encode_state
 from baton.ports import Head, Record
 from baton.runtime.history import History
-from baton.runtime.patience import Patience, inline
+from baton.runtime.store_retrier import Patience, inline
 from tests.contract.stores import SAGA, StillClock, Stores, a_head
 from tests.contract.test_entries import noise
 from tests.core.build import Saga, chain

@@ -16,21 +16,22 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from baton.core.conditions import Answer
+from baton.core.decide.context import Found
 from baton.core.decide.decide import ROOM, Decision, advance
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
-from baton.core.decide.purse import ANY_AMOUNT
-from baton.core.decide.scope import Found
+from baton.core.decide.spending import ANY_AMOUNT
 from baton.core.documents.compile import compile_document
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.failures.cells import ROLLBACK, Change
 from baton.core.failures.matrix import ANY, Rules
 from baton.core.graph.graph import Graph, Node
+from baton.core.log import codec
 from baton.core.log import events as ev
-from baton.core.log.caps import counts_of
 from baton.core.log.fold import fold
 from baton.core.log.forks import fork_to
 from baton.core.log.state import State
+from baton.core.log.workflow_limits import counts_of
 from baton.errors import InvalidDefinition, Problem
 
 T0 = 1_700_000_000_000
@@ -177,7 +178,7 @@ class Saga:
             cold=number > self.state.epoch,
             traceparent=f"{TRACE}-{self.state.version:016x}-01",
         )
-        read = ev.decode_entry(ev.encode_entry(written))
+        read = codec.decode_entry(ev.encode_entry(written))
         assert read == written
         last = events[-1]
         if isinstance(last, ev.Forked):

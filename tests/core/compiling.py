@@ -8,7 +8,7 @@ from typing import Any
 
 from baton.core.documents.compile import compile_document
 from baton.core.documents.definition import WorkflowModel, as_written, read_definition
-from baton.core.documents.document import parse_document
+from baton.core.documents.text import parse_document
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.graph.graph import Graph, Node
 from baton.errors import Problem

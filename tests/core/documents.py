@@ -14,7 +14,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from baton.core.documents.document import parse_document
+from baton.core.documents.text import parse_document
 from baton.core.effects.toolspec import ToolSpec
 from tests.core.build import JSON, tool_spec
 from tests.core.reference import Shape, shapes

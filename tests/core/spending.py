@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from baton.core.log import events as ev
+from baton.core.log import codec
 from baton.core.read.usage import Deployment, Ledger, Usage
 from tests.core.build import Saga, done
 
@@ -21,7 +21,7 @@ BARE = Deployment(worker_mb=1_024, api_mb=0, relay_mb=0, handover=0, init=0)
 def used(saga: Saga, takes: int = 0, *, held: bool = False, deployment: Deployment = BARE) -> Usage:
     ledger = Ledger(saga.program, deployment)
     for entry in saga.entries:
-        data = ev.encode_entry(entry)
+        data = codec.encode_entry(entry)
         ledger.add(entry, data, len(data) + AROUND)
     return ledger.total(takes, is_held=held)
 

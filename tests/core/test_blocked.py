@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from baton.core.failures.cells import ROLLBACK, Change
 from baton.core.log import events as ev
-from baton.core.log.events import decode_entry, encode_entry
+from baton.core.log.codec import decode_entry, encode_entry
 from tests.core.build import T0, Saga, done, program, task
 from tests.core.failing import broken, schedule
 from tests.core.told import whole, why

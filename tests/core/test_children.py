@@ -6,6 +6,7 @@ import pytest
 
 from baton.core.decide.decide import CANCELLED_TOGETHER, ROOM, abandoned, advance, decide
 from baton.core.graph.graph import Join
+from baton.core.log import codec
 from baton.core.log import events as ev
 from baton.core.log.state import LONGEST_ID, Child, status_of
 from tests.core.build import Saga, child, done, entry, program, ready, slots, started, task
@@ -201,7 +202,7 @@ def test_children_that_a_fork_left_are_cancelled_in_parts_too() -> None:
 def test_the_largest_part_fits_into_an_entry_however_long_its_ids_are() -> None:
     ids = [f"{number:0{LONGEST_ID}d}" for number in range(CANCELLED_TOGETHER)]
     part = abandoned(Child(saga=one, workflow="w", input=ev.Value()) for one in ids)
-    assert len(ev.encode_entry(entry(2, part))) < ROOM
+    assert len(codec.encode_entry(entry(2, part))) < ROOM
 
 
 def test_only_those_for_which_there_was_time_are_recorded_and_the_rest_follows() -> None:

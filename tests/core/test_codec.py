@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 
 from baton.core.log import events as ev
-from baton.core.log.events import FORMAT, KINDS, Entry, decode_entry, encode_entry
+from baton.core.log.codec import KINDS, decode_entry, encode_entry
+from baton.core.log.events import FORMAT, Entry
 from baton.errors import CorruptLog, UnknownEntry
 from tests.core.build import ENTRIES, FEW, PROPERTY, entry, of_struct
 

@@ -113,7 +113,7 @@ def test_the_order_of_keys_does_not_change_a_single_byte(shape: Shape, data: st.
 
 
 def test_json_and_yaml_of_one_document_are_one_graph() -> None:
-    from baton.core.documents.document import parse_document
+    from baton.core.documents.text import parse_document
 
     as_json = json.dumps(parse_document(DOCUMENT).value, indent=1)
     assert encode_graph(compiled(as_json)) == encode_graph(compiled(DOCUMENT))

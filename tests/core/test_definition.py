@@ -16,9 +16,9 @@ from pydantic import BaseModel
 
 from baton.core.documents.bounds import LimitsModel
 from baton.core.documents.definition import NodeModel, WorkflowModel
-from baton.core.documents.document import parse_document
-from baton.core.documents.nodetypes import KINDS, KINDS_TO_COME
+from baton.core.documents.node_types import KINDS, KINDS_TO_COME
 from baton.core.documents.places import BELOW, INSIDE, MAX_HINTS
+from baton.core.documents.text import parse_document
 from tests.core.build import PROPERTY
 from tests.core.compiling import shape_of
 from tests.core.shapes import BEYOND, LEAVE_OUT, SHAPES

@@ -18,9 +18,9 @@ from baton.core.conditions.schema import check_schema, violations
 from baton.core.decide import looks
 from baton.core.documents.compile import compile_document
 from baton.core.documents.definition import KINDS, KINDS_TO_COME, MAX_NODES, NodeModel
-from baton.core.documents.docschema import DIALECT, document_schema, node_types
-from baton.core.documents.document import parse_document
-from baton.core.documents.nodetypes import NODE_TYPES
+from baton.core.documents.node_types import NODE_TYPES
+from baton.core.documents.schema import DIALECT, document_schema, node_types
+from baton.core.documents.text import parse_document
 from baton.core.expressions import ExpressionError, compile_template, expressions_in, parse
 from baton.core.graph import graph
 from baton.errors import InvalidDefinition, MalformedDocument

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from hypothesis import given
 
-from baton.core.documents.document import MAX_DEPTH, MAX_VALUES, parse_document
+from baton.core.documents.text import MAX_DEPTH, MAX_VALUES, parse_document
 from baton.errors import MalformedDocument, Problem
 from tests.core.build import JSON, PROPERTY
 

@@ -13,10 +13,10 @@ from baton.core.failures.retry import CUSTOM, RetryChange
 from baton.core.graph.graph import Catch, Node
 from baton.core.log import events as ev
 from baton.core.log.state import status_of
+from baton.core.read.attempt_history import SHOWN
 from baton.core.read.explain import way
-from baton.core.read.telling import lasting
-from baton.core.read.tries import SHOWN
 from baton.core.read.views import saga_view
+from baton.core.read.wording import lasting
 from tests.core.build import T0, Saga, done, program, task
 from tests.core.failing import answer, broken, schedule
 from tests.core.told import ROOM, steps, story, whole, why

@@ -10,7 +10,7 @@ from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.failures.cells import Change
 from baton.core.log.state import status_of
-from baton.core.read.foretold import MOST, foretold
+from baton.core.read.forecast import MOST, foretold
 from baton.core.read.views import saga_view
 from tests.core.build import TOOLS, Saga, program, task
 from tests.core.failing import DAY, broken, chosen

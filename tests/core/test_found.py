@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from baton.core.conditions.model import Matches
+from baton.core.decide.context import Found
 from baton.core.decide.decide import advance, decide
-from baton.core.decide.scope import Found
 from baton.core.graph.graph import Branch, Node, Rule
 from baton.core.log import events as ev
 from baton.errors import CorruptLog

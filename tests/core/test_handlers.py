@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from baton.core.decide.context import NOTHING, Scope
 from baton.core.decide.program import Program
-from baton.core.decide.scope import NOTHING, Scope
 from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
 from baton.core.log.state import status_of

@@ -10,7 +10,7 @@ import pytest
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.read.explain import has_page
-from baton.core.read.story import End, Moment, Place, Story
+from baton.core.read.timeline import End, Moment, Place, Story
 from baton.errors import InvalidDefinition
 from tests.core.apart import tried_apart
 from tests.core.build import TOOLS

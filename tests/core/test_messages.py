@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from baton.core.documents import compile as compiler
-from baton.core.documents import parserwords
+from baton.core.documents import parser_words as parserwords
 from baton.core.documents.familiar import WORDS, plainly
 from tests.core.messages import cases, main, told
 

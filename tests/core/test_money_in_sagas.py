@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from baton.core.decide.outcomes import MONEY, Outcome
 from baton.core.decide.program import Program
-from baton.core.decide.purse import SAGA_SPENT, USER_SPENT, WARNING, Terms
+from baton.core.decide.spending import SAGA_SPENT, USER_SPENT, WARNING, Terms
 from baton.core.log import events as ev
 from baton.core.log.state import status_of
 from tests.core.build import T0, Saga, child, done, program, ready, task

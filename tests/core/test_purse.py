@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from baton.core.decide.purse import (
+from baton.core.decide.spending import (
     BEGINS,
     DAY_MS,
     WAITS,
@@ -31,7 +31,7 @@ from baton.core.graph.graph import Node
 from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.state import State
-from baton.core.read.purseview import budget_view
+from baton.core.read.budgets import budget_view
 
 DOLLAR = 1_000_000
 TERMS = Terms(saga=DOLLAR, user_day=5 * DOLLAR)

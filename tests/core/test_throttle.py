@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from baton.core.decide.gate import PAUSE_MS
+from baton.core.decide.admission import PAUSE_MS
 from baton.core.decide.program import Program
 from baton.core.graph.graph import Cap, Loop, Node
 from baton.core.log import events as ev

@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from baton.core.log import codec
 from baton.core.log import events as ev
 from baton.core.log.state import encode_state
 from baton.core.read.usage import Ledger, stored_bytes, units
@@ -216,7 +217,7 @@ def test_a_log_without_forks_needs_no_past() -> None:
     run(saga, "n0", "n1")
     ledger = Ledger(saga.program, BARE, cuts=())
     for entry in saga.entries:
-        ledger.add(entry, ev.encode_entry(entry), 1)
+        ledger.add(entry, codec.encode_entry(entry), 1)
     assert ledger.total(1, is_held=False).write_units == START + TAKE + 2 + FINISH
 
 
@@ -228,7 +229,7 @@ def test_an_effect_that_may_happen_only_once_is_two_writes_more_whatever_comes_o
     for once in ((), ("a",), ("a", "b")):
         ledger = Ledger(saga.program, BARE, once=once)
         for entry in saga.entries:
-            ledger.add(entry, ev.encode_entry(entry), 1)
+            ledger.add(entry, codec.encode_entry(entry), 1)
         found.append(ledger.total(1, is_held=False).write_units)
     assert [units - found[0] for units in found] == [0, 2, 4]
 
@@ -239,7 +240,7 @@ def test_an_effect_that_may_happen_only_once_is_two_writes_more_whatever_comes_o
 def test_a_snapshot_is_written_with_a_release_once_the_tail_has_outgrown_it() -> None:
     saga = Saga(chain(30))
     run(saga, *(f"n{n}" for n in range(10)))
-    tail = sum(len(ev.encode_entry(entry)) for entry in saga.entries)
+    tail = sum(len(codec.encode_entry(entry)) for entry in saga.entries)
     state = len(encode_state(saga.state))
     plain = writes(saga, 1, snapshot_tail=tail + 1)
     assert state < tail
@@ -291,7 +292,7 @@ def test_a_resume_reads_the_snapshot_and_what_comes_behind_it() -> None:
 
     saga = Saga(chain(60))
     run(saga, *(f"n{n}" for n in range(50)))
-    tail = sum(len(ev.encode_entry(entry)) + AROUND for entry in saga.entries)
+    tail = sum(len(codec.encode_entry(entry)) + AROUND for entry in saga.entries)
     next_turn(saga)
     run(saga, "n50")
     start, next_wake = 1, 1

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from baton.core.documents.document import parse_document
-from baton.core.documents.yamltext import write_yaml
+from baton.core.documents.text import parse_document
+from baton.core.documents.yaml_text import write_yaml
 from tests.core.build import JSON, PROPERTY
 
 

@@ -15,7 +15,7 @@ import jsonschema_rs
 import schemathesis
 from hypothesis import strategies as st
 
-from baton.core.documents.docschema import document_schema
+from baton.core.documents.schema import document_schema
 
 # {"saga": [ids], "ask": [ids], "incident": [ids], "name": [names of workflows], "node": [...], "signal": [...],
 #  "documents": [...], "cursors": {path: [...]}, "large": [ids of sagas whose input is a blob], "digest": [of these inputs]}

@@ -19,7 +19,8 @@ import pytest
 from baton import wiring
 from baton.adapters.aws import Aws
 from baton.adapters.clock import SystemClock
-from baton.core.log.events import Entry, Event, decode_entry
+from baton.core.log.codec import decode_entry
+from baton.core.log.events import Entry, Event
 from baton.ports import Clock, Head, Performer, SagaRef
 from baton.runtime.lease import Invocation
 from baton.runtime.parts import Engine

@@ -8,7 +8,7 @@ import sagas
 from baton.cli.app import documents, load_app
 from baton.core.conditions.schema import violations
 from baton.core.documents.compile import compile_document
-from baton.core.documents.document import parse_document
+from baton.core.documents.text import parse_document
 from baton.core.graph.graph import Graph
 from baton.demo.promises import EFFECT_OF
 from baton.demo.scenario import evening

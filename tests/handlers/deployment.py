@@ -26,7 +26,8 @@ from moto.dynamodb.models import dynamodb_backends
 from moto.dynamodb.models.table import Table
 
 from baton.adapters.dynamo.log import DynamoLog
-from baton.core.log.events import Entry, decode_entry
+from baton.core.log.codec import decode_entry
+from baton.core.log.events import Entry
 from baton.local.declared import StreamSource
 from baton.local.parameters import effective
 from baton.local.resolve import Resolver

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baton.core.decide.purse import day_of
+from baton.core.decide.spending import day_of
 from baton.ports import Account, Reservation
 from tests.handlers.deployment import Deployment
 from tests.handlers.http import Http

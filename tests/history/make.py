@@ -21,7 +21,8 @@ from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.graph.graph import Cap
 from baton.core.log import events as ev
-from baton.core.log.events import Entry, decode_entry, encode_entry
+from baton.core.log.codec import decode_entry, encode_entry
+from baton.core.log.events import Entry
 from baton.core.log.state import ANSWER, State
 from tests.core.build import (
     Saga,

@@ -28,9 +28,9 @@ from baton.runtime.children import Children
 from baton.runtime.history import History
 from baton.runtime.inflight import InFlight
 from baton.runtime.lease import Lease, Leases
-from baton.runtime.patience import Patience
 from baton.runtime.runner import Runner
 from baton.runtime.service import Service
+from baton.runtime.store_retrier import Patience
 
 
 @contextmanager

@@ -18,9 +18,9 @@ from baton.core.log import fold as folding
 from baton.core.log.events import NoticeDue, Revived, StepFailed
 from baton.core.log.state import State
 from baton.ports import StepFailure
-from baton.runtime import once, steps
+from baton.runtime import effect_claims, steps
+from baton.runtime.effect_claims import Once
 from baton.runtime.lease import WithinLease
-from baton.runtime.once import Once
 from tests.kit.bugs import replaced
 
 
@@ -48,7 +48,7 @@ def what_is_catastrophic_has_not_happened() -> Iterator[None]:
     def no_doubt(code: str, kind: str = "", happened: bool | None = None) -> bool:
         return leaves_doubt(code, kind, happened) and kind != "catastrophic"
 
-    with replaced(once, "leaves_doubt", no_doubt), replaced(steps, "leaves_doubt", no_doubt):
+    with replaced(effect_claims, "leaves_doubt", no_doubt), replaced(steps, "leaves_doubt", no_doubt):
         yield
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from baton.core.log.state import State
 from baton.ports import SagaRef
-from baton.runtime import once
+from baton.runtime import effect_claims
+from baton.runtime.effect_claims import Once
 from baton.runtime.inflight import InFlight
-from baton.runtime.once import Once
-from baton.runtime.purse import Purse
+from baton.runtime.ledger import Purse
 from tests.kit.bugs import replaced
 
 
@@ -35,7 +35,7 @@ def a_result_is_gone_when_its_window_is_over() -> Iterator[None]:
     def nobodys(effect: Any) -> object:
         return object()
 
-    with replaced(once, "place_of", nobodys):
+    with replaced(effect_claims, "place_of", nobodys):
         yield
 
 

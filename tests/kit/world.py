@@ -22,23 +22,24 @@ from baton.adapters.memory.effects import MemoryEffects
 from baton.adapters.memory.memory import MemoryBlobs, MemoryDeadLetters, MemoryDefinitions, MemoryLog
 from baton.adapters.memory.notices import MemoryNotices
 from baton.adapters.monty_sandbox import MontySandbox
-from baton.core.decide.purse import Terms
+from baton.core.decide.spending import Terms
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
-from baton.core.log.events import Entry, Event, SagaEnded, StepSucceeded, decode_entry
+from baton.core.log.codec import decode_entry
+from baton.core.log.events import Entry, Event, SagaEnded, StepSucceeded
 from baton.errors import EngineFault
 from baton.ports import Message, SagaRef, Wake, Watch
 from baton.runtime.catalog import Catalog
-from baton.runtime.funds import Funds
+from baton.runtime.duration_estimator import Pace
 from baton.runtime.lease import Invocation
+from baton.runtime.ledger_cache import Funds
 from baton.runtime.metrics import Metrics
-from baton.runtime.pace import Pace
 from baton.runtime.parts import Engine
-from baton.runtime.patience import inline
 from baton.runtime.queries import Queries
 from baton.runtime.reconcile import Reconciler
 from baton.runtime.request import Caller
 from baton.runtime.service import Service
+from baton.runtime.store_retrier import inline
 from baton.runtime.worker import Delivery
 from baton.tools.define import Registry
 from tests.kit.faults import Crash, Plan

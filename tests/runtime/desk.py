@@ -7,17 +7,17 @@ from functools import partial
 from typing import Any, TypeVar
 
 from baton.adapters.memory.budgets import MemoryBudgets
-from baton.core.decide.draft import RunStep
-from baton.core.decide.purse import DAY_MS, Terms
+from baton.core.decide.builder import RunStep
+from baton.core.decide.spending import DAY_MS, Terms
 from baton.core.graph.graph import Graph, Node
 from baton.core.limits import Limits
 from baton.core.log.state import State
 from baton.errors import StoreUnavailable
 from baton.ports import Account, Held, Offload, Refused, Reservation, Sums
-from baton.runtime.funds import Funds
 from baton.runtime.lease import Invocation
-from baton.runtime.patience import Patience, inline
-from baton.runtime.purse import Purse
+from baton.runtime.ledger import Purse
+from baton.runtime.ledger_cache import Funds
+from baton.runtime.store_retrier import Patience, inline
 from tests.kit.virtual import SeededEntropy, run_virtual
 
 DOLLAR = 1_000_000

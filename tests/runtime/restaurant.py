@@ -21,8 +21,8 @@ from baton.core.limits import Limits
 from baton.errors import StoreUnavailable
 from baton.ports import Effect, StepContext, StepFailure
 from baton.runtime.claims import Done
-from baton.runtime.once import Once
-from baton.runtime.patience import Patience
+from baton.runtime.effect_claims import Once
+from baton.runtime.store_retrier import Patience
 from tests.kit.virtual import SeededEntropy, VirtualClock, run_virtual
 
 P = ParamSpec("P")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from baton import Context, StepFailure, tool
-from baton.core.decide.draft import RunStep
+from baton.core.decide.builder import RunStep
 from baton.core.failures.alternatives import Way
 from baton.core.failures.remedies import hooks_of, ways_of
 from baton.core.graph.graph import Node

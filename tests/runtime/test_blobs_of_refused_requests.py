@@ -11,7 +11,8 @@ import pytest
 from baton import StepFailure, tool
 from baton.adapters.memory.memory import MemoryBlobs
 from baton.core.log.answers import Answer
-from baton.core.log.events import Entry, SignalReceived, Value, encode_entry
+from baton.core.log.codec import encode_entry
+from baton.core.log.events import Entry, SignalReceived, Value
 from baton.errors import UserError
 from baton.ports import Record, SagaRef
 from baton.runtime.service import Service

@@ -6,15 +6,8 @@ import asyncio
 from typing import Any
 
 from baton import Context, tool
-from baton.core.log.events import (
-    Entry,
-    Revived,
-    SignalReceived,
-    StepInterrupted,
-    StepSucceeded,
-    Value,
-    encode_entry,
-)
+from baton.core.log.codec import encode_entry
+from baton.core.log.events import Entry, Revived, SignalReceived, StepInterrupted, StepSucceeded, Value
 from baton.ports import Message, Record, SagaRef, Wake
 from baton.runtime.lease import Invocation
 from baton.runtime.parts import Parts

@@ -12,11 +12,12 @@ import pytest
 
 from baton.adapters.memory.memory import MemoryBlobs, MemoryLog
 from baton.core.limits import Limits
+from baton.core.log import codec
 from baton.core.log import events as ev
 from baton.errors import CorruptLog
 from baton.ports import Head, Record, SagaRef
 from baton.runtime.history import PAGE, History
-from baton.runtime.patience import Patience, inline
+from baton.runtime.store_retrier import Patience, inline
 from tests.core.build import chain, program, replay, started, task
 from tests.kit.virtual import EPOCH, SeededEntropy
 
@@ -149,7 +150,7 @@ def forked(cuts: Mapping[int, int]) -> tuple[Desk, list[ev.Entry]]:
         else:
             event = ev.StepInterrupted(node=f"n{version % 300}", started_at=1, ended_at=2, budget_ms=3)
         one = ev.Entry(version=version, branch=branch, at=version, epoch=1, invocation="i1", events=(event,))
-        desk.log.append(SAGA, Record(branch, version, ev.encode_entry(one)))
+        desk.log.append(SAGA, Record(branch, version, codec.encode_entry(one)))
         entries.append(one)
         branch += version in cuts
     return desk, entries

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from baton.core.log.codec import decode_entry
 from baton.core.log.events import (
     CancelRequested,
     ChildrenAbandoned,
@@ -17,7 +18,6 @@ from baton.core.log.events import (
     Revived,
     SagaEnded,
     StepInterrupted,
-    decode_entry,
 )
 from baton.ports import Record, SagaRef, Wake
 from tests.kit.corpus import start

@@ -15,7 +15,7 @@ from baton.core.limits import Limits
 from baton.errors import UserError
 from baton.ports import Head, Listed, Release, SagaRef
 from baton.runtime.listing import Listing
-from baton.runtime.patience import Patience, inline
+from baton.runtime.store_retrier import Patience, inline
 from baton.web.routes import MAX_CURSOR
 
 NOON = 1_795_000_000_000

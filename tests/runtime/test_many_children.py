@@ -9,15 +9,8 @@ from typing import Any
 import pytest
 
 from baton.core.decide.decide import CANCELLED_TOGETHER
-from baton.core.log.events import (
-    CancelRequested,
-    ChildrenAbandoned,
-    Entry,
-    SagaEnded,
-    SignalReceived,
-    Value,
-    encode_entry,
-)
+from baton.core.log.codec import encode_entry
+from baton.core.log.events import CancelRequested, ChildrenAbandoned, Entry, SagaEnded, SignalReceived, Value
 from baton.ports import Head, Message, Record, SagaRef, Wake
 from tests.kit.corpus import start
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, NO_ANSWER

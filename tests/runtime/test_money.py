@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from baton import Context, tool
-from baton.core.decide.purse import DAY_MS, day_of, end_of
+from baton.core.decide.spending import DAY_MS, day_of, end_of
 from baton.core.limits import Limits
 from baton.core.log.events import NoticeDue, Parked, Resumed, StepInterrupted
 from baton.errors import BudgetSpent

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from baton import Context, tool
-from baton.core.decide.purse import SAGA_SPENT, USER_SPENT, day_of, end_of
+from baton.core.decide.spending import SAGA_SPENT, USER_SPENT, day_of, end_of
 from baton.core.log.events import NoticeDue, NoticesSent, StepSucceeded
 from baton.ports import Sums
 from tests.kit.faults import Crash

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from baton import Context, StepFailure, tool
-from baton.core.decide.purse import day_of
+from baton.core.decide.spending import day_of
 from baton.core.limits import Limits
 from baton.core.log.events import Parked, StepFailed, StepInterrupted
 from baton.core.log.fold import fold

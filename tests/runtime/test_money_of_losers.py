@@ -10,7 +10,8 @@ import pytest
 
 from baton import Context, tool
 from baton.core.limits import Limits
-from baton.core.log.events import JoinFired, SagaEnded, StepInterrupted, decode_entry
+from baton.core.log.codec import decode_entry
+from baton.core.log.events import JoinFired, SagaEnded, StepInterrupted
 from baton.errors import StoreUnavailable
 from baton.ports import Record, SagaRef, Sums, Wake
 from tests.kit.toolbox import Books

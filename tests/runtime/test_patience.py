@@ -12,8 +12,8 @@ from baton.errors import StoreUnavailable, Throttled
 from baton.ports import Message, SagaRef, Wake
 from baton.runtime.lease import Invocation
 from baton.runtime.parts import Parts
-from baton.runtime.patience import Patience
 from baton.runtime.relay import Relay, StreamItem
+from baton.runtime.store_retrier import Patience
 from tests.kit.corpus import start
 from tests.kit.toolbox import Books
 from tests.kit.virtual import SeededEntropy, VirtualClock

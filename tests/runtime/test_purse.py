@@ -8,11 +8,11 @@ from decimal import Decimal
 
 import pytest
 
-from baton.core.decide.purse import DAY_MS, day_of
+from baton.core.decide.spending import DAY_MS, day_of
 from baton.core.log import events as ev
 from baton.errors import BudgetSpent
 from baton.ports import NoRoom, SagaRef, Sums
-from baton.runtime.purse import Halt
+from baton.runtime.ledger import Halt
 from tests.runtime.desk import DAY, DOLLAR, LIMITS, NOON, Desk, Failing, graph, run, state, step
 
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from baton.ports import NoRoom, SagaRef, Sums
-from baton.runtime.purse import Halt, Halted
+from baton.runtime.ledger import Halt, Halted
 from tests.runtime.desk import DAY, DOLLAR, Desk, run, state, step
 
 # ---- several calls in one attempt

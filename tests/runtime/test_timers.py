@@ -9,8 +9,8 @@ import pytest
 from baton.adapters.memory.memory import MemoryDeadLetters, MemoryInvoker, MemoryLog, MemoryQueue
 from baton.core.log.events import WaitClosed, WaitOpened
 from baton.ports import Head, SagaRef
-from baton.runtime.patience import inline
 from baton.runtime.reconcile import Reconciler
+from baton.runtime.store_retrier import inline
 from tests.kit.corpus import start
 from tests.kit.toolbox import Books
 from tests.kit.world import World

@@ -9,7 +9,7 @@ import pytest
 from baton.core.limits import Limits
 from baton.errors import StoreUnavailable
 from baton.ports import Message
-from baton.runtime.budget import Budget, Turn
+from baton.runtime.deadline import Budget, Turn
 from baton.runtime.turns import CONFIRM_S, by_turns, end_in_turn
 from tests.kit.virtual import run_virtual
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from baton.core.log.events import KINDS
+from baton.core.log.codec import KINDS
 from tests.kit.corpus import CORPUS, Scenario
 from tests.kit.faults import EVERYTHING, WRITES
 from tests.kit.schedule import Schedule, trial, undisturbed

@@ -33,19 +33,19 @@ from baton.adapters.s3_objects import S3Objects
 from baton.adapters.ses_mailer import SesMailer
 from baton.adapters.sns.notices import SnsNotices
 from baton.adapters.sqs_queue import SqsDeadLetters, SqsQueue
-from baton.core.decide.purse import Terms
+from baton.core.decide.spending import Terms
 from baton.core.effects.grants import Grants
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
 from baton.ports import Performer, Rates, StepContext, StepFailure
 from baton.runtime.catalog import Catalog
-from baton.runtime.funds import Funds
+from baton.runtime.duration_estimator import Pace
+from baton.runtime.ledger_cache import Funds
 from baton.runtime.metrics import Metrics
-from baton.runtime.pace import Pace
 from baton.runtime.parts import Engine
-from baton.runtime.patience import Threads
 from baton.runtime.reconcile import SIDE_BY_SIDE, Reconciler
 from baton.runtime.relay import Relay
+from baton.runtime.store_retrier import Threads
 from baton.runtime.watch import Watch, to_log
 from baton.runtime.worker import Worker
 

@@ -10,7 +10,7 @@ from baton import errors
 from baton.core.conditions import CODES as CONDITION_CODES
 from baton.core.failures.classes import code_of
 from baton.core.failures.codes import ALIASES, CLASSES, CODES, kind_of, told
-from baton.core.log import caps
+from baton.core.log import workflow_limits
 
 ENGINE = Path(__file__).parents[3] / "layers/engine/baton"
 # What makes a failure, and what else writes a code that people see; the keyword that may be used for it.
@@ -44,7 +44,7 @@ def test_every_code_that_the_sources_write_is_in_the_table() -> None:
             found = {str(value.value)}
         elif isinstance(value, ast.JoinedStr):
             assert ast.unparse(value) == "f'limit_{name}'", where
-            found = {f"limit_{name}" for name in caps._SHOWN}
+            found = {f"limit_{name}" for name in workflow_limits._SHOWN}
         else:
             # A code that is passed on, or one of the conditions' own constants; or one, if there is nothing to pass on.
             parts = [

@@ -13,12 +13,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from baton.core.decide.builder import RunStep
 from baton.core.decide.decide import ROOM, advance, decide
-from baton.core.decide.draft import RunStep
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.effects.toolspec import Merits
+from baton.core.log import codec
 from baton.core.log import events as ev
 from baton.core.log.fold import apply, fold
 from baton.core.log.state import ANSWER, State, decode_state, encode_state
@@ -91,7 +92,7 @@ class Pair:
         entry = ev.Entry(
             version=self.state.version + 1, at=self.now, epoch=1, invocation="i1", events=tuple(events)
         )
-        read = ev.decode_entry(ev.encode_entry(entry))
+        read = codec.decode_entry(ev.encode_entry(entry))
         assert read == entry
         self.state = fold(self.state, read)
         self.entries.append(read)

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from baton.core.decide import program, routes, scope, turns
-from baton.core.decide.scope import Scope
+from baton.core.decide import context, program, readiness, transitions
+from baton.core.decide.context import Scope
 from baton.core.graph.graph import Graph, Node
-from baton.core.graph.ways import Ways
+from baton.core.graph.index import Ways
 from baton.core.log import fold, lost
 from tests.core.graphs.driver import Luck
 from tests.core.graphs.shapes import Doc
@@ -28,8 +28,12 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 
 def a_join_of_all_waits_for_one(patch: pytest.MonkeyPatch) -> None:
     def turn(node: Node, tails: Any, arrived: Mapping[str, bool], *given: Any) -> str:
-        found = turns.turn_of(node, tails, arrived, *given)
-        return turns.FIRES if found == turns.WAITS and any(arrived.values()) and len(arrived) > 1 else found
+        found = readiness.turn_of(node, tails, arrived, *given)
+        return (
+            readiness.FIRES
+            if found == readiness.WAITS and any(arrived.values()) and len(arrived) > 1
+            else found
+        )
 
     patch.setattr(program, "turn_of", turn)
 
@@ -38,7 +42,7 @@ def one_failure_too_many_is_tolerated(patch: pytest.MonkeyPatch) -> None:
     def turn(node: Node, tails: Any, arrived: Mapping[str, bool], *given: Any) -> str:
         if node.join is not None and node.join.tolerated >= 0:
             node = replace(node, join=replace(node.join, tolerated=node.join.tolerated + 1))
-        return turns.turn_of(node, tails, arrived, *given)
+        return readiness.turn_of(node, tails, arrived, *given)
 
     patch.setattr(program, "turn_of", turn)
 
@@ -57,18 +61,18 @@ def a_join_stops_nothing(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_round_that_ends_leaves_its_rest_at_work(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(routes, "_round", lambda *given: ())
+    patch.setattr(transitions, "_round", lambda *given: ())
 
 
 def a_loop_goes_round_once_more(patch: pytest.MonkeyPatch) -> None:
-    plain = routes._choose
+    plain = transitions._choose
 
     def choose(scope: Scope, node: Node) -> Any:
         if node.loop is not None:
             node = replace(node, loop=replace(node.loop, max_iterations=node.loop.max_iterations + 1))
         return plain(scope, node)
 
-    patch.setattr(routes, "_choose", choose)
+    patch.setattr(transitions, "_choose", choose)
 
 
 def the_previous_round_is_this_one(patch: pytest.MonkeyPatch) -> None:
@@ -81,22 +85,22 @@ def the_previous_round_is_this_one(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_new_round_reads_what_the_last_one_gave(patch: pytest.MonkeyPatch) -> None:
-    plain = routes._again
+    plain = transitions._again
 
     def again(*given: Any) -> dict[str, Any]:
         return {**plain(*given), "forget": ()}
 
-    patch.setattr(routes, "_again", again)
+    patch.setattr(transitions, "_again", again)
 
 
 def ways_out_of_a_loop_that_are_not_taken_say_nothing(patch: pytest.MonkeyPatch) -> None:
-    plain = routes._go
+    plain = transitions._go
 
     def go(ours: Any, state: Any, slot: str, node: Node, *rest: Any) -> dict[str, Any]:
         part = plain(ours, state, slot, node, *rest)
         return {**part, "emits": tuple(token for token in part["emits"] if token.src == node.name)}
 
-    patch.setattr(routes, "_go", go)
+    patch.setattr(transitions, "_go", go)
 
 
 def failures_are_forgotten_on_the_way(patch: pytest.MonkeyPatch) -> None:
@@ -118,7 +122,7 @@ def what_a_later_round_reads_is_forgotten(patch: pytest.MonkeyPatch) -> None:
 def _loses(patch: pytest.MonkeyPatch, change: Callable[..., Any]) -> None:
     """What counts as lost at a join is what `change` makes of the true function and its arguments."""
     plain = lost.unrescued
-    for module in (program, scope):
+    for module in (program, context):
         patch.setattr(module, "unrescued", lambda *given: change(plain, *given))
 
 
@@ -161,7 +165,7 @@ def ways_out_of_a_loop_are_not_lost(patch: pytest.MonkeyPatch) -> None:
 def what_is_lost_is_not_chosen_where_failures_are_tolerated(patch: pytest.MonkeyPatch) -> None:
     def turn(node: Node, tails: Any, arrived: Any, failed: Any = (), lost: Any = ()) -> str:
         lost = () if node.join is not None and node.join.tolerated >= 0 else lost
-        return turns.turn_of(node, tails, arrived, failed, lost)
+        return readiness.turn_of(node, tails, arrived, failed, lost)
 
     patch.setattr(program, "turn_of", turn)
 

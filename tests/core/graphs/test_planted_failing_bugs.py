@@ -9,16 +9,17 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from baton.core.decide import attempts, decide, looks, outcomes, reactions, routes
-from baton.core.decide.draft import Draft, RunStep
+from baton.core.decide import decide, failure_handling, looks, outcomes, retries, transitions
+from baton.core.decide.builder import Draft, RunStep
+from baton.core.decide.context import Scope
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
-from baton.core.decide.scope import Scope
 from baton.core.failures import alternatives, ladder
 from baton.core.failures.cells import ASK_USER, RETRY
 from baton.core.graph.graph import Graph
 from baton.core.log import events as ev
-from baton.core.log import fold, troubles
+from baton.core.log import failure_folds as troubles
+from baton.core.log import fold
 from baton.core.log.state import ANSWER, State, slot_of
 from tests.core.graphs.test_planted_bugs import Patch, shows
 
@@ -85,7 +86,7 @@ def a_way_is_forgotten_when_it_fails(patch: pytest.MonkeyPatch) -> None:
 
 def nobody_waits_before_a_retry(patch: pytest.MonkeyPatch) -> None:
     def may_try_again(draft: Any, slot: str, *rest: Any) -> bool:
-        return draft.state.failing[slot].due_at > 0 or attempts.may_try_again(draft, slot, *rest)
+        return draft.state.failing[slot].due_at > 0 or retries.may_try_again(draft, slot, *rest)
 
     patch.setattr(looks, "may_try_again", may_try_again)
 
@@ -96,7 +97,7 @@ def what_waits_for_its_time_is_not_looked_at_then(patch: pytest.MonkeyPatch) -> 
 
 def arguments_of_an_answer_are_forgotten(patch: pytest.MonkeyPatch) -> None:
     def next_attempt(state: State, slot: str, node: Any, iteration: Any, arguments: Any) -> RunStep:
-        found = attempts.next_attempt(state, slot, node, iteration, arguments)
+        found = retries.next_attempt(state, slot, node, iteration, arguments)
         return msgspec.structs.replace(found, arguments=arguments)
 
     patch.setattr(looks, "next_attempt", next_attempt)
@@ -107,28 +108,28 @@ def an_answer_counts_for_any_question(patch: pytest.MonkeyPatch) -> None:
         said = (one for one in draft.state.signals if one.name == ANSWER)
         return next(((one, one.payload.v) for one in said), None)
 
-    patch.setattr(attempts, "_answer", answer)
+    patch.setattr(retries, "_answer", answer)
 
 
 def what_nobody_answers_is_tried_again(patch: pytest.MonkeyPatch) -> None:
     def react(*given: Any, above: str = "") -> Iterator[ev.Event]:
-        return reactions.react(*given)
+        return failure_handling.react(*given)
 
-    patch.setattr(attempts, "react", react)
+    patch.setattr(retries, "react", react)
 
 
 def a_question_never_expires(patch: pytest.MonkeyPatch) -> None:
-    plain = reactions._ask
+    plain = failure_handling._ask
 
     def ask(*given: Any) -> ev.Ask | None:
         found = plain(*given)
         return None if found is None else replace(found, expires_at=0 if found.expires_at == 0 else 2**60)
 
-    patch.setattr(reactions, "_ask", ask)
+    patch.setattr(failure_handling, "_ask", ask)
 
 
 def people_are_asked_about_what_the_graph_handles(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(reactions, "is_handled", lambda scope, failure: False)
+    patch.setattr(failure_handling, "is_handled", lambda scope, failure: False)
 
 
 def retries_before_an_answer_count_after_it(patch: pytest.MonkeyPatch) -> None:
@@ -161,7 +162,7 @@ def answers_and_what_they_come_to_are_apart(patch: pytest.MonkeyPatch) -> None:
 
 
 def all_rules_of_catch_fit(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(routes, "caught", lambda scope, failure: 0 if _node(scope).catch else None)
+    patch.setattr(transitions, "caught", lambda scope, failure: 0 if _node(scope).catch else None)
 
 
 def _node(scope: Scope) -> Any:
@@ -174,13 +175,13 @@ def a_handler_does_not_know_the_failure(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_handler_runs_after_a_success(patch: pytest.MonkeyPatch) -> None:
-    plain = routes._choose
+    plain = transitions._choose
 
     def choose(scope: Scope, node: Any) -> Any:
         again, chosen, way = plain(scope, node)
         return again, chosen | {name for rule in node.catch for name in rule.then}, way
 
-    patch.setattr(routes, "_choose", choose)
+    patch.setattr(transitions, "_choose", choose)
 
 
 def an_outcome_of_an_earlier_attempt_counts(patch: pytest.MonkeyPatch) -> None:

@@ -254,7 +254,7 @@ class Workflow:
 
     def to_yaml(self) -> str:
         """The document as the YAML that can be registered. Raises `InvalidDefinition`."""
-        from baton.core.documents.yamltext import write_yaml
+        from baton.core.documents.yaml_text import write_yaml
 
         return write_yaml(self.document())
 
@@ -264,7 +264,7 @@ class Workflow:
         Raises `InvalidDefinition` with every problem of the building and of the document.
         """
         from baton.core.documents.compile import compile_document, refusal_of
-        from baton.core.documents.yamltext import write_yaml
+        from baton.core.documents.yaml_text import write_yaml
         from baton.tools import define
         from baton.tools.standard import with_standard
 

@@ -72,7 +72,7 @@ async def take_up(api: Api, sources: Sequence[Source], app: str) -> str:
 
 def name_of(source: Source) -> str | None:
     """What a document calls its workflow; None if it cannot be read or says nothing."""
-    from baton.core.documents.document import parse_document
+    from baton.core.documents.text import parse_document
     from baton.errors import MalformedDocument
 
     try:

@@ -124,7 +124,7 @@ def _compiled(
     from baton.core.decide.program import Program
     from baton.core.documents.compile import children_of, no_such_child, notes_of
     from baton.core.limits import Limits
-    from baton.core.read.foretold import foretold
+    from baton.core.read.forecast import foretold
     from baton.core.read.views import graph_view
 
     graph, problems = problems_of(source, tools, known)

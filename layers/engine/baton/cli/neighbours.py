@@ -67,7 +67,7 @@ def _of_app(app: ModuleType) -> Sequence[Source]:
 
 
 def _named(sources: Sequence[Source]) -> Iterator[tuple[str, Any]]:
-    from baton.core.documents.document import parse_document
+    from baton.core.documents.text import parse_document
     from baton.errors import MalformedDocument
 
     for source in sources:

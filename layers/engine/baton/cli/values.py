@@ -85,7 +85,7 @@ def _meant(given: str, option: str) -> str:
         return f" (a file is written {option} {shlex.quote(f'@{given}')})"
     value: Any = given
     if given.lstrip()[:1] in ("{", "[", '"'):
-        from baton.core.documents.document import parse_document
+        from baton.core.documents.text import parse_document
         from baton.errors import MalformedDocument
 
         try:
@@ -116,7 +116,7 @@ def _no_constant(name: str) -> Any:
 
 
 def _yaml(text: str, source: str, option: str) -> Any:
-    from baton.core.documents.document import parse_document
+    from baton.core.documents.text import parse_document
     from baton.errors import MalformedDocument
 
     try:

@@ -20,7 +20,7 @@ from baton.cli.services import FLAKY, Services
 from baton.cli.shared import print_json
 from baton.cli.sources import read_file
 from baton.cli.workflows import register
-from baton.core.documents.document import parse_document
+from baton.core.documents.text import parse_document
 from baton.demo import figures, report
 from baton.demo.books import Books
 from baton.demo.evidence import collect

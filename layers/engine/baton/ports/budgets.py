@@ -1,7 +1,7 @@
 """What users have spent on a day, and what is reserved of it for calls under way: one item for each user and day.
 
 Amounts are whole micro-dollars, times UTC epoch milliseconds. What a limit is, and what follows from a refusal, is
-not decided here (core/decide/purse.py, runtime/purse.py).
+not decided here (core/decide/spending.py, runtime/ledger.py).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from baton.core.decide.draft import RunStep
+from baton.core.decide.builder import RunStep
 from baton.core.effects.toolspec import ONCE, ToolSpec
 from baton.core.failures.classes import RETRYABLE
 from baton.core.failures.codes import kind_of

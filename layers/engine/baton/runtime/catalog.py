@@ -12,7 +12,7 @@ from baton.core.graph.graph import Graph, decode_graph, encode_graph, hash_of
 from baton.core.limits import Limits
 from baton.errors import NotFound
 from baton.ports import Blobs, Clock, Definition, Definitions
-from baton.runtime.patience import Patience
+from baton.runtime.store_retrier import Patience
 
 PROGRAMS_KEPT = 64
 NAMES_COMPARED = 1_000  # to find the nearest to a wrong one: of more it would take seconds

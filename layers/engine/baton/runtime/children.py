@@ -20,9 +20,9 @@ from baton.errors import TooLarge, UserError
 from baton.ports import Blobs, Clock, Head, Log, SagaRef, Wake
 from baton.runtime.catalog import Catalog
 from baton.runtime.history import History
-from baton.runtime.patience import Patience
 from baton.runtime.quota import Quota
 from baton.runtime.start import Beginning, Starter, body_hash
+from baton.runtime.store_retrier import Patience
 
 GOLDEN_RATIO = (
     0.618034  # of beginnings that are so far apart each next one is in the widest gap between the others

@@ -1,6 +1,6 @@
 """Whose a once-only effect is, what came of it, and what is said of one that nobody can tell anything of.
 
-Belongs here: what is read off a claim or a record. Does not belong here: when which is written (once.py), and how it is
+Belongs here: what is read off a claim or a record. Does not belong here: when which is written (effect_claims.py), and how it is
 stored (the adapters).
 """
 

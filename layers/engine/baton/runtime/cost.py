@@ -10,15 +10,15 @@ from contextlib import aclosing
 from typing import Any
 
 from baton.core.effects.toolspec import ONCE
-from baton.core.log.events import decode_entry
+from baton.core.log.codec import decode_entry
 from baton.core.log.state import status_of
 from baton.core.read.costs import cost_view
 from baton.core.read.usage import Deployment, Ledger, fork_of
 from baton.ports import Clock, Log, Record
 from baton.runtime.history import records_of
 from baton.runtime.longlogs import ReadingTime
-from baton.runtime.patience import Patience
 from baton.runtime.request import Opened
+from baton.runtime.store_retrier import Patience
 
 _FORK = b'"forked"'  # the tag of its event
 PAGE = 200  # entries read at once, so that a long log is never in memory as a whole

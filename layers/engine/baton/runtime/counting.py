@@ -1,7 +1,7 @@
 """What the attempts of one invocation have spent without having reserved it, on its way to the accounts.
 
 Belongs here: one request at a time for each account, with all that was reported while the last one was under way. Does
-not belong here: what an attempt has spent, and what was held for it (purse.py).
+not belong here: what an attempt has spent, and what was held for it (ledger.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from baton.errors import EngineFault, StoreUnavailable
 from baton.ports import Account, Budgets, Reservation, Sums
-from baton.runtime.patience import Patience
+from baton.runtime.store_retrier import Patience
 
 
 @dataclass

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from baton.core.log.events import decode_entry
+from baton.core.log.codec import decode_entry
 from baton.core.log.forks import lineage_to
-from baton.core.read.story import Story
+from baton.core.read.timeline import Story
 from baton.errors import CorruptLog
 from baton.ports import Clock, Log
 from baton.runtime.longlogs import ReadingTime
-from baton.runtime.patience import Patience
 from baton.runtime.request import Opened
+from baton.runtime.store_retrier import Patience
 
 PAGE = 200  # entries read at once, so that a long log is never in memory as a whole
 

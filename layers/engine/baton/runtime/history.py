@@ -12,13 +12,14 @@ import msgspec
 
 from baton.core.effects.rows import Row
 from baton.core.limits import Limits
-from baton.core.log.events import Entry, Event, Forked, SagaEnded, decode_entry, encode_entry
+from baton.core.log.codec import decode_entry, encode_entry
+from baton.core.log.events import Entry, Event, Forked, SagaEnded
 from baton.core.log.fold import closed, fold
 from baton.core.log.forks import fork_to
 from baton.core.log.state import State, decode_state, encode_moved, encode_state, moved_to
 from baton.errors import CorruptLog, EngineFault, RowsRefused
 from baton.ports import Blobs, Head, Log, Record, SagaRef, Wake
-from baton.runtime.patience import Patience
+from baton.runtime.store_retrier import Patience
 
 PAGE = 200  # entries of the past that are read at once: a long log is never in memory as a whole
 

@@ -1,6 +1,6 @@
 """Incidents as the API shows them, and when they are over: once a person has decided about their saga.
 
-What opens one is in core/decide/reactions.py, where they are kept is the port's business.
+What opens one is in core/decide/failure_handling.py, where they are kept is the port's business.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from baton.core.read.views import iso
 from baton.errors import NotFound
 from baton.ports import Clock, Incident, Incidents
 from baton.runtime.cursors import foreign_cursor, read_cursor, write_cursor
-from baton.runtime.patience import Patience
+from baton.runtime.store_retrier import Patience
 
 INCIDENT_ID = r"i[0-9a-f]{24}"
 STATUSES = ("open", "resolved")

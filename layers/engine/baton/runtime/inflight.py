@@ -22,8 +22,8 @@ from baton.core.log.state import FAULT, State
 from baton.core.money import micro_dollars
 from baton.ports import Clock, NoRoom
 from baton.runtime.alarm import Alarm, Overdue
-from baton.runtime.budget import Budget
-from baton.runtime.pace import Pace
+from baton.runtime.deadline import Budget
+from baton.runtime.duration_estimator import Pace
 from baton.runtime.steps import Steps
 
 AT_ONCE_S = 0.01

@@ -15,7 +15,7 @@ from baton.core.log.state import State, Turns, group_of, status_of
 from baton.errors import CorruptLog, EngineFault
 from baton.ports import Clock, Head, Log, Message, NoRoom, Performer, Release, SagaRef, StepContext, Wake
 from baton.runtime.history import History
-from baton.runtime.patience import Patience
+from baton.runtime.store_retrier import Patience
 
 
 @dataclass(frozen=True, slots=True)

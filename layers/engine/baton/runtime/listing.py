@@ -19,9 +19,9 @@ from baton.core.log.state import LISTS
 from baton.errors import UserError
 from baton.ports import Listed, Log, Place
 from baton.runtime.cursors import foreign_cursor, read_cursor, write_cursor
-from baton.runtime.patience import Patience
 from baton.runtime.request import SAGA_ID
 from baton.runtime.start import body_hash
+from baton.runtime.store_retrier import Patience
 
 LOOKED_AT = 200  # rows of a shard that one page looks at to find those that a filter lets through
 _FILTER_DIGITS = 8

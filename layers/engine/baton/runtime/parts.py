@@ -25,20 +25,20 @@ from baton.ports import (
     Sandbox,
     Watch,
 )
-from baton.runtime.budget import Budget
 from baton.runtime.catalog import Catalog
 from baton.runtime.children import Children
-from baton.runtime.funds import Funds
+from baton.runtime.deadline import Budget
+from baton.runtime.duration_estimator import Pace
+from baton.runtime.effect_claims import Once
 from baton.runtime.lease import Invocation, Leases, WithinLease
+from baton.runtime.ledger import Purse
+from baton.runtime.ledger_cache import Funds
 from baton.runtime.metrics import Metrics
-from baton.runtime.once import Once
-from baton.runtime.pace import Pace
-from baton.runtime.patience import Patience
-from baton.runtime.purse import Purse
+from baton.runtime.notices import Teller
 from baton.runtime.quota import Quota, Room
 from baton.runtime.start import Starter
 from baton.runtime.steps import Steps
-from baton.runtime.telling import Teller
+from baton.runtime.store_retrier import Patience
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,6 @@
 """What the calls of one attempt may cost: known before it begins, and held before each of them.
 
-Belongs here: which calls there are and what their tools declare. Does not belong here: limits and accounts (purse.py).
+Belongs here: which calls there are and what their tools declare. Does not belong here: limits and accounts (ledger.py).
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from baton.core.decide.draft import RunStep
+from baton.core.decide.builder import RunStep
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.log.state import State
 from baton.ports import Performer, StepContext
 from baton.runtime.attempt import tool_called
-from baton.runtime.purse import Purse
+from baton.runtime.ledger import Purse
 
 Specs = Mapping[str, ToolSpec]
 

@@ -11,15 +11,16 @@ from typing import Any
 
 import msgspec
 
-from baton.core.decide.purse import day_of
+from baton.core.decide.spending import day_of
 from baton.core.documents.definition import WORKFLOW_NAME
-from baton.core.documents.docschema import document_schema, node_types
+from baton.core.documents.schema import document_schema, node_types
 from baton.core.effects.grants import tools_for
-from baton.core.log.events import Value, decode_entry
-from baton.core.log.named import SCHEME
+from baton.core.log.codec import decode_entry
+from baton.core.log.events import Value
+from baton.core.log.references import SCHEME
 from baton.core.log.state import status_of
+from baton.core.read.budgets import budget_view
 from baton.core.read.explain import explain, has_page, way
-from baton.core.read.purseview import budget_view
 from baton.core.read.usage import Deployment
 from baton.core.read.views import entry_view, graph_view, iso, saga_view, tool_view
 from baton.errors import UserError

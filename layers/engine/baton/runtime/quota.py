@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from baton.core.limits import Limits
 from baton.errors import TooManyRequests
 from baton.ports import Clock, Log
-from baton.runtime.patience import Patience
+from baton.runtime.store_retrier import Patience
 
 GOOD_FOR_MS = 10_000
 FULL_FOR_MS = 1_000

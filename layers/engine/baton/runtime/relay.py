@@ -18,7 +18,7 @@ from baton.ports import Message, Queue, SagaRef, Wake
 from baton.runtime.children import cut, is_news, report_of
 from baton.runtime.history import History
 from baton.runtime.parts import Engine
-from baton.runtime.patience import Patience
+from baton.runtime.store_retrier import Patience
 from baton.runtime.turns import by_turns
 
 logger = logging.getLogger("baton.relay")

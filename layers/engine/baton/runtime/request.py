@@ -12,7 +12,7 @@ from baton.core.decide.program import Program
 from baton.core.log.state import LONGEST_ID
 from baton.errors import NotFound
 from baton.ports import Head, SagaRef
-from baton.runtime.budget import Budget
+from baton.runtime.deadline import Budget
 from baton.runtime.history import History
 from baton.runtime.lease import Invocation
 from baton.runtime.parts import Engine, Parts

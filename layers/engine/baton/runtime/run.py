@@ -11,7 +11,7 @@ from baton.core.decide.program import Program
 from baton.runtime.history import History
 from baton.runtime.inflight import InFlight
 from baton.runtime.lease import Lease
-from baton.runtime.telling import Teller
+from baton.runtime.notices import Teller
 
 
 @dataclass

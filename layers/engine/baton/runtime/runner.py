@@ -14,17 +14,17 @@ from typing import Any
 
 import msgspec
 
+from baton.core.decide.context import Found
 from baton.core.decide.decide import Advance, Decision, advance
 from baton.core.decide.outcomes import refused
 from baton.core.decide.program import Program
-from baton.core.decide.scope import Found
 from baton.core.effects.rows import Row
 from baton.core.log import events as ev
 from baton.core.log.state import State
 from baton.errors import CorruptLog, EngineFault, RowsRefused, UnknownEntry
 from baton.ports import Message, SagaRef
-from baton.runtime.budget import Budget
 from baton.runtime.children import cut, is_news
+from baton.runtime.deadline import Budget
 from baton.runtime.history import History
 from baton.runtime.inflight import InFlight, spent_by, undecided
 from baton.runtime.lease import Lease

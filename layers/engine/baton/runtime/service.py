@@ -15,7 +15,7 @@ import msgspec
 
 from baton.core.conditions.schema import violations
 from baton.core.decide.program import Program
-from baton.core.decide.purse import afresh
+from baton.core.decide.spending import afresh
 from baton.core.expressions.spelling import hinted, nearest
 from baton.core.log.answers import (
     MAX_ARGUMENTS,

@@ -12,11 +12,12 @@ from baton.core.conditions.schema import input_violations
 from baton.core.failures.cells import ASK
 from baton.core.graph.graph import Graph
 from baton.core.limits import Limits
-from baton.core.log.caps import counts_of
-from baton.core.log.events import Entry, SagaStarted, Token, Value, encode_entry
+from baton.core.log.codec import encode_entry
+from baton.core.log.events import Entry, SagaStarted, Token, Value
+from baton.core.log.workflow_limits import counts_of
 from baton.errors import CorruptLog, InvalidInput, KeyReused, TooLarge
 from baton.ports import Blobs, Clock, Definition, Head, Log, Record, SagaRef, Wake
-from baton.runtime.patience import Patience
+from baton.runtime.store_retrier import Patience
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

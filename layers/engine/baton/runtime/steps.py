@@ -1,6 +1,6 @@
 """One attempt of one step: what goes before the tool, the tool within its time, and what became of it.
 
-Belongs here: the order of money, claim, and call. Does not belong here: accounts (purse.py), claims (once.py), what is
+Belongs here: the order of money, claim, and call. Does not belong here: accounts (ledger.py), claims (effect_claims.py), what is
 called in which way (attempt.py).
 """
 
@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from baton.core.decide.draft import RunStep
+from baton.core.decide.builder import RunStep
 from baton.core.decide.outcomes import MONEY, Outcome
 from baton.core.effects.keys import KeyIncomplete, KeyRule, about, key_of, parameters_of, relevant
 from baton.core.effects.rows import Row
@@ -30,10 +30,10 @@ from baton.ports.stores import reference_of
 from baton.runtime.alarm import Alarm
 from baton.runtime.attempt import carry_out, look, prepared, tool_called, work
 from baton.runtime.claims import OfClaim
-from baton.runtime.once import Once
-from baton.runtime.patience import Patience
+from baton.runtime.effect_claims import Once
+from baton.runtime.ledger import Halted, Purse
 from baton.runtime.paying import Paying, foreseen
-from baton.runtime.purse import Halted, Purse
+from baton.runtime.store_retrier import Patience
 from baton.runtime.watch import because_of, own_ms
 
 T = TypeVar("T")

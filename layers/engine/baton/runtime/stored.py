@@ -1,6 +1,6 @@
 """A value that is kept as a blob, for a caller who may read a saga whose log names it.
 
-Which values a log names is core/log/named.py's to know.
+Which values a log names is core/log/references.py's to know.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from typing import Any
 
 import msgspec
 
-from baton.core.log.events import Value, decode_entry
-from baton.core.log.named import SCHEME, value_of
+from baton.core.log.codec import decode_entry
+from baton.core.log.events import Value
+from baton.core.log.references import SCHEME, value_of
 from baton.errors import NotFound, TooLarge
 from baton.ports import Clock, Log
 from baton.runtime.history import records_of
-from baton.runtime.patience import Patience
 from baton.runtime.request import Opened
+from baton.runtime.store_retrier import Patience
 
 PAGE = 200  # entries read at once, so that a long log is never in memory as a whole
 PART = 1_000_000  # bytes of a large value in one answer: as a text in JSON they double, and double again

@@ -15,7 +15,7 @@ from typing import TypeVar
 from baton.core.limits import Limits
 from baton.errors import EngineFault
 from baton.ports import Offload, Queue
-from baton.runtime.budget import Turn
+from baton.runtime.deadline import Turn
 
 T = TypeVar("T")
 logger = logging.getLogger("baton.worker")

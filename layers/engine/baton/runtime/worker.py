@@ -16,7 +16,7 @@ import msgspec
 
 from baton.errors import CorruptLog, EngineFault, PoisonMessage, UnknownEntry
 from baton.ports import DeadLetters, Invoker, Message, Queue, SagaRef
-from baton.runtime.budget import Turn
+from baton.runtime.deadline import Turn
 from baton.runtime.lease import EXPIRED, HELD, NUDGED, Invocation
 from baton.runtime.parts import Engine, Parts
 from baton.runtime.runner import Runner

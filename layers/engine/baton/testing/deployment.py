@@ -28,26 +28,26 @@ from baton.adapters.memory.memory import (
 from baton.adapters.memory.notices import MemoryNotices
 from baton.adapters.monty_sandbox import MontySandbox
 from baton.core.decide.program import Program
-from baton.core.decide.purse import Terms
+from baton.core.decide.spending import Terms
 from baton.core.limits import Limits
 from baton.core.log.answers import OPERATORS, Answer, asked, open_questions
-from baton.core.log.events import decode_entry
+from baton.core.log.codec import decode_entry
 from baton.core.log.state import State, node_of, status_of
-from baton.core.read.story import tell
+from baton.core.read.timeline import tell
 from baton.core.read.views import entry_view, saga_view
 from baton.errors import NotAllowedNow, UserError
 from baton.ports import Head, Message, Offload, StepContext, StepFailure, Watch
 from baton.runtime.catalog import Catalog
-from baton.runtime.funds import Funds
+from baton.runtime.duration_estimator import Pace
 from baton.runtime.lease import Invocation
+from baton.runtime.ledger_cache import Funds
 from baton.runtime.metrics import Metrics
-from baton.runtime.pace import Pace
 from baton.runtime.parts import Engine
-from baton.runtime.patience import inline
 from baton.runtime.reconcile import Reconciler
 from baton.runtime.relay import Relay, StreamItem
 from baton.runtime.request import Caller, Request
 from baton.runtime.service import Service
+from baton.runtime.store_retrier import inline
 from baton.runtime.watch import to_log
 from baton.runtime.worker import Delivery, Worker
 from baton.testing.blocked import Blockers

@@ -13,7 +13,7 @@ from typing import Any
 
 from baton.core.log.state import UNKNOWN_OUTCOME, node_of, slot_of
 from baton.core.read.explain import explain
-from baton.core.read.story import FAILED, PASSED, RAN, WAITED, Story
+from baton.core.read.timeline import FAILED, PASSED, RAN, WAITED, Story
 
 _FAILING = "attempt_failed"
 # How an event of the log leaves its node.

@@ -19,7 +19,7 @@ from typing import Any
 from baton.builder import Workflow
 from baton.builder.found import documents
 from baton.core.documents.compile import compile_document
-from baton.core.documents.document import parse_document
+from baton.core.documents.text import parse_document
 from baton.core.expressions.durations import parse_duration
 from baton.core.expressions.spelling import hinted, nearest
 from baton.core.failures.cells import ASK, LAST

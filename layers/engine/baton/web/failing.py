@@ -1,6 +1,6 @@
 """Attempts that failed, what is done about them, and questions to people, as models.
 
-The values are made in core/read/views.py and core/read/tries.py. Imported only where the OpenAPI document is made: see answers.py.
+The values are made in core/read/views.py and core/read/attempt_history.py. Imported only where the OpenAPI document is made: see answers.py.
 """
 
 from __future__ import annotations

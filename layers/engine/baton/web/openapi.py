@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from baton.core.documents.docschema import document_schema
+from baton.core.documents.schema import document_schema
 from baton.core.version import VERSION
 from baton.settings import ApiSettings
 from baton.web import answers, problems

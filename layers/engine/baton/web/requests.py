@@ -21,7 +21,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from baton.core.documents.document import parse_document
+from baton.core.documents.text import parse_document
 from baton.core.expressions import escape
 from baton.core.expressions.durations import LONGEST_S, PATTERN, SHORTEST_S, parse_duration
 from baton.core.expressions.spelling import nearest

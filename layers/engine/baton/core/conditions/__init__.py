@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from baton.core.conditions import caps, composite
+from baton.core.conditions import composite, limits
 from baton.core.conditions.model import (
     AllOf,
     AnyOf,
@@ -71,7 +71,7 @@ def names_of(condition: Condition) -> tuple[Path, ...]:
     return _names(_encode(condition))
 
 
-@lru_cache(maxsize=4 * caps.PLANS)
+@lru_cache(maxsize=4 * limits.PLANS)
 def _names(encoded: bytes) -> tuple[Path, ...]:
     condition: Condition = _decoder().decode(encoded)
     found = (path for leaf in composite.leaves(condition) for path in _kind(type(leaf)).names(leaf))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from baton.core.conditions import caps
+from baton.core.conditions import limits
 from baton.core.conditions.celnames import (
     FUNCTIONS,
     MACROS,
@@ -92,12 +92,12 @@ def _library() -> Any:
     return cel, cel.NewEnv(variables=dict.fromkeys(names, cel.Type.DYN))
 
 
-@lru_cache(maxsize=caps.PLANS)
+@lru_cache(maxsize=limits.PLANS)
 def plan_of(expression: str) -> Plan:
     """Raises `_Unfit`."""
-    if len(expression) > caps.CEL_LENGTH:
+    if len(expression) > limits.CEL_LENGTH:
         raise _Unfit(
-            f"the expression has more than {caps.CEL_LENGTH} characters", "split it with `all` and `any`"
+            f"the expression has more than {limits.CEL_LENGTH} characters", "split it with `all` and `any`"
         )
     cel, env = _library()
     try:
@@ -136,7 +136,7 @@ def _is_inside(place: tuple[str, Steps], other: tuple[str, Steps]) -> bool:
 
 def _is_free(tree: Tree, places: tuple[tuple[str, Steps], ...], size: int) -> bool:
     """Whether nothing of so many units, whatever their shape, is too much for it."""
-    largest = Shape(*((size,) * caps.DATA_DEPTH,) * 3)
+    largest = Shape(*((size,) * limits.DATA_DEPTH,) * 3)
     try:
         check_work(tree, dict.fromkeys(places, largest))
     except TooMuch:
@@ -225,7 +225,7 @@ def _broken(condition: Cel, text: str) -> ConditionError:
     if "Iteration budget" in text:
         code, hint = (
             TOO_LARGE,
-            f"its loops have more than {caps.CEL_ROUNDS} rounds together; let a tool count",
+            f"its loops have more than {limits.CEL_ROUNDS} rounds together; let a tool count",
         )
     elif "bad_alloc" in text:
         code, hint = MEMORY, "it took too much memory; name less of the data"

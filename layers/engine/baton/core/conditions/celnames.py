@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from baton.core.conditions import caps
+from baton.core.conditions import limits
 from baton.core.conditions.celtree import Call, Const, Field, Items, Loop, Name, Tree
 from baton.core.conditions.patterns import weight
 from baton.core.conditions.reading import path_of, text_of
@@ -254,7 +254,7 @@ def _check_call(call: Call) -> None:
         pattern = call.args[1]
         if not isinstance(pattern, Const) or not isinstance(pattern.value, str):
             raise Refused("the pattern of `matches` must be a text that stands in the condition", "")
-        if weight(pattern.value) > caps.PATTERN_WEIGHT:
+        if weight(pattern.value) > limits.PATTERN_WEIGHT:
             raise Refused(
                 "the pattern of `matches` is too large", "repeat less: {1,1000} counts a thousand times"
             )

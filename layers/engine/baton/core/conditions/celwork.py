@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from baton.core.conditions import caps
+from baton.core.conditions import limits
 from baton.core.conditions.celnames import Steps, chain, known_part
 from baton.core.conditions.celtree import Call, Const, Field, Items, Loop, Name, Tree
 from baton.core.conditions.patterns import time_of
@@ -49,14 +49,14 @@ class _Bound:
 
     def _spend(self, scope: _Scope, each: int) -> None:
         self._work += scope.times * each
-        if self._work > caps.CEL_WORK:
+        if self._work > limits.CEL_WORK:
             raise TooMuch
 
     def of(self, tree: Tree, scope: _Scope) -> Shape:
         """The shape of what it gives."""
         self._spend(scope, 1)
         shape = self._shape(tree, scope)
-        if shape.size > caps.CEL_BUILT:
+        if shape.size > limits.CEL_BUILT:
             raise TooMuch
         return shape
 
@@ -69,7 +69,7 @@ class _Bound:
             size = (
                 units(tree.value)
                 if isinstance(tree.value, str)
-                else 1 + caps.CEL_LENGTH // 32 * tree.is_bytes
+                else 1 + limits.CEL_LENGTH // 32 * tree.is_bytes
             )
             return Shape((size,), (0,), (size,))
         if isinstance(tree, Name):
@@ -115,10 +115,10 @@ class _Bound:
     def _loop(self, loop: Loop, scope: _Scope) -> Shape:
         over = self.of(loop.over, scope)
         start = self.of(loop.start, scope)
-        rounds = min(over.width, caps.CEL_ROUNDS)
+        rounds = min(over.width, limits.CEL_ROUNDS)
         is_list = isinstance(loop.start, Items)
         each = {**scope.variables, loop.variable: _down(over), loop.result: _NOTHING if is_list else start}
-        inside = _Scope(each, min(scope.times * rounds, caps.CEL_ROUNDS))
+        inside = _Scope(each, min(scope.times * rounds, limits.CEL_ROUNDS))
         self.of(loop.goes_on, inside)
         grown = self.of(loop.step, inside)
         result = start

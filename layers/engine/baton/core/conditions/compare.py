@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from baton.core.conditions import caps
+from baton.core.conditions import limits
 from baton.core.conditions.model import Compare
 from baton.core.conditions.outcome import MISSING, ConditionError, Facts, Fault
 from baton.core.conditions.values import (
@@ -42,7 +42,7 @@ def template_of(value: Any) -> Template:
     return _template(msgspec.json.encode(value))
 
 
-@lru_cache(maxsize=2 * caps.PLANS)
+@lru_cache(maxsize=2 * limits.PLANS)
 def _template(encoded: bytes) -> Template:
     return compile_template(msgspec.json.decode(encoded))
 

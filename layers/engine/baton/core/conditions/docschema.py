@@ -1,6 +1,6 @@
 """The JSON Schema of a condition as documents write it, for the published schema of workflows.
 
-How to wire it in: put `CONDITION` under the name `condition` among the shared definitions of core/documents/docschema.py (it
+How to wire it in: put `CONDITION` under the name `condition` among the shared definitions of core/documents/schema.py (it
 refers to itself as `#/$defs/condition` and to `#/$defs/value` and `#/$defs/duration`), and give the fields of
 core/documents/models.py that take a condition the type `Annotated[JsonValue, _defined("condition")]`; what they hold is read by
 `document.read_condition`. It refuses nothing that `read_condition` accepts.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.core.conditions import caps
+from baton.core.conditions import limits
 from baton.core.conditions.compare import OPERATORS as COMPARE_OPERATORS
 from baton.core.conditions.jsonpath import OPERATORS as JSONPATH_OPERATORS
 
@@ -37,7 +37,7 @@ def _form(kind: str, description: str, what: Any, **beside: Any) -> dict[str, An
 _CEL = {
     "type": "string",
     "minLength": 1,
-    "maxLength": caps.CEL_LENGTH,
+    "maxLength": limits.CEL_LENGTH,
     "examples": ["output.score >= 80 && ctx.enrich.output.revenue > 100000"],
 }
 _LIST = {"type": "array", "minItems": 1, "items": _SELF}
@@ -61,7 +61,7 @@ CONDITION: dict[str, Any] = {
         _form(
             "jsonpath",
             "What a query (RFC 9535) finds, held by an operator.",
-            {"type": "string", "maxLength": caps.QUERY_LENGTH + 64, "examples": ["$.items[*].amount"]},
+            {"type": "string", "maxLength": limits.QUERY_LENGTH + 64, "examples": ["$.items[*].amount"]},
             operator={"enum": list(JSONPATH_OPERATORS), "default": "exists"},
             value={"description": "What the operator compares with."},
             of=_OF,
@@ -91,8 +91,8 @@ CONDITION: dict[str, Any] = {
             timeout={"$ref": "#/$defs/duration"},
             max_memory_mb={
                 "type": "integer",
-                "minimum": caps.PYTHON_MEMORY_MB[0],
-                "maximum": caps.PYTHON_MEMORY_MB[1],
+                "minimum": limits.PYTHON_MEMORY_MB[0],
+                "maximum": limits.PYTHON_MEMORY_MB[1],
                 "default": 50,
             },
         ),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from baton.core.conditions import caps, faults_of, jsonpath
+from baton.core.conditions import faults_of, jsonpath, limits
 from baton.core.conditions.model import (
     AllOf,
     AnyOf,
@@ -73,13 +73,15 @@ class _Reader:
 
     def read(self, value: Any, pointer: str, depth: int) -> Condition | None:
         self.count += 1
-        if self.count == caps.CONDITIONS + 1:
+        if self.count == limits.CONDITIONS + 1:
             self.say(
-                pointer, f"there are more than {caps.CONDITIONS} conditions in this one", "let a tool decide"
+                pointer,
+                f"there are more than {limits.CONDITIONS} conditions in this one",
+                "let a tool decide",
             )
-        if depth > caps.NESTING:
-            self.say(pointer, f"conditions are nested deeper than {caps.NESTING}", "let a tool decide")
-        if self.count > caps.CONDITIONS or depth > caps.NESTING:
+        if depth > limits.NESTING:
+            self.say(pointer, f"conditions are nested deeper than {limits.NESTING}", "let a tool decide")
+        if self.count > limits.CONDITIONS or depth > limits.NESTING:
             return None
         if isinstance(value, str):
             return self._checked(Cel(expression=value), pointer, shorthand=True)
@@ -238,7 +240,7 @@ class _Reader:
         return tuple(map(_bare, needs))
 
     def _time(self, value: dict[str, Any], pointer: str) -> int:
-        least, most = caps.PYTHON_TIMEOUT_MS
+        least, most = limits.PYTHON_TIMEOUT_MS
         try:
             time = parse_duration(value.get("timeout", 1))
         except ValueError as error:
@@ -253,7 +255,7 @@ class _Reader:
         return time
 
     def _memory(self, memory: Any, pointer: str) -> int:
-        least, most = caps.PYTHON_MEMORY_MB
+        least, most = limits.PYTHON_MEMORY_MB
         if type(memory) is int and least <= memory <= most:
             return memory
         self.say(pointer, f"`max_memory_mb` is a whole number from {least} to {most}")

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from baton.core.conditions import caps
+from baton.core.conditions import limits
 from baton.core.conditions.model import JsonPath
 from baton.core.conditions.outcome import ERROR, INVALID, MISSING, TYPE, ConditionError, Facts, Fault
 from baton.core.conditions.reading import path_of, value_of
@@ -59,7 +59,7 @@ class Plan:
     is_length: bool
 
 
-@lru_cache(maxsize=caps.PLANS)
+@lru_cache(maxsize=limits.PLANS)
 def plan_of(text: str) -> Plan:
     """Raises `queries.BadQuery`."""
     from baton.core.conditions import queries  # a library that few processes need

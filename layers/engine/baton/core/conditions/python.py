@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from baton.core.conditions import caps
+from baton.core.conditions import limits
 from baton.core.conditions.model import Python
 from baton.core.conditions.outcome import (
     ERROR,
@@ -33,11 +33,11 @@ from baton.core.expressions import ExpressionError, Path
 _SHAPE = "write `def evaluate(output, context):`"
 
 
-@lru_cache(maxsize=caps.PLANS)
+@lru_cache(maxsize=limits.PLANS)
 def code_fault(code: str) -> tuple[str, str]:
     """What is wrong with the source of a function, and what would be right; empty if nothing is."""
-    if len(code) > caps.CODE_LENGTH:
-        return f"the function has more than {caps.CODE_LENGTH} characters", "let a tool do it"
+    if len(code) > limits.CODE_LENGTH:
+        return f"the function has more than {limits.CODE_LENGTH} characters", "let a tool do it"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -20,7 +20,7 @@ from jsonpath.path import JSONPath
 from jsonpath.segments import JSONPathRecursiveDescentSegment
 from jsonpath.selectors import Filter
 
-from baton.core.conditions import caps
+from baton.core.conditions import limits
 from baton.core.conditions.outcome import TOO_LARGE, ConditionError
 from baton.core.conditions.patterns import BadPattern, matcher, time_of
 from baton.core.conditions.values import equal, is_number, units
@@ -38,14 +38,14 @@ class _Budget:
     """The steps that are left to one run of a query."""
 
     def __init__(self) -> None:
-        self._left = caps.QUERY_STEPS
+        self._left = limits.QUERY_STEPS
 
     def spend(self, steps: int = 1) -> None:
         self._left -= steps
         if self._left < 0:
             raise ConditionError(
                 TOO_LARGE,
-                f"the query looks at more than {caps.QUERY_STEPS} values; start it deeper in the data with `of`",
+                f"the query looks at more than {limits.QUERY_STEPS} values; start it deeper in the data with `of`",
             )
 
 
@@ -163,8 +163,8 @@ def _environment() -> _Environment:
 
 def compile_query(text: str) -> tuple[Any, bool]:
     """The query, and whether it can find one value only. Raises `BadQuery`."""
-    if len(text) > caps.QUERY_LENGTH:
-        raise BadQuery(f"the query has more than {caps.QUERY_LENGTH} characters")
+    if len(text) > limits.QUERY_LENGTH:
+        raise BadQuery(f"the query has more than {limits.QUERY_LENGTH} characters")
     try:
         query = _environment().compile(text)
     except (JSONPathError, RecursionError, ValueError) as error:

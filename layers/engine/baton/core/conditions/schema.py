@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
-from baton.core.conditions import caps
+from baton.core.conditions import limits
 from baton.core.conditions.schemaplan import Plan, SchemaError, plan_for, shortened
 from baton.core.conditions.schemawork import TooMuch, can_tell, check_work
 from baton.core.expressions import escape
@@ -41,7 +41,7 @@ def violations(schema: Any, value: Any, pointer: str = "") -> tuple[Problem, ...
 def _told(plan: Plan, value: Any) -> list[tuple[list[str | int], str]]:
     if can_tell(plan, value):
         found = plan.validator.iter_errors(value)
-        told = [(error.instance_path, error.message) for error in islice(found, caps.PROBLEMS)]
+        told = [(error.instance_path, error.message) for error in islice(found, limits.PROBLEMS)]
         more = sum(1 for _ in found)
         return [*told, ([], f"and {more} more")] if more else told
     if plan.has_unions:  # a violation would hold those of all its alternatives

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from baton.core.conditions import caps, patterns
+from baton.core.conditions import limits, patterns
 from baton.core.conditions.kept import Kept
 
 _PART_BYTES = 32  # memory of a compiled schema for each byte of it, about
@@ -101,9 +101,9 @@ def is_schema(schema: Any) -> bool:
 
 
 def _compiled(encoded: bytes) -> Plan:
-    if len(encoded) > caps.SCHEMA_BYTES:
+    if len(encoded) > limits.SCHEMA_BYTES:
         raise SchemaError(
-            f"it has {len(encoded):,} bytes, at most {caps.SCHEMA_BYTES:,}; leave out what you can"
+            f"it has {len(encoded):,} bytes, at most {limits.SCHEMA_BYTES:,}; leave out what you can"
         )
     import jsonschema_rs  # twelve megabytes, which most cold starts do not need
 
@@ -125,13 +125,13 @@ def _compiled(encoded: bytes) -> Plan:
     return Plan(validator, root, count, places.is_endless, parts.has_unions, size)
 
 
-plan_of = Kept(_compiled, caps.COMPILED_BYTES, lambda plan: plan.bytes)
+plan_of = Kept(_compiled, limits.COMPILED_BYTES, lambda plan: plan.bytes)
 
 
 def shortened(message: str) -> str:
     """A message that can be read: those of the library hold whole values."""
-    is_long = len(message) > caps.PROBLEM_LENGTH
-    return f"{message[: caps.PROBLEM_LENGTH]}…" if is_long else message
+    is_long = len(message) > limits.PROBLEM_LENGTH
+    return f"{message[: limits.PROBLEM_LENGTH]}…" if is_long else message
 
 
 def _refuse(uri: str) -> Any:
@@ -142,7 +142,7 @@ def _check(schema: Any) -> int:
     """The weight of all patterns. Raises `SchemaError` for what cannot be counted, wherever it stands."""
     total, depth, level = 0, 0, [schema]
     while level:
-        if depth > caps.SCHEMA_DEPTH:
+        if depth > limits.SCHEMA_DEPTH:
             raise SchemaError("it is nested too deeply")
         for part in level:
             if isinstance(part, dict):
@@ -154,9 +154,9 @@ def _check(schema: Any) -> int:
             for item in (part.values() if isinstance(part, dict) else part)
         ]
         depth += 1
-    if total > caps.SCHEMA_PATTERNS:
+    if total > limits.SCHEMA_PATTERNS:
         raise SchemaError(
-            f"its patterns have a weight of {total:,}, at most {caps.SCHEMA_PATTERNS:,}; repeat less: "
+            f"its patterns have a weight of {total:,}, at most {limits.SCHEMA_PATTERNS:,}; repeat less: "
             "{1,1000} counts a thousand times"
         )
     return total
@@ -178,9 +178,9 @@ def _weight_of(part: dict[str, Any]) -> int:
     if isinstance(part.get("pattern"), str):
         found.append(part["pattern"])
     weights = [patterns.weight(pattern) for pattern in found]
-    if max(weights, default=0) > caps.PATTERN_WEIGHT:
+    if max(weights, default=0) > limits.PATTERN_WEIGHT:
         raise SchemaError(
-            f"a pattern has a weight of {max(weights):,}, at most {caps.PATTERN_WEIGHT:,}; repeat less: "
+            f"a pattern has a weight of {max(weights):,}, at most {limits.PATTERN_WEIGHT:,}; repeat less: "
             "{1,1000} counts a thousand times"
         )
     return sum(weights)
@@ -266,7 +266,7 @@ class _Places:
         known = self._known.get(id(part))
         if known is not None:
             return known
-        if depth > caps.SCHEMA_DEPTH:
+        if depth > limits.SCHEMA_DEPTH:
             raise SchemaError("it is nested too deeply")
         if id(part) in self._begun:
             self.is_endless = True
@@ -275,10 +275,10 @@ class _Places:
         total = part.weight + part.text
         for inner in part.inside():
             total += part.again * self.of(inner, depth + 1)
-        if total > caps.SCHEMA_PLACES:
+        if total > limits.SCHEMA_PLACES:
             raise SchemaError(
                 f"it has {total:,} places and more, counting each as often as its references lead to it, at most "
-                f"{caps.SCHEMA_PLACES:,}; refer to the same definition less often"
+                f"{limits.SCHEMA_PLACES:,}; refer to the same definition less often"
             )
         self._known[id(part)] = total
         return total

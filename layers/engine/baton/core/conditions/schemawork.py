@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from baton.core.conditions import caps
+from baton.core.conditions import limits
 from baton.core.conditions.schemaplan import Part, Plan
 
 _REMEDY = "give less of it at once, or simplify the schema"
@@ -43,7 +43,7 @@ class _Seen:
 
 def check_work(plan: Plan, value: Any) -> None:
     """Raises `TooMuch` for more than a check may cost."""
-    if plan.is_endless or _bytes(value) * plan.places > caps.SCHEMA_WORK:
+    if plan.is_endless or _bytes(value) * plan.places > limits.SCHEMA_WORK:
         _counted(plan, value)
 
 
@@ -52,7 +52,7 @@ def can_tell(plan: Plan, value: Any) -> bool:
     if not plan.is_endless and _bytes(value) * plan.places <= _FEW:
         return True
     try:
-        return _counted(plan, value) <= caps.SCHEMA_TOLD
+        return _counted(plan, value) <= limits.SCHEMA_TOLD
     except TooMuch:
         return False
 
@@ -69,10 +69,10 @@ def _counted(plan: Plan, value: Any) -> int:
         looks, told = _Count().of(plan.root, seen)
     except RecursionError as error:
         raise TooMuch(f"the value is nested too deeply for its schema; {_REMEDY}") from error
-    if looks > caps.SCHEMA_WORK:
+    if looks > limits.SCHEMA_WORK:
         raise TooMuch(
             f"the value is too large for its schema: {looks:,} places to look at, at most "
-            f"{caps.SCHEMA_WORK:,}; {_REMEDY}"
+            f"{limits.SCHEMA_WORK:,}; {_REMEDY}"
         )
     return told
 
@@ -84,8 +84,8 @@ def _look(value: Any, seen: _Seen, depth: int) -> int:
         size += len(value) >> 5
         seen.texts += size
     elif isinstance(value, (dict, list)):
-        if depth >= caps.DATA_DEPTH:
-            raise TooMuch(f"the value is nested deeper than {caps.DATA_DEPTH} levels; make it flatter")
+        if depth >= limits.DATA_DEPTH:
+            raise TooMuch(f"the value is nested deeper than {limits.DATA_DEPTH} levels; make it flatter")
         below = depth + 1
         size += _fields(value, seen, below) if isinstance(value, dict) else _items(value, seen, below)
     seen.count += 1
@@ -137,7 +137,7 @@ class _Count:
         known = self._known.get(pair)
         if known is not None:
             return known
-        if len(self._known) >= caps.SCHEMA_PAIRS:
+        if len(self._known) >= limits.SCHEMA_PAIRS:
             raise TooMuch(f"the value is too large for its schema; {_REMEDY}")
         self._known[pair] = (0, 0)  # what is inside itself for the same value is looked at once
         looks = part.weight * seen.count + part.text * seen.texts

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from baton.core.conditions import caps
+from baton.core.conditions import limits
 from baton.core.conditions.outcome import TOO_LARGE, TYPE, ConditionError
 from baton.core.expressions.spelling import nearest
 
@@ -57,7 +57,7 @@ def units(text: str) -> int:
 
 def measure(value: Any) -> Shape:
     """Raises `ConditionError` for what is too deep or too large to be looked at."""
-    levels = [[0] * (caps.DATA_DEPTH + 1) for _ in range(3)]
+    levels = [[0] * (limits.DATA_DEPTH + 1) for _ in range(3)]
     sizes, widths, texts = levels
     if isinstance(value, (dict, list)):
         sizes[0] = _walk(value, 0, sizes, widths, texts)
@@ -71,10 +71,10 @@ def measure(value: Any) -> Shape:
 
 def check_size(size: int) -> None:
     """Raises `ConditionError` for more units than a condition may read."""
-    if size > caps.DATA_UNITS:
+    if size > limits.DATA_UNITS:
         raise ConditionError(
             TOO_LARGE,
-            f"the condition reads more than {caps.DATA_UNITS} values (32 characters of text count as one); "
+            f"the condition reads more than {limits.DATA_UNITS} values (32 characters of text count as one); "
             "name only the part that it needs",
         )
 
@@ -83,9 +83,9 @@ def _walk(
     value: dict[str, Any] | list[Any], depth: int, sizes: list[int], widths: list[int], texts: list[int]
 ) -> int:
     """The size of a list or object; raises the levels below it to what it has there."""
-    if depth >= caps.DATA_DEPTH:
+    if depth >= limits.DATA_DEPTH:
         raise ConditionError(
-            TOO_LARGE, f"the data is nested deeper than {caps.DATA_DEPTH} levels; name a part of it"
+            TOO_LARGE, f"the data is nested deeper than {limits.DATA_DEPTH} levels; name a part of it"
         )
     total, largest, longest, below = 1, 0, 0, depth + 1
     items = [*value, *value.values()] if isinstance(value, dict) else value

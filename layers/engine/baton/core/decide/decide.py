@@ -13,24 +13,24 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from baton.core.conditions import Question
-from baton.core.decide.attempts import unpark
-from baton.core.decide.doubts import doubts
-from baton.core.decide.draft import Draft, RunStep
+from baton.core.decide.builder import Draft, RunStep
+from baton.core.decide.context import NOTHING, Found, LackingError
+from baton.core.decide.failure_handling import ESCALATED
 from baton.core.decide.looks import look_around
 from baton.core.decide.outcomes import STOPPED, Outcome, settle
 from baton.core.decide.parking import cut_off, killed, orphans_of, parking
 from baton.core.decide.program import Program
-from baton.core.decide.purse import ANY_AMOUNT, Terms, is_told, saga_notice
-from baton.core.decide.reactions import ESCALATED
-from baton.core.decide.scope import NOTHING, Found, LackingError
-from baton.core.decide.turns import WAITS
+from baton.core.decide.readiness import WAITS
+from baton.core.decide.retries import unpark
+from baton.core.decide.spending import ANY_AMOUNT, Terms, is_told, saga_notice
+from baton.core.decide.unknown_outcomes import doubts
 from baton.core.effects.rows import Row, fit_together
 from baton.core.expressions import ExpressionError
 from baton.core.limits import Limits
 from baton.core.log import events as ev
-from baton.core.log.caps import endless, late
 from baton.core.log.fold import apply
 from baton.core.log.state import UNKNOWN_OUTCOME, Child, State, slot_of
+from baton.core.log.workflow_limits import endless, late
 from baton.core.sizes import excess_of
 
 MAX_DEATHS = Limits().max_deaths

@@ -1,13 +1,13 @@
 """What a join says that fails: how many nodes before it have failed, how many may, and which they were.
 
-Belongs here: the failure as a value. Does not belong here: when a join fails (turns.py), and where it goes on (routes.py).
+Belongs here: the failure as a value. Does not belong here: when a join fails (readiness.py), and where it goes on (transitions.py).
 """
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
-from baton.core.decide.scope import Scope
+from baton.core.decide.context import Scope
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.lost import unrescued

@@ -1,7 +1,7 @@
 """What is to be done at one slot: whether its turn has come, and what a node of its kind does then.
 
 Belongs here: one function for each kind of node. Does not belong here: what concerns the saga as a whole (decide.py),
-and where it goes on (routes.py).
+and where it goes on (transitions.py).
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from typing import Any
 
 from baton.core.conditions import ConditionError
 from baton.core.conditions.model import AllOf, AnyOf, Condition, Not, Python
-from baton.core.decide import purse
-from baton.core.decide.attempts import may_try_again, next_attempt
-from baton.core.decide.doubts import doubt_notice, is_in_doubt
-from baton.core.decide.draft import Draft
-from baton.core.decide.gate import ask, overtaken
+from baton.core.decide import spending
+from baton.core.decide.admission import ask, overtaken
+from baton.core.decide.builder import Draft
+from baton.core.decide.context import LackingError
 from baton.core.decide.joins import join_failure
-from baton.core.decide.routes import caught, done, skipped, stopped
-from baton.core.decide.scope import LackingError
-from baton.core.decide.turns import FAILS, SKIPPED, WAITS
+from baton.core.decide.readiness import FAILS, SKIPPED, WAITS
+from baton.core.decide.retries import may_try_again, next_attempt
+from baton.core.decide.transitions import caught, done, skipped, stopped
+from baton.core.decide.unknown_outcomes import doubt_notice, is_in_doubt
 from baton.core.expressions import ExpressionError
 from baton.core.expressions.durations import parse_duration, parse_time
 from baton.core.failures import sanitised
@@ -191,14 +191,14 @@ def _may_spend(draft: Draft, node: Node) -> bool:
     nodes = draft.program.nodes
     if draft.reserved is None:
         draft.reserved = sum(nodes[node_of(slot)[0]].cost for slot in draft.running)
-    answer = purse.ask(draft.state, terms, node, draft.reserved)
+    answer = spending.ask(draft.state, terms, node, draft.reserved)
     if isinstance(answer, ev.Parked):
-        notice = purse.parked_notice(draft.state, terms, answer, draft.now)
+        notice = spending.parked_notice(draft.state, terms, answer, draft.now)
         draft.note(ev.NoticeDue(notice=notice))
         draft.note(answer)
-    if answer == purse.BEGINS:
+    if answer == spending.BEGINS:
         draft.reserved += node.cost
-    return answer == purse.BEGINS
+    return answer == spending.BEGINS
 
 
 def _pass(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> None:

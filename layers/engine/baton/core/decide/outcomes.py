@@ -8,11 +8,11 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from baton.core.decide.doubts import doubt_notice
+from baton.core.decide.context import NOTHING, Found, Scope
+from baton.core.decide.failure_handling import react
 from baton.core.decide.program import Program
-from baton.core.decide.reactions import react
-from baton.core.decide.routes import RouteError, check_output, done, stopped
-from baton.core.decide.scope import NOTHING, Found, Scope
+from baton.core.decide.transitions import RouteError, check_output, done, stopped
+from baton.core.decide.unknown_outcomes import doubt_notice
 from baton.core.effects.rows import Row
 from baton.core.failures.codes import kind_of
 from baton.core.log import events as ev

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from baton.core.conditions import names_of
-from baton.core.decide.turns import FIRES, turn_of
+from baton.core.decide.readiness import FIRES, turn_of
 from baton.core.expressions import Path, Template, compile_template, parse
 from baton.core.failures.policies import Policy, named
 from baton.core.graph.graph import Graph, Node
-from baton.core.graph.ways import Ways
-from baton.core.log.caps import caps_of
+from baton.core.graph.index import Ways
 from baton.core.log.lost import unrescued
 from baton.core.log.records import Failure
 from baton.core.log.state import State, node_of
+from baton.core.log.workflow_limits import caps_of
 
 _NO_TAILS: frozenset[str] = frozenset()
 Policies = tuple[tuple[Policy, Template], ...]
@@ -55,7 +55,7 @@ class Program:
         self._for_output = frozenset(path.node for path in self.output.paths if path.node)
 
     def turn(self, state: State, slot: str) -> str:
-        """Whether the turn of a slot with tokens has come; see turns.py."""
+        """Whether the turn of a slot with tokens has come; see readiness.py."""
         return self.turn_at(node_of(slot)[0], state.tokens[slot], state.errors.get(slot))
 
     def turn_at(

@@ -61,7 +61,7 @@ def _given(value: Any) -> Any:
 
 
 def defined(name: str) -> WithJsonSchema:
-    """Stands in the models' JSON Schema for what docschema.py defines by this name."""
+    """Stands in the models' JSON Schema for what schema.py defines by this name."""
     return WithJsonSchema({DEFINED: name})
 
 

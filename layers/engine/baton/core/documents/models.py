@@ -2,7 +2,7 @@
 
 Belongs here: which fields there are, what each is for. Does not belong here: the parts of a node that have a shape of
 their own (control.py, bounds.py), what is told of a document that does not fit (read.py). The descriptions and
-examples go into the published JSON Schema, which docschema.py makes of these models.
+examples go into the published JSON Schema, which schema.py makes of these models.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from baton.core.documents.fields import (
     defined,
     refuse,
 )
-from baton.core.documents.nodetypes import KINDS, NODE_TYPES, NodeType
-from baton.core.documents.tocome import Agent, Human, Map
+from baton.core.documents.node_types import KINDS, NODE_TYPES, NodeType
+from baton.core.documents.planned import Agent, Human, Map
 from baton.core.expressions import expressions_in
 from baton.core.expressions.durations import parse_duration
 

@@ -1,7 +1,7 @@
 """read_definition(value) -> the model of a document, and everything that is wrong with its shape, in plain words.
 
 Belongs here: how pydantic's refusals are told. What is made of a broken document, so that the rest of it can be
-checked too, is mend.py's; the shapes themselves are the models'.
+checked too, is repair.py's; the shapes themselves are the models'.
 """
 
 from __future__ import annotations
@@ -15,7 +15,11 @@ from pydantic import ValidationError
 
 from baton.core.documents.familiar import OTHER_END
 from baton.core.documents.fields import MAX_NODES, NO_VALUE, NODE_NAME, check_time, shown
-from baton.core.documents.mend import (
+from baton.core.documents.models import WorkflowModel
+from baton.core.documents.names import right_name
+from baton.core.documents.node_types import KINDS, KINDS_TO_COME
+from baton.core.documents.places import MAX_HINTS, advice, fields_around, meant, pointer_of, there
+from baton.core.documents.repair import (
     Faults,
     Written,
     faults_of_document,
@@ -23,10 +27,6 @@ from baton.core.documents.mend import (
     mended,
     rearranged,
 )
-from baton.core.documents.models import WorkflowModel
-from baton.core.documents.names import right_name
-from baton.core.documents.nodetypes import KINDS, KINDS_TO_COME
-from baton.core.documents.places import MAX_HINTS, advice, fields_around, meant, pointer_of, there
 from baton.core.expressions.durations import parse_duration
 from baton.errors import Problem
 

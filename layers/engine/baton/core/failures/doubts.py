@@ -1,7 +1,7 @@
 """Whether an attempt that failed may have done what it was to do all the same.
 
 Belongs here: the rule, and the codes for which it is another. Does not belong here: what is done about a doubt
-(runtime/once.py).
+(runtime/effect_claims.py).
 
 It matters to tools that may act only once. A failure that leaves a doubt is never simply tried again: somebody has to
 look first. So where nobody knows, there is a doubt; a tool that knows says so (`StepFailure(..., happened=False)`).

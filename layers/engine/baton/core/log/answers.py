@@ -1,7 +1,7 @@
 """Answers to questions about failures: which questions are open, whom they are for, and what can be an answer to one.
 
 Belongs here: checking what a person says against the question and the step. Does not belong here: what an answer
-comes to (core/decide/attempts.py), and asking (core/decide/reactions.py).
+comes to (core/decide/retries.py), and asking (core/decide/failure_handling.py).
 """
 
 from __future__ import annotations

@@ -16,11 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from baton.core.log import events as ev
-from baton.core.log.caps import counted, pay
-from baton.core.log.forks import FORK_KEY
-from baton.core.log.lost import carriers
-from baton.core.log.state import FAULT, KEYS_REMEMBERED, Child, Signal, State, Used, Wait, node_of, slot_of
-from baton.core.log.troubles import (
+from baton.core.log.failure_folds import (
     attempt_failed,
     decided,
     forget_answers,
@@ -29,6 +25,10 @@ from baton.core.log.troubles import (
     question_closed,
     strategy_chosen,
 )
+from baton.core.log.forks import FORK_KEY
+from baton.core.log.lost import carriers
+from baton.core.log.state import FAULT, KEYS_REMEMBERED, Child, Signal, State, Used, Wait, node_of, slot_of
+from baton.core.log.workflow_limits import counted, pay
 from baton.errors import CorruptLog
 
 

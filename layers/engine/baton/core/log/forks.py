@@ -9,9 +9,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from baton.core.log import events as ev
-from baton.core.log.caps import cut_back
+from baton.core.log.failure_folds import asked_anew, decided
 from baton.core.log.state import Child, Failing, Segment, State
-from baton.core.log.troubles import asked_anew, decided
+from baton.core.log.workflow_limits import cut_back
 from baton.errors import CorruptLog
 
 FORK_KEY = "/fork/"  # begins as no signal's key can: those begin with the signal's name

@@ -1,14 +1,14 @@
 """Edges that are lost: their sender failed, and its `catch` went on from there another way.
 
 Belongs here: which tokens carry a failure, and which failures that were caught are rescued at a join. Does not belong
-here: what a join does about them (turns.py).
+here: what a join does about them (readiness.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from baton.core.graph.ways import Ways
+from baton.core.graph.index import Ways
 from baton.core.log import events as ev
 from baton.core.log.records import Failure
 

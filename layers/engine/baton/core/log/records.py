@@ -1,6 +1,6 @@
 """What events are made of: values, failures, tokens, questions and notices; and the root of all kinds of event.
 
-No events here: see events.py, and failing.py for those about steps that fail.
+No events here: see events.py, and failure_events.py for those about steps that fail.
 """
 
 from __future__ import annotations

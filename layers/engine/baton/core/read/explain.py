@@ -1,6 +1,6 @@
 """Which way a saga went, and why a node ran or did not: answers from the log and the graph, and nothing else.
 
-Belongs here: what the two questions are answered with. Does not belong here: gathering the facts (story.py), and
+Belongs here: what the two questions are answered with. Does not belong here: gathering the facts (timeline.py), and
 following them to their cause (reasons.py).
 """
 
@@ -13,6 +13,7 @@ import msgspec
 
 from baton.core.expressions.spelling import hinted, nearest
 from baton.core.log.state import node_of, slot_of
+from baton.core.read.attempt_history import attempts_view, history
 from baton.core.read.reasons import (
     ASKING,
     CHILD,
@@ -25,10 +26,9 @@ from baton.core.read.reasons import (
     Reasons,
     end_of,
 )
-from baton.core.read.story import BECAME, DROPPED, FAILED, SKIPPED, Arrival, Moment, Place, Story
-from baton.core.read.telling import choice, counted, listed, moved, said
-from baton.core.read.tries import attempts_view, history
+from baton.core.read.timeline import BECAME, DROPPED, FAILED, SKIPPED, Arrival, Moment, Place, Story
 from baton.core.read.views import iso
+from baton.core.read.wording import choice, counted, listed, moved, said
 from baton.errors import NotFound
 
 STATES = (*BECAME, READY, RETRYING, ASKING, WAITING, CHILD, JOINING, UNREACHED)

@@ -1,6 +1,6 @@
 """Why a slot did not run, and what it still waits for: followed through the log to where it began.
 
-Belongs here: from fact to cause. Does not belong here: gathering the facts (story.py), what is shown of them
+Belongs here: from fact to cause. Does not belong here: gathering the facts (timeline.py), what is shown of them
 (explain.py).
 """
 
@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from baton.core.decide.turns import FIRES, WAITS
+from baton.core.decide.readiness import FIRES, WAITS
 from baton.core.log import events as ev
 from baton.core.log.lost import unrescued
 from baton.core.log.state import slot_of
-from baton.core.read.story import DROPPED, FAILED, SKIPPED, Arrival, End, Moment, Place, Story
-from baton.core.read.telling import condition_words, listed, moved, opened, said
-from baton.core.read.tries import is_asking, outlook
+from baton.core.read.attempt_history import is_asking, outlook
+from baton.core.read.timeline import DROPPED, FAILED, SKIPPED, Arrival, End, Moment, Place, Story
 from baton.core.read.views import iso
+from baton.core.read.wording import condition_words, listed, moved, opened, said
 
 READY, WAITING, CHILD, JOINING, UNREACHED = "ready", "waiting", "child", "joining", "unreached"
 RETRYING, ASKING = "retrying", "asking"

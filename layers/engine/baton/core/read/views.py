@@ -10,17 +10,17 @@ from typing import Any
 import msgspec
 
 from baton.core.decide.program import Program
-from baton.core.decide.turns import WAITS
+from baton.core.decide.readiness import WAITS
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.failures.classes import RETRYABLE
 from baton.core.failures.codes import kind_of, told
 from baton.core.graph.graph import Cap, Graph, Node
 from baton.core.log.answers import asked, changeable, may_answer, tool_asked_about
-from baton.core.log.caps import COUNTED
 from baton.core.log.events import Ask, Entry, Event, Failure, Notice
 from baton.core.log.state import State, node_of, status_of
+from baton.core.log.workflow_limits import COUNTED
 from baton.core.money import MICRO
-from baton.core.read.foretold import foretold
+from baton.core.read.forecast import foretold
 
 _NO_TOOLS: Mapping[str, ToolSpec] = MappingProxyType({})
 _UNITS = {"wall_time": "wall_time_ms", "cost": "cost_usd"}

@@ -25,7 +25,7 @@ from baton.core.documents.compile.notes import children_of, no_such_child, notes
 from baton.core.documents.compile.sharing import shared_keys
 from baton.core.documents.compile.source import MAX_HINTS, OutOfTime, Source, Tools
 from baton.core.documents.definition import as_written, read_definition
-from baton.core.documents.document import parse_document
+from baton.core.documents.text import parse_document
 from baton.core.graph.graph import Graph
 from baton.errors import InvalidDefinition, Problem
 

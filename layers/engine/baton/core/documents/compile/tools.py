@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from baton.core.conditions.schema import violations
 from baton.core.conditions.schemaplan import is_schema
 from baton.core.documents.compile.source import may_run
-from baton.core.documents.nodetypes import KINDS_TO_COME
+from baton.core.documents.node_types import KINDS_TO_COME
 from baton.core.effects.grants import off
 from baton.core.expressions import compile_template, escape, expressions_in
 from baton.core.limits import LONGEST_INVOCATION_MS
-from baton.core.read.telling import lasting
+from baton.core.read.wording import lasting
 from baton.errors import Problem
 
 if TYPE_CHECKING:

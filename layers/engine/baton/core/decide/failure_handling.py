@@ -1,7 +1,7 @@
 """What is done about an attempt that failed: retry, replan, ask, escalate; or nothing, and the step has failed.
 
 Belongs here: from a failure to the events that say what follows, by failover policies and the ladder
-(core/failures/). Does not belong here: where it goes on from a step that has failed (routes.py).
+(core/failures/). Does not belong here: where it goes on from a step that has failed (transitions.py).
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from baton.core.decide.routes import is_handled
-from baton.core.decide.scope import Scope
+from baton.core.decide.context import Scope
+from baton.core.decide.transitions import is_handled
 from baton.core.expressions import ExpressionError
 from baton.core.failures import quoted
 from baton.core.failures.alternatives import Way, choose

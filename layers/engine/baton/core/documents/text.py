@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from baton.core.documents.parserwords import of_json, of_yaml
+from baton.core.documents.parser_words import of_json, of_yaml
 from baton.core.expressions import escape
 from baton.errors import MalformedDocument, Problem
 

@@ -1,7 +1,7 @@
 """What follows from the shape of a graph alone: rounds of loops, ways out of them, what a join may cancel.
 
 Belongs here: facts about nodes and edges, derived once in a process. Does not belong here: tokens and values
-(program.py, scope.py), and what a document may say (compile/).
+(program.py, context.py), and what a document may say (compile/).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the JSON Schema of documents says of values that many fields have: names, durations, texts with expressions.
 
 Belongs here: definitions that no model has, and the language of expressions as regular expressions. Does not belong
-here: what is made of the models (docschema.py).
+here: what is made of the models (schema.py).
 """
 
 from __future__ import annotations

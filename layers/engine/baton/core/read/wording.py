@@ -1,6 +1,6 @@
 """What became of slots, in words for a person.
 
-Belongs here: sentences, made of facts. Does not belong here: finding out what the facts are (story.py) or what follows
+Belongs here: sentences, made of facts. Does not belong here: finding out what the facts are (timeline.py) or what follows
 from them (explain.py).
 """
 
@@ -15,7 +15,7 @@ from baton.core.conditions.model import Cel, Compare, Condition, JsonPath
 from baton.core.decide.program import Program
 from baton.core.log import events as ev
 from baton.core.log.state import node_of
-from baton.core.read.story import FAILED, Place
+from baton.core.read.timeline import FAILED, Place
 from baton.core.read.views import iso
 
 _LISTED = 5

@@ -1,17 +1,17 @@
 """The accounts as one process knows them: what is allowed, and who may begin nothing more today.
 
-Belongs here: what outlives an invocation. Does not belong here: reservations (purse.py), and what a limit means
-(core/decide/purse.py).
+Belongs here: what outlives an invocation. Does not belong here: reservations (ledger.py), and what a limit means
+(core/decide/spending.py).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from baton.core.decide.purse import Terms, day_of, is_blocked, user_parked
+from baton.core.decide.spending import Terms, day_of, is_blocked, user_parked
 from baton.errors import BudgetSpent
 from baton.ports import Account, Budgets, Sums
-from baton.runtime.patience import Patience
+from baton.runtime.store_retrier import Patience
 
 
 @dataclass

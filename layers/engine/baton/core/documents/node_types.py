@@ -1,7 +1,7 @@
 """The kinds of node: what each is for, which fields it has, an example. The one list that all others follow.
 
 Belongs here: what is said of kinds. Does not belong here: the shape of a field (definition.py), its JSON Schema
-(docschema.py), what a node does when its turn comes (decide.py).
+(schema.py), what a node does when its turn comes (decide.py).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Data to text: a JSON value as the YAML that document.py reads back as the same value.
+"""Data to text: a JSON value as the YAML that text.py reads back as the same value.
 
 Belongs here: how values are spelt. Does not belong here: what they mean.
 """
@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from baton.core.documents.document import NUMBER
+from baton.core.documents.text import NUMBER
 
 _LINE_ENDS = frozenset("\x85\u2028\u2029")
 _LONGEST_ROW = 80

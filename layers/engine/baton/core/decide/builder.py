@@ -8,10 +8,10 @@ from typing import Any
 from msgspec import Struct
 
 from baton.core.conditions import Question
+from baton.core.decide.context import Found, LackingError, Scope
 from baton.core.decide.program import Program
-from baton.core.decide.purse import ANY_AMOUNT, Terms
-from baton.core.decide.scope import Found, LackingError, Scope
-from baton.core.decide.turns import FAILS, FIRES
+from baton.core.decide.readiness import FAILS, FIRES
+from baton.core.decide.spending import ANY_AMOUNT, Terms
 from baton.core.failures.alternatives import Way
 from baton.core.graph.graph import Node
 from baton.core.limits import Limits
@@ -61,7 +61,7 @@ class Draft(Struct):
     needs: set[str] = set()
     questions: set[Question] = set()
     busy: dict[str, int] | None = None
-    """What gate.py has counted."""
+    """What admission.py has counted."""
     most_bytes: int = Limits().result_bytes
     """What a value of the engine's own making may have, as JSON."""
     terms: Terms = ANY_AMOUNT

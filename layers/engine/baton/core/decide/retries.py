@@ -1,7 +1,7 @@
 """A step some of whose attempts have failed: whether it is tried again now, and what the next attempt is like.
 
 Belongs here: pauses between attempts, and answers to questions about failures. Does not belong here: what is done
-about a failure (reactions.py), and where it goes on (routes.py).
+about a failure (failure_handling.py), and where it goes on (transitions.py).
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core.decide.draft import Draft, RunStep
-from baton.core.decide.reactions import react
-from baton.core.decide.routes import done, stopped
+from baton.core.decide.builder import Draft, RunStep
+from baton.core.decide.failure_handling import react
+from baton.core.decide.transitions import done, stopped
 from baton.core.failures.cells import ESCALATE
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev

@@ -1,7 +1,7 @@
 """Which way it goes on from a node that is done, was skipped or failed: the token part of the event that says so.
 
 Belongs here: `loop`, `branch`, what leaving a round does, and which outputs nobody reads any more. Does not belong
-here: whose turn it is (turns.py), and what a node itself does.
+here: whose turn it is (readiness.py), and what a node itself does.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from msgspec.structs import replace
 
 from baton.core.conditions import ConditionError
 from baton.core.conditions.schema import violations
+from baton.core.decide.context import NOTHING, Scope
 from baton.core.decide.program import Program
-from baton.core.decide.scope import NOTHING, Scope
 from baton.core.expressions import ExpressionError
 from baton.core.failures import sanitised
 from baton.core.failures.codes import kind_of
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
-from baton.core.log.caps import Caps, size_of
 from baton.core.log.state import State, node_of, slot_of
+from baton.core.log.workflow_limits import Caps, size_of
 
 ERRORS_CARRIED = 20
 _NONE: frozenset[str] = frozenset()

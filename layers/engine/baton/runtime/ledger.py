@@ -1,6 +1,6 @@
 """The money of sagas and users, around the calls of attempts: held before, settled after, freed where nobody does.
 
-How much may be spent is decided in core/decide/purse.py, the accounts are a port, which calls there are is not known here.
+How much may be spent is decided in core/decide/spending.py, the accounts are a port, which calls there are is not known here.
 Without limits nothing here does anything; a tool that neither declares nor reports a cost causes no request.
 """
 
@@ -15,8 +15,8 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
-from baton.core.decide.draft import RunStep
-from baton.core.decide.purse import (
+from baton.core.decide.builder import RunStep
+from baton.core.decide.spending import (
     WAITS,
     ask_for,
     day_of,
@@ -33,9 +33,9 @@ from baton.core.money import micro_dollars
 from baton.errors import EngineFault
 from baton.ports import Account, Clock, NoRoom, Refused, Reservation, SagaRef, Sums
 from baton.runtime.counting import Counting
-from baton.runtime.funds import Funds
 from baton.runtime.lease import Invocation
-from baton.runtime.patience import Patience
+from baton.runtime.ledger_cache import Funds
+from baton.runtime.store_retrier import Patience
 
 logger = logging.getLogger("baton.purse")
 

@@ -1,7 +1,7 @@
 """The attempts of a step that failed before its last: as JSON, and in words for a person.
 
 Belongs here: what was done about each of them and why, what was asked, and what comes next. Does not belong here:
-gathering that from a log (story.py), and deciding it (reactions.py).
+gathering that from a log (timeline.py), and deciding it (failure_handling.py).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 from baton.core.failures.cells import ASK_USER, ESCALATE, REPLAN, RETRY
 from baton.core.failures.codes import told
 from baton.core.log import events as ev
-from baton.core.read.story import Attempt, Place
-from baton.core.read.telling import lasting, listed, said
+from baton.core.read.timeline import Attempt, Place
 from baton.core.read.views import failure_view, iso, question_view
+from baton.core.read.wording import lasting, listed, said
 
 SHOWN = 50  # attempts of one round: the first, and the last ones
 _ANSWERS = {

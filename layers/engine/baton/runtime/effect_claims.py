@@ -47,7 +47,7 @@ from baton.runtime.claims import (
     place_of,
     unknown,
 )
-from baton.runtime.patience import Patience
+from baton.runtime.store_retrier import Patience
 
 Act = Callable[[], Awaitable[Any]]
 

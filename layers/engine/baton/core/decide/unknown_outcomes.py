@@ -1,6 +1,6 @@
 """Effects that may happen only once and may have happened: which steps are in doubt, and who is told when nobody looks.
 
-Belongs here: what the state says of that. Does not belong here: claims (runtime/once.py), and which failures leave a doubt
+Belongs here: what the state says of that. Does not belong here: claims (runtime/effect_claims.py), and which failures leave a doubt
 (core/failures/doubts.py).
 """
 

@@ -15,8 +15,8 @@ from baton.core.failures.ladder import decided as decided_by_person
 from baton.core.failures.matrix import severity_of
 from baton.core.log import events as ev
 from baton.core.log.answers import open_questions
-from baton.core.log.caps import pay
 from baton.core.log.state import ANSWER, NOTICES_REMEMBERED, UNKNOWN_OUTCOME, Failing, State, node_of, slot_of
+from baton.core.log.workflow_limits import pay
 
 
 def attempt_failed(state: State, e: ev.AttemptFailed) -> State:

@@ -1,13 +1,13 @@
 """A user's money of a day, for somebody to look at.
 
-Belongs here: that one view. Does not belong here: what follows from it (purse.py).
+Belongs here: that one view. Does not belong here: what follows from it (spending.py).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from baton.core.decide.purse import Terms, end_of, shown
+from baton.core.decide.spending import Terms, end_of, shown
 from baton.core.money import MICRO
 from baton.core.read.views import iso
 

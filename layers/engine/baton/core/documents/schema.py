@@ -1,7 +1,7 @@
 """The published JSON Schema of workflow documents (2020-12) and the registry of node types, as data.
 
 Belongs here: what turns the models of definition/ into schemas that an editor or a form can use. Does not belong
-here: what the fields are and mean (definition/, nodetypes.py), what many fields share (docshared.py), validation of
+here: what the fields are and mean (definition/, node_types.py), what many fields share (schema_shared.py), validation of
 documents (compile).
 
 The schema refuses nothing that the compiler accepts. What it cannot say is left to the compiler: that names exist,
@@ -21,9 +21,9 @@ from pydantic.json_schema import models_json_schema
 from baton.core.conditions.docschema import CONDITION
 from baton.core.documents.bounds import LimitsModel
 from baton.core.documents.definition import DEFINED, WorkflowModel
-from baton.core.documents.docshared import SHARED
-from baton.core.documents.nodetypes import NODE_TYPES, NodeType
+from baton.core.documents.node_types import NODE_TYPES, NodeType
 from baton.core.documents.places import INSIDE
+from baton.core.documents.schema_shared import SHARED
 from baton.core.failures.docschema import DEFINITIONS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

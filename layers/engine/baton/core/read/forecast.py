@@ -1,15 +1,15 @@
 """What will happen when a step fails for good, in words: after its retries and other ways, before it has.
 
 Belongs here: the ladder of a graph's tasks, read in advance. Does not belong here: what is done about a failure that has
-happened (reactions.py). Failover policies are not foretold: which of them fits is known when it has happened.
+happened (failure_handling.py). Failover policies are not foretold: which of them fits is known when it has happened.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from baton.core.decide.failure_handling import BOUNDS
 from baton.core.decide.program import Program
-from baton.core.decide.reactions import BOUNDS
 from baton.core.failures.cells import ASK, ASK_USER, ESCALATE, ROLLBACK, Cell
 from baton.core.failures.codes import PERMANENT, kind_of
 from baton.core.failures.ladder import ladder_of

@@ -1,6 +1,6 @@
 """Whether a node whose turn has come may begin now, by the limits of its saga and its own.
 
-Belongs here: what stops or holds it. Does not belong here: counting (caps.py), and what it does then (looks.py).
+Belongs here: what stops or holds it. Does not belong here: counting (workflow_limits.py), and what it does then (looks.py).
 Whoever is held here is let go by something that is sure to come: the end of a step that is running, of a child that
 is open, or the end of a pause.
 """
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from baton.core.graph.graph import Node
 from baton.core.limits import Limits
 from baton.core.log import events as ev
-from baton.core.log.caps import COUNTED, SAGA, TERMINATE, THROTTLE, Caps, failure_of
 from baton.core.log.state import Used, node_of
+from baton.core.log.workflow_limits import COUNTED, SAGA, TERMINATE, THROTTLE, Caps, failure_of
 
 if TYPE_CHECKING:
-    from baton.core.decide.draft import Draft
+    from baton.core.decide.builder import Draft
 
 PAUSE_MS = Limits().throttle_pause_ms
 HELD = "held"

@@ -15,7 +15,7 @@ from baton.core.log.events import Notice
 from baton.core.log.state import State
 from baton.errors import EngineFault
 from baton.ports import Clock, Entropy, Notices, Offload
-from baton.runtime.patience import Patience
+from baton.runtime.store_retrier import Patience
 
 logger = logging.getLogger("baton.worker")
 

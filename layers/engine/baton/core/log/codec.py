@@ -1,0 +1,64 @@
+"""Entries to bytes and back: the one codec of a log.
+
+Entries written by a newer version are refused with what is not known of them, never guessed at.
+"""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import msgspec
+
+from baton.core.log.events import FORMAT, Entry, Event
+from baton.errors import CorruptLog, UnknownEntry
+
+
+class _Format(msgspec.Struct, frozen=True):
+    format: int = FORMAT
+
+
+class _Kind(msgspec.Struct, frozen=True):
+    kind: str = ""
+
+
+class _Kinds(msgspec.Struct, frozen=True):
+    events: tuple[_Kind, ...] = ()
+
+
+KINDS = frozenset(str(kind.__struct_config__.tag) for kind in get_args(Event))
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Entry).decode
+_decode_format = msgspec.json.Decoder(_Format).decode
+_decode_kinds = msgspec.json.Decoder(_Kinds).decode
+
+
+def encode_entry(entry: Entry) -> bytes:
+    """Compact JSON; `format` is always present."""
+    body = _encode(entry)
+    return b'{"format":%d,' % entry.format + body[1:] if entry.format == FORMAT else body
+
+
+def decode_entry(data: bytes) -> Entry:
+    """Raises `UnknownEntry` for a newer format or an unknown kind, `CorruptLog` for anything else."""
+    try:
+        entry = _decode(data)
+    except _UNREADABLE as error:
+        raise _explain(data, error) from error
+    if entry.format != FORMAT:
+        raise UnknownEntry(f"an entry of format {entry.format}; this version knows format {FORMAT}")
+    return entry
+
+
+def _explain(data: bytes, error: Exception) -> UnknownEntry | CorruptLog:
+    try:
+        found = _decode_format(data).format
+        if found > FORMAT:
+            return UnknownEntry(f"an entry of format {found}; this version knows format {FORMAT}")
+        unknown = {event.kind for event in _decode_kinds(data).events} - KINDS - {""}
+        if unknown:
+            return UnknownEntry(f"an entry with events that this version does not know: {sorted(unknown)}")
+    except _UNREADABLE:
+        pass
+    return CorruptLog(f"an entry does not decode: {error}")
