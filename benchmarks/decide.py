@@ -87,7 +87,7 @@ class _Saga:
         outcome = Outcome(slot=run.slot, attempt=1, started_at=0, ended_at=1, output=ev.Value(v={"n": 1}))
         step = advance(self.program, self.state, (outcome,), 1)
         entry = ev.Entry(version=self.state.version + 1, at=1, epoch=1, invocation="i", events=step.events)
-        self.state = fold(self.state, codec.decode_entry(ev.encode_entry(entry)))
+        self.state = fold(self.state, codec.decode_entry(codec.encode_entry(entry)))
         self.ready = step.decision.run
 
 

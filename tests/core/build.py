@@ -178,7 +178,7 @@ class Saga:
             cold=number > self.state.epoch,
             traceparent=f"{TRACE}-{self.state.version:016x}-01",
         )
-        read = codec.decode_entry(ev.encode_entry(written))
+        read = codec.decode_entry(codec.encode_entry(written))
         assert read == written
         last = events[-1]
         if isinstance(last, ev.Forked):

@@ -92,7 +92,7 @@ class Pair:
         entry = ev.Entry(
             version=self.state.version + 1, at=self.now, epoch=1, invocation="i1", events=tuple(events)
         )
-        read = codec.decode_entry(ev.encode_entry(entry))
+        read = codec.decode_entry(codec.encode_entry(entry))
         assert read == entry
         self.state = fold(self.state, read)
         self.entries.append(read)
