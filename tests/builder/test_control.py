@@ -25,8 +25,9 @@ from baton import (
 from baton import builder as room
 from baton.builder import control, workflow
 from baton.builder import failing as building
-from baton.core.documents import bounds, definition, failing
+from baton.core.documents import definition
 from baton.core.documents.compile import compile_document
+from baton.core.documents.parts import bounds, failing
 from baton.core.documents.text import parse_document
 from baton.core.graph.graph import encode_graph
 from baton.errors import InvalidDefinition

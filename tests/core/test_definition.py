@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from baton.core.documents.bounds import LimitsModel
 from baton.core.documents.definition import NodeModel, WorkflowModel
 from baton.core.documents.node_types import KINDS, KINDS_TO_COME
+from baton.core.documents.parts.bounds import LimitsModel
 from baton.core.documents.places import BELOW, INSIDE, MAX_HINTS
 from baton.core.documents.text import parse_document
 from tests.core.build import PROPERTY

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from pydantic import BaseModel
 
-from baton.core.documents.control import BranchModel, JoinModel, LoopModel, RuleModel
-from baton.core.documents.failing import CatchModel, RetryModel
 from baton.core.documents.models import NodeModel, WaitModel, WorkflowModel
+from baton.core.documents.parts.control import BranchModel, JoinModel, LoopModel, RuleModel
+from baton.core.documents.parts.failing import CatchModel, RetryModel
 
 
 class Words(NamedTuple):

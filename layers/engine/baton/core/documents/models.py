@@ -12,10 +12,11 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.types import JsonValue
 
-from baton.core.documents.bounds import GuardrailsModel, Limits
-from baton.core.documents.control import BranchModel, JoinModel, LoopModel
-from baton.core.documents.failing import Catch, Failover, OnFailure, Retry
-from baton.core.documents.fields import (
+from baton.core.documents.node_types import KINDS, NODE_TYPES, NodeType
+from baton.core.documents.parts.bounds import GuardrailsModel, Limits
+from baton.core.documents.parts.control import BranchModel, JoinModel, LoopModel
+from baton.core.documents.parts.failing import Catch, Failover, OnFailure, Retry
+from baton.core.documents.parts.fields import (
     MAX_NODES,
     After,
     Condition,
@@ -30,7 +31,6 @@ from baton.core.documents.fields import (
     defined,
     refuse,
 )
-from baton.core.documents.node_types import KINDS, NODE_TYPES, NodeType
 from baton.core.documents.planned import Agent, Human, Map
 from baton.core.expressions import expressions_in
 from baton.core.expressions.durations import parse_duration

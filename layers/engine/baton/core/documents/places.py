@@ -10,7 +10,9 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from baton.core.documents.bounds import (
+from baton.core.documents.familiar import WORDS, plainly
+from baton.core.documents.models import NodeModel, WaitModel, WorkflowModel
+from baton.core.documents.parts.bounds import (
     BytesModel,
     CostModel,
     CountModel,
@@ -18,8 +20,8 @@ from baton.core.documents.bounds import (
     LimitsModel,
     TimeModel,
 )
-from baton.core.documents.control import BranchModel, JoinModel, LoopModel, RuleModel
-from baton.core.documents.failing import (
+from baton.core.documents.parts.control import BranchModel, JoinModel, LoopModel, RuleModel
+from baton.core.documents.parts.failing import (
     ActionModel,
     AtMostModel,
     AttemptModel,
@@ -30,8 +32,6 @@ from baton.core.documents.failing import (
     RetryModel,
     WindowModel,
 )
-from baton.core.documents.familiar import WORDS, plainly
-from baton.core.documents.models import NodeModel, WaitModel, WorkflowModel
 from baton.core.expressions import escape
 
 # Looking for the nearest of many names takes long, and nobody mends a document from the end.

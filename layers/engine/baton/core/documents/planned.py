@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 from pydantic.types import JsonValue
 
-from baton.core.documents.fields import Given, ToolPatterns, defined
+from baton.core.documents.parts.fields import Given, ToolPatterns, defined
 
 
 class _Loose(BaseModel):

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from baton.core.documents.familiar import OTHER_END
-from baton.core.documents.fields import MAX_NODES, NO_VALUE, NODE_NAME, check_time, shown
 from baton.core.documents.models import WorkflowModel
 from baton.core.documents.names import right_name
 from baton.core.documents.node_types import KINDS, KINDS_TO_COME
+from baton.core.documents.parts.fields import MAX_NODES, NO_VALUE, NODE_NAME, check_time, shown
 from baton.core.documents.places import MAX_HINTS, advice, fields_around, meant, pointer_of, there
 from baton.core.documents.repair import (
     Faults,

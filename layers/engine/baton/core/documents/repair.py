@@ -16,9 +16,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from baton.core.documents.fields import MAX_NODES
 from baton.core.documents.models import NodeModel, WorkflowModel
 from baton.core.documents.node_types import COMMON, NODE_TYPES
+from baton.core.documents.parts.fields import MAX_NODES
 from baton.core.documents.places import MAX_HINTS, fields_around, meant, pointer_of, there
 from baton.core.expressions import escape
 from baton.errors import Problem

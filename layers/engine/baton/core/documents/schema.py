@@ -19,9 +19,9 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from baton.core.conditions.docschema import CONDITION
-from baton.core.documents.bounds import LimitsModel
 from baton.core.documents.definition import DEFINED, WorkflowModel
 from baton.core.documents.node_types import NODE_TYPES, NodeType
+from baton.core.documents.parts.bounds import LimitsModel
 from baton.core.documents.places import INSIDE
 from baton.core.documents.schema_shared import SHARED
 from baton.core.failures.docschema import DEFINITIONS

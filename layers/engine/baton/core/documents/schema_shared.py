@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.core.documents.bounds import LEAST_USD, MOST_USD
-from baton.core.documents.control import SHARE_PATTERN
-from baton.core.documents.fields import MAX_NODES, NODE_NAME, TIME_PATTERN
+from baton.core.documents.parts.bounds import LEAST_USD, MOST_USD
+from baton.core.documents.parts.control import SHARE_PATTERN
+from baton.core.documents.parts.fields import MAX_NODES, NODE_NAME, TIME_PATTERN
 from baton.core.expressions import JOIN_FIELDS, SAGA_FIELDS, SPACE
 from baton.core.expressions.durations import LONGEST_S, PATTERN, SHORTEST_S
 

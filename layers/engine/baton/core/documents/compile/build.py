@@ -19,7 +19,7 @@ from baton.core.graph.graph import Branch, Cap, Catch, Graph, Join, Loop, Node, 
 if TYPE_CHECKING:
     from baton.core.documents.compile.source import Source
     from baton.core.documents.definition import LimitModel, NodeModel
-    from baton.core.documents.failing import CatchModel, PolicyModel
+    from baton.core.documents.parts.failing import CatchModel, PolicyModel
 
 
 def build(source: Source) -> Graph:

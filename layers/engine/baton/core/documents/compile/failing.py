@@ -23,7 +23,7 @@ from baton.errors import Problem
 if TYPE_CHECKING:
     from baton.core.documents.compile.source import Source
     from baton.core.documents.definition import NodeModel, WorkflowModel
-    from baton.core.documents.failing import PolicyModel
+    from baton.core.documents.parts.failing import PolicyModel
     from baton.core.failures.alternatives import Way
 
 

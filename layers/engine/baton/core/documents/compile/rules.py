@@ -20,7 +20,7 @@ from baton.errors import Problem
 if TYPE_CHECKING:
     from baton.core.documents.compile.source import Source
     from baton.core.documents.definition import NodeModel, WorkflowModel
-    from baton.core.documents.failing import RetryModel
+    from baton.core.documents.parts.failing import RetryModel
 
 _OWN = ""
 """Any code of a tool's own."""

@@ -28,7 +28,7 @@ from baton.errors import Problem
 
 if TYPE_CHECKING:
     from baton.core.documents.definition import NodeModel
-    from baton.core.documents.failing import PolicyModel
+    from baton.core.documents.parts.failing import PolicyModel
     from baton.core.failures.alternatives import Way
 
 Tools = Mapping[str, ToolSpec]
