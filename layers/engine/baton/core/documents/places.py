@@ -11,7 +11,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from baton.core.documents.familiar import WORDS, plainly
-from baton.core.documents.models import NodeModel, WaitModel, WorkflowModel
+from baton.core.documents.models import WorkflowModel
+from baton.core.documents.nodes.registry import NODE_TYPES, NodeModel
 from baton.core.documents.parts.bounds import (
     BytesModel,
     CostModel,
@@ -41,7 +42,7 @@ _NEAR = 0.6
 
 # What stands under a key of a node or of the document, or in a list there.
 INSIDE: Mapping[str, type[BaseModel]] = {
-    "wait": WaitModel,
+    **{kind.key: kind.model for kind in NODE_TYPES if kind.model},
     "branch": BranchModel,
     "rules": RuleModel,
     "loop": LoopModel,
