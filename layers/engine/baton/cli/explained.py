@@ -5,7 +5,7 @@ Belongs here: laying out. Pure: documents in, rich text out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rich.cells import cell_len
@@ -18,8 +18,13 @@ _INDENT = " " * 9
 _SPOKEN = {True: "taken", False: "not taken", None: "not known yet"}
 
 
-def step_lines(step: Mapping[str, Any], width: int | None = None) -> Iterator[Text]:
-    """One step of `GET /sagas/{id}/explain`. `width`: of the terminal; what it has no room for is below. None: one line."""
+def step_lines(steps: Iterable[Mapping[str, Any]], width: int | None = None) -> Iterator[Text]:
+    """Steps of `GET /sagas/{id}/explain`. `width`: of the terminal; what it has no room for is below. None: a line each."""
+    for step in steps:
+        yield from _step(step, width)
+
+
+def _step(step: Mapping[str, Any], width: int | None) -> Iterator[Text]:
     line = Text(f"{step['version']:>5}  {clock(epoch_ms(step['at']))}  ")
     became = str(step["became"])
     line.append(plain(f"{slot(step):<16} "))

@@ -218,9 +218,8 @@ def explain(
             if as_json:
                 steps += page["steps"]
                 continue
-            for step in page["steps"]:
-                for line in step_lines(step, terminal_width()):
-                    console().print(line)
+            for line in step_lines(page["steps"], terminal_width()):
+                console().print(line)
         if as_json:
             print_json(page | {"steps": steps})
             return

@@ -8,7 +8,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from baton.core import events as ev
-from baton.core.graph import JOIN_FAILED, Node
+from baton.core.graph import Node
 from baton.core.lost import unrescued
 from baton.core.scope import Scope
 
@@ -31,4 +31,4 @@ def join_failure(scope: Scope, node: Node) -> ev.Failure:
     kept = (
         ev.Blamed(error.code, error.message[:LONGEST_MESSAGE], error.node) for error in errors[:ERRORS_KEPT]
     )
-    return replace(ev.failed_with(JOIN_FAILED, f"{text}: {first}", node.name), errors=tuple(kept))
+    return replace(ev.failed_with("join_failed", f"{text}: {first}", node.name), errors=tuple(kept))
