@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from baton.core.outcomes import Outcome
 from tests.core.build import Saga, done, failed
 from tests.core.told import of, steps, why
 
@@ -15,7 +16,7 @@ k: {tool: t, when: "last_error.code == 'other'"}
 """
 
 
-def went(nodes: str, *outcomes: object) -> Saga:
+def went(nodes: str, *outcomes: Outcome) -> Saga:
     saga = of(nodes, {"alarm": False})
     for outcome in outcomes:
         saga.go(outcome)
