@@ -28,9 +28,11 @@ def _expression() -> str:
     """What can stand between `${` and `}`: the language of expressions.py as a regular expression."""
     name = "[A-Za-z_][A-Za-z0-9_]*"
     key = rf"""(?:\.{name}|\["[^"\\}}]*"\]|\['[^'\\}}]*'\])"""
-    step = rf"(?:{key}|\[[0-9]{{1,9}}\])"
+    index = r"\[[0-9]{1,9}\]"
+    step = rf"(?:{key}|{index})"
     ways = (
-        rf"(?:input|last_error|item|output){step}*",
+        rf"input(?:{key}\??|{index})*",
+        rf"(?:last_error|item|output){step}*",
         rf"ctx{key}{_one_of(('output', 'previous'))}\??{step}*",
         f"saga{_one_of(SAGA_FIELDS)}",
         f"loop{_one_of(('iteration',))}",
@@ -107,7 +109,7 @@ SHARED: dict[str, dict[str, Any]] = {
         "examples": ["output.next", "${ctx.plan.output.steps}"],
     },
     "value": {
-        "description": "Any JSON value. In a string, `${…}` is replaced: `input.…` is the saga's input, "
+        "description": "Any JSON value. In a string, `${…}` is replaced: `input.…` is the saga's input, `input.NAME?` a part of it or null, "
         "`ctx.NODE.output.…` what a node gave, `ctx.NODE.output?.…` the same or null, `saga.…` one of "
         + ", ".join(SAGA_FIELDS)
         + ". A string that is one expression and nothing else becomes what it names, of whatever type. `$${` stands "
