@@ -147,6 +147,11 @@ _EXPRESSION = st.lists(
 @example("${ctx.a.output.x?}")
 @example("${ctx.a?.output}")
 @example("${ctx.a.previous?.x}")
+@example("${input.a?.b['c']?[0]}")
+@example("${input[0]?}")
+@example("${input?}")
+@example("${input.a??}")
+@example("${last_error.code?}")
 @example(
     "${ctx.a.previous.x} ${loop['iteration']} ${join.errors[0].code} ${last_error} ${item.x} ${output[0]}"
 )

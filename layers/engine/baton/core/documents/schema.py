@@ -104,7 +104,7 @@ SHARED: dict[str, dict[str, Any]] = {
         "examples": ["output.next", "${ctx.plan.output.steps}"],
     },
     "value": {
-        "description": "Any JSON value. In a string, `${…}` is replaced: `input.…` is the saga's input, "
+        "description": "Any JSON value. In a string, `${…}` is replaced: `input.…` is the saga's input, `input.NAME?` a part of it or null, "
         "`ctx.NODE.output.…` what a node gave, `ctx.NODE.output?.…` the same or null, `saga.…` one of "
         + ", ".join(SAGA_FIELDS)
         + ". A string that is one expression and nothing else becomes what it names, of whatever type. `$${` stands "

@@ -1,6 +1,6 @@
 """From a saga's log to what it used: write and read units, requests, Lambda's time.
 
-The protocols' known costs, replayed over the entries; the table is "What it costs" of docs/architecture.md.
+The protocols' known costs, replayed over the entries; the table is "What it costs" of docs/protocols.md.
 Dollars are in costs.py.
 """
 

@@ -160,7 +160,7 @@ def check_path(source: Source, pointer: str, path: Path, where: Place) -> Iterat
     problem = _CHECK_ROOT.get(path.root, _nothing_wrong)(source, path, where)
     if problem is not None:
         yield Problem(pointer, f"`{path.text}`: {problem[0]}", problem[1])
-    elif not (where.is_condition and path.optional) and not (
+    elif not (where.is_condition and path.optional and path.node) and not (
         where.is_failing and path.root == "last_error" and path.inner[:1] == ("parameters",)
     ):
         yield from _check_known(source, pointer, path, where)
@@ -343,4 +343,7 @@ def types(
             message = f"`{path.text}` is {in_words(here.types())}; {takes}"
             yield Problem(f"{below}/{escape(key)}", message, hint)
         elif key in spec.parameters.get("required", ()):
-            yield from leftout.check(source, f"{below}/{escape(key)}", path, spec.name, key)
+            takes_null = "null" in wanted.types()
+            yield from leftout.check(
+                source, f"{below}/{escape(key)}", path, spec.name, key, takes_null=takes_null
+            )

@@ -315,6 +315,10 @@ class CatchModel(Model):
         """Whether every failure is like this."""
         return not self.code and not self.class_ and self.if_ is None
 
+    def may_fit(self, code: str, kind: str) -> bool:
+        """Whether it is for failures of this code and class; its `if` may still say no."""
+        return (not self.code or code in self.code) and (not self.class_ or kind in self.class_)
+
 
 class HandlersModel(CatchModel):
     """A `catch` that is only names."""

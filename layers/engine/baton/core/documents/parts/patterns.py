@@ -20,9 +20,11 @@ def _expression() -> str:
     """What can stand between `${` and `}`: the language of expressions.py as a regular expression."""
     name = "[A-Za-z_][A-Za-z0-9_]*"
     key = rf"""(?:\.{name}|\["[^"\\}}]*"\]|\['[^'\\}}]*'\])"""
-    step = rf"(?:{key}|\[[0-9]{{1,9}}\])"
+    index = r"\[[0-9]{1,9}\]"
+    step = rf"(?:{key}|{index})"
     ways = (
-        rf"(?:input|last_error|item|output){step}*",
+        rf"input(?:{key}\??|{index})*",
+        rf"(?:last_error|item|output){step}*",
         rf"ctx{key}{_one_of(('output', 'previous'))}\??{step}*",
         f"saga{_one_of(SAGA_FIELDS)}",
         f"loop{_one_of(('iteration',))}",
