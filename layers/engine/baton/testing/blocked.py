@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from baton.adapters.clock import SystemMeter
 from baton.adapters.pulse import thread_pulse
-from baton.core.read.wording import lasting
+from baton.core.expressions.durations import lasting
 from baton.runtime.watch import Held, Watch, own_ms
 
 LIMIT_MS = 1_000  # by the machine's clock: a thousand times what a tool needs between two awaits, also on a slow machine

@@ -10,7 +10,8 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from baton.core.documents.compile.sharing import shared_keys
-from baton.core.read.wording import lasting, listed
+from baton.core.expressions.durations import lasting
+from baton.core.read.wording import listed
 
 if TYPE_CHECKING:
     from baton.core.documents.compile.source import Tools

@@ -14,7 +14,7 @@ import msgspec
 from baton.core.effects.keys import NODE, SAGA, KeyRule, canonical, names_of, parameters_of
 from baton.core.effects.toolspec import PURE
 from baton.core.expressions import expressions_in
-from baton.core.read.wording import lasting
+from baton.core.expressions.durations import lasting
 
 if TYPE_CHECKING:
     from baton.core.documents.compile.source import Tools

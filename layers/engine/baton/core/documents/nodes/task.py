@@ -9,8 +9,8 @@ from pydantic import Field
 
 from baton.core.documents.nodes.base import FAILING, Compiler, Known, NodeDocument
 from baton.core.documents.parts.fields import Given
+from baton.core.expressions.durations import lasting
 from baton.core.limits import LONGEST_INVOCATION_MS
-from baton.core.read.wording import lasting
 from baton.errors import Problem
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class Task(NodeDocument):
         "with": {"party": 4, "user": "${saga.user}"},
         "timeout": "10s",
     }
+    output: ClassVar[Mapping[str, Any]] = {"description": "What the tool returns."}
     familiar = (
         "task tasks uses action function func call run runs activity resource operator step lambda handler"
     )
