@@ -147,10 +147,11 @@ def document_schema() -> dict[str, Any]:
 
 
 def node_types() -> list[dict[str, Any]]:
-    """Every kind of node as `{"kind", "description", "runs", "schema", "example"}`.
+    """Every kind of node: what it is called and drawn as, what a node of it can do, and its JSON Schemas.
 
-    `schema` is the JSON Schema of one node of that kind, complete in itself; `example` is such a node; `runs` is
-    false for a kind that this version knows and cannot run.
+    `schema` is that of one node, complete in itself; `input` that of its `with`, None for a kind that takes none; `output`
+    that of what every such node gives. `example` is such a node; `runs` is false for a kind that this version knows and
+    cannot run.
     """
     made = _made()
     return [_copy(_described(kind, made)) for kind in NODE_TYPES]
@@ -160,8 +161,14 @@ def _described(kind: NodeDocument, made: Mapping[str, Any]) -> dict[str, Any]:
     node = _node_schema(kind, made)
     return {
         "kind": kind.kind,
+        "version": kind.version,
+        "title": kind.title,
+        "icon": kind.icon,
         "description": kind.description,
         "runs": kind.runs,
+        "capabilities": kind.capabilities,
+        "input": kind.input,
+        "output": kind.output,
         "schema": {"$schema": DIALECT, **node, "$defs": _used_by(node)},
         "example": kind.example,
     }

@@ -120,6 +120,11 @@ class NodeDocument:
     """What `field` and `model` refer to by `defined`."""
 
     @property
+    def input(self) -> dict[str, Any] | None:
+        """The JSON Schema of every `with` of such a node; None for a kind that takes none."""
+        return {"type": "object"} if "with" in self.own else None
+
+    @property
     def fields(self) -> tuple[str, ...]:
         """The fields that it may have, besides `key`."""
         return (*self.own, *COMMON)

@@ -35,6 +35,7 @@ class Child(NodeDocument):
         "with": {"items": ["Riesling"], "user": "${saga.user}"},
     }
     is_parked = True
+    output: ClassVar[Mapping[str, Any]] = {"description": "The result of the child."}
     familiar = "child sub_workflow child_workflow saga"
     field = (
         Annotated[WorkflowReference | None, Given],

@@ -35,6 +35,11 @@ STAND_IN: Mapping[str, Any] = {Wait.key: {"for": 1}}
 """A node that can stand in for another of which nothing is known."""
 
 
+def kind_named(kind: str) -> NodeDocument:
+    """The kind of this name; the simplest for one that only a newer version knows."""
+    return BY_KIND.get(kind, NODE_TYPES[0])
+
+
 def kind_of(node: parts.NodeModel) -> NodeDocument:
     """The kind whose field the node has."""
     return next(kind for kind in NODE_TYPES if kind.key in node.model_fields_set)
@@ -77,5 +82,6 @@ __all__ = [
     "STAND_IN",
     "NodeDocument",
     "NodeModel",
+    "kind_named",
     "kind_of",
 ]

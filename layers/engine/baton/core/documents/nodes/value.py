@@ -23,6 +23,7 @@ class Made(NodeDocument):
     outline = ('("', '")')
     refusal = "a `value` takes neither `with` nor `timeout`; write what it gives under `value`"
     example: ClassVar[Mapping[str, Any]] = {"value": {"city": "${input.city}", "rounds": 0}}
+    output: ClassVar[Mapping[str, Any]] = {"description": "The value, with its expressions replaced."}
     familiar = "set assign constant"
     written = True
     field = (

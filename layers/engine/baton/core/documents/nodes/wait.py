@@ -114,6 +114,9 @@ class Wait(NodeDocument):
     }
     is_parked = True
     takes_signals = True
+    output: ClassVar[Mapping[str, Any]] = {
+        "description": "The payload of the signal, `{timed_out: true}`, or null for a wait for a time alone."
+    }
     familiar = "sleep delay pause wait_for await event"
     field = (Annotated[WaitModel | None, Given], Field(default=None))
     model = WaitModel
