@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from baton import Context, tool
-from baton.adapters.memory_effects import MemoryEffects
 from baton.core.limits import Limits
 from baton.ports import Effect
 from tests.kit.corpus import start
@@ -52,7 +51,7 @@ class Bank:
         world.tools = world.registry.specs()
 
     def claim(self, world: World) -> Effect:
-        found = cast("MemoryEffects", world.effects).read(TENANT, self.keys[0])
+        found = world.effects.read(TENANT, self.keys[0])
         assert found is not None
         return found
 
