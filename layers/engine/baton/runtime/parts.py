@@ -96,6 +96,7 @@ class Parts:
             self.call,
             self.purse,
             Once(engine.effects, engine.blobs, engine.clock, engine.entropy, engine.limits, self.call),
+            until=invocation.leases_until(engine.limits),
         )
         self.starter = Starter(engine.log, engine.blobs, engine.clock, engine.limits, self.call)
         self.quota = Quota(engine.rooms, engine.log, self.call, engine.clock, engine.limits)
