@@ -66,7 +66,7 @@ class Quota:
             return True
 
     async def _count(self, tenant: str) -> Room:
-        shards = range(self._log.shards)
+        shards = range(self._log.limits.shards)
         found = await asyncio.gather(
             *(self._call(self._log.at_work, tenant, shard, self._most) for shard in shards)
         )
