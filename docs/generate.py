@@ -73,7 +73,9 @@ PAGES = tuple(
         "docs/documents.md",
         "docs/effects.md",
         "docs/failures.md",
+        "docs/log.md",
         "docs/metrics.md",
+        "docs/protocols.md",
     )
 )
 # Whole files that are derived from the code.
