@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from baton import Context, tool
-from baton.adapters.memory.memory import MemoryBlobs
+from baton.adapters.memory.blobs import MemoryBlobs
 from baton.core.effects.keys import KeyRule
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.failures.alternatives import Way

@@ -26,7 +26,7 @@ from baton.core.log.events import Failure, Value
 from baton.core.log.state import State
 from baton.core.money import micro_dollars
 from baton.ports import Blobs, Blocked, Clock, NoRoom, Performer, StepContext, StepFailure
-from baton.ports.stores import reference_of
+from baton.ports.blobs import reference_of
 from baton.runtime.alarm import Alarm
 from baton.runtime.attempt import carry_out, look, prepared, tool_called, work
 from baton.runtime.claims import OfClaim
