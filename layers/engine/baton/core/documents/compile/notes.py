@@ -64,7 +64,7 @@ def _skippable(graph: Graph) -> Iterator[str]:
 
 def _too_long(graph: Graph, invocation_ms: int) -> Iterator[str]:
     for node in graph.nodes:
-        if node.kind == "task" and node.timeout_ms > invocation_ms:
+        if node.timeout_ms > invocation_ms:
             yield (
                 f"`{node.name}` may take {lasting(node.timeout_ms)}, and an invocation of the worker lasts "
                 f"{lasting(invocation_ms)}: an attempt is cut off with it. Lower the timeout, or raise `WorkerTimeout`"

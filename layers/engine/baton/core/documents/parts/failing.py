@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
-from baton.core.documents.fields import (
+from baton.core.documents.parts.fields import (
     Condition,
     Duration,
     Given,
