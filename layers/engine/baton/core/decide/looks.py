@@ -114,8 +114,8 @@ def _is_a_beginning(draft: Draft, slot: str, failure: ev.Failure) -> bool:
 def _skip(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...], why: str = "") -> None:
     if is_in_doubt(draft.program, draft.state, slot, draft.running):
         draft.note(ev.NoticeDue(notice=doubt_notice(draft.state, slot, draft.now)))
-    part = skipped(draft.program, draft.state, slot, passes_on=not why)
-    draft.note(ev.NodeSkipped(node=node.name, iteration=iteration, why=why, **part))
+    settlement = skipped(draft.program, draft.state, slot, passes_on=not why)
+    draft.note(settlement.on(ev.NodeSkipped(node=node.name, iteration=iteration, why=why)))
 
 
 def _is_admitted(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...], *, to_begin: bool) -> bool:
@@ -205,8 +205,8 @@ def _pass(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> No
     value = _render(draft, slot, node, iteration)
     if value is not _UNBOUND:
         output = ev.Value(v=value)
-        part = done(draft.scope(slot, output))
-        draft.note(ev.NodePassed(node=node.name, iteration=iteration, **part))
+        passed = ev.NodePassed(node=node.name, iteration=iteration, output=output)
+        draft.note(done(draft.scope(slot, output)).on(passed))
 
 
 def _wait(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> None:
@@ -216,14 +216,14 @@ def _wait(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> No
         return
     for signal in draft.state.signals:
         if signal.name == wait.signal:
-            part = done(draft.scope(slot, signal.payload))
-            draft.note(ev.WaitClosed(node=node.name, iteration=iteration, by=signal.key, **part))
+            closed = ev.WaitClosed(node=node.name, iteration=iteration, by=signal.key, output=signal.payload)
+            draft.note(done(draft.scope(slot, signal.payload)).on(closed))
             return
     if wait.until is not None and wait.until <= draft.now:
         # With a signal to wait for, the time is not what was expected: the output says so.
         output = ev.Value(v=TIMED_OUT if wait.signal else None)
-        part = done(draft.scope(slot, output), has_schema=False)
-        draft.note(ev.WaitClosed(node=node.name, iteration=iteration, by="time", **part))
+        closed = ev.WaitClosed(node=node.name, iteration=iteration, by="time", output=output)
+        draft.note(done(draft.scope(slot, output), has_schema=False).on(closed))
     elif wait.until is not None:
         draft.due_by(wait.until)
 
@@ -259,8 +259,8 @@ def _workflow(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -
     elif not child.status:
         draft.children.append((slot, child))
     elif child.status == "completed":
-        more = done(draft.scope(slot, child.output))
-        draft.note(ev.ChildClosed(node=node.name, iteration=iteration, child=child.saga, **more))
+        closed = ev.ChildClosed(node=node.name, iteration=iteration, child=child.saga, output=child.output)
+        draft.note(done(draft.scope(slot, child.output)).on(closed))
     else:
         cause = child.failure.message if child.failure else child.status
         failure = ev.failed_with(
@@ -293,20 +293,18 @@ def _open_child(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...])
 def _fail(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...], failure: ev.Failure) -> None:
     """A failure that no attempt has made; it is told with the last one, if there was any."""
     failing = draft.state.failing.get(slot)
-    draft.note(
-        ev.StepFailed(
-            node=node.name,
-            iteration=iteration,
-            attempt=1 if failing is None else failing.attempts,
-            failure=failure,
-            started_at=draft.now,
-            ended_at=draft.now,
-            tool=node.tool,
-            tool_version=node.tool_version,
-            schema_hash=node.schema_hash,
-            **stopped(draft.scope(slot), failure),
-        )
+    failed = ev.StepFailed(
+        node=node.name,
+        iteration=iteration,
+        attempt=1 if failing is None else failing.attempts,
+        failure=failure,
+        started_at=draft.now,
+        ended_at=draft.now,
+        tool=node.tool,
+        tool_version=node.tool_version,
+        schema_hash=node.schema_hash,
     )
+    draft.note(stopped(draft.scope(slot), failure).on(failed))
 
 
 _UNBOUND = object()

@@ -128,7 +128,8 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
         except RouteError as error:
             failure = ev.failed_with(error.code, error.message, name)
         else:
-            yield ev.StepSucceeded(**place, **ran, recorded=outcome.recorded, **done(scope, outcome.cost))
+            succeeded = ev.StepSucceeded(**place, **ran, recorded=outcome.recorded, output=outcome.output)
+            yield done(scope, outcome.cost).on(succeeded)
             return
     assert failure is not None
     failure = replace(
@@ -157,4 +158,4 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
     if failure.doubt or (is_over and failure.code == UNKNOWN_OUTCOME):
         # Only where the saga ends anyway: otherwise somebody looks first, or is asked.
         yield ev.NoticeDue(notice=doubt_notice(state, slot, outcome.ended_at))
-    yield ev.StepFailed(failure=failure, **place, **ran, **stopped(scope, failure))
+    yield stopped(scope, failure).on(ev.StepFailed(failure=failure, **place, **ran))

@@ -88,8 +88,7 @@ def _is_answered(
         if action == FAIL:
             _give_up(draft, slot, node, iteration, failing)
         elif action == USE and not is_recorded:
-            part = done(draft.scope(slot, output))
-            draft.note(ev.NodePassed(**place, **part))
+            draft.note(done(draft.scope(slot, output)).on(ev.NodePassed(**place, output=output)))
         return action == RETRY or is_recorded
     if draft.now < ask.expires_at:
         draft.due_by(ask.expires_at)
@@ -106,20 +105,18 @@ def _is_answered(
 
 def _give_up(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...], failing: Failing) -> None:
     """The last failure is the step's own."""
-    draft.note(
-        ev.StepFailed(
-            node=node.name,
-            iteration=iteration,
-            attempt=failing.attempts,
-            failure=failing.failure,
-            started_at=draft.now,
-            ended_at=draft.now,
-            tool=node.tool,
-            tool_version=node.tool_version,
-            schema_hash=node.schema_hash,
-            **stopped(draft.scope(slot), failing.failure),
-        )
+    failed = ev.StepFailed(
+        node=node.name,
+        iteration=iteration,
+        attempt=failing.attempts,
+        failure=failing.failure,
+        started_at=draft.now,
+        ended_at=draft.now,
+        tool=node.tool,
+        tool_version=node.tool_version,
+        schema_hash=node.schema_hash,
     )
+    draft.note(stopped(draft.scope(slot), failing.failure).on(failed))
 
 
 def _answer(draft: Draft, slot: str, ask: ev.Ask) -> tuple[Signal, dict[str, Any]] | None:

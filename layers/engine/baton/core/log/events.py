@@ -35,8 +35,8 @@ __all__ = [  # what is declared in rooms of its own
 FORMAT = 1
 
 
-class _Consumes(Root, frozen=True, omit_defaults=True, kw_only=True):
-    """An event that consumes the tokens waiting at (node, iteration) and emits the next ones.
+class Settles(Root, frozen=True, omit_defaults=True, kw_only=True):
+    """An event that settles a node: it consumes the tokens waiting at (node, iteration) and emits the next ones.
 
     `errors` go on along its edges; see lost.py.
 
@@ -57,7 +57,7 @@ class _Consumes(Root, frozen=True, omit_defaults=True, kw_only=True):
     fault: Failure | None = None
 
 
-class Gives(_Consumes, frozen=True, omit_defaults=True, kw_only=True):
+class Gives(Settles, frozen=True, omit_defaults=True, kw_only=True):
     """Of a node that is done. `keep` False: nobody reads its output, so the state need not hold it.
 
     `full`: the output is only a summary of this.
@@ -108,7 +108,7 @@ class StepSucceeded(Gives, frozen=True, tag="step_succeeded", omit_defaults=True
     blocked_ms: int = 0
 
 
-class StepFailed(_Consumes, frozen=True, tag="step_failed", omit_defaults=True, kw_only=True):
+class StepFailed(Settles, frozen=True, tag="step_failed", omit_defaults=True, kw_only=True):
     """A tool failed, timed out, its input could not be bound, or its join cannot fire.
 
     With tokens to emit, a join tolerates it and the tokens carry it there; without, the saga fails with it.
@@ -143,7 +143,7 @@ class StepInterrupted(Root, frozen=True, tag="step_interrupted", omit_defaults=T
     why: str = ""
 
 
-class NodeSkipped(_Consumes, frozen=True, tag="node_skipped", omit_defaults=True, kw_only=True):
+class NodeSkipped(Settles, frozen=True, tag="node_skipped", omit_defaults=True, kw_only=True):
     """It did not run, or what it did is not needed any more.
 
     `why` is empty when its edges were dead, `when` when its condition said no, `join NAME` when the join that it

@@ -95,7 +95,7 @@ def _without(values: dict[str, _V], keys: Collection[str]) -> dict[str, _V]:
     return {key: value for key, value in values.items() if key not in keys} if values else values
 
 
-def _consume(state: State, event: ev._Consumes, output: ev.Value | None, **more: Any) -> State:
+def _consume(state: State, event: ev.Settles, output: ev.Value | None, **more: Any) -> State:
     """Tokens at the event's slot become the ones it emits; all the bookkeeping of a settled node.
 
     A join that fired early stays closed: what comes late is absorbed, and what would lead to it does not begin. A
