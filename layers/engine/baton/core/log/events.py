@@ -15,7 +15,7 @@ from baton.core.log.failure_events import (
     QuestionClosed,
     StrategyChosen,
 )
-from baton.core.log.records import Ask, Blamed, Failure, Notice, Root, Token, Value, failed_with
+from baton.core.log.records import About, Ask, Blamed, Failure, Notice, Root, Token, Value, failed_with
 
 __all__ = [  # what is declared in rooms of its own
     "Ask",
@@ -35,7 +35,7 @@ __all__ = [  # what is declared in rooms of its own
 FORMAT = 1
 
 
-class Settles(Root, frozen=True, omit_defaults=True, kw_only=True):
+class Settles(About, frozen=True, omit_defaults=True, kw_only=True):
     """An event that settles a node: it consumes the tokens waiting at (node, iteration) and emits the next ones.
 
     `errors` go on along its edges; see lost.py.
@@ -46,8 +46,6 @@ class Settles(Root, frozen=True, omit_defaults=True, kw_only=True):
     `fault`: the node was done, but not which way it goes on; unless something is emitted, the saga fails with it.
     """
 
-    node: str
-    iteration: tuple[int, ...] = ()
     emits: tuple[Token, ...] = ()
     errors: tuple[Failure, ...] = ()
     way: str = ""
@@ -125,7 +123,7 @@ class StepFailed(Settles, frozen=True, tag="step_failed", omit_defaults=True, kw
     blocked_ms: int = 0
 
 
-class StepInterrupted(Root, frozen=True, tag="step_interrupted", omit_defaults=True, kw_only=True):
+class StepInterrupted(About, frozen=True, tag="step_interrupted", omit_defaults=True, kw_only=True):
     """Cut off by the invocation's end, not by its own timeout: it runs again and loses no attempt.
 
     `budget_ms` is what it could have had at most, from its start to the cut. Also told of a step that was not cut off
@@ -134,8 +132,6 @@ class StepInterrupted(Root, frozen=True, tag="step_interrupted", omit_defaults=T
     `fault`, the engine could not go on and stopped it: it runs again, and may have acted.
     """
 
-    node: str
-    iteration: tuple[int, ...] = ()
     started_at: int
     ended_at: int
     budget_ms: int
@@ -162,18 +158,13 @@ class JoinFired(Root, frozen=True, tag="join_fired", omit_defaults=True, kw_only
     unspoken: tuple[str, ...]
 
 
-class NodeAdmitted(Root, frozen=True, tag="node_admitted", omit_defaults=True, kw_only=True):
+class NodeAdmitted(About, frozen=True, tag="node_admitted", omit_defaults=True, kw_only=True):
     """The `when` of a node holds; recorded only where asking again might not give the same answer."""
 
-    node: str
-    iteration: tuple[int, ...] = ()
 
-
-class NodeBegan(Root, frozen=True, tag="node_began", omit_defaults=True, kw_only=True):
+class NodeBegan(About, frozen=True, tag="node_began", omit_defaults=True, kw_only=True):
     """The turn of a node came whose time is limited."""
 
-    node: str
-    iteration: tuple[int, ...] = ()
     at: int
 
 
@@ -181,11 +172,9 @@ class NodePassed(Gives, frozen=True, tag="node_passed", omit_defaults=True, kw_o
     """A node that runs nothing gave its value."""
 
 
-class WaitOpened(Root, frozen=True, tag="wait_opened", omit_defaults=True, kw_only=True):
+class WaitOpened(About, frozen=True, tag="wait_opened", omit_defaults=True, kw_only=True):
     """A wait node began: until a time, for a signal, or both, whichever is first."""
 
-    node: str
-    iteration: tuple[int, ...] = ()
     until: int | None = None
     signal: str = ""
 
@@ -196,11 +185,9 @@ class WaitClosed(Gives, frozen=True, tag="wait_closed", omit_defaults=True, kw_o
     by: str
 
 
-class ChildOpened(Root, frozen=True, tag="child_opened", omit_defaults=True, kw_only=True):
+class ChildOpened(About, frozen=True, tag="child_opened", omit_defaults=True, kw_only=True):
     """A child saga is to be started under this id; recorded before it is."""
 
-    node: str
-    iteration: tuple[int, ...] = ()
     child: str
     workflow: str
     input: Value

@@ -194,7 +194,7 @@ class Story:
         elif isinstance(event, ev.WaitOpened | ev.ChildOpened):
             self._place(event.node, event.iteration).opened = event
         elif isinstance(event, ev.AttemptFailed | ev.StrategyChosen | ev.QuestionClosed):
-            place = self.places.get(slot_of(event.node, event.iteration))
+            place = self.places.get(slot_of(event.node, event.iteration, event.item))
             if place is not None and place.end is None:
                 _try(place, event, when)
         elif isinstance(event, ev.LimitReached):
@@ -227,7 +227,7 @@ class Story:
             place.arrivals[token.src] = Arrival(token.src, token.alive, errors, cause, when, late)
 
     def _settle(self, event: ev.Settles, when: Moment) -> None:
-        place = self.places.get(slot_of(event.node, event.iteration))
+        place = self.places.get(slot_of(event.node, event.iteration, event.item))
         if place is None or place.end is not None:
             return  # somebody was faster: the fold passes over it, too
         slot = place.slot
