@@ -48,6 +48,7 @@ CORE = (
     "failures",
     "graph",
     "log",
+    "nodes",
     "decide",
     "read",
     "documents",
