@@ -88,7 +88,7 @@ STATUSES = {
     "parked": "a person has to decide; the reason says about what",
     "completed": "no token is in flight; the output is the saga's result",
     "failed": "a step failed and nothing runs any more",
-    "cancelled": "somebody asked for it and nothing runs any more",
+    "cancelled": "a caller cancelled it and nothing runs any more",
     "suspended": "as waiting, and a question about a step that failed waits for its answer",
     "paused": "held back by a person",
     "reflecting": "a tool's schema changed under a running saga",
