@@ -23,7 +23,7 @@ from baton.shipping.contents import PINS
 
 ROOT = Path(__file__).parents[1]
 _LIMIT_S = 300
-# No settings, credentials or paths of whoever measures.
+# No settings, credentials or paths of the user who measures.
 ENVIRONMENT = {
     "PATH": os.environ.get("PATH", ""),
     "AWS_ACCESS_KEY_ID": "local",

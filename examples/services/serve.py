@@ -53,7 +53,7 @@ def options(service: str, delays: Mapping[str, float], arguments: list[str] | No
     parser.add_argument(
         "--until-eof",
         action="store_true",
-        help="end when standard input is closed, so that nothing outlives whoever started it",
+        help="end when standard input is closed, so that nothing outlives the process that started it",
     )
     given = parser.parse_args(arguments)
     chosen = dict(delays)

@@ -181,7 +181,7 @@ async def cancel_order(order: str, context: Context, reason: str = "") -> Cancel
 
 @tool("dinner.itinerary", version="1", effect="pure", timeout="2s")
 def itinerary(table: Booking, bar: Booking, deposit_cents: int, orders: list[Order]) -> Itinerary:
-    """Write down what was arranged. An ordinary function: it calls nobody."""
+    """Write down what was arranged. An ordinary function: it calls no service."""
     lines = [f"Dinner at {table.table}, booked as {table.code}"]
     lines += [f"Drinks at {bar.table}, booked as {bar.code}"]
     lines += [f"Delivery {order.id}, {order.total_cents / 100:.2f}" for order in orders]

@@ -172,7 +172,7 @@ def survivals_of(course: Course, logs: Mapping[str, Sequence[Json]]) -> list[Sur
 
 
 def looked_up_of(book: Json) -> tuple[int, int]:
-    """Payments that somebody looked for before paying (again), and those of them that had been made.
+    """Payments that a worker looked for before paying (again), and those of them that had been made.
 
     Both requests of a step have its idempotency key, although this service makes no use of it.
     """

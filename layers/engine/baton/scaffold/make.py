@@ -114,7 +114,7 @@ def _move_all(source: Path, target: Path) -> None:
 
 
 def _umask(folder: Path) -> int:
-    """What the user takes away from new folders (`mkdtemp` gives its own to nobody else)."""
+    """What the user takes away from new folders (`mkdtemp` gives its own to the user alone)."""
     probe = folder / ".mode"
     probe.mkdir()
     mode = probe.stat().st_mode

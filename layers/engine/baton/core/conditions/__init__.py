@@ -49,7 +49,7 @@ __all__ = [
     "names_of",
 ]
 
-# Whoever only reads graphs needs none of them.
+# A caller that only reads graphs needs none of them.
 _KINDS: dict[type, str] = {
     Cel: "cel",
     JsonPath: "jsonpath",

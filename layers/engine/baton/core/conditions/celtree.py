@@ -117,7 +117,7 @@ def _expr(data: bytes) -> Tree:
     return _READERS[number](inner)
 
 
-# By field number of a literal whose value nobody asks for.
+# By field number of a literal whose value no caller reads.
 _TYPES = {1: "null", 2: "boolean", 4: "number", 5: "number"}
 
 

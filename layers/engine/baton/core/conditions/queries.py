@@ -62,7 +62,7 @@ class _Node(JSONPathMatch):
         return _node(obj, self.root)
 
     def add_child(self, *children: JSONPathMatch) -> None:
-        """Nobody asks for them, and they would keep everything in memory that was looked at."""
+        """Nothing reads children, and they would keep everything in memory that was looked at."""
 
 
 def _node(obj: object, root: Any) -> _Node:

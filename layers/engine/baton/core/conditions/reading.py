@@ -54,7 +54,7 @@ def prune(value: Any, wanted: Collection[tuple[str, ...]]) -> Any:
 
 
 def _hollow(value: Any) -> Any:
-    """Nobody can take a key of it, but everybody shall see what it is."""
+    """A condition can read no key of it, but its type stays visible."""
     return type(value)() if isinstance(value, (list, str)) else value
 
 

@@ -52,7 +52,7 @@ _TYPES = {
     "none": "null",
 }
 _NEAR = 0.8
-# Looking for the nearest of many words takes long, and nobody mends a schema from the end.
+# Looking for the nearest of many words takes long, and authors mend a schema from the top.
 _MOST = 100
 _KINDS = {
     "array": "a list",

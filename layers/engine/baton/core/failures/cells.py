@@ -22,7 +22,7 @@ STRATEGIES: Mapping[str, str] = {
     REPLAN: "Try it another way: carry out one of the hints.",
     ASK_USER: "Ask a person, and wait for the answer.",
     ROLLBACK: "Undo what was done, and end.",
-    ESCALATE: "Open an incident, tell whoever is on call, and wait for a decision.",
+    ESCALATE: "Open an incident, tell the person on call, and wait for a decision.",
 }
 """The rungs of the ladder in their order, each with what it does. After the last the step fails."""
 

@@ -113,7 +113,7 @@ def _sorted_out(messages: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
 
 
 def _from_question(messages: list[Any]) -> list[Any]:
-    """Without answers of tools at the beginning: nobody would know what they answer."""
+    """Without answers of tools at the beginning: their questions are missing."""
     for index, message in enumerate(messages):
         if message["role"] != "tool":
             return messages[index:]

@@ -129,7 +129,7 @@ def climbed(history: History, rung: Rung, *, now: int) -> History:
 
 
 def decided(history: History) -> History:
-    """The history once a person has decided that the step is tried again: whoever decides can be asked again."""
+    """The history once a person has decided that the step is tried again: people can be asked again."""
     used = {name: count for name, count in history.used.items() if name not in {ASK_USER, ESCALATE}}
     return msgspec.structs.replace(history, used=used)
 

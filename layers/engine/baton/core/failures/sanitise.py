@@ -163,7 +163,7 @@ _AUTHORITY = re.compile(r"[^\s\"'`<>/?#\\]*+")
 
 
 def _without_userinfo(text: str) -> str:
-    """Without what stands before the `@` of a URL. The password may hold a `/` that nobody escaped."""
+    """Without what stands before the `@` of a URL. The password may hold a `/` that is not escaped."""
     parts, position, found = [], 0, text.find("://")
     while found >= 0:
         start = found + 3
