@@ -1,6 +1,6 @@
 """Processes that see what Lambda's would: the standard library and what the layers ship, nothing of this machine's.
 
-Belongs here: how such a folder and such a process are made. Does not belong here: what is measured in it.
+What is measured in them is in the benches.
 """
 
 from __future__ import annotations

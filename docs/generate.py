@@ -1,7 +1,7 @@
 """Writes the parts of the pages that are derived from the code: `python -m docs.generate`, at the project's root.
 
-What belongs here: one function per part, and the markers between which it stands. What does not: prose (the
-pages themselves) and the search for transitions (transitions.py). tests/docs fails when a page is stale.
+Each part is one function here, and stands between its markers in a page. The search for transitions is in
+transitions.py. tests/docs fails when a page is stale.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Starts one of the services as a program: options, socket, announcement, end.
-
-Belongs here: what both programs do alike. Does not belong here: any operation of either.
-"""
+"""Starts one of the services as a program: options, socket, announcement, end."""
 
 import argparse
 import asyncio

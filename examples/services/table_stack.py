@@ -1,8 +1,7 @@
 """table-stack: restaurant tables. Search, hold, deposit, look for a deposit, confirm, cancel, and its books.
 
-Belongs here: what these operations mean. Does not belong here: HTTP and idempotency keys (desk).
-A hold that is not confirmed ends by itself after 15 minutes. Deposits take no idempotency key, as many a card
-terminal: a caller that asks twice pays twice, unless it looks first.
+HTTP and idempotency keys are in desk. A hold that is not confirmed ends by itself after 15 minutes. Deposits take no
+idempotency key, as many a card terminal: a caller that asks twice pays twice, unless it looks first.
 """
 
 import asyncio

@@ -371,9 +371,7 @@ CASES: dict[str, Case] = {
         fate_of_a_booking_ten_seconds_after_one_that_failed, 1_000, 60_000, ("failed", "completed")
     ),
     "saga_budget_usd": Case(fate_of_a_saga_that_spends_eighty_cents, "0.40", "0.80", ("parked", "completed")),
-    "user_day_budget_usd": Case(
-        is_a_user_refused_who_has_spent_eighty_cents, "0.80", "0.81", (True, False)
-    ),
+    "user_day_budget_usd": Case(is_a_user_refused_who_has_spent_eighty_cents, "0.80", "0.81", (True, False)),
     "budget_warning_percent": Case(warnings_of_a_saga_that_spends_eighty_cents, 80, 81, (1, 0)),
     "inline_bytes": Case(blobs_of_two_values_of_three_kilobytes, 1_024, 8_192, (2, 0)),
     "result_bytes": Case(fate_of_a_result_of_three_kilobytes, 1_024, 8_192, ("result_too_large", None)),

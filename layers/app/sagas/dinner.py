@@ -1,7 +1,6 @@
 """The tools of the evening out: tables at table-stack, deliveries at open-delivery.
 
-Belongs here: one function per thing that can be done, with the types of what goes in and comes out.
-Does not belong here: the order in which things are done (dinner.yaml), HTTP (outside).
+The order in which things are done is in dinner.yaml, HTTP in outside.
 """
 
 from datetime import datetime, timedelta

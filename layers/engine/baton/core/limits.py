@@ -1,8 +1,8 @@
 """Every number that the engine works with, in one place: what it is for, its default, and its bounds.
 
-Belongs here: the numbers. Those of the sections can be set when the engine is deployed (settings.py says by
-whom); those of `Limits` itself are part of the protocols, and the same everywhere. Does not belong here:
-what the storage of an adapter or a format allows, which stands where it is checked.
+Those of the sections can be set when the engine is deployed (settings.py says by whom); those of `Limits` itself are
+part of the protocols, and the same everywhere. What the storage of an adapter or a format allows stands where it is
+checked.
 """
 
 from __future__ import annotations

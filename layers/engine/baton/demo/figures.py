@@ -1,7 +1,6 @@
 """From evidence to figures: every number of the final table, each computed from what was recorded.
 
-Belongs here: pure functions of the evidence. What is right or wrong about a number is in promises; how
-it looks is in report.
+What is right or wrong about a number is in promises; how it looks is in report.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the demo promises, as checks on the evidence: each returns what is wrong, in words.
 
-Belongs here: judging. A promise that is kept returns nothing. No layout, no collecting.
+A promise that is kept returns nothing.
 """
 
 from __future__ import annotations

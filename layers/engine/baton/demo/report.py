@@ -1,6 +1,6 @@
 """The final table: figures as rows, broken promises as sentences.
 
-Belongs here: layout and wording. Every number comes from figures, every judgement from promises.
+Every number comes from figures, every judgement from promises.
 """
 
 from __future__ import annotations

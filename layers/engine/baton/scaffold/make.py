@@ -1,6 +1,6 @@
 """Makes a project: checks its name and its place, and puts all of it there or nothing.
 
-Belongs here: names, folders, writing. Does not belong here: what stands in the files (sources.py).
+What stands in the files is in sources.py.
 """
 
 from __future__ import annotations

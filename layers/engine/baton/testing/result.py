@@ -1,7 +1,7 @@
 """What came of a saga: its status, its output, and what each node did, read from its log.
 
-Belongs here: plain values for assertions, and their printed form, which a failing test shows. Does not
-belong here: how a saga is run.
+These are plain values for assertions, and their printed form, which a failing test shows. How a saga is run is in
+running.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """`run`: one saga of a workflow, from its start to where nothing more can happen.
 
-Belongs here: what a test may give, and finding the workflows and tools it means. Does not belong here:
-how the deployment around the saga works.
+How the deployment around the saga works is in deployment.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """RFC 9535 queries whose work is counted: the library's parser, with steps of ours that cannot run away.
 
-Belongs here: everything that knows the JSONPath library. Imported by the first condition that has a query; import this
-module nowhere else. Does not belong here: operators (jsonpath.py).
+Only this module knows the JSONPath library. The first condition that has a query imports it; import it nowhere else.
+Operators are in jsonpath.py.
 """
 
 from __future__ import annotations

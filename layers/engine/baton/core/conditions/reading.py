@@ -1,7 +1,6 @@
 """From expressions to the values they name: one at a time, or pruned to what is named of each.
 
-Belongs here: parsing with a cache, following a path, putting values together as CEL and Python see them. Does not
-belong here: the grammar of expressions (core/expressions/__init__.py).
+Values are put together as CEL and Python see them. The grammar of expressions is in core/expressions/__init__.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What is wrong with a JSON Schema itself: each mistake with its place in the schema and what would be right.
 
-Belongs here: the words for it. Does not belong here: whether a schema can be used at all, and what is wrong with a value
-(core/conditions/schema.py). Imported only by what compiles documents.
+Whether a schema can be used at all, and what is wrong with a value, is in schema.py. Imported only by what compiles
+documents.
 """
 
 from __future__ import annotations

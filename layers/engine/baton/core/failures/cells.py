@@ -1,7 +1,6 @@
 """A cell of the failure matrix: what is done about one kind of failure, and how a cell is changed by a rule.
 
-Belongs here: the shapes, and what can stand in them. Does not belong here: the matrix itself (matrix.py), which of a
-cell's strategies is next (ladder.py).
+The matrix itself is in matrix.py, the choice of a cell's next strategy in ladder.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """classify(...): which code, and so which class, a failure has, from whatever is known of it.
 
-Belongs here: which of several names counts. Does not belong here: the names (names.py), the codes (codes.py).
+The names are in names.py, the codes in codes.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Every code of a failure: its class, a sentence for a person, and what to do about it. The one table.
 
-Belongs here: codes of the outside world and of the engine, as data. Does not belong here: what exceptions, statuses
-and services are called (names.py), what the engine does about a code (matrix.py).
+What exceptions, statuses and services are called is in names.py, what the engine does about a code in matrix.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Whether an attempt that failed may have done what it was to do all the same.
 
-Belongs here: the rule, and the codes for which it is another. Does not belong here: what is done about a doubt
-(runtime/effect_claims.py).
+What is done about a doubt is in runtime/effect_claims.py.
 
 It matters to tools that may act only once. A failure that leaves a doubt is not tried again before `verify` or a
 person has looked. So what is unknown is a doubt; a tool that knows says so (`StepFailure(..., happened=False)`).

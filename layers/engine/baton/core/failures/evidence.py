@@ -1,6 +1,6 @@
 """evidence_of(error): what an exception says of itself and of the answer behind it, as names for `classify`.
 
-Belongs here: where libraries keep statuses and codes. No library is imported: attributes are looked for by name.
+No library is imported: attributes are looked for by name.
 """
 
 from __future__ import annotations

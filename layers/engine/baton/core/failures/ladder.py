@@ -1,7 +1,6 @@
 """next_rung(cell, history, …): which strategy is used now, given what was tried; and history as data.
 
-Belongs here: the climb, with its limits. Does not belong here: what a failure's cell is (matrix.py), the length of
-pauses (retry.py), and carrying anything out.
+A failure's cell is in matrix.py, the length of pauses in retry.py. Nothing is carried out here.
 """
 
 from __future__ import annotations

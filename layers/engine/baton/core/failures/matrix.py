@@ -1,7 +1,6 @@
 """The failure matrix: by domain and code, what is done about a failure unless the author says otherwise.
 
-Belongs here: the defaults, as data, and how a document's rules are laid over them. Does not belong here: what a cell
-can say (cells.py), what it comes to (ladder.py).
+A document's rules are laid over these defaults. What a cell can say is in cells.py, what it comes to in ladder.py.
 """
 
 from __future__ import annotations

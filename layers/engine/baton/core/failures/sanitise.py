@@ -1,9 +1,9 @@
 """sanitised(text): the text without the secrets in it, everything else as it was.
 
-Belongs here: where a secret begins and ends. What one looks like, and which names stand before one, is in shapes.py.
-A secret is known by its shape (a JWT, an AWS key), by its place (in a URL, behind `Bearer`, said.py) or by the name
-before it (`password=…`, `"api_key": "…"`), also where these are encoded (disguises.py). What has none of these, such as 32
-hexadecimal digits alone, looks like any other id and stays. The time grows with the length of the text and not faster.
+What a secret looks like, and which names stand before one, is in shapes.py. A secret is known by its shape (a JWT, an
+AWS key), by its place (in a URL, behind `Bearer`, said.py) or by the name before it (`password=…`, `"api_key": "…"`),
+also where these are encoded (disguises.py). What has none of these, such as 32 hexadecimal digits alone, looks like
+any other id and stays. The time grows with the length of the text and not faster.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Inside a helper process: one call after another, each with its log lines and its expenses told as they happen.
 
-Belongs here: what a tool's function finds around it. Does not belong here: how helpers come and go (forker.py).
+How helpers come and go is in forker.py.
 """
 
 from __future__ import annotations

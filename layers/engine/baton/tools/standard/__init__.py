@@ -1,7 +1,7 @@
 """The standard tools: effects that are idempotent by construction, under names that begin with `std.`
 
-Belongs here: which there are, and how they come beside an application's own. What each does is in its own file, and
-the registry imports it at the first request for the tool: a cold start pays nothing for unused tools.
+Each is in its own file, which the registry imports at the first request for the tool: a cold start pays nothing for
+unused tools.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What makes two calls of a tool the same one: the strategies, as data, and the key that each of them gives.
 
-Belongs here: what is in a key. Does not belong here: when two values are the same (canonical.py), what a tool's author
-writes (author.py), what is done with a key (runtime/effect_claims.py).
+When two values are the same is in canonical.py, what a tool's author writes in author.py, what is done with a key in
+runtime/effect_claims.py.
 """
 
 from __future__ import annotations
