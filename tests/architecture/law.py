@@ -1,7 +1,6 @@
 """The import law as data, and a checker that reads source files without importing them.
 
-What belongs here: which room may know which, and what only some rooms may touch. What does not: style
-(ruff) and the assertions themselves (the test files beside this one).
+Style is ruff's; the assertions are in the test files beside this one.
 """
 
 from __future__ import annotations

@@ -227,7 +227,7 @@ class Deployment:
             raise EngineDefect(self._dead_letters.letters[0][1])
 
     def _deliver_again(self, messages: Sequence[Message], of: Invocation) -> None:
-        """The queue shows what nobody finished again as soon as the lease is over by every clock."""
+        """The queue shows an unfinished message again as soon as the lease is over by every clock."""
         limits = self._engine.limits
         end = of.deadline + limits.lease_grace_ms + limits.clock_skew_ms + 1_000
         delay = min(-(-(end - self._clock.now()) // 1_000), MOST_DELAY)
