@@ -1,6 +1,6 @@
 """The tables of docs/documents.md and the published schema, made of the schema that core/documents/schema.py gives.
 
-What belongs here: how a schema becomes rows and a file. What does not: markers and pages (generate.py).
+Markers and pages are in generate.py.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def test_a_step_that_waits_for_its_next_attempt_says_when_and_why() -> None:
             "message": "it broke",
             "retryable": True,
             "says": SAYS,
-            "advice": "Wait and try again; if it lasts, ask whoever runs the service.",
+            "advice": "Wait and try again; if it lasts, ask the operator of the service.",
             "then": [
                 {
                     "strategy": "retry",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baton.core.outcomes import Outcome
+from baton.core.decide.outcomes import Outcome
 from tests.core.build import Saga, done, failed
 from tests.core.told import of, steps, why
 

@@ -1,13 +1,13 @@
 """Every number that the engine works with, in one place: what it is for, its default, and its bounds.
 
-Belongs here: the numbers. Those of the sections can be set when the engine is deployed (settings.py says by
-whom); those of `Limits` itself are part of the protocols, and the same everywhere. Does not belong here:
-what the storage of an adapter or a format allows, which stands where it is checked.
+Those of the sections can be set when the engine is deployed (settings.py says by whom); those of `Limits` itself are
+part of the protocols, and the same everywhere. What the storage of an adapter or a format allows stands where it is
+checked.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -139,8 +139,8 @@ class Effects:
         Meta(
             ge=1,
             le=3_650,
-            description="How long the result of an action that may happen only once is kept, and given to whoever does the "
-            "same again. Longer than a saga may last.",
+            description="How long the result of an action that may happen only once is kept, and given to later "
+            "calls of the same action. Longer than a saga may last.",
         ),
     ] = 400
     effect_retry_ms: Annotated[
@@ -289,13 +289,13 @@ class Limits(
     found no room in its process asks again, doubling from first to longest. throttle_pause: between two steps
     behind a limit that throttles. children_at_once: port calls for children side by side.
     child_pause: before children are started for which their tenant has no room.
-    telling: so long a try to tell somebody lasts. untold_end: so long a saga is not ended because somebody is still to
-    be told. effect_grace: after the
+    telling: so long a try to tell a person lasts. untold_end: so long an unsent notice holds up the end of its saga.
+    effect_grace: after the
     time of an attempt, until others may believe that it did not record how it ended. effect_pause: before one that waits
     for another's effect looks again, doubling from first to longest. snapshot_blob: a snapshot with more JSON is a blob. snapshot: so
     long it may hold up the release of its saga.
     Packed to a quarter it would cost 16 write units, twice the PUT, whereas a GET makes each resume 20 to 30 ms longer;
-    and no item of the table holds more than 400 KB.
+    and no store takes items of any size.
     """
 
     start_due_ms: int = 60_000
@@ -326,6 +326,14 @@ class Limits(
         ):
             if getattr(self, first) > getattr(self, longest):
                 raise ValueError(f"{first} must not be above {longest}")
+
+    def within(self, item_bytes: int) -> Limits:
+        """The same on a store whose items have so many bytes at most: an entry's events, or a snapshot, have half of it."""
+        most = item_bytes // 2
+        if max(self.entry_bytes, self.snapshot_blob_bytes) <= most:
+            return self
+        entry, snapshot = min(self.entry_bytes, most), min(self.snapshot_blob_bytes, most)
+        return replace(self, entry_bytes=entry, snapshot_blob_bytes=snapshot)
 
     @classmethod
     def of(cls, config: object) -> Limits:

@@ -1,6 +1,6 @@
 """A test run in which an `async` tool holds the event loop fails: deployed, all sagas of the invocation would stand still.
 
-Belongs here: what counts in a test, and the words. Does not belong here: how it is noticed (runtime/watch.py).
+How it is noticed is in runtime/watch.py.
 """
 
 from __future__ import annotations

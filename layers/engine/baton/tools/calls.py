@@ -125,7 +125,7 @@ def _place(error: BaseException, tool: Tool) -> str:
 
 
 def traceback_of(error: BaseException) -> str:
-    """Where it was raised, for the worker's log: without secrets, and no longer than anybody reads."""
+    """Where it was raised, for the worker's log: without secrets, and cut to a readable length."""
     # As text, because half a character in it would keep the whole line from being written.
     # Sanitised before it is cut: half a secret is not known for one.
     whole = "".join(format_exception(error))

@@ -1,7 +1,6 @@
 """From expressions to the values they name: one at a time, or pruned to what is named of each.
 
-Belongs here: parsing with a cache, following a path, putting values together as CEL and Python see them. Does not
-belong here: the grammar of expressions (core/expressions/__init__.py).
+Values are put together as CEL and Python see them. The grammar of expressions is in core/expressions/__init__.py.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def prune(value: Any, wanted: Collection[tuple[str, ...]]) -> Any:
 
 
 def _hollow(value: Any) -> Any:
-    """Nobody can take a key of it, but everybody shall see what it is."""
+    """A condition can read no key of it, but its type stays visible."""
     return type(value)() if isinstance(value, (list, str)) else value
 
 

@@ -1,8 +1,8 @@
 """When a step fails: what its failure is, what is done about it, and how it is told.
 
-Belongs here: the room's front door. codes.py and names.py are the tables, classes.py and evidence.py say what a failure
-is, retry.py, cells.py, matrix.py, ladder.py and alternatives.py what is done about it, policies.py what goes before
-that, sanitise.py what must not be written down. Each is imported by whoever needs it; nothing here is carried out.
+codes.py and names.py are the tables, classes.py and evidence.py say what a failure is, retry.py, cells.py, matrix.py,
+ladder.py and alternatives.py what is done about it, policies.py what goes before that, sanitise.py what must not be
+written down. Nothing here is carried out.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Another way to do what a tool does, as graphs and logs keep it, and choose(hints, ways, used): which one is next.
 
-Belongs here: the choice. Does not belong here: which ways there are (core/failures/remedies.py), and when one is taken (ladder.py).
+Which ways there are is in remedies.py, when one is taken in ladder.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """next_rung(cell, history, …): which strategy is used now, given what was tried; and history as data.
 
-Belongs here: the climb, with its limits. Does not belong here: what a failure's cell is (matrix.py), the length of
-pauses (retry.py), and carrying anything out.
+A failure's cell is in matrix.py, the length of pauses in retry.py. Nothing is carried out here.
 """
 
 from __future__ import annotations
@@ -129,7 +128,7 @@ def climbed(history: History, rung: Rung, *, now: int) -> History:
 
 
 def decided(history: History) -> History:
-    """The history once a person has decided that the step is tried again: whoever decides can be asked again."""
+    """The history once a person has decided that the step is tried again: people can be asked again."""
     used = {name: count for name, count in history.used.items() if name not in {ASK_USER, ESCALATE}}
     return msgspec.structs.replace(history, used=used)
 

@@ -1,7 +1,7 @@
 """Failover policies: what is done about a failure that fits a description; the first that fits is taken.
 
-Belongs here: the shapes, and whether one fits. Does not belong here: the ladder that is climbed when none fits
-(ladder.py), how a document writes them (core/documents/parts/failing.py), and carrying anything out.
+The ladder that is climbed when none fits is in ladder.py, how a document writes policies in
+core/documents/parts/failing.py. Nothing is carried out here.
 """
 
 from __future__ import annotations

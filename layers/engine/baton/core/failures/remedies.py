@@ -1,7 +1,7 @@
 """ways_of(tool, specs): how else a tool's work can be done, from what tools say of themselves.
 
-Belongs here: from declarations to ways and hooks, their order, and what of it does not fit together. Does not belong here:
-which way is next (failures/alternatives.py) and when (failures/ladder.py), and carrying one out (runtime/attempt.py).
+Which way is next is in alternatives.py, when it is taken in ladder.py, and how it is carried out in
+runtime/attempt.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The canonical form of parameters: every spelling that means the same made the same.
 
-Belongs here: which spellings mean the same. Two different actions stay two: upper case is not lower case, `1` is not
-`"1"`, and spaces inside a text are text.
+Two different actions stay two: upper case is not lower case, `1` is not `"1"`, and spaces inside a text are text.
 """
 
 from __future__ import annotations

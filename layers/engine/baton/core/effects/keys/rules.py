@@ -1,7 +1,7 @@
 """What makes two calls of a tool the same one: the strategies, as data, and the key that each of them gives.
 
-Belongs here: what is in a key. Does not belong here: when two values are the same (canonical.py), what a tool's author
-writes (author.py), what is done with a key (runtime/effect_claims.py).
+When two values are the same is in canonical.py, what a tool's author writes in author.py, what is done with a key in
+runtime/effect_claims.py.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class KeyRule(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What makes two calls of a tool the same one, and how long that is remembered.
 
     `strategy` is one of STRATEGIES. `parts` and `version` name parameters (paths with dots); `name` is what kind of
-    thing a business key names. `window_ms`: calls of the same window are the same. `anyone`: whoever of the tenant
-    makes the call. `in_progress`: whether a second caller waits for the first one's result or is refused. `keep_ms`: so
+    thing a business key names. `window_ms`: calls of the same window are the same. `anyone`: whichever saga of the
+    tenant makes the call. `in_progress`: whether a second caller waits for the first one's result or is refused. `keep_ms`: so
     long others are given a result, 0 as long as it is there; `retry_window_ms`: so long a failed call is tried again, 0
     for the deployment's.
     """
