@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from baton.adapters.memory.memory import MemoryLog
+from baton.adapters.memory.log import MemoryLog
 from baton.core.log.codec import decode_entry
 from baton.ports import SagaRef
 from benchmarks.figures import Bench, Figure, Sample

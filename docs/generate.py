@@ -15,7 +15,8 @@ from typing import get_args
 import msgspec
 
 from baton.adapters.dynamo.items import ATTRIBUTES
-from baton.adapters.rules import MAX_DELAY_S, MAX_ITEM_BYTES
+from baton.adapters.dynamo.limits import ITEM_BYTES
+from baton.adapters.rules import MAX_DELAY_S
 from baton.core.decide.decide import advance
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
@@ -215,7 +216,7 @@ def limits() -> str:
     rows = [
         ("nodes of a workflow", f"{MAX_NODES:,}", "code"),
         ("workflow document", f"{MAX_DOCUMENT:,} bytes", "code, and `MaxBodyBytes`"),
-        ("item of the table", f"{MAX_ITEM_BYTES:,} bytes", "DynamoDB"),
+        ("item of the table", f"{ITEM_BYTES:,} bytes", "DynamoDB"),
         ("events of one entry together", f"{have.entry_bytes:,} bytes", "code"),
         ("duration in a document", f"1 ms to {_time(LONGEST_MS)}", "code"),
         ("timer sent as a delayed message; a longer one is the reconciler's", _time(MAX_DELAY_S * 1_000), "SQS"),

@@ -18,7 +18,7 @@ from baton.core.conditions.schema import check_schema, violations
 from baton.core.decide import looks
 from baton.core.documents.compile import compile_document
 from baton.core.documents.definition import KINDS, KINDS_TO_COME, MAX_NODES, NodeModel
-from baton.core.documents.node_types import NODE_TYPES
+from baton.core.documents.nodes.registry import NODE_TYPES
 from baton.core.documents.schema import DIALECT, document_schema, node_types
 from baton.core.documents.text import parse_document
 from baton.core.expressions import ExpressionError, compile_template, expressions_in, parse
@@ -147,6 +147,11 @@ _EXPRESSION = st.lists(
 @example("${ctx.a.output.x?}")
 @example("${ctx.a?.output}")
 @example("${ctx.a.previous?.x}")
+@example("${input.a?.b['c']?[0]}")
+@example("${input[0]?}")
+@example("${input?}")
+@example("${input.a??}")
+@example("${last_error.code?}")
 @example(
     "${ctx.a.previous.x} ${loop['iteration']} ${join.errors[0].code} ${last_error} ${item.x} ${output[0]}"
 )

@@ -7,7 +7,7 @@ checked.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -293,7 +293,7 @@ class Limits(
     effect_pause: until a step that waits for another's effect looks again, doubling from first to longest.
     snapshot_blob: a snapshot with more JSON is a blob. snapshot: how long it may hold up the release of its saga.
     Packed to a quarter it would cost 16 write units, twice the PUT, whereas a GET makes each resume 20 to 30 ms longer;
-    and no item of the table holds more than 400 KB.
+    and no store takes items of any size.
     """
 
     start_due_ms: int = 60_000
@@ -324,6 +324,14 @@ class Limits(
         ):
             if getattr(self, first) > getattr(self, longest):
                 raise ValueError(f"{first} must not be above {longest}")
+
+    def within(self, item_bytes: int) -> Limits:
+        """The same on a store whose items have so many bytes at most: an entry's events, or a snapshot, have half of it."""
+        most = item_bytes // 2
+        if max(self.entry_bytes, self.snapshot_blob_bytes) <= most:
+            return self
+        entry, snapshot = min(self.entry_bytes, most), min(self.snapshot_blob_bytes, most)
+        return replace(self, entry_bytes=entry, snapshot_blob_bytes=snapshot)
 
     @classmethod
     def of(cls, config: object) -> Limits:

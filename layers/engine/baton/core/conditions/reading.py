@@ -57,6 +57,16 @@ def _hollow(value: Any) -> Any:
     return type(value)() if isinstance(value, (list, str)) else value
 
 
+def _filled(value: Any, keys: tuple[str, ...], marks: Collection[int], taken: int = 1) -> Any:
+    """The value, with null for the first part on this way that is missing, if it may be."""
+    if not keys or not isinstance(value, dict):
+        return value
+    key = keys[0]
+    if key not in value:
+        return {**value, key: None} if taken in marks else value
+    return {**value, key: _filled(value[key], keys[1:], marks, taken + 1)}
+
+
 def keys_of(path: Path) -> tuple[str, ...]:
     """The inner steps up to the first index: as far as pruning goes."""
     keys: list[str] = []
@@ -89,6 +99,8 @@ def gather(paths: Iterable[Path], lookup: Lookup, asked: Iterable[Path] = ()) ->
             continue
         wanted = [keys_of(path) for path in source if path in named]
         pruned = prune(value, wanted) if wanted else None
+        for path in source:
+            pruned = _filled(pruned, keys_of(path), path.marks) if path.marks else pruned
         if len(key) == 3:
             found.setdefault("ctx", {}).setdefault(key[1], {})[key[2]] = pruned
         else:

@@ -36,7 +36,7 @@ from baton.core.graph.graph import Node
 from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.answers import ON_CALL
-from baton.core.log.state import UNKNOWN_OUTCOME, Failing, node_of
+from baton.core.log.state import UNKNOWN_OUTCOME, Failing, item_of, node_of
 from baton.core.sizes import excess_of
 
 ESCALATED = "escalated"  # what a saga is parked for
@@ -95,6 +95,7 @@ def react(
         yield ev.StrategyChosen(
             node=name,
             iteration=iteration,
+            item=item_of(scope.slot),
             strategy=RETRY,
             code=failure.code,
             at=now,
@@ -111,6 +112,7 @@ def react(
     yield ev.StrategyChosen(
         node=name,
         iteration=iteration,
+        item=item_of(scope.slot),
         strategy=rung.strategy,
         code=failure.code,
         at=now,

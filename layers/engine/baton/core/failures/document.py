@@ -1,6 +1,6 @@
 """Bounds and patterns of what documents say of failures: the models and the published schema share them.
 
-The models are in core/documents/failing.py, the schema is in docschema.py.
+The models are in core/documents/parts/failing.py, the schema is in docschema.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Failover policies: what is done about a failure that fits a description; the first that fits is taken.
 
 The ladder that is climbed when none fits is in ladder.py, how a document writes policies in
-core/documents/failing.py. Nothing is carried out here.
+core/documents/parts/failing.py. Nothing is carried out here.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from them (explain.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -111,6 +111,14 @@ def moved(program: Program, place: Place) -> str:
     )
     words = ": ".join(part for part in (choice(program, place), where) if part)
     return f"{fault}, {words}" if fault else words
+
+
+def unhandled(places: Mapping[str, Place], slots: Iterable[str]) -> tuple[str, ...]:
+    """The handlers at these slots, where each was skipped by its own `when`: a failure was caught, and nothing ran."""
+    found = [places[slot] for slot in slots]
+    if any(place.end is None or place.end.why != "when" for place in found):
+        return ()
+    return tuple(dict.fromkeys(place.node for place in found))
 
 
 def lasting(ms: int) -> str:
