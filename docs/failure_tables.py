@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from baton.core.failures.cells import FAIL, HINTS, HOOKS, STRATEGIES, Cell
 from baton.core.failures.codes import CLASSES, CODES, kind_of
 from baton.core.failures.ladder import Bounds
 from baton.core.failures.matrix import DEFAULTS, DOMAINS, GENERAL, MATRIX, cell_of
 from baton.core.failures.names import OTHER_4XX, OTHER_5XX, STATUSES
+from baton.core.failures.policy import FAIL, HINTS, HOOKS, STRATEGIES, Cell
 from baton.core.failures.retry import BACKOFFS, JITTERED, PRESETS, RetryPolicy
 
 

@@ -23,8 +23,8 @@ from baton.core.decide.program import Program
 from baton.core.decide.spending import ANY_AMOUNT
 from baton.core.documents.compile import compile_document
 from baton.core.effects.toolspec import ToolSpec
-from baton.core.failures.cells import ROLLBACK, Change
 from baton.core.failures.matrix import ANY, Rules
+from baton.core.failures.policy import ROLLBACK, Change
 from baton.core.graph.graph import Graph, Node
 from baton.core.log import codec
 from baton.core.log import events as ev

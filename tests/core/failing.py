@@ -7,7 +7,7 @@ from typing import Any
 from baton.core.decide.decide import Decision
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
-from baton.core.failures.cells import RETRY, ROLLBACK, Change
+from baton.core.failures.policy import RETRY, ROLLBACK, Change
 from baton.core.failures.retry import CUSTOM, RetryChange
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from baton.core.failures.cells import ROLLBACK, Change
+from baton.core.failures.policy import ROLLBACK, Change
 from baton.core.log import events as ev
 from baton.core.log.codec import decode_entry, encode_entry
 from tests.core.build import T0, Saga, done, program, task

@@ -14,9 +14,9 @@ from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.failures.alternatives import Way
-from baton.core.failures.cells import Change
 from baton.core.failures.codes import CODES, UNTRIED
-from baton.core.failures.policies import Action, Match, Policy
+from baton.core.failures.failover import Action, Match, Policy
+from baton.core.failures.policy import Change
 from baton.core.failures.retry import RetryChange
 from baton.core.graph.graph import Graph, Node, decode_graph, encode_graph
 from baton.errors import InvalidDefinition, UnknownEntry

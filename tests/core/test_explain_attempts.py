@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from baton.core.failures.alternatives import Way
-from baton.core.failures.cells import ASK_USER, ESCALATE, REPLAN, RETRY, ROLLBACK, Change
-from baton.core.failures.policies import Action, Match, Policy
+from baton.core.failures.failover import Action, Match, Policy
+from baton.core.failures.policy import ASK_USER, ESCALATE, REPLAN, RETRY, ROLLBACK, Change
 from baton.core.failures.retry import CUSTOM, RetryChange
 from baton.core.graph.graph import Catch, Node
 from baton.core.log import events as ev

@@ -10,8 +10,8 @@ import pytest
 from baton.core.conditions.model import Cel, Condition
 from baton.core.decide.outcomes import Outcome
 from baton.core.failures.alternatives import Way
-from baton.core.failures.cells import ASK_USER, ESCALATE, REPLAN, RETRY, ROLLBACK, Change
-from baton.core.failures.policies import Action, Match, Policy
+from baton.core.failures.failover import Action, Match, Policy
+from baton.core.failures.policy import ASK_USER, ESCALATE, REPLAN, RETRY, ROLLBACK, Change
 from baton.core.log import events as ev
 from baton.core.log.state import status_of
 from tests.core.build import T0, Saga, done, program, ready, task

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baton.core.failures.cells import ASK_USER, ESCALATE, Change
+from baton.core.failures.policy import ASK_USER, ESCALATE, Change
 from baton.core.log import events as ev
 from baton.core.log.answers import asked
 from baton.core.log.state import NOTICES_REMEMBERED, UNKNOWN_OUTCOME, status_of

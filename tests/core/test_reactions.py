@@ -12,8 +12,8 @@ from baton.core.conditions import Answer
 from baton.core.conditions.model import Python
 from baton.core.decide.outcomes import Outcome
 from baton.core.effects.toolspec import ONCE
-from baton.core.failures.cells import ASK_USER, ESCALATE, RETRY, ROLLBACK, Change
-from baton.core.failures.policies import Action, Policy
+from baton.core.failures.failover import Action, Policy
+from baton.core.failures.policy import ASK_USER, ESCALATE, RETRY, ROLLBACK, Change
 from baton.core.failures.retry import RetryChange
 from baton.core.graph.graph import Branch, Cap, Catch, Rule
 from baton.core.limits import Limits

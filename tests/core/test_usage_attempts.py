@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baton.core.failures.cells import ASK_USER, ROLLBACK, Change
+from baton.core.failures.policy import ASK_USER, ROLLBACK, Change
 from baton.core.log import events as ev
 from tests.core.build import T0, Saga, done, program, task
 from tests.core.failing import broken, schedule

@@ -11,8 +11,7 @@ import pytest
 
 from baton import Context, StepFailure, tool
 from baton.core.decide.builder import RunStep
-from baton.core.failures.alternatives import Way
-from baton.core.failures.remedies import hooks_of, ways_of
+from baton.core.failures.alternatives import Way, hooks_of, ways_of
 from baton.core.graph.graph import Node
 from baton.core.log.events import Failure
 from baton.ports import NoRoom, StepContext

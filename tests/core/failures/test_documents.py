@@ -17,9 +17,9 @@ from baton.core.documents.compile.handling import policies_of, retry_of, rules_o
 from baton.core.documents.failing import Failover, OnFailure, Retry
 from baton.core.documents.schema_shared import SHARED
 from baton.core.documents.text import parse_document
-from baton.core.failures.cells import Change
 from baton.core.failures.docschema import DEFINITIONS
-from baton.core.failures.policies import Action, Match, Policy, Window
+from baton.core.failures.failover import Action, Match, Policy, Window
+from baton.core.failures.policy import Change
 from baton.core.failures.retry import RetryChange
 
 

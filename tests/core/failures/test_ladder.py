@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baton.core.failures.alternatives import Way
-from baton.core.failures.cells import FAIL, Cell, Change, merge
 from baton.core.failures.codes import CODES, kind_of
 from baton.core.failures.ladder import History, Rung, climbed, next_rung
 from baton.core.failures.matrix import DOMAINS, cell_of
+from baton.core.failures.policy import FAIL, Cell, Change, merge
 from baton.core.failures.retry import LONGEST_RETRY_AFTER_MS, PRESETS, RetryChange
 
 

@@ -9,11 +9,11 @@ import pytest
 
 from baton.core.decide.outcomes import Outcome
 from baton.core.failures.alternatives import Way
-from baton.core.failures.cells import HINTS, HOOKS, QUESTIONS, SEVERITIES, STRATEGIES, Cell, Change, merge
 from baton.core.failures.classes import classify, code_of
 from baton.core.failures.codes import CLASSES, CODES
 from baton.core.failures.ladder import History, next_rung
 from baton.core.failures.matrix import DEFAULTS, DOMAINS, GENERAL, MATRIX, Rules, cell_of
+from baton.core.failures.policy import HINTS, HOOKS, QUESTIONS, SEVERITIES, STRATEGIES, Cell, Change, merge
 from baton.core.failures.retry import BACKOFFS, PRESETS, RetryChange
 from baton.core.log import events as ev
 from tests.core.build import Saga, program, task

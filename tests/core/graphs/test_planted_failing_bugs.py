@@ -15,7 +15,7 @@ from baton.core.decide.context import Scope
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.failures import alternatives, ladder
-from baton.core.failures.cells import ASK_USER, RETRY
+from baton.core.failures.policy import ASK_USER, RETRY
 from baton.core.graph.graph import Graph
 from baton.core.log import events as ev
 from baton.core.log import failure_folds as troubles

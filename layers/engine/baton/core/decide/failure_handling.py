@@ -14,7 +14,11 @@ from baton.core.decide.transitions import is_handled
 from baton.core.expressions import ExpressionError
 from baton.core.failures import quoted
 from baton.core.failures.alternatives import Way, choose
-from baton.core.failures.cells import (
+from baton.core.failures.codes import kind_of, told
+from baton.core.failures.failover import Context, Policy, first_match
+from baton.core.failures.ladder import Bounds, Rung, next_rung
+from baton.core.failures.matrix import Rules, cell_of, severity_of
+from baton.core.failures.policy import (
     ASK,
     ASK_USER,
     ESCALATE,
@@ -27,10 +31,6 @@ from baton.core.failures.cells import (
     Change,
     merge,
 )
-from baton.core.failures.codes import kind_of, told
-from baton.core.failures.ladder import Bounds, Rung, next_rung
-from baton.core.failures.matrix import Rules, cell_of, severity_of
-from baton.core.failures.policies import Context, Policy, first_match
 from baton.core.failures.retry import draw, pause
 from baton.core.graph.graph import Node
 from baton.core.limits import Limits

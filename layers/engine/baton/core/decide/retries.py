@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from baton.core.decide.builder import Draft, RunStep
 from baton.core.decide.failure_handling import react
 from baton.core.decide.transitions import done, stopped
-from baton.core.failures.cells import ESCALATE
+from baton.core.failures.policy import ESCALATE
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.state import ANSWER, UNKNOWN_OUTCOME, Failing, Signal, State, node_of

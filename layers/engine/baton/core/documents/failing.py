@@ -27,10 +27,9 @@ from baton.core.documents.fields import (
     refuse,
     shown,
 )
-from baton.core.failures.cells import ASK, ASK_USER, FAIL, QUESTIONS, REPLAN, SEVERITIES, STRATEGIES
 from baton.core.failures.classes import code_of
 from baton.core.failures.codes import CLASSES
-from baton.core.failures.document import (
+from baton.core.failures.docschema import (
     CODE_PATTERN,
     MOST_MULTIPLIER,
     MOST_PAUSES,
@@ -40,9 +39,10 @@ from baton.core.failures.document import (
     OFFSET_PATTERN,
     TIME_OF_DAY_PATTERN,
 )
+from baton.core.failures.failover import DAYS
 from baton.core.failures.matrix import ANY, DOMAINS
 from baton.core.failures.misspelt import exception_meant
-from baton.core.failures.policies import DAYS
+from baton.core.failures.policy import ASK, ASK_USER, FAIL, QUESTIONS, REPLAN, SEVERITIES, STRATEGIES
 from baton.core.failures.retry import BACKOFFS, CUSTOM, EXPONENTIAL, JITTERED, MOST_ATTEMPTS, PRESETS
 
 _CODE = re.compile(CODE_PATTERN)

@@ -1,7 +1,7 @@
 """A context that is too long: a shorter one, its parts, and what the results for the parts come to.
 
 Belongs here: texts, lists, and lists of messages (objects with a `role`), as plain JSON. Does not belong here: whose
-parameter that is (core/failures/remedies.py), and calling anything with it (runtime/attempt.py).
+parameter that is (core/failures/alternatives.py), and calling anything with it (runtime/attempt.py).
 """
 
 from __future__ import annotations

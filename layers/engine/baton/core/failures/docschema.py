@@ -1,7 +1,8 @@
 """The JSON Schema of `retry`, `on_failure`, `failover` and `catch` as documents write them, for the published schema.
 
 The fields of core/documents/failing.py refer to `DEFINITIONS` by their names, and these to each other and to what all
-fields share (core/documents/schema_shared.py). They refuse nothing that the models accept.
+fields share (core/documents/schema_shared.py). They refuse nothing that the models accept, and share
+their bounds and patterns.
 """
 
 from __future__ import annotations
@@ -9,21 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from baton.core.failures.cells import ASK, FAIL, HINTS, HOOKS, QUESTIONS, REPLAN, SEVERITIES, STRATEGIES
 from baton.core.failures.codes import CLASSES, CODES
-from baton.core.failures.document import (
-    CODE_PATTERN,
-    MOST_MULTIPLIER,
-    MOST_PAUSES,
-    MOST_POLICIES,
-    MOST_TIMES,
-    NAME_PATTERN,
-    OFFSET_PATTERN,
-    TIME_OF_DAY_PATTERN,
-)
+from baton.core.failures.failover import DAYS
 from baton.core.failures.matrix import DOMAINS
-from baton.core.failures.policies import DAYS
+from baton.core.failures.policy import ASK, FAIL, HINTS, HOOKS, QUESTIONS, REPLAN, SEVERITIES, STRATEGIES
 from baton.core.failures.retry import BACKOFFS, CUSTOM, EXPONENTIAL, JITTERED, MOST_ATTEMPTS, PRESETS
+
+MOST_PAUSES, MOST_TIMES, MOST_MULTIPLIER, MOST_POLICIES = 99, 100, 100, 100
+CODE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
+NAME_PATTERN = r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$"
+TIME_OF_DAY_PATTERN = "^([01][0-9]|2[0-3]):[0-5][0-9]$"
+OFFSET_PATTERN = "^[+-](0[0-9]|1[0-4]):[0-5][0-9]$"
 
 _Schema = dict[str, Any]
 

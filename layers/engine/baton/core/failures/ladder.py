@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from baton.core.failures.alternatives import Way, choose
-from baton.core.failures.cells import ASK_USER, ESCALATE, FAIL, REPLAN, RETRY, ROLLBACK, Cell
+from baton.core.failures.policy import ASK_USER, ESCALATE, FAIL, REPLAN, RETRY, ROLLBACK, Cell
 from baton.core.failures.retry import LONGEST_RETRY_AFTER_MS, listed, pause
 
 

@@ -1,7 +1,7 @@
 """The failure matrix: by domain and code, what is done about a failure when nobody has said anything else.
 
 Belongs here: the defaults, as data, and how a document's rules are laid over them. Does not belong here: what a cell
-can say (cells.py), what it comes to (ladder.py).
+can say (policy.py), what it comes to (ladder.py).
 """
 
 from __future__ import annotations
@@ -10,7 +10,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from baton.core.failures.cells import (
+from baton.core.failures.codes import (
+    CATASTROPHIC,
+    PERMANENT,
+    RECOVERABLE,
+    TRANSIENT,
+    UNKNOWN,
+    USER_RESOLVABLE,
+    kind_of,
+)
+from baton.core.failures.policy import (
     ASK,
     ASK_USER,
     ESCALATE,
@@ -21,15 +30,6 @@ from baton.core.failures.cells import (
     Cell,
     Change,
     merge,
-)
-from baton.core.failures.codes import (
-    CATASTROPHIC,
-    PERMANENT,
-    RECOVERABLE,
-    TRANSIENT,
-    UNKNOWN,
-    USER_RESOLVABLE,
-    kind_of,
 )
 from baton.core.failures.retry import EXPONENTIAL, FIXED, JITTERED, PRESETS, RetryChange
 

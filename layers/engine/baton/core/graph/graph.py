@@ -12,8 +12,8 @@ import msgspec
 
 from baton.core.conditions.model import Condition
 from baton.core.failures.alternatives import Way
-from baton.core.failures.cells import Change
-from baton.core.failures.policies import Policy
+from baton.core.failures.failover import Policy
+from baton.core.failures.policy import Change
 from baton.errors import UnknownEntry
 
 FORMAT = 1

@@ -9,10 +9,10 @@ from collections.abc import Collection
 
 from msgspec.structs import replace
 
-from baton.core.failures.cells import ESCALATE
 from baton.core.failures.ladder import History, Rung, climbed
 from baton.core.failures.ladder import decided as decided_by_person
 from baton.core.failures.matrix import severity_of
+from baton.core.failures.policy import ESCALATE
 from baton.core.log import events as ev
 from baton.core.log.answers import open_questions
 from baton.core.log.state import ANSWER, NOTICES_REMEMBERED, UNKNOWN_OUTCOME, Failing, State, node_of, slot_of

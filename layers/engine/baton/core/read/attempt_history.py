@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.core.failures.cells import ASK_USER, ESCALATE, REPLAN, RETRY
 from baton.core.failures.codes import told
+from baton.core.failures.policy import ASK_USER, ESCALATE, REPLAN, RETRY
 from baton.core.log import events as ev
 from baton.core.read.timeline import Attempt, Place
 from baton.core.read.views import failure_view, iso, question_view

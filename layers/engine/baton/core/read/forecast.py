@@ -10,10 +10,10 @@ from typing import Any
 
 from baton.core.decide.failure_handling import BOUNDS
 from baton.core.decide.program import Program
-from baton.core.failures.cells import ASK, ASK_USER, ESCALATE, ROLLBACK, Cell
 from baton.core.failures.codes import PERMANENT, kind_of
 from baton.core.failures.ladder import ladder_of
 from baton.core.failures.matrix import cell_of
+from baton.core.failures.policy import ASK, ASK_USER, ESCALATE, ROLLBACK, Cell
 from baton.core.graph.graph import Catch, Node
 
 ORDINARY = "tool_error"

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from baton.core.failures.cells import ASK_USER, ESCALATE, REPLAN
 from baton.core.failures.classes import code_of
+from baton.core.failures.policy import ASK_USER, ESCALATE, REPLAN
 from baton.core.log import events as ev
 from baton.core.log.state import slot_of
 

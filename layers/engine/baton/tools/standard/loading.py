@@ -6,7 +6,7 @@ of a module that does not import (cli/app.py).
 
 from __future__ import annotations
 
-from baton.core.failures.remedies import problems_of
+from baton.core.failures.alternatives import problems_of
 from baton.tools.define import REGISTRY, Registry, ToolError, modules_of
 from baton.tools.standard import with_standard
 

@@ -15,9 +15,9 @@ from baton.core.documents.compile.handling import rules_of, strange_names
 from baton.core.documents.compile.tools import exists, known, takes
 from baton.core.effects.toolspec import ONCE
 from baton.core.expressions import ExpressionError, expressions_in
-from baton.core.failures.cells import HINTS, HOOKS, Change
-from baton.core.failures.policies import named
-from baton.core.failures.remedies import way_by
+from baton.core.failures.alternatives import way_by
+from baton.core.failures.failover import named
+from baton.core.failures.policy import HINTS, HOOKS, Change
 from baton.errors import Problem
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import TYPE_CHECKING, Any
 
 from baton.core.expressions.spelling import nearest
-from baton.core.failures.cells import ASK, FAIL, HINTS, HOOKS, STRATEGIES, Change, merge_changes
+from baton.core.failures.failover import DAY_MIN, DAYS, Action, Match, Policy, Window
 from baton.core.failures.matrix import ANY
-from baton.core.failures.policies import DAY_MIN, DAYS, Action, Match, Policy, Window
+from baton.core.failures.policy import ASK, FAIL, HINTS, HOOKS, STRATEGIES, Change, merge_changes
 from baton.core.failures.retry import RetryChange
 
 if TYPE_CHECKING:

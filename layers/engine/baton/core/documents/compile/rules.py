@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from baton.core.documents.compile.handling import rules_of
-from baton.core.failures.cells import FAIL, REPLAN, RETRY, STRATEGIES, Change
 from baton.core.failures.codes import CLASSES, CODES, ENGINE, UNTRIED, kind_of
 from baton.core.failures.ladder import ladder_of
 from baton.core.failures.matrix import ANY, Rules, cell_of
 from baton.core.failures.misspelt import near
+from baton.core.failures.policy import FAIL, REPLAN, RETRY, STRATEGIES, Change
 from baton.errors import Problem
 
 if TYPE_CHECKING:

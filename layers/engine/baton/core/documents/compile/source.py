@@ -21,9 +21,9 @@ from baton.core.documents.compile.produced import Produced
 from baton.core.documents.definition import WorkflowModel
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.expressions.spelling import nearest
-from baton.core.failures.cells import Change
-from baton.core.failures.policies import named
-from baton.core.failures.remedies import hooks_of, ways_of
+from baton.core.failures.alternatives import hooks_of, ways_of
+from baton.core.failures.failover import named
+from baton.core.failures.policy import Change
 from baton.errors import Problem
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import msgspec
 
 from baton.core.conditions.model import Condition
 from baton.core.conditions.outcome import ConditionError
-from baton.core.failures.cells import REPLAN
+from baton.core.failures.policy import REPLAN
 
 MINUTE_MS, DAY_MIN = 60_000, 1_440
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")

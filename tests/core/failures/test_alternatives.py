@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from baton.core.effects.toolspec import Merits, ToolSpec
-from baton.core.failures.alternatives import Way, choose
-from baton.core.failures.remedies import (
+from baton.core.failures.alternatives import (
     ANOTHER,
+    Way,
+    choose,
     hooks_of,
     kinds_of,
     misfit,
