@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.core.failures.alternatives import Way
+from baton.core.failures.alternatives import Alternative
 from baton.core.failures.failover import Action, Match, Policy
 from baton.core.failures.policy import ASK_USER, ESCALATE, REPLAN, RETRY, ROLLBACK, Change
 from baton.core.failures.retry import CUSTOM, RetryChange
@@ -127,7 +127,7 @@ def test_of_very_many_attempts_the_first_and_the_last_are_shown() -> None:
 
 
 def test_another_way_is_told_with_its_hint_its_tool_and_why_it_was_not_just_tried_again() -> None:
-    ways = (Way(name="other", tool="search.other", hints=("alternative_provider",)),)
+    ways = (Alternative(name="other", tool="search.other", hints=("alternative_provider",)),)
     retry = RetryChange(backoff=CUSTOM, schedule=(0,), max_attempts=1)
     change = Change(ladder=(RETRY, REPLAN), hints=("alternative_provider",), retry=retry)
     saga = of(task("a", ways=ways), any=change)
@@ -151,7 +151,10 @@ def test_a_policy_that_says_what_is_done_is_named_with_the_values_that_it_change
     ("fields", "words"),
     [
         ({"strategy": "replan"}, "tried another way: with what the policy says"),
-        ({"strategy": "replan", "way": Way(name="short", shorten="text")}, "tried another way: by `short`"),
+        (
+            {"strategy": "replan", "way": Alternative(name="short", shorten="text")},
+            "tried another way: by `short`",
+        ),
         ({"strategy": "dance"}, "dance"),
         ({"strategy": "retry", "due_at": T0 - 5}, "tried again at once"),
         ({"strategy": "ask_user"}, "ask_user"),

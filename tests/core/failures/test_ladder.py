@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baton.core.failures.alternatives import Way
+from baton.core.failures.alternatives import Alternative
 from baton.core.failures.codes import CODES, kind_of
 from baton.core.failures.ladder import History, Rung, climbed, next_rung
 from baton.core.failures.matrix import DOMAINS, cell_of
@@ -15,9 +15,9 @@ from baton.core.failures.policy import FAIL, Cell, Change, merge
 from baton.core.failures.retry import LONGEST_RETRY_AFTER_MS, PRESETS, RetryChange
 
 
-def ways_for(hints: Iterable[str]) -> list[Way]:
+def ways_for(hints: Iterable[str]) -> list[Alternative]:
     """A way for each hint."""
-    return [Way(name=hint, hints=(hint,)) for hint in hints]
+    return [Alternative(name=hint, hints=(hint,)) for hint in hints]
 
 
 def climb(cell: Cell, code: str, *, most: int = 100) -> list[Rung]:
@@ -168,7 +168,7 @@ def test_an_answer_of_a_person_gives_all_retries_anew() -> None:
     history = History(total=7, retries=7, since=3, used={"replan": 1}, ways=("a",))
     found = climbed(history, Rung(strategy="ask_user"), now=9)
     assert found == History(used={"replan": 1, "ask_user": 1}, ways=("a",))
-    found = climbed(history, Rung(strategy="replan", hint="b", way=Way(name="b")), now=9)
+    found = climbed(history, Rung(strategy="replan", hint="b", way=Alternative(name="b")), now=9)
     assert found == History(total=7, used={"replan": 2}, ways=("a", "b"))
 
 

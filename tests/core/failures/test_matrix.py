@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from baton.core.decide.outcomes import Outcome
-from baton.core.failures.alternatives import Way
+from baton.core.failures.alternatives import Alternative
 from baton.core.failures.classes import classify, code_of
 from baton.core.failures.codes import CLASSES, CODES
 from baton.core.failures.ladder import History, next_rung
@@ -94,7 +94,7 @@ def test_every_cell_leads_where_it_should(
     more: dict[str, Any],
 ) -> None:
     cell = leads(code, domain)
-    ways = [Way(name=hint, hints=(hint,)) for hint in cell.hints]
+    ways = [Alternative(name=hint, hints=(hint,)) for hint in cell.hints]
     rung = next_rung(cell, History(), code=code_of(code), now=1, ways=ways)
     assert rung.strategy == strategy == cell.ladder[0]
     if retries:
@@ -124,7 +124,7 @@ def test_the_engine_does_what_the_cell_says(
     more: dict[str, Any],
 ) -> None:
     """With a tool for every hint and every hook, and a failure that comes again and again."""
-    ways = tuple(Way(name=hint, hints=(hint,), tool=hint) for hint in HINTS)
+    ways = tuple(Alternative(name=hint, hints=(hint,), tool=hint) for hint in HINTS)
     node = task("a", domain=domain, ways=ways, hooks={hook: f"{hook}.tool" for hook in HOOKS})
     saga = Saga(program(node, failures={}))
     verdict = classify(code=code)

@@ -13,7 +13,7 @@ from baton.core.decide.context import Scope
 from baton.core.decide.transitions import is_handled
 from baton.core.expressions import ExpressionError
 from baton.core.failures import quoted
-from baton.core.failures.alternatives import Way, choose
+from baton.core.failures.alternatives import Alternative, choose
 from baton.core.failures.codes import kind_of, told
 from baton.core.failures.failover import Context, Policy, first_match
 from baton.core.failures.ladder import Bounds, Rung, next_rung
@@ -228,7 +228,7 @@ def _by_policy(
         return Rung(strategy=action.strategy)
     way = None
     if action.tool:
-        way = Way(name=f"policy {policy.name}", tool=action.tool)
+        way = Alternative(name=f"policy {policy.name}", tool=action.tool)
     elif action.hint:
         ways = scope.program.nodes[node_of(scope.slot)[0]].ways
         way = choose([action.hint], [way for way in ways if way.hints], failing.history.ways)

@@ -36,7 +36,7 @@ _IN_PARTS = Merits(cost=1.5, latency=1.3)
 _LONGEST_VALUE = 60
 
 
-class Way(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
+class Alternative(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
     """Another way to do what a tool does. `hints` are the hints that it carries out; none: any.
 
     Either `tool` is called in its place (`first` False), or before it (`first` True), and what that gives takes the
@@ -53,7 +53,7 @@ class Way(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_
     chunk: str = ""
 
 
-def choose(hints: Iterable[str], ways: Sequence[Way], used: Collection[str]) -> Way | None:
+def choose(hints: Iterable[str], ways: Sequence[Alternative], used: Collection[str]) -> Alternative | None:
     """The best way that carries out the first of the hints for which one is left, else the best that fits any.
 
     `used` are the names of those that were tried.
@@ -77,7 +77,7 @@ def score(merits: Merits) -> float:
     )
 
 
-def ways_of(tool: str, specs: Specs) -> tuple[Way, ...]:
+def ways_of(tool: str, specs: Specs) -> tuple[Alternative, ...]:
     """All other ways to do what a tool does, the best first; give only the tools that may run.
 
     Tools that can stand in for it, tools that carry out a hint before it, other values of its parameters, a shorter
@@ -86,7 +86,7 @@ def ways_of(tool: str, specs: Specs) -> tuple[Way, ...]:
     spec = specs.get(tool)
     if spec is None:
         return ()
-    ways: dict[str, tuple[float, Way]] = {}
+    ways: dict[str, tuple[float, Alternative]] = {}
     for merits, way in (*_instead(spec, specs), *_before(spec, specs), *_values(spec), *_context(spec)):
         ways.setdefault(way.name, (score(merits), way))
     # Sorting keeps what is equal in its order: that of names, and of the values as they were written.
@@ -107,7 +107,7 @@ def hooks_of(tool: str, specs: Specs) -> dict[str, str]:
     return {name: found[name][1] for name in sorted(found)}
 
 
-def way_by(name: str, tool: str, specs: Specs) -> Way | None:
+def way_by(name: str, tool: str, specs: Specs) -> Alternative | None:
     """The way that a document means which names a tool as a hint; None if that tool can neither stand in nor help.
 
     One that carries out something is called before the step's own tool, and so is one that does not take the same, unless
@@ -117,10 +117,10 @@ def way_by(name: str, tool: str, specs: Specs) -> Way | None:
     if spec is None or other is None or name == tool:
         return None
     if not other.carries_out and not misfit(other, spec):
-        return Way(name=name, tool=name, hints=(name,))
+        return Alternative(name=name, tool=name, hints=(name,))
     if other.effect == ONCE or _unaided(other, spec):
         return None
-    return Way(name=f"{name} first", tool=name, hints=(name,), first=True)
+    return Alternative(name=f"{name} first", tool=name, hints=(name,), first=True)
 
 
 # ---- what fits together --------------------------------------------------------------------------------------------
@@ -194,19 +194,22 @@ def _unaided(remedy: ToolSpec, spec: ToolSpec) -> str:
 # ---- the ways ------------------------------------------------------------------------------------------------------
 
 
-def _instead(spec: ToolSpec, specs: Specs) -> Iterator[tuple[Merits, Way]]:
+def _instead(spec: ToolSpec, specs: Specs) -> Iterator[tuple[Merits, Alternative]]:
     for name in sorted(specs):
         other = specs[name]
         if name == spec.name or not _any(other.instead_of, spec.name) or misfit(other, spec):
             continue
-        yield other.merits, Way(name=name, hints=other.hints, tool=name)
+        yield other.merits, Alternative(name=name, hints=other.hints, tool=name)
 
 
-def _before(spec: ToolSpec, specs: Specs) -> Iterator[tuple[Merits, Way]]:
+def _before(spec: ToolSpec, specs: Specs) -> Iterator[tuple[Merits, Alternative]]:
     for other in _remedies(spec, specs):
         hints = tuple(name for name in other.carries_out if name not in HOOKS)
         if hints:
-            yield other.merits, Way(name=f"{other.name} first", hints=hints, tool=other.name, first=True)
+            yield (
+                other.merits,
+                Alternative(name=f"{other.name} first", hints=hints, tool=other.name, first=True),
+            )
 
 
 def _remedies(spec: ToolSpec, specs: Specs) -> Iterator[ToolSpec]:
@@ -218,21 +221,30 @@ def _remedies(spec: ToolSpec, specs: Specs) -> Iterator[ToolSpec]:
             yield other
 
 
-def _values(spec: ToolSpec) -> Iterator[tuple[Merits, Way]]:
+def _values(spec: ToolSpec) -> Iterator[tuple[Merits, Alternative]]:
     for parameter, values in spec.fallbacks.items():
         for number, value in enumerate(values, 1):
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             shown = f"={text}" if len(text) <= _LONGEST_VALUE else f" #{number}"
-            yield Merits(), Way(name=f"{parameter}{shown}", hints=ANOTHER, arguments={parameter: value})
+            yield (
+                Merits(),
+                Alternative(name=f"{parameter}{shown}", hints=ANOTHER, arguments={parameter: value}),
+            )
 
 
-def _context(spec: ToolSpec) -> Iterator[tuple[Merits, Way]]:
+def _context(spec: ToolSpec) -> Iterator[tuple[Merits, Alternative]]:
     if not spec.context:
         return
-    yield Merits(), Way(name=f"{spec.context} shorter", hints=("truncate_context",), shorten=spec.context)
+    yield (
+        Merits(),
+        Alternative(name=f"{spec.context} shorter", hints=("truncate_context",), shorten=spec.context),
+    )
     # What only happens once must not happen once for each part.
     if spec.effect != ONCE and kinds_of(spec.result) in ({"string"}, {"array"}):
-        yield _IN_PARTS, Way(name=f"{spec.context} in parts", hints=("chunk_context",), chunk=spec.context)
+        yield (
+            _IN_PARTS,
+            Alternative(name=f"{spec.context} in parts", hints=("chunk_context",), chunk=spec.context),
+        )
 
 
 # ---- schemas and patterns ------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from baton.core.failures.alternatives import Way, choose
+from baton.core.failures.alternatives import Alternative, choose
 from baton.core.failures.policy import ASK_USER, ESCALATE, FAIL, REPLAN, RETRY, ROLLBACK, Cell
 from baton.core.failures.retry import LONGEST_RETRY_AFTER_MS, listed, pause
 
@@ -64,7 +64,7 @@ class Rung(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     delay_ms: int = 0
     hooks: tuple[str, ...] = ()
     hint: str = ""
-    way: Way | None = None
+    way: Alternative | None = None
     why: tuple[str, ...] = ()
 
 
@@ -77,7 +77,7 @@ def next_rung(
     retry_after_ms: int | None = None,
     draw: float = 0.5,
     possible: Collection[str] | None = None,
-    ways: Sequence[Way] = (),
+    ways: Sequence[Alternative] = (),
     bounds: Bounds = Bounds(),  # noqa: B008  # frozen
 ) -> Rung:
     """The first strategy of the cell's ladder that is not used up.

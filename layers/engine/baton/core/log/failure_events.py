@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.core.failures.alternatives import Way
+from baton.core.failures.alternatives import Alternative
 from baton.core.log.records import Ask, Failure, Notice, Root, Value
 
 
@@ -43,7 +43,7 @@ class StrategyChosen(Root, frozen=True, tag="strategy_chosen", omit_defaults=Tru
     due_at: int = 0
     hooks: tuple[str, ...] = ()
     hint: str = ""
-    way: Way | None = None
+    way: Alternative | None = None
     arguments: dict[str, Any] = {}  # noqa: RUF012  # each struct has its own
     policy: str = ""
     why: tuple[str, ...] = ()

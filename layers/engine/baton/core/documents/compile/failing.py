@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from baton.core.documents.compile.source import Source
     from baton.core.documents.definition import NodeModel, WorkflowModel
     from baton.core.documents.failing import PolicyModel
-    from baton.core.failures.alternatives import Way
+    from baton.core.failures.alternatives import Alternative
 
 
 def check(source: Source) -> Iterator[Problem]:
@@ -39,7 +39,7 @@ def check(source: Source) -> Iterator[Problem]:
 
 def named_tools(
     source: Source, tool: str, changes: Sequence[Change]
-) -> tuple[tuple[Way, ...], dict[str, str]]:
+) -> tuple[tuple[Alternative, ...], dict[str, str]]:
     """The ways and hooks of a tool with those that rules name by the names of tools."""
     ways, hooks = source.ways(tool), source.hooks(tool)
     for change in changes:

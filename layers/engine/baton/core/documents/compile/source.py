@@ -29,7 +29,7 @@ from baton.errors import Problem
 if TYPE_CHECKING:
     from baton.core.documents.definition import NodeModel
     from baton.core.documents.failing import PolicyModel
-    from baton.core.failures.alternatives import Way
+    from baton.core.failures.alternatives import Alternative
 
 Tools = Mapping[str, ToolSpec]
 # Looking for the nearest of many names takes long, and nobody mends a document from the end.
@@ -168,7 +168,7 @@ class Source:
             if policy.when.if_ is not None:
                 yield f"{place}/when/if", policy.when.if_, "last_error", names
 
-    def ways(self, tool: str) -> tuple[Way, ...]:
+    def ways(self, tool: str) -> tuple[Alternative, ...]:
         """How else the work of a tool can be done, by tools that may run."""
         if tool not in self._ways:
             self._ways[tool] = ways_of(tool, self.allowed)
@@ -181,7 +181,7 @@ class Source:
         return self._hooks[tool]
 
     @cached_property
-    def _ways(self) -> dict[str, tuple[Way, ...]]:
+    def _ways(self) -> dict[str, tuple[Alternative, ...]]:
         return {}
 
     @cached_property
