@@ -39,6 +39,14 @@ NOBODY = {
     "baton.tools.processes.forker",
     "baton.tools.processes.helper",
 }
+# A step that does not fail pays nothing for what is done about those that do.
+FAILURES = {
+    "baton.core.decide.failure_handling",
+    "baton.core.failures.matrix",
+    "baton.core.failures.sanitise",
+    "baton.core.failures.strategies.ladder",
+    "baton.core.failures.strategies.registry",
+}
 COMPILER = {
     "yaml",
     "jsonschema_rs",
@@ -50,9 +58,9 @@ WEB = {"aws_lambda_powertools", "baton.web"}
 TOOLS = {"pydantic", "pydantic_core", "httpx", "baton.tools", "sagas"}
 FORBIDDEN = {
     "api": NOBODY,
-    "worker": NOBODY | COMPILER | WEB,
-    "relay": NOBODY | COMPILER | WEB | TOOLS,
-    "reconciler": NOBODY | COMPILER | WEB | TOOLS,
+    "worker": NOBODY | COMPILER | FAILURES | WEB,
+    "relay": NOBODY | COMPILER | FAILURES | WEB | TOOLS,
+    "reconciler": NOBODY | COMPILER | FAILURES | WEB | TOOLS,
 }
 # What the first invocation needs in any case. The rest is created by the first call.
 CLIENTS = {

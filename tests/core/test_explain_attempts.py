@@ -8,7 +8,7 @@ import pytest
 
 from baton.core.failures.alternatives import Alternative
 from baton.core.failures.failover import Action, Match, Policy
-from baton.core.failures.policy import ASK_USER, ESCALATE, REPLAN, RETRY, ROLLBACK, Change
+from baton.core.failures.policy import Change
 from baton.core.failures.retry import CUSTOM, RetryChange
 from baton.core.graph.graph import Catch, Node
 from baton.core.log import events as ev
@@ -19,6 +19,7 @@ from baton.core.read.views import saga_view
 from baton.core.read.wording import lasting
 from tests.core.build import T0, Saga, done, program, task
 from tests.core.failing import answer, broken, schedule
+from tests.core.strategies import ASK_USER, ESCALATE, REPLAN, RETRY, ROLLBACK
 from tests.core.told import ROOM, steps, story, whole, why
 
 DOWN = "service_unavailable: it broke"

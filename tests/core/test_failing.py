@@ -11,11 +11,12 @@ from baton.core.conditions.model import Cel, Condition
 from baton.core.decide.outcomes import Outcome
 from baton.core.failures.alternatives import Alternative
 from baton.core.failures.failover import Action, Match, Policy
-from baton.core.failures.policy import ASK_USER, ESCALATE, REPLAN, RETRY, ROLLBACK, Change
+from baton.core.failures.policy import Change
 from baton.core.log import events as ev
 from baton.core.log.state import status_of
 from tests.core.build import T0, Saga, done, program, ready, task
 from tests.core.failing import attempts, broken, chosen, one, schedule
+from tests.core.strategies import ASK_USER, ESCALATE, REPLAN, RETRY, ROLLBACK
 
 # ---- retry
 

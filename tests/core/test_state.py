@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.core.failures.alternatives import Alternative
-from baton.core.failures.ladder import History
+from baton.core.failures.strategies.base import History
 from baton.core.log import events as ev
 from baton.core.log.state import (
     FINISHED,

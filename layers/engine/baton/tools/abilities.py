@@ -21,8 +21,7 @@ from baton.core.effects.keys import KeyRule, check_rule
 from baton.core.effects.toolspec import ONCE, PURE, Merits
 from baton.core.expressions.spelling import nearest
 from baton.core.failures.alternatives import kinds_of
-from baton.core.failures.matrix import DOMAINS
-from baton.core.failures.policy import HINTS, HOOKS
+from baton.core.failures.policy import DOMAINS, HINTS, HOOKS
 from baton.core.money import amount_of, micro_dollars
 
 NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*")

@@ -1,7 +1,7 @@
 """A step some of whose attempts have failed: whether it is tried again now, and what the next attempt is like.
 
 Belongs here: pauses between attempts, and answers to questions about failures. Does not belong here: what is done
-about a failure (failure_handling.py), and where it goes on (transitions.py).
+about a failure (failure_handling.py, which is imported where a step has failed), and where it goes on (transitions.py).
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.decide.builder import Draft, RunStep
-from baton.core.decide.failure_handling import react
 from baton.core.decide.transitions import done, stopped
-from baton.core.failures.policy import ESCALATE
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
+from baton.core.log.answers import GIVE_UP, TRY_AGAIN, USE
 from baton.core.log.state import ANSWER, UNKNOWN_OUTCOME, Failing, Signal, State, node_of
 
-RETRY, USE, FAIL, EXPIRED = "retry", "use", "fail", "expired"
+EXPIRED = "expired"
 
 
 def next_attempt(state: State, slot: str, node: Node, iteration: tuple[int, ...], arguments: Any) -> RunStep:
@@ -58,11 +57,13 @@ def may_try_again(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...
 
 def unpark(draft: Draft) -> None:
     """Let a saga go on whose incidents have answers, or are not about anything any more. Raises `LackingError`."""
+    from baton.core.failures.strategies.registry import of
+
     for slot, failing in list(draft.state.failing.items()):
-        if failing.ask is not None and failing.strategy == ESCALATE and _answer(draft, slot, failing.ask):
+        if failing.ask is not None and of(failing.strategy).parks and _answer(draft, slot, failing.ask):
             name, iteration = node_of(slot)
             _is_answered(draft, slot, draft.program.nodes[name], iteration, failing, failing.ask)
-    if not any(failing.strategy == ESCALATE for failing in draft.state.failing.values()):
+    if not any(of(failing.strategy).parks for failing in draft.state.failing.values()):
         draft.note(ev.Resumed(by=ANSWER, at=draft.now))
 
 
@@ -85,17 +86,19 @@ def _is_answered(
             **place,
         )
         draft.note(closed)
-        if action == FAIL:
+        if action == GIVE_UP:
             _give_up(draft, slot, node, iteration, failing)
         elif action == USE and not is_recorded:
             part = done(draft.scope(slot, output))
             draft.note(ev.NodePassed(**place, **part))
-        return action == RETRY or is_recorded
+        return action == TRY_AGAIN or is_recorded
     if draft.now < ask.expires_at:
         draft.due_by(ask.expires_at)
         return False
+    from baton.core.decide.failure_handling import handle_failure
+
     last = replace(failing, ask=None)
-    events = list(react(draft.scope(slot), last, draft.now, above=failing.strategy))
+    events = list(handle_failure(draft.scope(slot), last, draft.now, above=failing.strategy))
     draft.note(ev.QuestionClosed(ask=ask.id, action=EXPIRED, at=draft.now, **place))
     for event in events:
         draft.note(event)

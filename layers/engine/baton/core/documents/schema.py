@@ -21,10 +21,10 @@ from pydantic.json_schema import models_json_schema
 from baton.core.conditions.docschema import CONDITION
 from baton.core.documents.bounds import LimitsModel
 from baton.core.documents.definition import DEFINED, WorkflowModel
+from baton.core.documents.failing_schema import definitions
 from baton.core.documents.node_types import NODE_TYPES, NodeType
 from baton.core.documents.places import INSIDE
 from baton.core.documents.schema_shared import SHARED
-from baton.core.failures.docschema import DEFINITIONS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 SCHEMA_ID = "urn:baton:workflow-schema:1"
@@ -119,13 +119,12 @@ def _made() -> Mapping[str, Any]:
     return described
 
 
-@lru_cache(maxsize=1)
 def _definitions() -> Mapping[str, Any]:
     """Everything that a schema may refer to, by its name."""
     made = _made()
     models: dict[str, type[BaseModel]] = {model.__name__: model for model in INSIDE.values()}
     parts = {name: _part(made[model], made, models[model]) for model, name in _PARTS.items()}
-    return {**SHARED, "condition": CONDITION, **DEFINITIONS, **parts}
+    return {**SHARED, "condition": CONDITION, **definitions(), **parts}
 
 
 def _part(described: Mapping[str, Any], made: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:

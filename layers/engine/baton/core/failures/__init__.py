@@ -1,7 +1,7 @@
 """When a step fails: what its failure is, what is done about it, and how it is told.
 
 Belongs here: the room's front door. codes.py and names.py are the tables, classes.py and evidence.py say what a failure
-is, retry.py, policy.py, matrix.py, ladder.py and alternatives.py what is done about it, failover.py what goes before
+is, policy.py, retry.py, alternatives.py and matrix.py what can be done about it, failover.py what goes before
 that, sanitise.py what must not be written down. Each is imported by whoever needs it; nothing here is carried out.
 """
 

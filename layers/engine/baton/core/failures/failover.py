@@ -1,7 +1,7 @@
 """Failover policies: what is done about a failure that fits a description; the first that fits is taken.
 
 Belongs here: the shapes, and whether one fits. Does not belong here: the ladder that is climbed when none fits
-(ladder.py), how a document writes them (core/documents/failing.py), and carrying anything out.
+(strategies/ladder.py), how a document writes them (core/documents/failing.py), and carrying anything out.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import msgspec
 
 from baton.core.conditions.model import Condition
 from baton.core.conditions.outcome import ConditionError
-from baton.core.failures.policy import REPLAN
 
 MINUTE_MS, DAY_MIN = 60_000, 1_440
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -102,7 +101,7 @@ class Action(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forb
     names.
     """
 
-    strategy: str = REPLAN
+    strategy: str = "replan"  # graphs keep what is different
     hint: str = ""
     tool: str = ""
     arguments: dict[str, Any] = {}

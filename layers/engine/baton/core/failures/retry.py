@@ -1,7 +1,7 @@
 """Retry policies: how often a step is tried again, after which pauses, for which codes; and the presets.
 
 Belongs here: the numbers and the arithmetic of pauses. Does not belong here: what else can be done about a failure
-(ladder.py), which policy a failure has (matrix.py).
+(strategies/ladder.py), which policy a failure has (matrix.py).
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from baton.core.conditions.schema import violations
 from baton.core.expressions import escape
 from baton.core.expressions.spelling import nearest
 from baton.core.failures import sanitised
+from baton.core.failures.strategies.base import ON_CALL
 from baton.core.graph.graph import Node
 from baton.core.log.events import Ask
 from baton.core.log.state import ANSWER, Failing, State
@@ -29,7 +30,6 @@ ACTIONS: Mapping[str, str] = {
 """What a person can answer, each with what it does."""
 
 MAX_ARGUMENTS = 32_768  # bytes; they are in the state until the step is done
-ON_CALL = "on_call"  # to whom a question is that is not for the saga's user
 OPERATORS = "operate"  # the role of callers who may answer every question
 _SHOWN = 10
 _REMEMBERED = f"{ANSWER}/"  # what keys of answers begin with in a state

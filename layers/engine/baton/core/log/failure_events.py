@@ -29,7 +29,7 @@ class AttemptFailed(Root, frozen=True, tag="attempt_failed", omit_defaults=True,
 
 
 class StrategyChosen(Root, frozen=True, tag="strategy_chosen", omit_defaults=True, kw_only=True):
-    """What is done about the last failure of a step: retry, replan, ask_user or escalate (core/failures/ladder.py).
+    """What is done about the last failure of a step: retry, replan, ask_user or escalate (core/failures/strategies/).
 
     `due_at`: not before then. `way` and `arguments` hold for all attempts from now on, `hooks` (tools) are called before the
     next. `look`: it is only looked whether it has happened. `policy`: the failover policy that said so. `why`: why the strategies below it were passed.

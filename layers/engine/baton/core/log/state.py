@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import msgspec
 
 from baton.core.failures.alternatives import Alternative
-from baton.core.failures.ladder import History
+from baton.core.failures.strategies.base import History
 from baton.core.log.events import Ask, Blamed, CancelRequested, Failure, Notice, Parked, SagaEnded, Value
 
 FINISHED = frozenset({"completed", "failed", "cancelled", "rolled_back", "rollback_failed"})

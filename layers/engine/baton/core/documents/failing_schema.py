@@ -1,22 +1,23 @@
 """The JSON Schema of `retry`, `on_failure`, `failover` and `catch` as documents write them, for the published schema.
 
-The fields of core/documents/failing.py refer to `DEFINITIONS` by their names, and these to each other and to what all
+The fields of core/documents/failing.py refer to `definitions` by their names, and these to each other and to what all
 fields share (core/documents/schema_shared.py). They refuse nothing that the models accept, and share
 their bounds and patterns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from baton.core.failures.codes import CLASSES, CODES
-from baton.core.failures.failover import DAYS
-from baton.core.failures.matrix import DOMAINS
-from baton.core.failures.policy import ASK, FAIL, HINTS, HOOKS, QUESTIONS, REPLAN, SEVERITIES, STRATEGIES
+from baton.core.failures.failover import DAYS, Action
+from baton.core.failures.policy import ASK, DOMAINS, FAIL, HINTS, HOOKS, QUESTIONS, SEVERITIES
 from baton.core.failures.retry import BACKOFFS, CUSTOM, EXPONENTIAL, JITTERED, MOST_ATTEMPTS, PRESETS
+from baton.core.failures.strategies.base import MOST_TIMES, Strategy
+from baton.core.failures.strategies.registry import STRATEGIES
 
-MOST_PAUSES, MOST_TIMES, MOST_MULTIPLIER, MOST_POLICIES = 99, 100, 100, 100
+MOST_PAUSES, MOST_MULTIPLIER, MOST_POLICIES = 99, 100, 100
 CODE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 NAME_PATTERN = r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$"
 TIME_OF_DAY_PATTERN = "^([01][0-9]|2[0-3]):[0-5][0-9]$"
@@ -59,7 +60,6 @@ _CODE: _Schema = {
     "examples": [*sorted({*CODES, *CLASSES})],
 }
 _NAMES: _Schema = {"type": "string", "pattern": NAME_PATTERN}
-_RUNG = _enum([*STRATEGIES, ASK, FAIL])
 
 _RETRY = _object(
     "How a failed attempt is tried again: a preset, and what is different from it.",
@@ -98,47 +98,50 @@ _RETRY |= {
     "then": {"required": ["schedule"]},
 }
 
-_REACTION = _object(
-    "What is done about one kind of failure, where it differs from the defaults.",
-    {
-        "class": _enum(CLASSES, "The class that it counts as.", examples=["transient"]),
-        "ladder": _ref(
-            "ladder",
-            "The strategies in their order; a single one stands for itself and those above it. "
-            "`ask` or `fail` alone says what comes after retries and other ways.",
-        ),
-        "at_most": _object(
-            "How often a strategy is used for one step; 0 leaves it out.",
-            {
-                name: _count(0, 1 if name == "rollback" else MOST_TIMES, f"The most uses of `{name}`.")
-                for name in STRATEGIES
+
+def _reaction(strategies: Iterable[Strategy]) -> _Schema:
+    return _object(
+        "What is done about one kind of failure, where it differs from the defaults.",
+        {
+            "class": _enum(CLASSES, "The class that it counts as.", examples=["transient"]),
+            "ladder": _ref(
+                "ladder",
+                "The strategies in their order; a single one stands for itself and those above it. "
+                "`ask` or `fail` alone says what comes after retries and other ways.",
+            ),
+            "at_most": _object(
+                "How often a strategy is used for one step; 0 leaves it out.",
+                {
+                    one.name: _count(0, one.largest_at_most, f"The most uses of `{one.name}`.")
+                    for one in strategies
+                },
+            ),
+            "retry": _ref("retry", "How it is tried again."),
+            "hints": _one_or_many(
+                _NAMES,
+                f"What a replan does, one after the other: {', '.join(HINTS)}, or a tool.",
+                examples=[["fallback_model"]],
+            ),
+            "before_retry": _one_or_many(
+                _NAMES,
+                f"What is done before each retry: {', '.join(HOOKS)}, or a tool.",
+                examples=["clear_cache"],
+            ),
+            "message": {
+                "description": "What a person is told, in place of the code's own sentence.",
+                "type": "string",
+                "examples": ["The bank does not answer."],
             },
-        ),
-        "retry": _ref("retry", "How it is tried again."),
-        "hints": _one_or_many(
-            _NAMES,
-            f"What a replan does, one after the other: {', '.join(HINTS)}, or a tool.",
-            examples=[["fallback_model"]],
-        ),
-        "before_retry": _one_or_many(
-            _NAMES,
-            f"What is done before each retry: {', '.join(HOOKS)}, or a tool.",
-            examples=["clear_cache"],
-        ),
-        "message": {
-            "description": "What a person is told, in place of the code's own sentence.",
-            "type": "string",
-            "examples": ["The bank does not answer."],
+            "question": _enum(QUESTIONS, "The kind of question that a person is asked.", examples=["input"]),
+            "severity": _enum(SEVERITIES, "How bad an incident it is.", examples=["high"]),
+            "may_change": _one_or_many(
+                {"type": "string"},
+                "The arguments of the tool that an answer to the question may change; without it, none.",
+                examples=[["date", "time"]],
+            ),
         },
-        "question": _enum(QUESTIONS, "The kind of question that a person is asked.", examples=["input"]),
-        "severity": _enum(SEVERITIES, "How bad an incident it is.", examples=["high"]),
-        "may_change": _one_or_many(
-            {"type": "string"},
-            "The arguments of the tool that an answer to the question may change; without it, none.",
-            examples=[["date", "time"]],
-        ),
-    },
-)
+    )
+
 
 _WINDOW = _object(
     "A part of the day. One that ends before it begins goes on past midnight.",
@@ -199,56 +202,64 @@ _MATCH = _object(
     },
 )
 
-_ACTION = _object(
-    "What the policy does.",
-    {
-        "strategy": _enum(STRATEGIES, "The strategy.", default="replan"),
-        "hint": {**_NAMES, "description": "What a replan does.", "examples": ["alternative_source"]},
-        "tool": {
-            **_NAMES,
-            "description": "The tool that is called in place.",
-            "examples": ["delivery.order"],
-        },
-        "with": {
-            "description": "Arguments that take the place of those with the same names.",
-            "type": "object",
-            "additionalProperties": _ref("value"),
-            "examples": [{"hour": 20}],
-        },
-    },
-)
 
-_OTHERS = [name for name in STRATEGIES if name != REPLAN]
-# A replan says what is different, and nothing else does.
-_ACTION["anyOf"] = [
-    {
-        "required": ["strategy"],
-        "properties": {
-            "strategy": {"enum": _OTHERS},
-            "hint": False,
-            "tool": False,
-            "with": {"maxProperties": 0},
+def _action(strategies: Sequence[Strategy]) -> _Schema:
+    """What a policy does. A strategy that takes something says what, and others do not."""
+    action = _object(
+        "What the policy does.",
+        {
+            "strategy": _enum([one.name for one in strategies], "The strategy.", default=Action().strategy),
+            "hint": {**_NAMES, "description": "What a replan does.", "examples": ["alternative_source"]},
+            "tool": {
+                **_NAMES,
+                "description": "The tool that is called in place.",
+                "examples": ["delivery.order"],
+            },
+            "with": {
+                "description": "Arguments that take the place of those with the same names.",
+                "type": "object",
+                "additionalProperties": _ref("value"),
+                "examples": [{"hour": 20}],
+            },
         },
-    },
-    *(
-        {"required": [name], "properties": {"strategy": {"const": REPLAN}, "with": {"minProperties": 1}}}
-        if name == "with"
-        else {"required": [name], "properties": {"strategy": {"const": REPLAN}}}
-        for name in ("hint", "tool", "with")
-    ),
-]
+    )
+    nothing: _Schema = {"hint": False, "tool": False, "with": {"maxProperties": 0}}
+    action["anyOf"] = [
+        {
+            "required": ["strategy"],
+            "properties": {"strategy": {"enum": _alone(strategies)}, **nothing},
+        }
+    ]
+    for one in strategies:
+        for name in one.takes:
+            said = {"with": {"minProperties": 1}} if name == "with" else {}
+            action["anyOf"].append(
+                {"required": [name], "properties": {"strategy": {"const": one.name}, **said}}
+            )
+    return action
 
-_POLICY = _object(
-    "What is done about failures of one description.",
-    {
-        "name": _ref("nodeName", "The policy's name."),
-        "when": _ref("failoverMatch", "What a failure must be like."),
-        "then": {"description": "What is done.", "anyOf": [_enum(_OTHERS), _ref("failoverAction")]},
-        "message": {"description": "What a person is told.", "type": "string"},
-        "at_most": _count(1, MOST_TIMES, "How often it is used for one step.", default=1),
-    },
-    ("name", "then"),
-)
+
+def _alone(strategies: Iterable[Strategy]) -> list[str]:
+    """Those that a policy can name without saying more."""
+    return [one.name for one in strategies if not one.takes]
+
+
+def _policy(strategies: Iterable[Strategy]) -> _Schema:
+    return _object(
+        "What is done about failures of one description.",
+        {
+            "name": _ref("nodeName", "The policy's name."),
+            "when": _ref("failoverMatch", "What a failure must be like."),
+            "then": {
+                "description": "What is done.",
+                "anyOf": [_enum(_alone(strategies)), _ref("failoverAction")],
+            },
+            "message": {"description": "What a person is told.", "type": "string"},
+            "at_most": _count(1, MOST_TIMES, "How often it is used for one step.", default=1),
+        },
+        ("name", "then"),
+    )
+
 
 _CATCH = _object(
     "Where it goes on when the node has failed and the failure is like this. What is left out fits all.",
@@ -265,39 +276,45 @@ _CATCH = _object(
     ("then",),
 )
 
-DEFINITIONS: dict[str, _Schema] = {
-    "code": _CODE,
-    "ladder": {"anyOf": [_RUNG, {"type": "array", "minItems": 1, "uniqueItems": True, "items": _RUNG}]},
-    "retry": {"description": _RETRY["description"], "anyOf": [_enum(PRESETS), _RETRY]},
-    "reaction": {"description": _REACTION["description"], "anyOf": [_ref("ladder"), _REACTION]},
-    "onFailure": {
-        "description": "What is done when it fails: by code, by class, or for `any` failure. The code counts most.",
-        "anyOf": [
-            _ref("ladder"),
-            {
-                "type": "object",
-                "propertyNames": {"pattern": CODE_PATTERN},
-                "additionalProperties": _ref("reaction"),
-            },
-        ],
-        "examples": [{"timeout": {"retry": "critical"}, "permanent": "escalate"}],
-    },
-    "catchRule": _CATCH,
-    "catch": {
-        "anyOf": [
-            _ref("targets"),
-            _ref("catchRule"),
-            {"type": "array", "minItems": 1, "items": _ref("catchRule")},
-        ]
-    },
-    "failoverMatch": _MATCH,
-    "failoverAction": _ACTION,
-    "failover": {
-        "description": "Policies, asked in their order before anything else is done: the first that fits is taken.",
-        "type": "array",
-        "maxItems": MOST_POLICIES,
-        "items": _POLICY,
-        "examples": [[{"name": "full", "when": {"code": "not_found"}, "then": {"tool": "delivery.order"}}]],
-    },
-}
-"""By the names that schemas refer to them by."""
+
+def definitions() -> dict[str, _Schema]:
+    """By the names that schemas refer to them by, with the strategies that there are now."""
+    strategies = [*STRATEGIES.values()]
+    step, reaction = _enum([*(one.name for one in strategies), ASK, FAIL]), _reaction(strategies)
+    return {
+        "code": _CODE,
+        "ladder": {"anyOf": [step, {"type": "array", "minItems": 1, "uniqueItems": True, "items": step}]},
+        "retry": {"description": _RETRY["description"], "anyOf": [_enum(PRESETS), _RETRY]},
+        "reaction": {"description": reaction["description"], "anyOf": [_ref("ladder"), reaction]},
+        "onFailure": {
+            "description": "What is done when it fails: by code, by class, or for `any` failure. The code counts most.",
+            "anyOf": [
+                _ref("ladder"),
+                {
+                    "type": "object",
+                    "propertyNames": {"pattern": CODE_PATTERN},
+                    "additionalProperties": _ref("reaction"),
+                },
+            ],
+            "examples": [{"timeout": {"retry": "critical"}, "permanent": "escalate"}],
+        },
+        "catchRule": _CATCH,
+        "catch": {
+            "anyOf": [
+                _ref("targets"),
+                _ref("catchRule"),
+                {"type": "array", "minItems": 1, "items": _ref("catchRule")},
+            ]
+        },
+        "failoverMatch": _MATCH,
+        "failoverAction": _action(strategies),
+        "failover": {
+            "description": "Policies, asked in their order before anything else is done: the first that fits is taken.",
+            "type": "array",
+            "maxItems": MOST_POLICIES,
+            "items": _policy(strategies),
+            "examples": [
+                [{"name": "full", "when": {"code": "not_found"}, "then": {"tool": "delivery.order"}}]
+            ],
+        },
+    }
