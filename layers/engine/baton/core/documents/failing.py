@@ -175,20 +175,23 @@ def _ladder(value: Any) -> Any:
 
 
 @lru_cache(maxsize=8)
-def _at_most_model(names: tuple[str, ...]) -> type[Model]:
+def _at_most_model(largest: tuple[tuple[str, int], ...]) -> type[Model]:
     fields: dict[str, Any] = {
-        name: (Annotated[int | None, between(0, STRATEGIES[name].largest_at_most), Given], None)
-        for name in names
+        name: (Annotated[int | None, between(0, most), Given], None) for name, most in largest
     }
     return create_model("AtMostModel", __base__=Model, **fields)
 
 
-def _at_most(value: Any) -> dict[str, int]:
-    """How often a strategy is used for one step; 0 leaves it out."""
-    return _at_most_model(tuple(STRATEGIES)).model_validate(value).model_dump(exclude_unset=True)
+def _at_most() -> type[Model]:
+    """How often each strategy that there is now is used for one step; 0 leaves it out."""
+    return _at_most_model(tuple((name, one.largest_at_most) for name, one in STRATEGIES.items()))
 
 
-AtMostModel = _at_most_model(tuple(STRATEGIES))
+AtMostModel = _at_most()
+
+
+def _times(value: Any) -> dict[str, int]:
+    return _at_most().model_validate(value).model_dump(exclude_unset=True)
 
 
 class ReactionModel(Model):
@@ -198,7 +201,7 @@ class ReactionModel(Model):
 
     class_: Annotated[_Class | None, Given] = Field(default=None, alias="class")
     ladder: Annotated[list[_LadderWord] | None, BeforeValidator(_ladder), Given] = None
-    at_most: Annotated[dict[str, int] | None, BeforeValidator(_at_most), Given] = None
+    at_most: Annotated[dict[str, int] | None, BeforeValidator(_times), Given] = None
     retry: Annotated[RetryModel | None, Given] = None
     hints: Annotated[_Names | None, Given] = None
     before_retry: Annotated[_Names | None, Given] = None
