@@ -24,7 +24,7 @@ export AWS_EC2_METADATA_DISABLED := true
 export SAM_CLI_TELEMETRY := 0
 
 TIERS := lint types unit rest simulation contract handlers deploy e2e
-# The file that takes longest goes first, so that nobody waits for it alone in the end.
+# The file that takes longest goes first, so that the other processes do not wait for it in the end.
 LONGEST := tests/e2e/test_openapi.py
 # Found by their mark, so that none is forgotten; to collect all the others would cost each process as much as these do.
 E2E_FILES = $(shell grep -rl --include='test_*.py' 'mark\.e2e' tests)

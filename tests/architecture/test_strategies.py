@@ -24,12 +24,13 @@ ALLOWED: dict[str, set[str]] = {
     # The field `retry` of documents, and their examples.
     "builder/failing.py": _FIELD,
     "builder/workflow.py": _FIELD,
-    "core/documents/failing.py": _FIELD,
     "core/documents/familiar.py": _FIELD,
-    "core/documents/models.py": {"retry", "rollback", "escalate"},
-    "core/documents/node_types.py": _FIELD,
+    "core/documents/models.py": {"retry", "escalate"},
+    "core/documents/nodes/base.py": _FIELD,
+    "core/documents/parts/failing.py": _FIELD,
+    "core/documents/parts/failing_schema.py": {"retry", "escalate"},
+    "core/documents/parts/node.py": {"retry", "rollback", "escalate"},
     "core/documents/places.py": _FIELD,
-    "core/documents/failing_schema.py": {"retry", "escalate"},
     # A document's word for an empty end of the ladder.
     "core/failures/policy.py": {"fail"},
     "testing/result.py": {"fail"},

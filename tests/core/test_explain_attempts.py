@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from baton.core.expressions.durations import lasting
 from baton.core.failures.alternatives import Alternative
 from baton.core.failures.failover import Action, Match, Policy
 from baton.core.failures.policy import Change
@@ -16,7 +17,6 @@ from baton.core.log.state import status_of
 from baton.core.read.attempt_history import SHOWN
 from baton.core.read.explain import way
 from baton.core.read.views import saga_view
-from baton.core.read.wording import lasting
 from tests.core.build import T0, Saga, done, program, task
 from tests.core.failing import answer, broken, schedule
 from tests.core.strategies import ASK_USER, ESCALATE, REPLAN, RETRY, ROLLBACK
@@ -67,7 +67,7 @@ def test_a_step_that_waits_for_its_next_attempt_says_when_and_why() -> None:
             "message": "it broke",
             "retryable": True,
             "says": SAYS,
-            "advice": "Wait and try again; if it lasts, ask whoever runs the service.",
+            "advice": "Wait and try again; if it lasts, ask the operator of the service.",
             "then": [
                 {
                     "strategy": "retry",
@@ -257,7 +257,7 @@ def test_an_incident_parks_the_saga_and_its_step_waits_for_whoever_is_on_call() 
     saga = of(task("a"), task("b"), any=Change(ladder=(ESCALATE, ROLLBACK), severity="high"))
     saga.go(broken("a"))
     assert why(saga, "a") == (
-        f"`a` failed at attempt 1: {DOWN}; it waits for an answer by whoever is on call to the question "
+        f"`a` failed at attempt 1: {DOWN}; it waits for an answer by the person on call to the question "
         "`0.a.1.incident`"
     )
     assert words(saga)[0].endswith("; an incident was opened, severity high")

@@ -139,7 +139,7 @@ def test_a_doubt_is_looked_at_first_and_not_while_what_was_cut_off_may_still_end
     assert (decision.again, status_of(saga.state, saga.program)) == (T0 + pause, "waiting")
     choice = last_choice(saga)
     assert (choice.strategy, choice.look) == (RETRY, True)
-    assert choice.why == ("escalate: it may have happened, so somebody looks first",)
+    assert choice.why == ("escalate: it may have happened, so a look comes first",)
     (step,) = saga.go(after_ms=pause).run
     assert (step.attempt, step.look) == (2, True)
 

@@ -26,6 +26,8 @@ from tests.kit.schedule import SCENARIOS, Schedule, trial, undisturbed
 
 SLOWEST_S = 5
 MOMENTS = [step / 1_000 for step in range(160)]
+STILL_INSIDE = Schedule("stubborn", 31, killed_late_s=0.9, faults=(("write", 7, LATE), ("read", 11, STALL)))
+"""A process stands still in a tool that it began so late that its lease is over before it acts; its heir has looked by then."""
 CLASSIC = (CRASH_BEFORE, CRASH_AFTER, STALL, FREEZE)
 Search = Callable[[], Iterator[str]]
 
@@ -140,6 +142,10 @@ PLANTED: Mapping[str, Planted] = {
             money_bugs.a_retry_covers_every_claim,
             DEEDS,
             in_schedules(*(_two_crashes("asked", 8, later) for later in range(12, 30))),
+        ),
+        Planted(money_bugs.an_attempt_may_outlast_its_lease, DEEDS, at_reads("wired", STALL)),
+        Planted(
+            money_bugs.a_claim_that_nobody_holds_is_taken_without_a_look, DEEDS, in_schedules(STILL_INSIDE)
         ),
         Planted(money_bugs.money_is_free_by_any_clock, MONEY, seeds("spenders", 12, skew_ms=3_000, gap_s=1)),
         Planted(money_bugs.what_is_left_behind_owes_nothing, MONEY, seeds("losers", 1)),

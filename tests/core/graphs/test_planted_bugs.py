@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from baton.core.decide import context, program, readiness, transitions
 from baton.core.decide.context import Scope
+from baton.core.decide.settlement import Settlement
 from baton.core.graph.graph import Graph, Node
 from baton.core.graph.index import Ways
 from baton.core.log import fold, lost
@@ -87,8 +88,8 @@ def the_previous_round_is_this_one(patch: pytest.MonkeyPatch) -> None:
 def a_new_round_reads_what_the_last_one_gave(patch: pytest.MonkeyPatch) -> None:
     plain = transitions._again
 
-    def again(*given: Any) -> dict[str, Any]:
-        return {**plain(*given), "forget": ()}
+    def again(*given: Any) -> Settlement:
+        return replace(plain(*given), forget=())
 
     patch.setattr(transitions, "_again", again)
 
@@ -96,9 +97,9 @@ def a_new_round_reads_what_the_last_one_gave(patch: pytest.MonkeyPatch) -> None:
 def ways_out_of_a_loop_that_are_not_taken_say_nothing(patch: pytest.MonkeyPatch) -> None:
     plain = transitions._go
 
-    def go(ours: Any, state: Any, slot: str, node: Node, *rest: Any) -> dict[str, Any]:
-        part = plain(ours, state, slot, node, *rest)
-        return {**part, "emits": tuple(token for token in part["emits"] if token.src == node.name)}
+    def go(ours: Any, state: Any, slot: str, node: Node, *rest: Any) -> Settlement:
+        settlement = plain(ours, state, slot, node, *rest)
+        return replace(settlement, emits=tuple(t for t in settlement.emits if t.src == node.name))
 
     patch.setattr(transitions, "_go", go)
 

@@ -17,7 +17,8 @@ from baton.core.graph.graph import Node
 from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.fold import apply
-from baton.core.log.state import Child, State, node_of, slot_of
+from baton.core.log.state import Child, State, item_of, node_of, slot_of
+from baton.core.nodes.base import Activation
 
 ENDS = (FIRES, FAILS)
 
@@ -42,6 +43,12 @@ class RunStep(Struct, frozen=True):
     look: bool = False
     decided: str = ""
     given: ev.Value | None = None
+
+
+def activation(program: Program, slot: str) -> Activation:
+    """What a slot stands for."""
+    name, iteration = node_of(slot)
+    return Activation(slot, program.nodes[name], iteration, item_of(slot) if "#" in slot else "")
 
 
 class Draft(Struct):

@@ -25,7 +25,7 @@ from baton.core.graph.graph import Node
 from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.answers import ACTIONS
-from baton.core.log.state import UNKNOWN_OUTCOME, Failing, node_of
+from baton.core.log.state import UNKNOWN_OUTCOME, Failing, item_of, node_of
 from baton.core.sizes import excess_of
 
 # Bytes of what a policy puts in place of arguments: the state holds it until the step is done.
@@ -85,6 +85,7 @@ def handle_failure(
     yield ev.StrategyChosen(
         node=name,
         iteration=iteration,
+        item=item_of(scope.slot),
         strategy=step.strategy,
         code=failure.code,
         at=now,

@@ -15,7 +15,7 @@ from baton.core.decide.unknown_outcomes import doubt_notice
 from baton.core.effects.rows import Row
 from baton.core.failures.codes import kind_of
 from baton.core.log import events as ev
-from baton.core.log.state import FAULT, UNKNOWN_OUTCOME, Failing, State, node_of
+from baton.core.log.state import FAULT, UNKNOWN_OUTCOME, Failing, State, item_of, node_of
 
 MONEY, STOPPED = "money", "stopped"  # why an attempt comes no further; or FAULT
 
@@ -72,6 +72,7 @@ def _no_further(program: Program, state: State, outcome: Outcome) -> Iterator[ev
         yield ev.StepInterrupted(
             node=name,
             iteration=iteration,
+            item=item_of(slot),
             started_at=outcome.started_at,
             ended_at=outcome.ended_at,
             budget_ms=outcome.budget_ms,
@@ -105,6 +106,7 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
     place: dict[str, Any] = {
         "node": name,
         "iteration": iteration,
+        "item": item_of(slot),
         "started_at": outcome.started_at,
         "ended_at": outcome.ended_at,
         "cost": outcome.cost,
@@ -127,7 +129,8 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
         except RouteError as error:
             failure = ev.failed_with(error.code, error.message, name)
         else:
-            yield ev.StepSucceeded(**place, **ran, recorded=outcome.recorded, **done(scope, outcome.cost))
+            succeeded = ev.StepSucceeded(**place, **ran, recorded=outcome.recorded, output=outcome.output)
+            yield done(scope, outcome.cost).on(succeeded)
             return
     assert failure is not None
     failure = replace(
@@ -156,7 +159,7 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
     if failure.doubt or (is_over and failure.code == UNKNOWN_OUTCOME):
         # Only where the saga ends anyway: otherwise somebody looks first, or is asked.
         yield ev.NoticeDue(notice=doubt_notice(state, slot, outcome.ended_at))
-    yield ev.StepFailed(failure=failure, **place, **ran, **stopped(scope, failure))
+    yield stopped(scope, failure).on(ev.StepFailed(failure=failure, **place, **ran))
 
 
 def _handling(scope: Scope, failing: Failing, outcome: Outcome) -> list[ev.Event]:

@@ -1,7 +1,6 @@
 """Other ways to do what a tool does: what tools say of themselves makes them (`ways_of`), and which is next (`choose`).
 
-Belongs here: from declarations to alternatives and hooks, their order, and what of it does not fit together. Does not
-belong here: when one is taken (strategies/), and carrying one out (runtime/attempt.py).
+When an alternative is taken is in strategies/, how it is carried out in runtime/attempt.py.
 """
 
 from __future__ import annotations
@@ -54,9 +53,9 @@ class Alternative(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True,
 
 
 def choose(hints: Iterable[str], ways: Sequence[Alternative], used: Collection[str]) -> Alternative | None:
-    """The best way that carries out the first of the hints for which one is left, else the best that fits any.
+    """The best way for the first hint that has a way left; else the best way that fits any hint.
 
-    `used` are the names of those that were tried.
+    `used` are the names of the ways that were tried.
     """
     left = [way for way in ways if way.name not in used]
     for hint in hints:
@@ -94,7 +93,7 @@ def ways_of(tool: str, specs: Specs) -> tuple[Alternative, ...]:
 
 
 def hooks_of(tool: str, specs: Specs) -> dict[str, str]:
-    """By hook or hint, the tool that carries it out for this one: who names it most exactly, then the best."""
+    """By hook or hint, the tool that carries it out for this one: the tool that names it most exactly, then the best."""
     spec = specs.get(tool)
     if spec is None:
         return {}
@@ -108,10 +107,10 @@ def hooks_of(tool: str, specs: Specs) -> dict[str, str]:
 
 
 def way_by(name: str, tool: str, specs: Specs) -> Alternative | None:
-    """The way that a document means which names a tool as a hint; None if that tool can neither stand in nor help.
+    """The way for a hint that is the name of a tool; None if that tool can neither stand in nor help.
 
-    One that carries out something is called before the step's own tool, and so is one that does not take the same, unless
-    it may act only once: no claim is made for what goes before.
+    A tool that carries out something is called before the step's own tool, and so is one with other parameters. A tool
+    that may act only once is never called before, because that call is not claimed.
     """
     spec, other = specs.get(tool), specs.get(name)
     if spec is None or other is None or name == tool:

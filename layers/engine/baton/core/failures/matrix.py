@@ -1,7 +1,7 @@
-"""The failure matrix: by domain and code, what is done about a failure when nobody has said anything else.
+"""The failure matrix: by domain and code, what is done about a failure unless the author says otherwise.
 
-Belongs here: the defaults, as data. Does not belong here: what an entry can say (policy.py), how rules are laid over the
-defaults, and what an entry comes to (strategies/ladder.py).
+What an entry can say is in policy.py. How a document's rules are laid over these defaults, and what an entry comes to, is
+in strategies/ladder.py.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ GENERAL: Rules = {
     "model_unavailable": Change(hints=("fallback_model",)),
     "file_not_found": Change(hints=("alternative_path",)),
     "blocked_by_site": Change(hints=("alternative_source",)),
-    # Neither undone nor given up before somebody has said whether there is anything to undo.
+    # Neither undone nor given up before a person has said whether there is anything to undo.
     "unknown_outcome": Change(ladder=(ASK_USER, ESCALATE), severity="high"),
     "tool_missing": Change(ladder=(ESCALATE, ROLLBACK), severity="high"),
 }

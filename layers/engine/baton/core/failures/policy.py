@@ -1,7 +1,6 @@
 """What is done about one kind of failure, an entry of the failure matrix, and what a rule changes of it: the shapes.
 
-Belongs here: what can stand in them. Does not belong here: the matrix, (matrix.py), how rules are laid over it, and
-which of an entry's strategies is next (strategies/ladder.py).
+The matrix itself is in matrix.py, the choice of an entry's next strategy in strategies/ladder.py.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ DOMAINS: Mapping[str, str] = {
     "model_call": "a call of a language model",
     "browser_action": "something done in a browser",
     "file_operation": "reading and writing files",
-    "external_api": "a call of somebody else's service",
+    "external_api": "a call of a third party's service",
     "database": "reading and writing a database",
 }
 """What a tool can be about; one that does not say has the defaults of no domain."""

@@ -18,7 +18,7 @@ from baton.core.log.workflow_limits import pay
 
 
 def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
-    slot = slot_of(e.node, e.iteration)
+    slot = slot_of(e.node, e.iteration, e.item)
     if slot not in state.tokens:
         return state
     before = state.failing.get(slot)
@@ -42,7 +42,7 @@ def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
 
 
 def strategy_chosen(state: State, e: ev.StrategyChosen) -> State:
-    slot = slot_of(e.node, e.iteration)
+    slot = slot_of(e.node, e.iteration, e.item)
     failing = state.failing.get(slot)
     if failing is None or failing.strategy:
         return state
@@ -69,7 +69,7 @@ def strategy_chosen(state: State, e: ev.StrategyChosen) -> State:
 
 
 def question_closed(state: State, e: ev.QuestionClosed) -> State:
-    slot = slot_of(e.node, e.iteration)
+    slot = slot_of(e.node, e.iteration, e.item)
     failing = state.failing.get(slot)
     if failing is None or failing.ask is None or failing.ask.id != e.ask:
         return state

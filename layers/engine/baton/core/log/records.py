@@ -104,3 +104,11 @@ class Token(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
 
 class Root(msgspec.Struct, frozen=True, tag_field="kind", omit_defaults=True, kw_only=True):
     """Root of the tagged union."""
+
+
+class About(Root, frozen=True, omit_defaults=True, kw_only=True):
+    """Root of the events about one slot. `item`: the part of the node's work that it is about, if it is not the node itself."""
+
+    node: str
+    iteration: tuple[int, ...] = ()
+    item: str = ""

@@ -6,6 +6,7 @@ No transitions here (see fold.py) and no decisions (see decide.py). Values are r
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -25,15 +26,42 @@ ANSWER = ":answer"  # the name of the signal that answers a question: none that 
 LONGEST_ID = 400  # characters of a saga's id: it is a key of the table, and a part of its children's ids
 
 
-def slot_of(node: str, iteration: tuple[int, ...]) -> str:
-    """The name of one round of one node: `book`, or `book@2.0` in the third round of an outer loop."""
-    return f"{node}@{'.'.join(map(str, iteration))}" if iteration else node
+ITEM_PATTERN = "[A-Za-z0-9_-]{1,64}"  # nothing of what separates the parts of a slot, of a question's id, or of a child's
+_is_item = re.compile(ITEM_PATTERN).fullmatch
+
+
+def slot_of(node: str, iteration: tuple[int, ...], item: str = "") -> str:
+    """The name of one round of one node: `book`, or `book@2.0` in the third round of an outer loop.
+
+    A node that does several things at once has one slot more for each of them: `book#item`, `book@2.0#item`.
+    """
+    slot = f"{node}@{'.'.join(map(str, iteration))}" if iteration else node
+    return f"{slot}#{item}" if item else slot
 
 
 def node_of(slot: str) -> tuple[str, tuple[int, ...]]:
-    """The inverse of `slot_of`."""
+    """The node and the round that a slot is of, whatever its item."""
+    if "#" in slot:
+        slot = owner_of(slot)
     node, found, rounds = slot.partition("@")
     return (node, tuple(map(int, rounds.split(".")))) if found else (node, ())
+
+
+def check_item(item: str) -> str:
+    """The same text. Raises `ValueError` for one that would make the slot of an item ambiguous."""
+    if not _is_item(item):
+        raise ValueError(f"{item[:100]!r} names no item: write 1 to 64 letters, digits, `_` and `-`")
+    return item
+
+
+def item_of(slot: str) -> str:
+    """The item of a slot; empty where it is its node's own."""
+    return slot.partition("#")[2]
+
+
+def owner_of(slot: str) -> str:
+    """The slot of the node itself, of one of an item."""
+    return slot.partition("#")[0]
 
 
 class Wait(msgspec.Struct, frozen=True, omit_defaults=True):

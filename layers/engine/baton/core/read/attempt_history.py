@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from baton.core.expressions.durations import lasting
 from baton.core.failures.codes import told
 from baton.core.failures.strategies.base import Told
 from baton.core.failures.strategies.registry import of
@@ -15,7 +16,7 @@ from baton.core.log import events as ev
 from baton.core.log.answers import GIVE_UP, TRY_AGAIN, USE
 from baton.core.read.timeline import Attempt, Place
 from baton.core.read.views import failure_view, iso, question_view
-from baton.core.read.wording import lasting, listed, said
+from baton.core.read.wording import listed, said
 
 SHOWN = 50  # attempts of one round: the first, and the last ones
 _ANSWERS = {

@@ -87,13 +87,13 @@ class Figures:
                 if event.attempt > 1:
                     tally.until_success.append(event.attempt)
             elif isinstance(event, ev.AttemptFailed):
-                tools[slot_of(event.node, event.iteration)] = event.tool
+                tools[slot_of(event.node, event.iteration, event.item)] = event.tool
                 _failed_attempt(self._tally(workflow, event.tool, now), event)
             elif isinstance(event, ev.StepFailed):
                 self._step_failed(self._tally(workflow, event.tool, now), event)
             elif isinstance(event, ev.StrategyChosen):
                 # One that follows an unanswered question does not say which tool it is about.
-                tool = tools.get(slot_of(event.node, event.iteration), "")
+                tool = tools.get(slot_of(event.node, event.iteration, event.item), "")
                 tally = self._tally(workflow, tool, now)
                 if metric := _metric_of(event.strategy):
                     tally.add(metric)

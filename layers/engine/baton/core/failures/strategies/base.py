@@ -31,9 +31,9 @@ MOST_TIMES = 100
 class History(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What was done about the failures of one step since it began.
 
-    `since`: when it first failed since anything but a retry was done, 0 for never. `retries`: how many since the same,
-    whatever their failures were. `total`: all since a person last decided. `used`: how often each other strategy was. `ways`: the names of
-    those that were tried.
+    `since`: the time of the first failure after anything but a retry, 0 for never. `retries`: retries after that, whatever
+    their failures were. `total`: retries since a person last decided. `used`: uses of each other strategy. `ways`: the names
+    of the ways that were tried.
     """
 
     since: int = 0
@@ -155,7 +155,7 @@ class Strategy:
 
     def recorded(self, history: History, step: LadderStep, now: int) -> History:
         """The history with a step of it that is done about a failure at `now`."""
-        # What is done another way, or again because a person says so, has all its retries before it.
+        # A step that is done another way, or again by a person's decision, has all its retries anew.
         return History(
             total=0 if self.asks else history.total,
             used={**history.used, step.strategy: history.used.get(step.strategy, 0) + 1},

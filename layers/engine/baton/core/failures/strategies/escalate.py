@@ -7,13 +7,13 @@ from baton.core.failures.strategies.base import ESCALATED, ON_CALL, Strategy, To
 
 class Escalate(Strategy):
     name = "escalate"
-    says = "Open an incident, tell whoever is on call, and wait for a decision."
+    says = "Open an incident, tell the person on call, and wait for a decision."
     most = 3
     asks = ON_CALL
     suffix = ".incident"
     parks = ESCALATED
     foretold = "opens an incident"
-    waits_for = "whoever is on call"
+    waits_for = "the person on call"
     metric = "Escalations"
 
     def told(self, chosen: Told) -> str:

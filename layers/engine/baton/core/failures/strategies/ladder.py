@@ -31,8 +31,8 @@ def entry_of(
     """What is done about a failure: the defaults, and over them the rules, each list more important than the last.
 
     `rules` are those of the document, then those of the node. Within one, `any` counts least and the code most. Where
-    the graph itself goes on from a failure (`is_handled`), the defaults end with the strategies that ask no
-    person and undo nothing; a document's own ladder stays as it is. `last`, a word of `LAST`, is what the deployment
+    the graph itself goes on from a failure (`is_handled`), the defaults keep only the strategies that ask no person
+    and undo nothing; a document's own ladder stays as it is. `last`, a word of `LAST`, is what the deployment
     does in place of a question that the defaults ask.
     """
     kind = next((change.kind for change in _in_turn(code, kind, reversed(rules)) if change.kind), kind)
@@ -70,7 +70,7 @@ def unattended(ladder: Iterable[str]) -> tuple[str, ...]:
 
 
 def severity_of(code: str, kind: str) -> str:
-    """How bad a failure is where nobody has said anything else, whatever the domain; `kind` empty: that of the code."""
+    """How bad a failure is unless the author says otherwise, whatever the domain; `kind` empty: that of the code."""
     return entry_of(code, kind or kind_of(code)).severity
 
 

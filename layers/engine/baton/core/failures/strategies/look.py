@@ -16,5 +16,5 @@ class Look(Strategy):
 
     def before(self, step: LadderStep) -> LadderStep:
         """In place of a step of another strategy."""
-        why = f"{step.strategy}: it may have happened, so somebody looks first"
+        why = f"{step.strategy}: it may have happened, so a look comes first"
         return LadderStep(strategy="retry", delay_ms=_AFTER_MS, look=True, why=(*step.why, why))

@@ -1,4 +1,4 @@
-"""The strategies in the ladder's order. No other file imports them: whoever needs one asks here by its name.
+"""The strategies in the ladder's order. No other file imports them: others ask here by a strategy's name.
 
 This file is loaded with the first failure, not with the first step.
 """
