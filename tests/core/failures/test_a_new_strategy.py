@@ -13,8 +13,9 @@ from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.documents.schema import document_schema
 from baton.core.documents.text import parse_document
+from baton.core.failures.failover import Action, Policy
 from baton.core.failures.policy import Change
-from baton.core.failures.strategies.base import History, LadderStep
+from baton.core.failures.strategies.base import History, LadderStep, Strategy
 from baton.core.failures.strategies.ladder import after_decision, after_step
 from baton.core.failures.strategies.registry import STRATEGIES, extended, of
 from baton.core.log import events as ev
@@ -194,6 +195,38 @@ def test_a_log_of_a_version_that_knew_another_strategy_folds_and_is_told() -> No
     assert whole(saga, "a")[0]["attempts"][-1]["text"].endswith("cool_down (retry: used up)")
     step = LadderStep(strategy="gone")
     assert after_decision(after_step(History(retries=3), step, now=1)) == History(used={"gone": 1})
+
+
+def test_a_strategy_that_is_not_known_is_passed() -> None:
+    rules = {"any": Change(ladder=("gone", "ask_user"))}
+    policy = Policy(name="p", then=Action(strategy="gone"))
+    saga = Saga(program(task("a", failover=(policy,)), failures=rules))
+    saga.go()
+    saga.go(broken("a"))
+    event = next(one for one in saga.entries[-1].events if isinstance(one, ev.StrategyChosen))
+    assert (event.strategy, event.why) == ("ask_user", ("p: used up", "gone: not known to this version"))
+
+
+class AskTeam(Strategy):
+    name = "ask_team"
+    asks = "team"
+    lasts_ms = HOUR_MS
+    suffix = ".team"
+
+
+def test_a_strategy_asks_whom_it_says_and_the_ladder_goes_on_when_it_is_gone() -> None:
+    policy = Policy(name="p", then=Action(strategy="ask_team"))
+    rules = {"any": Change(ladder=("retry", "escalate"))}
+    with extended(AskTeam()):
+        saga = Saga(program(task("a", failover=(policy,)), failures=rules))
+        saga.go()
+        saga.go(broken("a"))
+    ask = saga.state.failing["a"].ask
+    assert ask is not None
+    assert (ask.id, ask.to, ask.expires_at) == ("0.a.1.team", "team", T0 + HOUR_MS)
+    assert [notice.to for notice in saga.state.notices] == ["team"]
+    saga.go(after_ms=HOUR_MS)
+    assert chosen(saga) == ["ask_team", "escalate"]
 
 
 def test_a_question_that_a_policy_asked_goes_on_where_the_ladder_knows_what_comes_after() -> None:

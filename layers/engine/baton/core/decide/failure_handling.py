@@ -109,11 +109,10 @@ def handle_failure(
 
 def _above(entry: PolicyEntry, name: str) -> PolicyEntry:
     """With the strategies alone that come after one that has led to nothing, and nothing is repeated."""
-    if name in entry.ladder:
-        left = entry.ladder[entry.ladder.index(name) + 1 :]
-    else:  # a policy has asked where the ladder would not
-        order = list(STRATEGIES)
-        left = tuple(one for one in entry.ladder if order.index(one) > order.index(name))
+    # Where a policy has asked and the ladder would not, the order is the usual one.
+    order = entry.ladder if name in entry.ladder else (*STRATEGIES,)
+    passed = order[: order.index(name) + 1] if name in order else ()
+    left = tuple(one for one in entry.ladder if one not in passed)
     at_most = {one.name: 0 for one in STRATEGIES.values() if one.repeats}
     return merge(entry, Change(ladder=left, at_most=at_most))
 

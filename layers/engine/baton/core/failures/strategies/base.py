@@ -126,9 +126,6 @@ class Strategy:
     waits_for = "a person"
     metric = ""
 
-    def __init__(self, name: str = "") -> None:
-        self.name = name or self.name
-
     @property
     def is_last(self) -> bool:
         """Whether no strategy after it has its turn: it ends the step, or waits until a person decides."""

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 
 from baton.core.failures.strategies.ask_user import AskUser
-from baton.core.failures.strategies.base import Strategy
+from baton.core.failures.strategies.base import LadderStep, Situation, Strategy
 from baton.core.failures.strategies.escalate import Escalate
 from baton.core.failures.strategies.fail import Fail
 from baton.core.failures.strategies.look import Look
@@ -28,9 +28,19 @@ END = Fail()
 LOOK = Look()
 
 
+class _Unknown(Strategy):
+    """One that another version has: what a log says of it stays true, and nothing is done by it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def choose(self, at: Situation) -> LadderStep | str:
+        return "not known to this version"
+
+
 def of(name: str) -> Strategy:
-    """The strategy of a name that a log has. One that this version does not know does nothing of its own."""
-    return END if name == END.name else _KNOWN.get(name) or Strategy(name)
+    """The strategy of a name that a log or a graph has."""
+    return END if name == END.name else _KNOWN.get(name) or _Unknown(name)
 
 
 @contextmanager
