@@ -56,7 +56,7 @@ CORE = (
 # Folders whose files only their registry imports, besides each other: what is asked of a kind is asked there.
 BEHIND_A_REGISTRY = ("baton.core.documents.nodes",)
 # Of such a folder, what is for all.
-FOR_ALL = frozenset({"base", "registry"})
+FOR_ALL = frozenset({"base", "own", "registry"})
 
 # The demo is a command that outgrew its file: it shares the command line's rights and its exits.
 PART_OF = {"demo": "cli"}
