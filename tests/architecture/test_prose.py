@@ -15,19 +15,15 @@ TO_DO = (
     "layers/engine/baton/cli/",
     "layers/engine/baton/core/decide/",
     "layers/engine/baton/core/documents/",
-    "layers/engine/baton/core/graph/",
     "layers/engine/baton/core/log/",
-    "layers/engine/baton/core/nodes/",
     "layers/engine/baton/core/read/",
     "layers/engine/baton/ports/",
     "layers/engine/baton/runtime/",
     "layers/engine/baton/web/",
-    "layers/engine/baton/wiring.py",
     "tests/contract/",
     "tests/core/",
     "tests/kit/",
     "tests/runtime/",
-    "tests/simulation/",
 )
 # Quotations: a line of a document that is an example, and lines that repeat a text of a room above.
 QUOTED = {

@@ -135,7 +135,7 @@ CODES: Mapping[str, Code] = _OUTSIDE | _ENGINE
 """By code."""
 
 ENGINE: frozenset[str] = frozenset(_ENGINE)
-"""What only the engine fails with, whatever kind of node it is."""
+"""Codes that only the engine gives, at any kind of node."""
 
 UNTRIED: frozenset[str] = frozenset(
     code for code in _ENGINE if code.startswith(("branch_", "budget_", "condition_", "limit_"))
@@ -143,7 +143,7 @@ UNTRIED: frozenset[str] = frozenset(
     "child_failed", "input_unbound", "join_failed", "loop_exhausted", "output_too_large", "output_unbound",
     "over_budget", "value_too_large", "wait_invalid", "worker_killed",
 }  # fmt: skip
-"""What the engine finds before or after attempts, and no attempt fails with: nothing is tried again or asked then."""
+"""Codes of failures that the engine finds before or after attempts. They are neither tried again nor asked about."""
 
 ALIASES: Mapping[str, str] = {
     "authentication_failed": "unauthorized",

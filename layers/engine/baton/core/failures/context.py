@@ -18,8 +18,8 @@ _SYSTEM = frozenset({"system", "developer"})
 def shortened(value: Any) -> Any:
     """The value without its older half; itself when there is nothing to leave out. It may be shortened again.
 
-    Of a text the second half, from a word's beginning on. Of messages the system's and the last stay, and when there are
-    no others, the last is shortened itself. Of any other list the second half of its items.
+    Of a text the second half stays, from a word's beginning on. Of messages the system's and the last stay; if there are no
+    others, the last is shortened itself. Of any other list the second half of its items stays.
     """
     if isinstance(value, str):
         return _from_middle(value)

@@ -29,7 +29,7 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     retry_after: str = ""
 
     def verdict(self, code: str = "", kind: str = "") -> Verdict:
-        """What it all comes to."""
+        """The code and class of the failure."""
         return classify(
             code=code, kind=kind, services=self.services, status=self.status, exceptions=self.exceptions
         )

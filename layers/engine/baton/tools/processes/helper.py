@@ -1,4 +1,4 @@
-"""Inside a helper process: one call after another, each with its log lines and its expenses told as they happen.
+"""Inside a helper process: one call after another, each with its log lines and its expenses reported as they happen.
 
 How helpers come and go is in forker.py.
 """
@@ -86,7 +86,7 @@ class LogHandler(logging.Handler):
 
 
 class _Spent(list[Decimal]):
-    """What a call spends is told at once: it counts even if the next thing that happens is the process's end."""
+    """Reports what a call spends at once, so that it counts even if the process ends right after."""
 
     def __init__(self, channel: Channel) -> None:
         super().__init__()

@@ -44,7 +44,7 @@ _log = logging.getLogger("baton.tools")
 
 
 class Helpers:
-    """The helper processes of one worker, which begin with the first call. `close` is for who goes on without them.
+    """The helper processes of one worker, which begin with the first call. `close` ends them early.
 
     app: the module whose import declares the tools. most: how many calls run at a time. variables: of the
     environment, for each call anew.
@@ -325,7 +325,7 @@ class _Forker:
                     [sys.executable, "-c", PROGRAM, told],
                     stdin=subprocess.DEVNULL,
                     pass_fds=[other.fileno()],
-                    # Ctrl-C and a kill of the worker's group are not for it: it has something to do then.
+                    # Ctrl-C and a kill of the worker's group must not end it: it has work to do then.
                     start_new_session=True,
                 )
         except OSError as error:

@@ -112,7 +112,7 @@ def _zone(zone: str | None) -> str:
 
 
 def relevant(arguments: Any, schema: Mapping[str, Any]) -> Any:
-    """The arguments without those that say what the tool's schema says by default: whether they are there changes nothing."""
+    """The arguments without those that equal the defaults of the tool's schema: leaving these out changes nothing."""
     if not isinstance(arguments, dict):
         return arguments
     known = schema.get("properties", {})
