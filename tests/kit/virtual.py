@@ -10,9 +10,10 @@ import selectors
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 MAX_ROUNDS = 100_000  # of the loop without any time passing
 RESOLUTION_S = 1e-6
 EPOCH = 1_790_000_000_000  # where virtual time begins, UTC epoch ms
@@ -44,7 +45,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._scheduled[0].when() - self._passed
 
     def call_at(
-        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+        self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.TimerHandle:
         timer = asyncio.TimerHandle(when, callback, args, self, context)
         heapq.heappush(self._scheduled, timer)
