@@ -120,7 +120,7 @@ def _shape(state: State) -> str:
     shape = (
         state.branch,
         sorted((slot, sorted(arrived.items())) for slot, arrived in state.tokens.items()),
-        sorted(state.waits),
+        sorted(state.open),
         sorted((slot, child.status) for slot, child in state.children.items()),
         [signal.key for signal in state.signals],
         state.keys,

@@ -188,7 +188,7 @@ class Saga:
             self.state = fold(self.state, read)
         assert all(self.state.tokens.values()), "a slot without a token is no slot"
         assert self.state.outputs.keys() <= self.program.nodes.keys()
-        assert self.state.waits.keys() | self.state.children.keys() <= self.state.tokens.keys()
+        assert self.state.open.keys() <= self.state.tokens.keys()
         self.entries.append(read)
         self.states.append(self.state)
         return self.state

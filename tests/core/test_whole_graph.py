@@ -103,7 +103,7 @@ def test_a_wait_whose_end_cannot_be_told_fails(wait: str, given: Any, code: str)
 
 def test_a_wait_lasts_as_long_as_an_expression_says() -> None:
     saga = saga_of("w: {wait: {for: '${input.at}'}}", {"at": "5s"})
-    assert saga.state.waits["w"].until == T0 + 5_000
+    assert saga.state.open["w"].due == T0 + 5_000
     assert status_of(saga.state) == "waiting"
     assert parse_time("2026-12-01T10:00:00+01:00") == parse_time("2026-12-01T09:00:00Z")
 

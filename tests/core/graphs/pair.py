@@ -194,7 +194,7 @@ class Pair:
         may_run = {slot_name(slot) for slot in world.may_run(self.now)}
         assert self.running == may_run, (self.running, world.open, world.trying)
         waits = {slot_name(slot) for slot in world.open_of("wait")}
-        assert set(state.waits) == waits
+        assert set(state.open) == waits
         assert not any(
             self.mirror.queues.get(world.plan.nodes[name.partition("@")[0]]["wait"]["signal"])
             for name in waits

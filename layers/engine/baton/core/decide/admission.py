@@ -41,7 +41,7 @@ def ask(draft: Draft, at: Activation) -> ev.Failure | str:
     """Empty: it may begin, or has begun. `HELD`: not now. A failure: never."""
     caps, state = draft.program.caps, draft.state
     assert caps is not None
-    if at.slot in state.waits or at.slot in state.children:
+    if at.slot in state.open:
         return ""
     if state.failure is not None:
         return HELD
@@ -49,7 +49,7 @@ def ask(draft: Draft, at: Activation) -> ev.Failure | str:
         draft.note(ev.NodeBegan(node=at.node.name, iteration=at.iteration, item=at.item, at=draft.now))
         draft.due_by(draft.now + at.node.limits["wall_time"].most)
     is_slow = False
-    under_way = _busy(draft, caps)[SAGA] + len(state.waits) + len(state.children)
+    under_way = _busy(draft, caps)[SAGA] + len(state.open)
     for scope, ahead in ((SAGA, under_way), (at.node.name, 0)):
         used = state.used.get(scope, _NONE)
         for name, cap in caps.of.get(scope, {}).items():

@@ -17,7 +17,8 @@ from baton.core.graph.graph import Node
 from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.fold import apply
-from baton.core.log.state import Child, State, item_of, node_of, slot_of
+from baton.core.log.state import State, item_of, node_of, slot_of
+from baton.core.log.work import Child
 from baton.core.nodes.base import Activation
 
 ENDS = (FIRES, FAILS)

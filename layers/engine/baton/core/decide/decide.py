@@ -29,7 +29,8 @@ from baton.core.expressions import ExpressionError
 from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.fold import apply
-from baton.core.log.state import UNKNOWN_OUTCOME, Child, State, slot_of
+from baton.core.log.state import UNKNOWN_OUTCOME, State, slot_of
+from baton.core.log.work import Child
 from baton.core.log.workflow_limits import endless, late
 from baton.core.sizes import excess_of
 

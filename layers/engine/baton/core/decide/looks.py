@@ -120,12 +120,7 @@ def _skip(draft: Draft, at: Activation, why: str = "") -> None:
 def _is_admitted(draft: Draft, at: Activation, *, to_begin: bool) -> bool:
     """Whether `when` lets the node run; asked once for what takes its time. Raises `LackingError`."""
     state = draft.state
-    if (
-        at.node.when is None
-        or at.slot in state.waits
-        or at.slot in state.children
-        or at.slot in state.admitted
-    ):
+    if at.node.when is None or at.slot in state.open or at.slot in state.admitted:
         return True
     try:
         holds = draft.scope(at.slot).holds(at.node.when)
@@ -216,7 +211,7 @@ def _pass(draft: Draft, at: Activation) -> None:
 
 
 def _wait(draft: Draft, at: Activation) -> None:
-    wait = draft.state.waits.get(at.slot)
+    wait = draft.state.open.get(at.slot)
     if wait is None:
         _open_wait(draft, at)
         return
@@ -267,7 +262,7 @@ def _open_wait(draft: Draft, at: Activation) -> None:
 
 
 def _workflow(draft: Draft, at: Activation) -> None:
-    child = draft.state.children.get(at.slot)
+    child = draft.state.open.get(at.slot)
     if child is None:
         _open_child(draft, at)
     elif not child.status:

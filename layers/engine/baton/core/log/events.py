@@ -16,6 +16,7 @@ from baton.core.log.failure_events import (
     StrategyChosen,
 )
 from baton.core.log.records import About, Ask, Blamed, Failure, Notice, Root, Token, Value, failed_with
+from baton.core.log.work import Child, Open, Wait
 
 __all__ = [  # what is declared in rooms of its own
     "Ask",
@@ -172,11 +173,22 @@ class NodePassed(Gives, frozen=True, tag="node_passed", omit_defaults=True, kw_o
     """A node that runs nothing gave its value."""
 
 
-class WaitOpened(About, frozen=True, tag="wait_opened", omit_defaults=True, kw_only=True):
+class Opens(About, frozen=True, omit_defaults=True, kw_only=True):
+    """An event with which a node opens work."""
+
+    def work(self) -> Open:
+        """What is open from now on."""
+        raise NotImplementedError
+
+
+class WaitOpened(Opens, frozen=True, tag="wait_opened", omit_defaults=True, kw_only=True):
     """A wait node began: until a time, for a signal, or both, whichever is first."""
 
     until: int | None = None
     signal: str = ""
+
+    def work(self) -> Open:
+        return Wait(until=self.until, signal=self.signal)
 
 
 class WaitClosed(Gives, frozen=True, tag="wait_closed", omit_defaults=True, kw_only=True):
@@ -185,12 +197,15 @@ class WaitClosed(Gives, frozen=True, tag="wait_closed", omit_defaults=True, kw_o
     by: str
 
 
-class ChildOpened(About, frozen=True, tag="child_opened", omit_defaults=True, kw_only=True):
+class ChildOpened(Opens, frozen=True, tag="child_opened", omit_defaults=True, kw_only=True):
     """A child saga is to be started under this id; recorded before it is."""
 
     child: str
     workflow: str
     input: Value
+
+    def work(self) -> Open:
+        return Child(saga=self.child, workflow=self.workflow, input=self.input)
 
 
 class ChildReported(Root, frozen=True, tag="child_reported", omit_defaults=True, kw_only=True):

@@ -27,7 +27,7 @@ from baton.core.log.failure_folds import (
 )
 from baton.core.log.forks import FORK_KEY
 from baton.core.log.lost import carriers
-from baton.core.log.state import FAULT, KEYS_REMEMBERED, Child, Signal, State, Used, Wait, node_of, slot_of
+from baton.core.log.state import FAULT, KEYS_REMEMBERED, Signal, State, Used, node_of, slot_of
 from baton.core.log.workflow_limits import counted, pay
 from baton.errors import CorruptLog
 
@@ -135,14 +135,18 @@ def _consume(state: State, event: ev.Settles, output: ev.Value | None, **more: A
 def _emptied(state: State, gone: Collection[str]) -> dict[str, Any]:
     """What there is at slots, without those that are `gone`; a saga of plain steps has none of it."""
     news: dict[str, Any] = {}
-    for name in ("waits", "children", "begun", "turned", "failing"):
+    for name in ("open", "begun", "turned", "failing"):
         if known := getattr(state, name):
             news[name] = _without(known, gone)
     for name in ("admitted", "acting"):
         if known := getattr(state, name):
             news[name] = tuple(other for other in known if other not in gone)
-    left = tuple(child for key, child in state.children.items() if key in gone and not child.status)
-    return {**news, "left": state.left + left} if left else news
+    if state.open:
+        left = tuple(
+            work.orphan for key, work in state.open.items() if key in gone and work.orphan is not None
+        )
+        news["left"] = state.left + left
+    return news
 
 
 def _stop(state: State, **news: Any) -> State:
@@ -242,36 +246,28 @@ def _passed(state: State, e: ev.NodePassed) -> State:
     return _consume(state, e, e.output if e.keep else None)
 
 
-def _wait_opened(state: State, e: ev.WaitOpened) -> State:
+def _opened(state: State, e: ev.Opens) -> State:
     slot = slot_of(e.node, e.iteration, e.item)
-    if slot not in state.tokens or slot in state.waits:
+    if slot not in state.tokens or slot in state.open:
         return state
-    return replace(state, waits={**state.waits, slot: Wait(until=e.until, signal=e.signal)})
+    return replace(state, open={**state.open, slot: e.work()})
 
 
 def _wait_closed(state: State, e: ev.WaitClosed) -> State:
-    slot = slot_of(e.node, e.iteration, e.item)
-    wait = state.waits.get(slot, Wait())
+    work = state.open.get(slot_of(e.node, e.iteration, e.item))
+    name = "" if work is None else work.signal
     # By name too: somebody may have called the key of another signal "time".
-    signals = tuple(other for other in state.signals if (other.name, other.key) != (wait.signal, e.by))
+    signals = tuple(other for other in state.signals if (other.name, other.key) != (name, e.by))
     return _consume(state, e, e.output if e.keep else None, signals=signals)
 
 
-def _child_opened(state: State, e: ev.ChildOpened) -> State:
-    slot = slot_of(e.node, e.iteration, e.item)
-    if slot not in state.tokens or slot in state.children:
-        return state
-    child = Child(saga=e.child, workflow=e.workflow, input=e.input)
-    return replace(state, children={**state.children, slot: child})
-
-
 def _child_reported(state: State, e: ev.ChildReported) -> State:
-    child = state.children.get(e.slot)
-    if child is None or child.saga != e.child or child.status:
+    work = state.open.get(e.slot)
+    if work is None or not work.hears(e.child):
         return state
     state = pay(state, e.slot, e.cost)
-    told = replace(child, status=e.status, output=e.output, failure=e.failure)
-    return replace(state, children={**state.children, e.slot: told})
+    told = replace(work, status=e.status, output=e.output, failure=e.failure)
+    return replace(state, open={**state.open, e.slot: told})
 
 
 def _child_closed(state: State, e: ev.ChildClosed) -> State:
@@ -316,12 +312,13 @@ def _revived(state: State, e: ev.Revived) -> State:
 def _abandoned(state: State, e: ev.ChildrenAbandoned) -> State:
     """They are nobody's now, but for those that came to an end of their own: a fork from here goes on with that."""
     gone = set(e.children)
-    own = {child.saga for child in state.children.values() if child.status not in ("", "cancelled")}
-    children = {
-        slot: child for slot, child in state.children.items() if child.saga not in gone or child.saga in own
+    over = {
+        slot
+        for slot, child in state.children.items()
+        if child.saga in gone and child.status in ("", "cancelled")
     }
     left = tuple(one for one in state.left if one.saga not in gone)
-    return replace(state, left=left, children=children, tries=0)
+    return replace(state, left=left, open=_without(state.open, over), tries=0)
 
 
 def _limited(state: State, e: ev.LimitReached) -> State:
@@ -357,8 +354,7 @@ def _ended(state: State, e: ev.SagaEnded) -> State:
         failing={},
         outputs={},
         previous={},
-        waits={},
-        children={},
+        open={},
         left=(),
         signals=(),
         interruptions={},
@@ -382,9 +378,9 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.NodeAdmitted: _admitted,
         ev.NodeBegan: _began,
         ev.NodePassed: _passed,
-        ev.WaitOpened: _wait_opened,
+        ev.WaitOpened: _opened,
         ev.WaitClosed: _wait_closed,
-        ev.ChildOpened: _child_opened,
+        ev.ChildOpened: _opened,
         ev.ChildReported: _child_reported,
         ev.ChildClosed: _child_closed,
         ev.ChildrenAbandoned: _abandoned,

@@ -173,7 +173,7 @@ class Story:
         self._come_to(state.branch)
         self.parked = state.parked
         for slot, place in self.places.items():
-            if isinstance(place.opened, ev.ChildOpened) and place.end is None and slot not in state.children:
+            if isinstance(place.opened, ev.ChildOpened) and place.end is None and slot not in state.open:
                 place.opened = None
 
     def add(self, entry: ev.Entry) -> None:

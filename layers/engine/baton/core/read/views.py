@@ -18,6 +18,7 @@ from baton.core.graph.graph import Cap, Graph, Node
 from baton.core.log.answers import asked, changeable, may_answer, tool_asked_about
 from baton.core.log.events import Ask, Entry, Event, Failure, Notice
 from baton.core.log.state import State, node_of, status_of
+from baton.core.log.work import Child, Wait
 from baton.core.log.workflow_limits import COUNTED
 from baton.core.money import MICRO
 from baton.core.read.forecast import foretold
@@ -167,10 +168,9 @@ def _most_steps(state: State, program: Program) -> int | None:
 def _active(state: State, program: Program, slot: str) -> dict[str, Any]:
     node, iteration = node_of(slot)
     what = "joining"
-    if slot in state.waits:
-        what = "waiting"
-    elif slot in state.children:
-        what = "child"
+    work = state.open.get(slot)
+    if work is not None:
+        what = "child" if isinstance(work, Child) else "waiting"
     elif slot in state.failing:
         what = "asking" if state.failing[slot].ask is not None else "retrying"
     elif program.turn(state, slot) != WAITS:
@@ -178,13 +178,12 @@ def _active(state: State, program: Program, slot: str) -> dict[str, Any]:
     shown: dict[str, Any] = {"node": node, "iteration": list(iteration), "state": what}
     if rounds := program.most_rounds(node):
         shown["most_rounds"] = rounds
-    if slot in state.waits:
-        wait = state.waits[slot]
-        shown |= {"signal": wait.signal or None, "until": iso(wait.until) if wait.until is not None else None}
-        if wait.signal and (schema := program.nodes[node].output_schema) is not None:
+    if isinstance(work, Wait):
+        shown |= {"signal": work.signal or None, "until": iso(work.until) if work.until is not None else None}
+        if work.signal and (schema := program.nodes[node].output_schema) is not None:
             shown["payload"] = schema
-    if slot in state.children:
-        shown["saga"] = state.children[slot].saga
+    if isinstance(work, Child):
+        shown["saga"] = work.saga
     if what == "joining":
         arrived = state.tokens[slot]
         shown["waits_for"] = [src for src in program.nodes[node].before if src not in arrived]
