@@ -15,6 +15,7 @@ from baton.core.decide.settlement import Settlement
 from baton.core.graph.graph import Graph, Node
 from baton.core.graph.index import Ways
 from baton.core.log import fold, lost
+from baton.core.nodes.registry import KINDS
 from tests.core.graphs.driver import Luck
 from tests.core.graphs.shapes import Doc
 from tests.core.graphs.test_random_graphs import bad_luck, graphs, run
@@ -213,7 +214,7 @@ def shows(change: Callable[[Graph], Graph] = lambda graph: graph) -> int:
     for number, (seed, document, graph) in enumerate(drawn(), 1):
         draw = random.Random(seed)
         try:
-            ours = program.Program(change(graph))
+            ours = program.Program(change(graph), KINDS)
             run(seed, document, ours, Luck(), draw)
             run(seed, document, ours, bad_luck(draw), draw)
         except Exception:  # noqa: BLE001 - a planted bug may show as any error at all

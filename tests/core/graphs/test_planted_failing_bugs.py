@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from baton.core.decide import decide, failure_handling, looks, outcomes, retries, transitions
+from baton.core.decide import decide, failure_handling, outcomes, retries, scheduling, transitions
 from baton.core.decide.builder import Draft, RunStep
 from baton.core.decide.context import Scope
 from baton.core.decide.outcomes import Outcome
@@ -21,6 +21,7 @@ from baton.core.log import events as ev
 from baton.core.log import failure_folds as troubles
 from baton.core.log import fold
 from baton.core.log.state import ANSWER, State, slot_of
+from baton.core.nodes.base import Activation
 from tests.core.graphs.test_planted_bugs import Patch, shows
 
 pytestmark = pytest.mark.no_cover
@@ -85,10 +86,10 @@ def a_way_is_forgotten_when_it_fails(patch: pytest.MonkeyPatch) -> None:
 
 
 def nobody_waits_before_a_retry(patch: pytest.MonkeyPatch) -> None:
-    def may_try_again(draft: Any, slot: str, *rest: Any) -> bool:
-        return draft.state.failing[slot].due_at > 0 or retries.may_try_again(draft, slot, *rest)
+    def may_try_again(draft: Any, at: Activation) -> bool:
+        return draft.state.failing[at.slot].due_at > 0 or retries.may_try_again(draft, at)
 
-    patch.setattr(looks, "may_try_again", may_try_again)
+    patch.setattr(scheduling, "may_try_again", may_try_again)
 
 
 def what_waits_for_its_time_is_not_looked_at_then(patch: pytest.MonkeyPatch) -> None:
@@ -96,11 +97,11 @@ def what_waits_for_its_time_is_not_looked_at_then(patch: pytest.MonkeyPatch) -> 
 
 
 def arguments_of_an_answer_are_forgotten(patch: pytest.MonkeyPatch) -> None:
-    def next_attempt(state: State, slot: str, node: Any, iteration: Any, arguments: Any) -> RunStep:
-        found = retries.next_attempt(state, slot, node, iteration, arguments)
+    def next_attempt(state: State, at: Activation, arguments: Any) -> RunStep:
+        found = retries.next_attempt(state, at, arguments)
         return msgspec.structs.replace(found, arguments=arguments)
 
-    patch.setattr(looks, "next_attempt", next_attempt)
+    patch.setattr(scheduling, "next_attempt", next_attempt)
 
 
 def an_answer_counts_for_any_question(patch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 """Whether a node whose turn has come may begin now, by the limits of its saga and its own.
 
-Belongs here: what stops or holds it. Does not belong here: counting (workflow_limits.py), and what it does then (looks.py).
+Belongs here: what stops or holds it. Does not belong here: counting (workflow_limits.py), and what it does then (core/nodes/).
 Whoever is held here is let go by something that is sure to come: the end of a step that is running, of a child that
 is open, or the end of a pause.
 """
@@ -14,7 +14,7 @@ from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.state import Used, node_of
 from baton.core.log.workflow_limits import COUNTED, SAGA, TERMINATE, THROTTLE, Caps, failure_of
-from baton.core.nodes.base import Activation
+from baton.core.nodes.base import CHILD, Activation
 
 if TYPE_CHECKING:
     from baton.core.decide.builder import Draft
@@ -41,11 +41,12 @@ def ask(draft: Draft, at: Activation) -> ev.Failure | str:
     """Empty: it may begin, or has begun. `HELD`: not now. A failure: never."""
     caps, state = draft.program.caps, draft.state
     assert caps is not None
+    kind = draft.program.kinds[at.node.kind]
     if at.slot in state.open:
         return ""
     if state.failure is not None:
         return HELD
-    if "wall_time" in at.node.limits and at.node.kind != "pass" and at.slot not in state.begun:
+    if "wall_time" in at.node.limits and kind.lasts and at.slot not in state.begun:
         draft.note(ev.NodeBegan(node=at.node.name, iteration=at.iteration, item=at.item, at=draft.now))
         draft.due_by(draft.now + at.node.limits["wall_time"].most)
     is_slow = False
@@ -63,7 +64,7 @@ def ask(draft: Draft, at: Activation) -> ev.Failure | str:
                 return HELD
             if cap.then == THROTTLE:
                 is_slow = _is_slow(draft, caps, scope, at.node) or is_slow
-    if at.node.kind not in ("task", "workflow"):
+    if not kind.load:
         return ""  # what does no work takes no turn from what does
     if is_slow or _is_full(draft, caps, at.node):
         return HELD
@@ -74,7 +75,7 @@ def ask(draft: Draft, at: Activation) -> ev.Failure | str:
 def _is_slow(draft: Draft, caps: Caps, scope: str, node: Node) -> bool:
     """Whether a node behind a throttled limit still has to wait: for its turn, then for the end of the pause."""
     busy = _busy(draft, caps)
-    if scope == SAGA and (busy[SAGA] or (node.kind == "workflow" and busy[_CHILDREN])):
+    if scope == SAGA and (busy[SAGA] or (_is_child(draft, node) and busy[_CHILDREN])):
         return True
     until = draft.state.used[scope].last + PAUSE_MS
     if until > draft.now:
@@ -104,9 +105,13 @@ def _busy(draft: Draft, caps: Caps) -> dict[str, int]:
     return draft.busy
 
 
+def _is_child(draft: Draft, node: Node) -> bool:
+    return draft.program.kinds[node.kind].load == CHILD
+
+
 def _begins(draft: Draft, caps: Caps, node: Node) -> None:
     busy = _busy(draft, caps)
-    busy[_CHILDREN if node.kind == "workflow" else SAGA] += 1
+    busy[_CHILDREN if _is_child(draft, node) else SAGA] += 1
     for name in node.before:
         if name in caps.wide:
             busy[name] += 1

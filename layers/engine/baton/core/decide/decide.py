@@ -16,12 +16,12 @@ from baton.core.conditions import Question
 from baton.core.decide.builder import Draft, RunStep
 from baton.core.decide.context import NOTHING, Found, LackingError
 from baton.core.decide.failure_handling import ESCALATED
-from baton.core.decide.looks import look_around
 from baton.core.decide.outcomes import STOPPED, Outcome, settle
 from baton.core.decide.parking import cut_off, killed, orphans_of, parking
 from baton.core.decide.program import Program
 from baton.core.decide.readiness import WAITS
 from baton.core.decide.retries import unpark
+from baton.core.decide.scheduling import schedule_ready
 from baton.core.decide.spending import ANY_AMOUNT, Terms, is_told, saga_notice
 from baton.core.decide.unknown_outcomes import doubts
 from baton.core.effects.rows import Row, fit_together
@@ -142,7 +142,7 @@ def _decide(
     draft = Draft(program, state, now, running, found, due=deadline, most_bytes=most_bytes, terms=terms)
     if not state.tokens:
         return _complete(draft)
-    look_around(draft)
+    schedule_ready(draft)
     run = draft.run
     if state.careful and state.careful == state.epoch:
         # After a death nobody knows which of several steps was the killer: one at a time, another first.

@@ -14,8 +14,8 @@ from baton.core.log.lost import unrescued
 from baton.core.log.state import slot_of
 from baton.core.read.attempt_history import is_asking, outlook
 from baton.core.read.timeline import DROPPED, FAILED, SKIPPED, Arrival, End, Moment, Place, Story
-from baton.core.read.views import iso
 from baton.core.read.wording import condition_words, listed, moved, opened, said
+from baton.core.times import iso
 
 READY, WAITING, CHILD, JOINING, UNREACHED = "ready", "waiting", "child", "joining", "unreached"
 RETRYING, ASKING = "retrying", "asking"
@@ -170,7 +170,7 @@ class Reasons:
         if not place.arrivals:
             return UNREACHED
         if place.opened is not None:
-            return CHILD if isinstance(place.opened, ev.ChildOpened) else WAITING
+            return self._program.kinds[self._program.nodes[place.node].kind].active
         if place.attempts:
             return ASKING if is_asking(place) else RETRYING
         return JOINING if self._turn(place) == WAITS else READY
@@ -180,7 +180,7 @@ class Reasons:
         if not place.arrivals:
             return "is not reached yet"
         if place.opened is not None:
-            return f"waits for {opened(place.opened)}"
+            return f"waits for {opened(self._program, place.opened)}"
         turn = self._turn(place)
         if turn == WAITS:
             return f"waits for its edges from {listed(self.missing(place))}"
@@ -198,7 +198,7 @@ class Reasons:
         if not place.arrivals:
             return "was not reached"
         if place.opened is not None:
-            return f"was waiting for {opened(place.opened)}"
+            return f"was waiting for {opened(self._program, place.opened)}"
         if self._turn(place) == WAITS:
             return f"was waiting for its edges from {listed(self.missing(place))}"
         failed = outlook(place)

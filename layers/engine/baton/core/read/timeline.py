@@ -19,14 +19,6 @@ from baton.core.log.state import State, node_of, slot_of
 
 RAN, PASSED, WAITED, SKIPPED, FAILED, DROPPED = "ran", "passed", "waited", "skipped", "failed", "dropped"
 BECAME = (RAN, PASSED, WAITED, SKIPPED, FAILED, DROPPED)
-_DONE = {
-    ev.StepSucceeded: RAN,
-    ev.ChildClosed: RAN,
-    ev.NodePassed: PASSED,
-    ev.WaitClosed: WAITED,
-    ev.NodeSkipped: SKIPPED,
-    ev.StepFailed: FAILED,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +96,7 @@ class Failed:
 
 @dataclass(slots=True)
 class Place:
-    """One slot, as far as the log was read. `opened` is the wait or the child that it began with.
+    """One slot, as far as the log was read. `opened` is the work that it began with.
 
     `attempts` are those that failed before the last.
     """
@@ -113,7 +105,7 @@ class Place:
     iteration: tuple[int, ...]
     arrivals: dict[str, Arrival] = field(default_factory=dict)
     fired: tuple[ev.JoinFired, Moment] | None = None
-    opened: ev.WaitOpened | ev.ChildOpened | None = None
+    opened: ev.Opens | None = None
     end: End | None = None
     attempts: list[Attempt] = field(default_factory=list)
 
@@ -173,7 +165,8 @@ class Story:
         self._come_to(state.branch)
         self.parked = state.parked
         for slot, place in self.places.items():
-            if isinstance(place.opened, ev.ChildOpened) and place.end is None and slot not in state.open:
+            is_child = place.opened is not None and place.opened.work().orphan is not None
+            if is_child and place.end is None and slot not in state.open:
                 place.opened = None
 
     def add(self, entry: ev.Entry) -> None:
@@ -187,11 +180,11 @@ class Story:
     def _add(self, event: ev.Event, when: Moment) -> None:
         if isinstance(event, ev.SagaStarted):
             self._send(event.emits, "", when)
-        elif type(event) in _DONE:
-            self._settle(event, when)  # type: ignore[arg-type]  # all kinds in _DONE consume
+        elif isinstance(event, ev.Settles):
+            self._settle(event, when)
         elif isinstance(event, ev.JoinFired):
             self._place(event.node, event.iteration).fired = (event, when)
-        elif isinstance(event, ev.WaitOpened | ev.ChildOpened):
+        elif isinstance(event, ev.Opens):
             self._place(event.node, event.iteration).opened = event
         elif isinstance(event, ev.AttemptFailed | ev.StrategyChosen | ev.QuestionClosed):
             place = self.places.get(slot_of(event.node, event.iteration, event.item))
@@ -236,7 +229,7 @@ class Story:
         own = [token for token in event.emits if token.src == event.node]
         loops, level = self.program.nodes[event.node].loops, self._level(event)
         place.end = End(
-            became=_DONE[type(event)],
+            became=event.became,
             when=when,
             way=event.way,
             why=event.why if isinstance(event, ev.NodeSkipped) else "",
@@ -244,7 +237,7 @@ class Story:
             not_to=tuple(slot_of(token.dst, token.iteration) for token in own if not token.alive),
             leaves=loops[level] if level < len(loops) else "",
             failure=failure,
-            closed_by=event.by if isinstance(event, ev.WaitClosed) else "",
+            closed_by=event.ended_by,
             recorded=isinstance(event, ev.StepSucceeded) and event.recorded,
             blocked_ms=event.blocked_ms if isinstance(event, ev.StepSucceeded | ev.StepFailed) else 0,
         )
