@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from baton.core.graph.graph import Node
 from baton.core.limits import Limits
 from baton.core.log import events as ev
-from baton.core.log.state import Used, node_of
+from baton.core.log.state import Used, node_of, owner_of
 from baton.core.log.workflow_limits import COUNTED, SAGA, TERMINATE, THROTTLE, Caps, failure_of
 from baton.core.nodes.base import CHILD, Activation
 
@@ -42,7 +42,7 @@ def ask(draft: Draft, at: Activation) -> ev.Failure | str:
     caps, state = draft.program.caps, draft.state
     assert caps is not None
     kind = draft.program.kinds[at.node.kind]
-    if at.slot in state.open:
+    if state.has_begun(at.slot):
         return ""
     if state.failure is not None:
         return HELD
@@ -50,11 +50,13 @@ def ask(draft: Draft, at: Activation) -> ev.Failure | str:
         draft.note(ev.NodeBegan(node=at.node.name, iteration=at.iteration, item=at.item, at=draft.now))
         draft.due_by(draft.now + at.node.limits["wall_time"].most)
     is_slow = False
-    under_way = _busy(draft, caps)[SAGA] + len(state.open)
+    under_way = _under_way(draft, caps)
     for scope, ahead in ((SAGA, under_way), (at.node.name, 0)):
         used = state.used.get(scope, _NONE)
         for name, cap in caps.of.get(scope, {}).items():
-            found = (getattr(used, name) if name in COUNTED else 0) + (ahead + 1 if name == "hops" else 0)
+            found = (getattr(used, name) if name in COUNTED else 0) + (
+                ahead + 1 if name == "hops" and not at.item else 0
+            )
             if found <= cap.most:
                 continue
             if cap.then == TERMINATE and scope != SAGA:
@@ -70,6 +72,14 @@ def ask(draft: Draft, at: Activation) -> ev.Failure | str:
         return HELD
     _begins(draft, caps, at.node)
     return ""
+
+
+def _under_way(draft: Draft, caps: Caps) -> int:
+    """How many nodes have begun and will have run when they are done: one for all items of a node."""
+    busy, opened = _busy(draft, caps)[SAGA], draft.state.open
+    if not draft.state.items:
+        return busy + len(opened)
+    return len({owner_of(slot) for slot in (*draft.running, *(step.slot for step in draft.run), *opened)})
 
 
 def _is_slow(draft: Draft, caps: Caps, scope: str, node: Node) -> bool:

@@ -96,6 +96,7 @@ class Draft(Struct):
         if (
             arrived is None
             or node.join is None
+            or "#" in slot
             or slot in state.closed
             or program.turn(state, slot) not in ENDS
         ):

@@ -58,6 +58,8 @@ class Program:
 
     def turn(self, state: State, slot: str) -> str:
         """Whether the turn of a slot with tokens has come; see readiness.py."""
+        if "#" in slot:
+            return FIRES  # an item waits for no edges
         return self.turn_at(node_of(slot)[0], state.tokens[slot], state.errors.get(slot))
 
     def turn_at(

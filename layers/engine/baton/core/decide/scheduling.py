@@ -20,8 +20,8 @@ from baton.core.decide.retries import may_try_again, next_attempt
 from baton.core.decide.transitions import caught, done, skipped, stopped
 from baton.core.decide.unknown_outcomes import doubt_notice, is_in_doubt
 from baton.core.log import events as ev
-from baton.core.log.state import slot_of
-from baton.core.nodes.base import Activation, Done, Failed, Opened, Run, Tend, UnfitError
+from baton.core.log.state import check_item, slot_of
+from baton.core.nodes.base import Activation, Done, Failed, Next, Opened, Run, Spread, Tend, UnfitError
 
 
 def schedule_ready(draft: Draft) -> None:
@@ -65,7 +65,8 @@ def _schedule(draft: Draft, slot: str, *, to_begin: bool) -> None:
     if turn == WAITS:
         return
     at = activation(program, slot)
-    for join, depth, begins in program.ways.stopped_by.get(at.node.name, ()):
+    # An item goes with its node.
+    for join, depth, begins in () if at.item else program.ways.stopped_by.get(at.node.name, ()):
         if slot_of(join, at.iteration[:depth] + (0,) * begins) in state.closed:
             _skip(draft, at, f"join {join}")
             return
@@ -111,7 +112,7 @@ def _skip(draft: Draft, at: Activation, why: str = "") -> None:
 def _is_admitted(draft: Draft, at: Activation, *, to_begin: bool) -> bool:
     """Whether `when` lets the node run; asked once for what takes its time. Raises `LackingError`."""
     state = draft.state
-    if at.node.when is None or at.slot in state.open or at.slot in state.admitted:
+    if at.node.when is None or at.item or at.slot in state.admitted or state.has_begun(at.slot):
         return True
     try:
         holds = draft.scope(at.slot).holds(at.node.when)
@@ -152,8 +153,13 @@ def _asks_python(condition: Condition) -> bool:
 def _ask_its_kind(draft: Draft, at: Activation) -> None:
     """What a node does whose turn has come. Raises `LackingError`."""
     kind, work = draft.program.kinds[at.node.kind], draft.state.open.get(at.slot)
+    items = draft.state.items_of(at.slot) if draft.state.items and work is None else None
+    said: Next | None
     try:
-        said = kind.begin(at, draft) if work is None else kind.resume(at, work, draft)
+        if items:
+            said = kind.gather(at, items, draft)
+        else:
+            said = kind.begin(at, draft) if work is None else kind.resume(at, work, draft)
     except UnfitError as error:
         said = Failed(error.failure)
     if said is not None:
@@ -170,6 +176,11 @@ def _run(draft: Draft, at: Activation, said: Run) -> None:
 
 def _tend(draft: Draft, at: Activation, said: Tend) -> None:
     draft.children.append((at.slot, said.child))
+
+
+def _spread(draft: Draft, at: Activation, said: Spread) -> None:
+    for item in map(check_item, said.items):
+        draft.note(ev.NodeBegan(node=at.node.name, iteration=at.iteration, item=item, at=draft.now))
 
 
 def _opened(draft: Draft, at: Activation, said: Opened) -> None:
@@ -206,6 +217,7 @@ def _fail(draft: Draft, at: Activation, failure: ev.Failure) -> None:
 _FOLLOWS: dict[type, Callable[[Draft, Activation, Any], None]] = {
     Run: _run,
     Tend: _tend,
+    Spread: _spread,
     Opened: _opened,
     Done: _done,
     Failed: _failed,

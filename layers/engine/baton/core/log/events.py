@@ -175,7 +175,7 @@ class NodeAdmitted(About, frozen=True, tag="node_admitted", omit_defaults=True, 
 
 
 class NodeBegan(About, frozen=True, tag="node_began", omit_defaults=True, kw_only=True):
-    """The turn of a node came whose time is limited."""
+    """The turn of a node came whose time is limited; or that of an item, which begins with this."""
 
     at: int
 

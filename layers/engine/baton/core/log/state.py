@@ -15,7 +15,7 @@ import msgspec
 from baton.core.failures.alternatives import Way
 from baton.core.failures.ladder import History
 from baton.core.log.events import Ask, Blamed, CancelRequested, Failure, Notice, Parked, SagaEnded, Value
-from baton.core.log.work import Child, Open, Wait
+from baton.core.log.work import Child, Open, Wait, children_in
 
 FINISHED = frozenset({"completed", "failed", "cancelled", "rolled_back", "rollback_failed"})
 WAITING = frozenset({"waiting", "suspended", "paused", "parked", "reflecting"})
@@ -118,7 +118,8 @@ class Used(msgspec.Struct, frozen=True, omit_defaults=True):
 class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """All of a saga that matters from here on.
 
-    `tokens` maps a slot to what has arrived there: sender to alive; `errors` to what the dead ones carry; `open` a slot to the work it has begun. `closed`
+    `tokens` maps a slot to what has arrived there: sender to alive; `errors` to what the dead ones carry; `open` a slot to the work it has begun. `items` has
+    the slots of items whose node is not settled: what each gave, None while it is at work. `closed`
     maps the slot of a join that fired early to the senders that had not spoken, less those that have since. `previous` holds what a round
     reads of the one before, by LOOP/NODE. `admitted` are slots whose `when` is known to hold. `lineage` lists the closed segments
     of earlier branches; the open one is (`branch`, `branch_first`..`version`). `tries` counts revivals
@@ -162,6 +163,7 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     outputs: dict[str, Value] = {}
     previous: dict[str, Value] = {}
     open: dict[str, Open] = {}
+    items: dict[str, Value | None] = {}
     signals: tuple[Signal, ...] = ()
     keys: dict[str, str] = {}
     left: tuple[Child, ...] = ()
@@ -183,10 +185,18 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     noticed: tuple[str, ...] = ()
     budget: int = 0
 
+    def items_of(self, slot: str) -> dict[str, Value | None]:
+        """The items of a node that does several things at once, by their names; empty until it has begun."""
+        return {item_of(one): value for one, value in self.items.items() if owner_of(one) == slot}
+
+    def has_begun(self, slot: str) -> bool:
+        """Whether the node at `slot` has something open: then it was let begin, and what is open goes on."""
+        return slot in self.open or any(owner_of(one) == slot for one in self.items)
+
     @property
     def children(self) -> dict[str, Child]:
         """The child sagas that are open, by slot."""
-        return {slot: work for slot, work in self.open.items() if isinstance(work, Child)}
+        return children_in(self.open)
 
     @property
     def in_flight(self) -> int:
@@ -228,7 +238,7 @@ def status_of(state: State, turns: Turns | None = None) -> str:
     if not state.open and not state.failing:
         return "running"
     for slot in state.tokens:
-        is_open = slot in state.open or _is_held(state.failing.get(slot))
+        is_open = state.has_begun(slot) or _is_held(state.failing.get(slot))
         if not is_open and (turns is None or turns.has_come(state, slot)):
             return "running"
     asks = any(failing.ask is not None for failing in state.failing.values())

@@ -34,6 +34,12 @@ class Opened(Struct, frozen=True):
     event: ev.Opening
 
 
+class Spread(Struct, frozen=True):
+    """It does several things at once: each item begins, and `Kind.begin` is asked for each."""
+
+    items: tuple[str, ...]
+
+
 class Done(Struct, frozen=True):
     """It is done, with the event's output. Without `has_schema` the output is the engine's own, no matter the node's schema."""
 
@@ -59,7 +65,7 @@ class Tend(Struct, frozen=True):
     child: Child
 
 
-Next = Opened | Done | Failed | Run | Tend
+Next = Opened | Spread | Done | Failed | Run | Tend
 
 
 class UnfitError(Exception):
@@ -114,6 +120,10 @@ class Kind:
 
     def resume(self, at: Activation, work: Open, desk: Desk) -> Next | None:
         """It has open work. None: that is not over."""
+        raise NotImplementedError
+
+    def gather(self, at: Activation, items: Mapping[str, ev.Value | None], desk: Desk) -> Next | None:
+        """It has items: what each gave, None while it is at work. None: the node waits for more of them."""
         raise NotImplementedError
 
     def node_view(self, node: Node) -> dict[str, Any]:

@@ -169,11 +169,15 @@ class Reasons:
         """What a slot that has not ended is doing."""
         if not place.arrivals:
             return UNREACHED
-        if place.opened is not None:
+        if place.opened is not None or self.at_work(place):
             return self._program.kinds[self._program.nodes[place.node].kind].active
         if place.attempts:
             return ASKING if is_asking(place) else RETRYING
         return JOINING if self._turn(place) == WAITS else READY
+
+    def at_work(self, place: Place) -> list[str]:
+        """The items of a node that are not over."""
+        return [one.item for one in self._story.items.get(place.slot, ()) if one.end is None]
 
     def doing(self, place: Place) -> str:
         """The same in words, of a saga that goes on."""
@@ -181,6 +185,8 @@ class Reasons:
             return "is not reached yet"
         if place.opened is not None:
             return f"waits for {opened(self._program, place.opened)}"
+        if items := self.at_work(place):
+            return f"waits for its items {listed(items)}"
         turn = self._turn(place)
         if turn == WAITS:
             return f"waits for its edges from {listed(self.missing(place))}"
@@ -209,7 +215,7 @@ class Reasons:
         return bool(place.arrivals) and self._turn(place) == FIRES
 
     def _turn(self, place: Place) -> str:
-        return self._program.turn_at(place.node, place.heard, place.errors)
+        return FIRES if place.item else self._program.turn_at(place.node, place.heard, place.errors)
 
     def missing(self, place: Place) -> list[str]:
         """The nodes whose edges have not spoken."""

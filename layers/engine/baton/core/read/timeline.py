@@ -15,7 +15,7 @@ from baton.core.decide.program import Program
 from baton.core.log import events as ev
 from baton.core.log.forks import lineage_to
 from baton.core.log.lost import carriers
-from baton.core.log.state import State, node_of, slot_of
+from baton.core.log.state import State, item_of, node_of, slot_of
 
 RAN, PASSED, WAITED, SKIPPED, FAILED, DROPPED = "ran", "passed", "waited", "skipped", "failed", "dropped"
 BECAME = (RAN, PASSED, WAITED, SKIPPED, FAILED, DROPPED)
@@ -103,6 +103,7 @@ class Place:
 
     node: str
     iteration: tuple[int, ...]
+    item: str = ""
     arrivals: dict[str, Arrival] = field(default_factory=dict)
     fired: tuple[ev.JoinFired, Moment] | None = None
     opened: ev.Opens | None = None
@@ -111,7 +112,7 @@ class Place:
 
     @property
     def slot(self) -> str:
-        return slot_of(self.node, self.iteration)
+        return slot_of(self.node, self.iteration, self.item)
 
     @property
     def heard(self) -> dict[str, bool]:
@@ -135,6 +136,8 @@ class Story:
         """The slots that are done, skipped, failed or dropped, in that order."""
         self.rounds: dict[str, dict[tuple[int, ...], None]] = {}
         """For each last node of a loop: the rounds that have begun."""
+        self.items: dict[str, list[Place]] = {}
+        """The items of nodes that do several things at once, by the slots of these."""
         self.over: dict[tuple[str, tuple[int, ...]], str] = {}
         """For each round of a loop that is over: the slot that ended it."""
         self.version = 0
@@ -185,7 +188,12 @@ class Story:
         elif isinstance(event, ev.JoinFired):
             self._place(event.node, event.iteration).fired = (event, when)
         elif isinstance(event, ev.Opens):
-            self._place(event.node, event.iteration).opened = event
+            self._place(event.node, event.iteration, event.item).opened = event
+        elif isinstance(event, ev.NodeBegan) and event.item:
+            owner = slot_of(event.node, event.iteration)
+            place = self._place(event.node, event.iteration, event.item)
+            place.arrivals[event.node] = Arrival(event.node, True, (), owner, when, False)
+            self.items.setdefault(owner, []).append(place)
         elif isinstance(event, ev.AttemptFailed | ev.StrategyChosen | ev.QuestionClosed):
             place = self.places.get(slot_of(event.node, event.iteration, event.item))
             if place is not None and place.end is None:
@@ -197,10 +205,10 @@ class Story:
         elif isinstance(event, ev.SagaEnded):
             self.end = (event, when)
 
-    def _place(self, node: str, iteration: tuple[int, ...]) -> Place:
-        slot = slot_of(node, iteration)
+    def _place(self, node: str, iteration: tuple[int, ...], item: str = "") -> Place:
+        slot = slot_of(node, iteration, item)
         if slot not in self.places:
-            self.places[slot] = Place(node, iteration)
+            self.places[slot] = Place(node, iteration, item)
             for depth, tail in enumerate(self.program.nodes[node].loops[: len(iteration)], 1):
                 self.rounds.setdefault(tail, {})[iteration[:depth]] = None
         return self.places[slot]
@@ -224,10 +232,16 @@ class Story:
         if place is None or place.end is not None:
             return  # somebody was faster: the fold passes over it, too
         slot = place.slot
+        if event.item and event.emits:  # it has failed its node
+            place.end = End(event.became, when, failure=failure_of(event))
+            self.ended.append(slot)
+            self._settle(replace(event, item=""), when)
+            return
         self._send(event.emits, slot, when, event.errors, carriers(event))
-        failure = event.failure if isinstance(event, ev.StepFailed) else event.fault
+        failure = failure_of(event)
         own = [token for token in event.emits if token.src == event.node]
-        loops, level = self.program.nodes[event.node].loops, self._level(event)
+        loops = self.program.nodes[event.node].loops
+        level = len(loops) if event.item else self._level(event)
         place.end = End(
             became=event.became,
             when=when,
@@ -246,8 +260,8 @@ class Story:
             self.failed = self.failed or Failed(slot, failure, when)
         elif place.end.leaves:
             self.over[place.end.leaves, event.iteration[: level + 1]] = slot
-        for dropped in event.drops:
-            other = self._place(*node_of(dropped))
+        for dropped in (*event.drops, *(one.slot for one in self.items.get(slot, ()))):
+            other = self._place(*node_of(dropped), item_of(dropped))
             if other.end is None:
                 other.end = End(DROPPED, when, by=slot)
                 self.ended.append(dropped)
@@ -257,6 +271,11 @@ class Story:
         node = self.program.nodes[event.node]
         depth = len(node.loops) - (node.loop is not None)
         return min((depth, *(self.program.ways.shared(token.src, token.dst) for token in event.emits)))
+
+
+def failure_of(event: ev.Settles) -> ev.Failure | None:
+    """What a node failed with, or why it cannot be told where it goes on."""
+    return event.failure if isinstance(event, ev.StepFailed) else event.fault
 
 
 def _try(place: Place, event: ev.AttemptFailed | ev.StrategyChosen | ev.QuestionClosed, when: Moment) -> None:

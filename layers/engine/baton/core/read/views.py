@@ -16,7 +16,7 @@ from baton.core.failures.codes import kind_of, told
 from baton.core.graph.graph import Cap, Graph, Node
 from baton.core.log.answers import asked, changeable, may_answer, tool_asked_about
 from baton.core.log.events import Ask, Entry, Event, Failure, Notice
-from baton.core.log.state import State, node_of, status_of
+from baton.core.log.state import State, item_of, node_of, status_of
 from baton.core.log.workflow_limits import COUNTED
 from baton.core.money import MICRO
 from baton.core.nodes.base import Kinds
@@ -82,13 +82,17 @@ def _used(state: State, program: Program) -> dict[str, Any]:
     return {"limits": rows}
 
 
+def _place(slot: str) -> dict[str, Any]:
+    node, iteration = node_of(slot)
+    place = {"node": node, "iteration": list(iteration)}
+    return place | {"item": item_of(slot)} if "#" in slot else place
+
+
 def _failing(state: State, slot: str) -> dict[str, Any]:
     """A step some of whose attempts have failed, and what comes next."""
-    node, iteration = node_of(slot)
     failing = state.failing[slot]
     return {
-        "node": node,
-        "iteration": list(iteration),
+        **_place(slot),
         "attempts": failing.attempts,
         **failure_view(failing.failure),
         "at": _time(failing.failure.at),
@@ -161,16 +165,16 @@ def _most_steps(state: State, program: Program) -> int | None:
 
 
 def _active(state: State, program: Program, slot: str) -> dict[str, Any]:
-    node, iteration = node_of(slot)
+    node, _ = node_of(slot)
     what = "joining"
     kind, work = program.kinds[program.nodes[node].kind], state.open.get(slot)
-    if work is not None:
+    if state.has_begun(slot):
         what = kind.active
     elif slot in state.failing:
         what = "asking" if state.failing[slot].ask is not None else "retrying"
     elif program.turn(state, slot) != WAITS:
         what = "ready"
-    shown: dict[str, Any] = {"node": node, "iteration": list(iteration), "state": what}
+    shown: dict[str, Any] = {**_place(slot), "state": what}
     if rounds := program.most_rounds(node):
         shown["most_rounds"] = rounds
     if work is not None:
