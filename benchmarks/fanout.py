@@ -1,11 +1,11 @@
-"""50 branches in one saga: what settles together is written together, and nobody waits for anybody."""
+"""50 branches in one saga: what settles together is written together, and no branch waits for another."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 
-from baton.adapters.memory.memory import MemoryLog
+from baton.adapters.memory.log import MemoryLog
 from baton.core.log.codec import decode_entry
 from baton.ports import SagaRef
 from benchmarks.figures import Bench, Figure, Sample

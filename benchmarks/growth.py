@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from baton.adapters.memory.memory import MemoryLog
+from baton.adapters.memory.log import MemoryLog
 from baton.ports import Message, Record, SagaRef
 from baton.runtime.deadline import Budget
 from baton.runtime.runner import YIELDED, Runner

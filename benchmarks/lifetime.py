@@ -1,6 +1,6 @@
 """A saga's whole life over the embedded AWS, role by role: the requests that each really sends, and its CPU.
 
-Belongs here: driving and counting. What it costs is in cost.py.
+What it costs is in cost.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 
 from baton.adapters.aws import Aws
 from baton.adapters.dynamo.log import DynamoLog
-from baton.adapters.dynamo.rates import DynamoRates
+from baton.adapters.dynamo.store import DynamoStore
 from baton.adapters.sqs_queue import SqsQueue
 from baton.ports import Message, Record, Release, SagaRef, Wake
 from baton.runtime.deadline import Budget
@@ -84,11 +84,11 @@ class Deployment:
 
     def __init__(self, aws: Aws, table: str) -> None:
         self._aws = aws
-        engine = engine_on(aws, table)
-        self.outbox = _Outbox(aws.dynamodb, table, 4)
-        self.engine = replace(engine, log=self.outbox)
+        store = DynamoStore(aws.dynamodb, table, 4)
+        store.log = self.outbox = _Outbox(aws.dynamodb, table, 4)
+        self.engine = replace(engine_on(aws, table), store=store)
         self._url = aws.sqs.create_queue(QueueName=table)["QueueUrl"]
-        self._rates = DynamoRates(aws.dynamodb, table)
+        self._rates = store.rates
         self._relay = Relay(self.engine, SqsQueue(aws.sqs, self._url))
         self._life: Life | None = None
         self._role = Role()

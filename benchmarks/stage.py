@@ -6,29 +6,24 @@ import asyncio
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from baton import tool
 from baton.adapters.aws import Aws
 from baton.adapters.clock import SystemClock, SystemEntropy
-from baton.adapters.dynamo.budgets import DynamoBudgets
-from baton.adapters.dynamo.definitions import DynamoDefinitions
-from baton.adapters.dynamo.effects import DynamoEffects
-from baton.adapters.dynamo.log import DynamoLog
-from baton.adapters.memory.budgets import MemoryBudgets
-from baton.adapters.memory.effects import MemoryEffects
-from baton.adapters.memory.memory import MemoryBlobs, MemoryDefinitions, MemoryLog
+from baton.adapters.dynamo.store import DynamoStore
+from baton.adapters.memory.blobs import MemoryBlobs
+from baton.adapters.memory.log import MemoryLog
 from baton.adapters.memory.notices import MemoryNotices
+from baton.adapters.memory.store import MemoryStore
 from baton.adapters.monty_sandbox import MontySandbox
 from baton.adapters.s3_blobs import S3Blobs
-from baton.core.decide.spending import Terms
 from baton.core.limits import Limits
-from baton.ports import Blobs, Budgets, Definitions, Effects, Log, Message, Offload, SagaRef
-from baton.runtime.catalog import Catalog
+from baton.ports import Blobs, Message, Offload, SagaRef, Store
 from baton.runtime.duration_estimator import Pace
 from baton.runtime.lease import Invocation
-from baton.runtime.ledger_cache import Funds
 from baton.runtime.parts import Engine, Parts
 from baton.runtime.request import Caller
 from baton.runtime.runner import Runner
@@ -57,7 +52,7 @@ async def once(n: int) -> dict[str, int]:
     return {"n": n + 1}
 
 
-NOTICES = MemoryNotices()  # no bench tells anybody anything
+NOTICES = MemoryNotices()  # no bench sends a notice
 
 
 def chain_of(length: int, tool: str = "step", name: str = "chain") -> str:
@@ -70,47 +65,33 @@ def chain_of(length: int, tool: str = "step", name: str = "chain") -> str:
     return "\n".join(lines)
 
 
-def _engine(
-    log: Log,
-    blobs: Blobs,
-    definitions: Definitions,
-    offload: Offload,
-    effects: Effects,
-    budgets: Budgets,
-    registry: Registry = REGISTRY,
-) -> Engine:
-    clock, limits = SystemClock(), Limits()
-    return Engine(
-        log=log,
-        blobs=blobs,
-        clock=clock,
+def _engine(store: Store, blobs: Blobs, offload: Offload, registry: Registry = REGISTRY) -> Engine:
+    engine = Engine.on(
+        store,
+        blobs,
+        SystemClock(),
+        Limits(),
         entropy=SystemEntropy(),
         offload=offload,
         performer=ToolPerformer(registry),
         sandbox=MontySandbox(offload),
         tools=registry.specs(),
-        catalog=Catalog(definitions, blobs, clock),
-        pace=Pace(1),
-        limits=limits,
         notices=NOTICES,
-        incidents=NOTICES,
-        effects=effects,
-        funds=Funds(budgets, Terms.of(limits)),
     )
+    return replace(engine, pace=Pace(1))
 
 
 def memory_engine(log: MemoryLog | None = None) -> Engine:
-    effects, budgets = MemoryEffects(), MemoryBudgets()
-    return _engine(log or MemoryLog(), MemoryBlobs(), MemoryDefinitions(), inline, effects, budgets)
+    store = MemoryStore()
+    store.log = log or store.log
+    return _engine(store, MemoryBlobs(), inline)
 
 
 def engine_on(aws: Aws, name: str, registry: Registry = REGISTRY) -> Engine:
     """An engine on a new table and a new bucket of that name."""
     create_table(aws.dynamodb, name)
     aws.s3.create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"})
-    log, blobs = DynamoLog(aws.dynamodb, name, 4), S3Blobs(aws.s3, name)
-    effects, budgets = DynamoEffects(aws.dynamodb, name), DynamoBudgets(aws.dynamodb, name)
-    return _engine(log, blobs, DynamoDefinitions(aws.dynamodb, name), Threads(), effects, budgets, registry)
+    return _engine(DynamoStore(aws.dynamodb, name, 4), S3Blobs(aws.s3, name), Threads(), registry)
 
 
 @contextmanager

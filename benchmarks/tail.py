@@ -6,7 +6,7 @@ import asyncio
 import time
 from typing import Any
 
-from baton.adapters.memory.memory import MemoryLog
+from baton.adapters.memory.log import MemoryLog
 from baton.ports import Release, SagaRef
 from baton.runtime.worker import Delivery, Worker
 from benchmarks.figures import Bench, Figure, Sample

@@ -1,6 +1,6 @@
 """The tables of docs/failures.md, made of the data in core/failures.
 
-What belongs here: how the data become rows. What does not: markers and pages (generate.py).
+Markers and pages are in generate.py.
 """
 
 from __future__ import annotations

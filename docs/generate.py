@@ -1,7 +1,7 @@
 """Writes the parts of the pages that are derived from the code: `python -m docs.generate`, at the project's root.
 
-What belongs here: one function per part, and the markers between which it stands. What does not: prose (the
-pages themselves) and the search for transitions (transitions.py). tests/docs fails when a page is stale.
+Each part is one function here, and stands between its markers in a page. The search for transitions is in
+transitions.py. tests/docs fails when a page is stale.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import get_args
 import msgspec
 
 from baton.adapters.dynamo.items import ATTRIBUTES
-from baton.adapters.rules import MAX_DELAY_S, MAX_ITEM_BYTES
+from baton.adapters.dynamo.limits import ITEM_BYTES
+from baton.adapters.rules import MAX_DELAY_S
 from baton.core.decide.decide import advance
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
@@ -73,7 +74,9 @@ PAGES = tuple(
         "docs/documents.md",
         "docs/effects.md",
         "docs/failures.md",
+        "docs/log.md",
         "docs/metrics.md",
+        "docs/protocols.md",
     )
 )
 # Whole files that are derived from the code.
@@ -87,7 +90,7 @@ STATUSES = {
     "parked": "a person has to decide; the reason says about what",
     "completed": "no token is in flight; the output is the saga's result",
     "failed": "a step failed and nothing runs any more",
-    "cancelled": "somebody asked for it and nothing runs any more",
+    "cancelled": "a caller cancelled it and nothing runs any more",
     "suspended": "as waiting, and a question about a step that failed waits for its answer",
     "paused": "held back by a person",
     "reflecting": "a tool's schema changed under a running saga",
@@ -214,7 +217,7 @@ def limits() -> str:
     rows = [
         ("nodes of a workflow", f"{MAX_NODES:,}", "code"),
         ("workflow document", f"{MAX_DOCUMENT:,} bytes", "code, and `MaxBodyBytes`"),
-        ("item of the table", f"{MAX_ITEM_BYTES:,} bytes", "DynamoDB"),
+        ("item of the table", f"{ITEM_BYTES:,} bytes", "DynamoDB"),
         ("events of one entry together", f"{have.entry_bytes:,} bytes", "code"),
         ("duration in a document", f"1 ms to {_time(LONGEST_MS)}", "code"),
         ("timer sent as a delayed message; a longer one is the reconciler's", _time(MAX_DELAY_S * 1_000), "SQS"),

@@ -1,7 +1,6 @@
 """The import law as data, and a checker that reads source files without importing them.
 
-What belongs here: which room may know which, and what only some rooms may touch. What does not: style
-(ruff) and the assertions themselves (the test files beside this one).
+Style is ruff's; the assertions are in the test files beside this one.
 """
 
 from __future__ import annotations
@@ -158,6 +157,8 @@ def check_file(file: Path, room: str, relative: str) -> list[Breach]:
         found += [Breach(file, line, rule) for rule in _import_rules(room, name)]
         if room == "core":
             found += [Breach(file, line, rule) for rule in _core_rules(relative, name)]
+        if room == "adapters":
+            found += [Breach(file, line, rule) for rule in _adapter_rules(relative, name)]
     if room not in AMBIENT_ROOMS and relative not in AMBIENT_FILES:
         for line, name in sorted(set(_names(nodes))):
             banned = next((ban for ban in AMBIENT if name == ban or name.startswith(ban + ".")), None)
@@ -194,6 +195,15 @@ def _core_rules(relative: str, name: str) -> Iterator[str]:
         yield "core/decide imports the registry of kinds; it gets them with the program"
     if CORE.index(target) > CORE.index(own):
         yield f"core/{own} imports core/{target}, which is above it"
+
+
+def _adapter_rules(relative: str, name: str) -> Iterator[str]:
+    """A folder of adapters is one technology, and knows no other."""
+    own, parts = relative.split("/"), name.split(".")
+    if len(own) < 3 or parts[:2] != [PACKAGE, "adapters"] or len(parts) < 4:
+        return
+    if parts[2] != own[1]:
+        yield f"adapters/{own[1]} imports adapters/{parts[2]}, which is another technology"
 
 
 def _imports(nodes: Sequence[ast.AST], file: Path) -> Iterator[tuple[int, str]]:

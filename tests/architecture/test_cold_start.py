@@ -26,7 +26,7 @@ Session.create_client = told
 import app
 print(json.dumps([created, sorted(sys.modules)]))
 """
-NOBODY = {
+NO_FUNCTION = {
     "boto3",
     "s3transfer",
     "unittest",
@@ -49,10 +49,10 @@ COMPILER = {
 WEB = {"aws_lambda_powertools", "baton.web"}
 TOOLS = {"pydantic", "pydantic_core", "httpx", "baton.tools", "sagas"}
 FORBIDDEN = {
-    "api": NOBODY,
-    "worker": NOBODY | COMPILER | WEB,
-    "relay": NOBODY | COMPILER | WEB | TOOLS,
-    "reconciler": NOBODY | COMPILER | WEB | TOOLS,
+    "api": NO_FUNCTION,
+    "worker": NO_FUNCTION | COMPILER | WEB,
+    "relay": NO_FUNCTION | COMPILER | WEB | TOOLS,
+    "reconciler": NO_FUNCTION | COMPILER | WEB | TOOLS,
 }
 # What the first invocation needs in any case. The rest is created by the first call.
 CLIENTS = {

@@ -37,6 +37,17 @@ def test_no_room_may_import_both_sides_but_the_wiring_and_the_deployment_for_tes
     assert "runtime" not in ALLOWED["adapters"]
 
 
+def test_the_core_knows_of_no_table_but_where_it_works_out_what_one_costs() -> None:
+    cost_model = {"read/usage.py", "read/prices.py"}
+    core = ENGINE / "core"
+    named = {
+        file.relative_to(core).as_posix()
+        for file in core.rglob("*.py")
+        if any(word in file.read_text(encoding="utf-8") for word in ("DynamoDB", "400 KB", '"T#', "'T#"))
+    }
+    assert named == cost_model
+
+
 PLANTED = [
     ("errors.py", "import baton.core", "errors imports baton.core"),
     ("errors.py", "import msgspec\nimport os", "errors is pure and imports os"),
@@ -58,7 +69,7 @@ PLANTED = [
     ("ports.py", "from baton.adapters import clock", "ports imports baton.adapters"),
     (
         "runtime/runner.py",
-        "from baton.adapters.memory.memory import MemoryLog",
+        "from baton.adapters.memory.log import MemoryLog",
         "runtime imports baton.adapters",
     ),
     ("runtime/runner.py", "import boto3", "runtime imports boto3, which belongs to adapters, local, wiring"),
@@ -72,6 +83,11 @@ PLANTED = [
     ("adapters/s3.py", "from baton.runtime import runner", "adapters imports baton.runtime"),
     ("adapters/s3.py", "import os\n\ndef f():\n    return os.environ.get('A')", "adapters uses os.environ"),
     ("adapters/s3.py", "from botocore.exceptions import ClientError\nimport time", "adapters uses time"),
+    (
+        "adapters/memory/log.py",
+        "from baton.adapters.dynamo.items import item_size",
+        "adapters/memory imports adapters/dynamo",
+    ),
     ("tools/http.py", "from httpx import get", "tools imports httpx"),
     ("web/api.py", "import baton.adapters.s3", "web imports baton.adapters"),
     ("cli/main.py", "import botocore.session", "cli imports botocore"),
@@ -108,6 +124,10 @@ LAWFUL = [
     ("ports.py", "from typing import Protocol\nfrom baton.core.log.events import Entry"),
     ("adapters/clock.py", "import time\nimport random\nnow = time.time_ns"),
     ("adapters/dynamo/log.py", "import boto3\nfrom baton.ports import Log"),
+    (
+        "adapters/dynamo/log.py",
+        "from baton.adapters.rules import pack\nfrom baton.adapters.dynamo import items",
+    ),
     ("settings.py", "import os\nos.environ['A']"),
     ("wiring.py", "import boto3\nfrom baton import adapters, runtime\nfrom baton.settings import Settings"),
     ("web/api.py", "from baton.runtime.service import Service"),

@@ -23,14 +23,6 @@ STRUCTS = frozenset(
 
 # What still knows kinds, and how often. A number may fall, and a line go; nothing may be added.
 LEFT = {
-    # the written half of a kind, until each has its file in core/documents/nodes/
-    "core/documents/compile/notes.py": 1,
-    "core/documents/compile/sharing.py": 1,
-    "core/documents/familiar.py": 1,
-    "core/documents/node_types.py": 4,
-    # what the command line draws, from JSON
-    "cli/graph.py": 2,
-    "cli/shapes.py": 3,
     # what a report of a child costs, and who performs children
     "core/read/usage.py": 2,
     "runtime/children.py": 1,

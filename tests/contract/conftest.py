@@ -1,4 +1,4 @@
-"""The backends that every contract is held against: memory, moto, and MiniStack where it is marked."""
+"""The backends that every contract is held against: stores in this process, moto, and MiniStack where it is marked."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 from moto import mock_aws
 
 from baton.adapters.aws import Aws
-from tests.contract.stores import REGION, AwsStores, MemoryStores, Stores
+from tests.contract.stores import REGION, AwsStores, LocalStores, MemoryStores, Stores
+from tests.contract.toy_store import ToyStores
 from tests.kit import ministack as kit
 from tests.kit.quick_moto import hasten
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodbstreams import DynamoDBStreamsClient
 
 hasten()
+LOCAL: dict[str, type[LocalStores]] = {"memory": MemoryStores, "toy": ToyStores}
 EMBEDDED = pytest.param("embedded", id="ministack", marks=pytest.mark.ministack)
 
 
@@ -77,15 +79,26 @@ def memory() -> Stores:
     return MemoryStores()
 
 
-@pytest.fixture(params=["memory", "moto", EMBEDDED])
+def _backend(request: pytest.FixtureRequest) -> Stores:
+    if request.param in LOCAL:
+        return LOCAL[request.param]()
+    backend: Stores = request.getfixturevalue(request.param)
+    return backend
+
+
+@pytest.fixture(params=[*LOCAL, "moto", EMBEDDED])
 def stores(request: pytest.FixtureRequest) -> Stores:
     """Each backend in turn."""
-    backend: Stores = request.getfixturevalue(request.param)
-    return backend
+    return _backend(request)
 
 
-@pytest.fixture(params=["memory", EMBEDDED])
+@pytest.fixture(params=["memory", "moto", EMBEDDED])
+def tables(request: pytest.FixtureRequest) -> Stores:
+    """Those that size their items by DynamoDB's rule."""
+    return _backend(request)
+
+
+@pytest.fixture(params=[*LOCAL, EMBEDDED])
 def concurrent_stores(request: pytest.FixtureRequest) -> Stores:
     """Without moto, whose conditional writes are not atomic under threads."""
-    backend: Stores = request.getfixturevalue(request.param)
-    return backend
+    return _backend(request)

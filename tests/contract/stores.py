@@ -15,23 +15,13 @@ from boto3.dynamodb.types import TypeDeserializer
 
 from baton.adapters.aws import Aws
 from baton.adapters.dynamo.budgets import DynamoBudgets
-from baton.adapters.dynamo.definitions import DynamoDefinitions
-from baton.adapters.dynamo.effects import DynamoEffects
 from baton.adapters.dynamo.items import image_wake
-from baton.adapters.dynamo.log import DynamoLog
-from baton.adapters.dynamo.notices import DynamoNotices
-from baton.adapters.dynamo.rates import DynamoRates
+from baton.adapters.dynamo.store import DynamoStore
+from baton.adapters.memory.blobs import MemoryBlobs
 from baton.adapters.memory.budgets import MemoryBudgets
-from baton.adapters.memory.effects import MemoryEffects
-from baton.adapters.memory.memory import (
-    MemoryBlobs,
-    MemoryDeadLetters,
-    MemoryDefinitions,
-    MemoryLog,
-    MemoryQueue,
-)
 from baton.adapters.memory.notices import MemoryNotices
-from baton.adapters.memory.rates import MemoryRates
+from baton.adapters.memory.queues import MemoryDeadLetters, MemoryQueue
+from baton.adapters.memory.store import MemoryStore
 from baton.adapters.s3_blobs import S3Blobs
 from baton.adapters.sns.notices import SnsNotices
 from baton.adapters.sqs_queue import SqsDeadLetters, SqsQueue
@@ -44,14 +34,16 @@ from baton.ports import (
     Effects,
     Head,
     Log,
+    NoticeRecord,
     Queue,
     Rates,
     Record,
     Release,
     SagaRef,
+    Store,
     Wake,
 )
-from baton.ports.notices import Incidents, Notices
+from baton.ports.notices import Notices
 from tests.kit.table import create_table
 
 if TYPE_CHECKING:
@@ -69,28 +61,37 @@ class Stores(Protocol):
     """One backend. What it makes is made when it is first asked for."""
 
     @property
-    def log(self) -> Log: ...
+    def store(self) -> Store: ...
 
     @property
-    def definitions(self) -> Definitions: ...
+    def log(self) -> Log:
+        return self.store.log
+
+    @property
+    def definitions(self) -> Definitions:
+        return self.store.definitions
+
+    @property
+    def rates(self) -> Rates:
+        return self.store.rates
+
+    @property
+    def effects(self) -> Effects:
+        return self.store.effects
+
+    @property
+    def budgets(self) -> Budgets:
+        return self.store.budgets
+
+    @property
+    def incidents(self) -> NoticeRecord:
+        return self.store.incidents
 
     @property
     def blobs(self) -> Blobs: ...
 
     @property
-    def rates(self) -> Rates: ...
-
-    @property
-    def effects(self) -> Effects: ...
-
-    @property
-    def budgets(self) -> Budgets: ...
-
-    @property
     def notices(self) -> Notices: ...
-
-    @property
-    def incidents(self) -> Incidents: ...
 
     def told(self) -> list[dict[str, str]]:
         """What somebody was told so far: the attributes of each notice that are not empty, and its message."""
@@ -128,27 +129,24 @@ class StillClock:
         return 1_000_000
 
 
-class MemoryStores:
-    """The adapters in memory."""
+class LocalStores(Stores):
+    """A store in this process, and everything else in memory. `wakes` and `rows` are the store's."""
 
-    def __init__(self) -> None:
-        self.log = MemoryLog(SHARDS)
-        self.definitions = MemoryDefinitions()
-        self.blobs = MemoryBlobs()
-        self.rates = MemoryRates()
-        self.notices = self.incidents = MemoryNotices()
-        self.budgets = MemoryBudgets()
-        self.effects = MemoryEffects()
-        self.queue = MemoryQueue(StillClock())
-        self.dead_letters = MemoryDeadLetters()
-        self._stream: list[tuple[SagaRef, Wake]] = []
+    @cached_property
+    def blobs(self) -> MemoryBlobs:
+        return MemoryBlobs()
 
-    def a_small_budgets(self, most_open: int) -> Budgets:
-        return MemoryBudgets(most_open)
+    @cached_property
+    def notices(self) -> MemoryNotices:
+        return MemoryNotices(self.store.incidents)
 
-    def wakes(self) -> list[tuple[SagaRef, Wake]]:
-        self._stream += self.log.drain()
-        return self._stream
+    @cached_property
+    def queue(self) -> MemoryQueue:
+        return MemoryQueue(StillClock())
+
+    @cached_property
+    def dead_letters(self) -> MemoryDeadLetters:
+        return MemoryDeadLetters()
 
     def visible(self) -> list[str]:
         return [msgspec.json.encode(message).decode() for message in self.queue.receive()]
@@ -170,11 +168,29 @@ class MemoryStores:
     def overwrite_blob(self, tenant: str, ref: str, data: bytes) -> None:
         self.blobs.stored[tenant, ref] = data
 
+
+class MemoryStores(LocalStores):
+    """The adapters in memory."""
+
+    def __init__(self) -> None:
+        self._stream: list[tuple[SagaRef, Wake]] = []
+
+    @cached_property
+    def store(self) -> MemoryStore:
+        return MemoryStore(SHARDS)
+
+    def a_small_budgets(self, most_open: int) -> Budgets:
+        return MemoryBudgets(most_open)
+
+    def wakes(self) -> list[tuple[SagaRef, Wake]]:
+        self._stream += self.store.log.drain()
+        return self._stream
+
     def rows(self, tenant: str) -> dict[tuple[str, str], Any]:
-        return {(key, sort): row for (of, key, sort), row in self.log.rows.items() if of == tenant}
+        return {(key, sort): row for (of, key, sort), row in self.store.log.rows.items() if of == tenant}
 
 
-class AwsStores:
+class AwsStores(Stores):
     """The AWS adapters, on a table, a bucket and queues of their own."""
 
     def __init__(self, aws: Aws, streams: DynamoDBStreamsClient) -> None:
@@ -204,28 +220,12 @@ class AwsStores:
         return self._aws.sqs.create_queue(QueueName=f"{self._name}-dead")["QueueUrl"]
 
     @cached_property
-    def log(self) -> Log:
-        return DynamoLog(self._aws.dynamodb, self._table, SHARDS)
-
-    @cached_property
-    def definitions(self) -> Definitions:
-        return DynamoDefinitions(self._aws.dynamodb, self._table)
+    def store(self) -> DynamoStore:
+        return DynamoStore(self._aws.dynamodb, self._table, SHARDS)
 
     @cached_property
     def blobs(self) -> Blobs:
         return S3Blobs(self._aws.s3, self._bucket)
-
-    @cached_property
-    def rates(self) -> Rates:
-        return DynamoRates(self._aws.dynamodb, self._table)
-
-    @cached_property
-    def effects(self) -> Effects:
-        return DynamoEffects(self._aws.dynamodb, self._table)
-
-    @cached_property
-    def budgets(self) -> Budgets:
-        return DynamoBudgets(self._aws.dynamodb, self._table)
 
     def a_small_budgets(self, most_open: int) -> Budgets:
         return DynamoBudgets(self._aws.dynamodb, self._table, most_open)
@@ -246,10 +246,6 @@ class AwsStores:
     @cached_property
     def _told_url(self) -> str:
         return self._aws.sqs.create_queue(QueueName=f"{self._name}-told")["QueueUrl"]
-
-    @cached_property
-    def incidents(self) -> DynamoNotices:
-        return DynamoNotices(self._aws.dynamodb, self._table)
 
     @cached_property
     def notices(self) -> Notices:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baton.adapters.memory.memory import MemoryLog
+from baton.adapters.memory.log import MemoryLog
 from baton.adapters.rules import shard_of
 from baton.ports import SagaRef
 from tests.contract.stores import SAGA, SHARDS, Stores, a_head, a_release

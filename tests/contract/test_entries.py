@@ -9,7 +9,7 @@ import zlib
 import msgspec
 import pytest
 
-from baton.adapters.rules import MAX_ITEM_BYTES, ItemTooLarge
+from baton.adapters.rules import ItemTooLarge
 from baton.ports import Wake
 from tests.contract.stores import OTHER, SAGA, Stores, an_entry, as_written
 
@@ -62,27 +62,28 @@ AROUND = len("pk" + "T#acme#SAGA#dinner-1" + "sk" + "LOG#0000#0000000001" + "d")
 @pytest.mark.parametrize("wake", [None, Wake(v=1), Wake(v=1, parent="T#acme#SAGA#parent", slot="s")])
 @pytest.mark.parametrize("data", [b"{}", noise(400), b'{"s":"' + b"x" * 2_000 + b'"}', noise(3_000)])
 def test_what_was_read_tells_the_size_of_the_item_that_was_written(
-    stores: Stores, data: bytes, wake: Wake | None
+    tables: Stores, data: bytes, wake: Wake | None
 ) -> None:
     """Names, keys, data as it is stored, and the wake; counted here by hand."""
-    stores.log.append(SAGA, an_entry(1, data), wake)
-    (read,) = stores.log.read_tail(SAGA, 0, 0)
+    tables.log.append(SAGA, an_entry(1, data), wake)
+    (read,) = tables.log.read_tail(SAGA, 0, 0)
     around = AROUND + (0 if wake is None else len("wake") + len(msgspec.json.encode(wake)))
     plain, packed = around + len(data), around + len(zlib.compress(data))
     assert read.size == (plain if -(-plain // 1_024) <= -(-packed // 1_024) else packed)
 
 
-def test_a_snapshot_that_was_read_tells_its_size_too(stores: Stores) -> None:
-    stores.log.put_snapshot(SAGA, an_entry(1, b'{"state":1}'))
-    snapshot = stores.log.read_snapshot(SAGA, 0, 1)
+def test_a_snapshot_that_was_read_tells_its_size_too(tables: Stores) -> None:
+    tables.log.put_snapshot(SAGA, an_entry(1, b'{"state":1}'))
+    snapshot = tables.log.read_snapshot(SAGA, 0, 1)
     assert snapshot is not None
     assert snapshot.size == AROUND + len("SNAP") - len("LOG") + len(b'{"state":1}')
 
 
 def test_an_entry_that_no_item_can_hold_is_refused_with_its_size(stores: Stores) -> None:
-    with pytest.raises(ItemTooLarge, match=str(MAX_ITEM_BYTES)) as refused:
+    most = stores.log.limits.item_bytes
+    with pytest.raises(ItemTooLarge, match=str(most)) as refused:
         stores.log.append(SAGA, an_entry(1, noise(700_000)))
-    assert refused.value.size > MAX_ITEM_BYTES
+    assert refused.value.size > most
     assert stores.log.read_tail(SAGA, 0, 0) == []
 
 

@@ -10,7 +10,7 @@ from botocore.stub import Stubber
 
 from baton.adapters.aws import Aws
 from baton.adapters.lambda_invoker import LambdaInvoker
-from baton.adapters.memory.memory import MemoryInvoker
+from baton.adapters.memory.queues import MemoryInvoker
 from baton.errors import StoreUnavailable, Throttled
 from baton.ports import Message
 

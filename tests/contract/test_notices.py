@@ -275,7 +275,7 @@ def test_a_claim_in_progress_stays_and_one_that_was_told_expires_an_hour_after_i
     (claimed,) = moto.scan()
     assert claimed["pk"]["S"].startswith("T#acme#NOTICE#")
     assert "ttl" not in claimed
-    kept.told("acme", ASKED.key, NOW)
+    kept.sent("acme", ASKED.key, NOW)
     (told,) = moto.scan()
     assert told["ttl"] == {"N": str((NOW + WINDOW_MS) // 1_000 + 3_600)}
     assert json.dumps(told).count("acme") == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from baton.adapters.memory.memory import MemoryQueue
+from baton.adapters.memory.queues import MemoryQueue
 from baton.ports import Message
 from tests.contract.stores import SAGA, AwsStores, Stores
 

@@ -11,7 +11,16 @@ from botocore.stub import Stubber
 from baton.adapters.aws import Aws, translated
 from baton.adapters.dynamo.items import ATTRIBUTES, row_item
 from baton.adapters.dynamo.log import DynamoLog
-from baton.core.effects.rows import MAX_KEY_BYTES, MAX_LEVELS, MAX_PER_STEP, RESERVED, Row, check_row
+from baton.core.effects.rows import (
+    MAX_BYTES,
+    MAX_KEY_BYTES,
+    MAX_LEVELS,
+    MAX_PER_STEP,
+    RESERVED,
+    Row,
+    check_row,
+    size_of,
+)
 from baton.errors import RowsRefused, Throttled
 from baton.ports import Record, StepContext, Wake
 from tests.contract.stores import SAGA, Stores, as_written
@@ -78,6 +87,16 @@ def test_what_may_be_a_row_at_most_is_taken(stores: Stores) -> None:
     row = Row("k" * MAX_KEY_BYTES, "\U0001f372" * (MAX_KEY_BYTES // 4), {"deep": deep, "big": 10**38 - 1})
     assert stores.log.append_with_rows(SAGA, ENTRY, [check_row(row)])
     assert rows_of(stores) == {(row.key, row.sort): row.attributes}
+
+
+def test_the_largest_step_fits_into_an_entry_of_its_own(stores: Stores) -> None:
+    largest = Row("k" * MAX_KEY_BYTES, "s" * MAX_KEY_BYTES, {"a": "x" * (MAX_BYTES - 4)})
+    assert size_of(check_row(largest)) > MAX_BYTES
+    assert stores.log.limits.rows.takes((largest,) * MAX_PER_STEP)
+
+
+def test_the_store_in_memory_takes_what_the_table_takes(memory: Stores, moto: Stores) -> None:
+    assert memory.store.limits == memory.log.limits == moto.store.limits
 
 
 def test_no_row_can_be_taken_for_an_item_of_the_engines() -> None:

@@ -9,23 +9,24 @@ import zlib
 import pytest
 
 from baton.adapters.dynamo.items import item_size
-from baton.adapters.rules import MAX_ITEM_BYTES, ItemTooLarge, pack, shard_of, unpack, write_units
+from baton.adapters.dynamo.limits import ITEM_BYTES
+from baton.adapters.rules import ItemTooLarge, pack, shard_of, unpack, write_units
 from baton.errors import CorruptLog
 
 SOFT = b'{"s":"' + b"x" * 3_000 + b'"}'
 
 
 def test_what_fits_one_write_unit_stays_plain() -> None:
-    assert pack(SOFT[:500], 100) == SOFT[:500]
+    assert pack(SOFT[:500], 100, ITEM_BYTES) == SOFT[:500]
 
 
 def test_the_rest_of_the_item_counts_for_its_write_units() -> None:
-    assert pack(SOFT[:1_000], 24) == SOFT[:1_000]
-    assert pack(SOFT[:1_000], 25) == zlib.compress(SOFT[:1_000])
+    assert pack(SOFT[:1_000], 24, ITEM_BYTES) == SOFT[:1_000]
+    assert pack(SOFT[:1_000], 25, ITEM_BYTES) == zlib.compress(SOFT[:1_000])
 
 
 def test_data_is_compressed_when_that_saves_a_write_unit() -> None:
-    assert pack(SOFT, 100) == zlib.compress(SOFT)
+    assert pack(SOFT, 100, ITEM_BYTES) == zlib.compress(SOFT)
 
 
 def test_data_stays_plain_when_compressing_saves_bytes_but_no_write_unit() -> None:
@@ -33,27 +34,27 @@ def test_data_stays_plain_when_compressing_saves_bytes_but_no_write_unit() -> No
     squeezed = zlib.compress(data)
     assert len(squeezed) < len(data)
     assert write_units(100 + len(squeezed)) == write_units(100 + len(data)) == 2
-    assert pack(data, 100) == data
+    assert pack(data, 100, ITEM_BYTES) == data
 
 
 def test_what_does_not_look_like_json_is_always_compressed() -> None:
     for data in (b"", b"[1]", zlib.compress(b"{}")):
-        assert unpack(pack(data, 0)) == data
-        assert not pack(data, 0).startswith(b"{")
+        assert unpack(pack(data, 0, ITEM_BYTES)) == data
+        assert not pack(data, 0, ITEM_BYTES).startswith(b"{")
 
 
 @pytest.mark.parametrize("size", [1, 900, 1_024, 5_000])
 def test_what_was_packed_unpacks_to_the_same(size: int) -> None:
     data = b"{" + b"a" * size + b"}"
-    assert unpack(pack(data, 100)) == data
+    assert unpack(pack(data, 100, ITEM_BYTES)) == data
 
 
 def test_an_item_may_have_the_tables_limit_and_not_a_byte_more() -> None:
     data = b"{}"
-    assert pack(data, MAX_ITEM_BYTES - 2) == data
+    assert pack(data, ITEM_BYTES - 2, ITEM_BYTES) == data
     with pytest.raises(ItemTooLarge) as refused:
-        pack(data, MAX_ITEM_BYTES - 1)
-    assert refused.value.size == MAX_ITEM_BYTES + 1
+        pack(data, ITEM_BYTES - 1, ITEM_BYTES)
+    assert refused.value.size == ITEM_BYTES + 1
 
 
 @pytest.mark.parametrize("stored", [b"", b"[1]", zlib.compress(SOFT)[:-4], b"x\x9cgarbage"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baton.adapters.memory.memory import MemoryLog
+from baton.adapters.memory.log import MemoryLog
 from baton.ports import Head, SagaRef, Wake
 from tests.contract.stores import SAGA, Stores, a_head, a_release, an_entry
 

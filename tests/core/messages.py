@@ -53,6 +53,7 @@ TOOLS: Mapping[str, ToolSpec] = {
         ),
         _tool("search", SCORE, ("city",), city={"type": "string", "minLength": 2}, limit=_NUMBER),
         _tool("pay", {}, ("card",), card=_CARD),
+        _tool("keep", {}, ("text", "more"), text={"type": ["string", "null"]}, more={}),
         _once("slow", timeout_ms=3_600_000),
         _once("remind", key=KeyRule(strategy="saga")),
         _once("pay.by", instead_of=("charge",)),

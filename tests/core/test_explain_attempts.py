@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from baton.core.expressions.durations import lasting
 from baton.core.failures.alternatives import Way
 from baton.core.failures.cells import ASK_USER, ESCALATE, REPLAN, RETRY, ROLLBACK, Change
 from baton.core.failures.policies import Action, Match, Policy
@@ -16,7 +17,6 @@ from baton.core.log.state import status_of
 from baton.core.read.attempt_history import SHOWN
 from baton.core.read.explain import way
 from baton.core.read.views import saga_view
-from baton.core.read.wording import lasting
 from tests.core.build import T0, Saga, done, program, task
 from tests.core.failing import answer, broken, schedule
 from tests.core.told import ROOM, steps, story, whole, why
@@ -66,7 +66,7 @@ def test_a_step_that_waits_for_its_next_attempt_says_when_and_why() -> None:
             "message": "it broke",
             "retryable": True,
             "says": SAYS,
-            "advice": "Wait and try again; if it lasts, ask whoever runs the service.",
+            "advice": "Wait and try again; if it lasts, ask the operator of the service.",
             "then": [
                 {
                     "strategy": "retry",

@@ -45,3 +45,9 @@ def test_every_default_is_inside_its_own_bounds() -> None:
         if get_args(hints[field.name]):
             with pytest.raises(msgspec.ValidationError):
                 msgspec.convert(0, hints[field.name])
+
+
+def test_what_is_written_together_fits_a_store_with_small_items() -> None:
+    assert Limits().within(400 * 1_024) == Limits()
+    assert Limits().within(200_000) == Limits(entry_bytes=100_000)
+    assert Limits().within(20_000) == Limits(entry_bytes=10_000, snapshot_blob_bytes=10_000)

@@ -10,20 +10,20 @@ from typing import Any
 import pytest
 
 from baton.core.decide.decide import advance
-from baton.core.decide.outcomes import Outcome, refused
+from baton.core.decide.outcomes import Outcome
 from baton.core.effects.rows import (
     MAX_BYTES,
-    MAX_BYTES_PER_ENTRY,
     MAX_KEY_BYTES,
     MAX_LEVELS,
-    MAX_PER_ENTRY,
-    MAX_PER_STEP,
     Row,
+    RowRoom,
     check_row,
     size_of,
 )
 from baton.core.log.events import Value
 from tests.core.build import T0, Saga, program, task
+
+ROOM = RowRoom(rows=90, bytes=3_500_000)
 
 
 def nested(containers: int) -> Any:
@@ -138,8 +138,10 @@ def test_the_rows_of_settled_steps_go_with_their_entry_and_those_of_dropped_ones
 
 def test_rows_that_no_transaction_has_room_for_wait_with_their_outcome() -> None:
     saga = Saga(program(task("a"), task("b")))
-    many = tuple(Row("k", str(number), {}) for number in range(MAX_PER_ENTRY))
-    step = advance(saga.program, saga.state, [outcome("a", *many), outcome("b", *many[:1])], T0)
+    many = tuple(Row("k", str(number), {}) for number in range(90))
+    step = advance(
+        saga.program, saga.state, [outcome("a", *many), outcome("b", *many[:1])], T0, row_room=ROOM
+    )
     assert (step.taken, step.more, step.rows) == (1, True, many)
 
 
@@ -147,31 +149,15 @@ def test_rows_that_are_too_large_together_wait_with_their_outcome() -> None:
     saga = Saga(program(task("a"), task("b"), task("c")))
     large = tuple(Row("k", str(number), {"a": "x" * 95_000}) for number in range(18))
     outcomes = [outcome("a", *large), outcome("b", *large), outcome("c", *large)]
-    step = advance(saga.program, saga.state, outcomes, T0)
+    step = advance(saga.program, saga.state, outcomes, T0, row_room=ROOM)
     assert (step.taken, step.more, len(step.rows)) == (2, True, 36)
-    assert sum(map(size_of, step.rows)) <= MAX_BYTES_PER_ENTRY
+    assert sum(map(size_of, step.rows)) <= 3_500_000
 
 
-def test_the_largest_step_fits_into_an_entry_of_its_own() -> None:
-    largest = size_of(check_row(Row("k" * MAX_KEY_BYTES, "s" * MAX_KEY_BYTES, {"a": "x" * (MAX_BYTES - 4)})))
-    assert MAX_PER_STEP * largest <= MAX_BYTES_PER_ENTRY
-    assert MAX_PER_STEP <= MAX_PER_ENTRY
-
-
-def test_rows_of_several_steps_can_be_kept_apart() -> None:
-    saga = Saga(program(task("a"), task("b"), task("c")))
-    outcomes = [outcome("a"), outcome("b", Row("k", "b", {})), outcome("c", Row("k", "c", {}))]
-    first = advance(saga.program, saga.state, outcomes, T0, together=False)
-    assert (first.taken, first.rows) == (1, ())
-    second = advance(saga.program, saga.state, outcomes[1:], T0, ["a"], together=False)
-    assert (second.taken, [row.sort for row in second.rows]) == (1, ["b"])
-
-
-def test_a_step_whose_rows_the_table_refuses_has_failed_and_any_other_stays_as_it_was() -> None:
-    plain = outcome("b")
-    assert refused(plain, "why") is plain
-    bad = refused(outcome("a", Row("k", "s", {})), "too odd")
-    assert (bad.output, bad.rows) == (None, ())
-    assert bad.failure is not None
-    assert (bad.failure.code, bad.failure.node) == ("rows_refused", "a")
-    assert bad.failure.message == "the table refuses the rows of this step: too odd"
+def test_a_store_without_a_bound_takes_the_rows_of_all_steps() -> None:
+    saga = Saga(program(task("a"), task("b")))
+    many = tuple(Row("k", str(number), {"a": "x" * 95_000}) for number in range(90))
+    step = advance(saga.program, saga.state, [outcome("a", *many), outcome("b", *many)], T0)
+    assert (step.taken, len(step.rows)) == (2, 180)
+    assert RowRoom(rows=1).takes(many[:1])
+    assert not RowRoom(rows=1).takes(many)

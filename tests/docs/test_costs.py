@@ -1,4 +1,4 @@
-"""The table of costs on the architecture page is what the requests that are really sent would be billed."""
+"""The table of costs on the page of protocols is what the requests that are really sent would be billed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_memory_that_an_estimate_assumes_is_the_templates() -> None:
 
 def on_the_page() -> dict[str, int]:
     """Write units by the first words of a row: `release to wait, again` and the like."""
-    text = (ROOT / "docs/architecture.md").read_text("utf-8")
+    text = (ROOT / "docs/protocols.md").read_text("utf-8")
     section = text.partition("## What it costs")[2].partition("\n## ")[0]
     return {what: int(units) for what, units in re.findall(r"^\| ([^|]+) \| (\d+) \|", section, re.MULTILINE)}
 

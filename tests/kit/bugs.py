@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from baton.adapters.memory.memory import MemoryLog
+from baton.adapters.memory.log import MemoryLog
 from baton.core.decide import decide as deciding
 from baton.core.decide.parking import parking as parked_and_told
 from baton.core.log import fold as folding

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from baton.adapters.dynamo.log import DynamoLog
-from baton.adapters.memory.memory import MemoryLog
+from baton.adapters.memory.log import MemoryLog
 from baton.core.effects.rows import Row
 from baton.ports import Head, Record, Release, SagaRef, Wake
 from tests.kit.meter import TABLE, Meter
@@ -88,7 +88,8 @@ class MeteredWorld(World):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.log = MirrorLog(DynamoLog(self.meter.client, TABLE, SHARDS), lag=True, on_wake=self._on_wake)
+        real = DynamoLog(self.meter.client, TABLE, SHARDS)
+        self.log = self.store.log = MirrorLog(real, lag=True, on_wake=self._on_wake)
         self.roles: Counter[str] = Counter()
 
     def process(self, role: str) -> Process:

@@ -17,22 +17,18 @@ from typing import Any
 
 import msgspec
 
-from baton.adapters.memory.budgets import MemoryBudgets
-from baton.adapters.memory.effects import MemoryEffects
-from baton.adapters.memory.memory import MemoryBlobs, MemoryDeadLetters, MemoryDefinitions, MemoryLog
+from baton.adapters.memory.blobs import MemoryBlobs
 from baton.adapters.memory.notices import MemoryNotices
+from baton.adapters.memory.queues import MemoryDeadLetters
+from baton.adapters.memory.store import MemoryStore
 from baton.adapters.monty_sandbox import MontySandbox
-from baton.core.decide.spending import Terms
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
 from baton.core.log.codec import decode_entry
 from baton.core.log.events import Entry, Event, SagaEnded, StepSucceeded
 from baton.errors import EngineFault
 from baton.ports import Message, SagaRef, Wake, Watch
-from baton.runtime.catalog import Catalog
-from baton.runtime.duration_estimator import Pace
 from baton.runtime.lease import Invocation
-from baton.runtime.ledger_cache import Funds
 from baton.runtime.metrics import Metrics
 from baton.runtime.parts import Engine
 from baton.runtime.queries import Queries
@@ -46,7 +42,7 @@ from tests.kit.faults import Crash, Plan
 from tests.kit.process import Environment, Outage, Process
 from tests.kit.roles import Acknowledged, Deed, DirectInvoker, FreezableWorker, RememberingService, ToolsOf
 from tests.kit.stream import Stream
-from tests.kit.virtual import SeededEntropy, VirtualClock
+from tests.kit.virtual import SeededEntropy, VirtualClock, until_something_happens
 from tests.kit.wakes import WakeQueue
 
 SHARDS = 2
@@ -85,11 +81,11 @@ class World:
     watch: Watch | None = None  # over the tools of all its workers
 
     def __post_init__(self) -> None:
-        self.log = MemoryLog(SHARDS, lag=True, on_wake=self._on_wake)
-        self.blobs, self.definitions = MemoryBlobs(), MemoryDefinitions()
-        self.dead_letters, self.notices = MemoryDeadLetters(), MemoryNotices()
-        self.budgets = MemoryBudgets()
-        self.effects = MemoryEffects()
+        self.store = MemoryStore(SHARDS, lag=True, on_wake=self._on_wake)
+        self.log, self.blobs = self.store.log, MemoryBlobs()
+        self.dead_letters = MemoryDeadLetters()
+        self.notices = MemoryNotices(self.store.incidents)
+        self.budgets, self.effects = self.store.budgets, self.store.effects
         self.queue, self.stream = WakeQueue(self), Stream(self)
         self.tools: Mapping[str, ToolSpec] = self.registry.specs()
         self.slow: dict[str, float] = {}
@@ -122,25 +118,19 @@ class World:
         )
 
     def _new_engine(self, process: Process) -> Engine:
-        return Engine(
-            log=self.log,
-            blobs=self.blobs,
-            clock=process.clock,
+        engine = Engine.on(
+            self.store,
+            self.blobs,
+            process.clock,
+            self.limits,
             entropy=SeededEntropy(self.seed + next(self._numbers)),
             offload=process.offload,
             performer=ToolsOf(process, self.registry),
             sandbox=MontySandbox(inline),
             tools=self.tools,
-            catalog=Catalog(self.definitions, self.blobs, process.clock, most_hops=self.limits.saga_hops),
-            pace=Pace(self.limits.step_estimate_ms),
-            limits=self.limits,
             notices=self.notices,
-            incidents=self.notices,
-            effects=self.effects,
-            funds=Funds(self.budgets, Terms.of(self.limits)),
-            metrics=self.metrics,
-            watch=self.watch,
         )
+        return replace(engine, metrics=self.metrics, watch=self.watch)
 
     def process(self, role: str) -> Process:
         """A process for one invocation: a warm one that idles, else a new one with a clock of its own."""
@@ -284,7 +274,7 @@ class World:
         loop = asyncio.get_running_loop()
         end = loop.time() + limit_s
         while loop.time() < end:
-            await asyncio.sleep(1)
+            await until_something_happens(1)
             heads = self.log.heads()
             if len(self.plan.writes) > self.runaway:
                 self.endings.append(AssertionError(f"{self.runaway} writes and no end in sight"))

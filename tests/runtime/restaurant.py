@@ -13,8 +13,8 @@ from typing import Any, ParamSpec, TypeVar
 import pytest
 from msgspec.structs import replace
 
+from baton.adapters.memory.blobs import MemoryBlobs
 from baton.adapters.memory.effects import MemoryEffects
-from baton.adapters.memory.memory import MemoryBlobs
 from baton.core.effects.keys import KeyRule, key_of
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits

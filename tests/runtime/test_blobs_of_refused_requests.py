@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from baton import StepFailure, tool
-from baton.adapters.memory.memory import MemoryBlobs
+from baton.adapters.memory.blobs import MemoryBlobs
 from baton.core.log.answers import Answer
 from baton.core.log.codec import encode_entry
 from baton.core.log.events import Entry, SignalReceived, Value

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from baton.adapters.memory.memory import MemoryBlobs, MemoryLog
+from baton.adapters.memory.blobs import MemoryBlobs
+from baton.adapters.memory.log import MemoryLog
 from baton.core.limits import Limits
 from baton.core.log import codec
 from baton.core.log import events as ev

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baton.adapters.memory.rates import MemoryRates
+from baton.adapters.memory.definitions import MemoryRates
 from baton.errors import StoreUnavailable, Throttled, TooManyRequests
 from baton.runtime.rates import RateLimiter
 from baton.runtime.store_retrier import inline

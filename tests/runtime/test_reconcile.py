@@ -8,7 +8,8 @@ from typing import Any, ParamSpec, TypeVar
 
 import pytest
 
-from baton.adapters.memory.memory import MemoryDeadLetters, MemoryInvoker, MemoryLog, MemoryQueue
+from baton.adapters.memory.log import MemoryLog
+from baton.adapters.memory.queues import MemoryDeadLetters, MemoryInvoker, MemoryQueue
 from baton.errors import StoreUnavailable, Throttled
 from baton.ports import Head, Message, SagaRef
 from baton.runtime.reconcile import Reconciler, Sweep

@@ -105,7 +105,7 @@ def _output(is_paid: bool) -> dict[str, Any]:
 def _everything(world: World) -> str:
     """All that the stores hold, as text."""
     stores: list[Any] = [world.log, world.blobs, world.effects, world.budgets, world.notices]
-    stores += [world.dead_letters, world.definitions]
+    stores += [world.dead_letters, world.store.definitions]
     return "".join(
         _text(value)
         for store in stores

@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from baton.adapters.memory.memory import MemoryDeadLetters, MemoryInvoker, MemoryLog, MemoryQueue
+from baton.adapters.memory.log import MemoryLog
+from baton.adapters.memory.queues import MemoryDeadLetters, MemoryInvoker, MemoryQueue
 from baton.core.log.events import WaitClosed, WaitOpened
 from baton.ports import Head, SagaRef
 from baton.runtime.reconcile import Reconciler

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from baton import Context, tool
-from baton.adapters.memory.memory import MemoryBlobs
+from baton.adapters.memory.blobs import MemoryBlobs
 from baton.core.effects.keys import KeyRule
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.failures.alternatives import Way
@@ -51,7 +51,8 @@ def keys(spec: ToolSpec | None, **more: Any) -> list[str]:
     """Those of one attempt of a step of this tool."""
     desk, performer, once = Desk(), Watched(), Any
     specs = {**REGISTRY.specs(), **({} if spec is None else {"t": spec})}
-    steps = Steps(performer, specs, MemoryBlobs(), desk.clock, LIMITS, desk.call(), desk.purse(), once)  # type: ignore[arg-type]  # nothing here happens only once
+    call, purse, until = desk.call(), desk.purse(), desk.clock.now() + 60_000
+    steps = Steps(performer, specs, MemoryBlobs(), desk.clock, LIMITS, call, purse, once, until=until)  # type: ignore[arg-type]  # nothing here happens only once
     outcome = run(steps.run(state(), replace(step(), arguments={"n": 1}, **more), "", []))
     assert outcome.output == Value(v={}), outcome
     return performer.keys

@@ -16,14 +16,8 @@ from baton import settings
 from baton.adapters.aws import Aws, later
 from baton.adapters.clock import SystemClock, SystemEntropy, SystemMeter
 from baton.adapters.discreet import add_to
-from baton.adapters.dynamo.budgets import DynamoBudgets
-from baton.adapters.dynamo.definitions import DynamoDefinitions
-from baton.adapters.dynamo.effects import DynamoEffects
-from baton.adapters.dynamo.entities import DynamoEntities
 from baton.adapters.dynamo.items import image_wake
-from baton.adapters.dynamo.log import DynamoLog
-from baton.adapters.dynamo.notices import DynamoNotices
-from baton.adapters.dynamo.rates import DynamoRates
+from baton.adapters.dynamo.store import DynamoStore
 from baton.adapters.http_client import LazyHttpClient
 from baton.adapters.lambda_invoker import LambdaInvoker
 from baton.adapters.monty_sandbox import MontySandbox
@@ -33,14 +27,10 @@ from baton.adapters.s3_objects import S3Objects
 from baton.adapters.ses_mailer import SesMailer
 from baton.adapters.sns.notices import SnsNotices
 from baton.adapters.sqs_queue import SqsDeadLetters, SqsQueue
-from baton.core.decide.spending import Terms
 from baton.core.effects.grants import Grants
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
 from baton.ports import Performer, Rates, StepContext, StepFailure
-from baton.runtime.catalog import Catalog
-from baton.runtime.duration_estimator import Pace
-from baton.runtime.ledger_cache import Funds
 from baton.runtime.metrics import Metrics
 from baton.runtime.parts import Engine
 from baton.runtime.reconcile import SIDE_BY_SIDE, Reconciler
@@ -66,33 +56,32 @@ class _NoTools:
         raise StepFailure("tool_missing", f"this function runs no tools, not even `{tool}`")
 
 
+def _store(aws: Aws, config: settings.Settings) -> DynamoStore:
+    return DynamoStore(aws.dynamodb, config.table, config.shards)
+
+
 def _engine(
-    aws: Aws, blobs: S3Blobs, config: settings.Settings, performer: Performer, tools: Mapping[str, ToolSpec]
+    aws: Aws,
+    store: DynamoStore,
+    blobs: S3Blobs,
+    config: settings.Settings,
+    performer: Performer,
+    tools: Mapping[str, ToolSpec],
 ) -> Engine:
     _log_to_stdout(config.log_level)
-    limits = Limits.of(config)
-    clock = SystemClock()
-    # Only a worker tells anybody; the others show and resolve what it has kept.
+    # Only a worker tells people; the others show and resolve what it has kept.
     topic = config.notices_topic if isinstance(config, settings.WorkerSettings) else ""
-    kept = DynamoNotices(aws.dynamodb, config.table)
-    return Engine(
-        log=DynamoLog(aws.dynamodb, config.table, config.shards),
-        blobs=blobs,
-        clock=clock,
+    return Engine.on(
+        store,
+        blobs,
+        SystemClock(),
+        Limits.of(config),
         entropy=SystemEntropy(),
         offload=Threads(),
         performer=performer,
         sandbox=MontySandbox(Threads(AT_ONCE)),
         tools=tools,
-        catalog=Catalog(
-            DynamoDefinitions(aws.dynamodb, config.table), blobs, clock, most_hops=limits.saga_hops
-        ),
-        pace=Pace(limits.step_estimate_ms),
-        limits=limits,
-        notices=SnsNotices(later(lambda: aws.sns), topic, kept),
-        incidents=kept,
-        effects=DynamoEffects(aws.dynamodb, config.table),
-        funds=Funds(DynamoBudgets(aws.dynamodb, config.table), Terms.of(limits)),
+        notices=SnsNotices(later(lambda: aws.sns), topic, store.incidents),
     )
 
 
@@ -108,7 +97,7 @@ def _line_to_stdout(line: str) -> None:
     sys.stdout.flush()  # what blocks the loop may take the process with it
 
 
-def _standard(aws: Aws, config: settings.WorkerSettings) -> Services:
+def _standard(aws: Aws, store: DynamoStore, config: settings.WorkerSettings) -> Services:
     """What the standard tools are given. Nothing of it is imported, connected or created before one is called."""
     from baton.tools.standard import Services
 
@@ -116,7 +105,7 @@ def _standard(aws: Aws, config: settings.WorkerSettings) -> Services:
         http=LazyHttpClient(
             config.http_hosts.split(), config.plain_http_hosts.split(), [settings.runtime_api()]
         ),
-        entities=DynamoEntities(aws.dynamodb, config.table),
+        entities=store.entities,
         objects=S3Objects(aws.s3, config.bucket),
         mailer=SesMailer(later(lambda: aws.sesv2)),
         clock=SystemClock(),
@@ -137,8 +126,9 @@ def make_worker() -> tuple[Worker, Engine]:
 
     config = settings.read(settings.WorkerSettings)
     aws = Aws()
+    store = _store(aws, config)
     granted = Grants.of(config.standard_tools)
-    registry = with_standard(load_app(config.app), _standard(aws, config), granted)
+    registry = with_standard(load_app(config.app), _standard(aws, store, config), granted)
     helpers = Helpers(
         config.app, result_bytes=config.result_bytes, variables=settings.variables_of_the_invocation
     )
@@ -147,7 +137,8 @@ def make_worker() -> tuple[Worker, Engine]:
     tell = to_log(metrics, SystemClock())
     watch = Watch(config.loop_blocked_ms, SystemMeter(), thread_pulse, tell)
     performer = ToolPerformer(registry, helpers, watch=watch)
-    engine = replace(_engine(aws, blobs, config, performer, registry.specs()), metrics=metrics, watch=watch)
+    engine = _engine(aws, store, blobs, config, performer, registry.specs())
+    engine = replace(engine, metrics=metrics, watch=watch)
     dead_letters = SqsDeadLetters(later(lambda: aws.sqs), config.dead_letter_url)
     invoker = LambdaInvoker(later(lambda: aws.lambda_), config.worker)
     queue = SqsQueue(later(lambda: aws.sqs), config.queue_url)
@@ -163,15 +154,17 @@ def make_api() -> tuple[Engine, settings.ApiSettings, Rates]:
     aws = Aws()
     blobs = S3Blobs(aws.s3, config.bucket)
     tools = with_standard(load_app(config.app), grants=Grants.of(config.standard_tools))
-    engine = _engine(aws, blobs, config, _NoTools(), tools.specs())
-    return engine, config, DynamoRates(aws.dynamodb, config.table)
+    engine = _engine(aws, _store(aws, config), blobs, config, _NoTools(), tools.specs())
+    return engine, config, engine.store.rates
 
 
 def make_relay() -> tuple[Relay, Engine]:
     """The relay."""
     config = settings.read(settings.RelaySettings)
     aws = Aws()
-    engine = _engine(aws, S3Blobs(later(lambda: aws.s3), config.bucket), config, _NoTools(), {})
+    engine = _engine(
+        aws, _store(aws, config), S3Blobs(later(lambda: aws.s3), config.bucket), config, _NoTools(), {}
+    )
     return Relay(engine, SqsQueue(aws.sqs, config.queue_url)), engine
 
 
@@ -181,7 +174,7 @@ def make_reconciler() -> Reconciler:
     aws = Aws()
     _log_to_stdout(config.log_level)
     return Reconciler(
-        DynamoLog(aws.dynamodb, config.table, config.shards),
+        _store(aws, config).log,
         SqsQueue(later(lambda: aws.sqs), config.queue_url),
         LambdaInvoker(later(lambda: aws.lambda_), config.worker),
         SqsDeadLetters(later(lambda: aws.sqs), config.dead_letter_url),

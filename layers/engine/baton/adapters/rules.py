@@ -1,6 +1,6 @@
 """The rules of the stores that every adapter keeps, the ones in memory too: shards, sizes, delays.
 
-No store is called here. Sizes are DynamoDB's, by "DynamoDB item sizes and formats" of its developer guide.
+No store is called here.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import zlib
 
 from baton.errors import CorruptLog
 
-MAX_ITEM_BYTES = 400 * 1024  # DynamoDB's limit for one item, names included
 MAX_DELAY_S = 900  # SQS's limit for a delayed message
 _XML = "\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff"
 _WRITE_UNIT = 1024
@@ -18,10 +17,10 @@ _PLAIN = b"{"  # what every JSON object begins with, and no zlib stream does
 
 
 class ItemTooLarge(ValueError):
-    """An item that the table would refuse. The caller should have kept its data in a blob."""
+    """An item that the store would refuse. The caller should have kept its data in a blob."""
 
-    def __init__(self, size: int) -> None:
-        super().__init__(f"the item has {size} bytes; the table takes {MAX_ITEM_BYTES}")
+    def __init__(self, size: int, most: int) -> None:
+        super().__init__(f"the item has {size} bytes; the table takes {most}")
         self.size = size
 
 
@@ -35,8 +34,8 @@ def write_units(size: int) -> int:
     return max(1, -(-size // _WRITE_UNIT))
 
 
-def pack(data: bytes, rest: int) -> bytes:
-    """Data as it is stored in an item whose other attributes have `rest` bytes.
+def pack(data: bytes, rest: int, most: int) -> bytes:
+    """Data as it is stored in an item of `most` bytes whose other attributes have `rest` bytes.
 
     JSON objects stay as they are unless zlib saves a write unit. Anything else is always compressed,
     because the first byte tells the two apart. Raises `ItemTooLarge`.
@@ -47,8 +46,8 @@ def pack(data: bytes, rest: int) -> bytes:
         squeezed = zlib.compress(data)
         if not plain or write_units(rest + len(squeezed)) < write_units(rest + len(data)):
             stored = squeezed
-    if rest + len(stored) > MAX_ITEM_BYTES:
-        raise ItemTooLarge(rest + len(stored))
+    if rest + len(stored) > most:
+        raise ItemTooLarge(rest + len(stored), most)
     return stored
 
 

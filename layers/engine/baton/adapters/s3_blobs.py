@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from baton.adapters.aws import Missing, translated
 from baton.errors import CorruptLog
-from baton.ports.stores import CAS, reference_of
+from baton.ports.blobs import CAS, reference_of
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

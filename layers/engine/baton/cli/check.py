@@ -18,7 +18,7 @@ from baton.cli.exits import NO, line_of
 from baton.cli.graph import draw, layers, mermaid
 from baton.cli.neighbours import known_workflows
 from baton.cli.shapes import boxes
-from baton.cli.shared import console, is_unicode, json_option, print_json
+from baton.cli.shared import console, is_unicode, json_option, print_json, terminal_width
 from baton.cli.sources import Source, read_source
 from baton.cli.standard import off_note, tools_off
 from baton.cli.text import counted, course, plain
@@ -150,8 +150,9 @@ def _compiled(
 
 
 def drawing(workflow: Mapping[str, Any]) -> list[str]:
-    """The graph of a workflow as lines that fit this terminal."""
-    return draw(boxes(workflow), console().width, plain=not is_unicode())
+    """The graph of a workflow as lines that fit this terminal behind the two blanks that they are shown with."""
+    width = terminal_width()
+    return draw(boxes(workflow), console().width if width is None else width - 2, plain=not is_unicode())
 
 
 def _print(report: Report, *, quiet: bool, as_mermaid: bool) -> None:

@@ -1,7 +1,6 @@
 """From evidence to figures: every number of the final table, each computed from what was recorded.
 
-Belongs here: pure functions of the evidence. What is right or wrong about a number is in promises; how
-it looks is in report.
+What is right or wrong about a number is in promises; how it looks is in report.
 """
 
 from __future__ import annotations
@@ -172,7 +171,7 @@ def survivals_of(course: Course, logs: Mapping[str, Sequence[Json]]) -> list[Sur
 
 
 def looked_up_of(book: Json) -> tuple[int, int]:
-    """Payments that somebody looked for before paying (again), and those of them that had been made.
+    """Payments that a worker looked for before paying (again), and those of them that had been made.
 
     Both requests of a step have its idempotency key, although this service makes no use of it.
     """

@@ -7,11 +7,14 @@ again after a pause) or `StoreUnavailable` (it may have happened).
 
 from __future__ import annotations
 
+from baton.ports.blobs import Blobs
 from baton.ports.budgets import Account, Budgets, Held, Refused, Reservation, Sums
+from baton.ports.definitions import Definition, Definitions, Rates
 from baton.ports.effects import Effect, Effects
+from baton.ports.limits import StoreLimits
 from baton.ports.log import Due, Head, Listed, Log, Place, Record, Release, SagaRef, Wake
 from baton.ports.messages import DeadLetters, Invoker, Message, Queue, tenant_of
-from baton.ports.notices import Incident, Incidents, Notices
+from baton.ports.notices import Incident, Incidents, NoticeRecord, Notices
 from baton.ports.process import (
     Blocked,
     Clock,
@@ -26,7 +29,7 @@ from baton.ports.process import (
     StepFailure,
     Watch,
 )
-from baton.ports.stores import Blobs, Definition, Definitions, Rates
+from baton.ports.store import Store
 
 __all__ = [
     "Account",
@@ -51,6 +54,7 @@ __all__ = [
     "Message",
     "Meter",
     "NoRoom",
+    "NoticeRecord",
     "Notices",
     "Offload",
     "Performer",
@@ -66,6 +70,8 @@ __all__ = [
     "Sandbox",
     "StepContext",
     "StepFailure",
+    "Store",
+    "StoreLimits",
     "Sums",
     "Wake",
     "Watch",

@@ -10,8 +10,6 @@ from typing import Protocol
 
 import msgspec
 
-MOST_OPEN = 200  # reservations of one user at a time: the item they are in must stay small
-
 
 class Account(msgspec.Struct, frozen=True):
     """A user's money of one day; `day` counts UTC days since 1970."""
@@ -61,7 +59,7 @@ class Budgets(Protocol):
         """Hold an amount if `held` stays at or below `limit`; whatever is past its time at `now` is freed first.
 
         Of any number of callers no two get the same money. A reservation with an id that is open changes nothing.
-        More than MOST_OPEN at a time are refused as busy. One with an amount of 0 is never refused: to settle it counts
+        More than `open_reservations` of the store at a time are refused as busy. One with an amount of 0 is never refused: to settle it counts
         what is spent already.
         """
         ...

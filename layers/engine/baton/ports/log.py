@@ -11,10 +11,11 @@ from typing import Protocol, TypeAlias
 import msgspec
 
 from baton.core.effects.rows import Row
+from baton.ports.limits import StoreLimits
 
 
 class SagaRef(msgspec.Struct, frozen=True):
-    """Names one saga: tenant and id. `str()` is its partition key."""
+    """Names one saga: tenant and id. `str()` is what messages, wakes and entries call it."""
 
     tenant: str
     id: str
@@ -80,7 +81,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 class Record(msgspec.Struct, frozen=True):
     """An entry or a snapshot: opaque bytes under a branch and a version.
 
-    `size`, where it was read: bytes of the whole item that it is stored in, by DynamoDB's rule.
+    `size`, where it was read: bytes of all that is stored of it, by the store's own rule.
     """
 
     branch: int
@@ -128,8 +129,8 @@ class Log(Protocol):
     """Heads, entries and snapshots of sagas."""
 
     @property
-    def shards(self) -> int:
-        """How many partitions each index is spread over."""
+    def limits(self) -> StoreLimits:
+        """Those of its store."""
         ...
 
     def create_head(self, head: Head) -> Head | None:

@@ -90,3 +90,23 @@ class Incidents(Protocol):
         One that is resolved stays as it was.
         """
         ...
+
+
+class NoticeRecord(Incidents, Protocol):
+    """What a sender needs to be the only one: claims of notices, beside the incidents that they open."""
+
+    def claim(self, tenant: str, saga: str, notice: Notice, now: int) -> Notice | None:
+        """The notice that is to be sent under this key, or None when that has been done.
+
+        It is the one that was claimed first, if another saga died over it. Raises `Throttled` while another saga is
+        sending it; one's own claim is that of an invocation that died, because a saga has one at a time.
+        """
+        ...
+
+    def sent(self, tenant: str, key: str, now: int) -> None:
+        """Note that it was sent."""
+        ...
+
+    def open(self, tenant: str, saga: str, notice: Notice) -> None:
+        """Keep the incident of a notice; the same notice again changes nothing."""
+        ...

@@ -111,7 +111,7 @@ class Purse:
         self._clock = clock
         self._invocation = invocation.id
         self._skew = limits.clock_skew_ms
-        self._until = invocation.deadline + limits.lease_grace_ms
+        self._until = invocation.leases_until(limits)
         self._counting = Counting(funds.budgets, call, invocation.id, self._until)
         self._under_way: dict[tuple[str, str], _Attempt] = {}
         self._left: list[tuple[str, _Attempt]] = []

@@ -26,7 +26,7 @@ from baton.runtime.store_retrier import Patience
 LOOKED_AT = 200  # rows of a shard that one page looks at to find those that a filter lets through
 _FILTER_DIGITS = 8
 
-# A cursor comes from outside, and DynamoDB has no patience with a place that cannot be: it must be one that
+# A cursor comes from outside, and a store has no patience with a place that cannot be: it must be one that
 # a list can have come to. Which tenant's it is, is never read from it.
 _NEWEST = 10**15
 _Moment = Annotated[int, msgspec.Meta(ge=0, le=_NEWEST)]
@@ -87,7 +87,7 @@ class Listing:
         begun or changed since the page before belongs in front of the list: it is on no later page. Raises
         `UserError` for a cursor that is not of this list.
         """
-        parts = [(group, shard) for group in self.groups for shard in range(log.shards)]
+        parts = [(group, shard) for group in self.groups for shard in range(log.limits.shards)]
         before = self._before(cursor, len(parts))
         look = limit if not (self.workflow or self.exact) else max(limit, LOOKED_AT)
 

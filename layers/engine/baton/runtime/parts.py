@@ -9,20 +9,20 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
+from baton.core.decide.spending import Terms
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
 from baton.core.log.events import Event, Gives, Value
 from baton.ports import (
     Blobs,
     Clock,
-    Effects,
     Entropy,
-    Incidents,
     Log,
     Notices,
     Offload,
     Performer,
     Sandbox,
+    Store,
     Watch,
 )
 from baton.runtime.catalog import Catalog
@@ -45,7 +45,7 @@ from baton.runtime.store_retrier import Patience
 class Engine:
     """What lives as long as a process: ports and what was learned or cached."""
 
-    log: Log
+    store: Store
     blobs: Blobs
     clock: Clock
     entropy: Entropy
@@ -57,12 +57,48 @@ class Engine:
     pace: Pace
     limits: Limits
     notices: Notices
-    incidents: Incidents
-    effects: Effects
     funds: Funds
     metrics: Metrics = field(default_factory=Metrics)
     watch: Watch | None = None
     rooms: dict[str, Room] = field(default_factory=dict)
+
+    @classmethod
+    def on(
+        cls,
+        store: Store,
+        blobs: Blobs,
+        clock: Clock,
+        limits: Limits,
+        *,
+        entropy: Entropy,
+        offload: Offload,
+        performer: Performer,
+        sandbox: Sandbox,
+        tools: Mapping[str, ToolSpec],
+        notices: Notices,
+    ) -> Engine:
+        """On this store and within its limits, with nothing learned yet."""
+        limits = limits.within(store.limits.item_bytes)
+        return cls(
+            store=store,
+            blobs=blobs,
+            clock=clock,
+            entropy=entropy,
+            offload=offload,
+            performer=performer,
+            sandbox=sandbox,
+            tools=tools,
+            catalog=Catalog(store.definitions, blobs, clock, most_hops=limits.saga_hops),
+            pace=Pace(limits.step_estimate_ms),
+            limits=limits,
+            notices=notices,
+            funds=Funds(store.budgets, Terms.of(limits)),
+        )
+
+    @property
+    def log(self) -> Log:
+        """The log of its store."""
+        return self.store.log
 
 
 _SAID_FIRST_MS = 20
@@ -81,7 +117,7 @@ class Parts:
         self.metrics = engine.metrics
         give_up, cut_off = invocation.deadline - engine.limits.answer_ms, self.budget.cut_off - _SAID_FIRST_MS
         self.call = Patience(engine.offload, engine.clock, engine.entropy, engine.limits, give_up, cut_off)
-        self.terms = engine.funds.terms
+        self.terms, self.row_room = engine.funds.terms, engine.store.limits.rows
         self.purse = Purse(engine.funds, self.call, engine.clock, engine.limits, invocation)
         self.catalog = engine.catalog.through(self.call)
         self.leases = Leases(engine.log, engine.clock, engine.limits, self.call, invocation)
@@ -93,7 +129,8 @@ class Parts:
             engine.limits,
             self.call,
             self.purse,
-            Once(engine.effects, engine.blobs, engine.clock, engine.entropy, engine.limits, self.call),
+            Once(engine.store.effects, engine.blobs, engine.clock, engine.entropy, engine.limits, self.call),
+            until=invocation.leases_until(engine.limits),
         )
         self.starter = Starter(engine.log, engine.blobs, engine.clock, engine.limits, self.call)
         self.quota = Quota(engine.rooms, engine.log, self.call, engine.clock, engine.limits)

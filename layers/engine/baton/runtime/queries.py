@@ -159,7 +159,7 @@ class Queries:
         """A page of the tenant's incidents, the newest first. `next` continues it. `status`: open or resolved."""
         _check_limit(limit)
         engine = self._engine
-        desk = IncidentDesk(engine.incidents, self._parts.call, engine.clock, self._tenant)
+        desk = IncidentDesk(engine.store.incidents, self._parts.call, engine.clock, self._tenant)
         return await desk.page(status, limit, cursor)
 
     # ---- workflows

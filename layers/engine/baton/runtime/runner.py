@@ -95,8 +95,7 @@ class Runner:
             if before is not None and await self._put(run.lease, run.history, *before):
                 run.outcomes = run.outcomes[run.sent :]
             run.outcomes = [*rescued, *run.outcomes]
-            run.in_turn = False  # no outcome waits for children that are to be cancelled
-            size = len(run.outcomes)
+            run.in_turn, size = False, len(run.outcomes)  # none waits for children that are to be cancelled
             while run.outcomes:
                 step, appended = self._advance_by(run, together=True, size=size), False
                 try:
@@ -272,6 +271,7 @@ class Runner:
             limits.max_deaths,
             limits.result_bytes,
             self._p.terms,
+            self._p.row_room,
             together=together,
             in_turn=run.in_turn,
         )

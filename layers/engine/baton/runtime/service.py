@@ -71,7 +71,9 @@ class Service:
         self._engine = engine
         self._caller = self._request.caller
         self._parts = self._request.parts
-        self._incidents = IncidentDesk(engine.incidents, self._parts.call, engine.clock, self._caller.tenant)
+        self._incidents = IncidentDesk(
+            engine.store.incidents, self._parts.call, engine.clock, self._caller.tenant
+        )
 
     async def register(self, text: str, *, json_only: bool) -> Registered:
         """Register a workflow document. Raises `MalformedDocument`, `InvalidDefinition`, `TooLarge`."""

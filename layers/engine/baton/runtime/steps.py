@@ -26,7 +26,7 @@ from baton.core.log.events import Failure, Value
 from baton.core.log.state import State
 from baton.core.money import micro_dollars
 from baton.ports import Blobs, Blocked, Clock, NoRoom, Performer, StepContext, StepFailure
-from baton.ports.stores import reference_of
+from baton.ports.blobs import reference_of
 from baton.runtime.alarm import Alarm
 from baton.runtime.attempt import carry_out, look, prepared, tool_called, work
 from baton.runtime.claims import OfClaim
@@ -78,7 +78,7 @@ def _has_no_use_for_a_key(step: RunStep, spec: ToolSpec | None) -> bool:
 
 
 class Steps:
-    """Performs steps for one invocation."""
+    """Performs steps for one invocation. `until`: the end of its leases, and so of every attempt."""
 
     def __init__(
         self,
@@ -90,6 +90,8 @@ class Steps:
         call: Patience,
         purse: Purse,
         once: Once,
+        *,
+        until: int,
     ) -> None:
         self._performer = performer
         self._tools = tools
@@ -99,6 +101,7 @@ class Steps:
         self._call = call
         self._purse = purse
         self._once = once
+        self._until = until
         self._alarm = Alarm()
 
     def timeout(self, step: RunStep) -> int:
@@ -333,7 +336,8 @@ class Steps:
             iteration=step.iteration,
             attempt=step.attempt,
             idempotency_key=key,
-            deadline_ms=started + self.timeout(step),
+            # After its lease, another worker may look whether it has happened, and act.
+            deadline_ms=min(started + self.timeout(step), self._until),
             traceparent=traceparent,
             spent=spent,
             blocked=blocked,

@@ -15,20 +15,12 @@ from typing import Any
 
 import msgspec
 
-from baton.adapters.memory.budgets import MemoryBudgets
-from baton.adapters.memory.effects import MemoryEffects
-from baton.adapters.memory.memory import (
-    MemoryBlobs,
-    MemoryDeadLetters,
-    MemoryDefinitions,
-    MemoryInvoker,
-    MemoryLog,
-    MemoryQueue,
-)
+from baton.adapters.memory.blobs import MemoryBlobs
 from baton.adapters.memory.notices import MemoryNotices
+from baton.adapters.memory.queues import MemoryDeadLetters, MemoryInvoker, MemoryQueue
+from baton.adapters.memory.store import MemoryStore
 from baton.adapters.monty_sandbox import MontySandbox
 from baton.core.decide.program import Program
-from baton.core.decide.spending import Terms
 from baton.core.limits import Limits
 from baton.core.log.answers import OPERATORS, Answer, asked, open_questions
 from baton.core.log.codec import decode_entry
@@ -37,10 +29,7 @@ from baton.core.read.timeline import tell
 from baton.core.read.views import entry_view, saga_view
 from baton.errors import NotAllowedNow, UserError
 from baton.ports import Head, Message, Offload, StepContext, StepFailure, Watch
-from baton.runtime.catalog import Catalog
-from baton.runtime.duration_estimator import Pace
 from baton.runtime.lease import Invocation
-from baton.runtime.ledger_cache import Funds
 from baton.runtime.metrics import Metrics
 from baton.runtime.parts import Engine
 from baton.runtime.reconcile import Reconciler
@@ -117,9 +106,10 @@ class Deployment:
         kills: Kills | None = None,
     ) -> None:
         self._clock = LoopClock(loop, begin)
-        self._log, self._blobs = MemoryLog(SHARDS), MemoryBlobs()
+        store, self._blobs = MemoryStore(SHARDS), MemoryBlobs()
+        self._log = store.log
         self._queue, self._invoker = MemoryQueue(self._clock), MemoryInvoker()
-        self._dead_letters, self._notices = MemoryDeadLetters(), MemoryNotices()
+        self._dead_letters = MemoryDeadLetters()
         self._worker_timeout = worker_timeout
         self._tenant, self._user = caller
         self._next_run = begin + PERIOD
@@ -130,24 +120,19 @@ class Deployment:
         registry = with_standard(registry, services(self._clock))
         self._blockers = Blockers(to_log(Metrics(), self._clock))
         performer = _Performer(registry, loop, self._blockers.watch)
-        self._engine = Engine(
-            log=self._log,
-            blobs=self._blobs,
-            clock=self._clock,
+        engine = Engine.on(
+            store,
+            self._blobs,
+            self._clock,
+            limits,
             entropy=CountedEntropy(),
             offload=inline,
             performer=performer if kills is None else MortalPerformer(performer, kills),
             sandbox=MontySandbox(inline),
             tools=registry.specs(),
-            catalog=Catalog(MemoryDefinitions(), self._blobs, self._clock),
-            pace=Pace(limits.step_estimate_ms),
-            limits=limits,
-            notices=self._notices,
-            incidents=self._notices,
-            effects=MemoryEffects(),
-            funds=Funds(MemoryBudgets(), Terms.of(limits)),
-            watch=self._blockers.watch,
+            notices=MemoryNotices(store.incidents),
         )
+        self._engine = replace(engine, watch=self._blockers.watch)
         self._reconciler = Reconciler(
             self._log, self._queue, self._invoker, self._dead_letters, self._clock, inline, PERIOD
         )
@@ -242,7 +227,7 @@ class Deployment:
             raise EngineDefect(self._dead_letters.letters[0][1])
 
     def _deliver_again(self, messages: Sequence[Message], of: Invocation) -> None:
-        """The queue shows what nobody finished again as soon as the lease is over by every clock."""
+        """The queue shows an unfinished message again as soon as the lease is over by every clock."""
         limits = self._engine.limits
         end = of.deadline + limits.lease_grace_ms + limits.clock_skew_ms + 1_000
         delay = min(-(-(end - self._clock.now()) // 1_000), MOST_DELAY)

@@ -1,7 +1,6 @@
 """`run`: one saga of a workflow, from its start to where nothing more can happen.
 
-Belongs here: what a test may give, and finding the workflows and tools it means. Does not belong here:
-how the deployment around the saga works.
+How the deployment around the saga works is in deployment.py.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ def run(
     given: the saga's input. signals: by name, the payload that is sent as soon as a wait for it is open (once
     for each wait, of child sagas too); a signal that is not named is never sent. Or a list of `(at, name, payload)`: each is sent
     once, so long after the start, to every saga that has not ended and whose workflow waits for the name.
-    answers: by the node that a question is about, what somebody answers to it (in child sagas too): `retry` or `fail`,
+    answers: by the node that a question is about, the person's answer to it (in child sagas too): `retry` or `fail`,
     or an object with `action`, and `arguments` or `output`; None lets it expire. With a question about another node the
     run fails at once.
     stand_ins: by the name of a tool, a function that is called in its place, with the same arguments and by

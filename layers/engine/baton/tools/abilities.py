@@ -1,7 +1,7 @@
 """What a tool says of itself besides its function: what it is about, costs, and can do about failures.
 
-Belongs here: what the keywords of `@tool` may be, each mistake with what would be right. Does not belong here: the function
-and its schemas (define.py), what tools say of each other (core/failures/remedies.py).
+These are keywords of `@tool`; each mistake is told with what would be right. The function and its schemas are in
+define.py, what tools say of each other in core/failures/remedies.py.
 """
 
 from __future__ import annotations

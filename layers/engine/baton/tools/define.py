@@ -133,7 +133,7 @@ def tool(
 
     An `async` function is cancelled at its timeout. A plain one runs in a helper process, which is killed; so it is
     declared where importing the app declares it again, and shares no variables with the worker. A plain one that is
-    `pure` runs in a thread of the worker, and may run on when nobody waits for it any more.
+    `pure` runs in a thread of the worker, and may run on after its step has ended.
 
     Decorating raises `ToolError`, with the function and where it is.
     """

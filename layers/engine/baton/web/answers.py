@@ -377,13 +377,33 @@ class Tools(Answer):
     tools: list[Tool]
 
 
+class Capabilities(Answer):
+    """What a node of a kind can do."""
+
+    input: bool = Field(description="It is given values under `with`.")
+    timeout: bool = Field(description="It may have a `timeout` of its own.")
+    retry: bool = Field(description="What it does can be tried again: `retry`, `on_failure`, `failover`.")
+    parked: bool = Field(description="No invocation runs while it is open.")
+    signals: bool = Field(description="It can wait for signals.")
+
+
 class NodeType(Answer):
     """A kind of node. `runs` is false for one that this version knows and cannot run."""
 
     kind: str
+    version: str = Field(
+        description="Changes when a document with such a node means something else than before."
+    )
+    title: str = Field(description="What it is called where people see it.")
+    icon: str = Field(description="A character that it is drawn as.")
     description: str
     runs: bool
-    schema_: Schema = Field(alias="schema")
+    capabilities: Capabilities
+    schema_: Schema = Field(alias="schema", description="Of a whole node of this kind.")
+    input: Schema | None = Field(
+        description="Of every `with` of such a node; null for a kind that takes none."
+    )
+    output: Schema = Field(description="Of every output of such a node.")
     example: dict[str, Any]
 
 

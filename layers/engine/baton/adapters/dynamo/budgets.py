@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from baton.adapters.aws import ConditionFailed, translated
 from baton.adapters.dynamo import items
 from baton.adapters.dynamo.items import names_in, number, text
+from baton.adapters.dynamo.limits import OPEN_RESERVATIONS
 from baton.errors import CorruptLog
 from baton.ports import Account, Held, Refused, Reservation, Sums
-from baton.ports.budgets import MOST_OPEN
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -45,7 +45,7 @@ _COUNT_LATE = "SET #held = #held + :cost, #spent = #spent + :cost REMOVE {freed}
 class DynamoBudgets:
     """`Budgets` on one table."""
 
-    def __init__(self, client: DynamoDBClient, table: str, most_open: int = MOST_OPEN) -> None:
+    def __init__(self, client: DynamoDBClient, table: str, most_open: int = OPEN_RESERVATIONS) -> None:
         self._client = client
         self._table = table
         self._most_open = most_open

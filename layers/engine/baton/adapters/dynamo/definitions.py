@@ -1,6 +1,6 @@
 """Registered workflow documents on DynamoDB, one item a version, and the list of a tenant's names.
 
-What items look like is in `dynamo_items`; the documents themselves are blobs.
+What items look like is in items.py; the documents themselves are blobs.
 """
 
 from __future__ import annotations

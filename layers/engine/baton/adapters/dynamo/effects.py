@@ -1,7 +1,7 @@
 """`Effects` on DynamoDB: one item for each effect, and one conditional write for each change of it.
 
 The conditions are the protocol: whoever writes has seen what it replaces. The names of the attributes are in
-`dynamo_items`; when a call is made is the runtime's business.
+items.py; when a call is made is the runtime's business.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from baton.adapters.aws import ConditionFailed, translated
 from baton.adapters.dynamo import items
 from baton.adapters.dynamo.items import names_in, number, text
+from baton.adapters.dynamo.limits import ITEM_BYTES
 from baton.adapters.rules import pack, unpack
 from baton.errors import CorruptLog
 from baton.ports.effects import FREED, Effect
@@ -97,7 +98,7 @@ def _item(effect: Effect) -> Item:
     if effect.expires:
         item["ttl"] = number(-(-effect.expires // 1_000))
     if effect.data:
-        item["d"] = {"B": pack(effect.data, items.item_size(item) + len("d"))}
+        item["d"] = {"B": pack(effect.data, items.item_size(item) + len("d"), ITEM_BYTES)}
     return item
 
 

@@ -14,6 +14,7 @@ import msgspec
 from baton.adapters.aws import ConditionFailed, translated
 from baton.adapters.dynamo import items
 from baton.adapters.dynamo.items import names_in, number, text
+from baton.adapters.dynamo.limits import ITEM_BYTES
 from baton.adapters.rules import pack, unpack
 from baton.ports.outside import KEYS_KEPT, Entity, Written
 
@@ -45,7 +46,7 @@ class DynamoEntities:
     ) -> Written:
         condition = _IS_OTHER
         values: dict[str, UniversalAttributeValueTypeDef] = {
-            ":data": {"B": pack(msgspec.json.encode(data), _BESIDES)},
+            ":data": {"B": pack(msgspec.json.encode(data), _BESIDES, ITEM_BYTES)},
             ":none": {"L": []},
             ":key": {"L": [text(key)]},
             ":name": text(key),

@@ -1,7 +1,6 @@
 """What an item of the table looks like: keys, attribute names, sizes, and struct to item and back.
 
-Every name that is stored is in this file. No requests here; they are in `dynamo_log` and
-`dynamo_definitions`.
+Every name that is stored is in this file. No requests here; they are in the other files of this folder.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
+from baton.adapters.dynamo.limits import ITEM_BYTES
 from baton.adapters.rules import pack, shard_of, unpack
 from baton.core.effects.rows import Row
 from baton.errors import CorruptLog, PoisonMessage
@@ -88,6 +88,16 @@ ATTRIBUTES: Mapping[str, str] = {
     "keys": "idempotency keys of its newest writes, in their order",
     "ttl": "when DynamoDB may delete the item, in epoch seconds; absent: never",
 }
+
+
+def saga_pk(ref: SagaRef) -> str:
+    """Where all of one saga is. It is the name that messages have for it, too."""
+    return str(ref)
+
+
+def saga_of(pk: str) -> SagaRef:
+    """The inverse. Raises `ValueError`."""
+    return SagaRef.parse(pk)
 
 
 def entry_sk(branch: int, version: int) -> str:
@@ -225,7 +235,7 @@ def item_size(item: Mapping[str, Any]) -> int:
 
 
 def _packed(item: Item, name: str, data: bytes) -> Item:
-    item[name] = {"B": pack(data, item_size(item) + len(name))}
+    item[name] = {"B": pack(data, item_size(item) + len(name), ITEM_BYTES)}
     return item
 
 
@@ -236,7 +246,7 @@ def wake_text(wake: Wake) -> str:
 def head_item(head: Head, shards: int) -> Item:
     """A head as it is first put. Raises `ItemTooLarge`."""
     item = {
-        **key(str(head.ref), HEAD),
+        **key(saga_pk(head.ref), HEAD),
         "wf": text(head.workflow),
         "gh": text(head.graph),
         "user": text(head.user),
@@ -266,7 +276,7 @@ def head_of(item: StoredItem) -> Head:
     """Raises `CorruptLog`."""
     try:
         return Head(
-            ref=SagaRef.parse(item["pk"]["S"]),
+            ref=saga_of(item["pk"]["S"]),
             workflow=item["wf"]["S"],
             graph=item["gh"]["S"],
             user=item["user"]["S"],
@@ -298,7 +308,7 @@ def listed_of(item: StoredItem) -> Listed:
     """A row of the status index. Raises `CorruptLog`."""
     try:
         return Listed(
-            id=SagaRef.parse(item["pk"]["S"]).id,
+            id=saga_of(item["pk"]["S"]).id,
             workflow=item["wf"]["S"],
             status=item["st"]["S"],
             user=item["user"]["S"],
@@ -311,7 +321,7 @@ def listed_of(item: StoredItem) -> Listed:
 
 def record_item(ref: SagaRef, sk: str, data: bytes, wake: Wake | None = None) -> Item:
     """An entry or a snapshot. Raises `ItemTooLarge`."""
-    item = key(str(ref), sk)
+    item = key(saga_pk(ref), sk)
     if wake is not None:
         item["wake"] = text(wake_text(wake))
     return _packed(item, "d", data)
@@ -356,6 +366,6 @@ def definition_of(item: StoredItem, tenant: str, name: str) -> Definition:
 def image_wake(image: Mapping[str, Any]) -> tuple[SagaRef, Wake]:
     """The saga and the wake of a stream record's new image. Raises `PoisonMessage`."""
     try:
-        return SagaRef.parse(image["pk"]["S"]), msgspec.json.decode(image["wake"]["S"], type=Wake)
+        return saga_of(image["pk"]["S"]), msgspec.json.decode(image["wake"]["S"], type=Wake)
     except (KeyError, TypeError, ValueError) as error:
         raise PoisonMessage(f"no wake in a stream image: {error!r}") from error

@@ -2,7 +2,7 @@
 
 A write is one conditional write of one item, but for an entry that comes with a tool's own rows; the
 conditions are the protocol. What items look like is in
-`dynamo_items`, when a call is made is the runtime's business.
+items.py, when a call is made is the runtime's business.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from baton.adapters.aws import ConditionFailed, translated
 from baton.adapters.dynamo import items
-from baton.adapters.dynamo.items import names_in, number, text
+from baton.adapters.dynamo.items import names_in, number, saga_pk, text
+from baton.adapters.dynamo.limits import limits
 from baton.adapters.dynamo.requests import IS_NEW, put_new, query
 from baton.core.effects.rows import Row
 from baton.errors import RowsRefused
@@ -48,10 +49,7 @@ class DynamoLog:
         self._client = client
         self._table = table
         self._shards = shards
-
-    @property
-    def shards(self) -> int:
-        return self._shards
+        self.limits = limits(shards)
 
     # -- heads
 
@@ -72,7 +70,7 @@ class DynamoLog:
     def read_head(self, ref: SagaRef) -> Head | None:
         with translated():
             found = self._client.get_item(
-                TableName=self._table, Key=items.key(str(ref), items.HEAD), ConsistentRead=True
+                TableName=self._table, Key=items.key(saga_pk(ref), items.HEAD), ConsistentRead=True
             )
         return items.head_of(found["Item"]) if "Item" in found else None
 
@@ -144,7 +142,7 @@ class DynamoLog:
             with translated():
                 done = self._client.update_item(
                     TableName=self._table,
-                    Key=items.key(str(ref), items.HEAD),
+                    Key=items.key(saga_pk(ref), items.HEAD),
                     UpdateExpression=update,
                     ConditionExpression=condition,
                     ExpressionAttributeNames=names_in(update, condition),
@@ -204,7 +202,7 @@ class DynamoLog:
                 "KeyConditionExpression": _BETWEEN,
                 "ExpressionAttributeNames": names_in(_BETWEEN),
                 "ExpressionAttributeValues": {
-                    ":pk": text(str(ref)),
+                    ":pk": text(saga_pk(ref)),
                     ":first": text(first),
                     ":last": text(last),
                 },
@@ -227,9 +225,9 @@ class DynamoLog:
         if after is not None:
             # A position, not an item: it may have moved on since.
             place = {"due_shard": key, "due_at": number(after[1])}
-            request["ExclusiveStartKey"] = {**items.key(str(after[0]), items.HEAD), **place}
+            request["ExclusiveStartKey"] = {**items.key(saga_pk(after[0]), items.HEAD), **place}
         found = query(self._client, self._table, request, limit)
-        return [(SagaRef.parse(item["pk"]["S"]), int(item["due_at"]["N"])) for item in found]
+        return [(items.saga_of(item["pk"]["S"]), int(item["due_at"]["N"])) for item in found]
 
     # -- the status index
 
@@ -278,7 +276,7 @@ class DynamoLog:
             request["FilterExpression"] = " AND ".join(f"#{name} = :{name}" for name in wanted)
         if after is not None:
             # A position, not an item: it may have moved on since.
-            pk = str(SagaRef(tenant, after[1]))
+            pk = saga_pk(SagaRef(tenant, after[1]))
             request["ExclusiveStartKey"] = {
                 **items.key(pk, items.HEAD),
                 "st_key": key,
@@ -287,7 +285,7 @@ class DynamoLog:
         with translated():
             page = self._client.query(TableName=self._table, **request)
         last = page.get("LastEvaluatedKey")
-        place = None if last is None else (int(last["st_at"]["N"]), SagaRef.parse(last["pk"]["S"]).id)
+        place = None if last is None else (int(last["st_at"]["N"]), items.saga_of(last["pk"]["S"]).id)
         return [items.listed_of(item) for item in page["Items"]], place
 
 

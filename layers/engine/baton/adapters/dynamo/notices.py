@@ -1,4 +1,4 @@
-"""Claims of notices and the record of incidents on DynamoDB. Sending is in sns_notices.py.
+"""Claims of notices and the record of incidents on DynamoDB. Sending is in adapters/sns.
 
 A claim is an item by the notice's key: claimed before, told after. An incident is one item in its tenant's list, and
 one that finds it by its saga. No item here ever goes back: it is claimed, then told; open, then resolved.
@@ -43,7 +43,7 @@ _OF_NODE = "#node = :node"
 
 
 class DynamoNotices:
-    """`Incidents` on one table, and what a sender needs to be the only one."""
+    """`NoticeRecord` on one table."""
 
     def __init__(self, client: DynamoDBClient, table: str) -> None:
         self._client = client
@@ -52,11 +52,6 @@ class DynamoNotices:
     # -- claims
 
     def claim(self, tenant: str, saga: str, notice: Notice, now: int) -> Notice | None:
-        """The notice that is to be sent under this key, or None when that has been done.
-
-        It is the one that was claimed first, if another saga died over it. Raises `Throttled` while another saga is
-        sending it; one's own claim is that of an invocation that died, because a saga has one at a time.
-        """
         place = items.key(items.notice_pk(tenant, notice.key), _SK)
         mine: Item = {":owner": text(saga), ":until": number(now + CLAIM_MS)}
         try:
@@ -76,8 +71,7 @@ class DynamoNotices:
             return msgspec.structs.replace(notice, at=int(claimed["at"]["N"]))
         return notice
 
-    def told(self, tenant: str, key: str, now: int) -> None:
-        """Note that it was sent."""
+    def sent(self, tenant: str, key: str, now: int) -> None:
         expiry = (now + WINDOW_MS) // 1_000 + _KEPT_S
         place = items.key(items.notice_pk(tenant, key), _SK)
         self._update(place, _TOLD, {":now": number(now), ":ttl": number(expiry)}, _IS_THERE)
@@ -85,7 +79,6 @@ class DynamoNotices:
     # -- incidents
 
     def open(self, tenant: str, saga: str, notice: Notice) -> None:
-        """Keep the incident of a notice; the same notice again changes nothing."""
         incident = incident_of(tenant, saga, notice)
         # What finds it by its saga first: whatever is in the list can be resolved.
         found_by = items.key(items.incidents_of_pk(tenant, saga), incident.id) | {"node": text(incident.node)}

@@ -1,6 +1,6 @@
 """The two requests that every DynamoDB adapter makes: put an item that must be new, and query to the end.
 
-Which items and which conditions beyond that is the business of `dynamo_log` and `dynamo_definitions`.
+Which items and which conditions beyond that is the business of log.py and definitions.py.
 """
 
 from __future__ import annotations

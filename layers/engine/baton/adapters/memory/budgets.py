@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
+from baton.adapters.memory.limits import OPEN_RESERVATIONS
 from baton.ports import Account, Held, Refused, Reservation, Sums
-from baton.ports.budgets import MOST_OPEN
 
 
 @dataclass
@@ -31,7 +31,7 @@ class _Item:
 class MemoryBudgets:
     """Accounts; one lock makes every call atomic. `calls` counts those that would cost a request."""
 
-    def __init__(self, most_open: int = MOST_OPEN) -> None:
+    def __init__(self, most_open: int = OPEN_RESERVATIONS) -> None:
         self._most_open = most_open
         self._lock = threading.Lock()
         self._items: dict[Account, _Item] = {}

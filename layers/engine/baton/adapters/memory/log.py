@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from baton.adapters.dynamo.items import entry_sk, item_size, record_item, snapshot_sk
+from baton.adapters.memory.limits import ITEM_BYTES, limits
 from baton.adapters.rules import pack, shard_of
 from baton.core.effects.rows import Row
 from baton.ports import Due, Head, Listed, Place, Record, Release, SagaRef, Wake
@@ -35,6 +35,7 @@ class MemoryLog:
     ) -> None:
         self._lock = threading.Lock()
         self._shards = shards
+        self.limits = limits(shards)
         self._heads: dict[SagaRef, Head] = {}
         self._changed: dict[SagaRef, int] = {}
         self._entries: dict[tuple[SagaRef, int], dict[int, Record]] = {}
@@ -46,10 +47,6 @@ class MemoryLog:
         self.rows: dict[tuple[str, str, str], dict[str, Any]] = {}
         self._on_wake = on_wake
 
-    @property
-    def shards(self) -> int:
-        return self._shards
-
     # -- heads
 
     def create_head(self, head: Head) -> Head | None:
@@ -58,7 +55,7 @@ class MemoryLog:
             if there is not None:
                 return there
             if head.start:
-                pack(head.start, _ENTRY_OVERHEAD)
+                pack(head.start, _ENTRY_OVERHEAD, ITEM_BYTES)
             self._heads[head.ref] = head
             self._changed[head.ref] = head.created
             self._reindex(head)
@@ -139,7 +136,7 @@ class MemoryLog:
                 return None
             self._heads[ref] = after
             self._reindex(after)
-            if after != before:  # DynamoDB's stream is silent about an update that changes nothing
+            if after != before:  # a table's stream is silent about an update that changes nothing
                 self._emit(ref, after.wake)
         self._deliver()
         return before
@@ -147,7 +144,7 @@ class MemoryLog:
     # -- entries and snapshots
 
     def append(self, ref: SagaRef, record: Record, wake: Wake | None = None) -> bool:
-        record = _stored(ref, entry_sk(record.branch, record.version), record, wake)
+        record = _stored(ref, "LOG", record, wake)
         branch = (ref, record.branch)
         with self._lock:
             entries = self._entries.setdefault(branch, {})
@@ -176,7 +173,7 @@ class MemoryLog:
             return [self._entries[ref, branch][version] for version in wanted]
 
     def put_snapshot(self, ref: SagaRef, record: Record) -> None:
-        record = _stored(ref, snapshot_sk(record.branch, record.version), record)
+        record = _stored(ref, "SNAP", record)
         with self._lock:
             self._snapshots.setdefault((ref, record.branch), {})[record.version] = record
 
@@ -276,6 +273,10 @@ def _place(due: Due) -> tuple[int, str]:
     return due[1], str(due[0])
 
 
-def _stored(ref: SagaRef, sk: str, record: Record, wake: Wake | None = None) -> Record:
+def _stored(ref: SagaRef, kind: str, record: Record, wake: Wake | None = None) -> Record:
     """With the size that it has on a table. Raises `ItemTooLarge` where the table would."""
-    return msgspec.structs.replace(record, size=item_size(record_item(ref, sk, record.data, wake)))
+    place = f"pk{ref}sk{kind}#{record.branch:04d}#{record.version:010d}"
+    size = len(place.encode()) + len("d")
+    if wake is not None:
+        size += len("wake") + len(msgspec.json.encode(wake))
+    return msgspec.structs.replace(record, size=size + len(pack(record.data, size, ITEM_BYTES)))

@@ -1,35 +1,56 @@
-"""`Notices` and `Incidents` in memory: for tests and for trying things without any AWS. Sends nothing."""
+"""Notices and incidents in memory: for tests and for trying things without any AWS."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from baton.core.log.events import Notice
-from baton.ports.notices import WINDOW_MS, Incident, incident_of
+from baton.errors import Throttled
+from baton.ports.notices import CLAIM_MS, WINDOW_MS, Incident, NoticeRecord, incident_of
 
 
-class MemoryNotices:
-    """`told` holds what was told: tenant, saga, user and the notice."""
+class _Claim(Struct):
+    """Which saga sends a notice that was made at `at`, how long it may take, and when it was sent."""
+
+    saga: str
+    at: int
+    until: int
+    sent: int | None = None
+
+
+class MemoryIncidents:
+    """`NoticeRecord`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._when: dict[tuple[str, str], int] = {}
+        self._claims: dict[tuple[str, str], _Claim] = {}
         self._incidents: dict[tuple[str, str], Incident] = {}
-        self.told: list[tuple[str, str, str, Notice]] = []
 
-    def tell(self, tenant: str, saga: str, user: str, notice: Notice, now: int) -> None:
+    def claim(self, tenant: str, saga: str, notice: Notice, now: int) -> Notice | None:
         with self._lock:
-            before = self._when.get((tenant, notice.key))
-            if before is not None and now - before < WINDOW_MS:
-                return
-            if notice.incident:
-                incident = incident_of(tenant, saga, notice)
-                self._incidents.setdefault((tenant, incident.id), incident)
-            self.told.append((tenant, saga, user, notice))
-            self._when[tenant, notice.key] = now
+            there = self._claims.get((tenant, notice.key))
+            if there is None or (there.sent is not None and now - there.sent >= WINDOW_MS):
+                there = None
+            elif there.sent is not None:
+                return None
+            elif there.saga != saga and there.until > now:
+                raise Throttled(f"another saga is sending the notice {notice.key}")
+            at = notice.at if there is None else there.at
+            self._claims[tenant, notice.key] = _Claim(saga, at, now + CLAIM_MS)
+            return replace(notice, at=at)
+
+    def sent(self, tenant: str, key: str, now: int) -> None:
+        with self._lock:
+            self._claims[tenant, key].sent = now
+
+    def open(self, tenant: str, saga: str, notice: Notice) -> None:
+        incident = incident_of(tenant, saga, notice)
+        with self._lock:
+            self._incidents.setdefault((tenant, incident.id), incident)
 
     def listed(
         self, tenant: str, *, status: str = "", limit: int, after: str = ""
@@ -61,3 +82,19 @@ class MemoryNotices:
             if incident is not None and not incident.resolved:
                 incident = self._incidents[tenant, id] = replace(incident, resolved=now, by=by)
             return incident
+
+
+class MemoryNotices:
+    """`Notices` that sends nothing. `told` holds what was told: tenant, saga, user and the notice."""
+
+    def __init__(self, kept: NoticeRecord | None = None) -> None:
+        self._kept = kept or MemoryIncidents()
+        self.told: list[tuple[str, str, str, Notice]] = []
+
+    def tell(self, tenant: str, saga: str, user: str, notice: Notice, now: int) -> None:
+        claimed = self._kept.claim(tenant, saga, notice, now)
+        if claimed is not None:
+            if claimed.incident:
+                self._kept.open(tenant, saga, claimed)
+            self.told.append((tenant, saga, user, claimed))
+            self._kept.sent(tenant, notice.key, now)

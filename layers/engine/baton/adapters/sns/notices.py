@@ -1,6 +1,6 @@
 """`Notices` on SNS: one topic for all; whoever subscribes filters by the attributes of a message.
 
-Here are the words of a message. Whether it is to be sent at all is the business of dynamo_notices.py.
+Here are the words of a message. Whether it is to be sent at all is the business of the store.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from baton.adapters.aws import refusals_are_outages, translated
-from baton.adapters.dynamo.notices import DynamoNotices
 from baton.adapters.rules import xml_text
 from baton.core.log.events import Notice
+from baton.ports import NoticeRecord
 
 if TYPE_CHECKING:
     from mypy_boto3_sns import SNSClient
@@ -28,7 +28,7 @@ _MOST_MESSAGE = 20_000  # characters; SNS takes 256 KB
 class SnsNotices:
     """`Notices` on one topic, `topic` being its ARN; without one a notice is only logged."""
 
-    def __init__(self, client: SNSClient, topic: str, kept: DynamoNotices) -> None:
+    def __init__(self, client: SNSClient, topic: str, kept: NoticeRecord) -> None:
         self._client = client
         self._topic = topic
         self._kept = kept
@@ -40,7 +40,7 @@ class SnsNotices:
         if claimed.incident:
             self._kept.open(tenant, saga, claimed)
         self._send(tenant, saga, user, claimed)
-        self._kept.told(tenant, notice.key, now)
+        self._kept.sent(tenant, notice.key, now)
 
     def _send(self, tenant: str, saga: str, user: str, notice: Notice) -> None:
         said = {

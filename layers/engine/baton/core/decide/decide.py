@@ -24,7 +24,7 @@ from baton.core.decide.retries import unpark
 from baton.core.decide.scheduling import schedule_ready
 from baton.core.decide.spending import ANY_AMOUNT, Terms, is_told, saga_notice
 from baton.core.decide.unknown_outcomes import doubts
-from baton.core.effects.rows import Row, fit_together
+from baton.core.effects.rows import ANY_ROWS, Row, RowRoom
 from baton.core.expressions import ExpressionError
 from baton.core.limits import Limits
 from baton.core.log import events as ev
@@ -186,6 +186,7 @@ def advance(
     max_deaths: int = MAX_DEATHS,
     most_bytes: int = MOST_BYTES,
     terms: Terms = ANY_AMOUNT,
+    row_room: RowRoom = ANY_ROWS,
     *,
     together: bool = True,
     in_turn: bool = True,
@@ -194,7 +195,7 @@ def advance(
 
     `room` is the size in bytes that the events may have together; at least one is always taken. An
     outcome whose slot is not waiting any more (it was settled or forked away) is dropped; one for which
-    there is no room counts as running still. Without `together` no two steps' rows are in one entry; without
+    there is no room counts as running still; `row_room` is the store's for their rows. Without `together` no two steps' rows are in one entry; without
     `in_turn` no outcome waits for what comes before it: children that there is no time to cancel.
     """
     entry = _Entry(program, state, now, room, found, max_deaths, most_bytes, terms)
@@ -222,7 +223,7 @@ def advance(
             # It was done just when nobody waited for it any more: what it has spent is spent.
             settled = list(settle(program, entry.state, replace(outcome, why=STOPPED, halt=None), found))
         entry.room -= sum(map(_size, settled))
-        has_room = not outcome.rows or (together and fit_together(rows, outcome.rows))
+        has_room = not outcome.rows or (together and row_room.takes(rows + outcome.rows))
         if entry.events and (entry.room < 0 or not has_room):
             break
         taken += 1

@@ -102,7 +102,7 @@ def caught(scope: Scope, failure: ev.Failure) -> int | None:
     kind = failure.kind or kind_of(failure.code)
     blamed = scope.blaming(failure)
     for number, rule in enumerate(node.catch):
-        if (rule.codes and failure.code not in rule.codes) or (rule.kinds and kind not in rule.kinds):
+        if not rule.fits(failure.code, kind):
             continue
         try:
             if rule.condition is None or blamed.holds(rule.condition):

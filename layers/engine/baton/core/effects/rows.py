@@ -1,6 +1,6 @@
-"""Business rows that a tool keeps in the saga table: written in one transaction with its step's entry.
+"""Business rows that a tool keeps beside its saga: written in one transaction with its step's entry.
 
-Only what a row is, and what it may not be: a row that the table refuses would keep its whole entry from being
+Only what a row is, and what it may not be: a row that the store refuses would keep its whole entry from being
 written. Who writes it is the log adapter's business.
 """
 
@@ -10,18 +10,14 @@ from typing import Any
 
 import msgspec
 
+# The contract with tools, the same on every store: what it allows, each of them takes (tests/contract/test_rows.py).
 MAX_PER_STEP = 25
 MAX_BYTES = 100_000
-# The following are limits of DynamoDB's, from "Constraints" of its developer guide. A transaction has 100
-# items and 4 MB at most, the entry among them; there is always room for the rows of one step.
-MAX_PER_ENTRY = 90
-MAX_BYTES_PER_ENTRY = 3_500_000
-MAX_KEY_BYTES = 1_024  # of a sort key; twice as many of a partition key, but that names the tenant too
+MAX_KEY_BYTES = 1_024
 MAX_DIGITS = 38
 SMALLEST, LARGEST = 1e-130, 9.99e125
 MAX_LEVELS = 32  # an attribute's own value is on the first
-# Keys of the table and its indexes, and what its stream is filtered by: a row that had them would be taken for
-# something else, or be refused for their types.
+# What stores find their own items by: a row that had them could be taken for something else.
 RESERVED = frozenset({"pk", "sk", "wake", "due_shard", "due_at", "st_key", "st_at"})
 
 
@@ -34,7 +30,7 @@ class Row(msgspec.Struct, frozen=True):
 
 
 def check_row(row: Row) -> Row:
-    """A copy of the row that nobody else holds. Raises `ValueError` that says what would be right."""
+    """A deep copy of the row. Raises `ValueError` that says what would be right."""
     for name, value in (("key", row.key), ("sort", row.sort)):
         _check_key(name, value)
     if not isinstance(row.attributes, dict):
@@ -52,14 +48,26 @@ def check_row(row: Row) -> Row:
 
 
 def size_of(row: Row) -> int:
-    """Bytes of the row as an item of the table: by DynamoDB's rule, or a little more, without the tenant."""
+    """Bytes that a row takes in a store, or a little more, without the tenant."""
     return len("pksk") + _size(row.key) + _size(row.sort) + _size(row.attributes)
 
 
-def fit_together(rows: tuple[Row, ...], more: tuple[Row, ...]) -> bool:
-    """Whether one transaction can take both, whatever the entry's own size."""
-    both = rows + more
-    return len(both) <= MAX_PER_ENTRY and sum(map(size_of, both)) <= MAX_BYTES_PER_ENTRY
+class RowRoom(msgspec.Struct, frozen=True):
+    """How many rows a store writes together with one entry, and how many bytes they may have. None: any number.
+
+    There is always room for the rows of one step.
+    """
+
+    rows: int | None = None
+    bytes: int | None = None
+
+    def takes(self, rows: tuple[Row, ...]) -> bool:
+        """Whether one entry can take all of these, whatever its own size."""
+        has_room = self.rows is None or len(rows) <= self.rows
+        return has_room and (self.bytes is None or sum(map(size_of, rows)) <= self.bytes)
+
+
+ANY_ROWS = RowRoom()
 
 
 def _check_key(name: str, value: Any) -> None:

@@ -1,6 +1,6 @@
 """Another way to do what a tool does, as graphs and logs keep it, and choose(hints, ways, used): which one is next.
 
-Belongs here: the choice. Does not belong here: which ways there are (core/failures/remedies.py), and when one is taken (ladder.py).
+Which ways there are is in remedies.py, when one is taken in ladder.py.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Way(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_
 
 
 def choose(hints: Iterable[str], ways: Sequence[Way], used: Collection[str]) -> Way | None:
-    """The best way that carries out the first of the hints for which one is left, else the best that fits any.
+    """The best way for the first hint that has a way left; else the best way that fits any hint.
 
-    `used` are the names of those that were tried.
+    `used` are the names of the ways that were tried.
     """
     left = [way for way in ways if way.name not in used]
     for hint in hints:

@@ -1,7 +1,6 @@
 """A cell of the failure matrix: what is done about one kind of failure, and how a cell is changed by a rule.
 
-Belongs here: the shapes, and what can stand in them. Does not belong here: the matrix itself (matrix.py), which of a
-cell's strategies is next (ladder.py).
+The matrix itself is in matrix.py, the choice of a cell's next strategy in ladder.py.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ STRATEGIES: Mapping[str, str] = {
     REPLAN: "Try it another way: carry out one of the hints.",
     ASK_USER: "Ask a person, and wait for the answer.",
     ROLLBACK: "Undo what was done, and end.",
-    ESCALATE: "Open an incident, tell whoever is on call, and wait for a decision.",
+    ESCALATE: "Open an incident, tell the person on call, and wait for a decision.",
 }
 """The rungs of the ladder in their order, each with what it does. After the last the step fails."""
 

@@ -1,7 +1,7 @@
 """The JSON Schema of `retry`, `on_failure`, `failover` and `catch` as documents write them, for the published schema.
 
-The fields of core/documents/failing.py refer to `DEFINITIONS` by their names, and these to each other and to what all
-fields share (core/documents/schema_shared.py). They refuse nothing that the models accept.
+The fields of core/documents/parts/failing.py refer to `DEFINITIONS` by their names, and these to each other and to what all
+fields share (core/documents/schema.py). They refuse nothing that the models accept.
 """
 
 from __future__ import annotations

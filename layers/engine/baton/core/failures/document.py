@@ -1,6 +1,6 @@
 """Bounds and patterns of what documents say of failures: the models and the published schema share them.
 
-Belongs here: numbers and patterns. Does not belong here: the models (core/documents/failing.py), the schema (docschema.py).
+The models are in core/documents/parts/failing.py, the schema is in docschema.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """next_rung(cell, history, …): which strategy is used now, given what was tried; and history as data.
 
-Belongs here: the climb, with its limits. Does not belong here: what a failure's cell is (matrix.py), the length of
-pauses (retry.py), and carrying anything out.
+A failure's cell is in matrix.py, the length of pauses in retry.py. Nothing is carried out here.
 """
 
 from __future__ import annotations
@@ -18,7 +17,8 @@ from baton.core.failures.retry import LONGEST_RETRY_AFTER_MS, listed, pause
 class Bounds(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """How often each strategy is used for one step, whatever its failures are.
 
-    `retries` holds since a person last decided; a policy that allows more by itself is not held back. `question_ms`: how long a person has to answer.
+    `retries` counts since a person last decided; a policy that allows more has its own number. `question_ms`: how long a
+    person has to answer.
     """
 
     retries: int = 20
@@ -41,9 +41,9 @@ class Bounds(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 class History(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What was done about the failures of one step since it began.
 
-    `since`: when it first failed since anything but a retry was done, 0 for never. `retries`: how many since the same,
-    whatever their failures were. `total`: all since a person last decided. `used`: how often each other strategy was. `ways`: the names of
-    those that were tried.
+    `since`: the time of the first failure after anything but a retry, 0 for never. `retries`: retries after that, whatever
+    their failures were. `total`: retries since a person last decided. `used`: uses of each other strategy. `ways`: the names
+    of the ways that were tried.
     """
 
     since: int = 0
@@ -54,10 +54,10 @@ class History(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Rung(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What is to be done now.
+    """The next step of the ladder.
 
-    `strategy`: one of the ladder's, or `fail` at its end. Of a retry: `delay_ms`, and `hooks` to carry out before it.
-    Of a replan: `way`, and the `hint` that it carries out. `why`: why the rungs below it were passed, for people.
+    `strategy`: one of the ladder's, or `fail` at its end. A retry has `delay_ms`, and `hooks` to carry out before it.
+    A replan has `way`, and the `hint` that it carries out. `why`: why the rungs below it were passed, for people.
     """
 
     strategy: str
@@ -119,7 +119,7 @@ def climbed(history: History, rung: Rung, *, now: int) -> History:
             retries=history.retries + 1,
             total=history.total + 1,
         )
-    # What is done another way, or again because a person says so, has all its retries before it.
+    # A step that is done another way, or again by a person's decision, has all its retries anew.
     by_person = rung.strategy in {ASK_USER, ESCALATE}
     return History(
         total=0 if by_person else history.total,
@@ -129,7 +129,7 @@ def climbed(history: History, rung: Rung, *, now: int) -> History:
 
 
 def decided(history: History) -> History:
-    """The history once a person has decided that the step is tried again: whoever decides can be asked again."""
+    """The history once a person has decided that the step is tried again: people can be asked again."""
     used = {name: count for name, count in history.used.items() if name not in {ASK_USER, ESCALATE}}
     return msgspec.structs.replace(history, used=used)
 

@@ -1,7 +1,6 @@
-"""The failure matrix: by domain and code, what is done about a failure when nobody has said anything else.
+"""The failure matrix: by domain and code, what is done about a failure unless the author says otherwise.
 
-Belongs here: the defaults, as data, and how a document's rules are laid over them. Does not belong here: what a cell
-can say (cells.py), what it comes to (ladder.py).
+A document's rules are laid over these defaults. What a cell can say is in cells.py, what it comes to in ladder.py.
 """
 
 from __future__ import annotations
@@ -102,7 +101,7 @@ GENERAL: Rules = {
     "model_unavailable": Change(hints=("fallback_model",)),
     "file_not_found": Change(hints=("alternative_path",)),
     "blocked_by_site": Change(hints=("alternative_source",)),
-    # Neither undone nor given up before somebody has said whether there is anything to undo.
+    # Neither undone nor given up before a person has said whether there is anything to undo.
     "unknown_outcome": Change(ladder=(ASK_USER, ESCALATE), severity="high"),
     "tool_missing": Change(ladder=(ESCALATE, ROLLBACK), severity="high"),
 }
@@ -153,7 +152,7 @@ DOMAINS: Mapping[str, str] = {
     "model_call": "a call of a language model",
     "browser_action": "something done in a browser",
     "file_operation": "reading and writing files",
-    "external_api": "a call of somebody else's service",
+    "external_api": "a call of a third party's service",
     "database": "reading and writing a database",
 }
 """What a tool can be about; one that does not say has the defaults of no domain."""
@@ -171,8 +170,8 @@ def cell_of(
     """What is done about a failure: the defaults, and over them the rules, each list more important than the last.
 
     `rules` are those of the document, then those of the node. Within one, `any` counts least and the code most. Where
-    the graph itself goes on from a failure (`is_handled`), the defaults end with the strategies that nobody is asked
-    for and nothing is undone by; a document's own ladder stays as it is. `last`, a word of `LAST`, is what the deployment
+    the graph itself goes on from a failure (`is_handled`), the defaults keep only the strategies that ask no person
+    and undo nothing; a document's own ladder stays as it is. `last`, a word of `LAST`, is what the deployment
     does in place of a question that the defaults ask.
     """
     kind = next((change.kind for change in _in_turn(code, kind, reversed(rules)) if change.kind), kind)
@@ -189,7 +188,7 @@ def cell_of(
 
 
 def severity_of(code: str, kind: str) -> str:
-    """How bad a failure is where nobody has said anything else, whatever the domain; `kind` empty: that of the code."""
+    """How bad a failure is unless the author says otherwise, whatever the domain; `kind` empty: that of the code."""
     return cell_of(code, kind or kind_of(code)).severity
 
 

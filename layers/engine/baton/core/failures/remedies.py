@@ -1,7 +1,7 @@
 """ways_of(tool, specs): how else a tool's work can be done, from what tools say of themselves.
 
-Belongs here: from declarations to ways and hooks, their order, and what of it does not fit together. Does not belong here:
-which way is next (failures/alternatives.py) and when (failures/ladder.py), and carrying one out (runtime/attempt.py).
+Which way is next is in alternatives.py, when it is taken in ladder.py, and how it is carried out in
+runtime/attempt.py.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def ways_of(tool: str, specs: Specs) -> tuple[Way, ...]:
 
 
 def hooks_of(tool: str, specs: Specs) -> dict[str, str]:
-    """By hook or hint, the tool that carries it out for this one: who names it most exactly, then the best."""
+    """By hook or hint, the tool that carries it out for this one: the tool that names it most exactly, then the best."""
     spec = specs.get(tool)
     if spec is None:
         return {}
@@ -77,10 +77,10 @@ def hooks_of(tool: str, specs: Specs) -> dict[str, str]:
 
 
 def way_by(name: str, tool: str, specs: Specs) -> Way | None:
-    """The way that a document means which names a tool as a hint; None if that tool can neither stand in nor help.
+    """The way for a hint that is the name of a tool; None if that tool can neither stand in nor help.
 
-    One that carries out something is called before the step's own tool, and so is one that does not take the same, unless
-    it may act only once: no claim is made for what goes before.
+    A tool that carries out something is called before the step's own tool, and so is one with other parameters. A tool
+    that may act only once is never called before, because that call is not claimed.
     """
     spec, other = specs.get(tool), specs.get(name)
     if spec is None or other is None or name == tool:

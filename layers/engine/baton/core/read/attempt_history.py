@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from baton.core.expressions.durations import lasting
 from baton.core.failures.cells import ASK_USER, ESCALATE, REPLAN, RETRY
 from baton.core.failures.codes import told
 from baton.core.log import events as ev
 from baton.core.read.timeline import Attempt, Place
 from baton.core.read.views import failure_view, question_view
-from baton.core.read.wording import lasting, listed, said
+from baton.core.read.wording import listed, said
 from baton.core.times import iso
 
 SHOWN = 50  # attempts of one round: the first, and the last ones

@@ -92,7 +92,7 @@ def _catches(node: Node, code: str, kind: str) -> list[Catch]:
     """The rules that may catch it, up to the first that does whatever its condition says: without one."""
     found = []
     for rule in node.catch:
-        if (not rule.codes or code in rule.codes) and (not rule.kinds or kind in rule.kinds):
+        if rule.fits(code, kind):
             found.append(rule)
             if rule.condition is None:
                 break

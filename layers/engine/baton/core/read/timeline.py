@@ -190,10 +190,7 @@ class Story:
         elif isinstance(event, ev.Opens):
             self._place(event.node, event.iteration, event.item).opened = event
         elif isinstance(event, ev.NodeBegan) and event.item:
-            owner = slot_of(event.node, event.iteration)
-            place = self._place(event.node, event.iteration, event.item)
-            place.arrivals[event.node] = Arrival(event.node, True, (), owner, when, False)
-            self.items.setdefault(owner, []).append(place)
+            self._begin_item(event, when)
         elif isinstance(event, ev.AttemptFailed | ev.StrategyChosen | ev.QuestionClosed):
             place = self.places.get(slot_of(event.node, event.iteration, event.item))
             if place is not None and place.end is None:
@@ -204,6 +201,15 @@ class Story:
             self.cancelled = self.cancelled or (event, when)
         elif isinstance(event, ev.SagaEnded):
             self.end = (event, when)
+
+    def _begin_item(self, event: ev.NodeBegan, when: Moment) -> None:
+        owner, place = (
+            slot_of(event.node, event.iteration),
+            self._place(event.node, event.iteration, event.item),
+        )
+        if not place.arrivals:
+            self.items.setdefault(owner, []).append(place)
+        place.arrivals[event.node] = Arrival(event.node, True, (), owner, when, False)
 
     def _place(self, node: str, iteration: tuple[int, ...], item: str = "") -> Place:
         slot = slot_of(node, iteration, item)

@@ -1,6 +1,7 @@
 """From a saga's log to what it used: write and read units, requests, Lambda's time.
 
-The protocols' known costs, replayed over the entries; the table is "What it costs" of docs/architecture.md.
+This is the cost model of AWS's bill, for a store on DynamoDB: arithmetic only, nothing that the engine does depends on it.
+The protocols' known costs, replayed over the entries; the table is "What it costs" of docs/protocols.md.
 Dollars are in costs.py.
 """
 

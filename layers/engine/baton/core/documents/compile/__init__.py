@@ -14,16 +14,14 @@ from baton.core.documents.compile import (
     expressions,
     failing,
     joins,
+    kinds,
     loopfaults,
     schemas,
     tools,
 )
-from baton.core.documents.compile import children as of_children
-from baton.core.documents.compile.build import build
-from baton.core.documents.compile.children import Children
 from baton.core.documents.compile.notes import children_of, no_such_child, notes_of
 from baton.core.documents.compile.sharing import shared_keys
-from baton.core.documents.compile.source import MAX_HINTS, OutOfTime, Source, Tools
+from baton.core.documents.compile.source import MAX_HINTS, Children, OutOfTime, Source, Tools
 from baton.core.documents.definition import as_written, read_definition
 from baton.core.documents.text import parse_document
 from baton.core.graph.graph import Graph
@@ -34,11 +32,11 @@ _CHECKS: tuple[Callable[[Source], Iterator[Problem]], ...] = (
     loopfaults.check,
     joins.check,
     tools.check,
+    kinds.check,
     failing.check,
     bounds.check,
     schemas.check,
     expressions.check,
-    of_children.check,
 )
 
 _TAKES_LONG = "the document takes too long to check; this is how far it came"
@@ -65,7 +63,7 @@ def compile_document(
         try:
             problems += tuple(_problems(source))
             if not problems:
-                return build(source)
+                return kinds.built(source)
         except OutOfTime as error:
             problems = (Problem(error.place, _TAKES_LONG, _SPLIT),)
     raise refusal_of(

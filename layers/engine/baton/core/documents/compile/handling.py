@@ -1,6 +1,6 @@
 """What a document says of failures, as the graph keeps it: rules by code or class, and failover policies.
 
-Belongs here: from the models (core/documents/failing.py) to frozen data, and the names in them that have to be known.
+Belongs here: from the models (core/documents/parts/failing.py) to frozen data, and the names in them that have to be known.
 Does not belong here: which shapes are right (the models), and what is wrong with rules (rules.py, failing.py).
 """
 
@@ -17,7 +17,13 @@ from baton.core.failures.retry import RetryChange
 
 if TYPE_CHECKING:
     from baton.core.conditions.model import Condition
-    from baton.core.documents.failing import MatchModel, PolicyModel, ReactionModel, RetryModel, WindowModel
+    from baton.core.documents.parts.failing import (
+        MatchModel,
+        PolicyModel,
+        ReactionModel,
+        RetryModel,
+        WindowModel,
+    )
 
 
 def retry_of(model: RetryModel) -> RetryChange:

@@ -11,7 +11,7 @@ from baton.core.log.work import Child, Open
 from baton.core.nodes.base import CHILD, Activation, Desk, Done, Failed, Kind, Next, Opened, Tend
 
 
-class WorkflowKind(Kind):
+class ChildKind(Kind):
     """The child has an id before it exists, so that starting it twice makes one child."""
 
     name = "workflow"

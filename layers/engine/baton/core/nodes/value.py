@@ -9,7 +9,7 @@ from baton.core.log import events as ev
 from baton.core.nodes.base import Activation, Desk, Done, Kind, Next
 
 
-class PassKind(Kind):
+class ValueKind(Kind):
     """It runs nothing."""
 
     name = "pass"

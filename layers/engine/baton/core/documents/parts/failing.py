@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
-from baton.core.documents.fields import (
+from baton.core.documents.parts.fields import (
     Condition,
     Duration,
     Given,
@@ -314,6 +314,10 @@ class CatchModel(Model):
     def fits_all(self) -> bool:
         """Whether every failure is like this."""
         return not self.code and not self.class_ and self.if_ is None
+
+    def may_fit(self, code: str, kind: str) -> bool:
+        """Whether it is for failures of this code and class; its `if` may still say no."""
+        return (not self.code or code in self.code) and (not self.class_ or kind in self.class_)
 
 
 class HandlersModel(CatchModel):

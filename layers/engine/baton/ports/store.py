@@ -1,0 +1,61 @@
+"""A store: everything that the engine keeps in one table, as one object.
+
+A store has every port below, and its limits. What is kept elsewhere is no part of it: blobs and objects (a bucket),
+messages (a queue).
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from baton.ports.budgets import Budgets
+from baton.ports.definitions import Definitions, Rates
+from baton.ports.effects import Effects
+from baton.ports.limits import StoreLimits
+from baton.ports.log import Log
+from baton.ports.notices import NoticeRecord
+from baton.ports.outside import Entities
+
+
+class Store(Protocol):
+    """What one table keeps. Each port has its own contract (tests/contract)."""
+
+    @property
+    def limits(self) -> StoreLimits:
+        """What it takes at most."""
+        ...
+
+    @property
+    def log(self) -> Log:
+        """Heads, entries, snapshots, indexes, and tools' own rows."""
+        ...
+
+    @property
+    def definitions(self) -> Definitions:
+        """Registered workflows."""
+        ...
+
+    @property
+    def effects(self) -> Effects:
+        """Effects that may happen only once."""
+        ...
+
+    @property
+    def budgets(self) -> Budgets:
+        """The money of users."""
+        ...
+
+    @property
+    def rates(self) -> Rates:
+        """Requests of tenants."""
+        ...
+
+    @property
+    def incidents(self) -> NoticeRecord:
+        """Notices that were sent, and incidents."""
+        ...
+
+    @property
+    def entities(self) -> Entities:
+        """Versioned JSON of the standard tools."""
+        ...
