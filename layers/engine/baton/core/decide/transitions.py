@@ -210,9 +210,7 @@ def _again(program: Program, state: State, slot: str, node: Node) -> Settlement:
     stale += [key for key in state.previous if key.partition("/")[0] in body and key not in carry]
     emits = (ev.Token(node.name, header, following),)
     drops = _round(program, state, slot, node.name, iteration)
-    found = _settled(program, state, slot, emits, drops, stale)
-    keep = f"{node.name}/{node.name}" in carry
-    return replace(found, forget=(*found.forget, node.name) if keep else found.forget, carry=carry, keep=keep)
+    return _settled(program, state, slot, emits, drops, stale, carry=carry)
 
 
 def _go(
@@ -275,6 +273,7 @@ def _settled(
     drops: tuple[str, ...],
     stale: Collection[str],
     errors: tuple[ev.Failure, ...] = (),
+    carry: tuple[str, ...] | None = None,
 ) -> Settlement:
     name, ahead = node_of(slot)[0], 0
     if state.outputs or program.is_read(name):
@@ -285,10 +284,10 @@ def _settled(
             + [other for other in reached if other not in state.closed]
         )
     unread = [one for one in state.outputs if one not in stale and not program.is_needed(one, ahead)]
+    keep = program.is_needed(name, ahead)
+    if carry is not None:  # what goes on into the next round is there as the previous one's only
+        keep = f"{name}/{name}" in carry
+        unread += [name] * keep
     return Settlement(
-        emits=emits,
-        errors=errors,
-        drops=drops,
-        forget=(*stale, *unread),
-        keep=program.is_needed(name, ahead),
+        emits=emits, errors=errors, drops=drops, carry=carry or (), forget=(*stale, *unread), keep=keep
     )

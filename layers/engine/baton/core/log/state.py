@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Protocol
 
 import msgspec
@@ -40,6 +41,7 @@ def slot_of(node: str, iteration: tuple[int, ...], item: str = "") -> str:
     return f"{slot}#{item}" if item else slot
 
 
+@lru_cache(maxsize=4096)  # a step asks some ten times of the same slot
 def node_of(slot: str) -> tuple[str, tuple[int, ...]]:
     """The node and the round that a slot is of, whatever its item."""
     if "#" in slot:
