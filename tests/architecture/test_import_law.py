@@ -57,6 +57,13 @@ PLANTED = [
     ("core/log/fold.py", "def f():\n    import asyncio", "core is pure and imports asyncio"),
     ("core/log/fold.py", "from baton import tool", "core imports baton"),
     ("core/log/fold.py", "from baton.core.decide.decide import decide", "core/log imports core/decide"),
+    ("core/read/views.py", "from baton.core.nodes.wait import WaitKind", "imports a kind of node"),
+    ("core/nodes/base.py", "from baton.core.nodes.task import TaskKind", "only the registry does"),
+    (
+        "core/decide/decide.py",
+        "from baton.core.nodes.registry import KINDS",
+        "it gets them with the program",
+    ),
     ("core/limits.py", "from baton.core.log import events as ev", "core/ imports core/log"),
     ("core/attic/old.py", "import msgspec", "the room core/attic is not in the law"),
     (
@@ -112,6 +119,8 @@ def test_a_handler_that_goes_round_the_wiring_is_found(tmp_path: Path) -> None:
 
 
 LAWFUL = [
+    ("core/nodes/registry.py", "from baton.core.nodes.wait import WaitKind"),
+    ("core/read/views.py", "from baton.core.nodes.registry import KINDS"),
     (
         "core/log/fold.py",
         "import msgspec\nfrom baton.core.log.state import State\nfrom baton.errors import UserError",

@@ -94,7 +94,7 @@ def test_a_parked_saga_does_nothing_not_even_when_a_wait_is_due() -> None:
     saga.go()
     tell(saga)
     assert saga.go(after_ms=1_000) == Decision()
-    assert "w" in saga.state.waits
+    assert "w" in saga.state.open
 
 
 def test_a_result_that_comes_while_the_saga_is_parked_is_recorded() -> None:

@@ -15,6 +15,7 @@ from baton.core.decide.settlement import Settlement
 from baton.core.graph.graph import Graph, Node
 from baton.core.graph.index import Ways
 from baton.core.log import fold, lost
+from baton.core.nodes.registry import KINDS
 from tests.core.graphs.driver import Luck
 from tests.core.graphs.pair import program_of
 from tests.core.graphs.shapes import Doc, Maker
@@ -238,7 +239,7 @@ def shows(change: Callable[[Graph], Graph] = lambda graph: graph, *, first: int 
 
 
 def _run(seed: str, document: Doc, graph: Graph) -> None:
-    draw, ours = random.Random(seed), program.Program(graph)
+    draw, ours = random.Random(seed), program.Program(graph, KINDS)
     run(seed, document, ours, Luck(), draw)
     run(seed, document, ours, bad_luck(draw), draw)
 

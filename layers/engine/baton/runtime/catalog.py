@@ -10,6 +10,7 @@ from baton.core.decide.program import Program
 from baton.core.expressions.spelling import hinted, nearest
 from baton.core.graph.graph import Graph, decode_graph, encode_graph, hash_of
 from baton.core.limits import Limits
+from baton.core.nodes.registry import KINDS
 from baton.errors import NotFound
 from baton.ports import Blobs, Clock, Definition, Definitions
 from baton.runtime.store_retrier import Patience
@@ -121,7 +122,7 @@ class Catalog:
             self._programs.move_to_end(key)
         else:
             data = await self._io(self._blobs.get, tenant, f"cas://sha256/{graph_hash}")
-            program = self._programs[key] = Program(decode_graph(data), self._most_hops)
+            program = self._programs[key] = Program(decode_graph(data, KINDS), KINDS, self._most_hops)
             if len(self._programs) > PROGRAMS_KEPT:
                 self._programs.popitem(last=False)
         return program

@@ -15,7 +15,8 @@ from baton.core.decide.decide import Decision, abandoned
 from baton.core.decide.handled import takes_failure
 from baton.core.limits import Limits
 from baton.core.log.events import CancelRequested, ChildReported, Event, Failure, Value
-from baton.core.log.state import Child, State
+from baton.core.log.state import State
+from baton.core.log.work import Child
 from baton.errors import TooLarge, UserError
 from baton.ports import Blobs, Clock, Head, Log, SagaRef, Wake
 from baton.runtime.catalog import Catalog
@@ -201,8 +202,8 @@ class Children:
 
 def is_news(parent: State, report: ChildReported) -> bool:
     """Whether the parent still waits to hear this."""
-    child = parent.children.get(report.slot)
-    return child is not None and child.saga == report.child and not child.status
+    work = parent.open.get(report.slot)
+    return work is not None and work.hears(report.child)
 
 
 def cut(reports: Sequence[ChildReported], room: int) -> list[ChildReported]:

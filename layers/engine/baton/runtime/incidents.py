@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from baton.core.read.views import iso
+from baton.core.times import iso
 from baton.errors import NotFound
 from baton.ports import Clock, Incident, Incidents
 from baton.runtime.cursors import foreign_cursor, read_cursor, write_cursor

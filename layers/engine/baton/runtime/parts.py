@@ -13,7 +13,7 @@ from baton.core.decide.spending import Terms
 from baton.core.documents.nodes.own import OwnKinds
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
-from baton.core.log.events import ChildOpened, Event, Gives, NodePassed, QuestionClosed, SagaEnded
+from baton.core.log.events import Event, Gives, Value
 from baton.ports import (
     Blobs,
     Clock,
@@ -104,8 +104,6 @@ class Engine:
         return self.store.log
 
 
-_MAKES = (SagaEnded, NodePassed, ChildOpened, QuestionClosed)
-"""Events with values that the engine makes."""
 _SAID_FIRST_MS = 20
 """So long before the cut-off a call that hangs is ended: its step fails by the store, not by the end of its time."""
 
@@ -159,7 +157,7 @@ class Parts:
 
     async def slim(self, tenant: str, events: Sequence[Event]) -> Sequence[Event]:
         """Events with large values of the engine's own making moved to blobs; the same events where there is none."""
-        if not any(isinstance(event, _MAKES) or getattr(event, "full", None) for event in events):
+        if not any(event.made or getattr(event, "full", None) for event in events):
             return events
         return [await self._slim(tenant, event) for event in events]
 
@@ -169,12 +167,10 @@ class Parts:
         Also one that nobody reads: it is in the log all the same, and an entry has only so much room. None is too
         large: the decision would have been another (core/sizes.py).
         """
-        if isinstance(event, SagaEnded | NodePassed) and not event.output.ref:
-            event = replace(event, output=await self.steps.inline_or_blob(tenant, event.output.v))
-        elif isinstance(event, ChildOpened):
-            event = replace(event, input=await self.steps.inline_or_blob(tenant, event.input.v))
-        elif isinstance(event, QuestionClosed) and event.output is not None:
-            event = replace(event, output=await self.steps.inline_or_blob(tenant, event.output.v))
+        for name in event.made:
+            value: Value | None = getattr(event, name)
+            if value is not None and not value.ref:
+                event = replace(event, **{name: await self.steps.inline_or_blob(tenant, value.v)})
         if isinstance(event, Gives) and event.full is not None and not event.full.ref:
             # What the log only summarises is there before the log says so.
             event = replace(event, full=await self.steps.blob(tenant, event.full.v))

@@ -22,7 +22,8 @@ from baton.core.log.state import status_of
 from baton.core.read.budgets import budget_view
 from baton.core.read.explain import explain, has_page, way
 from baton.core.read.usage import Deployment
-from baton.core.read.views import entry_view, graph_view, iso, saga_view, tool_view
+from baton.core.read.views import entry_view, graph_view, saga_view, tool_view
+from baton.core.times import iso
 from baton.errors import UserError
 from baton.ports import Definition, Listed, Sums
 from baton.runtime.cost import cost_of

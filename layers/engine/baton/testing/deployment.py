@@ -237,10 +237,10 @@ class Deployment:
     async def _signal(self, signals: Mapping[str, Any]) -> bool:
         """Send what open waits wait for, each once. Whether there was any."""
         waits = [
-            (state.saga, slot, wait.signal)
+            (state.saga, slot, work.signal)
             for _, state, _ in await self._open()
-            for slot, wait in state.waits.items()
-            if wait.signal in signals and (state.saga, slot) not in self._sent
+            for slot, work in state.open.items()
+            if work.signal in signals and (state.saga, slot) not in self._sent
         ]
         for saga, slot, name in waits:
             self._sent.add((saga, slot))
@@ -336,7 +336,7 @@ def _has_timer(state: State, program: Program, answers: Answers) -> bool:
         return True
     if any("wall_time" in program.nodes[node_of(slot)[0]].limits for slot in state.begun):
         return True
-    waits = any(wait.until is not None for wait in state.waits.values())
+    waits = any(work.due is not None for work in state.open.values())
     asks = any(node in answers for node in _questions(state))
     return waits or asks or any(failing.due_at for failing in state.failing.values())
 

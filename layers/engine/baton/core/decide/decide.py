@@ -15,12 +15,12 @@ from msgspec.structs import replace
 from baton.core.conditions import Question
 from baton.core.decide.builder import Draft, RunStep
 from baton.core.decide.context import NOTHING, Found, LackingError
-from baton.core.decide.looks import look_around
 from baton.core.decide.outcomes import STOPPED, Outcome, settle
 from baton.core.decide.parking import cut_off, killed, orphans_of, parking
 from baton.core.decide.program import Program
 from baton.core.decide.readiness import WAITS
 from baton.core.decide.retries import unpark
+from baton.core.decide.scheduling import schedule_ready
 from baton.core.decide.spending import ANY_AMOUNT, Terms, is_told, saga_notice
 from baton.core.decide.unknown_outcomes import doubts
 from baton.core.effects.rows import ANY_ROWS, Row, RowRoom
@@ -29,7 +29,8 @@ from baton.core.failures.strategies.base import ESCALATED
 from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.fold import apply
-from baton.core.log.state import UNKNOWN_OUTCOME, Child, State, slot_of
+from baton.core.log.state import UNKNOWN_OUTCOME, State, slot_of
+from baton.core.log.work import Child
 from baton.core.log.workflow_limits import endless, late
 from baton.core.sizes import excess_of
 
@@ -141,7 +142,7 @@ def _decide(
     draft = Draft(program, state, now, running, found, due=deadline, most_bytes=most_bytes, terms=terms)
     if not state.tokens:
         return _complete(draft)
-    look_around(draft)
+    schedule_ready(draft)
     run = draft.run
     if state.careful and state.careful == state.epoch:
         # After a death nobody knows which of several steps was the killer: one at a time, another first.
