@@ -30,7 +30,7 @@ from baton.runtime.inflight import InFlight
 from baton.runtime.lease import Lease, Leases
 from baton.runtime.runner import Runner
 from baton.runtime.service import Service
-from baton.runtime.store_retrier import Patience
+from baton.runtime.store_retrier import StoreRetrier
 
 
 @contextmanager
@@ -50,8 +50,8 @@ def release_ignores_the_nudge() -> Iterator[None]:
 
     def let_go(self: MemoryLog, ref: SagaRef, owner: str, epoch: int, release: Release) -> bool:
         head = self.read_head(ref)
-        if head is not None and head.nudge:
-            release = msgspec.structs.replace(release, folded=max(release.folded, head.nudge))
+        if head is not None and head.pending_wake:
+            release = msgspec.structs.replace(release, folded=max(release.folded, head.pending_wake))
         return real_release(self, ref, owner, epoch, release)
 
     real_release = MemoryLog.release
@@ -335,7 +335,7 @@ def a_take_names_no_epoch() -> Iterator[None]:
 def a_call_ends_with_its_invocation_and_no_sooner() -> Iterator[None]:
     """Fault row: a store that hangs looks like a step that has killed its worker."""
 
-    async def call(self: Patience, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+    async def call(self: StoreRetrier, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         while True:
             try:
                 return await self._offload(function, *args, **kwargs)
@@ -344,7 +344,7 @@ def a_call_ends_with_its_invocation_and_no_sooner() -> Iterator[None]:
                 if self._clock.now() >= self.deadline:
                     raise
 
-    with replaced(Patience, "__call__", call):
+    with replaced(StoreRetrier, "__call__", call):
         yield
 
 

@@ -9,9 +9,9 @@ from typing import Any
 from baton.core.log.state import State
 from baton.ports import SagaRef
 from baton.runtime import effect_claims
-from baton.runtime.effect_claims import Once
+from baton.runtime.effect_claims import EffectClaims
 from baton.runtime.inflight import InFlight
-from baton.runtime.ledger import Purse
+from baton.runtime.ledger import Ledger
 from tests.kit.bugs import replaced
 
 
@@ -19,12 +19,12 @@ from tests.kit.bugs import replaced
 def a_failed_settlement_is_not_tried_again() -> Iterator[None]:
     """Spend row: what could not be settled when an attempt ended never is."""
 
-    async def drain(self: Purse, ref: SagaRef) -> None:
+    async def drain(self: Ledger, ref: SagaRef) -> None:
         self._left = [pair for pair in self._left if pair[0] != str(ref)]
         await real(self, ref)
 
-    real = Purse.drain
-    with replaced(Purse, "drain", drain):
+    real = Ledger.drain
+    with replaced(Ledger, "drain", drain):
         yield
 
 
@@ -43,12 +43,12 @@ def a_result_is_gone_when_its_window_is_over() -> Iterator[None]:
 def a_retry_covers_every_claim() -> Iterator[None]:
     """Effect row: a person said of one attempt that it has not acted, and a later one is taken for it."""
 
-    async def meet(self: Once, one: Any, there: Any) -> Any:
+    async def meet(self: EffectClaims, one: Any, there: Any) -> Any:
         one.decided = one.decided and there.owner
         return await real(self, one, there)
 
-    real = Once._meet
-    with replaced(Once, "_meet", meet):
+    real = EffectClaims._meet
+    with replaced(EffectClaims, "_meet", meet):
         yield
 
 
@@ -56,10 +56,10 @@ def a_retry_covers_every_claim() -> Iterator[None]:
 def money_is_free_by_any_clock() -> Iterator[None]:
     """Spend row: a reservation is over when one clock says so, and its holder still spends it."""
 
-    def now(self: Purse) -> int:
+    def now(self: Ledger) -> int:
         return self._clock.now()
 
-    with replaced(Purse, "_by_every_clock", now):
+    with replaced(Ledger, "_by_every_clock", now):
         yield
 
 

@@ -21,8 +21,8 @@ from baton.core.limits import Limits
 from baton.errors import StoreUnavailable
 from baton.ports import Effect, StepContext, StepFailure
 from baton.runtime.claims import Done
-from baton.runtime.effect_claims import Once
-from baton.runtime.store_retrier import Patience
+from baton.runtime.effect_claims import EffectClaims
+from baton.runtime.store_retrier import StoreRetrier
 from tests.kit.virtual import SeededEntropy, VirtualClock, run_virtual
 
 P = ParamSpec("P")
@@ -47,8 +47,8 @@ class Invocation:
         self.entropy = SeededEntropy(seed)
         self.clock = VirtualClock()
         self.clock.skew = skew
-        call = Patience(self.offload, self.clock, self.entropy, place.limits, self.clock.now() + 600_000)
-        self.once = Once(place.effects, place.blobs, self.clock, self.entropy, place.limits, call)
+        call = StoreRetrier(self.offload, self.clock, self.entropy, place.limits, self.clock.now() + 600_000)
+        self.once = EffectClaims(place.effects, place.blobs, self.clock, self.entropy, place.limits, call)
 
     async def offload(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         await asyncio.sleep(0.002)

@@ -81,9 +81,9 @@ def test_a_nudge_survives_a_take_that_arrives_twice(stage: Stage) -> None:
         saga = await start(world, WAITS, {}, "w")
         assert isinstance(await acquire(worker(world), saga), Lease)
         held = head_of(world, saga)
-        assert world.log.nudge(held.ref, held.owner, held.epoch, 7)
+        assert world.log.leave_wake(held.ref, held.owner, held.epoch, 7)
         takes[-1]()
-        assert head_of(world, saga).nudge == 7
+        assert head_of(world, saga).pending_wake == 7
 
     stage(story, **ALONE)
 

@@ -51,7 +51,7 @@ def keys(spec: ToolSpec | None, **more: Any) -> list[str]:
     """Those of one attempt of a step of this tool."""
     desk, performer, once = Desk(), Watched(), Any
     specs = {**REGISTRY.specs(), **({} if spec is None else {"t": spec})}
-    steps = Steps(performer, specs, MemoryBlobs(), desk.clock, LIMITS, desk.call(), desk.purse(), once)  # type: ignore[arg-type]  # nothing here happens only once
+    steps = Steps(performer, specs, MemoryBlobs(), desk.clock, LIMITS, desk.call(), desk.ledger(), once)  # type: ignore[arg-type]  # nothing here happens only once
     outcome = run(steps.run(state(), replace(step(), arguments={"n": 1}, **more), "", []))
     assert outcome.output == Value(v={}), outcome
     return performer.keys

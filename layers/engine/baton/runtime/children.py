@@ -22,7 +22,7 @@ from baton.runtime.catalog import Catalog
 from baton.runtime.history import History
 from baton.runtime.quota import Quota
 from baton.runtime.start import Beginning, Starter, body_hash
-from baton.runtime.store_retrier import Patience
+from baton.runtime.store_retrier import StoreRetrier
 
 GOLDEN_RATIO = (
     0.618034  # of beginnings that are so far apart each next one is in the widest gap between the others
@@ -41,7 +41,7 @@ class Children:
         catalog: Catalog,
         starter: Starter,
         quota: Quota,
-        call: Patience,
+        call: StoreRetrier,
         clock: Clock,
         limits: Limits,
         invocation: str,

@@ -47,7 +47,7 @@ from baton.runtime.claims import (
     place_of,
     unknown,
 )
-from baton.runtime.store_retrier import Patience
+from baton.runtime.store_retrier import StoreRetrier
 
 Act = Callable[[], Awaitable[Any]]
 
@@ -73,7 +73,7 @@ class _Try:
     has_asked: bool = False
 
 
-class Once:
+class EffectClaims:
     """Once-only effects for one invocation."""
 
     def __init__(
@@ -83,7 +83,7 @@ class Once:
         clock: Clock,
         entropy: Entropy,
         limits: Limits,
-        call: Patience,
+        call: StoreRetrier,
     ) -> None:
         self._effects = effects
         self._blobs = blobs

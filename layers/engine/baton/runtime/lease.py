@@ -15,7 +15,7 @@ from baton.core.log.state import State, Turns, group_of, status_of
 from baton.errors import CorruptLog, EngineFault
 from baton.ports import Clock, Head, Log, Message, NoRoom, Performer, Release, SagaRef, StepContext, Wake
 from baton.runtime.history import History
-from baton.runtime.store_retrier import Patience
+from baton.runtime.store_retrier import StoreRetrier
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Leases:
     """The lease protocol for one invocation."""
 
     def __init__(
-        self, log: Log, clock: Clock, limits: Limits, call: Patience, invocation: Invocation
+        self, log: Log, clock: Clock, limits: Limits, call: StoreRetrier, invocation: Invocation
     ) -> None:
         self._log = log
         self._clock = clock
@@ -102,9 +102,9 @@ class Leases:
                 return NO_SAGA
             is_anothers = head.owner not in ("", owner)
             if is_anothers and not is_over(head, now, self._limits):
-                if message.v <= head.nudge:
+                if message.v <= head.pending_wake:
                     return HELD  # the holder knows of this already, or the wake knows no version
-                if await self._call(self._log.nudge, ref, head.owner, head.epoch, message.v):
+                if await self._call(self._log.leave_wake, ref, head.owner, head.epoch, message.v):
                     return NUDGED
                 continue
             early = self._early_by(head, message, now)
@@ -189,14 +189,14 @@ class Leases:
         except EngineFault:
             return  # the lease runs out by itself
 
-    async def _give_up(self, call: Patience, ref: SagaRef, pause: int) -> None:
+    async def _give_up(self, call: StoreRetrier, ref: SagaRef, pause: int) -> None:
         for _ in range(3):
             head = await call(self._log.read_head, ref)
             if head is None or head.owner != self._invocation.id:
                 return
             due = self._clock.now() + pause
             plan = Release(
-                folded=max(head.folded, head.nudge),  # being due covers what the nudge told of
+                folded=max(head.folded, head.pending_wake),  # being due covers what the pending wake told of
                 status=head.status,
                 group=head.group,
                 group_at=None,

@@ -15,7 +15,7 @@ from baton.core.log.events import Notice
 from baton.core.log.state import State
 from baton.errors import EngineFault
 from baton.ports import Clock, Entropy, Notices, Offload
-from baton.runtime.store_retrier import Patience
+from baton.runtime.store_retrier import StoreRetrier
 
 logger = logging.getLogger("baton.worker")
 
@@ -80,7 +80,7 @@ class Teller:
     async def _tell(self, state: State, notices: Sequence[Notice]) -> tuple[str, ...]:
         began = self._clock.now()
         until = min(began + self._limits.telling_ms, self._deadline)
-        call = Patience(self._offload, self._clock, self._entropy, self._limits, until)
+        call = StoreRetrier(self._offload, self._clock, self._entropy, self._limits, until)
         told = []
 
         async def one(notice: Notice) -> None:

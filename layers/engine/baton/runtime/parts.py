@@ -27,18 +27,18 @@ from baton.ports import (
 )
 from baton.runtime.catalog import Catalog
 from baton.runtime.children import Children
-from baton.runtime.deadline import Budget
-from baton.runtime.duration_estimator import Pace
-from baton.runtime.effect_claims import Once
+from baton.runtime.deadline import Deadline
+from baton.runtime.duration_estimator import DurationEstimator
+from baton.runtime.effect_claims import EffectClaims
 from baton.runtime.lease import Invocation, Leases, WithinLease
-from baton.runtime.ledger import Purse
-from baton.runtime.ledger_cache import Funds
+from baton.runtime.ledger import Ledger
+from baton.runtime.ledger_cache import LedgerCache
 from baton.runtime.metrics import Metrics
 from baton.runtime.notices import Teller
 from baton.runtime.quota import Quota, Room
 from baton.runtime.start import Starter
 from baton.runtime.steps import Steps
-from baton.runtime.store_retrier import Patience
+from baton.runtime.store_retrier import StoreRetrier
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,10 +54,10 @@ class Engine:
     sandbox: Sandbox
     tools: Mapping[str, ToolSpec]
     catalog: Catalog
-    pace: Pace
+    durations: DurationEstimator
     limits: Limits
     notices: Notices
-    funds: Funds
+    ledger_cache: LedgerCache
     metrics: Metrics = field(default_factory=Metrics)
     watch: Watch | None = None
     rooms: dict[str, Room] = field(default_factory=dict)
@@ -89,10 +89,10 @@ class Engine:
             sandbox=sandbox,
             tools=tools,
             catalog=Catalog(store.definitions, blobs, clock, most_hops=limits.saga_hops),
-            pace=Pace(limits.step_estimate_ms),
+            durations=DurationEstimator(limits.step_estimate_ms),
             limits=limits,
             notices=notices,
-            funds=Funds(store.budgets, Terms.of(limits)),
+            ledger_cache=LedgerCache(store.budgets, Terms.of(limits)),
         )
 
     @property
@@ -108,19 +108,24 @@ _SAID_FIRST_MS = 20
 
 
 class Parts:
-    """What one invocation works with. `budget`: of its time; without one, that of a worker."""
+    """What one invocation works with. `deadline`: of its steps; without one, that of a worker."""
 
-    def __init__(self, engine: Engine, invocation: Invocation, budget: Budget | None = None) -> None:
+    def __init__(self, engine: Engine, invocation: Invocation, deadline: Deadline | None = None) -> None:
         self._engine, self.invocation = engine, invocation
-        self.budget = budget or Budget.of(invocation, engine.limits)
+        self.deadline = deadline or Deadline.of(invocation, engine.limits)
         self.log, self.blobs, self.clock = engine.log, engine.blobs, engine.clock
-        self.limits, self.pace = engine.limits, engine.pace
+        self.limits, self.durations = engine.limits, engine.durations
         self.sandbox = engine.sandbox
         self.metrics = engine.metrics
-        give_up, cut_off = invocation.deadline - engine.limits.answer_ms, self.budget.cut_off - _SAID_FIRST_MS
-        self.call = Patience(engine.offload, engine.clock, engine.entropy, engine.limits, give_up, cut_off)
-        self.terms, self.row_room = engine.funds.terms, engine.store.limits.rows
-        self.purse = Purse(engine.funds, self.call, engine.clock, engine.limits, invocation)
+        give_up, cut_off = (
+            invocation.deadline - engine.limits.answer_ms,
+            self.deadline.cut_off - _SAID_FIRST_MS,
+        )
+        self.call = StoreRetrier(
+            engine.offload, engine.clock, engine.entropy, engine.limits, give_up, cut_off
+        )
+        self.terms, self.row_room = engine.ledger_cache.terms, engine.store.limits.rows
+        self.ledger = Ledger(engine.ledger_cache, self.call, engine.clock, engine.limits, invocation)
         self.catalog = engine.catalog.through(self.call)
         self.leases = Leases(engine.log, engine.clock, engine.limits, self.call, invocation)
         self.steps = Steps(
@@ -130,8 +135,10 @@ class Parts:
             engine.clock,
             engine.limits,
             self.call,
-            self.purse,
-            Once(engine.store.effects, engine.blobs, engine.clock, engine.entropy, engine.limits, self.call),
+            self.ledger,
+            EffectClaims(
+                engine.store.effects, engine.blobs, engine.clock, engine.entropy, engine.limits, self.call
+            ),
         )
         self.starter = Starter(engine.log, engine.blobs, engine.clock, engine.limits, self.call)
         self.quota = Quota(engine.rooms, engine.log, self.call, engine.clock, engine.limits)
@@ -150,7 +157,7 @@ class Parts:
     def teller(self) -> Teller:
         """For the notices of one saga."""
         engine = self._engine
-        until = (self.budget.cut_off + self.call.deadline) // 2  # that they were told has to be appended
+        until = (self.deadline.cut_off + self.call.deadline) // 2  # that they were told has to be appended
         return Teller(engine.notices, engine.offload, engine.clock, engine.entropy, engine.limits, until)
 
     async def slim(self, tenant: str, events: Sequence[Event]) -> Sequence[Event]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from baton.core.limits import Limits
 from baton.errors import TooManyRequests
 from baton.ports import Clock, Log
-from baton.runtime.store_retrier import Patience
+from baton.runtime.store_retrier import StoreRetrier
 
 GOOD_FOR_MS = 10_000
 FULL_FOR_MS = 1_000
@@ -35,7 +35,7 @@ class Quota:
     """The limit of sagas at work, for one invocation. `rooms` is what the process knows, by tenant."""
 
     def __init__(
-        self, rooms: dict[str, Room], log: Log, call: Patience, clock: Clock, limits: Limits
+        self, rooms: dict[str, Room], log: Log, call: StoreRetrier, clock: Clock, limits: Limits
     ) -> None:
         self._rooms = rooms
         self._log = log

@@ -24,7 +24,7 @@ from baton.core.log.state import State
 from baton.errors import CorruptLog, EngineFault, RowsRefused, UnknownEntry
 from baton.ports import Message, SagaRef
 from baton.runtime.children import cut, is_news
-from baton.runtime.deadline import Budget
+from baton.runtime.deadline import Deadline
 from baton.runtime.history import History
 from baton.runtime.inflight import InFlight, spent_by, undecided
 from baton.runtime.lease import Lease
@@ -47,9 +47,9 @@ class _Superseded(Exception):
 class Runner:
     """Runs sagas for one invocation; `parts` are its collaborators."""
 
-    def __init__(self, parts: Parts, budget: Budget | None = None) -> None:
+    def __init__(self, parts: Parts, deadline: Deadline | None = None) -> None:
         self._p = parts
-        self._budget = budget or parts.budget
+        self._deadline = deadline or parts.deadline
 
     async def run(self, message: Message, *, alone: bool) -> str:
         """Carry the saga as far as it goes. Returns in one word how that ended.
@@ -65,7 +65,7 @@ class Runner:
             raise
         if isinstance(lease, str):
             return lease
-        steps = InFlight(self._p.steps, self._p.pace, self._p.clock, self._budget, limits)
+        steps = InFlight(self._p.steps, self._p.durations, self._p.clock, self._deadline, limits)
         history, teller = History(self._p.log, self._p.blobs, self._p.call, ref), self._p.teller()
         run = None
         try:
@@ -84,13 +84,13 @@ class Runner:
         finally:
             teller.stop()
             await steps.end()
-            await self._p.purse.drain(ref)
+            await self._p.ledger.drain(ref)
 
     async def _rescue(self, run: Run) -> None:
         """After a fault, append what finished and what stopped steps spent. What cannot be decided now counts as stopped."""
         try:
             rescued = await run.steps.rescue(run.history.state)
-            self._p.purse.leave(str(run.lease.ref))  # those that ended by the fault have settled nothing
+            self._p.ledger.leave(str(run.lease.ref))  # those that ended by the fault have settled nothing
             before = run.history.unanswered
             if before is not None and await self._put(run.lease, run.history, *before):
                 run.outcomes = run.outcomes[run.sent :]
@@ -125,17 +125,17 @@ class Runner:
         if history.state.epoch > lease.epoch:
             raise _Superseded
         program = await self._p.catalog.program(lease.ref.tenant, history.state.graph)
-        self._p.pace.learn(history.state.graph, entries)
+        self._p.durations.learn(history.state.graph, entries)
         if lease.dead is not None:
             # Before the entry, so that whoever stood still meanwhile learns from that that it is too late.
-            await self._p.purse.revived(history.state, program.graph, lease.dead.until)
+            await self._p.ledger.revived(history.state, program.graph, lease.dead.until)
             await self._record_death(lease, history)
         await self._check_money(lease, history, program)
         return program
 
     async def _check_money(self, lease: Lease, history: History, program: Program) -> None:
         """A saga whose user may spend nothing more today is parked before anything of it begins."""
-        parked = await self._p.purse.blocked(history.state, program.graph)
+        parked = await self._p.ledger.blocked(history.state, program.graph)
         while parked is not None and history.state.parked is None and history.state.ended is None:
             if await self._append(lease, history, (parked,)):
                 return
@@ -163,7 +163,7 @@ class Runner:
                 run.outcomes += owed
                 continue
             self._check_lease(run.lease)
-            self._p.purse.see(state, run.steps.unpaid)
+            self._p.ledger.see(state, run.steps.unpaid)
             wants_more = run.steps.start(state, decision.run, self._p.traceparent(state.traceparent))
             open_children = [pair for pair in decision.children if pair[0] not in run.asked]
             if open_children and await self._tend_children(run, open_children):
@@ -235,7 +235,7 @@ class Runner:
                 run.outcomes = run.outcomes[step.taken :]
                 if not (step.more or step.decision.cancel):
                     return step.decision
-                if step.more and not run.outcomes and self._budget.is_spent(self._p.clock.now()):
+                if step.more and not run.outcomes and self._deadline.is_spent(self._p.clock.now()):
                     return _CUT_SHORT
             else:
                 await self._catch_up(run)
@@ -294,7 +294,7 @@ class Runner:
     ) -> bool:
         if any(isinstance(event, ev.StepInterrupted) and event.cost for event in events):
             # No log has more than accounts that answer, if this dies.
-            await self._p.purse.closed(str(lease.ref))
+            await self._p.ledger.closed(str(lease.ref))
         entry = history.next_entry(
             events,
             at=self._p.clock.now(),
@@ -332,7 +332,7 @@ class Runner:
 
     async def _wait(self, run: Run, decision: Decision) -> None:
         """Until a step is done, or time has brought something else; then collect the outcomes of those that are."""
-        now, cut_off = self._p.clock.now(), self._budget.cut_off
+        now, cut_off = self._p.clock.now(), self._deadline.cut_off
         await run.steps.wait(min(cut_off, now + self._p.limits.news_every_ms, decision.due or cut_off))
         self._check_lease(run.lease)
         run.outcomes += run.steps.collect(run.history.state)
@@ -370,7 +370,7 @@ class Runner:
 
     def _end(self, run: Run) -> int:
         """Until when something may begin."""
-        return min(self._budget.cut_off, run.lease.until)
+        return min(self._deadline.cut_off, run.lease.until)
 
     async def _tend_children(self, run: Run, children: Sequence[tuple[str, Any]]) -> bool:
         """Start children that are to be started, ask open ones once; True when one of them has ended."""
@@ -392,8 +392,10 @@ class Runner:
             raise _Superseded
         run.lease = replace(run.lease, armed=head.armed)
         await self._catch_up(run)
-        if head.nudge > run.history.state.version:
-            raise CorruptLog(f"{run.lease.ref}: a nudge names version {head.nudge}, which is not in the log")
+        if head.pending_wake > run.history.state.version:
+            raise CorruptLog(
+                f"{run.lease.ref}: a wake names version {head.pending_wake}, which the log has not"
+            )
 
     def _check_lease(self, lease: Lease) -> None:
         if self._p.clock.now() >= lease.until:

@@ -17,7 +17,7 @@ from baton.core.log.events import Entry, SagaStarted, Token, Value
 from baton.core.log.workflow_limits import counts_of
 from baton.errors import CorruptLog, InvalidInput, KeyReused, TooLarge
 from baton.ports import Blobs, Clock, Definition, Head, Log, Record, SagaRef, Wake
-from baton.runtime.store_retrier import Patience
+from baton.runtime.store_retrier import StoreRetrier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ def refuse_another_body(there: Head, hashed: str) -> None:
 class Starter:
     """Starts sagas."""
 
-    def __init__(self, log: Log, blobs: Blobs, clock: Clock, limits: Limits, call: Patience) -> None:
+    def __init__(self, log: Log, blobs: Blobs, clock: Clock, limits: Limits, call: StoreRetrier) -> None:
         self._log = log
         self._blobs = blobs
         self._clock = clock

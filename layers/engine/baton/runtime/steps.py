@@ -30,10 +30,10 @@ from baton.ports.blobs import reference_of
 from baton.runtime.alarm import Alarm
 from baton.runtime.attempt import carry_out, look, prepared, tool_called, work
 from baton.runtime.claims import OfClaim
-from baton.runtime.effect_claims import Once
-from baton.runtime.ledger import Halted, Purse
+from baton.runtime.effect_claims import EffectClaims
+from baton.runtime.ledger import Halted, Ledger
 from baton.runtime.paying import Paying, foreseen
-from baton.runtime.store_retrier import Patience
+from baton.runtime.store_retrier import StoreRetrier
 from baton.runtime.watch import because_of, own_ms
 
 T = TypeVar("T")
@@ -87,9 +87,9 @@ class Steps:
         blobs: Blobs,
         clock: Clock,
         limits: Limits,
-        call: Patience,
-        purse: Purse,
-        once: Once,
+        call: StoreRetrier,
+        ledger: Ledger,
+        claims: EffectClaims,
     ) -> None:
         self._performer = performer
         self._tools = tools
@@ -97,8 +97,8 @@ class Steps:
         self._clock = clock
         self._limits = limits
         self._call = call
-        self._purse = purse
-        self._once = once
+        self._ledger = ledger
+        self._claims = claims
         self._alarm = Alarm()
 
     def timeout(self, step: RunStep) -> int:
@@ -115,7 +115,7 @@ class Steps:
         if step.given is not None:
             return await self._settled(state, step, spec, step.given)
         try:
-            halt = await self._purse.reserve(state, step, spent, foreseen(step, self._tools))
+            halt = await self._ledger.reserve(state, step, spent, foreseen(step, self._tools))
             if halt is not None:
                 raise Halted(halt)
             return await self._begun(state, step, spec, traceparent, spent, started)
@@ -123,9 +123,9 @@ class Steps:
             halt = refusal.halt if isinstance(refusal, Halted) else None
             cost = micro_dollars(spent)
             if halt is None and not cost:
-                self._purse.rest(state, step)
+                self._ledger.rest(state, step)
                 raise
-            news = await self._purse.settle(state, step, cost)
+            news = await self._ledger.settle(state, step, cost)
             return Outcome(
                 slot=step.slot,
                 attempt=step.attempt,
@@ -137,7 +137,7 @@ class Steps:
                 notices=(*news, *(halt.notices if halt is not None else ())),
             )
         except asyncio.CancelledError:
-            self._purse.abandon(state, step)
+            self._ledger.abandon(state, step)
             raise
 
     async def _begun(
@@ -175,7 +175,7 @@ class Steps:
             recorded=doubt.is_recorded,
             blocked_ms=own_ms(blocked) if blocked else 0,
             retry_after_ms=retry_after_ms,
-            notices=await self._purse.settle(state, step, cost),
+            notices=await self._ledger.settle(state, step, cost),
         )
 
     async def _attempt(
@@ -192,7 +192,7 @@ class Steps:
         node, timeout = step.node.name, self.timeout(step)
         try:
             context = self._context(state, step, traceparent, spent, blocked, self._clock.now())
-            performer = Paying(self._performer, self._tools, self._purse, state, step)
+            performer = Paying(self._performer, self._tools, self._ledger, state, step)
             output, rows = await self._perform(performer, step, spec, context, doubt, state.scope)
         except TimeoutError:
             text = f"no answer within {timeout} ms{because_of(blocked)}"
@@ -251,7 +251,7 @@ class Steps:
             known = await before() if step.look else arguments
             return await self._in_time(context, look(performer, tools, spec.name, known, context))
 
-        done = await self._once.run(
+        done = await self._claims.run(
             spec,
             step.slot,
             context,
@@ -280,7 +280,7 @@ class Steps:
                 return Outcome(
                     slot=step.slot, attempt=step.attempt, started_at=now, ended_at=now, failure=failure
                 )
-            await self._once.happened(spec, step.slot, context, given, step.decided, state.scope)
+            await self._claims.happened(spec, step.slot, context, given, step.decided, state.scope)
         return Outcome(
             slot=step.slot,
             attempt=step.attempt,

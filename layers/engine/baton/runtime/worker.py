@@ -103,7 +103,7 @@ class Worker:
             work.append((of[saga], asyncio.create_task(run)))
         try:
             if work:
-                turn = self._turn(parts.budget.turn)
+                turn = self._turn(parts.deadline.turn)
                 try:
                     await self._until_the_end([task for _, task in work], invocation)
                 finally:
