@@ -23,8 +23,8 @@ from baton.runtime.queries import Queries
 from baton.runtime.rates import RateLimiter
 from baton.runtime.relay import Relay, StreamItem
 from baton.runtime.request import Caller
-from baton.runtime.runner import YIELDED, Runner
 from baton.runtime.service import Service
+from baton.runtime.worker.runner import YIELDED, Runner
 from benchmarks.stage import HOUR_MS, TENANT, USER, chain_of, engine_on, invocation
 
 PER_SECOND = 50  # of a tenant: the default of its rate limit, which is counted in the table

@@ -26,9 +26,9 @@ from baton.runtime.duration_estimator import DurationEstimator
 from baton.runtime.lease import Invocation
 from baton.runtime.parts import Engine, Parts
 from baton.runtime.request import Caller
-from baton.runtime.runner import Runner
 from baton.runtime.service import Service
 from baton.runtime.store_retrier import Threads, inline
+from baton.runtime.worker.runner import Runner
 from baton.tools.define import Registry
 from baton.tools.perform import ToolPerformer
 from tests.kit import ministack

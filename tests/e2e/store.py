@@ -26,7 +26,7 @@ from baton.runtime.lease import Invocation
 from baton.runtime.parts import Engine
 from baton.runtime.request import Caller
 from baton.runtime.service import Service
-from baton.runtime.worker import Delivery, Worker
+from baton.runtime.worker.worker import Delivery, Worker
 from tests.kit.app.books import VARIABLE, Books
 from tests.kit.table import create_table
 

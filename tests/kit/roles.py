@@ -18,7 +18,7 @@ from baton.errors import Throttled
 from baton.ports import Message, StepContext
 from baton.runtime.lease import Invocation
 from baton.runtime.service import Service
-from baton.runtime.worker import Worker
+from baton.runtime.worker.worker import Worker
 from baton.tools.define import Registry
 from baton.tools.perform import ToolPerformer
 from tests.kit.faults import OF_WORKERS

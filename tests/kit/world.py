@@ -36,7 +36,7 @@ from baton.runtime.reconcile import Reconciler
 from baton.runtime.request import Caller
 from baton.runtime.service import Service
 from baton.runtime.store_retrier import inline
-from baton.runtime.worker import Delivery
+from baton.runtime.worker.worker import Delivery
 from baton.tools.define import Registry
 from tests.kit.faults import Crash, Plan
 from tests.kit.process import Environment, Outage, Process

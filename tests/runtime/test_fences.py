@@ -11,7 +11,7 @@ from baton.core.log.events import Entry, Revived, SignalReceived, StepInterrupte
 from baton.ports import Message, Record, SagaRef, Wake
 from baton.runtime.lease import Invocation
 from baton.runtime.parts import Parts
-from baton.runtime.runner import SUPERSEDED, Runner
+from baton.runtime.worker.runner import SUPERSEDED, Runner
 from tests.kit.corpus import start
 from tests.kit.documents import chain_of
 from tests.kit.process import Process

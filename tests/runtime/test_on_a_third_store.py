@@ -13,9 +13,9 @@ from baton.ports import Message, SagaRef
 from baton.runtime.lease import Invocation
 from baton.runtime.parts import Engine, Parts
 from baton.runtime.request import Caller
-from baton.runtime.runner import Runner
 from baton.runtime.service import Service
 from baton.runtime.store_retrier import inline
+from baton.runtime.worker.runner import Runner
 from baton.tools.define import Registry
 from baton.tools.perform import ToolPerformer
 from tests.contract.toy_store import ToyStore

@@ -213,6 +213,7 @@ class InFlight:
         Returns what those have spent that are gone since this was asked. The saga does not wait for one that is slow to
         die: it will be among those of another time.
         """
+        self._ask_again = None
         gone = self._drop([slot for slot in self._running if slot not in state.tokens])
         if not self._dying:
             return []

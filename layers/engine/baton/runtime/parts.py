@@ -143,11 +143,9 @@ class Parts:
         self.starter = Starter(engine.log, engine.blobs, engine.clock, engine.limits, self.call)
         self.quota = Quota(engine.rooms, engine.log, self.call, engine.clock, engine.limits)
         self.children = Children(
-            engine.log,
             engine.blobs,
             self.catalog,
             self.starter,
-            self.quota,
             self.call,
             engine.clock,
             engine.limits,

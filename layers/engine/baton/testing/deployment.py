@@ -38,7 +38,7 @@ from baton.runtime.request import Caller, Request
 from baton.runtime.service import Service
 from baton.runtime.store_retrier import inline
 from baton.runtime.watch import to_log
-from baton.runtime.worker import Delivery, Worker
+from baton.runtime.worker.worker import Delivery, Worker
 from baton.testing.blocked import Blockers
 from baton.testing.killing import Kills, MortalPerformer
 from baton.testing.loop import CountedEntropy, LoopClock, VirtualLoop

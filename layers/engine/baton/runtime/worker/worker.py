@@ -19,8 +19,8 @@ from baton.ports import DeadLetters, Invoker, Message, Queue, SagaRef
 from baton.runtime.deadline import Turn
 from baton.runtime.lease import EXPIRED, HELD, NUDGED, Invocation
 from baton.runtime.parts import Engine, Parts
-from baton.runtime.runner import Runner
 from baton.runtime.turns import end_in_turn
+from baton.runtime.worker.runner import Runner
 
 logger = logging.getLogger("baton.worker")
 
