@@ -22,8 +22,8 @@ from baton.adapters.monty_sandbox import MontySandbox
 from baton.adapters.s3_blobs import S3Blobs
 from baton.core.limits import Limits
 from baton.ports import Blobs, Message, Offload, SagaRef, Store
+from baton.runtime.context import Invocation
 from baton.runtime.duration_estimator import DurationEstimator
-from baton.runtime.lease import Invocation
 from baton.runtime.parts import Engine, Parts
 from baton.runtime.request import Caller
 from baton.runtime.service import Service

@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import Any
 
-from baton.runtime.lease import Invocation
+from baton.runtime.context import Invocation
 from baton.runtime.worker.worker import Delivery, answer
 from baton.wiring import make_worker
 

@@ -18,6 +18,7 @@ from baton.core.limits import Limits
 from baton.ports import Clock, StepContext
 from baton.ports.outside import Entities, HttpClient, Letter, Objects
 from baton.runtime.claims import Done
+from baton.runtime.context import Invocation, InvocationContext
 from baton.runtime.effect_claims import EffectClaims
 from baton.runtime.store_retrier import StoreRetrier, Threads
 from baton.tools.perform import ToolPerformer
@@ -79,7 +80,8 @@ class Desk:
         context = StepContext(**who, idempotency_key=key, deadline_ms=deadline)
         entropy, stores = SeededEntropy(number), self._stores
         call = StoreRetrier(self._threads, clock, entropy, LIMITS, deadline)
-        once = EffectClaims(stores.effects, stores.blobs, clock, entropy, LIMITS, call)
+        me = Invocation(saga, clock.now(), deadline)
+        once = EffectClaims(InvocationContext(me, stores.store, stores.blobs, clock, entropy, LIMITS, call))
         act = partial(self._performer.perform, "std.notify", letter, context)
         return await once.run(self._spec, "tell#0", context, act)
 

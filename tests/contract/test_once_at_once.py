@@ -10,6 +10,7 @@ from baton.core.effects.keys import Key
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
 from baton.ports import StepContext
+from baton.runtime.context import Invocation, InvocationContext
 from baton.runtime.effect_claims import EffectClaims
 from baton.runtime.store_retrier import StoreRetrier, Threads
 from tests.contract.stores import StillClock, Stores
@@ -47,7 +48,10 @@ def test_of_fifty_sagas_that_do_the_same_at_once_one_acts_and_all_have_its_resul
             entropy = SeededEntropy(int(saga))
             call = StoreRetrier(offload, clock, entropy, LIMITS, clock.now() + 60_000)
             stores = concurrent_stores
-            once = EffectClaims(stores.effects, stores.blobs, clock, entropy, LIMITS, call)
+            me = Invocation(saga, clock.now(), clock.now() + 60_000)
+            once = EffectClaims(
+                InvocationContext(me, stores.store, stores.blobs, clock, entropy, LIMITS, call)
+            )
             context = StepContext(
                 saga=saga,
                 tenant="acme",

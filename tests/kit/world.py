@@ -28,7 +28,7 @@ from baton.core.log.codec import decode_entry
 from baton.core.log.events import Entry, Event, SagaEnded, StepSucceeded
 from baton.errors import EngineFault
 from baton.ports import Message, SagaRef, Wake, Watch
-from baton.runtime.lease import Invocation
+from baton.runtime.context import Invocation
 from baton.runtime.metrics import Metrics
 from baton.runtime.parts import Engine
 from baton.runtime.queries import Queries

@@ -6,7 +6,9 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
+from baton.adapters.memory.blobs import MemoryBlobs
 from baton.adapters.memory.budgets import MemoryBudgets
+from baton.adapters.memory.store import MemoryStore
 from baton.core.decide.builder import RunStep
 from baton.core.decide.spending import DAY_MS, Terms
 from baton.core.graph.graph import Graph, Node
@@ -14,7 +16,7 @@ from baton.core.limits import Limits
 from baton.core.log.state import State
 from baton.errors import StoreUnavailable
 from baton.ports import Account, Held, Offload, Refused, Reservation, Sums
-from baton.runtime.lease import Invocation
+from baton.runtime.context import Invocation, InvocationContext
 from baton.runtime.ledger import Ledger
 from baton.runtime.ledger_cache import LedgerCache
 from baton.runtime.store_retrier import StoreRetrier, inline
@@ -85,10 +87,14 @@ class Desk:
     def call(self, offload: Offload = inline) -> StoreRetrier:
         return StoreRetrier(offload, self.clock, SeededEntropy(1), LIMITS, self.clock.at + SOON)
 
-    def ledger(self, offload: Offload = inline) -> Ledger:
+    def context(self, offload: Offload = inline) -> InvocationContext:
         self.count += 1
         invocation = Invocation(f"i{self.count}", self.clock.at, self.clock.at + 2_000)
-        return Ledger(self.cache, self.call(offload), self.clock, LIMITS, invocation)
+        call, entropy = self.call(offload), SeededEntropy(1)
+        return InvocationContext(invocation, MemoryStore(), MemoryBlobs(), self.clock, entropy, LIMITS, call)
+
+    def ledger(self, offload: Offload = inline) -> Ledger:
+        return Ledger(self.context(offload), self.cache)
 
     def spend(self, cost: int) -> None:
         """What another invocation has spent of the day."""

@@ -11,7 +11,8 @@ from baton.core.limits import Limits
 from baton.core.log.events import StepSucceeded
 from baton.errors import CorruptLog
 from baton.ports import Head, Message, SagaRef
-from baton.runtime.lease import HELD, Invocation, Lease
+from baton.runtime.context import Invocation
+from baton.runtime.lease import HELD, Lease
 from baton.runtime.parts import Parts
 from tests.kit.corpus import start
 from tests.kit.documents import chain_of

@@ -10,7 +10,7 @@ from baton.core.limits import Limits
 from baton.core.log.codec import decode_entry
 from baton.core.log.events import SagaEnded
 from baton.ports import Message, SagaRef
-from baton.runtime.lease import Invocation
+from baton.runtime.context import Invocation
 from baton.runtime.parts import Engine, Parts
 from baton.runtime.request import Caller
 from baton.runtime.service import Service

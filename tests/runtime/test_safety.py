@@ -10,7 +10,8 @@ import pytest
 from baton.core.limits import Limits
 from baton.core.log.events import StepSucceeded
 from baton.ports import Message, NoRoom, SagaRef, StepContext
-from baton.runtime.lease import HELD, NOTHING_NEW, NUDGED, Invocation, Lease, WithinLease
+from baton.runtime.context import Invocation
+from baton.runtime.lease import HELD, NOTHING_NEW, NUDGED, Lease, WithinLease
 from baton.runtime.parts import Parts
 from baton.runtime.worker.runner import SUPERSEDED, Runner
 from tests.kit.corpus import start

@@ -10,7 +10,7 @@ import pytest
 from baton import Context, tool
 from baton.errors import StoreUnavailable, Throttled
 from baton.ports import Message, SagaRef, Wake
-from baton.runtime.lease import Invocation
+from baton.runtime.context import Invocation
 from baton.runtime.parts import Parts
 from baton.runtime.relay import Relay, StreamItem
 from baton.runtime.store_retrier import StoreRetrier

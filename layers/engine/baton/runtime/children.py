@@ -11,36 +11,26 @@ from typing import Any
 import msgspec
 
 from baton.core.decide.handled import takes_failure
-from baton.core.limits import Limits
 from baton.core.log.events import ChildReported, Value
 from baton.core.log.state import Child, State
 from baton.errors import TooLarge
-from baton.ports import Blobs, Clock, SagaRef
+from baton.ports import SagaRef
 from baton.runtime.catalog import Catalog
+from baton.runtime.context import InvocationContext
 from baton.runtime.start import Beginning, Starter, body_hash
-from baton.runtime.store_retrier import StoreRetrier
 
 
 class Children:
     """The children of the sagas of one invocation."""
 
-    def __init__(
-        self,
-        blobs: Blobs,
-        catalog: Catalog,
-        starter: Starter,
-        call: StoreRetrier,
-        clock: Clock,
-        limits: Limits,
-        invocation: str,
-    ) -> None:
-        self._blobs = blobs
+    def __init__(self, context: InvocationContext, catalog: Catalog, starter: Starter) -> None:
+        self._blobs = context.blobs
         self._catalog = catalog
         self._starter = starter
-        self._call = call
-        self._clock = clock
-        self._limits = limits
-        self._invocation = invocation
+        self._call = context.call
+        self._clock = context.clock
+        self._limits = context.limits
+        self._invocation = context.invocation.id
         self._took = 0
 
     async def start(self, parent: SagaRef, ref: SagaRef, state: State, slot: str, child: Child) -> None:

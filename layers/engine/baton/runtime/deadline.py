@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from baton.core.limits import Limits
-from baton.runtime.lease import Invocation
+from baton.runtime.context import Invocation
 
 
 @dataclass(slots=True)

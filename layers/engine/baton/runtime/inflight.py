@@ -16,12 +16,12 @@ from msgspec.structs import replace
 from baton.core.decide.decide import RunStep
 from baton.core.decide.outcomes import STOPPED, Outcome
 from baton.core.effects.toolspec import ONCE
-from baton.core.limits import Limits
 from baton.core.log.events import Failure
 from baton.core.log.state import FAULT, State
 from baton.core.money import micro_dollars
-from baton.ports import Clock, NoRoom
+from baton.ports import NoRoom
 from baton.runtime.alarm import Alarm, Overdue
+from baton.runtime.context import InvocationContext
 from baton.runtime.deadline import Deadline
 from baton.runtime.duration_estimator import DurationEstimator
 from baton.runtime.steps import Steps
@@ -48,13 +48,13 @@ class InFlight:
     """
 
     def __init__(
-        self, steps: Steps, durations: DurationEstimator, clock: Clock, deadline: Deadline, limits: Limits
+        self, context: InvocationContext, steps: Steps, durations: DurationEstimator, deadline: Deadline
     ) -> None:
         self._steps = steps
         self._durations = durations
-        self._clock = clock
+        self._clock = context.clock
         self._deadline = deadline
-        self._limits = limits
+        self._limits = context.limits
         self._running: dict[str, _Attempt] = {}
         self._dying: list[_Attempt] = []
         self._begun = 0

@@ -13,7 +13,8 @@ from typing import Any
 from baton.core.limits import Limits
 from baton.core.log.state import State, Turns, group_of, status_of
 from baton.errors import CorruptLog, EngineFault
-from baton.ports import Clock, Head, Log, Message, NoRoom, Performer, Release, SagaRef, StepContext, Wake
+from baton.ports import Clock, Head, Message, NoRoom, Performer, Release, SagaRef, StepContext, Wake
+from baton.runtime.context import Invocation, InvocationContext
 from baton.runtime.history import History
 from baton.runtime.store_retrier import StoreRetrier
 
@@ -32,16 +33,6 @@ class Lease:
     before: Head
     armed: int
     dead: Head | None
-
-
-@dataclass(frozen=True, slots=True)
-class Invocation:
-    """One run of the worker function. `deadline` is hard: at it, Lambda kills the process."""
-
-    id: str
-    started: int
-    deadline: int
-    cold: bool = False
 
 
 class WithinLease:
@@ -72,14 +63,12 @@ NO_SAGA, NOTHING_NEW, NUDGED, HELD, EXPIRED = "no-saga", "nothing-new", "nudged"
 class Leases:
     """The lease protocol for one invocation."""
 
-    def __init__(
-        self, log: Log, clock: Clock, limits: Limits, call: StoreRetrier, invocation: Invocation
-    ) -> None:
-        self._log = log
-        self._clock = clock
-        self._limits = limits
-        self._call = call
-        self._invocation = invocation
+    def __init__(self, context: InvocationContext) -> None:
+        self._log = context.log
+        self._clock = context.clock
+        self._limits = context.limits
+        self._call = context.call
+        self._invocation = context.invocation
 
     async def acquire(self, ref: SagaRef, message: Message, *, alone: bool) -> Lease | str:
         """The lease, or in one word why this wake has nothing to do.

@@ -26,16 +26,14 @@ from baton.core.decide.spending import (
     user_parked,
 )
 from baton.core.graph.graph import Graph
-from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.state import State
 from baton.core.money import micro_dollars
 from baton.errors import EngineFault
-from baton.ports import Account, Clock, NoRoom, Refused, Reservation, SagaRef, Sums
+from baton.ports import Account, NoRoom, Refused, Reservation, SagaRef, Sums
+from baton.runtime.context import InvocationContext
 from baton.runtime.counting import Counting
-from baton.runtime.lease import Invocation
 from baton.runtime.ledger_cache import LedgerCache
-from baton.runtime.store_retrier import StoreRetrier
 
 logger = logging.getLogger("baton.ledger")
 
@@ -102,17 +100,15 @@ class Ledger:
     slot. `_wanted`: what an attempt lacked that was under way when others held the rest; it begins with that.
     """
 
-    def __init__(
-        self, cache: LedgerCache, call: StoreRetrier, clock: Clock, limits: Limits, invocation: Invocation
-    ) -> None:
+    def __init__(self, context: InvocationContext, cache: LedgerCache) -> None:
         self._cache = cache
         self._budgets = cache.budgets
-        self._call = call
-        self._clock = clock
-        self._invocation = invocation.id
-        self._skew = limits.clock_skew_ms
-        self._until = invocation.deadline + limits.lease_grace_ms
-        self._counting = Counting(cache.budgets, call, invocation.id, self._until)
+        self._call = context.call
+        self._clock = context.clock
+        self._invocation = context.invocation.id
+        self._skew = context.limits.clock_skew_ms
+        self._until = context.invocation.deadline + context.limits.lease_grace_ms
+        self._counting = Counting(cache.budgets, context.call, context.invocation.id, self._until)
         self._under_way: dict[tuple[str, str], _Attempt] = {}
         self._left: list[tuple[str, _Attempt]] = []
         self._closing: dict[asyncio.Task[None], str] = {}  # with their sagas

@@ -27,10 +27,11 @@ from baton.ports import (
 )
 from baton.runtime.catalog import Catalog
 from baton.runtime.children import Children
+from baton.runtime.context import Invocation, InvocationContext
 from baton.runtime.deadline import Deadline
 from baton.runtime.duration_estimator import DurationEstimator
 from baton.runtime.effect_claims import EffectClaims
-from baton.runtime.lease import Invocation, Leases, WithinLease
+from baton.runtime.lease import Leases, WithinLease
 from baton.runtime.ledger import Ledger
 from baton.runtime.ledger_cache import LedgerCache
 from baton.runtime.metrics import Metrics
@@ -113,50 +114,34 @@ class Parts:
     def __init__(self, engine: Engine, invocation: Invocation, deadline: Deadline | None = None) -> None:
         self._engine, self.invocation = engine, invocation
         self.deadline = deadline or Deadline.of(invocation, engine.limits)
-        self.log, self.blobs, self.clock = engine.log, engine.blobs, engine.clock
-        self.limits, self.durations = engine.limits, engine.durations
-        self.sandbox = engine.sandbox
-        self.metrics = engine.metrics
-        give_up, cut_off = (
-            invocation.deadline - engine.limits.answer_ms,
+        self.log, self.blobs, self.clock, self.limits = engine.log, engine.blobs, engine.clock, engine.limits
+        self.durations, self.sandbox, self.metrics = engine.durations, engine.sandbox, engine.metrics
+        self.terms, self.row_room = engine.ledger_cache.terms, engine.store.limits.rows
+        give_up = invocation.deadline - engine.limits.answer_ms
+        self.call = StoreRetrier(
+            engine.offload,
+            engine.clock,
+            engine.entropy,
+            engine.limits,
+            give_up,
             self.deadline.cut_off - _SAID_FIRST_MS,
         )
-        self.call = StoreRetrier(
-            engine.offload, engine.clock, engine.entropy, engine.limits, give_up, cut_off
+        self.context = context = InvocationContext(
+            invocation, engine.store, engine.blobs, engine.clock, engine.entropy, engine.limits, self.call
         )
-        self.terms, self.row_room = engine.ledger_cache.terms, engine.store.limits.rows
-        self.ledger = Ledger(engine.ledger_cache, self.call, engine.clock, engine.limits, invocation)
+        self.ledger = Ledger(context, engine.ledger_cache)
         self.catalog = engine.catalog.through(self.call)
-        self.leases = Leases(engine.log, engine.clock, engine.limits, self.call, invocation)
-        self.steps = Steps(
-            WithinLease(engine.performer, engine.clock, engine.limits, invocation),
-            engine.tools,
-            engine.blobs,
-            engine.clock,
-            engine.limits,
-            self.call,
-            self.ledger,
-            EffectClaims(
-                engine.store.effects, engine.blobs, engine.clock, engine.entropy, engine.limits, self.call
-            ),
-        )
-        self.starter = Starter(engine.log, engine.blobs, engine.clock, engine.limits, self.call)
-        self.quota = Quota(engine.rooms, engine.log, self.call, engine.clock, engine.limits)
-        self.children = Children(
-            engine.blobs,
-            self.catalog,
-            self.starter,
-            self.call,
-            engine.clock,
-            engine.limits,
-            invocation.id,
-        )
+        self.leases = Leases(context)
+        performer = WithinLease(engine.performer, engine.clock, engine.limits, invocation)
+        self.steps = Steps(context, performer, engine.tools, self.ledger, EffectClaims(context))
+        self.starter = Starter(context)
+        self.quota = Quota(context, engine.rooms)
+        self.children = Children(context, self.catalog, self.starter)
 
     def teller(self) -> Teller:
         """For the notices of one saga."""
-        engine = self._engine
         until = (self.deadline.cut_off + self.call.deadline) // 2  # that they were told has to be appended
-        return Teller(engine.notices, engine.offload, engine.clock, engine.entropy, engine.limits, until)
+        return Teller(self.context, self._engine.notices, until)
 
     async def slim(self, tenant: str, events: Sequence[Event]) -> Sequence[Event]:
         """Events with large values of the engine's own making moved to blobs; the same events where there is none."""

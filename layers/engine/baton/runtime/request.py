@@ -12,9 +12,9 @@ from baton.core.decide.program import Program
 from baton.core.log.state import LONGEST_ID
 from baton.errors import NotFound
 from baton.ports import Head, SagaRef
+from baton.runtime.context import Invocation
 from baton.runtime.deadline import Deadline
 from baton.runtime.history import History
-from baton.runtime.lease import Invocation
 from baton.runtime.parts import Engine, Parts
 
 SAGA_ID = rf"[A-Za-z0-9._-]{{1,{LONGEST_ID}}}"

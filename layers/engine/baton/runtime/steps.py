@@ -21,19 +21,18 @@ from baton.core.effects.toolspec import ONCE, ToolSpec
 from baton.core.failures import quoted
 from baton.core.failures.doubts import leaves_doubt
 from baton.core.failures.retryafter import parse_retry_after
-from baton.core.limits import Limits
 from baton.core.log.events import Failure, Value
 from baton.core.log.state import State
 from baton.core.money import micro_dollars
-from baton.ports import Blobs, Blocked, Clock, NoRoom, Performer, StepContext, StepFailure
+from baton.ports import Blocked, NoRoom, Performer, StepContext, StepFailure
 from baton.ports.blobs import reference_of
 from baton.runtime.alarm import Alarm
 from baton.runtime.attempt import carry_out, look, prepared, tool_called, work
 from baton.runtime.claims import OfClaim
+from baton.runtime.context import InvocationContext
 from baton.runtime.effect_claims import EffectClaims
 from baton.runtime.ledger import Halted, Ledger
 from baton.runtime.paying import Paying, foreseen
-from baton.runtime.store_retrier import StoreRetrier
 from baton.runtime.watch import because_of, own_ms
 
 T = TypeVar("T")
@@ -82,21 +81,18 @@ class Steps:
 
     def __init__(
         self,
+        context: InvocationContext,
         performer: Performer,
         tools: Mapping[str, ToolSpec],
-        blobs: Blobs,
-        clock: Clock,
-        limits: Limits,
-        call: StoreRetrier,
         ledger: Ledger,
         claims: EffectClaims,
     ) -> None:
         self._performer = performer
         self._tools = tools
-        self._blobs = blobs
-        self._clock = clock
-        self._limits = limits
-        self._call = call
+        self._blobs = context.blobs
+        self._clock = context.clock
+        self._limits = context.limits
+        self._call = context.call
         self._ledger = ledger
         self._claims = claims
         self._alarm = Alarm()

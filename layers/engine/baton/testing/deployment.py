@@ -29,7 +29,7 @@ from baton.core.read.timeline import tell
 from baton.core.read.views import entry_view, saga_view
 from baton.errors import NotAllowedNow, UserError
 from baton.ports import Head, Message, Offload, StepContext, StepFailure, Watch
-from baton.runtime.lease import Invocation
+from baton.runtime.context import Invocation
 from baton.runtime.metrics import Metrics
 from baton.runtime.parts import Engine
 from baton.runtime.reconcile import Reconciler

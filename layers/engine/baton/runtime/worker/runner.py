@@ -83,7 +83,7 @@ class Runner:
             raise
         if isinstance(lease, str):
             return lease
-        steps = InFlight(self._p.steps, self._p.durations, self._p.clock, self._deadline, limits)
+        steps = InFlight(self._p.context, self._p.steps, self._p.durations, self._deadline)
         history, teller = History(self._p.log, self._p.blobs, self._p.call, ref), self._p.teller()
         run = None
         try:

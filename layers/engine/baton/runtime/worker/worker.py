@@ -16,8 +16,9 @@ import msgspec
 
 from baton.errors import CorruptLog, EngineFault, PoisonMessage, UnknownEntry
 from baton.ports import DeadLetters, Invoker, Message, Queue, SagaRef
+from baton.runtime.context import Invocation
 from baton.runtime.deadline import Turn
-from baton.runtime.lease import EXPIRED, HELD, NUDGED, Invocation
+from baton.runtime.lease import EXPIRED, HELD, NUDGED
 from baton.runtime.parts import Engine, Parts
 from baton.runtime.turns import end_in_turn
 from baton.runtime.worker.runner import Runner
