@@ -15,6 +15,7 @@ from baton.core.failures.alternatives import Way
 from baton.core.log.events import Failure, Value
 from baton.ports import StepContext
 from baton.runtime.steps import Steps
+from baton.runtime.values import Values
 from baton.tools.define import Registry
 from tests.runtime.desk import Desk, run, state, step
 
@@ -50,7 +51,8 @@ def keys(spec: ToolSpec | None, **more: Any) -> list[str]:
     """Those of one attempt of a step of this tool."""
     desk, performer, once = Desk(), Watched(), Any
     specs = {**REGISTRY.specs(), **({} if spec is None else {"t": spec})}
-    steps = Steps(desk.context(), performer, specs, desk.ledger(), once)  # type: ignore[arg-type]  # nothing here happens only once
+    here = desk.context()
+    steps = Steps(here, performer, specs, desk.ledger(), once, Values(here))  # type: ignore[arg-type]  # nothing here happens only once
     outcome = run(steps.run(state(), replace(step(), arguments={"n": 1}, **more), "", []))
     assert outcome.output == Value(v={}), outcome
     return performer.keys

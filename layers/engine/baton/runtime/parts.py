@@ -40,6 +40,7 @@ from baton.runtime.quota import Quota, Room
 from baton.runtime.start import Starter
 from baton.runtime.steps import Steps
 from baton.runtime.store_retrier import StoreRetrier
+from baton.runtime.values import Values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +134,9 @@ class Parts:
         self.catalog = engine.catalog.through(self.call)
         self.leases = Leases(context)
         performer = WithinLease(engine.performer, engine.clock, engine.limits, invocation)
-        self.steps = Steps(context, performer, engine.tools, self.ledger, EffectClaims(context))
+        self.values = Values(context)
+        claims = EffectClaims(context)
+        self.steps = Steps(context, performer, engine.tools, self.ledger, claims, self.values)
         self.starter = Starter(context)
         self.quota = Quota(context, engine.rooms)
         self.children = Children(context, self.catalog, self.starter)
@@ -156,14 +159,14 @@ class Parts:
         large: the decision would have been another (core/sizes.py).
         """
         if isinstance(event, SagaEnded | NodePassed) and not event.output.ref:
-            event = replace(event, output=await self.steps.inline_or_blob(tenant, event.output.v))
+            event = replace(event, output=await self.values.inline_or_blob(tenant, event.output.v))
         elif isinstance(event, ChildOpened):
-            event = replace(event, input=await self.steps.inline_or_blob(tenant, event.input.v))
+            event = replace(event, input=await self.values.inline_or_blob(tenant, event.input.v))
         elif isinstance(event, QuestionClosed) and event.output is not None:
-            event = replace(event, output=await self.steps.inline_or_blob(tenant, event.output.v))
+            event = replace(event, output=await self.values.inline_or_blob(tenant, event.output.v))
         if isinstance(event, Gives) and event.full is not None and not event.full.ref:
             # What the log only summarises is there before the log says so.
-            event = replace(event, full=await self.steps.blob(tenant, event.full.v))
+            event = replace(event, full=await self.values.blob(tenant, event.full.v))
         return event
 
     def traceparent(self, started_with: str) -> str:

@@ -175,7 +175,7 @@ class Service:
 
     def _unstored(self, said: Any, what: str) -> tuple[Value, bytes]:
         """What the entry holds of it, and its blob, which is written once it is accepted. Raises `TooLarge`."""
-        found = self._parts.steps.unstored(said)
+        found = self._parts.values.unstored(said)
         if found is None:
             raise TooLarge(f"{what} has at most {self._engine.limits.result_bytes} bytes")
         return found
