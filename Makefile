@@ -24,7 +24,7 @@ export AWS_EC2_METADATA_DISABLED := true
 export SAM_CLI_TELEMETRY := 0
 
 TIERS := lint types unit rest simulation contract handlers deploy e2e
-# The file that takes longest goes first, so that nobody waits for it alone in the end.
+# The file that takes longest goes first, so that the other processes do not wait for it in the end.
 LONGEST := tests/e2e/test_openapi.py
 # Found by their mark, so that none is forgotten; to collect all the others would cost each process as much as these do.
 E2E_FILES = $(shell grep -rl --include='test_*.py' 'mark\.e2e' tests)
@@ -94,7 +94,8 @@ graphs: install-dev  ## random graphs against the interpreter, at length: make g
 failures: install-dev  ## steps that fail at random in the simulation, at length: make failures EXAMPLES=1000
 	@BATON_FAILURES=$(or $(EXAMPLES),200) $(BIN)/pytest -q -n $(JOBS) tests/simulation/test_failures.py
 
-soak: install-dev  ## schedules of the simulation, for as long as you like: make soak SECONDS=600 SEED=7
+soak: install-dev  ## every fault at every write, then schedules for as long as you like: make soak SECONDS=600 SEED=7
+	@BATON_CRASH_POINTS=all $(BIN)/pytest -q -n $(JOBS) tests/simulation/test_crash_points.py
 	@$(BIN)/python -m tests.kit.soak --seconds $(or $(SECONDS),60) --seed $(or $(SEED),1) --jobs $(JOBS)
 
 format: install-dev  ## let ruff mend what it can

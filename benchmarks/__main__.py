@@ -69,7 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
     if unknown:
         parser.error(f"no such bench: {', '.join(unknown)}; there are {', '.join(NAMES)}")
     for name in [name for name in os.environ if name.startswith("AWS_")]:
-        del os.environ[name]  # nobody's account is measured, whatever the shell is logged in to
+        del os.environ[name]  # no account is measured, whatever the shell is logged in to
     os.environ.update(shipped.ENVIRONMENT)
     console = Console(width=None if sys.stdout.isatty() else 160)
     missed = []

@@ -1,4 +1,4 @@
-"""50 branches in one saga: what settles together is written together, and nobody waits for anybody."""
+"""50 branches in one saga: what settles together is written together, and no branch waits for another."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A saga's whole life over the embedded AWS, role by role: the requests that each really sends, and its CPU.
 
-Belongs here: driving and counting. What it costs is in cost.py.
+What it costs is in cost.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Processes that see what Lambda's would: the standard library and what the layers ship, nothing of this machine's.
 
-Belongs here: how such a folder and such a process are made. Does not belong here: what is measured in it.
+What is measured in them is in the benches.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from baton.shipping.contents import PINS
 
 ROOT = Path(__file__).parents[1]
 _LIMIT_S = 300
-# No settings, credentials or paths of whoever measures.
+# No settings, credentials or paths of the user who measures.
 ENVIRONMENT = {
     "PATH": os.environ.get("PATH", ""),
     "AWS_ACCESS_KEY_ID": "local",

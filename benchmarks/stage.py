@@ -52,7 +52,7 @@ async def once(n: int) -> dict[str, int]:
     return {"n": n + 1}
 
 
-NOTICES = MemoryNotices()  # no bench tells anybody anything
+NOTICES = MemoryNotices()  # no bench sends a notice
 
 
 def chain_of(length: int, tool: str = "step", name: str = "chain") -> str:

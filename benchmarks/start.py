@@ -42,7 +42,7 @@ SETTINGS = {
     "BATON_NOTICES_TOPIC": "arn:aws:sns:us-east-1:000000000000:bench",
     "BATON_WORKER": "worker",
 }
-# A tool of the app layer that calls nobody, so that the first invocation has a step of it.
+# A tool of the app layer that calls no service, so that the first invocation has a step of it.
 DOCUMENT = """
 name: first
 nodes:
@@ -126,7 +126,7 @@ def measure() -> Sample:
             shipped.run("import app", *where, environment=SETTINGS)  # writes the bytecode of what was copied
             output = shipped.run(IMPORT + TELL, *where, environment=SETTINGS)
             sample[function], sample[f"{function} cpu"] = json.loads(output.splitlines()[-1])
-        # The tools first: what importlib imports for somebody is not in the listing but in that one's own time.
+        # The tools first: what importlib imports for a module is not in the listing but in that module's own time.
         listing = shipped.run(
             "import sagas.dinner, app",
             *paths(site, "worker"),

@@ -1,6 +1,6 @@
 """The tables of docs/documents.md and the published schema, made of the schema that core/documents/schema.py gives.
 
-What belongs here: how a schema becomes rows and a file. What does not: markers and pages (generate.py).
+Markers and pages are in generate.py.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from baton.core.documents.node_types import COMMON, NODE_TYPES, NodeType
+from baton.core.documents.nodes.registry import COMMON, NODE_TYPES, NodeDocument
 from baton.core.documents.schema import document_schema
 from baton.core.documents.yaml_text import write_yaml
 
@@ -120,7 +120,7 @@ def _only(owner: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {**owner, "properties": {name: owner["properties"][name] for name in names}}
 
 
-def _section(schema: dict[str, Any], kind: NodeType) -> str:
+def _section(schema: dict[str, Any], kind: NodeDocument) -> str:
     node = _only(schema["$defs"][kind.kind], (kind.key, *kind.own))
     example = write_yaml({"nodes": {"example": dict(kind.example)}})
     rows = _rows(node, schema)

@@ -32,4 +32,4 @@ def effect_doubts() -> str:
 
 
 def _word(doubt: bool) -> str:
-    return "yes: somebody looks first" if doubt else "no: it is tried again"
+    return "yes: `verify` or a person looks first" if doubt else "no: it is tried again"

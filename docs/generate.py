@@ -1,7 +1,7 @@
 """Writes the parts of the pages that are derived from the code: `python -m docs.generate`, at the project's root.
 
-What belongs here: one function per part, and the markers between which it stands. What does not: prose (the
-pages themselves) and the search for transitions (transitions.py). tests/docs fails when a page is stale.
+Each part is one function here, and stands between its markers in a page. The search for transitions is in
+transitions.py. tests/docs fails when a page is stale.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ STATUSES = {
     "parked": "a person has to decide; the reason says about what",
     "completed": "no token is in flight; the output is the saga's result",
     "failed": "a step failed and nothing runs any more",
-    "cancelled": "somebody asked for it and nothing runs any more",
+    "cancelled": "a caller cancelled it and nothing runs any more",
     "suspended": "as waiting, and a question about a step that failed waits for its answer",
     "paused": "held back by a person",
     "reflecting": "a tool's schema changed under a running saga",

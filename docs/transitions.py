@@ -1,7 +1,7 @@
 """Which event leads from which status to which: found by letting small sagas live every life they can have.
 
-What belongs here: the small sagas, the moves that each writer of a log can make, and the search. Statuses and
-transitions are the core's own (`status_of`, `apply`, `advance`); nothing is asserted and nothing is printed.
+Statuses and transitions are the core's own (`status_of`, `apply`, `advance`); nothing is asserted and nothing is
+printed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The books of a service: every request it received, every effect it carried out, in order.
 
-Belongs here: writing down, and finding double bookings in what was written down. Does not belong
-here: HTTP, idempotency keys, prices. The books neither prevent nor hide a duplicate, they count it.
+The books neither prevent nor hide a duplicate, they count it.
 """
 
 import time

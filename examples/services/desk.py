@@ -1,7 +1,7 @@
 """The HTTP side that both services share: one operation from the bytes to the answer.
 
-Belongs here: reading a request, honouring `Idempotency-Key`, delays, problem documents. Does not
-belong here: what an operation means; that is in table_stack and open_delivery.
+It reads requests, honours `Idempotency-Key`, delays answers and writes problem documents. What an operation means is
+in table_stack and open_delivery.
 """
 
 import asyncio

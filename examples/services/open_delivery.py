@@ -1,6 +1,6 @@
 """open-delivery: things brought to a door. Quote, order, cancel, and its books.
 
-Belongs here: what these three operations mean. Does not belong here: HTTP and idempotency keys (desk).
+HTTP and idempotency keys are in desk.
 """
 
 import asyncio

@@ -1,7 +1,4 @@
-"""Starts one of the services as a program: options, socket, announcement, end.
-
-Belongs here: what both programs do alike. Does not belong here: any operation of either.
-"""
+"""Starts one of the services as a program: options, socket, announcement, end."""
 
 import argparse
 import asyncio
@@ -53,7 +50,7 @@ def options(service: str, delays: Mapping[str, float], arguments: list[str] | No
     parser.add_argument(
         "--until-eof",
         action="store_true",
-        help="end when standard input is closed, so that nothing outlives whoever started it",
+        help="end when standard input is closed, so that nothing outlives the process that started it",
     )
     given = parser.parse_args(arguments)
     chosen = dict(delays)

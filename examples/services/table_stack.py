@@ -1,8 +1,7 @@
 """table-stack: restaurant tables. Search, hold, deposit, look for a deposit, confirm, cancel, and its books.
 
-Belongs here: what these operations mean. Does not belong here: HTTP and idempotency keys (desk).
-A hold that nobody confirms ends by itself after 15 minutes. Deposits take no idempotency key, as many a card
-terminal: who asks twice pays twice, unless he looks first.
+HTTP and idempotency keys are in desk. A hold that is not confirmed ends by itself after 15 minutes. Deposits take no
+idempotency key, as many a card terminal: a caller that asks twice pays twice, unless it looks first.
 """
 
 import asyncio
@@ -119,7 +118,7 @@ class TableStack:
         return Answer(200, {"tables": tables})
 
     def hold(self, request: Request, wanted: Hold) -> Answer:
-        """Keep a table for 15 minutes. Refused when somebody else has it.
+        """Keep a table for 15 minutes. Refused when another guest has it.
 
         The same guest with the same reference is not refused: that this is not asked for twice is
         the caller's business, and the books show whether it was.

@@ -59,6 +59,11 @@ PLANTED = [
     ("core/log/fold.py", "from baton.core.decide.decide import decide", "core/log imports core/decide"),
     ("core/limits.py", "from baton.core.log import events as ev", "core/ imports core/log"),
     ("core/attic/old.py", "import msgspec", "the room core/attic is not in the law"),
+    (
+        "core/documents/schema.py",
+        "from baton.core.documents.nodes.wait import Wait",
+        "baton.core.documents.schema imports baton.core.documents.nodes.wait past baton.core.documents.nodes.registry",
+    ),
     ("ports.py", "from baton.adapters import clock", "ports imports baton.adapters"),
     (
         "runtime/worker/runner.py",

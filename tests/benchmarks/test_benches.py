@@ -1,4 +1,4 @@
-"""Every bench still runs, as small as it can be: nobody measures every day. No figure is judged here."""
+"""Every bench still runs, as small as it can be: figures are not measured every day. No figure is judged here."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ _ALIKE = ("join", "output_schema", "limits", "description", *_FAILING)
 def rebuilt(document: dict[str, Any]) -> Workflow:
     head = {key: document[key] for key in _HEAD if key in document}
     if "failover" in head:
-        # Of what a reference is, nobody knows yet.
+        # What a reference stands for is unknown yet.
         head["failover"] = _policies(head["failover"], _Plain(Workflow("w")))
     again = _Again(Workflow(document["name"], **head))
     for name, node in document["nodes"].items():

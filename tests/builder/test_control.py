@@ -25,8 +25,10 @@ from baton import (
 from baton import builder as room
 from baton.builder import control, workflow
 from baton.builder import failing as building
-from baton.core.documents import bounds, definition, failing
+from baton.core.documents import definition
 from baton.core.documents.compile import compile_document
+from baton.core.documents.nodes.wait import WaitModel
+from baton.core.documents.parts import bounds, failing
 from baton.core.documents.text import parse_document
 from baton.core.graph.graph import encode_graph
 from baton.errors import InvalidDefinition
@@ -164,7 +166,7 @@ def test_every_field_of_a_document_has_a_parameter() -> None:
     own = keys(definition.NodeModel) - more - {*definition.KINDS, *definition.KINDS_TO_COME}
     assert own == {"with", "timeout", "retry", "on_failure", "failover"}
     assert parameters(Workflow.task) == own | {"tool"}
-    assert parameters(Workflow.wait) == keys(definition.WaitModel)
+    assert parameters(Workflow.wait) == keys(WaitModel)
     assert parameters(Workflow.workflow) == {"workflow", "with"}
     assert parameters(Workflow.value) == {"value"}
     assert parameters(branch) | parameters(choose) == {*keys(definition.BranchModel), "value"} - {"choose"}

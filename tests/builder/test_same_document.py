@@ -55,7 +55,7 @@ def test_any_document_can_be_built_and_comes_back_from_its_own_yaml(document: di
 def test_whatever_a_document_can_say_can_be_built(document: dict[str, Any]) -> None:
     for node in document["nodes"].values():
         if to_come := node.keys() & set(KINDS_TO_COME):
-            node["value"] = node.pop(*to_come)  # nobody can run those, so there is no call for them
+            node["value"] = node.pop(*to_come)  # no worker can run those, so there is no call for them
     built = rebuilt(document)
     assert built.document() == document
     assert parse_document(built.to_yaml()).value == document

@@ -1,7 +1,7 @@
 """Signature Version 4 as a server checks it, from AWS's description of it and nothing else.
 
-What belongs here: recomputing the signature of a request as it arrived. What does not: making one.
-Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
+It recomputes the signature of a request as it arrived, and makes none. Source:
+https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
 """
 
 from __future__ import annotations

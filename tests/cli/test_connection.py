@@ -170,6 +170,6 @@ def test_a_number_that_another_process_has_now_owns_nothing(project: Path) -> No
     assert owner_of(project) is None
 
 
-def test_ones_own_file_is_nobody_elses(project: Path) -> None:
+def test_ones_own_file_has_no_other_owner(project: Path) -> None:
     write_local(project, HERE)
     assert owner_of(project) is None

@@ -21,7 +21,7 @@ def judged(evidence: Evidence) -> list[str]:
     return broken(evidence, compute(evidence))
 
 
-def nobody_was_cancelled(evidence: Evidence) -> str:
+def no_saga_was_cancelled(evidence: Evidence) -> str:
     evidence.course.cancelled = ""
     return "no saga was cancelled"
 
@@ -88,21 +88,21 @@ def one_invocation_did_it_all(evidence: Evidence) -> str:
     return "fewer than two invocations"
 
 
-def nobody_could_be_killed(evidence: Evidence) -> str:
+def no_worker_could_be_killed(evidence: Evidence) -> str:
     evidence.course.kills.clear()
     return "only 0 workers of 2 could be killed"
 
 
-def a_kill_hit_nobody(evidence: Evidence) -> str:
+def a_kill_hit_no_saga(evidence: Evidence) -> str:
     object.__setattr__(evidence.course.kills[0], "request_id", "another")
     return "hit no saga"
 
 
-def nobody_looked_for_a_payment(evidence: Evidence) -> str:
+def no_worker_looked_for_a_payment(evidence: Evidence) -> str:
     kill = next(kill for kill in evidence.course.kills if kill.effect == "deposit")
     for book in evidence.books:
         book["requests"] = [request for request in book["requests"] if request["operation"] != "find_deposit"]
-    return f"saga {kill.saga}: nobody looked whether its deposit had been paid"
+    return f"saga {kill.saga}: no worker looked whether its deposit had been paid"
 
 
 def a_payment_was_made_again(evidence: Evidence) -> str:
@@ -132,7 +132,7 @@ def it_took_too_long(evidence: Evidence) -> str:
 
 
 BREAKAGES: list[Callable[[Evidence], str]] = [
-    nobody_was_cancelled,
+    no_saga_was_cancelled,
     a_saga_failed,
     the_cancelled_saga_completed,
     a_table_was_booked_twice,
@@ -142,9 +142,9 @@ BREAKAGES: list[Callable[[Evidence], str]] = [
     a_service_did_what_no_log_knows,
     a_log_has_what_no_service_did,
     one_invocation_did_it_all,
-    nobody_could_be_killed,
-    a_kill_hit_nobody,
-    nobody_looked_for_a_payment,
+    no_worker_could_be_killed,
+    a_kill_hit_no_saga,
+    no_worker_looked_for_a_payment,
     a_payment_was_made_again,
     no_service_was_busy,
     a_person_was_asked,

@@ -1,4 +1,4 @@
-"""The processes of the demo's services: started, addressed, ended with whoever started them."""
+"""The processes of the demo's services: started, addressed, ended with the process that started them."""
 
 from __future__ import annotations
 

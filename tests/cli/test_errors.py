@@ -145,7 +145,7 @@ def test_a_token_that_no_request_can_carry_is_refused_and_not_shown(baton: Baton
         "https://host/?page=1", "https://ada:secret@host",
     ],
 )  # fmt: skip
-def test_what_is_no_address_is_refused_before_anybody_is_asked(baton: Baton, url: str) -> None:
+def test_what_is_no_address_is_refused_before_a_server_is_asked(baton: Baton, url: str) -> None:
     result = baton("list", env={"BATON_URL": url})
     assert (result.exit_code, "address" in result.stderr, "secret" in result.stderr) == (2, True, False)
 

@@ -319,7 +319,7 @@ def read(lines: list[str]) -> set[tuple[str, str]]:
             elif found == ("◂" if side == _LEFT else "▸"):
                 ways += [(y, x, side), (y, x + _STEP[side][1], _DOWN)]  # into the lane, and on behind it
             elif _SIDES.get(found, 0) & _BACK[side]:
-                # Nobody follows a line upwards: what comes from above is another way to the same node.
+                # No line leads upwards: what comes from above is another way to the same node.
                 ways += [(y, x, s) for s in (_DOWN, _LEFT, _RIGHT) if _SIDES[found] & s and s != _BACK[side]]
     return edges
 

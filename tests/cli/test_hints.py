@@ -1,4 +1,4 @@
-"""What is said to whoever typed something that nearly is right: the spelling that would be."""
+"""What a user reads who typed something that nearly is right: the spelling that would be."""
 
 from __future__ import annotations
 

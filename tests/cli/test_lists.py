@@ -201,7 +201,7 @@ TOOL = {
     "version": "1",
     "effect": "idempotent",
     "timeout_ms": 5000,
-    "description": "Hold a table.\n\nUntil somebody confirms it.",
+    "description": "Hold a table.\n\nUntil the guest confirms it.",
     "input": {"type": "object", "properties": {"table": {"type": "string"}}},
     "output": {"type": "string"},
     "schema_hash": "d827049039f8",
@@ -236,7 +236,7 @@ def test_one_tool_is_shown_with_its_schemas(api: FakeApi, baton: Baton) -> None:
     api.on("GET /tools", (200, {"tools": [TOOL]}))
     shown = baton("tools", "table.hold").stdout
     for text in (
-        "Hold a table. Until somebody confirms it.",
+        "Hold a table. Until the guest confirms it.",
         '"table": {',
         "input\n",
         "output\n",
@@ -257,7 +257,7 @@ NODES: dict[str, Any] = {
     "node_types": [
         {
             "kind": "wait",
-            "description": "Waits for a time. Nobody runs meanwhile.",
+            "description": "Waits for a time. No worker runs meanwhile.",
             "schema": {"type": "object"},
             "example": {"wait": {"for": "10m"}},
         }
@@ -276,7 +276,7 @@ def test_one_kind_of_node_is_shown_with_an_example_as_in_a_document(api: FakeApi
     api.on("GET /node-types", (200, NODES))
     shown = baton("node-types", "wait").stdout
     assert shown.startswith(
-        "wait: Waits for a time. Nobody runs meanwhile.\n\nexample\n  wait: {for: 10m}\n\nschema\n"
+        "wait: Waits for a time. No worker runs meanwhile.\n\nexample\n  wait: {for: 10m}\n\nschema\n"
     )
     assert json.loads(baton("node-types", "wait", "--json").stdout) == NODES["node_types"][0]
     assert baton("node-types", "wiat").exit_code == 3

@@ -12,7 +12,7 @@ from baton.cli import exits, main
 from tests.cli.conftest import Baton, FakeApi
 
 BATON = [sys.executable, "-c", "from baton.cli import main; main(prog_name='baton')"]
-# A script for a shell is what it prints, whoever reads it.
+# A script for a shell is what it prints, whatever program reads it.
 NOT_FOR_PROGRAMS = {"completion"}
 
 

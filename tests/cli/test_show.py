@@ -358,7 +358,7 @@ def test_a_saga_that_is_parked_for_a_time_says_until_when_and_what_it_may_spend(
     assert "until" not in facts(parked=parked | {"until": None})
 
 
-def test_watch_stays_until_somebody_is_asked_and_nothing_else_goes_on(api: FakeApi, baton: Baton) -> None:
+def test_watch_stays_until_a_person_is_asked_and_nothing_else_goes_on(api: FakeApi, baton: Baton) -> None:
     end = SAGA | {"status": "suspended", "version": 6, "questions": [QUESTION]}
     api.on("GET /sagas/s1", (200, SAGA), (200, end))
     result = baton("show", "s1", "--watch", "--every", "1ms")

@@ -1,4 +1,4 @@
-"""Requests signed with the user's AWS credentials: verified by a server, and never shown to anybody else."""
+"""Requests signed with the user's AWS credentials: verified by a server, and shown to no other server."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ def test_without_credentials_the_ways_to_them_are_named(
 
 
 def test_a_profile_that_is_not_there_is_named(baton: Baton) -> None:
-    result = baton("--aws", "tools", env={"AWS_PROFILE": "nobody"})
-    assert (result.exit_code, "nobody" in result.stderr) == (4, True)
+    result = baton("--aws", "tools", env={"AWS_PROFILE": "missing-one"})
+    assert (result.exit_code, "missing-one" in result.stderr) == (4, True)
 
 
 def test_half_of_the_credentials_are_none(baton: Baton, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,7 +39,7 @@ def in_shell(command: str, env: dict[str, str]) -> subprocess.CompletedProcess[s
 
 
 @pytest.mark.parametrize("command", ["list --json", "--help"])
-def test_output_that_nobody_reads_ends_without_a_word(env: dict[str, str], command: str) -> None:
+def test_output_without_a_reader_ends_without_a_word(env: dict[str, str], command: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     ended = subprocess.run(

@@ -306,7 +306,7 @@ def test_what_reads_behind_a_join_that_a_caught_failure_skips_is_told_why() -> N
         # What a failure does not keep from running is not said to be kept by it.
         (f"{FALLBACKS}, z: {{after: j, when: input.x}}", "z", "`ctx.z.output?` is null"),
         (f"{FALLBACKS.replace('fb]', 'fb], when: input.x')}", "j", "`ctx.j.output?` is null"),
-        ("a: {}, b: {catch: h}, h: {}, j: {after: [a, b, h], join: {tolerated_failures: 0}}", "j", "`ctx.j.output?` is"),
+        ("a: {}, b: {catch: h}, h: {}, j: {after: [a, b, h], join: {tolerated_failures: 0}, catch: k}, k: {}", "j", "`ctx.j.output?` is"),
     ],
 )  # fmt: skip
 def test_a_failure_is_told_as_the_cause_where_it_can_be(nodes: str, name: str, why: str) -> None:

@@ -96,6 +96,9 @@ def test_a_path_knows_its_node_and_what_is_inside_of_the_value() -> None:
         ("input?.a", '`input?.a`: cannot read `?.a`; write .name, [0] or ["name"]'),
         ("ctx.a?.output", '`ctx.a?.output`: cannot read `?.output`; write .name, [0] or ["name"]'),
         ("ctx.a.output.b?", '`ctx.a.output.b?`: cannot read `?`; write .name, [0] or ["name"]'),
+        ("input[0]?", '`input[0]?`: cannot read `?`; write .name, [0] or ["name"]'),
+        ("input.a??", '`input.a??`: cannot read `?`; write .name, [0] or ["name"]'),
+        ("last_error.code?", '`last_error.code?`: cannot read `?`; write .name, [0] or ["name"]'),
     ],
 )
 def test_what_cannot_be_read_is_said_with_what_would_be_right(text: str, message: str) -> None:
@@ -113,6 +116,8 @@ def test_what_cannot_be_read_is_said_with_what_would_be_right(text: str, message
         ("ctx.a.previous.b", False, True, True),
         ("last_error.code", False, False, True),
         ("input.a", False, False, False),
+        ("input.a?.b", True, False, True),
+        ("input['a']?.b?[0]", True, False, True),
     ],
 )
 def test_a_path_knows_whether_there_may_be_nothing(
@@ -154,7 +159,7 @@ def test_a_path_leads_to_its_value(text: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("input.x", "`input.x`: there is no `x`, only a, n, s, t"),
+        ("input.x", "`input.x`: there is no `x`, only a, n, s, t; `input.x?` is null without it"),
         ("input.a.b[2]", "`input.a.b[2]`: there is no [2], the list has 2 items"),
         ("input.a.b.c", "`input.a.b.c`: `c` of a list cannot be taken"),
         ("input[0]", "`input[0]`: `0` of an object cannot be taken"),
@@ -166,6 +171,39 @@ def test_a_path_leads_to_its_value(text: str, value: Any) -> None:
     ],
 )
 def test_a_path_that_leads_nowhere_says_where_it_ended(text: str, message: str) -> None:
+    with pytest.raises(ExpressionError) as caught:
+        walk(parse(text), DATA)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("input.x?", None),
+        ("input['x']?.y[0]", None),
+        ("input.n?.x", None),  # null as it was given
+        ("input.a.x?", None),
+        ("input.a?.b?[0]", 10),
+        ("input.s?", "x"),
+    ],
+)
+def test_a_part_of_the_input_that_need_not_be_there_is_null_without_it(text: str, value: Any) -> None:
+    assert walk(parse(text), DATA) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "input.a?.x",
+            '`input.a?.x`: there is no `x`, only b, it\'s, key with space, say "x"; `input.a?.x?` is null without it',
+        ),
+        ("input.x.y?", "`input.x.y?`: there is no `x`, only a, n, s, t; `input.x?` is null without it"),
+        ("input.s?.x", "`input.s?.x`: `x` of a string cannot be taken"),
+        ("input.n.x?", "`input.n.x?`: `x` of null cannot be taken"),
+    ],
+)
+def test_only_what_is_marked_may_be_missing(text: str, message: str) -> None:
     with pytest.raises(ExpressionError) as caught:
         walk(parse(text), DATA)
     assert str(caught.value) == message

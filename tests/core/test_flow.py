@@ -312,7 +312,7 @@ def test_an_output_that_cannot_be_filled_in_fails_the_saga_with_the_reason() -> 
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ("${input.b}", "`input.b`: there is no `b`, only a"),
+        ("${input.b}", "`input.b`: there is no `b`, only a; `input.b?` is null without it"),
         ("${input.a.b}", "`input.a.b`: `b` of a number cannot be taken"),
         ("${input[0]}", "`input[0]`: `0` of an object cannot be taken"),
     ],

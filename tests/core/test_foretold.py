@@ -8,7 +8,7 @@ import pytest
 
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
-from baton.core.failures.cells import Change
+from baton.core.failures.policy import Change
 from baton.core.log.state import status_of
 from baton.core.read.forecast import MOST, foretold
 from baton.core.read.views import saga_view
@@ -82,6 +82,52 @@ def test_a_failure_that_a_join_tolerates_is_the_joins() -> None:
     found = foretold(Program(compile_document(text, TOOLS)))
     assert found["nodes"] == dict.fromkeys("ab", "fails, and its join goes on")
     assert found["steps"].startswith(ASKS)
+
+
+@pytest.mark.parametrize(
+    ("join", "is_taken"),
+    [
+        ("join: {tolerated_failures: 0}", False),
+        ("join: {tolerated_failures: 49%}", False),
+        ("join: {tolerated_failures: 50%}", True),
+        # One failure of two is one too many where both are waited for.
+        ("join: {wait_for: 2, tolerated_failures: 1}", False),
+        ("join: {wait_for: any, tolerated_failures: 1}", True),
+        ("join: {wait_for: any, tolerated_failures: 0}", False),
+        # One that fails when the join has fired without it.
+        ("join: {wait_for: any, tolerated_failures: 0, rest: run}", True),
+        ("join: {wait_for: 2, tolerated_failures: 0, rest: run}", False),
+        # What fails then is the join: its `catch` is asked.
+        ("join: {tolerated_failures: 0}, catch: h", True),
+        (
+            "join: {tolerated_failures: 0}, catch: {class: permanent, if: 'last_error.attempt > 2', then: h}",
+            True,
+        ),
+        (
+            "join: {tolerated_failures: 0}, catch: [{code: join_failed, then: h}, {code: timeout, then: h}]",
+            True,
+        ),
+        ("join: {tolerated_failures: 0}, catch: {code: timeout, then: h}", False),
+        ("join: {tolerated_failures: 0}, catch: {class: transient, then: h}", False),
+    ],
+)
+def test_a_join_that_can_take_no_failure_goes_on_from_none(join: str, *, is_taken: bool) -> None:
+    text = f"name: w\nnodes: {{a: {{tool: t}}, b: {{tool: t}}, j: {{tool: t, after: [a, b], {join}}}, h: {{value: 1}}}}"
+    found = foretold(Program(compile_document(text, TOOLS)))
+    if is_taken:
+        assert {found["nodes"][name] for name in "ab"} == {"fails, and its join goes on"}
+    else:
+        assert found["nodes"].keys().isdisjoint("ab")
+        assert found["steps"].startswith(ASKS)
+
+
+def test_a_join_around_takes_the_failure_of_one_that_takes_none() -> None:
+    text = (
+        "name: w\nnodes: {a: {tool: t}, j: {tool: t, after: a, join: {tolerated_failures: 0}}, "
+        "k: {tool: t, after: j, join: {tolerated_failures: 1}}}"
+    )
+    found = foretold(Program(compile_document(text, TOOLS)))
+    assert found["nodes"] == dict.fromkeys("aj", "fails, and its join goes on")
 
 
 def test_where_no_task_does_as_the_document_says_only_the_nodes_are_told() -> None:

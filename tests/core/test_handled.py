@@ -7,11 +7,12 @@ import pytest
 from baton.core.conditions.model import Cel
 from baton.core.decide.handled import takes_failure
 from baton.core.decide.program import Program
-from baton.core.failures.cells import ASK_USER, ESCALATE, RETRY, Change
+from baton.core.failures.policy import Change
 from baton.core.graph.graph import Catch, Join, Node
 from baton.core.log.state import State, status_of
 from tests.core.build import Saga, child, program, task
 from tests.core.failing import broken, chosen, one
+from tests.core.strategies import ASK_USER, ESCALATE, RETRY
 
 FAILS = {"any": Change(last="fail")}
 ASKS = {"any": Change(last="ask")}
@@ -54,6 +55,13 @@ def test_a_parent_takes_the_failure_that_a_join_tolerates() -> None:
     lone = program(child("c"), task("j", "c"), failures={})
     tolerant = program(child("c"), task("j", "c", join=Join(tolerated=1)), failures={})
     assert (taken(lone), taken(tolerant)) == (False, True)
+
+
+def test_a_parent_does_not_take_the_failure_of_which_its_join_tolerates_none() -> None:
+    strict = program(child("c"), task("j", "c", join=Join(tolerated=0)), failures={})
+    caught = task("j", "c", join=Join(tolerated=0), catch=(Catch(then=("h",)),))
+    assert not taken(strict)
+    assert taken(program(child("c"), caught, task("h", "j"), failures={}))
 
 
 def test_in_a_loop_the_rounds_of_a_child_are_taken_alike() -> None:

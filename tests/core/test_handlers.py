@@ -15,6 +15,7 @@ from baton.core.log.state import status_of
 from tests.core.build import T0, Saga, done, ready, tool_spec
 from tests.core.build import failed as broken
 from tests.core.compiling import document
+from tests.core.failing import chosen
 
 FETCH = replace(tool_spec("fetch", {}, x={}, y={}, z={}), domain="external_api")
 AT_ONCE = "on_failure: rollback"
@@ -109,13 +110,31 @@ def test_what_catches_a_failed_join_reads_the_errors_and_the_outputs_of_its_bran
     ],
 )
 def test_a_failed_join_says_how_many_have_failed_and_how_many_may(join: str, fail: str, words: str) -> None:
-    one = saga((JOINED % join).partition(", catch")[0] + "}")
+    one = saga((JOINED % join).partition(", catch")[0] + ", catch: h}, h: {with: {x: '${last_error}'}}")
     for name in fail:
         one.go(broken(name, f"no_{name}"))
+    failure = given(one)["x"]
+    assert failure["code"] == "join_failed"
+    assert failure["message"] == words + "; ".join(f"{name}: no_{name}: it broke" for name in fail)
+
+
+@pytest.mark.parametrize(
+    "join", ["tolerated_failures: 0", "tolerated_failures: 33%", "wait_for: 3, tolerated_failures: 2"]
+)
+def test_a_failure_of_which_a_join_can_take_none_is_the_sagas_own(join: str) -> None:
+    one = saga((JOINED % join).partition(", catch")[0] + "}")
+    one.go(broken("b", "no_b"))
     failure = one.state.failure or (one.state.ended and one.state.ended.failure)
     assert failure
-    assert failure.code == "join_failed"
-    assert failure.message == words + "; ".join(f"{name}: no_{name}: it broke" for name in fail)
+    assert (failure.code, failure.node) == ("no_b", "b")
+    assert status_of(one.state) == "failed"
+
+
+def test_a_step_before_a_join_that_takes_no_failure_asks_like_any_other() -> None:
+    nodes = "a: {}, b: {}, j: {after: [a, b], join: {tolerated_failures: 0}}"
+    one = saga(nodes, "")
+    one.go(broken("b", "login_required"))
+    assert chosen(one) == ["ask_user"]
 
 
 def test_a_failure_that_was_caught_on_the_way_is_not_counted_with_those_that_failed() -> None:

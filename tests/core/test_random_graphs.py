@@ -141,7 +141,7 @@ def test_tokens_are_neither_lost_nor_made_twice(shape: Shape, data: st.DataObjec
     waiting: dict[str, set[str]] = {}
     for entry, state in zip(run.saga.entries, run.saga.states[1:], strict=True):
         for event in entry.events:
-            if isinstance(event, ev._Consumes):
+            if isinstance(event, ev.Settles):
                 assert waiting.pop(event.node), "consumed what was there"
             for token in getattr(event, "emits", ()):
                 assert token.src not in waiting.setdefault(token.dst, set()), "emitted once"
@@ -248,7 +248,7 @@ def test_dead_edges_skip_exactly_what_only_they_lead_to(shape: Shape, data: st.D
         event.node: isinstance(event, ev.NodeSkipped)
         for entry in saga.entries
         for event in entry.events
-        if isinstance(event, ev._Consumes)
+        if isinstance(event, ev.Settles)
     }
     assert seen == {spot.name: spot.name in skipped for spot in mute.spots}
     assert saga.state.ended.status == "completed"

@@ -9,22 +9,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baton.core.failures.alternatives import Way
-from baton.core.failures.ladder import History
+from baton.core.failures.alternatives import Alternative
+from baton.core.failures.strategies.base import History
 from baton.core.log import events as ev
 from baton.core.log.state import (
     FINISHED,
+    ITEM_PATTERN,
     SHAPE,
     WAITING,
     Failing,
     State,
     Used,
+    check_item,
     decode_state,
     encode_moved,
     encode_state,
     group_of,
+    item_of,
     moved_to,
     node_of,
+    owner_of,
     slot_of,
     status_of,
 )
@@ -44,6 +48,32 @@ def test_a_slot_outside_of_loops_is_the_nodes_name() -> None:
 
 
 # ---- status ----------------------------------------------------------------------------------------------------
+
+
+@given(
+    st.from_regex("[A-Za-z_][A-Za-z0-9_]{0,10}", fullmatch=True),
+    st.lists(st.integers(0, 10_000), max_size=4).map(tuple),
+    st.from_regex(ITEM_PATTERN, fullmatch=True),
+)
+def test_the_slot_of_an_item_is_one_of_its_nodes(node: str, iteration: tuple[int, ...], item: str) -> None:
+    slot = slot_of(node, iteration, item)
+    assert (node_of(slot), item_of(slot), owner_of(slot)) == (
+        (node, iteration),
+        item,
+        slot_of(node, iteration),
+    )
+
+
+def test_a_slot_without_an_item_is_its_nodes_own() -> None:
+    assert (slot_of("m", (), "a"), slot_of("m", (1, 0), "a-7")) == ("m#a", "m@1.0#a-7")
+    assert check_item("a-7") == "a-7"
+    assert (item_of("m@1"), owner_of("m@1")) == ("", "m@1")
+
+
+@pytest.mark.parametrize("item", ["a#b", "a@1", "1.0", "a/b", "a b", "ä", "a" * 65, "a\n"])
+def test_what_would_make_a_slot_ambiguous_names_no_item(item: str) -> None:
+    with pytest.raises(ValueError, match="names no item: write 1 to 64 letters"):
+        check_item(item)
 
 
 def test_a_saga_without_an_entry_is_pending() -> None:
@@ -144,7 +174,7 @@ NOTICE = ev.Notice(key="k", to="user", code="c", message="m", severity="high", n
 
 
 def failing_with_all(failure: ev.Failure) -> Failing:
-    way = Way(name="w", hints=("h",), tool="t", arguments={"x": 1}, shorten="x")
+    way = Alternative(name="w", hints=("h",), tool="t", arguments={"x": 1}, shorten="x")
     return Failing(
         attempts=2,
         failure=failure,

@@ -13,7 +13,7 @@ from tests.deploy.stack import Stack, stack
 from tests.kit import emf
 
 NOW = 1_700_000_000_000
-SOMEBODY = "on-call@example.com"
+ADDRESS = "on-call@example.com"
 WATCHED = {
     "WakeDeadLetterAlarm": (
         "AWS/SQS",
@@ -72,15 +72,15 @@ def test_an_alarm_says_what_has_happened_and_what_to_do(name: str) -> None:
 
 
 def test_with_an_address_every_alarm_and_its_end_reach_a_person() -> None:
-    of = stack(AlarmEmail=SOMEBODY)
+    of = stack(AlarmEmail=ADDRESS)
     name, topic = "AlarmTopic", of.of_type("AWS::SNS::Topic")["AlarmTopic"]
-    assert topic["Subscription"] == [{"Protocol": "email", "Endpoint": SOMEBODY}]
+    assert topic["Subscription"] == [{"Protocol": "email", "Endpoint": ADDRESS}]
     told = [of.resolver.ref(name, "test")]
     for logical_id, alarm in alarms(of).items():
         assert alarm["AlarmActions"] == alarm["OKActions"] == told, logical_id
 
 
-def test_without_an_address_there_is_no_topic_and_nobody_is_told() -> None:
+def test_without_an_address_there_is_no_topic_and_no_alarm_is_sent() -> None:
     assert "AlarmTopic" not in stack().of_type("AWS::SNS::Topic")
     for logical_id, alarm in alarms(stack()).items():
         assert not {"AlarmActions", "OKActions"} & set(alarm), logical_id
@@ -99,18 +99,18 @@ def test_the_reconciler_has_time_for_a_run_within_the_period_it_is_watched_for(m
     assert int(minutes) * 60 < alarm["Period"]
 
 
-def test_sagas_tell_people_over_a_topic_of_their_own_whoever_listens() -> None:
+def test_sagas_tell_people_over_a_topic_of_their_own_without_subscribers_too() -> None:
     assert set(stack().of_type("AWS::SNS::Topic")) == {"NoticesTopic"}
     assert stack().variables("worker")["BATON_NOTICES_TOPIC"] == stack().arn("NoticesTopic")
     assert stack().of_type("AWS::SNS::Subscription") == {}
 
 
-def test_whoever_is_on_call_gets_a_mail_of_incidents_and_of_nothing_else() -> None:
-    of = stack(OnCallEmail=SOMEBODY)
+def test_the_person_on_call_gets_a_mail_of_incidents_and_of_nothing_else() -> None:
+    of = stack(OnCallEmail=ADDRESS)
     (subscription,) = of.of_type("AWS::SNS::Subscription").values()
     assert subscription == {
         "TopicArn": of.arn("NoticesTopic"),
         "Protocol": "email",
-        "Endpoint": SOMEBODY,
+        "Endpoint": ADDRESS,
         "FilterPolicy": {"to": ["on_call"]},
     }

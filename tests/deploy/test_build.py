@@ -183,7 +183,7 @@ def test_the_same_sources_give_the_same_bytes(built: Build, tmp_path: Path) -> N
     subprocess.run(command, check=True, capture_output=True)
     first, second = _digests(built.folder / "EngineLayer"), _digests(tmp_path)
     differing = {name for name, _ in first.items() ^ second.items()}
-    # Somebody may be at work on the engine meanwhile: then the sources are not the same.
+    # A developer may edit the engine meanwhile: then the sources are not the same.
     edited = {
         Path(name).stem for name in differing if name.startswith("python/baton/") and name.endswith(".py")
     }

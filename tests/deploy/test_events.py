@@ -93,7 +93,7 @@ def test_every_record_of_the_stream_would_pass_the_filter(name: str, payload: di
 
 
 def test_a_removal_or_a_change_without_a_wake_never_comes_to_the_relay() -> None:
-    """So there is no payload of either: Lambda's filter keeps them away, and nobody pays for them."""
+    """So there is no payload of either: Lambda's filter keeps them away, and they cost nothing."""
     filters = Filters([f["Pattern"] for f in mapping_of("relay")["FilterCriteria"]["Filters"]])
     changed, removed, other = (copy.deepcopy(payloads("relay")["head"]["Records"][0]) for _ in range(3))
     assert filters.match(changed)
@@ -105,7 +105,7 @@ def test_a_removal_or_a_change_without_a_wake_never_comes_to_the_relay() -> None
 
 
 def test_every_trigger_of_every_function_has_its_payload() -> None:
-    """By what the template connects: the API, queues, streams, and whoever may invoke a function directly."""
+    """By what the template connects: the API, queues, streams, and the roles that may invoke a function directly."""
     triggers = {(m["FunctionName"], m["EventSourceArn"]) for m in mappings()}
     assert triggers == {
         ("baton-worker", stack().arn("WakeQueue")),

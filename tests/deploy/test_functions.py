@@ -12,7 +12,7 @@ from tests.deploy.stack import FUNCTIONS, ROOT, as_written, stack
 # Read by the dinner example in layers/app, not by the engine.
 OF_THE_APP = {"TABLE_STACK_URL", "OPEN_DELIVERY_URL"}
 # No standard tool runs, no mail is sent, no service paid by and no host called that the deployment does not name.
-NOBODY_BY_DEFAULT = {
+EMPTY_BY_DEFAULT = {
     "BATON_MAIL_FROM", "BATON_PAYMENTS_URL", "BATON_PLAIN_HTTP_HOSTS", "BATON_STANDARD_TOOLS", "BATON_HTTP_HOSTS", "BATON_SIGNING_KEY",
 }  # fmt: skip
 
@@ -38,7 +38,7 @@ def test_a_function_runs_on_the_platform_its_layers_are_built_for(name: str) -> 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_variable_has_a_value_by_default(name: str) -> None:
     empty = {variable for variable, value in stack().variables(name).items() if not value}
-    assert empty <= OF_THE_APP | NOBODY_BY_DEFAULT
+    assert empty <= OF_THE_APP | EMPTY_BY_DEFAULT
 
 
 def test_the_example_reads_its_variables_itself() -> None:

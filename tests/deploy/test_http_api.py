@@ -1,4 +1,4 @@
-"""The HTTP API: nobody gets in without an identity, but for the health check and the API's description."""
+"""The HTTP API: no request gets in without an identity, but for the health check and the API's description."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from tests.deploy.stack import FUNCTIONS, ROOT, stack
 LOG = {"logs:CreateLogStream", "logs:PutLogEvents"}
 APPEND = {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:Query"}
 BLOBS = {"s3:GetObject", "s3:PutObject"}
-# Whoever reads blobs may list the bucket: to others S3 says 403 for an object that is not there, and a missing
+# A role that reads blobs may list the bucket: to others S3 says 403 for an object that is not there, and a missing
 # blob (a log that cannot be read) would look like a missing right (a defect, tried again every minute).
 LIST = {"s3:ListBucket"}
 # Role -> resource (logical id and what follows its ARN) -> actions. All there is.

@@ -26,7 +26,7 @@ def fields(function: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_the_template_sets_every_field_and_nothing_that_nobody_reads(function: str) -> None:
+def test_the_template_sets_every_field_and_nothing_that_no_function_reads(function: str) -> None:
     assert set(of_the_engine(function)) == set(fields(function))
 
 

@@ -20,7 +20,7 @@ def test_sam_validates_and_lints_it_offline(tmp_path: Path) -> None:
         "HOME": str(tmp_path),
         "AWS_DEFAULT_REGION": "eu-central-1",
         "SAM_CLI_TELEMETRY": "0",
-        # Nobody listens there: whatever wants to go out fails at once.
+        # No server listens there: whatever wants to go out fails at once.
         "HTTP_PROXY": "http://127.0.0.1:9",
         "HTTPS_PROXY": "http://127.0.0.1:9",
     }

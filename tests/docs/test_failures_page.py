@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from baton.core.effects.toolspec import ToolSpec
-from baton.core.failures.remedies import hooks_of, ways_of
+from baton.core.failures.alternatives import hooks_of, ways_of
 from baton.ports import StepFailure
 from baton.testing import Result, run
 from baton.tools.define import REGISTRY, Registry, tool
@@ -80,7 +80,7 @@ DECLINED = StepFailure("card_declined", "no", kind="permanent")
     ("times", "error", "attempts", "asked", "status", "way"),
     [
         (1, DOWN, 2, [], "completed", ["charge", "ship"]),
-        (EVER, DOWN, 3, ["ask_user"], "failed", ["charge"]),  # after a day in which nobody answered
+        (EVER, DOWN, 3, ["ask_user"], "failed", ["charge"]),  # after a day without an answer
         (EVER, LOGIN, 1, ["escalate"], "parked", []),
         (EVER, DECLINED, 1, [], "completed", ["charge", "tell"]),
         (EVER, KeyError("x"), 3, ["ask_user"], "failed", ["charge"]),

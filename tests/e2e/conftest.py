@@ -25,7 +25,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
         "MailFrom": "desk@lantern.example",
         "StandardTools": "std.notify",
         "SigningKey": "the-key-of-every-test-and-of-nothing-else",
-        # Nobody is refused for being quick: what is counted is for tests/handlers to say.
+        # No request is refused for being quick: what is counted is for tests/handlers to say.
         "TenantRateLimit": "0",
         "ApiRateLimit": "10000",
         "ApiBurstLimit": "5000",

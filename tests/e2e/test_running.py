@@ -64,7 +64,7 @@ def strangers(deployment: Deployment) -> dict[str, str]:
         ("GET", "/x"),
     ],
 )
-def test_nobody_is_let_in_without_a_good_token(method: str, path: str, everything: Deployment) -> None:
+def test_no_request_is_let_in_without_a_good_token(method: str, path: str, everything: Deployment) -> None:
     before = len([r for r in everything.run.invocations if r.function == "ApiFunction"])
     for why, token in strangers(everything).items():
         answer = everything.request(method, path, token=token, json={"workflow": "long"})

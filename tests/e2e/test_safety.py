@@ -138,7 +138,7 @@ def test_of_fifty_cancels_of_a_running_saga_one_is_enough(store: Store) -> None:
             *(store.service().cancel(ref.id, "enough", 5_000) for _ in range(MANY)), return_exceptions=True
         )
         refused = [answer for answer in answers if not isinstance(answer, dict)]
-        # Whoever came when all was over may be told so; nobody is told anything else.
+        # A caller that came when all was over may be told so; no caller is told anything else.
         assert {str(error) for error in refused} <= {"the saga has ended: cancelled"}
         await running
         return ref

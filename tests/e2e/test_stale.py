@@ -62,7 +62,7 @@ def test_a_worker_process_that_was_frozen_beyond_its_lease_thaws_and_does_nothin
 
         process.send_signal(signal.SIGCONT)
         answer, _ = process.communicate(timeout=10)
-        # Whether it asks for its message again matters to nobody: a repeated wake finds nothing to do.
+        # Whether it asks for its message again does not matter: a repeated wake finds nothing to do.
         assert set(json.loads(answer)) == {"batchItemFailures"}
     assert store.entries(ref) == log
     assert store.head(ref) == head
@@ -74,7 +74,7 @@ def test_a_worker_process_that_was_frozen_beyond_its_lease_thaws_and_does_nothin
 
 
 class Held:
-    """A performer whose first step takes until somebody lets it go; all others are done at once."""
+    """A performer whose first step takes until the test lets it go; all others are done at once."""
 
     def __init__(self) -> None:
         self.begun: list[str] = []
@@ -121,7 +121,7 @@ def test_a_stale_invocation_is_stopped_by_the_log_if_not_by_its_clock(when: str,
     assert {entry.invocation for entry in store.entries(ref)[1:]} == {"reviver"}
 
 
-def test_past_its_lease_an_invocation_stops_though_nobody_took_over(store: Store) -> None:
+def test_past_its_lease_an_invocation_stops_though_no_other_took_over(store: Store) -> None:
     async def story() -> tuple[SagaRef, Held]:
         ref = await store.begin(chain("lonely", 2, 0))
         slow, clock = Held(), ShiftedClock()

@@ -90,7 +90,7 @@ def asking(
     ask: str = "0.say.3",
     user: str = "ada",
 ) -> None:
-    """Begin a saga whose only step, `say`, has failed for good: it asks a person, or whoever is on call."""
+    """Begin a saga whose only step, `say`, has failed for good: it asks its user, or the person on call."""
     begin(engine, ref, document, user=user)
     failure = Failure(code="service_down", message="The service is down.", node="say", attempt=3, at=1)
     tried: dict[str, Any] = {"started_at": 0, "ended_at": 1, "tool_version": "", "schema_hash": ""}

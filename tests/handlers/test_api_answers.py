@@ -244,7 +244,7 @@ def test_an_incident_says_what_went_wrong_and_where(http: Http) -> None:
         ("forks", {"version": 1}),
     ],
 )
-def test_whoever_decides_about_a_saga_resolves_its_incidents_and_no_others(
+def test_a_decision_about_a_saga_resolves_its_incidents_and_no_others(
     path: str, body: Any, http: Http
 ) -> None:
     asking(http.engine, GRACE, escalated=True)

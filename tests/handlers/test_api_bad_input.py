@@ -217,7 +217,7 @@ def test_a_wrong_method_is_answered_with_the_right_one(
 
 
 @pytest.mark.parametrize(
-    "path", ["/sagas/nobody", "/sagas/nobody/events", f"/sagas/{'x' * 3_000}", "/sagas/T%23other"]
+    "path", ["/sagas/missing", "/sagas/missing/events", f"/sagas/{'x' * 3_000}", "/sagas/T%23other"]
 )
 def test_an_unknown_saga_is_not_found(path: str, http: Http) -> None:
     http.get(path).problem(404, "not-found")
@@ -227,8 +227,8 @@ def test_an_unknown_saga_is_not_found(path: str, http: Http) -> None:
 def test_nothing_can_be_done_to_an_unknown_saga(action: str, http: Http) -> None:
     bodies: dict[str, Any] = {"forks": {"version": 1}, "answer": {"ask": "q", "action": "retry"}}
     body = bodies.get(action, {})
-    problem = http.post(f"/sagas/nobody/{action}", body).problem(404, "not-found")
-    assert problem["detail"] == "there is no saga `nobody`"
+    problem = http.post(f"/sagas/missing/{action}", body).problem(404, "not-found")
+    assert problem["detail"] == "there is no saga `missing`"
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_a_caller_sees_what_the_own_day_has_room_for(http: Http) -> None:
     assert http.get("/budget", user="eve").body["left_usd"] == 2.5
 
 
-def test_whoever_has_spent_it_all_starts_nothing_until_the_day_turns(
+def test_a_user_who_has_spent_it_all_starts_nothing_until_the_day_turns(
     http: Http, deployment: Deployment
 ) -> None:
     http.register(ECHO)

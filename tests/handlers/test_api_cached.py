@@ -72,6 +72,6 @@ def test_another_etag_is_answered_in_full(given: str, http: Http) -> None:
 
 def test_a_refusal_and_a_command_have_no_etag(http: Http) -> None:
     begin(http.engine, ADA, PARTY)
-    assert "etag" not in http.get("/sagas/nobody").headers
+    assert "etag" not in http.get("/sagas/missing").headers
     assert "etag" not in http.post(f"{SAGA}/cancel").headers
-    assert again(http, "/sagas/nobody", "*").status == 404
+    assert again(http, "/sagas/missing", "*").status == 404

@@ -42,7 +42,7 @@ def request_to(http: Http, method: str, path: str, **options: Any) -> dict[str, 
 
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
-def test_nobody_is_let_in_without_an_identity(
+def test_no_request_is_let_in_without_an_identity(
     method: str, path: str, http: Http, deployment: Deployment
 ) -> None:
     begin(http.engine, ADA, PARTY)
@@ -56,7 +56,7 @@ def test_nobody_is_let_in_without_an_identity(
 @pytest.mark.parametrize(
     "authorizer", [{}, {"jwt": {}}, {"jwt": {"claims": None}}, {"iam": {}}, {"lambda": {}}]
 )
-def test_an_authorizer_that_says_nothing_is_nobody(authorizer: Any, http: Http) -> None:
+def test_an_authorizer_that_says_nothing_gives_no_identity(authorizer: Any, http: Http) -> None:
     event = http.event("GET", f"/sagas/{ADA.id}")
     event["requestContext"]["authorizer"] = authorizer
     http.send(event).problem(401, "unauthenticated")

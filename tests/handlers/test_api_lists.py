@@ -122,6 +122,9 @@ def test_kinds_of_nodes_are_shown_with_an_example_that_their_schema_allows(http:
     shown = http.get("/node-types").body
     assert {kind["kind"] for kind in shown["node_types"]} >= {"task", "wait", "workflow"}
     assert all(kind["description"] and kind["example"] for kind in shown["node_types"])
+    task = next(kind for kind in shown["node_types"] if kind["kind"] == "task")
+    assert (task["version"], task["title"], task["input"]) == ("1", "Task", {"type": "object"})
+    assert all((task["capabilities"]["retry"], task["icon"], task["output"]))
     assert shown["schema"]["required"] == ["name", "nodes"]
 
 

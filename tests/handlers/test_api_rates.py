@@ -80,7 +80,7 @@ def test_a_request_that_is_refused_counts_like_any_other(http: Http) -> None:
         assert http.get(path).status == 429
 
 
-def test_a_request_without_an_identity_is_nobodys(http: Http) -> None:
+def test_a_request_without_an_identity_counts_for_no_tenant(http: Http) -> None:
     assert {answer.status for answer in gets(http, LIMIT + 1, "/nowhere", tenant="")} == {404}
     assert http.get("/tools").status == 200
 

@@ -1,4 +1,4 @@
-"""Steering sagas over HTTP: cancel, signal, resume, fork; also when somebody else is quicker."""
+"""Steering sagas over HTTP: cancel, signal, resume, fork; also when another writer is quicker."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def test_a_key_that_comes_again_with_another_payload_is_refused(http: Http, depl
     assert kinds(deployment) == ["saga_started", "signal_received"]
 
 
-def test_signals_that_nobody_takes_are_kept_up_to_a_limit_that_is_named(http: Http) -> None:
+def test_signals_that_no_wait_takes_are_kept_up_to_a_limit_that_is_named(http: Http) -> None:
     begin(http.engine, ADA, PARTY)
     limit = http.engine.limits.signals_kept
     append(http.engine, *(signal(number) for number in range(limit)))
@@ -293,12 +293,12 @@ def test_a_repeated_fork_is_one_fork(http: Http, deployment: Deployment) -> None
     assert kinds(deployment).count("forked") == 1
 
 
-# ---- somebody else is quicker
+# ---- another writer is quicker
 
 
 @contextmanager
 def right_before_the_next_puts(http: Http, *events: Event) -> Iterator[None]:
-    """Somebody else puts an entry with one of these events before each of the next puts."""
+    """Another writer puts an entry with one of these events before each of the next puts."""
     pending = list(events)
     hooks = http.engine.log._client.meta.events
 

@@ -161,7 +161,7 @@ def test_a_queue_that_refuses_keeps_nothing_that_is_overdue_from_being_woken(
     assert [record.levelname for record in caplog.records] == ["WARNING", "ERROR"]
 
 
-def test_a_run_that_lambda_lets_wake_nobody_fails_so_that_its_alarm_sees_it(
+def test_a_run_that_lambda_lets_wake_no_worker_fails_so_that_its_alarm_sees_it(
     reconciler: Reconciler, deployment: Deployment
 ) -> None:
     due(deployment, saga_in(0), reconciler.now - 1)
@@ -194,7 +194,7 @@ def test_dead_letters_are_counted_and_said_aloud(
     assert getattr(record, "dead_letters", None) == 3
 
 
-def test_a_task_that_it_does_not_know_fails_and_wakes_nobody(
+def test_a_task_that_it_does_not_know_fails_and_wakes_no_worker(
     reconciler: Reconciler, deployment: Deployment
 ) -> None:
     due(deployment, saga_in(0), reconciler.now - 1)

@@ -266,7 +266,7 @@ def test_a_child_whose_parent_is_gone_is_no_poison(
     begin(worker.engine, SagaRef("acme", "unused"), CHILD)
     event = waking(payload("relay", "entry"), v=1, parent="T#acme#SAGA#gone", slot="one")
     assert relay.send(event) == []
-    event = waking(payload("relay", "entry"), v=1, parent="nobody", slot="one")
+    event = waking(payload("relay", "entry"), v=1, parent="nowhere", slot="one")
     assert relay.send(event) == []
     assert sent(deployment) == []
 

@@ -13,7 +13,7 @@ from tests.handlers.sagas import ADA, ECHO, GRACE, batch, begin, wake
 from tests.handlers.workers import Worker
 
 PARAMETERS = {"AppModule": "tests.kit.app.trial"}
-NOBODY = SagaRef("acme", "nobody")
+MISSING = SagaRef("acme", "missing")
 CHAIN = """
 name: chain
 nodes:
@@ -88,7 +88,7 @@ def test_two_wakes_of_one_saga_in_a_batch_run_it_once(both: Worker, deployment: 
     assert (nodes.count("one"), nodes.count("two")) == (1, 1)
 
 
-def test_poison_goes_to_the_dead_letters_with_its_reason_and_harms_nobody(
+def test_poison_goes_to_the_dead_letters_with_its_reason_and_harms_no_other(
     both: Worker, deployment: Deployment
 ) -> None:
     event = payload("worker", "poison")
@@ -137,7 +137,7 @@ def test_poison_that_cannot_be_set_aside_now_is_delivered_again(both: Worker, de
     assert deployment.dead_letters() == []
 
 
-def test_poison_that_may_not_be_set_aside_is_delivered_again_and_harms_nobody(
+def test_poison_that_may_not_be_set_aside_is_delivered_again_and_harms_no_other(
     both: Worker, deployment: Deployment, caplog: pytest.LogCaptureFixture
 ) -> None:
     refusal = 403, {"Error": {"Code": "AccessDenied", "Message": "Access to the resource is denied."}}
@@ -161,7 +161,7 @@ def test_a_message_as_large_as_the_queue_takes_is_set_aside_with_its_reason(
 
 
 def test_a_wake_for_a_saga_that_is_not_there_is_dropped(worker: Worker, deployment: Deployment) -> None:
-    assert worker.wake(NOBODY) == []
+    assert worker.wake(MISSING) == []
     assert deployment.items() == []
 
 

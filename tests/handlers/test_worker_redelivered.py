@@ -1,4 +1,4 @@
-"""Wakes whose saga is held by somebody else: which of them come again depends on how often they were delivered."""
+"""Wakes whose saga another worker holds: which of them come again depends on how often they were delivered."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def received(event: dict[str, Any], *counts: int) -> dict[str, Any]:
 
 
 def hold(worker: Worker, ref: SagaRef) -> None:
-    """Somebody else takes the lease for the next minute."""
+    """Another worker takes the lease for the next minute."""
     begin(worker.engine, ref)
     now = worker.engine.clock.now()
-    assert worker.engine.log.take(ref, "somebody", now + 60_000, 0, now + 63_000) is not None
+    assert worker.engine.log.take(ref, "another", now + 60_000, 0, now + 63_000) is not None
 
 
 @pytest.mark.parametrize(("count", "comes_again"), [(1, []), (2, ["m0"]), (3, ["m0"]), (4, []), (5, [])])
@@ -35,7 +35,7 @@ def test_a_wake_that_was_delivered_before_comes_again_while_its_deliveries_last(
     hold(worker, ADA)
     assert worker.send(received(batch(wake(ADA)), count)) == comes_again
     assert deployment.head(ADA).pending_wake == 1, "the holder is told either way"
-    assert deployment.head(ADA).owner == "somebody"
+    assert deployment.head(ADA).owner == "another"
 
 
 def test_of_the_wakes_of_a_batch_only_those_come_again_that_have_a_reason_to(

@@ -1,7 +1,7 @@
 """Writes golden logs: for each shape a `.jsonl` with one stored entry per line, and the state it folds to.
 
 Run as `.venv/bin/python -m tests.history.make`: it adds the shapes that have no log yet and touches nothing
-else. A log that is here stands for logs in somebody's table, so it is never written again; `--states`
+else. A log that is here stands for logs in an operator's table, so it is never written again; `--states`
 writes the expected states anew, for a change of the state that is meant, and shows up in the diff.
 """
 

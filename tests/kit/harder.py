@@ -64,9 +64,14 @@ async def _stubborn(world: World) -> str:
     return await start(world, "name: w\nnodes: {a: {tool: insist}}", {}, "w")
 
 
+async def _wired(world: World) -> str:
+    return await start(world, "name: w\nnodes: {a: {tool: wire}}", {}, "w")
+
+
 HARDER = (
     Scenario("spenders", _spenders, limits=Limits(user_day_budget_usd="0.50")),
     Scenario("chatter", _chatter, same_steps=False),
     Scenario("stubborn", _stubborn, "parked", has_open_end=True),
+    Scenario("wired", _wired),
 )
 ALL = (*CORPUS, *HARDER)

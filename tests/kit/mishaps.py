@@ -72,7 +72,7 @@ def add_mishaps(registry: Registry, books: Books) -> None:
         books.calls[f"pay {n}"] += 1
         if books.calls[f"pay {n}"] <= fails:
             raise StepFailure("rate_limited", "come back later", happened=False)
-        books.happened.append(f"pay {n}")
+        books.do(f"pay {n}")
         context.spend("0.01")
         await pause(0.2, stands_still=False)
         if fails and books.calls[f"pay {n}"] == fails + 1:
@@ -89,7 +89,7 @@ def add_mishaps(registry: Registry, books: Books) -> None:
     async def send(n: int, context: Context) -> dict[str, str]:
         """Nobody can look whether it has happened, but a person."""
         await pause(0.2, stands_still=False)
-        books.happened.append(f"send {n}")
+        books.do(f"send {n}")
         context.spend("0.01")
         await pause(0.2, stands_still=False)
         return {"receipt": f"send {n}"}
@@ -104,7 +104,7 @@ def add_mishaps(registry: Registry, books: Books) -> None:
     async def take_table(table: str) -> dict[str, str]:
         """One for all sagas."""
         await pause(0.3, stands_still=False)
-        books.happened.append(f"book {table}")
+        books.do(f"book {table}")
         return {"receipt": f"book {table}"}
 
     @tool("find_table", registry=registry, effect="pure")

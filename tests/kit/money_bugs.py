@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from baton.core.log.state import State
-from baton.ports import SagaRef
+from baton.ports import SagaRef, StepContext
 from baton.runtime import effect_claims
 from baton.runtime.effect_claims import EffectClaims
 from baton.runtime.inflight import InFlight
 from baton.runtime.ledger import Ledger
+from baton.runtime.steps import Steps
 from tests.kit.bugs import replaced
 
 
@@ -73,4 +74,31 @@ def what_is_left_behind_owes_nothing() -> Iterator[None]:
         return []
 
     with replaced(InFlight, "let_go", let_go):
+        yield
+
+
+@contextmanager
+def an_attempt_may_outlast_its_lease() -> Iterator[None]:
+    """Effect row: a call is told a deadline after the moment when its saga's next worker looks."""
+
+    def context(self: Steps, *arguments: Any) -> StepContext:
+        until, self._until = self._until, 1 << 62
+        try:
+            return real(self, *arguments)
+        finally:
+            self._until = until
+
+    real = Steps._context
+    with replaced(Steps, "_context", context):
+        yield
+
+
+@contextmanager
+def a_claim_that_nobody_holds_is_taken_without_a_look() -> Iterator[None]:
+    """Effect row: what may have happened is done again."""
+
+    async def look(self: EffectClaims, one: Any, there: Any) -> Any:
+        return await self._take(one, there)
+
+    with replaced(EffectClaims, "_look", look):
         yield

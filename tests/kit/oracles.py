@@ -12,7 +12,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 from baton.core.log.events import (
     AttemptFailed,
@@ -37,7 +37,7 @@ from baton.core.log.state import ANSWER, slot_of
 from baton.core.money import micro_dollars
 from baton.ports import SagaRef
 from tests.kit.process import Process
-from tests.kit.roles import Acknowledged
+from tests.kit.roles import Acknowledged, Act
 from tests.kit.world import TENANT, USER, World
 
 LOG, FENCE, ROWS, LIVENESS, DEEDS = "log", "fence", "rows", "liveness", "deeds"
@@ -190,9 +190,11 @@ def _deeds(world: World) -> Iterator[str]:
     """What services did that honour no key, against what may happen only once."""
     # Lambda's clock goes on while a process stands still (docs/aws-ledger.md): with one that did not, all is open.
     is_sure = all(one.ended_at < one.process.lost_time_at for one in world.deeds)
-    for deed, count in Counter(world.books.happened).items():
-        if count > 1 and is_sure:
-            yield f"an effect that may happen once has happened {count} times: {deed}"
+    acts = sorted((act for deed in world.deeds for act in deed.acts), key=lambda act: act.at)
+    for what, count in Counter(world.books.happened).items():
+        pairs = combinations([act for act in acts if act.what == what], 2)
+        if is_sure and not all(_is_excused(before, after) for before, after in pairs):
+            yield f"an effect that may happen once has happened {count} times: {what}"
     actions = {tuple(map(str, what)) for what in world.books.done.values()}
     if len(actions) < len(world.books.done):
         yield "one action was carried out under two idempotency keys"
@@ -204,6 +206,11 @@ def _deeds(world: World) -> Iterator[str]:
         deeds.sort(key=lambda one: one.began_at)
         if any(after.began_at < before.is_over_at for before, after in pairwise(deeds)):
             yield f"two calls of {tool} under one key overlapped: {key}"
+
+
+def _is_excused(before: Act, after: Act) -> bool:
+    """Whether nothing could keep both from acting (docs/effects.md): one was late, and the second had looked before the first."""
+    return before.at > after.looked_at and (before.is_late or after.is_late)
 
 
 def _unheard(world: World, logs: Logs) -> Iterator[str]:

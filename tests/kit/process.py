@@ -90,7 +90,8 @@ class Process:
     `lost_time_at`: when its clock had stood still with it. `has_failed`: it gave a message back because of a fault;
     `has_overrun`: it was still there after its deadline. `lost_leases`: takes and releases without an answer;
     `unanswered`: requests without an answer in time, or refused in an outage; `leases`: the end of those it took, by its own clock;
-    `read_at`: when it read the log of a saga.
+    `read_at`: when it read the log of a saga; `called_at`: when it last called a tool for a node of a saga; `still`: from
+    when to when it stood still. All three are in seconds of the loop.
     """
 
     def __init__(self, world: World, role: str, id: str, home: Environment | None = None) -> None:
@@ -105,7 +106,9 @@ class Process:
         self.unanswered = 0
         self.spends: list[list[Decimal]] = []
         self.leases: dict[str, int] = {}
+        self.called_at: dict[tuple[str, str], float] = {}
         self.read_at: dict[str, list[float]] = defaultdict(list)
+        self.still: list[tuple[float, float]] = []
         self._thaws_at = 0.0
 
     @property
@@ -129,10 +132,11 @@ class Process:
     def freeze(self) -> None:
         self.is_frozen = True
         self.block(self.world.stall_s)
+        self.still.append((asyncio.get_running_loop().time(), self._thaws_at))
 
     def block(self, seconds: float) -> None:
         """Nothing of the engine runs here for so long."""
-        self._thaws_at = asyncio.get_running_loop().time() + seconds
+        self._thaws_at = max(self._thaws_at, asyncio.get_running_loop().time() + seconds)
 
     def die(self) -> None:
         self.is_dead = True
@@ -151,8 +155,7 @@ class Process:
         await self.thawed()
         service = SERVICE.get(type(getattr(function, "__self__", None)).__name__, "dynamodb")
         await self._outage(service)
-        # A count that nothing is written by: a number of its own in a schedule would change what every seed draws.
-        fate = FINE if name == "at_work" else world.plan.next(name, self.role == "worker")
+        fate = world.plan.next(name, self.role == "worker")
         if fate != FINE:
             world.faults.append(f"{self.id}: {fate} at {name}")
         if fate == CRASH_BEFORE:

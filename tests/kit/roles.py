@@ -9,23 +9,28 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from baton.core.effects.toolspec import ONCE
 from baton.core.log.answers import Answer, answer_key
 from baton.errors import Throttled
-from baton.ports import Message, StepContext
+from baton.ports import Message, SagaRef, StepContext
 from baton.runtime.context import Invocation
 from baton.runtime.service import Service
 from baton.runtime.worker.worker import Worker
 from baton.tools.define import Registry
 from baton.tools.perform import ToolPerformer
 from tests.kit.faults import OF_WORKERS
-from tests.kit.process import REFUSES, RUNS_IN, Process
+from tests.kit.process import FOREVER, REFUSES, RUNS_IN, Process
 
 if TYPE_CHECKING:
     from tests.kit.world import World
+
+
+DEED: ContextVar[Deed | None] = ContextVar("DEED", default=None)
+"""The call in which a tool runs, for what it does."""
 
 
 class ToolsOf:
@@ -36,8 +41,9 @@ class ToolsOf:
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
         world = self._process.world
+        asked_at = asyncio.get_running_loop().time()
         # When it was asked for: what freezes between the look at a lease and the call cannot know that it did.
-        world.starts.append((asyncio.get_running_loop().time(), self._process.id, context.saga))
+        world.starts.append((asked_at, self._process.id, context.saga))
         await self._process.thawed()
         RUNS_IN.set(self._process)
         world.running[context.saga, context.node] = self._process
@@ -46,7 +52,12 @@ class ToolsOf:
             world.faults.append(f"{self._process.id}: stands still inside {tool}")
             self._process.freeze()
         spec = world.tools.get(tool)
-        deed = Deed(tool, context.idempotency_key, self._process, asyncio.get_running_loop().time())
+        place = (str(SagaRef(context.tenant, context.saga)), context.node)
+        looked_at = self._process.called_at.get(place, asked_at)
+        self._process.called_at[place] = asked_at
+        now = asyncio.get_running_loop().time()
+        deed = Deed(tool, context.idempotency_key, self._process, place[0], now, asked_at, looked_at)
+        DEED.set(deed)
         if spec is not None and spec.effect == ONCE:
             world.deeds.append(deed)
         try:
@@ -63,19 +74,52 @@ class ToolsOf:
 
 @dataclass
 class Deed:
-    """A call of a tool that may act only once: from when to when, in seconds of the loop."""
+    """A call of a tool that may act only once, in seconds of the loop.
+
+    `asked_at`: when the engine looked at its lease for the last time; `looked_at`: when it began to ask whether it had
+    happened before. `acts` is what it did, and when.
+    """
 
     tool: str
     key: str
     process: Process
+    saga: str
     began_at: float
+    asked_at: float
+    looked_at: float
     ended_at: float = math.inf
+    acts: list[Act] = field(default_factory=list)
 
     @property
     def is_over_at(self) -> float:
         """A process that is killed does nothing more."""
         died_at = self.process.ended_at
         return self.ended_at if died_at is None else min(self.ended_at, died_at)
+
+
+@dataclass(frozen=True)
+class Act:
+    """What a service did for a call. `is_late`: the lease of the call was over, which nothing could have told it.
+
+    Its process stood still between its last look at the lease and this, until that was over. A service that was told
+    until when it may act has been told.
+    """
+
+    what: str
+    at: float
+    is_late: bool
+    looked_at: float
+
+
+def note(what: str, *, is_told_until_when: bool = False) -> None:
+    """A service that honours no keys has done what the running call asks for."""
+    if (deed := DEED.get()) is None:
+        return
+    process, now = deed.process, asyncio.get_running_loop().time()
+    stood_still = any(begin <= now and end > deed.asked_at for begin, end in process.still)
+    is_over = process.clock.now() >= process.leases.get(deed.saga, FOREVER)
+    is_late = stood_still and is_over and not is_told_until_when
+    deed.acts.append(Act(what, now, is_late, deed.looked_at))
 
 
 class FreezableWorker(Worker):

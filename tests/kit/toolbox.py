@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, cast
 
-from baton import Context, Key, tool
+from baton import Context, Key, StepFailure, tool
 from baton.tools.define import Registry
 from tests.kit.faults import Crash
 from tests.kit.mishaps import add_mishaps
 from tests.kit.process import RUNS_IN, pause
+from tests.kit.roles import note
+from tests.kit.virtual import EPOCH
 
 
 @dataclass
@@ -28,6 +30,18 @@ class Books:
     happened: list[str] = field(default_factory=list)
     """What a service did that honours no keys: every call of it is a deed."""
     calls: Counter[str] = field(default_factory=Counter)
+
+    def do(self, what: str, until_ms: int | None = None) -> None:
+        """What a service does that honours no keys, unless it is told until when it may. Raises `StepFailure`.
+
+        A process that is killed asks for nothing, not even in a tool that does not hear that it is cancelled.
+        """
+        if (process := RUNS_IN.get()) is not None:
+            process.check()
+        if until_ms is not None and EPOCH + asyncio.get_running_loop().time() * 1_000 >= until_ms:
+            raise StepFailure("timeout", "it is too late", happened=False)
+        self.happened.append(what)
+        note(what, is_told_until_when=until_ms is not None)
 
     def act(self, key: str, what: Any) -> Any:
         self.asked.append(key)
@@ -139,7 +153,7 @@ def _add_spenders(registry: Registry, books: Books) -> None:
     async def rent(stall: str) -> dict[str, str]:
         """Others may rent it again when five seconds are over."""
         await pause(0.2, stands_still=False)
-        books.happened.append(f"rent {stall}")
+        books.do(f"rent {stall}")
         return {"receipt": f"rent {stall}"}
 
     @tool("find_rent", registry=registry, effect="pure")
@@ -154,7 +168,7 @@ def _add_haulers(registry: Registry, books: Books) -> None:
     @tool("haul", registry=registry, effect="once", verify="find_haul", timeout="5s")
     async def haul(load: str) -> dict[str, str]:
         await pause(4.0, stands_still=False)
-        books.happened.append(f"haul {load}")
+        books.do(f"haul {load}")
         await pause(0.1, stands_still=False)
         return {"receipt": f"haul {load}"}
 
@@ -168,13 +182,25 @@ def _add_haulers(registry: Registry, books: Books) -> None:
         while (left := end - loop.time()) > 0:
             with suppress(asyncio.CancelledError):
                 await pause(left, stands_still=False)
-        books.happened.append("insist")
+        books.do("insist")
         return {"receipt": "insist"}
 
     @tool("find_insisted", registry=registry, effect="pure")
     async def find_insisted() -> dict[str, Any]:
         there = "insist" in books.happened
         return {"happened": there, "result": {"receipt": "insist"} if there else None}
+
+    @tool("wire", registry=registry, effect="once", verify="find_wired", timeout="30s")
+    async def wire(context: Context) -> dict[str, str]:
+        """Stands still with its process, and asks a service that does nothing after the time that it is told."""
+        await pause(3.5)
+        books.do("wire", until_ms=context.deadline_ms)
+        return {"receipt": "wire"}
+
+    @tool("find_wired", registry=registry, effect="pure")
+    async def find_wired() -> dict[str, Any]:
+        there = "wire" in books.happened
+        return {"happened": there, "result": {"receipt": "wire"} if there else None}
 
     @tool("listen", registry=registry, timeout="10m")
     async def listen() -> str:

@@ -42,7 +42,7 @@ from tests.kit.faults import Crash, Plan
 from tests.kit.process import Environment, Outage, Process
 from tests.kit.roles import Acknowledged, Deed, DirectInvoker, FreezableWorker, RememberingService, ToolsOf
 from tests.kit.stream import Stream
-from tests.kit.virtual import SeededEntropy, VirtualClock
+from tests.kit.virtual import SeededEntropy, VirtualClock, until_something_happens
 from tests.kit.wakes import WakeQueue
 
 SHARDS = 2
@@ -274,7 +274,7 @@ class World:
         loop = asyncio.get_running_loop()
         end = loop.time() + limit_s
         while loop.time() < end:
-            await asyncio.sleep(1)
+            await until_something_happens(1)
             heads = self.log.heads()
             if len(self.plan.writes) > self.runaway:
                 self.endings.append(AssertionError(f"{self.runaway} writes and no end in sight"))

@@ -277,7 +277,7 @@ async def until(ready: Callable[[], Any], limit_s: float = 20) -> Any:
 
 
 async def received(run: LocalRun, queue: str, limit_s: float = 20) -> dict[str, Any]:
-    """The next message of a queue that nobody polls."""
+    """The next message of a queue that no function polls."""
     sqs = client(run, "sqs")
     give_up = time.monotonic() + limit_s
     while time.monotonic() < give_up:

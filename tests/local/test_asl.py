@@ -1,6 +1,6 @@
 """The interpreter of state machines: what each state does, and what it refuses to guess.
 
-Functions are scripted and nobody sleeps.
+Functions are scripted and no test sleeps.
 """
 
 from __future__ import annotations

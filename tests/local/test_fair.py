@@ -9,7 +9,7 @@ def test_messages_of_one_group_keep_their_order() -> None:
     assert fairest(["a"] * 5, {}, 3) == [0, 1, 2]
 
 
-def test_a_batch_is_shared_between_those_that_wait_whoever_has_more() -> None:
+def test_a_batch_is_shared_between_those_that_wait_however_much_each_has() -> None:
     waiting = ["a"] * 100 + ["b"] * 3
     assert fairest(waiting, {}, 6) == [0, 100, 1, 101, 2, 102]
 

@@ -24,7 +24,7 @@ def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Scenari
 
 
 def alive(pid: int) -> bool:
-    """Whether it runs; a zombie that nobody has reaped yet does not."""
+    """Whether it runs; a zombie that is not reaped yet does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from baton.core.limits import Limits
-from baton.errors import TooManyRequests
+from baton.errors import StoreUnavailable, Throttled, TooManyRequests
 from baton.ports import SagaRef
-from baton.runtime.quota import FULL_FOR_MS, GOOD_FOR_MS
+from baton.runtime.quota import ASK_FOR_MS, FULL_FOR_MS, GOOD_FOR_MS
 from tests.kit.documents import chain_of
 from tests.kit.toolbox import Books
 from tests.kit.world import World
@@ -112,3 +112,73 @@ def test_the_index_is_asked_seldom_while_there_is_room(stage: Stage) -> None:
         assert len(asked) == 2 * world.log.limits.shards
 
     stage(story, limits=replace(FEW, tenant_sagas=5_000))
+
+
+def unanswered(world: World, fault: Exception | None) -> list[str]:
+    """The tenants that are asked for from now on, in vain: refused with a fault, or without an answer in time."""
+    asked: list[str] = []
+
+    def at_work(tenant: str, shard: int, most: int) -> int:
+        asked.append(tenant)
+        if fault is not None:
+            raise fault
+        raise AssertionError("it hangs before that")
+
+    any_log: Any = world.log
+    any_log.at_work = at_work
+    if fault is None:
+        world.slow["at_work"] = 3_600
+    return asked
+
+
+@pytest.mark.parametrize("fault", [Throttled("slow down"), StoreUnavailable("gone"), None])
+def test_while_the_index_cannot_be_asked_callers_are_let_through_soon(
+    stage: Stage, fault: Exception | None
+) -> None:
+    async def story(world: World, books: Books) -> None:
+        unanswered(world, fault)
+        service, loop = world.service(), asyncio.get_running_loop()
+        await service.register(chain_of(1, 0.0), json_only=False)
+        began = loop.time()
+        for _ in range(8):
+            await service.start("chain", {"n": 0}, "")
+        assert loop.time() - began < ASK_FOR_MS / 1_000 + 0.2, "they wait for one answer, and not for each"
+        await world.settle()
+        assert {head.status for head in world.log.heads()} == {"completed"}
+
+    stage(story, limits=FEW)
+
+
+@pytest.mark.parametrize("fault", [Throttled("slow down"), None])
+def test_while_the_index_cannot_be_asked_children_are_started_and_no_invocation_fails(
+    stage: Stage, fault: Exception | None
+) -> None:
+    async def story(world: World, books: Books) -> None:
+        service = world.service()
+        await service.register(chain_of(2, 0.1), json_only=False)
+        await service.register(FAN_OF_CHILDREN, json_only=False)
+        await service.start("parent", {}, "")
+        unanswered(world, fault)
+        await world.settle()
+        assert {head.status for head in world.log.heads()} == {"completed"}
+        assert len(world.log.heads()) == 13
+        assert not any(process.has_failed or process.has_overrun for process in world.processes.values())
+
+    stage(story, limits=FEW, reconciler_on=False)
+
+
+def test_an_index_that_answers_again_is_believed_again(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        service = world.service()
+        await service.register(chain_of(2, 1.0), json_only=False)
+        real = world.log.at_work
+        unanswered(world, Throttled("slow down"))
+        for _ in range(4):
+            await service.start("chain", {"n": 0}, "")
+        any_log: Any = world.log
+        any_log.at_work = real
+        await asyncio.sleep(FULL_FOR_MS / 1_000)
+        with pytest.raises(TooManyRequests):
+            await service.start("chain", {"n": 0}, "")
+
+    stage(story, limits=FEW)

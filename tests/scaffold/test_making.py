@@ -44,7 +44,7 @@ def test_it_is_called_by_its_name_and_nothing_is_left_to_fill_in(tmp_path: Path)
         assert not any(mark in (folder / path).read_text() for mark in ("@NAME@", "@BATON@", "@BUILD@")), path
 
 
-def test_it_can_be_read_by_whoever_the_user_lets_read(tmp_path: Path) -> None:
+def test_it_can_be_read_by_those_whom_the_user_lets_read(tmp_path: Path) -> None:
     (tmp_path / "plain").mkdir()
     assert make_project(tmp_path / "mine").folder.stat().st_mode == (tmp_path / "plain").stat().st_mode
 

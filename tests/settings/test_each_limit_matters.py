@@ -234,9 +234,10 @@ async def minutes_until_it_is_looked_at(world: World) -> int:
 
 
 async def is_looked_at_hourly_after_a_week(world: World) -> bool:
-    """Of a saga that nobody talks to."""
+    """Of a saga that gets no signal."""
     await world.service().register("name: w\nnodes: {a: {wait: {signal: go}}}", json_only=False)
     await world.service().start("w", {}, "")
+    world.reconciler_gap_s = 900
     await asyncio.sleep(7 * 86_400)
     (head,) = world.log.heads()
     return (head.due_at or 0) - head.created - 7 * 86_400_000 <= 3_600_000
@@ -268,7 +269,7 @@ async def fate_of_a_saga_that_spends_eighty_cents(world: World) -> str:
     return await status(world, TWO_PURCHASES)
 
 
-async def is_somebody_refused_who_has_spent_eighty_cents(world: World) -> bool:
+async def is_a_user_refused_who_has_spent_eighty_cents(world: World) -> bool:
     await finished(world, TWO_PURCHASES)
     try:
         await world.service().start("w", {}, "")
@@ -371,9 +372,7 @@ CASES: dict[str, Case] = {
         fate_of_a_booking_ten_seconds_after_one_that_failed, 1_000, 60_000, ("failed", "completed")
     ),
     "saga_budget_usd": Case(fate_of_a_saga_that_spends_eighty_cents, "0.40", "0.80", ("parked", "completed")),
-    "user_day_budget_usd": Case(
-        is_somebody_refused_who_has_spent_eighty_cents, "0.80", "0.81", (True, False)
-    ),
+    "user_day_budget_usd": Case(is_a_user_refused_who_has_spent_eighty_cents, "0.80", "0.81", (True, False)),
     "budget_warning_percent": Case(warnings_of_a_saga_that_spends_eighty_cents, 80, 81, (1, 0)),
     "inline_bytes": Case(blobs_of_two_values_of_three_kilobytes, 1_024, 8_192, (2, 0)),
     "result_bytes": Case(fate_of_a_result_of_three_kilobytes, 1_024, 8_192, ("result_too_large", None)),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.kit import bugs
+from tests.kit.faults import TWICE
 from tests.kit.oracles import DEEDS
 from tests.kit.planted import PLANTED
 from tests.kit.schedule import SCENARIOS, Schedule, minimised, trial, undisturbed
@@ -20,14 +23,17 @@ def test_a_short_run_counts_its_schedules_and_finds_nothing() -> None:
 
 def test_a_broken_promise_is_made_small_and_told_as_a_story() -> None:
     undisturbed(SCENARIOS["chatter"])
-    drawn = [Schedule("chatter", seed, skew_ms=3_000, gap_s=1, start_late_s=0.1) for seed in range(20)]
+    plain = Schedule(
+        "chatter", 0, skew_ms=3_000, gap_s=1, killed_late_s=0.9, faults=(("message", 30, TWICE),)
+    )
+    drawn = [replace(plain, seed=seed) for seed in range(20)]
     with bugs.clocks_are_believed():
         found = next(one for one in map(trial, drawn) if DEEDS in one.oracles)
         smallest = minimised(found)
         again = trial(smallest.schedule)
     assert again.broken == smallest.broken
     assert smallest.schedule.faults == ()
-    assert (smallest.schedule.start_late_s, smallest.schedule.skew_ms) == (0, 3_000)
+    assert (smallest.schedule.killed_late_s, smallest.schedule.skew_ms) == (0, 3_000)
     text = report(7, found, smallest)
     assert text.startswith("seed 7 breaks ")
     assert f"trial({smallest.schedule})" in text

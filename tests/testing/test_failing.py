@@ -150,7 +150,7 @@ def test_a_question_is_answered() -> None:
     assert (failed.status, failed.error, failed.attempts("a")) == ("failed", "login_required: not now", 1)
 
 
-def test_an_incident_parks_the_saga_until_somebody_answers() -> None:
+def test_an_incident_parks_the_saga_until_a_person_answers() -> None:
     rest = "on_failure: escalate"
     parked = of(1, rest)
     assert parked.status == "parked"
@@ -159,7 +159,7 @@ def test_an_incident_parks_the_saga_until_somebody_answers() -> None:
     assert of(1, rest, answers={"a": "retry"}).status == "completed"
 
 
-def test_a_run_can_be_that_of_a_deployment_that_asks_nobody() -> None:
+def test_a_run_can_be_that_of_a_deployment_that_asks_no_person() -> None:
     assert of(9, code="login_required", on_failure="fail").error == "login_required: not now"
     assert of(9, code="login_required", on_failure="escalate").status == "parked"
     with pytest.raises(ValueError, match="on_failure is one of ask, escalate, fail, not `rollback`"):

@@ -24,7 +24,7 @@ def of(document: str, **options: Any) -> Result:
 
 
 @pytest.mark.parametrize("most", [2, 40 * 24])
-def test_a_wait_for_a_signal_that_nobody_sends_ends_with_the_time_of_its_saga(most: int) -> None:
+def test_a_wait_for_a_signal_that_never_comes_ends_with_the_time_of_its_saga(most: int) -> None:
     result = of(f"limits: {{wall_time: {most}h}}\nnodes: {{ask: {{wait: {{signal: approved}}}}}}")
     assert (result.status, result.error.partition(":")[0]) == ("failed", "limit_wall_time")
     assert result.took_s == pytest.approx(most * HOUR, abs=1)

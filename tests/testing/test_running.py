@@ -138,7 +138,7 @@ def test_children_run_too_and_are_sent_signals() -> None:
     assert (result.status, result.output, result.steps["child"].status) == ("completed", "yes", "succeeded")
 
 
-def test_a_child_that_nobody_knows_fails_its_node() -> None:
+def test_a_child_without_a_workflow_fails_its_node() -> None:
     result = of("nodes: {child: {workflow: nowhere}}")
     assert result.status == "failed"
     assert "nowhere" in result.error

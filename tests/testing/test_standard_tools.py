@@ -113,7 +113,7 @@ def test_a_confirmation_that_is_refused_for_good_is_for_a_person_and_nothing_is_
         assert "the payment `p-1` was executed, but is not confirmed" in result.error
 
 
-def test_only_a_rule_for_it_lets_an_effect_in_doubt_ask_nobody() -> None:
+def test_only_a_rule_for_it_lets_an_effect_in_doubt_ask_no_person() -> None:
     with pytest.raises(Unanswered, match=r"`on_failure: \{unknown_outcome: fail\}`") as asked:
         paying(50)
     assert asked.value.result.error.startswith("unknown_outcome: ")

@@ -1,7 +1,7 @@
 """What a developer's pytest shows of sagas when one of the developer's tests fails.
 
-Belongs here: pytest in a process of its own, with the plugin as an installed Baton registers it. Does not belong here: what a
-result says when it is printed (test_way.py).
+pytest runs in a process of its own, with the plugin as an installed Baton registers it. What a result says when it is
+printed is in test_way.py.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class Crash(BaseException):
 
 
 class CrashingClient:
-    """Dies at one exchange: before it is sent, or when it was answered and nobody has read it."""
+    """Dies at one exchange: before it is sent, or when it was answered and the answer is unread."""
 
     def __init__(self, inner: HttpClient, at: int, *, after: bool) -> None:
         self._inner, self._at, self._after, self._count = inner, at, after, 0

@@ -347,7 +347,7 @@ def test_a_plain_tool_is_abandoned_and_its_result_dropped() -> None:
         return ended.is_set()
 
     try:
-        assert run(scenario()) is False, "nobody waited for it"
+        assert run(scenario()) is False, "no caller waited for it"
     finally:
         let_go.set()
     assert ended.wait(20)
@@ -367,7 +367,7 @@ def test_plain_tools_run_beside_each_other_and_beside_the_loop() -> None:
 
 
 def test_a_tool_that_cancels_itself_is_not_mistaken_for_a_failure() -> None:
-    """Cancellation passes through: only whoever runs the step knows who cancelled what."""
+    """Cancellation passes through: only the runner knows who cancelled what."""
 
     async def quits() -> None:
         raise asyncio.CancelledError

@@ -63,7 +63,7 @@ def helpers() -> Iterator[Helpers]:
 
 
 async def call(helpers: Helpers, tool: str, of: StepContext | None = None, **arguments: Any) -> Any:
-    """As the runner does: whoever finds no room asks again."""
+    """As the runner does: a call that finds no room is made again."""
     while True:
         try:
             return await helpers.perform(f"plain.{tool}", arguments, of or context())
@@ -109,7 +109,7 @@ class Waiting:
     done: Path
 
     def is_over(self) -> bool:
-        """All are dead, nobody reads the pipe, and the effect has not been had."""
+        """All are dead, no process reads the pipe, and the effect has not been had."""
         with pytest.raises(OSError, match="No such device or address"):
             os.open(self.pipe, os.O_WRONLY | os.O_NONBLOCK)
         return all(map(is_dead, self.processes)) and not self.done.exists()
@@ -302,7 +302,7 @@ def test_a_call_that_is_stopped_does_nothing_afterwards(by: str, helpers: Helper
     run(scenario())
 
 
-def test_what_was_spent_before_the_end_counts_even_if_nobody_had_heard_of_it(
+def test_what_was_spent_before_the_end_counts_even_if_it_was_not_yet_read(
     helpers: Helpers, tmp_path: Path
 ) -> None:
     async def scenario() -> None:

@@ -118,7 +118,7 @@ def test_all_processes_die_with_their_worker(write: Path) -> None:
         worker.kill()
         worker.wait()
         for handle in handles:
-            assert select.select([handle], [], [], 20)[0], "it is alive, and nobody is left to stop it"
+            assert select.select([handle], [], [], 20)[0], "it is alive, and no process is left to stop it"
             os.close(handle)
     assert len(pids) == 3
 

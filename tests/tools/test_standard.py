@@ -80,12 +80,12 @@ def test_a_tool_of_an_application_may_name_one_of_them(
     monkeypatch.syspath_prepend(tmp_path)
     source = "from baton import tool\n@tool('mine.pay', effect='once', verify='%s')\nasync def pay(n: int) -> int:\n    return n\n"
     (tmp_path / "pays_by_std.py").write_text(source % "std.find_payment")
-    (tmp_path / "pays_by_nobody.py").write_text(source % "std.find_paymnt")
+    (tmp_path / "pays_by_a_typo.py").write_text(source % "std.find_paymnt")
     try:
         load_app("pays_by_std")
         REGISTRY._tools.pop("mine.pay")
         with pytest.raises(ToolError, match=r"std\.find_payment"):
-            load_app("pays_by_nobody")
+            load_app("pays_by_a_typo")
     finally:
         REGISTRY._tools.pop("mine.pay", None)
 
@@ -124,7 +124,7 @@ def test_the_names_of_the_setting_are_those_of_the_tools() -> None:
     assert set(STANDARD) == set(standard_tools())
 
 
-def test_nothing_is_imported_for_tools_that_nobody_asks_for() -> None:
+def test_nothing_is_imported_for_tools_that_are_not_asked_for() -> None:
     code = (
         "import sys; from baton.tools.define import Registry; from baton.tools.standard import with_standard\n"
         "specs = with_standard(Registry()).specs(); assert specs.get('table.hold') is None\n"

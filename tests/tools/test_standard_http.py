@@ -171,7 +171,7 @@ def dripping(server: Outside) -> str:
                 at.wfile.write(b".")
                 at.wfile.flush()
         except OSError:
-            pass  # nobody listens any more
+            pass  # the client has gone
 
     server.pages["/drip"] = drip
     return server.url + "/drip"
@@ -219,13 +219,13 @@ def test_a_connection_that_ends_early_is_a_failure(server: Outside) -> None:
     assert failure("std.http", HTTP, url=server.url + "/cut").code == "connection_failed"
 
 
-def test_nobody_there_is_a_failure() -> None:
+def test_an_address_without_a_server_is_a_failure() -> None:
     with serving(BaseHTTPRequestHandler) as gone:
         pass
     assert failure("std.http", HTTP, url=gone).code == "connection_failed"
 
 
-# ---- where nobody may go -------------------------------------------------------------------------------------
+# ---- where no tool may go ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

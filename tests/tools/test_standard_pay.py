@@ -161,7 +161,7 @@ def test_a_key_under_which_something_else_was_paid_is_refused(books: Payments) -
 @pytest.mark.parametrize(
     "wrong", [{"amount": 0}, {"amount": -5}, {"amount": 2.5}, {"currency": "euro"}, {"to": ""}]
 )
-def test_what_is_no_payment_is_refused_before_anybody_is_asked(
+def test_what_is_no_payment_is_refused_before_the_service_is_asked(
     books: Payments, wrong: dict[str, Any]
 ) -> None:
     assert refusal(books, **wrong).code == "input_invalid"

@@ -49,7 +49,7 @@ def test_an_upsert_that_expects_another_version_is_a_conflict(kept: Services) ->
     assert upsert(kept, "b", 2, expected_version=1)["version"] == 2
 
 
-def test_what_nobody_has_written_is_at_version_0(kept: Services) -> None:
+def test_what_is_not_written_yet_is_at_version_0(kept: Services) -> None:
     assert perform("std.get", kept, type="order", id="o-1")["version"] == 0
 
 

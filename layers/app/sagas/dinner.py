@@ -1,7 +1,6 @@
 """The tools of the evening out: tables at table-stack, deliveries at open-delivery.
 
-Belongs here: one function per thing that can be done, with the types of what goes in and comes out.
-Does not belong here: the order in which things are done (dinner.yaml), HTTP (outside).
+The order in which things are done is in dinner.yaml, HTTP in outside.
 """
 
 from datetime import datetime, timedelta
@@ -181,7 +180,7 @@ async def cancel_order(order: str, context: Context, reason: str = "") -> Cancel
 
 @tool("dinner.itinerary", version="1", effect="pure", timeout="2s")
 def itinerary(table: Booking, bar: Booking, deposit_cents: int, orders: list[Order]) -> Itinerary:
-    """Write down what was arranged. An ordinary function: it calls nobody."""
+    """Write down what was arranged. An ordinary function: it calls no service."""
     lines = [f"Dinner at {table.table}, booked as {table.code}"]
     lines += [f"Drinks at {bar.table}, booked as {bar.code}"]
     lines += [f"Delivery {order.id}, {order.total_cents / 100:.2f}" for order in orders]

@@ -1,7 +1,4 @@
-"""Calls to services outside: address, deadline, idempotency key, trace, readable failures.
-
-Belongs here: how any tool of this application speaks HTTP. Does not belong here: what is said.
-"""
+"""Calls to services outside: address, deadline, idempotency key, trace, readable failures."""
 
 import asyncio
 import os

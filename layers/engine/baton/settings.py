@@ -190,7 +190,7 @@ class WorkerSettings(
     """The worker function's."""
 
     queue_url: Annotated[Name, Meta(description="Queue of wakes.")]
-    dead_letter_url: Annotated[Name, Meta(description="Queue for what nobody can handle.")]
+    dead_letter_url: Annotated[Name, Meta(description="Queue for what no worker can handle.")]
     worker: Annotated[Name, Meta(description="Name of the worker function.")]
     notices_topic: Annotated[Name, Meta(description="ARN of the topic that tells people what needs them.")]
 
@@ -208,7 +208,7 @@ class ReconcilerSettings(Settings):
 
     queue_url: Annotated[Name, Meta(description="Queue of wakes.")]
     worker: Annotated[Name, Meta(description="Name of the worker function.")]
-    dead_letter_url: Annotated[Name, Meta(description="Queue for what nobody can handle.")]
+    dead_letter_url: Annotated[Name, Meta(description="Queue for what no worker can handle.")]
     reconcile_period_s: Annotated[int, Meta(ge=1, le=900, description="Time between two runs.")] = 60
 
 

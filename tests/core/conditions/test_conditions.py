@@ -146,9 +146,34 @@ def test_a_function_is_asked_about_no_more_than_what_it_needs() -> None:
     assert (question.code, question.timeout_ms, question.memory_mb) == (CODE, 2_000, 64)
 
 
-def asked(condition: Condition, output: Any) -> Question:
+def test_a_function_sees_null_for_a_part_of_the_input_that_may_be_missing() -> None:
+    needs = ["input.a?", "input.u.b?", "input.v?.c", "input.w?.c?", "input.u.n"]
+    given = {"u": {"n": 1, "m": 2}, "w": {}, "rest": 3}
+    question = asked(read({"python": CODE, "needs": needs}), 1, {"input": given})
+    seen = {"a": None, "u": {"n": 1, "b": None}, "v": None, "w": {"c": None}}
+    assert json.loads(question.data)["context"] == {"input": seen}
+    question = asked(read({"python": CODE, "needs": ["input.a?"]}), 1, {"input": None})
+    assert json.loads(question.data)["context"] == {"input": None}
+    question = asked(read({"python": CODE, "needs": ["input.a?", "input"]}), 1, {"input": given})
+    assert json.loads(question.data)["context"] == {"input": {**given, "a": None}}
+    assert "a" not in given
+
+
+@pytest.mark.parametrize(
+    ("condition", "given", "holds"),
+    [
+        ({"compare": {"left": "${input.size?}", "operator": "==", "right": None}}, {}, True),
+        ({"compare": {"left": "${input.size?}", "operator": "==", "right": None}}, {"size": 1}, False),
+        ({"jsonpath": "$", "of": "input.user?.city?", "operator": "==", "value": None}, {"user": {}}, True),
+    ],
+)
+def test_a_part_of_the_input_may_be_asked_about_as_null(condition: Any, given: Any, holds: bool) -> None:
+    assert judge(read(condition), lookup_in(0, {"input": given}), {}, {}) is holds
+
+
+def asked(condition: Condition, output: Any, context: Any = None) -> Question:
     with pytest.raises(Unanswered) as caught:
-        judge(condition, lookup_in(output, {}), {BLOB: CODE}, {})
+        judge(condition, lookup_in(output, context or {}), {BLOB: CODE}, {})
     (question,) = caught.value.questions
     return question
 

@@ -31,7 +31,7 @@ class Counter:
             self.unspoken[(event.node, event.iteration)] = set(event.unspoken)
         # What fails the saga consumes nothing, so that a fork can begin with it again.
         has_failed = isinstance(event, ev.StepFailed) or getattr(event, "fault", None) is not None
-        if isinstance(event, ev._Consumes) and (event.emits or not has_failed):
+        if isinstance(event, ev.Settles) and (event.emits or not has_failed):
             assert self.waiting.pop((event.node, event.iteration)), "consumed what was not there"
         for text in getattr(event, "drops", ()):
             node, _, rounds = text.partition("@")

@@ -84,11 +84,11 @@ class Mirror:
                 assert self.world.ended is not None or slot_of(stopped) not in self.world.open, event
             elif isinstance(event, ev.StrategyChosen | ev.Parked | ev.NoticeDue):
                 raise AssertionError(f"nobody expects {event}")
-            elif isinstance(event, ev._Consumes) and self._is_going_on(event):
+            elif isinstance(event, ev.Settles) and self._is_going_on(event):
                 self._look_on_nodes(event, told)
         assert not self.expected, f"no {self.expected} in this entry"
 
-    def _is_going_on(self, event: ev._Consumes) -> bool:
+    def _is_going_on(self, event: ev.Settles) -> bool:
         """Whether what becomes of a node still matters."""
         ended = self.world.ended
         return ended is None or (isinstance(event, ev.NodeSkipped) and ended.status == "completed")

@@ -12,7 +12,7 @@ import click
 
 from baton.cli.completion import complete_kinds, complete_tools
 from baton.cli.exits import REFUSED, Failed
-from baton.cli.shared import Shared, console, json_option, print_json, print_table
+from baton.cli.shared import Shared, console, json_option, print_json, print_table, terminal_width
 from baton.cli.text import plain
 
 
@@ -29,7 +29,7 @@ def tools(shared: Shared, name: str | None, as_json: bool) -> None:
             return
         from baton.cli.tables import tool_rows
 
-        for line in tool_rows(found["tools"]):
+        for line in tool_rows(found["tools"], terminal_width()):
             console().print(line)
         return
     tool = _pick(found["tools"], "name", name, "tool")

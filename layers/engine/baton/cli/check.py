@@ -18,7 +18,7 @@ from baton.cli.exits import NO, line_of
 from baton.cli.graph import draw, layers, mermaid
 from baton.cli.neighbours import known_workflows
 from baton.cli.shapes import boxes
-from baton.cli.shared import console, is_unicode, json_option, print_json
+from baton.cli.shared import console, is_unicode, json_option, print_json, terminal_width
 from baton.cli.sources import Source, read_source
 from baton.cli.standard import off_note, tools_off
 from baton.cli.text import counted, course, plain
@@ -111,9 +111,12 @@ def problems_of(
     """The graph of a document, or what is wrong with it."""
     from baton.core.documents.compile import compile_document
     from baton.errors import InvalidDefinition, MalformedDocument
+    from baton.tools.kinds import NODE_KINDS
 
     try:
-        return compile_document(source.text, tools, json_only=source.is_json, children=known), ()
+        return compile_document(
+            source.text, tools, json_only=source.is_json, children=known, kinds=NODE_KINDS
+        ), ()
     except (InvalidDefinition, MalformedDocument) as error:
         return None, tuple(asdict(problem) for problem in error.problems)
 
@@ -149,8 +152,9 @@ def _compiled(
 
 
 def drawing(workflow: Mapping[str, Any]) -> list[str]:
-    """The graph of a workflow as lines that fit this terminal."""
-    return draw(boxes(workflow), console().width, plain=not is_unicode())
+    """The graph of a workflow as lines that fit this terminal behind the two blanks that they are shown with."""
+    width = terminal_width()
+    return draw(boxes(workflow), console().width if width is None else width - 2, plain=not is_unicode())
 
 
 def _print(report: Report, *, quiet: bool, as_mermaid: bool) -> None:

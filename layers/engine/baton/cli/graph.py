@@ -12,6 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from baton.core.documents.nodes.base import NodeDocument
 
 WIDTH = 110
 # So many nodes with the same neighbours hang on one lane instead of having one each.
@@ -37,14 +41,7 @@ _LINES = {
     _UP | _LEFT | _RIGHT: "┴",
     _UP | _DOWN | _LEFT | _RIGHT: "┼",
 }
-_MARKS = {"task": "●", "wait": "○", "workflow": "◆", "pass": "◇"}
 _PLAIN = str.maketrans("│─●○◆◇◂▸←↺…╭╮╰╯├┤┬┴┼", "|-*o#=<><@.+++++++++")
-_MERMAID = {
-    "task": ('["', '"]'),
-    "wait": ('(["', '"])'),
-    "workflow": ('[["', '"]]'),
-    "pass": ('("', '")'),
-}
 # Edges that are not always taken are dotted.
 _ARROWS = {
     "branch": "-. branch .->",
@@ -57,7 +54,7 @@ _ARROWS = {
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """One node: its kind (task, wait, workflow, pass), what it does in a few words, and what it comes after.
+    """One node: its kind, what it does in a few words, and what it comes after.
 
     `joins` says what it waits for where that is not all, `note` where it goes on. `edges` are the kinds of those
     from `before`, in their order; `back` is where its loop goes round again.
@@ -71,6 +68,13 @@ class Box:
     note: str = ""
     edges: tuple[str, ...] = ()
     back: str = ""
+
+
+def _kind(box: Box) -> NodeDocument:
+    """Its kind, or the simplest, for one that only a newer deployment knows."""
+    from baton.core.documents.nodes.registry import kind_named  # pydantic is for those who draw
+
+    return kind_named(box.kind)
 
 
 class _TooWide(Exception):
@@ -104,7 +108,7 @@ def mermaid(boxes: Sequence[Box]) -> str:
     ids = {box.name: f"n{index}" for index, box in enumerate(boxes)}
     lines = ["flowchart TD"]
     for box in boxes:
-        opening, closing = _MERMAID.get(box.kind, _MERMAID["task"])
+        opening, closing = _kind(box).outline
         text = "<br/>".join(part for part in (box.name, box.what) if part).replace('"', "#quot;")
         lines.append(f"  {ids[box.name]}{opening}{text}{closing}")
     for box in boxes:
@@ -177,7 +181,7 @@ class _Lanes:
         self._lanes[column] = unit
         if len(unit.boxes) == 1:
             box = unit.boxes[0]
-            self._rows.append((self._line({column: _MARKS.get(box.kind, "●")}), box))
+            self._rows.append((self._line({column: _kind(box).icon}), box))
         else:
             self._bundle(column, unit)
         self._go_on(column, unit)
@@ -190,7 +194,7 @@ class _Lanes:
         for index, box in enumerate(unit.boxes):
             up = _UP if unit.before or index else 0
             down = _DOWN if unit.after or index < last else 0
-            glyphs = {column: _LINES[up | down | _RIGHT], end: _MARKS.get(box.kind, "●")}
+            glyphs = {column: _LINES[up | down | _RIGHT], end: _kind(box).icon}
             self._rows.append((self._line(glyphs, (column, end)), box))
 
     def _go_on(self, column: int, unit: _Unit) -> None:
@@ -275,7 +279,7 @@ def _as_layers(boxes: Sequence[Box]) -> Iterator[Row]:
         if layer[box.name] != shown:
             shown = layer[box.name]
             yield f"layer {shown}", None
-        yield f"  {_MARKS.get(box.kind, '●')}", box
+        yield f"  {_kind(box).icon}", box
 
 
 def _labelled(rows: Sequence[Row], width: int) -> list[str]:

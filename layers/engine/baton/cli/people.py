@@ -13,7 +13,7 @@ from baton.cli.completion import ACTIONS, complete_actions, saga_argument
 from baton.cli.exits import REFUSED, USAGE, Failed
 from baton.cli.numbers import Whole
 from baton.cli.program import typed
-from baton.cli.shared import Shared, console, gathered, json_option, key_option, print_json
+from baton.cli.shared import Shared, console, gathered, json_option, key_option, print_json, terminal_width
 from baton.cli.values import read_value
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def incidents(
         return
     from baton.cli.tables import incident_rows
 
-    for line in incident_rows(found):
+    for line in incident_rows(found, terminal_width()):
         console().print(line)
     if not found:
         click.echo("no such incidents" if status != "all" else "no incidents yet", err=True)

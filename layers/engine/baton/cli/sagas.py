@@ -206,10 +206,10 @@ def explain(
             return
         from baton.cli.explained import node_lines
 
-        for line in node_lines(found):
+        for line in node_lines(found, terminal_width()):
             console().print(line)
         return
-    from baton.cli.explained import rest_lines, step_line
+    from baton.cli.explained import rest_lines, step_lines
 
     async def run(api: Api) -> None:
         steps: list[Any] = []
@@ -218,12 +218,12 @@ def explain(
             if as_json:
                 steps += page["steps"]
                 continue
-            for step in page["steps"]:
-                console().print(step_line(step))
+            for line in step_lines(page["steps"], terminal_width()):
+                console().print(line)
         if as_json:
             print_json(page | {"steps": steps})
             return
-        for line in rest_lines(page):
+        for line in rest_lines(page, terminal_width()):
             console().print(line)
         if page["next"] is not None:
             click.echo(f"There is more: --after {page['next']}", err=True)
@@ -304,7 +304,7 @@ def cost(shared: Shared, saga: str, as_json: bool) -> None:
         return
     from baton.cli.tables import cost_lines
 
-    for line in cost_lines(found):
+    for line in cost_lines(found, terminal_width()):
         console().print(line)
 
 

@@ -22,6 +22,8 @@ def boxes(workflow: Mapping[str, Any]) -> list[Box]:
             back[sender] = receiver
         else:
             before.setdefault(receiver, []).append((sender, kind))
+    from baton.core.documents.nodes.registry import kind_named  # pydantic is for those who draw
+
     found = []
     for node in workflow["nodes"]:
         name = str(node["name"])
@@ -30,7 +32,7 @@ def boxes(workflow: Mapping[str, Any]) -> list[Box]:
             Box(
                 plain(name),
                 str(node["kind"]),
-                plain(_what(node)),
+                plain(kind_named(str(node["kind"])).summary(node, span)),
                 tuple(sender for sender, _ in edges),
                 joins=_joins(node, len(edges)),
                 note=plain(_note(node)),
@@ -39,26 +41,6 @@ def boxes(workflow: Mapping[str, Any]) -> list[Box]:
             )
         )
     return found
-
-
-def _what(node: Mapping[str, Any]) -> str:
-    if node["kind"] == "wait":
-        if "wait_for" in node or "wait_until" in node:
-            return (
-                f"wait for {node['wait_for']}" if "wait_for" in node else f"wait until {node['wait_until']}"
-            )
-        return _wait(node.get("wait_ms"), node.get("signal"))
-    if node["kind"] == "workflow":
-        return f"workflow {node.get('workflow', '')}"
-    if node["kind"] == "pass":
-        return "value"
-    return str(node.get("tool") or node["kind"])
-
-
-def _wait(ms: int | None, signal: str | None) -> str:
-    if not signal:
-        return f"wait {span(ms)}"
-    return f"wait for {signal}" + (f", at most {span(ms)}" if ms else "")
 
 
 def _joins(node: Mapping[str, Any], count: int) -> str:

@@ -1,7 +1,7 @@
 """Lists and facts as something a person reads: sagas, costs, workflows, tools.
 
-Belongs here: laying out. Pure: documents in, rich text out. A row is one line, however wide: what a list is
-asked for is mostly an id to copy, or lines to search in.
+Belongs here: laying out. Pure: documents in, rich text out. A row is one line, however wide, but in a
+terminal: what a list is asked for is mostly an id to copy, or lines to search in.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 from baton.cli.render import COLOURS
-from baton.cli.text import counted, cut, epoch_ms, one_line, plain, span
+from baton.cli.text import counted, cut, epoch_ms, one_line, plain, span, wrapped
 
 _GAP = "  "
 _NARROWEST = 8
+_SENTENCE = 30  # characters of a description that say something
 SHORT = 8  # characters of a shortened id, at least
 
 
@@ -47,23 +48,43 @@ def saga_rows(sagas: Sequence[Mapping[str, Any]], width: int | None = None) -> I
         "changed (UTC)": [_moment(saga.get("changed_at")) for saga in sagas],
     }
 
-    def made() -> list[Text]:
-        return list(rows(tuple(columns), zip(*columns.values(), strict=True)))
-
-    def over() -> int:
-        return 0 if width is None else max((line.cell_len for line in made()), default=0) - width
-
-    if over() > 0:
+    if width is not None and _over(columns, width) > 0:
         columns["id"] = short_ids(columns["id"])
-    if over() > 0:
-        del columns["started (UTC)"]
-    if (more := over()) > 0:
-        room = max(_NARROWEST, max(map(len, columns["workflow"])) - more)
-        columns["workflow"] = [cut(name, room) for name in columns["workflow"]]
-    for line in made():
+    yield from _fitted(columns, width, without=("started (UTC)",), cutting="workflow")
+
+
+def _fitted(
+    columns: dict[str, list[str]],
+    width: int | None,
+    *,
+    without: Sequence[str],
+    cutting: str,
+    least: int | None = None,
+    right: frozenset[int] = frozenset(),
+) -> Iterator[Text]:
+    """The rows. Where they are too wide, without these columns, then with the cells of one column cut.
+
+    `least`: so many characters of that column are enough for the others to stay.
+    """
+    if width is not None:
+        longest = max(map(len, columns[cutting]), default=0)
+        spare = 0 if least is None else max(longest - least, 0)
+        for name in without:
+            if _over(columns, width) > spare:
+                del columns[name]
+        if (more := _over(columns, width)) > 0:
+            room = max(_NARROWEST, longest - more)
+            columns[cutting] = [cut(cell, room) for cell in columns[cutting]]
+    for line in rows(tuple(columns), zip(*columns.values(), strict=True), right=right):
         if width is not None:
             line.truncate(width, overflow="ellipsis")
         yield line
+
+
+def _over(columns: Mapping[str, Sequence[str]], width: int) -> int:
+    """How many characters of the rows a terminal has no room for."""
+    lines = rows(tuple(columns), zip(*columns.values(), strict=True))
+    return max((line.cell_len for line in lines), default=0) - width
 
 
 def short_ids(ids: Sequence[str]) -> list[str]:
@@ -80,39 +101,41 @@ def short_ids(ids: Sequence[str]) -> list[str]:
     return [name.partition(".")[0][:length] + "".join(name.partition(".")[1:]) for name in ids]
 
 
-def incident_rows(incidents: Iterable[Mapping[str, Any]]) -> Iterator[Text]:
-    """The rows of `GET /incidents`."""
-    return rows(
-        ("incident", "opened (UTC)", "status", "severity", "saga", "node", "what happened"),
-        [
-            (
-                str(found["id"]),
-                _moment(found.get("opened_at")),
-                str(found["status"]),
-                str(found["severity"]),
-                str(found["saga"]),
-                str(found.get("node") or ""),
-                one_line(f"{found['code']}: {found['message']}"),
-            )
-            for found in incidents
-        ],
+def incident_rows(incidents: Sequence[Mapping[str, Any]], width: int | None = None) -> Iterator[Text]:
+    """The rows of `GET /incidents`. Where they are too wide: with short ids of sagas, and what happened below its line."""
+    columns = {
+        "incident": [str(found["id"]) for found in incidents],
+        "opened (UTC)": [_moment(found.get("opened_at")) for found in incidents],
+        "status": [str(found["status"]) for found in incidents],
+        "severity": [str(found["severity"]) for found in incidents],
+        "saga": [str(found["saga"]) for found in incidents],
+        "node": [str(found.get("node") or "") for found in incidents],
+        "what happened": [one_line(f"{found['code']}: {found['message']}") for found in incidents],
+    }
+    if width is None or _over(columns, width) <= 0:
+        yield from rows(tuple(columns), zip(*columns.values(), strict=True))
+        return
+    columns["saga"] = short_ids(columns["saga"])
+    happened = columns.pop("what happened")
+    header, *lines = _fitted(
+        columns, width, without=("status", "severity", "opened (UTC)"), cutting="node", least=20
     )
+    yield header
+    for line, text in zip(lines, happened, strict=True):
+        yield line
+        yield from map(Text, wrapped(plain(text), width, _GAP, _GAP))
 
 
-def version_rows(versions: Iterable[Mapping[str, Any]]) -> Iterator[Text]:
+def version_rows(versions: Iterable[Mapping[str, Any]], width: int | None = None) -> Iterator[Text]:
     """Workflows, or versions of one."""
-    return rows(
-        ("workflow", "registered (UTC)", "by", "graph"),
-        [
-            (
-                f"{found['name']}@{found['version']}",
-                _moment(found.get("created_at")),
-                str(found.get("by") or ""),
-                str(found["graph"])[:12],
-            )
-            for found in versions
-        ],
-    )
+    found = list(versions)
+    columns = {
+        "workflow": [f"{one['name']}@{one['version']}" for one in found],
+        "registered (UTC)": [_moment(one.get("created_at")) for one in found],
+        "by": [str(one.get("by") or "") for one in found],
+        "graph": [str(one["graph"])[:12] for one in found],
+    }
+    return _fitted(columns, width, without=("graph", "by"), cutting="workflow")
 
 
 def workflow_table(workflow: Mapping[str, Any]) -> Table:
@@ -125,7 +148,7 @@ def workflow_table(workflow: Mapping[str, Any]) -> Table:
     )
 
 
-def tool_rows(tools: Iterable[Mapping[str, Any]]) -> Iterator[Text]:
+def tool_rows(tools: Iterable[Mapping[str, Any]], width: int | None = None) -> Iterator[Text]:
     """The rows of `GET /tools`; what they are about and cost, if any of them says so."""
     columns: dict[str, Callable[[Mapping[str, Any]], str]] = {
         "tool": lambda tool: str(tool["name"]),
@@ -138,8 +161,9 @@ def tool_rows(tools: Iterable[Mapping[str, Any]]) -> Iterator[Text]:
     }
     found = list(tools)
     cells = {name: [of(tool) for tool in found] for name, of in columns.items()}
-    header = [name for name in columns if name not in {"domain", "cost"} or any(cells[name])]
-    return rows(header, zip(*(cells[name] for name in header), strict=True))
+    shown = {name: its for name, its in cells.items() if name not in {"domain", "cost"} or any(its)}
+    without = [name for name in ("version", "timeout", "domain") if name in shown]
+    return _fitted(shown, width, without=without, cutting="description", least=_SENTENCE)
 
 
 def tool_table(tool: Mapping[str, Any]) -> Table:
@@ -155,24 +179,23 @@ def tool_table(tool: Mapping[str, Any]) -> Table:
     )
 
 
-def cost_lines(cost: Mapping[str, Any]) -> Iterator[Text]:
+def cost_lines(cost: Mapping[str, Any], width: int | None = None) -> Iterator[Text]:
     """`GET /sagas/{id}/cost`: what was used, what it costs, and by which prices."""
     # What was not used is part of the document, but nothing to read.
     charges = [one for one in (*cost.get("aws", ()), *cost.get("models", ())) if one["quantity"]]
     cells = [
         (str(one["what"]), _number(one["quantity"]), str(one["unit"]), usd(one["usd"])) for one in charges
     ]
-    total = cost["usd"]
-    yield from rows(
-        ("what", "quantity", "unit", "USD"),
-        [*cells, ("total", "", "", usd(total["total"]))],
-        right=frozenset({1, 3}),
-    )
-    yield Text(
+    cells.append(("total", "", "", usd(cost["usd"]["total"])))
+    names = ("what", "quantity", "unit", "USD")
+    columns = {name: list(column) for name, column in zip(names, zip(*cells, strict=True), strict=True)}
+    yield from _fitted(columns, width, without=(), cutting="what", right=frozenset({1, 3}))
+    said = (
         f"{counted(cost['steps'], 'step')} in {counted(cost['invocations'], 'invocation')}, {cost['status']}; "
-        f"estimated with the prices of {cost['priced']['region']}, {cost['priced']['date']}",
-        style="dim",
+        f"estimated with the prices of {cost['priced']['region']}, {cost['priced']['date']}"
     )
+    for line in wrapped(plain(said), width):
+        yield Text(line, style="dim")
     if cost.get("usd_per_million_steps") is not None:
         yield Text(f"a million steps like these: {usd(cost['usd_per_million_steps'])}", style="dim")
 

@@ -16,7 +16,16 @@ from baton.cli.completion import complete_workflows, documents_argument
 from baton.cli.exits import NO, REFUSED, Failed
 from baton.cli.neighbours import children_first
 from baton.cli.numbers import Whole
-from baton.cli.shared import Shared, console, gathered, json_option, print_json, print_table, progress
+from baton.cli.shared import (
+    Shared,
+    console,
+    gathered,
+    json_option,
+    print_json,
+    print_table,
+    progress,
+    terminal_width,
+)
 from baton.cli.sources import Source, read_source
 from baton.cli.standard import off_note, tools_off
 from baton.cli.text import counted, plain
@@ -96,7 +105,7 @@ def workflows(
         print_table(workflow_table(found))
         if len(found.get("versions", ())) > 1:
             click.echo()
-            for line in version_rows(found["versions"]):
+            for line in version_rows(found["versions"], terminal_width()):
                 console().print(line)
         click.echo()
         for text in drawing(found):
@@ -110,7 +119,7 @@ def _list(shared: Shared, limit: int | None, as_json: bool) -> None:
         return
     from baton.cli.tables import version_rows
 
-    for line in version_rows(found):
+    for line in version_rows(found, terminal_width()):
         console().print(line)
     if not found:
         click.echo("no workflows yet", err=True)

@@ -1,8 +1,8 @@
 """Every number that the engine works with, in one place: what it is for, its default, and its bounds.
 
-Belongs here: the numbers. Those of the sections can be set when the engine is deployed (settings.py says by
-whom); those of `Limits` itself are part of the protocols, and the same everywhere. Does not belong here:
-what the storage of an adapter or a format allows, which stands where it is checked.
+Those of the sections can be set when the engine is deployed (settings.py says by whom); those of `Limits` itself are
+part of the protocols, and the same everywhere. What the storage of an adapter or a format allows stands where it is
+checked.
 """
 
 from __future__ import annotations
@@ -139,8 +139,8 @@ class Effects:
         Meta(
             ge=1,
             le=3_650,
-            description="How long the result of an action that may happen only once is kept, and given to whoever does the "
-            "same again. Longer than a saga may last.",
+            description="How long the result of an action that may happen only once is kept, and given to later "
+            "calls of the same action. Longer than a saga may last.",
         ),
     ] = 400
     effect_retry_ms: Annotated[
@@ -281,19 +281,17 @@ class Limits(
 ):
     """The sections, and what is the same everywhere. Times in ms, sizes in bytes.
 
-    start_due: a saga that was started is looked at by then. compile: a document that takes longer is refused. fork_deadline: so long a caller has for a fork.
-    timer_by_message: SQS delays no message for longer. entry: what the events of one entry may have
-    together. answer: what is left of an invocation, at least, when it gives up on a store and says so.
-    fault_pause: before a saga is tried again that a fault of the engine kept from going on.
-    unreadable_pause: the same, of a saga whose log this version cannot read. room_pause: before a step that
-    found no room in its process asks again, doubling from first to longest. throttle_pause: between two steps
-    behind a limit that throttles. children_at_once: port calls for children side by side.
-    child_pause: before children are started for which their tenant has no room.
-    telling: so long a try to tell somebody lasts. untold_end: so long a saga is not ended because somebody is still to
-    be told. effect_grace: after the
-    time of an attempt, until others may believe that it did not record how it ended. effect_pause: before one that waits
-    for another's effect looks again, doubling from first to longest. snapshot_blob: a snapshot with more JSON is a blob. snapshot: so
-    long it may hold up the release of its saga.
+    start_due: time until a started saga is due. compile: a document that takes longer is refused. fork_deadline: how long a
+    caller has for a fork. timer_by_message: the longest delay of a message in SQS. entry: the most that the events of one
+    entry may have together. answer: the least time left of an invocation when it gives up on a store and says so.
+    fault_pause: until a saga is tried again after a fault of the engine. unreadable_pause: the same for a saga whose log
+    this version cannot read. room_pause: until a step that found no room in its process asks again, doubling from first to
+    longest. throttle_pause: between two steps behind a limit that throttles. children_at_once: port calls for children side
+    by side. child_pause: until children are started for which their tenant has no room.
+    telling: how long a try to tell a person lasts. untold_end: how long an unsent notice holds up the end of its saga.
+    effect_grace: after the time of an attempt, until other workers may conclude that it did not record its end.
+    effect_pause: until a step that waits for another's effect looks again, doubling from first to longest.
+    snapshot_blob: a snapshot with more JSON is a blob. snapshot: how long it may hold up the release of its saga.
     Packed to a quarter it would cost 16 write units, twice the PUT, whereas a GET makes each resume 20 to 30 ms longer;
     and no store takes items of any size.
     """
@@ -337,7 +335,7 @@ class Limits(
 
     @classmethod
     def of(cls, config: object) -> Limits:
-        """With what a configuration sets of them; the rest as it is. Raises `ValueError` for what cannot go together."""
+        """The limits with the values of a configuration. Raises `ValueError` for values that cannot go together."""
         given: dict[str, Any] = {
             field.name: getattr(config, field.name) for field in fields(cls) if hasattr(config, field.name)
         }

@@ -1,6 +1,6 @@
 """Money as people and tools say it, and as logs keep it: whole millionths of a dollar.
 
-Belongs here: reading, adding up, showing. Does not belong here: what anything costs, and who may spend it.
+What anything costs, and who may spend it, is not decided here.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A short stand-in for a large value: what it is made of, and the beginning of it.
 
-Belongs here: the shape of a summary (docs/semantics.md). Does not belong here: which value gets one, and how long.
+Its shape is in docs/semantics.md. Which value gets one, and how long it is, is not decided here.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The bill for what a demo run did, from its counts.
 
-Belongs here: which counts a price applies to. Prices are in core/read/prices.py. Left out, because they do not
-grow with the number of steps or depend on what the user adds: API Gateway, storage, logs, data transfer, and
-what an idle deployment costs (the reconciler's schedule).
+Prices are in core/read/prices.py. Left out, because they do not grow with the number of steps or depend on what the
+user adds: API Gateway, storage, logs, data transfer, and what an idle deployment costs (the reconciler's schedule).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The services' books, read over HTTP: what they did, counted by them and not by us.
 
-Belongs here: which pages the services have. What the books prove is in promises.
+What the books prove is in promises.
 """
 
 from __future__ import annotations

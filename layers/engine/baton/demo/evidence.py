@@ -1,7 +1,7 @@
 """What a run left behind, from five places that do not know each other, as plain data.
 
-Belongs here: the shape of the evidence and collecting it: the API's sagas and logs, the invocations of
-the local Lambda, the services' books, the items of the table. Nothing is computed (see figures).
+The API's sagas and logs, the invocations of the local Lambda, the services' books, the items of the table. Nothing is
+computed (see figures).
 """
 
 from __future__ import annotations

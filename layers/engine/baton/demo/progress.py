@@ -1,6 +1,6 @@
 """What is seen while the demo runs: redrawn on a terminal, a line every few seconds elsewhere.
 
-Belongs here: showing the state of the sagas and what is done to them. It decides nothing.
+It decides nothing.
 """
 
 from __future__ import annotations

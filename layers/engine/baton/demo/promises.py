@@ -1,6 +1,6 @@
 """What the demo promises, as checks on the evidence: each returns what is wrong, in words.
 
-Belongs here: judging. A promise that is kept returns nothing. No layout, no collecting.
+A promise that is kept returns nothing.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _doubts_looked_up(evidence: Evidence, figures: Figures) -> Iterator[str]:
                     continue
                 key = requests[effect["request"]]["key"]
                 if (LOOKED_UP, key) not in {(r["operation"], r["key"]) for r in book["requests"]}:
-                    yield f"saga {kill.saga}: nobody looked whether its {PAYMENT} had been paid"
+                    yield f"saga {kill.saga}: no worker looked whether its {PAYMENT} had been paid"
 
 
 def _failures_retried(evidence: Evidence, figures: Figures) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """The final table: figures as rows, broken promises as sentences.
 
-Belongs here: layout and wording. Every number comes from figures, every judgement from promises.
+Every number comes from figures, every judgement from promises.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _retries(figures: Figures) -> str:
     if figures.asked:
         return f"{counted(figures.asked, 'failure')} went to a person"
     codes = ", ".join(f"{count} after {code}" for code, count in figures.retries.items())
-    return f"{codes}: open-delivery refuses every ninth request; nobody had to be asked"
+    return f"{codes}: open-delivery refuses every ninth request; no person was asked"
 
 
 def _bill(figures: Figures) -> str:

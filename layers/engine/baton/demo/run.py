@@ -1,7 +1,4 @@
-"""The demo from beginning to end: start everything, let the scenario happen, collect, judge, show.
-
-Belongs here: what has to be started in which order and with which limits. Nothing is measured here.
-"""
+"""The demo from beginning to end: start everything, let the scenario happen, collect, judge, show."""
 
 from __future__ import annotations
 

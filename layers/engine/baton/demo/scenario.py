@@ -1,7 +1,6 @@
 """What happens in the demo, in order: start the sagas, kill workers at work, cancel one, wait.
 
-Belongs here: when what is done to the system. How processes start is in run, what is shown in progress,
-what is measured in evidence.
+How processes start is in run, what is shown in progress, what is measured in evidence.
 """
 
 from __future__ import annotations

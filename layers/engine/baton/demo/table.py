@@ -1,7 +1,4 @@
-"""Counts what lies in the DynamoDB table, behind the back of the functions.
-
-Belongs here: reading items and their sizes. What the numbers mean is computed elsewhere.
-"""
+"""Counts what lies in the DynamoDB table, behind the back of the functions."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _TRIES = 3
 
 
 def free_port() -> int:
-    """A loopback port that nobody listens on now; somebody may be quicker, so callers try again."""
+    """A loopback port that is free now; another process may take it first, so callers try again."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -111,7 +111,7 @@ class MiniStack:
             await self._children.end(process, _SAVE_LIMIT_S if self._data else 0)
             await process.wait()
             self._children.ended(process.pid)
-            shutil.rmtree(self._folder, ignore_errors=True)  # nothing in it is of use to anybody
+            shutil.rmtree(self._folder, ignore_errors=True)  # nothing in it is used again
 
 
 def _healthy(endpoint: str) -> bool:

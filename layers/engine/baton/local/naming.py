@@ -46,7 +46,7 @@ def names_of(kind: str) -> tuple[str, ...]:
 
 
 def arn_of(kind: str, name: str) -> str | None:
-    """The ARN, or None for a type whose ARN nobody here needs."""
+    """The ARN, or None for a type whose ARN the local deployment does not need."""
     pattern = _ARNS.get(kind)
     return pattern and pattern.format(region=REGION, account=ACCOUNT, name=name)
 

@@ -105,6 +105,6 @@ def _bucket(logical_id: str, resolver: Resolver, aws: Aws) -> None:
 
 
 def _topic(logical_id: str, resolver: Resolver, aws: Aws) -> None:
-    """Nobody subscribes to it here: what is sent is gone, and incidents are kept in the table."""
+    """A topic without subscribers: what is sent is gone, and incidents are kept in the table."""
     answer = aws.sns.create_topic(Name=resolver.name(logical_id))
     resolver.learn(logical_id, "Ref", answer["TopicArn"])

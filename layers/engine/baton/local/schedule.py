@@ -45,7 +45,7 @@ def task_invoker(lambdas: Lambdas, trigger: Trigger = "schedule") -> Callable[[s
 
 
 def machine_starter(machine: StateMachine, lambdas: Lambdas) -> Start:
-    """Runs one execution to its end; a failure is logged, because nobody waits for the result."""
+    """Runs one execution to its end; a failure is logged, because no caller waits for the result."""
     try:
         interpreter = Interpreter(machine.definition, task_invoker(lambdas), express=machine.express)
     except AslProblem as error:

@@ -52,7 +52,7 @@ class SqsPoller:
         limit = lambdas.find(source.function).limit
         if source.concurrency is not None:
             limit = min(limit, source.concurrency)
-        # Taken before receiving: a message that nobody can work on yet stays visible in the queue.
+        # Taken before receiving: a message that no worker can take yet stays visible in the queue.
         self._slots = asyncio.Semaphore(limit)
         self._batches = Tasks(source.logical_id)
         self._brisk_until = 0.0

@@ -21,11 +21,11 @@ class Tasks:
         self._running: set[asyncio.Task[Any]] = set()
 
     def start(self, work: Coroutine[Any, Any, Any]) -> None:
-        """For work that nobody waits for."""
+        """For work whose result no caller awaits."""
         _ = self.add(work)
 
     def add(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """For work that somebody does."""
+        """For work whose result the caller may await."""
         task = asyncio.create_task(work)
         self._running.add(task)
         task.add_done_callback(self._done)

@@ -18,6 +18,10 @@ class Invocation:
     deadline: int
     cold: bool = False
 
+    def leases_until(self, limits: Limits) -> int:
+        """When the leases that it takes are over."""
+        return self.deadline + limits.lease_grace_ms
+
 
 @dataclass(frozen=True, slots=True)
 class InvocationContext:

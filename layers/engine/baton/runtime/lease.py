@@ -44,7 +44,7 @@ class WithinLease:
     def __init__(self, performer: Performer, clock: Clock, limits: Limits, invocation: Invocation) -> None:
         self._performer = performer
         self._clock = clock
-        self._until = invocation.deadline + limits.lease_grace_ms
+        self._until = invocation.leases_until(limits)
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
         if self._clock.now() >= self._until:
@@ -77,7 +77,7 @@ class Leases:
         its last invocation must not take others along.
         """
         owner = self._invocation.id
-        until = self._invocation.deadline + self._limits.lease_grace_ms
+        until = self._invocation.leases_until(self._limits)
         while True:
             try:
                 head = await self._call(self._log.read_head, ref)

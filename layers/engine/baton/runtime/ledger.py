@@ -107,7 +107,7 @@ class Ledger:
         self._clock = context.clock
         self._invocation = context.invocation.id
         self._skew = context.limits.clock_skew_ms
-        self._until = context.invocation.deadline + context.limits.lease_grace_ms
+        self._until = context.invocation.leases_until(context.limits)
         self._counting = Counting(cache.budgets, context.call, context.invocation.id, self._until)
         self._under_way: dict[tuple[str, str], _Attempt] = {}
         self._left: list[tuple[str, _Attempt]] = []

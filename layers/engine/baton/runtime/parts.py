@@ -10,6 +10,7 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from baton.core.decide.spending import Terms
+from baton.core.documents.nodes.own import OwnKinds
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
 from baton.core.log.events import ChildOpened, Event, Gives, NodePassed, QuestionClosed, SagaEnded
@@ -62,6 +63,8 @@ class Engine:
     ledger_cache: LedgerCache
     metrics: Metrics = field(default_factory=Metrics)
     watch: Watch | None = None
+    kinds: OwnKinds = field(default_factory=dict)
+    """The application's own kinds of node, where documents are read."""
     rooms: dict[str, Room] = field(default_factory=dict)
 
     @classmethod

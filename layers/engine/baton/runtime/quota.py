@@ -3,6 +3,8 @@
 Nothing is written for it. The status index says how many there are, and it is asked seldom: a process may let a part of
 what is free begin before it asks again. So a tenant may come to have somewhat more than its limit, never many times as
 much, and nothing has to be given back when a saga ends or waits.
+
+Availability comes first: while the index cannot be asked, sagas begin uncounted, a part of the limit in each process and second.
 """
 
 from __future__ import annotations
@@ -10,11 +12,12 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from baton.errors import TooManyRequests
+from baton.errors import StoreUnavailable, Throttled, TooManyRequests
 from baton.runtime.context import InvocationContext
 
 GOOD_FOR_MS = 10_000
 FULL_FOR_MS = 1_000
+ASK_FOR_MS = 1_000
 FEW = 10
 _PARTS = 20  # a process may let a twentieth of what is free begin before it asks again
 RETRY_AFTER_S = 5
@@ -62,10 +65,13 @@ class Quota:
             return True
 
     async def _count(self, tenant: str) -> Room:
-        shards = range(self._log.limits.shards)
-        found = await asyncio.gather(
-            *(self._call(self._log.at_work, tenant, shard, self._most) for shard in shards)
-        )
+        shards, call = range(self._log.limits.shards), self._call.within(ASK_FOR_MS)
+        try:
+            found = await asyncio.gather(
+                *(call(self._log.at_work, tenant, shard, self._most) for shard in shards)
+            )
+        except (Throttled, StoreUnavailable):
+            return Room(max(self._most // _PARTS, FEW), self._clock.now() + FULL_FOR_MS, is_all=False)
         free = self._most - sum(found)
         now = self._clock.now()
         if free <= FEW:  # those that are being started are in no index yet: not to be counted anew at once

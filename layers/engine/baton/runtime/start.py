@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from baton.core.conditions.schema import input_violations
-from baton.core.failures.cells import ASK
+from baton.core.failures.policy import ASK
 from baton.core.graph.graph import Graph
 from baton.core.log.codec import encode_entry
 from baton.core.log.events import Entry, SagaStarted, Token, Value

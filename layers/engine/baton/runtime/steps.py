@@ -91,7 +91,7 @@ def _has_no_use_for_a_key(step: RunStep, spec: ToolSpec | None) -> bool:
 
 
 class Steps:
-    """Performs steps for one invocation."""
+    """Performs steps for one invocation. `until`: the end of its leases, and so of every attempt."""
 
     def __init__(
         self,
@@ -109,6 +109,7 @@ class Steps:
         self._ledger = ledger
         self._claims = claims
         self._values = values
+        self._until = context.invocation.leases_until(context.limits)
         self._alarm = Alarm()
 
     def timeout(self, step: RunStep) -> int:
@@ -309,7 +310,8 @@ class Steps:
             iteration=step.iteration,
             attempt=step.attempt,
             idempotency_key=key,
-            deadline_ms=started + self.timeout(step),
+            # After its lease, another worker may look whether it has happened, and act.
+            deadline_ms=min(started + self.timeout(step), self._until),
             traceparent=one.traceparent,
             spent=one.spent,
             blocked=one.blocked,

@@ -76,6 +76,11 @@ class StoreRetrier:
         """
         return max(self._cut_off, began + self._least) if began < self._cut_off else self.deadline
 
+    def within(self, ms: int) -> StoreRetrier:
+        """The same port calls, where an answer is not worth more time than that."""
+        end = min(self.deadline, self._clock.now() + ms)
+        return StoreRetrier(self._offload, self._clock, self._entropy, self._limits, end, self._cut_off)
+
     def until(self, deadline: int) -> StoreRetrier:
         """The same port calls, for what may take until another time."""
         return StoreRetrier(self._offload, self._clock, self._entropy, self._limits, deadline)

@@ -1,5 +1,5 @@
 """A project of one's own: what `baton new` makes, and how it comes about.
 
-Belongs here: the files of a new project, as far as they are not those of Baton's own deployment, and the
-making. Does not belong here: anything that is shipped to Lambda; talking to the terminal (cli/new.py).
+The files that it shares with Baton's own deployment lie there. Nothing here is shipped to Lambda. Talking to the
+terminal is in cli/new.py.
 """

@@ -1,6 +1,6 @@
 """Makes a project: checks its name and its place, and puts all of it there or nothing.
 
-Belongs here: names, folders, writing. Does not belong here: what stands in the files (sources.py).
+What stands in the files is in sources.py.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _move_all(source: Path, target: Path) -> None:
 
 
 def _umask(folder: Path) -> int:
-    """What the user takes away from new folders (`mkdtemp` gives its own to nobody else)."""
+    """What the user takes away from new folders (`mkdtemp` gives its own to the user alone)."""
     probe = folder / ".mode"
     probe.mkdir()
     mode = probe.stat().st_mode

@@ -1,6 +1,6 @@
 """Where the files of a new project come from: Baton's own deployment, and the templates beside this file.
 
-Belongs here: finding, cutting out the example, filling in. Does not belong here: writing anything.
+It finds them, cuts out the example and fills in names. It writes nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Testing sagas of one's own: a workflow is run by the real engine, in memory and in virtual time.
 
-Belongs here: what a test of an application needs. Does not belong here: the engine's own tests, and
-anything that is shipped to Lambda. Names are loaded when first used: pytest imports this package for its plugin, in every
-project that has Baton installed.
+Nothing here is shipped to Lambda. Names are loaded when first used: pytest imports this package for its plugin, in
+every project that has Baton installed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A test run in which an `async` tool holds the event loop fails: deployed, all sagas of the invocation would stand still.
 
-Belongs here: what counts in a test, and the words. Does not belong here: how it is noticed (runtime/watch.py).
+How it is noticed is in runtime/watch.py.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from baton.adapters.clock import SystemMeter
 from baton.adapters.pulse import thread_pulse
-from baton.core.read.wording import lasting
+from baton.core.expressions.durations import lasting
 from baton.runtime.watch import Held, Watch, own_ms
 
 LIMIT_MS = 1_000  # by the machine's clock: a thousand times what a tool needs between two awaits, also on a slow machine

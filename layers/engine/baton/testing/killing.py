@@ -1,7 +1,7 @@
 """The death of a worker at a step that a test chooses: its process is gone, and with it all that ran there.
 
-Belongs here: at which call of a tool a worker dies, and that nothing of it gets through any more. Does not belong here: what the
-engine does about it, which is its own; and when the wakes of the dead are delivered again (deployment.py).
+Nothing of the dead worker gets through any more. What the engine does about it is its own; when the wakes of the dead
+are delivered again is in deployment.py.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class _Selector(selectors.DefaultSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop in virtual time. `tools_running` is kept by whoever runs tools."""
+    """An event loop in virtual time. `tools_running` is kept by the deployment that runs tools."""
 
     def __init__(self) -> None:
         self.tools_running = 0
@@ -140,7 +140,7 @@ class LoopClock:
 
 
 class CountedEntropy:
-    """Names that are the same in every run; nobody has to guess them."""
+    """Names that are the same in every run; they need not be hard to guess."""
 
     def __init__(self) -> None:
         self._count = 0

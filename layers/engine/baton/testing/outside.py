@@ -1,4 +1,4 @@
-"""What the standard tools reach in a test of an application: stores in memory, mail that nobody gets, real HTTP.
+"""What the standard tools reach in a test of an application: stores in memory, mail that is not sent, real HTTP.
 
 A test that wants no HTTP gives a stand-in for `std.http`; one that does starts a server on loopback.
 """
@@ -33,7 +33,7 @@ def services(clock: Clock) -> Services:
 
 
 class _Http:
-    """Keeps no connection that nobody uses: as long as a socket is open, time is not virtual."""
+    """Keeps no idle connection: as long as a socket is open, time is not virtual."""
 
     def __init__(self, inner: HttpClient) -> None:
         self._inner = inner

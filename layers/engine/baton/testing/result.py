@@ -1,7 +1,7 @@
 """What came of a saga: its status, its output, and what each node did, read from its log.
 
-Belongs here: plain values for assertions, and their printed form, which a failing test shows. Does not
-belong here: how a saga is run.
+These are plain values for assertions, and their printed form, which a failing test shows. How a saga is run is in
+running.py.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ROOM = 1_000_000_000  # bytes of answers: a test has time
 class Step:
     """A node of the workflow that was reached.
 
-    `status` is succeeded, failed, failing (it is tried again, or somebody is asked), waiting (for a time, a signal or
+    `status` is succeeded, failed, failing (it is tried again, or a person is asked), waiting (for a time, a signal or
     a child), interrupted or skipped. `output` is what a tool or a child gave, or the payload of a signal. `error` is `code: message` of a failure. `tool`
     is empty for a node that is none. `ended_s`: when it came to this, in seconds after the saga's start.
     """
@@ -91,7 +91,7 @@ class Result:
 
     @property
     def questions(self) -> Sequence[Mapping[str, Any]]:
-        """What nobody has answered, of its children too: `id`, `node`, `kind`, `message`, `options`, `expires_at`."""
+        """Open questions, of its children too: `id`, `node`, `kind`, `message`, `options`, `expires_at`."""
         return [question for view in (self.view, *self.children) for question in view["questions"]]
 
     @property

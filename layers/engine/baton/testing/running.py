@@ -1,7 +1,6 @@
 """`run`: one saga of a workflow, from its start to where nothing more can happen.
 
-Belongs here: what a test may give, and finding the workflows and tools it means. Does not belong here:
-how the deployment around the saga works.
+How the deployment around the saga works is in deployment.py.
 """
 
 from __future__ import annotations
@@ -22,7 +21,8 @@ from baton.core.documents.compile import compile_document
 from baton.core.documents.text import parse_document
 from baton.core.expressions.durations import parse_duration
 from baton.core.expressions.spelling import hinted, nearest
-from baton.core.failures.cells import ASK, LAST
+from baton.core.failures.matrix import LAST
+from baton.core.failures.policy import ASK
 from baton.core.limits import Limits
 from baton.core.log.answers import ACTIONS
 from baton.errors import MalformedDocument, NotFound, UserError
@@ -33,6 +33,7 @@ from baton.testing.pytest_plugin import keep
 from baton.testing.result import Result, Unanswered
 from baton.testing.sending import At, timed_signals
 from baton.tools.define import Registry, Tool, ToolError
+from baton.tools.kinds import NODE_KINDS
 from baton.tools.standard import with_standard
 from baton.tools.standard.loading import load_app
 
@@ -70,7 +71,7 @@ def run(
     given: the saga's input. signals: by name, the payload that is sent as soon as a wait for it is open (once
     for each wait, of child sagas too); a signal that is not named is never sent. Or a list of `(at, name, payload)`: each is sent
     once, so long after the start, to every saga that has not ended and whose workflow waits for the name.
-    answers: by the node that a question is about, what somebody answers to it (in child sagas too): `retry` or `fail`,
+    answers: by the node that a question is about, the person's answer to it (in child sagas too): `retry` or `fail`,
     or an object with `action`, and `arguments` or `output`; None lets it expire. With a question about another node the
     run fails at once.
     stand_ins: by the name of a tool, a function that is called in its place, with the same arguments and by
@@ -198,7 +199,7 @@ async def _register(
     The workflow's name, the signals that any of them waits for, and their nodes with the tools that they call.
     """
     specs = with_standard(registry).specs()
-    graph = compile_document(text, specs, children=known.inputs())
+    graph = compile_document(text, specs, children=known.inputs(), kinds=NODE_KINDS)
     name, done = graph.name, {graph.name}
     await deployment.service().register(text, json_only=False)
     todo, awaited, nodes = list(graph.nodes), set[str](), dict[str, set[str]]()
@@ -211,7 +212,7 @@ async def _register(
         if document is not None:
             done.add(child)
             await deployment.service().register(document, json_only=False)
-            todo += compile_document(document, specs, children=known.inputs()).nodes
+            todo += compile_document(document, specs, children=known.inputs(), kinds=NODE_KINDS).nodes
     return name, awaited, nodes
 
 

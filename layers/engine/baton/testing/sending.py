@@ -1,7 +1,6 @@
 """Signals that a test sends at moments of its own choice, whatever the workers do just then.
 
-Belongs here: how such a signal is written, and when it is sent. Does not belong here: to which sagas (deployment.py), and the
-signals that are sent as soon as a wait is open.
+To which sagas they go is in deployment.py, and so are the signals that are sent as soon as a wait is open.
 """
 
 from __future__ import annotations

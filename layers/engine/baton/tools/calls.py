@@ -80,7 +80,7 @@ def evidence_for(error: BaseException) -> Evidence:
 
 
 def failure_of(error: BaseException, tool: Tool, evidence: Evidence | None = None) -> StepFailure:
-    """What a step has failed with whose tool raised this: its code, class and status, and the pause it asks for.
+    """The failure of a step whose tool raised this: its code, class and status, and the pause it asks for.
 
     What the tool itself says counts first. Of any other error the message says which line of the application raised it.
     """
@@ -109,7 +109,7 @@ def failure_of(error: BaseException, tool: Tool, evidence: Evidence | None = Non
 
 
 def _place(error: BaseException, tool: Tool) -> str:
-    """The innermost line that ran of the package that the tool is from; nothing of the engine's own tools.
+    """The innermost line of the tool's own package; empty for the engine's own tools.
 
     The file is named by its module, so that no directory of a machine gets into a log.
     """
@@ -125,7 +125,7 @@ def _place(error: BaseException, tool: Tool) -> str:
 
 
 def traceback_of(error: BaseException) -> str:
-    """Where it was raised, for the worker's log: without secrets, and no longer than anybody reads."""
+    """Where it was raised, for the worker's log: without secrets, and cut to a readable length."""
     # As text, because half a character in it would keep the whole line from being written.
     # Sanitised before it is cut: half a secret is not known for one.
     whole = "".join(format_exception(error))
@@ -134,12 +134,12 @@ def traceback_of(error: BaseException) -> str:
 
 
 def report(traceback: str, tool: str, context: StepContext) -> None:
-    """The entry holds what was raised; where, only its author needs, and finds in the worker's log."""
+    """The entry holds what was raised. The author finds the traceback in the worker's log."""
     logger.warning("a tool raised: %s", traceback, extra=where(tool, context))
 
 
 def where(tool: str, context: StepContext) -> dict[str, Any]:
-    """Whose line of the log it is."""
+    """The fields of a log line about a step."""
     return {"tool": tool, "saga": context.saga, "node": context.node, "attempt": context.attempt}
 
 

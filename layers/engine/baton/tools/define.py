@@ -31,7 +31,7 @@ from baton.core.effects.keys import KeyRule
 from baton.core.effects.toolspec import EFFECTS, Merits, ToolSpec
 from baton.core.expressions.durations import parse_duration
 from baton.core.expressions.spelling import nearest
-from baton.core.failures.remedies import problems_of
+from baton.core.failures.alternatives import problems_of
 from baton.ports import StepContext
 from baton.tools.abilities import NAME, Abilities
 
@@ -133,7 +133,7 @@ def tool(
 
     An `async` function is cancelled at its timeout. A plain one runs in a helper process, which is killed; so it is
     declared where importing the app declares it again, and shares no variables with the worker. A plain one that is
-    `pure` runs in a thread of the worker, and may run on when nobody waits for it any more.
+    `pure` runs in a thread of the worker, and may run on after its step has ended.
 
     Decorating raises `ToolError`, with the function and where it is.
     """

@@ -87,7 +87,7 @@ class _Threads:
             raise NoRoom(f"{self._places.taken} plain functions are running in this process already")
         try:
             threading.Thread(target=work, name="tool", daemon=True).start()
-        except RuntimeError as error:  # the process has as many threads as it may have, whoever's they are
+        except RuntimeError as error:  # the process has as many threads as it may have, tools' or others
             self.ended(who)
             raise NoRoom(str(error)) from error
 
@@ -100,15 +100,15 @@ async def _in_thread(
 ) -> Any:
     """The result of a plain function, from a thread of its own.
 
-    No pool and no queue: waiting for a place would count as the step's own time. Whoever finds no place is
-    told, and asks again.
+    No pool and no queue: waiting for a place would count as the step's own time. A runner that finds no
+    place gets `NoRoom` and asks again.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Any] = loop.create_future()
 
     def settle(value: Any, error: BaseException | None) -> None:
         if done.done():
-            return  # nobody waits any more: abandoned
+            return  # the step has ended: abandoned
         if error is not None:
             done.set_exception(error)
         else:
@@ -118,9 +118,9 @@ async def _in_thread(
         value, failed = None, None
         try:
             value = _call_plain(function, call)
-        except BaseException as error:  # noqa: BLE001  # carried over to whoever awaits
+        except BaseException as error:  # noqa: BLE001  # carried over to the caller
             failed = error
-        threads.ended(who)  # before anybody hears of it, so that whoever waits for room finds it
+        threads.ended(who)  # before the result is set, so that a runner that waits for room finds it
         with suppress(RuntimeError):  # the loop may be closed by the time an abandoned one returns
             loop.call_soon_threadsafe(settle, value, failed)
 

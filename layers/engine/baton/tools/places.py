@@ -15,7 +15,7 @@ from baton.ports import StepContext
 Whose: TypeAlias = tuple[str, str]  # tenant and saga
 
 WANTED_FOR_S = Limits().room_pause_longest_ms / 1_000 + 0.5
-"""Whoever was refused asks again within this time, or does not want a place any more."""
+"""A saga that was refused asks again within this time, or no longer wants a place."""
 
 
 def whose(context: StepContext) -> Whose:

@@ -15,12 +15,19 @@ from baton.core.effects.toolspec import EFFECTS
 from baton.core.log.events import Event
 from baton.web.explained import Explanation, Way
 from baton.web.failing import FailingStep, ParkedAs, Question
-from baton.web.graphs import Edge, Limits, WorkflowNode
+from baton.web.graphs import Edge, Limits, NodeTypes, WorkflowNode
 from baton.web.incidents import Incident, IncidentPage
 from baton.web.models import Answer, Cursor, Schema, Status, Time
 from baton.web.stored import StoredValue
 
-__all__ = ["Explanation", "Incident", "IncidentPage", "StoredValue", "Way"]  # besides those below
+__all__ = [
+    "Explanation",
+    "Incident",
+    "IncidentPage",
+    "NodeTypes",
+    "StoredValue",
+    "Way",
+]  # besides those below
 
 KINDS_OF_EVENT = tuple(str(kind.__struct_config__.tag) for kind in get_args(Event))
 
@@ -375,20 +382,3 @@ class Tools(Answer):
     """All tools by name."""
 
     tools: list[Tool]
-
-
-class NodeType(Answer):
-    """A kind of node. `runs` is false for one that this version knows and cannot run."""
-
-    kind: str
-    description: str
-    runs: bool
-    schema_: Schema = Field(alias="schema")
-    example: dict[str, Any]
-
-
-class NodeTypes(Answer):
-    """All kinds of nodes, and the JSON Schema of a whole document."""
-
-    node_types: list[NodeType]
-    schema_: Schema = Field(alias="schema")

@@ -1,7 +1,7 @@
 """Conditions: whether a node runs, which way it goes on, whether a loop goes round again.
 
-Belongs here: the room's front door. model.py says what a condition is, document.py how it is written, one file for
-each kind how it is judged. These, and the libraries behind them, are imported by the first condition that needs them.
+model.py says what a condition is, document.py how it is written, one file for each kind how it is judged. These, and
+the libraries behind them, are imported by the first condition that needs them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ __all__ = [
     "names_of",
 ]
 
-# Whoever only reads graphs needs none of them.
+# A caller that only reads graphs needs none of them.
 _KINDS: dict[type, str] = {
     Cel: "cel",
     JsonPath: "jsonpath",

@@ -1,7 +1,7 @@
 """Conditions in the Common Expression Language: compiled once, held against no more data than they name.
 
-Belongs here: the library behind it, and its errors in plain words. The library answers with errors as values, which
-are true in Python: the type of an answer is looked at before the answer.
+The library answers with errors as values, which are true in Python: the type of an answer is looked at before the
+answer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Which values a CEL expression names, and whether it uses only what an expression may use.
 
-Belongs here: walking the tree once, after the library has found it well-formed. Does not belong here: how much work
-it is (celwork.py).
+The tree is walked once, after the library has found it well-formed. Its cost is in celwork.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The syntax tree of a CEL expression, read off the bytes that the library makes of a checked one.
 
-Belongs here: the few kinds of nodes there are, and their wire format (`cel.expr.Expr`, protobuf), so that no library
-for protobuf is needed. Does not belong here: what is allowed in an expression (celnames.py), what it costs (celwork.py).
+It knows the few kinds of nodes there are, and their wire format (`cel.expr.Expr`, protobuf), so that no library for
+protobuf is needed. What is allowed in an expression is in celnames.py, what it costs in celwork.py.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _expr(data: bytes) -> Tree:
     return _READERS[number](inner)
 
 
-# By field number of a literal whose value nobody asks for.
+# By field number of a literal whose value no caller reads.
 _TYPES = {1: "null", 2: "boolean", 4: "number", 5: "number"}
 
 

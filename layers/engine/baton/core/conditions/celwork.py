@@ -1,7 +1,7 @@
 """An upper bound of what a CEL expression can cost with the data at hand, worked out before it is run.
 
-Belongs here: following sizes through the tree. Two lists added in every round of a chain of `map` double each time,
-and the library would go on until the memory is used up: it bounds rounds, but neither sizes nor time.
+Two lists added in every round of a chain of `map` double each time, and the library would go on until the memory is
+used up: it bounds rounds, but neither sizes nor time.
 """
 
 from __future__ import annotations

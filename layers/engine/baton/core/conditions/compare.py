@@ -1,6 +1,6 @@
 """Conditions that compare two values, each JSON with expressions.
 
-Belongs here: the comparison of one with the other. Calculations are CEL's.
+Calculations are CEL's.
 """
 
 from __future__ import annotations

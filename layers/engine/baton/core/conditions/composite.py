@@ -1,6 +1,6 @@
 """Conditions made of others: all, any, not. Asked from left to right, and no further than needed.
 
-Belongs here: which answers follow from the others. An error of one that is asked is the error of the whole.
+An error of one that is asked is the error of the whole.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A condition as a document writes it: read, checked, and made into its model, with every problem at once.
 
-Belongs here: the forms and their fields. What each kind may say is checked by the kind's own file.
+What each kind may say is checked by the kind's own file.
 """
 
 from __future__ import annotations

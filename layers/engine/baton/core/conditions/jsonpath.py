@@ -1,7 +1,6 @@
 """Conditions that look for values with a JSONPath query and hold them by an operator.
 
-Belongs here: the operators and what they mean for none, one and many values. Does not belong here: the query language
-and its library (queries.py).
+The query language and its library are in queries.py.
 
 | operator | holds when | none found | more than one found |
 |---|---|---|---|

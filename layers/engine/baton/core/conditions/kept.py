@@ -1,6 +1,6 @@
 """What a process keeps so as not to make it again, up to so many bytes: what was used longest ago goes first.
 
-Belongs here: the keeping. Does not belong here: what is kept. Where all that is kept is small, `lru_cache` does.
+Where all that is kept is small, `lru_cache` does.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """How much a condition or a JSON Schema may ask for: every number that keeps one from hanging or using up the memory.
 
-Belongs here: the numbers, each with what it is for. They are the same everywhere, so that a saga replays alike;
-how they were found is in docs/adr/0019. Does not belong here: what is counted (values.py, celwork.py, queries.py,
-schemaplan.py, schemawork.py).
+The numbers are the same everywhere, so that a saga replays alike; docs/adr/0019 says how they were found. What is
+counted is in values.py, celwork.py, queries.py, schemaplan.py and schemawork.py.
 
 A *unit* is one JSON value, or 32 characters of text.
 """

@@ -1,7 +1,7 @@
 """Conditions that hold a value against a JSON Schema: written here, or taken from a blob.
 
-Belongs here: the condition. What any schema may ask for is schemaplan.py's and schemawork.py's; validation that
-reports what is wrong, of inputs and outputs, is core/conditions/schema.py's.
+What any schema may ask for is in schemaplan.py and schemawork.py. Validation of inputs and outputs, which reports
+what is wrong, is in schema.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a condition is, once compiled: frozen data in the graph, one struct for each kind.
 
-Belongs here: their fields. Does not belong here: how a document writes them (document.py), how they are judged.
+How a document writes them is in document.py, how each is judged in the file of its kind.
 """
 
 from __future__ import annotations

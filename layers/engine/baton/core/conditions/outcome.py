@@ -1,7 +1,6 @@
 """What comes of asking a condition besides yes and no: an error with its code, or that the sandbox is to be asked.
 
-Belongs here: the codes, the error, and what a condition is given to judge by. Does not belong here: how any kind of
-condition is judged, and what the sandbox is asked (questions.py).
+How a kind of condition is judged is in its own file, what the sandbox is asked in questions.py.
 
 | code | what happened | what its author changes |
 |---|---|---|

@@ -1,7 +1,6 @@
 """Conditions in Python: what is asked of the sandbox, and what its answer counts for.
 
-Belongs here: the question, made of no more data than the condition names. The function is never run here; that is
-behind a port.
+The question is made of no more data than the condition names. The function is never run here; that is behind a port.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """RFC 9535 queries whose work is counted: the library's parser, with steps of ours that cannot run away.
 
-Belongs here: everything that knows the JSONPath library. Imported by the first condition that has a query; import this
-module nowhere else. Does not belong here: operators (jsonpath.py).
+Only this module knows the JSONPath library. The first condition that has a query imports it; import it nowhere else.
+Operators are in jsonpath.py.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class _Node(JSONPathMatch):
         return _node(obj, self.root)
 
     def add_child(self, *children: JSONPathMatch) -> None:
-        """Nobody asks for them, and they would keep everything in memory that was looked at."""
+        """Nothing reads children, and they would keep everything in memory that was looked at."""
 
 
 def _node(obj: object, root: Any) -> _Node:

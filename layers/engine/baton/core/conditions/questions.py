@@ -1,7 +1,4 @@
-"""What a Python condition asks of the sandbox, and what comes back: data that the log and the runtime pass on.
-
-Belongs here: the two structs. Does not belong here: who asks (judging), nor who answers (an adapter).
-"""
+"""What a Python condition asks of the sandbox, and what comes back: data that the log and the runtime pass on."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """From expressions to the values they name: one at a time, or pruned to what is named of each.
 
-Belongs here: parsing with a cache, following a path, putting values together as CEL and Python see them. Does not
-belong here: the grammar of expressions (core/expressions/__init__.py).
+Values are put together as CEL and Python see them. The grammar of expressions is in core/expressions/__init__.py.
 """
 
 from __future__ import annotations
@@ -54,8 +53,18 @@ def prune(value: Any, wanted: Collection[tuple[str, ...]]) -> Any:
 
 
 def _hollow(value: Any) -> Any:
-    """Nobody can take a key of it, but everybody shall see what it is."""
+    """A condition can read no key of it, but its type stays visible."""
     return type(value)() if isinstance(value, (list, str)) else value
+
+
+def _filled(value: Any, keys: tuple[str, ...], marks: Collection[int], taken: int = 1) -> Any:
+    """The value, with null for the first part on this way that is missing, if it may be."""
+    if not keys or not isinstance(value, dict):
+        return value
+    key = keys[0]
+    if key not in value:
+        return {**value, key: None} if taken in marks else value
+    return {**value, key: _filled(value[key], keys[1:], marks, taken + 1)}
 
 
 def keys_of(path: Path) -> tuple[str, ...]:
@@ -90,6 +99,8 @@ def gather(paths: Iterable[Path], lookup: Lookup, asked: Iterable[Path] = ()) ->
             continue
         wanted = [keys_of(path) for path in source if path in named]
         pruned = prune(value, wanted) if wanted else None
+        for path in source:
+            pruned = _filled(pruned, keys_of(path), path.marks) if path.marks else pruned
         if len(key) == 3:
             found.setdefault("ctx", {}).setdefault(key[1], {})[key[2]] = pruned
         else:

@@ -1,7 +1,7 @@
 """What is wrong with a JSON Schema itself: each mistake with its place in the schema and what would be right.
 
-Belongs here: the words for it. Does not belong here: whether a schema can be used at all, and what is wrong with a value
-(core/conditions/schema.py). Imported only by what compiles documents.
+Whether a schema can be used at all, and what is wrong with a value, is in schema.py. Imported only by what compiles
+documents.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _TYPES = {
     "none": "null",
 }
 _NEAR = 0.8
-# Looking for the nearest of many words takes long, and nobody mends a schema from the end.
+# Looking for the nearest of many words takes long, and authors mend a schema from the top.
 _MOST = 100
 _KINDS = {
     "array": "a list",

@@ -1,7 +1,7 @@
 """What a JSON Schema says plainly: the types of its values, and where a path leads in it.
 
-Belongs here: looking at schemas. Does not belong here: checking values (core/conditions/schema.py), and what is wrong with a document
-(compile.py). Whatever is not plain counts as possible, so that nobody is told of what is none.
+Checking values is in schema.py, what is wrong with a document in core/documents/compile. Whatever is not plain counts
+as possible, so that no author gets a false problem.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A JSON Schema as it is compiled: what is refused, and what its parts apply to, so that its work can be counted.
 
-Belongs here: everything that is known without a value; users write schemas, and what they write is bounded. Does not
-belong here: what a schema costs for a value (schemawork.py), and the violations (core/conditions/schema.py). The library that checks
-values never lets go of Python's lock, so a check cannot be given a time: what it may cost is bounded before it begins.
+All of it is known without a value; users write schemas, and what they write is bounded. What a schema costs for a
+value is in schemawork.py, the violations are in schema.py. The library that checks values never lets go of Python's
+lock, so a check cannot be given a time: what it may cost is bounded before it begins.
 """
 
 from __future__ import annotations

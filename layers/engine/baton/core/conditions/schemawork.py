@@ -1,7 +1,7 @@
 """What it costs to hold a value against a schema, by an upper bound that is worked out before it is done.
 
-Belongs here: counting, along the value. Does not belong here: the schema's own bounds (schemaplan.py). The items of a
-list are counted as one item that holds all that they hold, so rows of one form cost little to count.
+The schema's own bounds are in schemaplan.py. The items of a list are counted as one item that holds all that they
+hold, so rows of one form cost little to count.
 """
 
 from __future__ import annotations

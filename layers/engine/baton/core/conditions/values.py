@@ -1,7 +1,6 @@
 """JSON values as conditions see them: how large they are, what equals what, what is less than what.
 
-Belongs here: measuring, and the comparisons that `compare` and `jsonpath` share. Does not belong here: CEL's own
-comparisons, which its library makes.
+`compare` and `jsonpath` share the comparisons. CEL's are made by its library.
 """
 
 from __future__ import annotations

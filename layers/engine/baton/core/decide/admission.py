@@ -14,6 +14,7 @@ from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.state import Used, node_of
 from baton.core.log.workflow_limits import COUNTED, SAGA, TERMINATE, THROTTLE, Caps, failure_of
+from baton.core.nodes.base import Activation
 
 if TYPE_CHECKING:
     from baton.core.decide.builder import Draft
@@ -24,49 +25,49 @@ _NONE = Used()
 _CHILDREN = "/children"
 
 
-def overtaken(draft: Draft, slot: str, node: Node) -> ev.Failure | None:
+def overtaken(draft: Draft, at: Activation) -> ev.Failure | None:
     """Why a node that has begun may not go on. Otherwise its time is one of the decision's."""
-    since = draft.state.begun.get(slot)
-    if since is None or "wall_time" not in node.limits:
+    since = draft.state.begun.get(at.slot)
+    if since is None or "wall_time" not in at.node.limits:
         return None
-    until = since + node.limits["wall_time"].most
+    until = since + at.node.limits["wall_time"].most
     if draft.now >= until:
-        return failure_of("wall_time", node.limits["wall_time"], node.name, draft.now - since)
+        return failure_of("wall_time", at.node.limits["wall_time"], at.node.name, draft.now - since)
     draft.due_by(until)
     return None
 
 
-def ask(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> ev.Failure | str:
+def ask(draft: Draft, at: Activation) -> ev.Failure | str:
     """Empty: it may begin, or has begun. `HELD`: not now. A failure: never."""
     caps, state = draft.program.caps, draft.state
     assert caps is not None
-    if slot in state.waits or slot in state.children:
+    if at.slot in state.waits or at.slot in state.children:
         return ""
     if state.failure is not None:
         return HELD
-    if "wall_time" in node.limits and node.kind != "pass" and slot not in state.begun:
-        draft.note(ev.NodeBegan(node=node.name, iteration=iteration, at=draft.now))
-        draft.due_by(draft.now + node.limits["wall_time"].most)
+    if "wall_time" in at.node.limits and at.node.kind != "pass" and at.slot not in state.begun:
+        draft.note(ev.NodeBegan(node=at.node.name, iteration=at.iteration, item=at.item, at=draft.now))
+        draft.due_by(draft.now + at.node.limits["wall_time"].most)
     is_slow = False
     under_way = _busy(draft, caps)[SAGA] + len(state.waits) + len(state.children)
-    for scope, ahead in ((SAGA, under_way), (node.name, 0)):
+    for scope, ahead in ((SAGA, under_way), (at.node.name, 0)):
         used = state.used.get(scope, _NONE)
         for name, cap in caps.of.get(scope, {}).items():
             found = (getattr(used, name) if name in COUNTED else 0) + (ahead + 1 if name == "hops" else 0)
             if found <= cap.most:
                 continue
             if cap.then == TERMINATE and scope != SAGA:
-                return failure_of(name, cap, node.name, found)
+                return failure_of(name, cap, at.node.name, found)
             if cap.then == TERMINATE:
                 draft.note(ev.LimitReached(failure=failure_of(name, cap, "", found)))
                 return HELD
             if cap.then == THROTTLE:
-                is_slow = _is_slow(draft, caps, scope, node) or is_slow
-    if node.kind not in ("task", "workflow"):
+                is_slow = _is_slow(draft, caps, scope, at.node) or is_slow
+    if at.node.kind not in ("task", "workflow"):
         return ""  # what does no work takes no turn from what does
-    if is_slow or _is_full(draft, caps, node):
+    if is_slow or _is_full(draft, caps, at.node):
         return HELD
-    _begins(draft, caps, node)
+    _begins(draft, caps, at.node)
     return ""
 
 

@@ -12,12 +12,13 @@ from baton.core.decide.context import Found, LackingError, Scope
 from baton.core.decide.program import Program
 from baton.core.decide.readiness import FAILS, FIRES
 from baton.core.decide.spending import ANY_AMOUNT, Terms
-from baton.core.failures.alternatives import Way
+from baton.core.failures.alternatives import Alternative
 from baton.core.graph.graph import Node
 from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.fold import apply
-from baton.core.log.state import Child, State, node_of, slot_of
+from baton.core.log.state import Child, State, item_of, node_of, slot_of
+from baton.core.nodes.base import Activation
 
 ENDS = (FIRES, FAILS)
 
@@ -36,12 +37,18 @@ class RunStep(Struct, frozen=True):
     arguments: Any
     attempt: int = 1
     hooks: tuple[str, ...] = ()
-    way: Way | None = None
+    way: Alternative | None = None
     failure: ev.Failure | None = None
     since: int = 0
     look: bool = False
     decided: str = ""
     given: ev.Value | None = None
+
+
+def activation(program: Program, slot: str) -> Activation:
+    """What a slot stands for."""
+    name, iteration = node_of(slot)
+    return Activation(slot, program.nodes[name], iteration, item_of(slot) if "#" in slot else "")
 
 
 class Draft(Struct):

@@ -26,5 +26,4 @@ def takes_failure(program: Program, state: State, slot: str) -> bool:
 
 def _fits(rule: Catch) -> bool:
     """A rule with a condition does not count: what the condition says is known when the child has failed."""
-    has_code = not rule.codes or CHILD_FAILED in rule.codes
-    return has_code and (not rule.kinds or kind_of(CHILD_FAILED) in rule.kinds) and rule.condition is None
+    return rule.fits(CHILD_FAILED, kind_of(CHILD_FAILED)) and rule.condition is None

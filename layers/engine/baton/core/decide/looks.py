@@ -13,7 +13,7 @@ from baton.core.conditions import ConditionError
 from baton.core.conditions.model import AllOf, AnyOf, Condition, Not, Python
 from baton.core.decide import spending
 from baton.core.decide.admission import ask, overtaken
-from baton.core.decide.builder import Draft
+from baton.core.decide.builder import Draft, activation
 from baton.core.decide.context import LackingError
 from baton.core.decide.joins import join_failure
 from baton.core.decide.readiness import FAILS, SKIPPED, WAITS
@@ -26,6 +26,7 @@ from baton.core.failures import sanitised
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.state import LONGEST_ID, node_of, slot_of
+from baton.core.nodes.base import Activation
 from baton.core.sizes import excess_of
 
 TIMED_OUT = {"timed_out": True}
@@ -69,41 +70,37 @@ def _look_at(draft: Draft, slot: str, *, to_begin: bool) -> None:
     program, state = draft.program, draft.state
     if slot not in state.tokens or state.parked is not None:
         return
-    name, iteration = node_of(slot)
-    node = program.nodes[name]
-    for join, depth, begins in program.ways.stopped_by.get(name, ()):
-        if slot_of(join, iteration[:depth] + (0,) * begins) in state.closed:
-            if program.turn(state, slot) != WAITS:
-                _skip(draft, slot, node, iteration, f"join {join}")
-            return
     turn = program.turn(state, slot)
     if turn == WAITS:
         return
+    at = activation(program, slot)
+    for join, depth, begins in program.ways.stopped_by.get(at.node.name, ()):
+        if slot_of(join, at.iteration[:depth] + (0,) * begins) in state.closed:
+            _skip(draft, at, f"join {join}")
+            return
     if turn == SKIPPED:
-        _skip(draft, slot, node, iteration)
+        _skip(draft, at)
         return
     if turn == FAILS:
-        _fail_join(draft, slot, node, iteration, to_begin=to_begin)
+        _fail_join(draft, at, to_begin=to_begin)
     elif (
-        state.begun
-        and not is_in_doubt(program, state, slot, draft.running)
-        and _is_overtaken(draft, slot, node, iteration)
+        state.begun and not is_in_doubt(program, state, slot, draft.running) and _is_overtaken(draft, at)
     ) or slot in draft.running:
         return
     elif (
-        _is_admitted(draft, slot, node, iteration, to_begin=to_begin)
+        _is_admitted(draft, at, to_begin=to_begin)
         and to_begin
         # What only waits for its next attempt, or for an answer, is not at work.
-        and (slot not in state.failing or may_try_again(draft, slot, node, iteration))
-        and (program.caps is None or _may_begin(draft, slot, node, iteration))
+        and (slot not in state.failing or may_try_again(draft, at))
+        and (program.caps is None or _may_begin(draft, at))
     ):
-        _LOOK[node.kind](draft, slot, node, iteration)
+        _LOOK[at.node.kind](draft, at)
 
 
-def _fail_join(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...], *, to_begin: bool) -> None:
-    failure = join_failure(draft.scope(slot), node)
-    if to_begin or not _is_a_beginning(draft, slot, failure):
-        _fail(draft, slot, node, iteration, failure)
+def _fail_join(draft: Draft, at: Activation, *, to_begin: bool) -> None:
+    failure = join_failure(draft.scope(at.slot), at.node)
+    if to_begin or not _is_a_beginning(draft, at.slot, failure):
+        _fail(draft, at, failure)
 
 
 def _is_a_beginning(draft: Draft, slot: str, failure: ev.Failure) -> bool:
@@ -111,45 +108,52 @@ def _is_a_beginning(draft: Draft, slot: str, failure: ev.Failure) -> bool:
     return caught(draft.scope(slot), failure) is not None
 
 
-def _skip(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...], why: str = "") -> None:
-    if is_in_doubt(draft.program, draft.state, slot, draft.running):
-        draft.note(ev.NoticeDue(notice=doubt_notice(draft.state, slot, draft.now)))
-    part = skipped(draft.program, draft.state, slot, passes_on=not why)
-    draft.note(ev.NodeSkipped(node=node.name, iteration=iteration, why=why, **part))
+def _skip(draft: Draft, at: Activation, why: str = "") -> None:
+    if is_in_doubt(draft.program, draft.state, at.slot, draft.running):
+        draft.note(ev.NoticeDue(notice=doubt_notice(draft.state, at.slot, draft.now)))
+    settlement = skipped(draft.program, draft.state, at.slot, passes_on=not why)
+    draft.note(
+        settlement.on(ev.NodeSkipped(node=at.node.name, iteration=at.iteration, item=at.item, why=why))
+    )
 
 
-def _is_admitted(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...], *, to_begin: bool) -> bool:
+def _is_admitted(draft: Draft, at: Activation, *, to_begin: bool) -> bool:
     """Whether `when` lets the node run; asked once for what takes its time. Raises `LackingError`."""
     state = draft.state
-    if node.when is None or slot in state.waits or slot in state.children or slot in state.admitted:
+    if (
+        at.node.when is None
+        or at.slot in state.waits
+        or at.slot in state.children
+        or at.slot in state.admitted
+    ):
         return True
     try:
-        holds = draft.scope(slot).holds(node.when)
+        holds = draft.scope(at.slot).holds(at.node.when)
     except ConditionError as error:
-        failure = ev.failed_with(error.code, f"when: {error.message}", node.name)
-        if to_begin or not _is_a_beginning(draft, slot, failure):
-            _fail(draft, slot, node, iteration, failure)
+        failure = ev.failed_with(error.code, f"when: {error.message}", at.node.name)
+        if to_begin or not _is_a_beginning(draft, at.slot, failure):
+            _fail(draft, at, failure)
         return False
     if not holds:
-        _skip(draft, slot, node, iteration, "when")
-    elif _asks_python(node.when):
+        _skip(draft, at, "when")
+    elif _asks_python(at.node.when):
         # Its answer belongs into the log before anything happens because of it.
-        draft.note(ev.NodeAdmitted(node=node.name, iteration=iteration))
+        draft.note(ev.NodeAdmitted(node=at.node.name, iteration=at.iteration, item=at.item))
     return holds
 
 
-def _is_overtaken(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> bool:
-    failure = overtaken(draft, slot, node)
+def _is_overtaken(draft: Draft, at: Activation) -> bool:
+    failure = overtaken(draft, at)
     if failure is not None:
-        _fail(draft, slot, node, iteration, failure)
+        _fail(draft, at, failure)
     return failure is not None
 
 
-def _may_begin(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> bool:
+def _may_begin(draft: Draft, at: Activation) -> bool:
     """Whether the limits let it begin, or have done so."""
-    answer = ask(draft, slot, node, iteration)
+    answer = ask(draft, at)
     if isinstance(answer, ev.Failure):
-        _fail(draft, slot, node, iteration, answer)
+        _fail(draft, at, answer)
     return answer == ""
 
 
@@ -159,28 +163,30 @@ def _asks_python(condition: Condition) -> bool:
     return _asks_python(condition.condition) if isinstance(condition, Not) else isinstance(condition, Python)
 
 
-def _render(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> Any:
+def _render(draft: Draft, at: Activation) -> Any:
     """What the node gets, or `_UNBOUND` when that has failed it. Raises `LackingError`."""
     try:
-        given = draft.scope(slot).render(draft.program.arguments[node.name])
+        given = draft.scope(at.slot).render(draft.program.arguments[at.node.name])
     except ExpressionError as error:
-        _fail(draft, slot, node, iteration, ev.failed_with("input_unbound", str(error), node.name))
+        _fail(draft, at, ev.failed_with("input_unbound", str(error), at.node.name))
         return _UNBOUND
     # What a task gets is in no entry, and what it makes of it is measured where it is made.
-    if node.kind != "task" and (excess := excess_of(given, draft.most_bytes)):
-        failure = ev.Failure("value_too_large", f"what the node is to get is too large: {excess}", node.name)
-        _fail(draft, slot, node, iteration, failure)
+    if at.node.kind != "task" and (excess := excess_of(given, draft.most_bytes)):
+        failure = ev.Failure(
+            "value_too_large", f"what the node is to get is too large: {excess}", at.node.name
+        )
+        _fail(draft, at, failure)
         return _UNBOUND
     return given
 
 
-def _task(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> None:
-    arguments = _render(draft, slot, node, iteration)
-    if arguments is _UNBOUND or not _may_spend(draft, node):
+def _task(draft: Draft, at: Activation) -> None:
+    arguments = _render(draft, at)
+    if arguments is _UNBOUND or not _may_spend(draft, at.node):
         return
-    if node.timed and slot not in draft.state.begun:
-        draft.note(ev.NodeBegan(node=node.name, iteration=iteration, at=draft.now))
-    draft.run.append(next_attempt(draft.state, slot, node, iteration, arguments))
+    if at.node.timed and at.slot not in draft.state.begun:
+        draft.note(ev.NodeBegan(node=at.node.name, iteration=at.iteration, item=at.item, at=draft.now))
+    draft.run.append(next_attempt(draft.state, at, arguments))
 
 
 def _may_spend(draft: Draft, node: Node) -> bool:
@@ -201,116 +207,126 @@ def _may_spend(draft: Draft, node: Node) -> bool:
     return answer == spending.BEGINS
 
 
-def _pass(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> None:
-    value = _render(draft, slot, node, iteration)
+def _pass(draft: Draft, at: Activation) -> None:
+    value = _render(draft, at)
     if value is not _UNBOUND:
         output = ev.Value(v=value)
-        part = done(draft.scope(slot, output))
-        draft.note(ev.NodePassed(node=node.name, iteration=iteration, **part))
+        passed = ev.NodePassed(node=at.node.name, iteration=at.iteration, item=at.item, output=output)
+        draft.note(done(draft.scope(at.slot, output)).on(passed))
 
 
-def _wait(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> None:
-    wait = draft.state.waits.get(slot)
+def _wait(draft: Draft, at: Activation) -> None:
+    wait = draft.state.waits.get(at.slot)
     if wait is None:
-        _open_wait(draft, slot, node, iteration)
+        _open_wait(draft, at)
         return
     for signal in draft.state.signals:
         if signal.name == wait.signal:
-            part = done(draft.scope(slot, signal.payload))
-            draft.note(ev.WaitClosed(node=node.name, iteration=iteration, by=signal.key, **part))
+            closed = ev.WaitClosed(
+                node=at.node.name, iteration=at.iteration, item=at.item, by=signal.key, output=signal.payload
+            )
+            draft.note(done(draft.scope(at.slot, signal.payload)).on(closed))
             return
     if wait.until is not None and wait.until <= draft.now:
         # With a signal to wait for, the time is not what was expected: the output says so.
         output = ev.Value(v=TIMED_OUT if wait.signal else None)
-        part = done(draft.scope(slot, output), has_schema=False)
-        draft.note(ev.WaitClosed(node=node.name, iteration=iteration, by="time", **part))
+        closed = ev.WaitClosed(
+            node=at.node.name, iteration=at.iteration, item=at.item, by="time", output=output
+        )
+        draft.note(done(draft.scope(at.slot, output), has_schema=False).on(closed))
     elif wait.until is not None:
         draft.due_by(wait.until)
 
 
-def _open_wait(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> None:
-    given = _render(draft, slot, node, iteration)
+def _open_wait(draft: Draft, at: Activation) -> None:
+    given = _render(draft, at)
     if given is _UNBOUND:
         return
-    until = None if node.wait_ms is None else draft.now + node.wait_ms
+    until = None if at.node.wait_ms is None else draft.now + at.node.wait_ms
     try:
-        if node.wait_for is not None:
+        if at.node.wait_for is not None:
             until = draft.now + parse_duration(given["for"])
-        elif node.wait_until is not None:
+        elif at.node.wait_until is not None:
             until = parse_time(given["until"])
     except ValueError as error:
-        which = "for" if node.wait_for is not None else "until"
+        which = "for" if at.node.wait_for is not None else "until"
         # A part of a secret would not be known for one.
         text = (
             str(error)
             if sanitised(str(given[which])) == str(given[which])
             else "it is neither time nor duration"
         )
-        failure = ev.failed_with("wait_invalid", f"wait.{which}: {text}", node.name)
-        _fail(draft, slot, node, iteration, failure)
+        failure = ev.failed_with("wait_invalid", f"wait.{which}: {text}", at.node.name)
+        _fail(draft, at, failure)
         return
-    draft.note(ev.WaitOpened(node=node.name, iteration=iteration, until=until, signal=node.signal))
+    draft.note(
+        ev.WaitOpened(
+            node=at.node.name, iteration=at.iteration, item=at.item, until=until, signal=at.node.signal
+        )
+    )
 
 
-def _workflow(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> None:
-    child = draft.state.children.get(slot)
+def _workflow(draft: Draft, at: Activation) -> None:
+    child = draft.state.children.get(at.slot)
     if child is None:
-        _open_child(draft, slot, node, iteration)
+        _open_child(draft, at)
     elif not child.status:
-        draft.children.append((slot, child))
+        draft.children.append((at.slot, child))
     elif child.status == "completed":
-        more = done(draft.scope(slot, child.output))
-        draft.note(ev.ChildClosed(node=node.name, iteration=iteration, child=child.saga, **more))
+        closed = ev.ChildClosed(
+            node=at.node.name, iteration=at.iteration, item=at.item, child=child.saga, output=child.output
+        )
+        draft.note(done(draft.scope(at.slot, child.output)).on(closed))
     else:
         cause = child.failure.message if child.failure else child.status
         failure = ev.failed_with(
-            "child_failed", f"the child saga {child.saga} ended {child.status}: {cause}", node.name
+            "child_failed", f"the child saga {child.saga} ended {child.status}: {cause}", at.node.name
         )
-        _fail(draft, slot, node, iteration, failure)
+        _fail(draft, at, failure)
 
 
-def _open_child(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...]) -> None:
-    if not _may_spend(draft, node):
+def _open_child(draft: Draft, at: Activation) -> None:
+    if not _may_spend(draft, at.node):
         return
-    child = f"{draft.state.saga}.{draft.state.branch}.{slot.replace('@', '-')}"
+    child = f"{draft.state.saga}.{draft.state.branch}.{at.slot.replace('@', '-').replace('#', '-')}"
     if len(child) > LONGEST_ID:
         text = f"its id would have {len(child)} characters, more than {LONGEST_ID}: children and loops lie too deep"
-        _fail(draft, slot, node, iteration, ev.Failure("child_failed", text, node.name))
+        _fail(draft, at, ev.Failure("child_failed", text, at.node.name))
         return
-    given = _render(draft, slot, node, iteration)
+    given = _render(draft, at)
     if given is not _UNBOUND:
         draft.note(
             ev.ChildOpened(
-                node=node.name,
-                iteration=iteration,
+                node=at.node.name,
+                iteration=at.iteration,
+                item=at.item,
                 child=child,
-                workflow=node.workflow,
+                workflow=at.node.workflow,
                 input=ev.Value(v=given),
             )
         )
 
 
-def _fail(draft: Draft, slot: str, node: Node, iteration: tuple[int, ...], failure: ev.Failure) -> None:
+def _fail(draft: Draft, at: Activation, failure: ev.Failure) -> None:
     """A failure that no attempt has made; it is told with the last one, if there was any."""
-    failing = draft.state.failing.get(slot)
-    draft.note(
-        ev.StepFailed(
-            node=node.name,
-            iteration=iteration,
-            attempt=1 if failing is None else failing.attempts,
-            failure=failure,
-            started_at=draft.now,
-            ended_at=draft.now,
-            tool=node.tool,
-            tool_version=node.tool_version,
-            schema_hash=node.schema_hash,
-            **stopped(draft.scope(slot), failure),
-        )
+    failing = draft.state.failing.get(at.slot)
+    failed = ev.StepFailed(
+        node=at.node.name,
+        iteration=at.iteration,
+        item=at.item,
+        attempt=1 if failing is None else failing.attempts,
+        failure=failure,
+        started_at=draft.now,
+        ended_at=draft.now,
+        tool=at.node.tool,
+        tool_version=at.node.tool_version,
+        schema_hash=at.node.schema_hash,
     )
+    draft.note(stopped(draft.scope(at.slot), failure).on(failed))
 
 
 _UNBOUND = object()
-_LOOK: dict[str, Callable[[Draft, str, Node, tuple[int, ...]], None]] = {
+_LOOK: dict[str, Callable[[Draft, Activation], None]] = {
     "task": _task,
     "pass": _pass,
     "wait": _wait,

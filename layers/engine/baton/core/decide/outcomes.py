@@ -9,14 +9,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from baton.core.decide.context import NOTHING, Found, Scope
-from baton.core.decide.failure_handling import react
 from baton.core.decide.program import Program
 from baton.core.decide.transitions import RouteError, check_output, done, stopped
 from baton.core.decide.unknown_outcomes import doubt_notice
 from baton.core.effects.rows import Row
 from baton.core.failures.codes import kind_of
 from baton.core.log import events as ev
-from baton.core.log.state import FAULT, UNKNOWN_OUTCOME, Failing, State, node_of
+from baton.core.log.state import FAULT, UNKNOWN_OUTCOME, Failing, State, item_of, node_of
 
 MONEY, STOPPED = "money", "stopped"  # why an attempt comes no further; or FAULT
 
@@ -73,6 +72,7 @@ def _no_further(program: Program, state: State, outcome: Outcome) -> Iterator[ev
         yield ev.StepInterrupted(
             node=name,
             iteration=iteration,
+            item=item_of(slot),
             started_at=outcome.started_at,
             ended_at=outcome.ended_at,
             budget_ms=outcome.budget_ms,
@@ -106,6 +106,7 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
     place: dict[str, Any] = {
         "node": name,
         "iteration": iteration,
+        "item": item_of(slot),
         "started_at": outcome.started_at,
         "ended_at": outcome.ended_at,
         "cost": outcome.cost,
@@ -128,7 +129,8 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
         except RouteError as error:
             failure = ev.failed_with(error.code, error.message, name)
         else:
-            yield ev.StepSucceeded(**place, **ran, recorded=outcome.recorded, **done(scope, outcome.cost))
+            succeeded = ev.StepSucceeded(**place, **ran, recorded=outcome.recorded, output=outcome.output)
+            yield done(scope, outcome.cost).on(succeeded)
             return
     assert failure is not None
     failure = replace(
@@ -149,12 +151,19 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
     failing = replace(before, attempts=outcome.attempt, failure=failure, ask=None)
     # A saga that ends anyway is not held up.
     is_over = state.is_stopping
-    reaction = [] if is_over else list(react(scope, failing, outcome.ended_at, outcome.retry_after_ms))
-    if reaction:
+    handling = [] if is_over else _handling(scope, failing, outcome)
+    if handling:
         yield ev.AttemptFailed(failure=failure, **place, **ran)
-        yield from reaction
+        yield from handling
         return
     if failure.doubt or (is_over and failure.code == UNKNOWN_OUTCOME):
         # Only where the saga ends anyway: otherwise somebody looks first, or is asked.
         yield ev.NoticeDue(notice=doubt_notice(state, slot, outcome.ended_at))
-    yield ev.StepFailed(failure=failure, **place, **ran, **stopped(scope, failure))
+    yield stopped(scope, failure).on(ev.StepFailed(failure=failure, **place, **ran))
+
+
+def _handling(scope: Scope, failing: Failing, outcome: Outcome) -> list[ev.Event]:
+    # Loaded with the first failure: most steps have none.
+    from baton.core.decide.failure_handling import handle_failure
+
+    return list(handle_failure(scope, failing, outcome.ended_at, outcome.retry_after_ms))

@@ -1,4 +1,4 @@
-"""Which way it goes on from a node that is done, was skipped or failed: the token part of the event that says so.
+"""Which way it goes on from a node that is done, was skipped or failed: the settlement of the event that says so.
 
 Belongs here: `loop`, `branch`, what leaving a round does, and which outputs nobody reads any more. Does not belong
 here: whose turn it is (readiness.py), and what a node itself does.
@@ -15,6 +15,7 @@ from baton.core.conditions import ConditionError
 from baton.core.conditions.schema import violations
 from baton.core.decide.context import NOTHING, Scope
 from baton.core.decide.program import Program
+from baton.core.decide.settlement import Settlement
 from baton.core.expressions import ExpressionError
 from baton.core.failures import sanitised
 from baton.core.failures.codes import kind_of
@@ -36,10 +37,10 @@ class RouteError(Exception):
         self.message = message
 
 
-def done(scope: Scope, cost: int = 0, *, has_schema: bool = True) -> dict[str, Any]:
-    """The token part for the node at the scope's slot that has just given `scope.output`, with that output.
+def done(scope: Scope, cost: int = 0, *, has_schema: bool = True) -> Settlement:
+    """The settlement of the node at the scope's slot that has just given `scope.output`, with that output.
 
-    With `keep`, and with `fault` when the output is not what it has to be, a condition breaks or a limit is not kept.
+    It has a `fault` when the output is not what it has to be, a condition breaks or a limit is not kept.
     `cost` has not been counted yet. Without `has_schema` the output is the engine's own, and the node's schema is not
     for it. Raises `LackingError`.
     """
@@ -47,39 +48,34 @@ def done(scope: Scope, cost: int = 0, *, has_schema: bool = True) -> dict[str, A
     node = program.nodes[node_of(slot)[0]]
     assert scope.output is not None
     caps = program.caps
-    given = {"output": scope.output}
+    output, full = scope.output, None
     if caps is not None:
-        given = caps.fit(state, node, scope.output, scope.content)
+        output, full = caps.fit(state, node, output, scope.content)
     try:
         if has_schema:
             check_output(scope, node)
         again, chosen, way = _choose(scope, node)
-        part = _again(program, state, slot, node) if again else _go(program, state, slot, node, chosen)
+        found = _again(program, state, slot, node) if again else _go(program, state, slot, node, chosen)
         if caps is not None:
-            _check_limits(caps, state, node, part["emits"], given["output"], cost)
+            _check_limits(caps, state, node, found.emits, output, cost)
     except RouteError as error:
         fault = ev.failed_with(error.code, error.message, node.name)
-        return {**stopped(scope, fault), "fault": fault, "keep": False, **given}
-    if way:
-        part["way"] = way
-    part.update(given)
-    return part
+        return replace(stopped(scope, fault), fault=fault, output=output, full=full, keep=False)
+    return replace(found, way=way, output=output, full=full)
 
 
-def skipped(program: Program, state: State, slot: str, *, passes_on: bool) -> dict[str, Any]:
-    """The token part for a node that does not run: no way from it is taken, and the errors it got go on.
+def skipped(program: Program, state: State, slot: str, *, passes_on: bool) -> Settlement:
+    """The settlement of a node that does not run: no way from it is taken, and the errors it got go on.
 
     They do not where its join has fired: what it let pass ends there.
     """
     node = program.nodes[node_of(slot)[0]]
     errors = Scope(program, state, NOTHING, slot).errors() if passes_on else ()
-    part = _go(program, state, slot, node, _NONE, errors)
-    del part["keep"]
-    return part
+    return _go(program, state, slot, node, _NONE, errors)
 
 
-def stopped(scope: Scope, failure: ev.Failure) -> dict[str, Any]:
-    """The token part for the node at the scope's slot that failed: empty unless it is caught or a join tolerates it.
+def stopped(scope: Scope, failure: ev.Failure) -> Settlement:
+    """The settlement of the node at the scope's slot that failed: empty unless it is caught or a join tolerates it.
 
     Where it is caught, all edges but those to its handlers are lost.
 
@@ -89,14 +85,11 @@ def stopped(scope: Scope, failure: ev.Failure) -> dict[str, Any]:
     node = program.nodes[node_of(slot)[0]]
     number = caught(scope, failure)
     if number is None and node.name not in program.ways.can_fail:
-        return {}
+        return Settlement()
     handlers = () if number is None else node.catch[number].then
     error = replace(failure, node=node.name, handled=handlers)
-    part = _go(program, state, slot, node, frozenset(handlers), (error,))
-    del part["keep"]
-    if number is not None:
-        part["way"] = f"catch {number + 1}"
-    return part
+    found = _go(program, state, slot, node, frozenset(handlers), (error,))
+    return found if number is None else replace(found, way=f"catch {number + 1}")
 
 
 def caught(scope: Scope, failure: ev.Failure) -> int | None:
@@ -105,7 +98,7 @@ def caught(scope: Scope, failure: ev.Failure) -> int | None:
     kind = failure.kind or kind_of(failure.code)
     blamed = scope.blaming(failure)
     for number, rule in enumerate(node.catch):
-        if (rule.codes and failure.code not in rule.codes) or (rule.kinds and kind not in rule.kinds):
+        if not rule.fits(failure.code, kind):
             continue
         try:
             if rule.condition is None or blamed.holds(rule.condition):
@@ -202,7 +195,7 @@ def _holds(scope: Scope, condition: Any, where: str) -> bool:
         raise RouteError(error.code, f"{where}: {error.message}") from error
 
 
-def _again(program: Program, state: State, slot: str, node: Node) -> dict[str, Any]:
+def _again(program: Program, state: State, slot: str, node: Node) -> Settlement:
     """The next round: what the last one gave is the previous now, or forgotten."""
     _, iteration = node_of(slot)
     header, following = program.ways.again(node.name, iteration)
@@ -213,10 +206,9 @@ def _again(program: Program, state: State, slot: str, node: Node) -> dict[str, A
     stale += [key for key in state.previous if key.partition("/")[0] in body and key not in carry]
     emits = (ev.Token(node.name, header, following),)
     drops = _round(program, state, slot, node.name, iteration)
-    part = _part(program, state, slot, emits, drops, stale)
+    found = _settled(program, state, slot, emits, drops, stale)
     keep = f"{node.name}/{node.name}" in carry
-    forget = (*part["forget"], node.name) if keep else part["forget"]
-    return {**part, "forget": forget, "way": "again", "carry": carry, "keep": keep}
+    return replace(found, forget=(*found.forget, node.name) if keep else found.forget, carry=carry, keep=keep)
 
 
 def _go(
@@ -226,7 +218,7 @@ def _go(
     node: Node,
     chosen: Collection[str],
     errors: tuple[ev.Failure, ...] = (),
-) -> dict[str, Any]:
+) -> Settlement:
     """Tokens along the edges: those of the node's own, or all those that leave the loops that are left with it."""
     ways = program.ways
     _, iteration = node_of(slot)
@@ -250,10 +242,7 @@ def _go(
         )
         for src, dst in edges
     )
-    part = _part(program, state, slot, emits, drops, stale)
-    if errors:
-        part["errors"] = errors[:ERRORS_CARRIED]
-    return part
+    return _settled(program, state, slot, emits, drops, stale, errors[:ERRORS_CARRIED])
 
 
 def _round(
@@ -274,14 +263,15 @@ def _round(
     return tuple(found)
 
 
-def _part(
+def _settled(
     program: Program,
     state: State,
     slot: str,
     emits: tuple[ev.Token, ...],
     drops: tuple[str, ...],
     stale: Collection[str],
-) -> dict[str, Any]:
+    errors: tuple[ev.Failure, ...] = (),
+) -> Settlement:
     name, ahead = node_of(slot)[0], 0
     if state.outputs or program.is_read(name):
         gone = {slot, *drops}
@@ -291,8 +281,10 @@ def _part(
             + [other for other in reached if other not in state.closed]
         )
     unread = [one for one in state.outputs if one not in stale and not program.is_needed(one, ahead)]
-    part: dict[str, Any] = {"emits": emits, "forget": (*stale, *unread)}
-    if drops:
-        part["drops"] = drops
-    part["keep"] = program.is_needed(name, ahead)
-    return part
+    return Settlement(
+        emits=emits,
+        errors=errors,
+        drops=drops,
+        forget=(*stale, *unread),
+        keep=program.is_needed(name, ahead),
+    )

@@ -3,11 +3,11 @@
 What a document means, and whether it makes sense, is the compiler's.
 """
 
-from baton.core.documents.bounds import GuardrailsModel, LimitModel
-from baton.core.documents.control import BranchModel, JoinModel, LoopModel, RuleModel
-from baton.core.documents.fields import DEFINED, MAX_NODES, NODE_NAME, WORKFLOW_NAME, WORKFLOW_REFERENCE
-from baton.core.documents.models import NodeModel, WaitModel, WorkflowModel
-from baton.core.documents.node_types import KINDS, KINDS_TO_COME
+from baton.core.documents.models import WorkflowModel
+from baton.core.documents.nodes.registry import KINDS, KINDS_TO_COME, NodeModel
+from baton.core.documents.parts.bounds import GuardrailsModel, LimitModel
+from baton.core.documents.parts.control import BranchModel, JoinModel, LoopModel, RuleModel
+from baton.core.documents.parts.fields import DEFINED, MAX_NODES, NODE_NAME, WORKFLOW_NAME, WORKFLOW_REFERENCE
 from baton.core.documents.read import as_written, read_definition
 
 __all__ = [
@@ -25,7 +25,6 @@ __all__ = [
     "LoopModel",
     "NodeModel",
     "RuleModel",
-    "WaitModel",
     "WorkflowModel",
     "as_written",
     "read_definition",

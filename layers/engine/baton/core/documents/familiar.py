@@ -7,43 +7,22 @@ under a wrong key (repair.py).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Mapping
 
 from pydantic import BaseModel
 
-from baton.core.documents.control import BranchModel, JoinModel, LoopModel, RuleModel
-from baton.core.documents.failing import CatchModel, RetryModel
-from baton.core.documents.models import NodeModel, WaitModel, WorkflowModel
-
-
-class Words(NamedTuple):
-    """Of one object: the words for each of its keys, and what is said of words that no key stands for."""
-
-    keys: Mapping[str, str]
-    said: Mapping[str, str] = {}
-
-    def key(self, word: str) -> str:
-        """The key that a word stands for, or an empty string."""
-        return _of(word, ((key, words) for key, words in self.keys.items()))
-
-    def advice(self, word: str) -> str:
-        """What is said of a word that no key stands for, or an empty string."""
-        return _of(word, ((advice, words) for words, advice in self.said.items()))
-
-
-def _of(word: str, found: Iterable[tuple[str, str]]) -> str:
-    plain = word.replace("_", "")
-    return next((result for result, words in found if plain in words.replace("_", "").split()), "")
-
+from baton.core.documents.models import WorkflowModel
+from baton.core.documents.nodes.base import Words
+from baton.core.documents.nodes.registry import KINDS, NODE_TYPES, NodeModel
+from baton.core.documents.parts.control import BranchModel, JoinModel, LoopModel, RuleModel
+from baton.core.documents.parts.failing import CatchModel, RetryModel
 
 OTHER_END = "write it at the other end, as `after`; a `branch` chooses between nodes"
+*_SOME, _LAST = (f"`{key}`" for key in KINDS)
+_KINDS = f"{', '.join(_SOME)} and {_LAST}"
 _NODE = Words(
     keys={
-        "tool": "task tasks uses action function func call run runs activity resource operator step lambda handler",
-        "workflow": "child sub_workflow child_workflow saga",
-        "wait": "sleep delay pause wait_for await event",
-        "value": "set assign constant",
+        **{kind.key: kind.familiar for kind in NODE_TYPES if kind.familiar},
         "with": "input inputs arg args argument arguments param params parameters kwargs payload data",
         "after": "depends_on depends depend needs need requires require upstream previous follows dependencies",
         "when": "if only_if run_if condition predicate",
@@ -59,10 +38,8 @@ _NODE = Words(
     said={
         "next then go_to to transition transitions downstream on_success": OTHER_END,
         "end terminal is_end": "leave it out: a node ends the saga's way when no other comes `after` it",
-        "for_each for map_over loop_over items with_items each matrix iterate": (
-            "let a tool take the whole list; `map` is known, and this version cannot run it"
-        ),
-        "type kind": "leave it out: `tool`, `wait`, `workflow` and `value` each say what the node is",
+        **{word: said for kind in NODE_TYPES for word, said in kind.advice.items()},
+        "type kind": f"leave it out: {_KINDS} each say what the node is",
         "name id key": "leave it out: the key above is the node's name",
         "output outputs result results": (
             "leave it out: what a tool returns is there as `${ctx.NODE.output}`, and `value` makes another"
@@ -99,14 +76,6 @@ _DOCUMENT = Words(
         "env vars variables constants": "write it as a node with a `value`, or as `input`",
     },
 )
-_WAIT = Words(
-    keys={
-        "for": "seconds duration delay sleep time",
-        "until": "timestamp at date",
-        "signal": "event name message for_signal on",
-        "timeout": "deadline max at_most",
-    }
-)
 _RULE = Words(keys={"if": "when condition cond case", "then": "next go_to to"})
 _LOOP = Words(
     keys={
@@ -128,7 +97,7 @@ _CATCH = Words(
 WORDS: Mapping[type[BaseModel], Words] = {
     NodeModel: _NODE,
     WorkflowModel: _DOCUMENT,
-    WaitModel: _WAIT,
+    **{kind.model: kind.inside for kind in NODE_TYPES if kind.model and kind.inside},
     RuleModel: _RULE,
     BranchModel: Words(keys={"default": "else otherwise", "rules": "choices cases conditions"}),
     LoopModel: _LOOP,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from baton.core.documents.fields import NODE_NAME, WORKFLOW_NAME, WORKFLOW_REFERENCE
+from baton.core.documents.parts.fields import NODE_NAME, WORKFLOW_NAME, WORKFLOW_REFERENCE
 
 _LONGEST = 64
 _OF_WORKFLOWS = "names of workflows have small letters, digits and `-`, begin with a letter, and have at most 64 characters"

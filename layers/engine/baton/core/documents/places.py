@@ -10,7 +10,10 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from baton.core.documents.bounds import (
+from baton.core.documents.familiar import WORDS, plainly
+from baton.core.documents.models import WorkflowModel
+from baton.core.documents.nodes.registry import NODE_TYPES, NodeModel
+from baton.core.documents.parts.bounds import (
     BytesModel,
     CostModel,
     CountModel,
@@ -18,8 +21,8 @@ from baton.core.documents.bounds import (
     LimitsModel,
     TimeModel,
 )
-from baton.core.documents.control import BranchModel, JoinModel, LoopModel, RuleModel
-from baton.core.documents.failing import (
+from baton.core.documents.parts.control import BranchModel, JoinModel, LoopModel, RuleModel
+from baton.core.documents.parts.failing import (
     ActionModel,
     AtMostModel,
     AttemptModel,
@@ -30,8 +33,6 @@ from baton.core.documents.failing import (
     RetryModel,
     WindowModel,
 )
-from baton.core.documents.familiar import WORDS, plainly
-from baton.core.documents.models import NodeModel, WaitModel, WorkflowModel
 from baton.core.expressions import escape
 
 # Looking for the nearest of many names takes long, and nobody mends a document from the end.
@@ -41,7 +42,7 @@ _NEAR = 0.6
 
 # What stands under a key of a node or of the document, or in a list there.
 INSIDE: Mapping[str, type[BaseModel]] = {
-    "wait": WaitModel,
+    **{kind.key: kind.model for kind in NODE_TYPES if kind.model},
     "branch": BranchModel,
     "rules": RuleModel,
     "loop": LoopModel,

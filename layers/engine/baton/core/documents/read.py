@@ -6,7 +6,6 @@ checked too, is repair.py's; the shapes themselves are the models'.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -14,10 +13,10 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from baton.core.documents.familiar import OTHER_END
-from baton.core.documents.fields import MAX_NODES, NO_VALUE, NODE_NAME, check_time, shown
 from baton.core.documents.models import WorkflowModel
 from baton.core.documents.names import right_name
-from baton.core.documents.node_types import KINDS, KINDS_TO_COME
+from baton.core.documents.nodes.registry import BY_KEY, KINDS, SIMPLEST
+from baton.core.documents.parts.fields import MAX_NODES, NO_VALUE, shown
 from baton.core.documents.places import MAX_HINTS, advice, fields_around, meant, pointer_of, there
 from baton.core.documents.repair import (
     Faults,
@@ -27,10 +26,8 @@ from baton.core.documents.repair import (
     mended,
     rearranged,
 )
-from baton.core.expressions.durations import parse_duration
 from baton.errors import Problem
 
-_KINDS = frozenset((*KINDS, *KINDS_TO_COME))
 # A node with more of them is no slip of the pen.
 _MOST_KEYS = 20
 # What pydantic says in the words of Python.
@@ -173,13 +170,13 @@ def _told(faults: Faults) -> list[Any]:
 def _meant(location: Sequence[Any], value: Any) -> str:
     """What was meant by something else than an object, where that can be guessed."""
     if list(location) == ["nodes"]:
-        return "write each node under its name: `nodes: {first: {tool: NAME}}`"
+        return f"write each node under its name: `nodes: {{first: {{{SIMPLEST}: NAME}}}}`"
     if location[0] != "nodes" or not isinstance(value, str | list):
         return ""
     if len(location) == 2:
-        return f"write `{{tool: {shown(value)}}}`" if isinstance(value, str) else ""
-    if len(location) == 3 and location[-1] == "wait":
-        return _wait_for(value)
+        return f"write `{{{SIMPLEST}: {shown(value)}}}`" if isinstance(value, str) else ""
+    if len(location) == 3 and location[-1] in BY_KEY:
+        return BY_KEY[location[-1]].meant(value)
     return f"write `loop: {{while: {shown(value)}}}`" if location[-1] == "loop" and len(location) == 3 else ""
 
 
@@ -195,17 +192,5 @@ def _of_no_kind(location: Sequence[Any], document: Any) -> str:
     node = document["nodes"][location[1]] if len(location) == 3 and location[0] == "nodes" else {}
     if not 0 < len(node) <= _MOST_KEYS:
         return ""
-    keys = {key if key in _KINDS else meant(("nodes", "", key)) for key in node}
-    return f"a node has exactly one of {', '.join(KINDS)}" if _KINDS.isdisjoint(keys) else ""
-
-
-def _wait_for(value: Any) -> str:
-    for key, read in (("for", parse_duration), ("until", check_time)):
-        try:
-            read(value)
-        except ValueError:
-            continue
-        return f"write `wait: {{{key}: {value}}}`"
-    if isinstance(value, str) and re.fullmatch(NODE_NAME, value):
-        return f"write `wait: {{signal: {value}}}`"
-    return "write `wait: {for: 5s}` or `wait: {signal: NAME}`"
+    keys = {key if key in BY_KEY else meant(("nodes", "", key)) for key in node}
+    return f"a node has exactly one of {', '.join(KINDS)}" if BY_KEY.keys().isdisjoint(keys) else ""

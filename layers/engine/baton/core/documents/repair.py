@@ -16,9 +16,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from baton.core.documents.fields import MAX_NODES
-from baton.core.documents.models import NodeModel, WorkflowModel
-from baton.core.documents.node_types import COMMON, NODE_TYPES
+from baton.core.documents.models import WorkflowModel
+from baton.core.documents.nodes.registry import (
+    BY_KEY,
+    COMMON,
+    HOLDER,
+    NODE_TYPES,
+    STAND_IN,
+    NodeModel,
+)
+from baton.core.documents.parts.fields import MAX_NODES
 from baton.core.documents.places import MAX_HINTS, fields_around, meant, pointer_of, there
 from baton.core.expressions import escape
 from baton.errors import Problem
@@ -27,8 +34,6 @@ Faults = Sequence[Any]
 Written = dict[str, str]
 """By pointer to a key that was meant: the key that is written there, or the number of an item of a list."""
 _Object = dict[str, Any]
-_STAND_IN: Mapping[str, Any] = {"wait": {"for": 1}}
-_KEYS = {kind.key: kind for kind in NODE_TYPES}
 # One that may hold or not, as the one that was meant.
 _SOME_CONDITION = "loop.iteration > 1"
 _SOME_CODE = "child_failed"  # that a node of any kind may have
@@ -85,7 +90,7 @@ def faults_of_document(document: _Object) -> Faults:
 
 
 def _faults_of_rest(rest: _Object) -> Faults:
-    return _faults_of(WorkflowModel, {**rest, "nodes": {"n": _STAND_IN}})
+    return _faults_of(WorkflowModel, {**rest, "nodes": {"n": STAND_IN}})
 
 
 def _faults_of_node(node: _Object) -> Faults:
@@ -157,7 +162,7 @@ def _beside(nodes: _Object) -> dict[str, _Object]:
     found: dict[str, _Object] = {}
     name = None
     for key, value in nodes.items():
-        is_node = isinstance(value, dict) and not _KEYS.keys().isdisjoint(value)
+        is_node = isinstance(value, dict) and not BY_KEY.keys().isdisjoint(value)
         if name is not None and key in fields_around(("nodes", name, key)) and not is_node:
             found.setdefault(name, {})[key] = value
         else:
@@ -207,7 +212,7 @@ def _schemas(schemas: _Object, broken: Sequence[tuple[str, ...]]) -> _Object:
 
 def _repaired(value: Any, faults: Faults, *, name: str, names: Collection[str], written: Written) -> _Object:
     if not isinstance(value, dict):
-        return dict(_STAND_IN)
+        return dict(STAND_IN)
     told_of_a_key = any(fault["type"] == "extra_forbidden" and len(fault["loc"]) == 1 for fault in faults)
     place = pointer_of(("nodes", name))
     node: _Object = _rekeyed(value, faults, written, ("nodes", name))
@@ -215,7 +220,7 @@ def _repaired(value: Any, faults: Faults, *, name: str, names: Collection[str], 
     for (field,) in filter(None, broken):
         node = _repaired_field(node, field, names)
     # Without a kind there is nothing to say but that a key is unknown, which has been said.
-    if () in broken or (told_of_a_key and not _KEYS.keys() & node.keys()):
+    if () in broken or (told_of_a_key and not BY_KEY.keys() & node.keys()):
         node = _of_one_kind(node, place, written)
     return node
 
@@ -227,15 +232,15 @@ def _of_one_kind(node: _Object, place: str, written: Written) -> _Object:
         return {key: value for key, value in node.items() if key in known}
     common = {key: value for key, value in node.items() if key in COMMON}
     if not isinstance(node.get("with"), dict):
-        return common | dict(_STAND_IN)
+        return common | dict(STAND_IN)
     # The expressions in it are looked at as those of a value, of which nothing else is known.
-    written[f"{place}/value"] = "with"
-    return common | {"value": node["with"], "output_schema": True}
+    written[f"{place}/{HOLDER}"] = "with"
+    return common | {HOLDER: node["with"], "output_schema": True}
 
 
 def _repaired_field(node: _Object, field: str, names: Collection[str]) -> _Object:
-    if field in _KEYS:
-        return {key: value for key, value in node.items() if key in COMMON} | dict(_STAND_IN)
+    if field in BY_KEY:
+        return {key: value for key, value in node.items() if key in COMMON} | dict(STAND_IN)
     rest = {key: value for key, value in node.items() if key != field}
     make = _EDGES.get(field)
     made = make(node.get(field), names) if make else None

@@ -1,8 +1,8 @@
 """The published JSON Schema of workflow documents (2020-12) and the registry of node types, as data.
 
-Belongs here: what turns the models of definition/ into schemas that an editor or a form can use. Does not belong
-here: what the fields are and mean (definition/, node_types.py), what many fields share (schema_shared.py), validation of
-documents (compile).
+Belongs here: what turns the models of parts/ into schemas that an editor or a form can use. Does not belong
+here: what the fields are and mean (models.py, parts/, nodes/), validation of documents
+(compile).
 
 The schema refuses nothing that the compiler accepts. What it cannot say is left to the compiler: that names exist,
 that arguments fit their tools, that nothing waits for itself, that `366d` is the longest duration, that a month has
@@ -13,24 +13,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from baton.core.conditions.docschema import CONDITION
-from baton.core.documents.bounds import LimitsModel
 from baton.core.documents.definition import DEFINED, WorkflowModel
-from baton.core.documents.node_types import NODE_TYPES, NodeType
+from baton.core.documents.nodes.own import FIELDS, OwnKind, OwnKinds
+from baton.core.documents.nodes.registry import NODE_TYPES, NodeDocument
+from baton.core.documents.parts.bounds import LEAST_USD, MOST_USD, LimitsModel
+from baton.core.documents.parts.control import SHARE_PATTERN
+from baton.core.documents.parts.failing_schema import definitions
+from baton.core.documents.parts.fields import MAX_NODES, NODE_NAME
+from baton.core.documents.parts.patterns import EXPRESSION_PATTERN, TEXT_PATTERN, ref
 from baton.core.documents.places import INSIDE
-from baton.core.documents.schema_shared import SHARED
-from baton.core.failures.docschema import DEFINITIONS
+from baton.core.expressions import SAGA_FIELDS
+from baton.core.expressions.durations import LONGEST_S, PATTERN, SHORTEST_S
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 SCHEMA_ID = "urn:baton:workflow-schema:1"
 _REF = "#/$defs/"
 _ANYTHING = {"$ref": f"{_REF}JsonValue"}
-# Models whose objects are described once. A wait is described where it stands, in the one kind that has it.
+# Models of kinds of node: described where they stand, in the one kind that has it.
+_IN_PLACE = {kind.model.__name__ for kind in NODE_TYPES if kind.model}
+# Models whose objects are described once.
 _PARTS = {
     "BranchModel": "branch",
     "RuleModel": "rule",
@@ -45,12 +53,83 @@ _PARTS = {
 }
 
 
-def document_schema() -> dict[str, Any]:
-    """The JSON Schema of a workflow document; a new value each time."""
+def _of_kinds(*, runs: bool) -> dict[str, dict[str, Any]]:
+    return {name: of for kind in NODE_TYPES if kind.runs is runs for name, of in kind.definitions.items()}
+
+
+def _names(*, at_least: int) -> dict[str, Any]:
+    items = {"type": "array", "items": ref("nodeName"), "uniqueItems": True}
+    return {"anyOf": [ref("nodeName"), {**items, "minItems": at_least} if at_least else items]}
+
+
+# What many fields have.
+SHARED: dict[str, dict[str, Any]] = {
+    "nodeName": {
+        "description": "Name of a node.",
+        "type": "string",
+        "pattern": NODE_NAME,
+        "examples": ["hold"],
+    },
+    "after": {
+        "anyOf": [ref("nodeName"), {"type": "array", "items": ref("nodeName")}],
+        "default": [],
+        "examples": ["search", ["deposit", "order"]],
+    },
+    "targets": _names(at_least=1),
+    "allowed": _names(at_least=0),
+    "toolPatterns": {
+        "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "uniqueItems": True}]
+    },
+    "duration": {
+        "description": "A duration: a number with a unit (ms, s, m, h, d), or a number of seconds. From 1 ms to 366 days.",
+        "type": ["string", "number"],
+        "pattern": PATTERN,
+        "minimum": SHORTEST_S,
+        "maximum": LONGEST_S,
+        "examples": ["500ms", "5s", "10m", "1.5h", "2d", 90],
+    },
+    **_of_kinds(runs=True),
+    "dollars": {"type": "number", "minimum": LEAST_USD, "maximum": MOST_USD},
+    "waitFor": {"anyOf": [{"enum": ["all", "any"]}, {"type": "integer", "minimum": 1, "maximum": MAX_NODES}]},
+    "tolerated": {
+        "type": ["integer", "string"],
+        "minimum": 0,
+        "maximum": MAX_NODES,
+        "pattern": SHARE_PATTERN,
+    },
+    "jsonSchema": {"type": ["object", "boolean"]},
+    "jsonSchemaOrName": {"type": ["object", "boolean", "string"], "pattern": NODE_NAME},
+    "expression": {
+        "description": "One expression, with `${}` around it or without.",
+        "type": "string",
+        "pattern": EXPRESSION_PATTERN,
+        "examples": ["output.next", "${ctx.plan.output.steps}"],
+    },
+    "value": {
+        "description": "Any JSON value. In a string, `${…}` is replaced: `input.…` is the saga's input, `input.NAME?` a part of it or null, "
+        "`ctx.NODE.output.…` what a node gave, `ctx.NODE.output?.…` the same or null, `saga.…` one of "
+        + ", ".join(SAGA_FIELDS)
+        + ". A string that is one expression and nothing else becomes what it names, of whatever type. `$${` stands "
+        "for `${`.",
+        "pattern": TEXT_PATTERN,
+        "items": ref("value"),
+        "additionalProperties": ref("value"),
+        "examples": ["${input.city}", "${ctx.search.output.tables[0].id}", "Hello, ${saga.user}!"],
+    },
+    **_of_kinds(runs=False),
+}
+
+
+def document_schema(own: OwnKinds = MappingProxyType({})) -> dict[str, Any]:
+    """The JSON Schema of a workflow document, also with an application's own kinds; a new value each time."""
     made = _made()
     whole = made["WorkflowModel"]
     fields = _clean(whole["properties"], made)
     kinds = {kind.kind: _node_schema(kind, made) for kind in NODE_TYPES}
+    theirs: dict[str, Any] = {}
+    for name, kind in own.items():
+        kinds[name], inside = _own_schema(kind, made)
+        theirs |= inside
     one_kind = {
         "description": made["NodeModel"]["description"],
         "oneOf": [{"$ref": f"{_REF}{kind}"} for kind in kinds],
@@ -67,34 +146,42 @@ def document_schema() -> dict[str, Any]:
         "properties": fields,
         # `timeout` is a short way of writing `limits.wall_time`.
         "dependentSchemas": {"timeout": {"properties": {"limits": {"properties": {"wall_time": False}}}}},
-        "$defs": {"node": one_kind, **kinds, **_used_by([fields, kinds])},
+        "$defs": {"node": one_kind, **kinds, **_used_by([fields, kinds]), **theirs},
     }
     copied: dict[str, Any] = _copy(document)
     return copied
 
 
-def node_types() -> list[dict[str, Any]]:
-    """Every kind of node as `{"kind", "description", "runs", "schema", "example"}`.
+def node_types(own: OwnKinds = MappingProxyType({})) -> list[dict[str, Any]]:
+    """Every kind of node: what it is called and drawn as, what a node of it can do, and its JSON Schemas.
 
-    `schema` is the JSON Schema of one node of that kind, complete in itself; `example` is such a node; `runs` is
-    false for a kind that this version knows and cannot run.
+    `schema` is that of one node, complete in itself; `input` that of its `with`, None for a kind that takes none; `output`
+    that of what every such node gives. `example` is such a node; `runs` is false for a kind that this version knows and
+    cannot run.
     """
     made = _made()
-    return [_copy(_described(kind, made)) for kind in NODE_TYPES]
+    built_in = [_copy(_described(kind, made)) for kind in NODE_TYPES]
+    return [*built_in, *(_copy(_own_described(kind, made)) for kind in own.values())]
 
 
-def _described(kind: NodeType, made: Mapping[str, Any]) -> dict[str, Any]:
+def _described(kind: NodeDocument, made: Mapping[str, Any]) -> dict[str, Any]:
     node = _node_schema(kind, made)
     return {
         "kind": kind.kind,
+        "version": kind.version,
+        "title": kind.title,
+        "icon": kind.icon,
         "description": kind.description,
         "runs": kind.runs,
+        "capabilities": kind.capabilities,
+        "input": kind.input,
+        "output": kind.output,
         "schema": {"$schema": DIALECT, **node, "$defs": _used_by(node)},
         "example": kind.example,
     }
 
 
-def _node_schema(kind: NodeType, made: Mapping[str, Any]) -> dict[str, Any]:
+def _node_schema(kind: NodeDocument, made: Mapping[str, Any]) -> dict[str, Any]:
     known = _clean(made["NodeModel"]["properties"], made)
     return {
         "title": kind.title,
@@ -105,6 +192,40 @@ def _node_schema(kind: NodeType, made: Mapping[str, Any]) -> dict[str, Any]:
         "properties": {name: known[name] for name in (kind.key, *kind.fields)},
         "examples": [kind.example],
     }
+
+
+def _own_described(kind: OwnKind, made: Mapping[str, Any]) -> dict[str, Any]:
+    node, inside = _own_schema(kind, made)
+    return {
+        "kind": kind.key,
+        "version": kind.version,
+        "title": kind.title,
+        "icon": kind.icon,
+        "description": kind.description,
+        "runs": True,
+        "capabilities": NodeDocument().capabilities,
+        "input": None,
+        "output": {},
+        "schema": {"$schema": DIALECT, **node, "$defs": {**_used_by(node), **inside}},
+        "example": kind.example,
+    }
+
+
+def _own_schema(kind: OwnKind, made: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The schema of a node of an application's own kind, and what it refers to besides what all nodes do."""
+    known = _clean(made["NodeModel"]["properties"], made)
+    fields = kind.model.model_json_schema(ref_template=f"{_REF}{kind.key}.{{model}}")
+    inside = {f"{kind.key}.{name}": part for name, part in fields.pop("$defs", {}).items()}
+    node = {
+        "title": kind.title,
+        "description": kind.description,
+        "type": "object",
+        "required": [kind.key],
+        "additionalProperties": False,
+        "properties": {kind.key: fields, **{name: known[name] for name in FIELDS}},
+        "examples": [kind.example],
+    }
+    return node, inside
 
 
 # ---- from the models -------------------------------------------------------------------------------------------
@@ -119,13 +240,12 @@ def _made() -> Mapping[str, Any]:
     return described
 
 
-@lru_cache(maxsize=1)
 def _definitions() -> Mapping[str, Any]:
     """Everything that a schema may refer to, by its name."""
     made = _made()
     models: dict[str, type[BaseModel]] = {model.__name__: model for model in INSIDE.values()}
     parts = {name: _part(made[model], made, models[model]) for model, name in _PARTS.items()}
-    return {**SHARED, "condition": CONDITION, **DEFINITIONS, **parts}
+    return {**SHARED, "condition": CONDITION, **definitions(), **parts}
 
 
 def _part(described: Mapping[str, Any], made: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
@@ -170,7 +290,7 @@ def _clean_one(field: Mapping[str, Any], made: Mapping[str, Any]) -> dict[str, A
     if "items" in schema:
         schema["items"] = _clean_one(schema["items"], made)
     model = str(schema.get("$ref", "")).removeprefix(_REF)
-    if model == "WaitModel":
+    if model in _IN_PLACE:
         return _object(made[model], made)
     if model in _PARTS:
         return {"description": made[model]["description"], **schema, "$ref": f"{_REF}{_PARTS[model]}"}

@@ -1,6 +1,6 @@
 """Which standard tools a deployment has switched on, and for which of its tenants.
 
-Belongs here: their names, and how the setting is read. What the tools do is in tools/standard.
+What the tools do is in tools/standard.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Row(msgspec.Struct, frozen=True):
 
 
 def check_row(row: Row) -> Row:
-    """A copy of the row that nobody else holds. Raises `ValueError` that says what would be right."""
+    """A deep copy of the row. Raises `ValueError` that says what would be right."""
     for name, value in (("key", row.key), ("sort", row.sort)):
         _check_key(name, value)
     if not isinstance(row.attributes, dict):

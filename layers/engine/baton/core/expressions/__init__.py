@@ -41,13 +41,15 @@ class UnknownRoot(ExpressionError):
 class Path:
     """A parsed expression: its text, its root and the keys and indexes that follow.
 
-    `optional` (`ctx.<node>.output?`): null when the node gave nothing.
+    `optional` (`ctx.<node>.output?`, `input.<name>?`): null when the node gave nothing, or the input is without the part.
+    `marks`: how many steps of `input` lead to the parts that may be missing.
     """
 
     text: str
     root: str
     steps: tuple[str | int, ...]
     optional: bool = False
+    marks: tuple[int, ...] = ()
 
     @property
     def node(self) -> str:
@@ -90,7 +92,7 @@ def parse(text: str) -> Path:
     if not first or first.group() not in ROOTS:
         raise UnknownRoot(source)
     steps: list[str | int] = []
-    is_optional = False
+    is_optional, marks = False, []
     position = first.end()
     while position < len(source):
         step = _STEP.match(source, position)
@@ -103,12 +105,18 @@ def parse(text: str) -> Path:
             int(index) if index is not None else next(x for x in (name, double, single) if x is not None)
         )
         position = step.end()
-        if source.startswith(_OPTIONAL, position) and (first.group(), len(steps)) == ("ctx", 2):
+        if source.startswith(_OPTIONAL, position) and _may_be_missing(first.group(), steps):
             is_optional = True
+            marks += [len(steps)] if first.group() == "input" else []
             position += 1
-    path = Path(source, first.group(), tuple(steps), is_optional)
+    path = Path(source, first.group(), tuple(steps), is_optional, tuple(marks))
     _check_shape(path)
     return path
+
+
+def _may_be_missing(root: str, steps: list[str | int]) -> bool:
+    """Whether `?` may stand behind these steps."""
+    return len(steps) == 2 if root == "ctx" else root == "input" and isinstance(steps[-1], str)
 
 
 def _check_shape(path: Path) -> None:
@@ -128,15 +136,18 @@ def walk(path: Path, value: Any) -> Any:
     """Follow `path.inner` into a JSON value. Raises `ExpressionError` that says where it ended."""
     if value is None and path.may_be_null:
         return None
-    for step in path.inner:
+    for taken, step in enumerate(path.inner, 1):
         if isinstance(value, list) and isinstance(step, int):
             if step >= len(value):
                 raise ExpressionError(f"`{path.text}`: there is no [{step}], the list has {len(value)} items")
             value = value[step]
         elif isinstance(value, Mapping) and isinstance(step, str):
+            if value.get(step) is None and taken in path.marks:
+                return None
             if step not in value:
                 known = ", ".join(sorted(map(str, value))[:8])[:200] or "nothing"
-                raise ExpressionError(f"`{path.text}`: there is no `{step}`, only {known}")
+                optional = f"; `{path.up_to(taken)}?` is null without it" if path.root == "input" else ""
+                raise ExpressionError(f"`{path.text}`: there is no `{step}`, only {known}{optional}")
             value = value[step]
         else:
             raise ExpressionError(f"`{path.text}`: `{step}` of {_type(value)} cannot be taken")

@@ -48,3 +48,17 @@ def parse_time(value: Any) -> int:
     if moment.tzinfo is None:
         raise ValueError(f"`{value}` does not say in which time zone; {example}")
     return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def lasting(ms: int) -> str:
+    """`340 ms`, `2.5 s`, `3 min 5 s`, `2 h 10 min`, `1 d 3 h`."""
+    if ms < 1_000:
+        return f"{ms} ms"
+    if ms < 60_000:
+        return f"{ms / 1_000:.1f}".removesuffix(".0") + " s"
+    units = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+    seconds = round(ms / 1_000)
+    at = next(at for at, (_, unit) in enumerate(units) if seconds >= unit)
+    (name, unit), (less, part) = units[at], units[at + 1]
+    rest = seconds % unit // part
+    return f"{seconds // unit} {name}" + (f" {rest} {less}" if rest else "")

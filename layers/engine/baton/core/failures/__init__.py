@@ -1,8 +1,8 @@
 """When a step fails: what its failure is, what is done about it, and how it is told.
 
-Belongs here: the room's front door. codes.py and names.py are the tables, classes.py and evidence.py say what a failure
-is, retry.py, cells.py, matrix.py, ladder.py and alternatives.py what is done about it, policies.py what goes before
-that, sanitise.py what must not be written down. Each is imported by whoever needs it; nothing here is carried out.
+codes.py and names.py are the tables, classes.py and evidence.py say what a failure is, policy.py, retry.py,
+alternatives.py and matrix.py what can be done about it, strategies/ what is done, failover.py what goes before that,
+sanitise.py what must not be written down. Nothing here is carried out.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ LONGEST = 512
 
 
 def sanitised(text: str) -> str:
-    """The text with `[redacted]` in place of every secret; for what is told of a failure before it is stored."""
+    """The text with `[redacted]` in place of every secret; for every message about a failure before it is stored."""
     # Its many expressions are compiled for the first failure, and not for a cold start.
     from baton.core.failures.sanitise import sanitised as without_secrets
 
@@ -22,7 +22,7 @@ def sanitised(text: str) -> str:
 def quoted(message: str, most: int = 2_000) -> str:
     """The beginning of a message without its secrets, as it is stored.
 
-    It is cut afterwards, and what stood at the first cut is left out: half a secret is not known for one.
+    It is cut after it is cleaned, and the end of a long one is left out: half a secret is not recognised.
     """
     longest = 10 * most
     clean = sanitised(message[:longest])

@@ -1,6 +1,6 @@
 """classify(...): which code, and so which class, a failure has, from whatever is known of it.
 
-Belongs here: which of several names counts. Does not belong here: the names (names.py), the codes (codes.py).
+The names are in names.py, the codes in codes.py.
 """
 
 from __future__ import annotations
@@ -61,8 +61,7 @@ def classify(
     code: what the tool itself says. kind: the class that it says; one that does not exist is passed over. services:
     codes out of the service's answer, such as `ThrottlingException`. status: of HTTP, 0 for none. exceptions: names
     with their modules, the most exact one first. What a tool says counts before what a service says, that before the
-    status, and that before the name of an exception. A code that nobody knows stays, with the class of what else is
-    known.
+    status, and that before the name of an exception. An unknown code stays, with the class of what else is known.
     """
     known = _first(services, SERVICES) or code_of_status(status) or _first(exceptions, EXCEPTIONS)
     known = known or ("tool_error" if exceptions else UNKNOWN)

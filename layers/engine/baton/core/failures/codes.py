@@ -1,7 +1,6 @@
 """Every code of a failure: its class, a sentence for a person, and what to do about it. The one table.
 
-Belongs here: codes of the outside world and of the engine, as data. Does not belong here: what exceptions, statuses
-and services are called (names.py), what the engine does about a code (matrix.py).
+What exceptions, statuses and services are called is in names.py, what the engine does about a code in matrix.py.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ CLASSES: Mapping[str, str] = {
     USER_RESOLVABLE: "A person has to say or do something: log in, rephrase, approve.",
     PERMANENT: "Nothing changes it: the input is wrong, a rule of the business says no.",
     CATASTROPHIC: "The system underneath is broken: a database is down, memory or disk is used up.",
-    UNKNOWN: "Nobody has said what it is. It is tried again, in the hope that it goes away.",
+    UNKNOWN: "Neither the tool nor the engine knows what it is. It is tried again, in the hope that it goes away.",
 }
 """The six classes, each with what it means."""
 
@@ -35,8 +34,8 @@ _OUTSIDE: dict[str, Code] = {
     # ---- transient
     "timeout": Code(TRANSIENT, "There was no answer in time.", "Wait and try again; if it is slow by nature, give it a longer `timeout`."),
     "rate_limited": Code(TRANSIENT, "The service gets more requests than it allows.", "Wait; it is tried again when the service says so. Spread the requests if it happens often."),
-    "service_unavailable": Code(TRANSIENT, "The service is not available at the moment.", "Wait and try again; if it lasts, ask whoever runs the service."),
-    "server_error": Code(TRANSIENT, "The service failed with an error of its own.", "Try again later; if it lasts, report it to whoever runs the service."),
+    "service_unavailable": Code(TRANSIENT, "The service is not available at the moment.", "Wait and try again; if it lasts, ask the operator of the service."),
+    "server_error": Code(TRANSIENT, "The service failed with an error of its own.", "Try again later; if it lasts, report it to the operator of the service."),
     "connection_failed": Code(TRANSIENT, "No connection could be made, or it broke.", "Check that the address is right and that the network lets it through, then try again."),
     "invalid_response": Code(TRANSIENT, "The answer could not be read.", "Try again; if it lasts, the service has changed the form of its answers."),
     "deadlock": Code(TRANSIENT, "Two transactions waited for each other.", "Try again; if it happens often, let all transactions touch rows in one order."),
@@ -48,7 +47,7 @@ _OUTSIDE: dict[str, Code] = {
     "forbidden": Code(RECOVERABLE, "The credentials do not permit this.", "Ask for the permission, or use an account that has it."),
     "not_found": Code(RECOVERABLE, "What was asked for is not there.", "Check its name or number; it may have been moved or deleted."),
     "resource_moved": Code(RECOVERABLE, "What was asked for is at another address now.", "Use the new address."),
-    "conflict": Code(RECOVERABLE, "Somebody else has changed it in the meantime.", "Look at its present state and do it again on top of that."),
+    "conflict": Code(RECOVERABLE, "Another caller has changed it in the meantime.", "Look at its present state and do it again on top of that."),
     "context_exceeded": Code(RECOVERABLE, "The text is too long for the model.", "Shorten or summarise what the model is given, or use a model that takes more."),
     "model_unavailable": Code(RECOVERABLE, "The model is not available.", "Use another model."),
     "blocked_by_site": Code(RECOVERABLE, "The site refuses visits by a program.", "Use another source, or the official interface of the site."),
@@ -60,7 +59,7 @@ _OUTSIDE: dict[str, Code] = {
     "captcha_detected": Code(USER_RESOLVABLE, "CAPTCHA detected. Please solve it manually.", "Take over the browser, solve it, and hand back."),
     "login_required": Code(USER_RESOLVABLE, "Login required. Please authenticate.", "Take over the browser, log in, and hand back."),
     "missing_credentials": Code(USER_RESOLVABLE, "There are no credentials for this service.", "Put them where the tool reads them, such as a secret store, or connect the account; then answer `retry`."),
-    "approval_needed": Code(USER_RESOLVABLE, "Somebody has to approve this first.", "Approve or reject it."),
+    "approval_needed": Code(USER_RESOLVABLE, "A person has to approve this first.", "Approve or reject it."),
     # ---- permanent
     "bad_request": Code(PERMANENT, "The service says that the request is wrong.", "Correct the step's parameters; the same request will be refused again."),
     "client_error": Code(PERMANENT, "The service refuses the request.", "Correct the request; the same one will be refused again."),
@@ -85,7 +84,7 @@ _ENGINE: dict[str, Code] = {
     "result_invalid": Code(PERMANENT, "The tool returned something else than it promises.", "Correct the tool, or the type hint of what it returns."),
     "result_too_large": Code(PERMANENT, "The tool's result is too large.", "Return less, or put it into a bucket and return where it is."),
     "key_incomplete": Code(PERMANENT, "What names the action is not there.", "Give the step the parameter that the message names, or change the tool's `key`."),
-    "in_progress": Code(TRANSIENT, "Somebody else is doing the same at this moment.", "Wait; afterwards there is a result, or it is tried here."),
+    "in_progress": Code(TRANSIENT, "Another caller is doing the same at this moment.", "Wait; afterwards there is a result, or it is tried here."),
     "unknown_outcome": Code(USER_RESOLVABLE, "It may have happened, and nothing here can tell.", "Look where it would have happened. Answer `retry` if it has not, `use` with its output if it has."),
     "rows_refused": Code(PERMANENT, "The table does not take the rows of this step.", "Correct the rows that the tool writes with its result."),
     # ---- values and expressions
@@ -136,7 +135,7 @@ CODES: Mapping[str, Code] = _OUTSIDE | _ENGINE
 """By code."""
 
 ENGINE: frozenset[str] = frozenset(_ENGINE)
-"""What only the engine fails with, whatever kind of node it is."""
+"""Codes that only the engine gives, at any kind of node."""
 
 UNTRIED: frozenset[str] = frozenset(
     code for code in _ENGINE if code.startswith(("branch_", "budget_", "condition_", "limit_"))
@@ -144,7 +143,7 @@ UNTRIED: frozenset[str] = frozenset(
     "child_failed", "input_unbound", "join_failed", "loop_exhausted", "output_too_large", "output_unbound",
     "over_budget", "value_too_large", "wait_invalid", "worker_killed",
 }  # fmt: skip
-"""What the engine finds before or after attempts, and no attempt fails with: nothing is tried again or asked then."""
+"""Codes of failures that the engine finds before or after attempts. They are neither tried again nor asked about."""
 
 ALIASES: Mapping[str, str] = {
     "authentication_failed": "unauthorized",
@@ -169,7 +168,7 @@ class Told(NamedTuple):
 
 
 def kind_of(code: str) -> str:
-    """The class of a code. One that nobody knows is `unknown`."""
+    """The class of a code: `unknown` for one that is not in the table."""
     return CODES[code].kind if code in CODES else UNKNOWN
 
 

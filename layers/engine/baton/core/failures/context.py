@@ -1,7 +1,7 @@
 """A context that is too long: a shorter one, its parts, and what the results for the parts come to.
 
-Belongs here: texts, lists, and lists of messages (objects with a `role`), as plain JSON. Does not belong here: whose
-parameter that is (core/failures/remedies.py), and calling anything with it (runtime/attempt.py).
+Contexts are texts, lists, and lists of messages (objects with a `role`), as plain JSON. Whose parameter one is, is in
+alternatives.py; tools are called with it in runtime/attempt.py.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _SYSTEM = frozenset({"system", "developer"})
 def shortened(value: Any) -> Any:
     """The value without its older half; itself when there is nothing to leave out. It may be shortened again.
 
-    Of a text the second half, from a word's beginning on. Of messages the system's and the last stay, and when there are
-    no others, the last is shortened itself. Of any other list the second half of its items.
+    Of a text the second half stays, from a word's beginning on. Of messages the system's and the last stay; if there are no
+    others, the last is shortened itself. Of any other list the second half of its items stays.
     """
     if isinstance(value, str):
         return _from_middle(value)
@@ -113,7 +113,7 @@ def _sorted_out(messages: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
 
 
 def _from_question(messages: list[Any]) -> list[Any]:
-    """Without answers of tools at the beginning: nobody would know what they answer."""
+    """Without answers of tools at the beginning: their questions are missing."""
     for index, message in enumerate(messages):
         if message["role"] != "tool":
             return messages[index:]

@@ -1,7 +1,7 @@
 """undisguised(text): the text with one layer of what can hide a name or a value taken off.
 
-Belongs here: encodings (percent, entities, escapes) and characters that look like others or like nothing. What is a
-secret in the text is decided by sanitise.py. Everything takes a time that grows with the text and not faster.
+It knows encodings (percent, entities, escapes) and characters that look like others or like nothing. What is a secret
+in the text is decided in sanitise.py. Everything takes a time that grows with the text and not faster.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Whether an attempt that failed may have done what it was to do all the same.
 
-Belongs here: the rule, and the codes for which it is another. Does not belong here: what is done about a doubt
-(runtime/effect_claims.py).
+What is done about a doubt is in runtime/effect_claims.py.
 
-It matters to tools that may act only once. A failure that leaves a doubt is never simply tried again: somebody has to
-look first. So where nobody knows, there is a doubt; a tool that knows says so (`StepFailure(..., happened=False)`).
+It matters to tools that may act only once. A failure that leaves a doubt is not tried again before `verify` or a
+person has looked. So what is unknown is a doubt; a tool that knows says so (`StepFailure(..., happened=False)`).
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ BY_CODE: Mapping[str, bool] = {
     "rows_refused": True,
     "output_invalid": True,
     "cancelled": True,
-    # Somebody with the same key is at it.
+    # Another caller with the same key is at it.
     "conflict": True,
 }
 """Codes for which it is not as their class says: whether there is a doubt."""
@@ -37,7 +36,7 @@ BY_CODE: Mapping[str, bool] = {
 def leaves_doubt(code: str, kind: str = "", happened: bool | None = None) -> bool:
     """Whether it may have happened. `kind` is the failure's class, `happened` what the tool itself says.
 
-    What has happened for sure and came to no result is a doubt, too: nobody knows the result.
+    What has happened for sure and came to no result is a doubt, too: its result is unknown.
     """
     if happened is not None:
         return happened

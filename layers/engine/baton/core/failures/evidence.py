@@ -1,6 +1,6 @@
 """evidence_of(error): what an exception says of itself and of the answer behind it, as names for `classify`.
 
-Belongs here: where libraries keep statuses and codes. No library is imported: attributes are looked for by name.
+No library is imported: attributes are looked for by name.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     retry_after: str = ""
 
     def verdict(self, code: str = "", kind: str = "") -> Verdict:
-        """What it all comes to."""
+        """The code and class of the failure."""
         return classify(
             code=code, kind=kind, services=self.services, status=self.status, exceptions=self.exceptions
         )
 
 
 def evidence_of(error: BaseException) -> Evidence:
-    """What is known of an exception; of one that nobody knows by name, what is known of its causes, too."""
+    """What is known of an exception; of one without a known name, what is known of its causes, too."""
     services: list[str] = []
     names: list[str] = []
     status, retry_after = 0, ""
@@ -106,6 +106,6 @@ def _header(headers: Any, name: str) -> str:
         for key, value in headers.items():
             if isinstance(key, str) and key.lower() == name and type(value) in (str, int):
                 return str(value)
-    except Exception:  # noqa: BLE001  # no headers, or somebody else's code, as above
+    except Exception:  # noqa: BLE001  # no headers, or a library's code, as above
         return ""
     return ""

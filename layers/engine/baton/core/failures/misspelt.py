@@ -1,6 +1,6 @@
 """Names in a document's rules that no failure has: near misses of codes and classes, and the names of exceptions.
 
-Belongs here: what was meant by such a name. A code of a tool's own (`sold_out`) is unlike all of them, and is none.
+A code of a tool's own (`sold_out`) is unlike all of them, and is none.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the outside calls its failures: HTTP statuses, exceptions, codes of services. Each leads to one of our codes.
 
-Belongs here: names as data; libraries are known by the text of their names and never imported. Does not belong here:
-what a code means (codes.py), how a failure is asked for its names (evidence.py).
+Libraries are known by the text of their names and never imported. What a code means is in codes.py, how a failure is
+asked for its names in evidence.py.
 """
 
 from __future__ import annotations

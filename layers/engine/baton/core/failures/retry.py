@@ -1,7 +1,6 @@
 """Retry policies: how often a step is tried again, after which pauses, for which codes; and the presets.
 
-Belongs here: the numbers and the arithmetic of pauses. Does not belong here: what else can be done about a failure
-(ladder.py), which policy a failure has (matrix.py).
+What else can be done about a failure is in strategies/, which policy a failure has in strategies/ladder.py.
 """
 
 from __future__ import annotations
@@ -130,7 +129,7 @@ def next_delay(
     """The pause in ms before the attempt after number `attempt` (the first is 1); None if there is none.
 
     elapsed_ms: since the first attempt failed. retry_after_ms: the pause that the service asks for. draw: a number of
-    [0, 1) for the jitter. What the lists do not name is tried again if its class is.
+    [0, 1) for the jitter. A code that the lists do not name is tried again if its class is.
     """
     said = listed(policy, code, kind)
     if not (kind in RETRYABLE if said is None else said):
@@ -153,7 +152,7 @@ def pause(
     if retry_after_ms is not None:
         if retry_after_ms > LONGEST_RETRY_AFTER_MS:
             return None
-        # Never sooner than the service says, and not all who were told the same at the same moment.
+        # Never sooner than the service says, and not all callers that got the same pause at the same moment.
         spread = policy.jitter * policy.base_ms * draw if policy.backoff == JITTERED else 0
         return retry_after_ms + round(spread)  # the budget is for our own pauses
     if policy.budget_ms and elapsed_ms + delay > policy.budget_ms:

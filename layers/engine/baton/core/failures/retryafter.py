@@ -23,7 +23,7 @@ def parse_retry_after(text: str, now_ms: int) -> int | None:
     """Milliseconds from now, 0 for a date that is over, at most 366 days; None for what is neither form."""
     text = text.strip(" \t")
     if _SECONDS.fullmatch(text):
-        # Nobody needs to read a number of a thousand digits to know that it is long.
+        # A number of a thousand digits need not be read to know that it is long.
         digits = text.lstrip("0")
         return LONGEST_MS if len(digits) > 9 else min(int(digits or "0") * 1_000, LONGEST_MS)
     moment = _moment(text, now_ms)

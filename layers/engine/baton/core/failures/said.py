@@ -1,8 +1,8 @@
 """Secrets that are known by what is said around them: command lines, protocols, statements, card numbers. For sanitise.py.
 
-Belongs here: expressions whose group is the secret. Does not belong here: names with a value (sanitise.py), secrets that
-have a shape of their own (shapes.py). Every expression begins at a fixed text or a boundary and reads on for so many
-characters and no further.
+The group of each expression is the secret. Names with a value are in sanitise.py, secrets that have a shape of their
+own in shapes.py. Every expression begins at a fixed text or a boundary and reads on for so many characters and no
+further.
 """
 
 from __future__ import annotations

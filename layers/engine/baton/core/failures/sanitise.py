@@ -1,9 +1,9 @@
 """sanitised(text): the text without the secrets in it, everything else as it was.
 
-Belongs here: where a secret begins and ends. What one looks like, and which names stand before one, is in shapes.py.
-A secret is known by its shape (a JWT, an AWS key), by its place (in a URL, behind `Bearer`, said.py) or by the name
-before it (`password=…`, `"api_key": "…"`), also where these are encoded (disguises.py). What has none of these, such as 32
-hexadecimal digits alone, looks like any other id and stays. The time grows with the length of the text and not faster.
+What a secret looks like, and which names stand before one, is in shapes.py. A secret is known by its shape (a JWT, an
+AWS key), by its place (in a URL, behind `Bearer`, said.py) or by the name before it (`password=…`, `"api_key": "…"`),
+also where these are encoded (disguises.py). What has none of these, such as 32 hexadecimal digits alone, looks like
+any other id and stays. The time grows with the length of the text and not faster.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ _AUTHORITY = re.compile(r"[^\s\"'`<>/?#\\]*+")
 
 
 def _without_userinfo(text: str) -> str:
-    """Without what stands before the `@` of a URL. The password may hold a `/` that nobody escaped."""
+    """Without what stands before the `@` of a URL. The password may hold a `/` that is not escaped."""
     parts, position, found = [], 0, text.find("://")
     while found >= 0:
         start = found + 3

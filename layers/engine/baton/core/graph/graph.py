@@ -11,12 +11,14 @@ from typing import Any
 import msgspec
 
 from baton.core.conditions.model import Condition
-from baton.core.failures.alternatives import Way
-from baton.core.failures.cells import Change
-from baton.core.failures.policies import Policy
+from baton.core.failures.alternatives import Alternative
+from baton.core.failures.codes import PERMANENT
+from baton.core.failures.failover import Policy
+from baton.core.failures.policy import Change
 from baton.errors import UnknownEntry
 
 FORMAT = 1
+JOIN_FAILED = "join_failed"
 KINDS = frozenset({"task", "wait", "workflow", "pass"})
 
 
@@ -67,6 +69,17 @@ class Join(_Part, frozen=True, kw_only=True):
     rest: str = "cancel"
 
 
+def can_go_on(need: int, tolerated: int, edges: int, *, cancels: bool) -> bool:
+    """Whether a join can go on although one of its edges fails.
+
+    One that waits for a number has others to wait for, if it does not wait for each of them. Where it tolerates none, the
+    edge must fail when it has fired, and what is stopped then does not fail.
+    """
+    if tolerated == 0 and cancels:
+        return False
+    return need < edges if need else tolerated > 0
+
+
 class Cap(_Part, frozen=True, kw_only=True):
     """One limit: the most there may be, and what happens beyond it: terminate, throttle or summarise."""
 
@@ -81,6 +94,10 @@ class Catch(_Part, frozen=True, kw_only=True):
     kinds: tuple[str, ...] = ()
     condition: Condition | None = None
     then: tuple[str, ...]
+
+    def fits(self, code: str, kind: str) -> bool:
+        """Whether it is for failures of this code and class; its condition may still say no."""
+        return (not self.codes or code in self.codes) and (not self.kinds or kind in self.kinds)
 
 
 class Node(_Part, frozen=True, kw_only=True):
@@ -124,8 +141,19 @@ class Node(_Part, frozen=True, kw_only=True):
     domain: str = ""
     cost: int = 0
     timed: bool = False
-    ways: tuple[Way, ...] = ()
+    ways: tuple[Alternative, ...] = ()
     hooks: dict[str, str] = {}
+
+    @property
+    def takes_failures(self) -> bool:
+        """Whether it is a join that can go on although a node before it has failed, or whose own failure may be caught."""
+        join = self.join
+        if join is None:
+            return False
+        is_caught = join.tolerated >= 0 and any(rule.fits(JOIN_FAILED, PERMANENT) for rule in self.catch)
+        return is_caught or can_go_on(
+            join.need, join.tolerated, len(self.before), cancels=join.rest == "cancel"
+        )
 
 
 class Graph(_Part, frozen=True, kw_only=True):

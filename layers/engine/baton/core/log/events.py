@@ -15,7 +15,7 @@ from baton.core.log.failure_events import (
     QuestionClosed,
     StrategyChosen,
 )
-from baton.core.log.records import Ask, Blamed, Failure, Notice, Root, Token, Value, failed_with
+from baton.core.log.records import About, Ask, Blamed, Failure, Notice, Root, Token, Value, failed_with
 
 __all__ = [  # what is declared in rooms of its own
     "Ask",
@@ -35,8 +35,8 @@ __all__ = [  # what is declared in rooms of its own
 FORMAT = 1
 
 
-class _Consumes(Root, frozen=True, omit_defaults=True, kw_only=True):
-    """An event that consumes the tokens waiting at (node, iteration) and emits the next ones.
+class Settles(About, frozen=True, omit_defaults=True, kw_only=True):
+    """An event that settles a node: it consumes the tokens waiting at (node, iteration) and emits the next ones.
 
     `errors` go on along its edges; see lost.py.
 
@@ -46,8 +46,6 @@ class _Consumes(Root, frozen=True, omit_defaults=True, kw_only=True):
     `fault`: the node was done, but not which way it goes on; unless something is emitted, the saga fails with it.
     """
 
-    node: str
-    iteration: tuple[int, ...] = ()
     emits: tuple[Token, ...] = ()
     errors: tuple[Failure, ...] = ()
     way: str = ""
@@ -57,7 +55,7 @@ class _Consumes(Root, frozen=True, omit_defaults=True, kw_only=True):
     fault: Failure | None = None
 
 
-class Gives(_Consumes, frozen=True, omit_defaults=True, kw_only=True):
+class Gives(Settles, frozen=True, omit_defaults=True, kw_only=True):
     """Of a node that is done. `keep` False: nobody reads its output, so the state need not hold it.
 
     `full`: the output is only a summary of this.
@@ -108,7 +106,7 @@ class StepSucceeded(Gives, frozen=True, tag="step_succeeded", omit_defaults=True
     blocked_ms: int = 0
 
 
-class StepFailed(_Consumes, frozen=True, tag="step_failed", omit_defaults=True, kw_only=True):
+class StepFailed(Settles, frozen=True, tag="step_failed", omit_defaults=True, kw_only=True):
     """A tool failed, timed out, its input could not be bound, or its join cannot fire.
 
     With tokens to emit, a join tolerates it and the tokens carry it there; without, the saga fails with it.
@@ -125,7 +123,7 @@ class StepFailed(_Consumes, frozen=True, tag="step_failed", omit_defaults=True, 
     blocked_ms: int = 0
 
 
-class StepInterrupted(Root, frozen=True, tag="step_interrupted", omit_defaults=True, kw_only=True):
+class StepInterrupted(About, frozen=True, tag="step_interrupted", omit_defaults=True, kw_only=True):
     """Cut off by the invocation's end, not by its own timeout: it runs again and loses no attempt.
 
     `budget_ms` is what it could have had at most, from its start to the cut. Also told of a step that was not cut off
@@ -134,8 +132,6 @@ class StepInterrupted(Root, frozen=True, tag="step_interrupted", omit_defaults=T
     `fault`, the engine could not go on and stopped it: it runs again, and may have acted.
     """
 
-    node: str
-    iteration: tuple[int, ...] = ()
     started_at: int
     ended_at: int
     budget_ms: int
@@ -143,7 +139,7 @@ class StepInterrupted(Root, frozen=True, tag="step_interrupted", omit_defaults=T
     why: str = ""
 
 
-class NodeSkipped(_Consumes, frozen=True, tag="node_skipped", omit_defaults=True, kw_only=True):
+class NodeSkipped(Settles, frozen=True, tag="node_skipped", omit_defaults=True, kw_only=True):
     """It did not run, or what it did is not needed any more.
 
     `why` is empty when its edges were dead, `when` when its condition said no, `join NAME` when the join that it
@@ -162,18 +158,13 @@ class JoinFired(Root, frozen=True, tag="join_fired", omit_defaults=True, kw_only
     unspoken: tuple[str, ...]
 
 
-class NodeAdmitted(Root, frozen=True, tag="node_admitted", omit_defaults=True, kw_only=True):
+class NodeAdmitted(About, frozen=True, tag="node_admitted", omit_defaults=True, kw_only=True):
     """The `when` of a node holds; recorded only where asking again might not give the same answer."""
 
-    node: str
-    iteration: tuple[int, ...] = ()
 
-
-class NodeBegan(Root, frozen=True, tag="node_began", omit_defaults=True, kw_only=True):
+class NodeBegan(About, frozen=True, tag="node_began", omit_defaults=True, kw_only=True):
     """The turn of a node came whose time is limited."""
 
-    node: str
-    iteration: tuple[int, ...] = ()
     at: int
 
 
@@ -181,11 +172,9 @@ class NodePassed(Gives, frozen=True, tag="node_passed", omit_defaults=True, kw_o
     """A node that runs nothing gave its value."""
 
 
-class WaitOpened(Root, frozen=True, tag="wait_opened", omit_defaults=True, kw_only=True):
+class WaitOpened(About, frozen=True, tag="wait_opened", omit_defaults=True, kw_only=True):
     """A wait node began: until a time, for a signal, or both, whichever is first."""
 
-    node: str
-    iteration: tuple[int, ...] = ()
     until: int | None = None
     signal: str = ""
 
@@ -196,11 +185,9 @@ class WaitClosed(Gives, frozen=True, tag="wait_closed", omit_defaults=True, kw_o
     by: str
 
 
-class ChildOpened(Root, frozen=True, tag="child_opened", omit_defaults=True, kw_only=True):
+class ChildOpened(About, frozen=True, tag="child_opened", omit_defaults=True, kw_only=True):
     """A child saga is to be started under this id; recorded before it is."""
 
-    node: str
-    iteration: tuple[int, ...] = ()
     child: str
     workflow: str
     input: Value

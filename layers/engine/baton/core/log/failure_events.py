@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.core.failures.alternatives import Way
-from baton.core.log.records import Ask, Failure, Notice, Root, Value
+from baton.core.failures.alternatives import Alternative
+from baton.core.log.records import About, Ask, Failure, Notice, Root, Value
 
 
-class AttemptFailed(Root, frozen=True, tag="attempt_failed", omit_defaults=True, kw_only=True):
+class AttemptFailed(About, frozen=True, tag="attempt_failed", omit_defaults=True, kw_only=True):
     """An attempt failed that is not the step's last word: what is done about it follows in the same entry."""
 
-    node: str
-    iteration: tuple[int, ...] = ()
     attempt: int
     failure: Failure
     started_at: int
@@ -28,22 +26,20 @@ class AttemptFailed(Root, frozen=True, tag="attempt_failed", omit_defaults=True,
     blocked_ms: int = 0
 
 
-class StrategyChosen(Root, frozen=True, tag="strategy_chosen", omit_defaults=True, kw_only=True):
-    """What is done about the last failure of a step: retry, replan, ask_user or escalate (core/failures/ladder.py).
+class StrategyChosen(About, frozen=True, tag="strategy_chosen", omit_defaults=True, kw_only=True):
+    """What is done about the last failure of a step: retry, replan, ask_user or escalate (core/failures/strategies/).
 
     `due_at`: not before then. `way` and `arguments` hold for all attempts from now on, `hooks` (tools) are called before the
     next. `look`: it is only looked whether it has happened. `policy`: the failover policy that said so. `why`: why the strategies below it were passed.
     """
 
-    node: str
-    iteration: tuple[int, ...] = ()
     strategy: str
     code: str
     at: int
     due_at: int = 0
     hooks: tuple[str, ...] = ()
     hint: str = ""
-    way: Way | None = None
+    way: Alternative | None = None
     arguments: dict[str, Any] = {}  # noqa: RUF012  # each struct has its own
     policy: str = ""
     why: tuple[str, ...] = ()
@@ -52,15 +48,13 @@ class StrategyChosen(Root, frozen=True, tag="strategy_chosen", omit_defaults=Tru
     look: bool = False
 
 
-class QuestionClosed(Root, frozen=True, tag="question_closed", omit_defaults=True, kw_only=True):
+class QuestionClosed(About, frozen=True, tag="question_closed", omit_defaults=True, kw_only=True):
     """A question has its answer: `retry` (with other arguments, perhaps), `use`, `fail`; or it `expired`.
 
     `by` is the key of the signal that brought the answer. What the answer comes to follows in the same entry, but for an
     effect of which nobody knew what became of it: what a person says (`output`) is recorded by the next attempt.
     """
 
-    node: str
-    iteration: tuple[int, ...] = ()
     ask: str
     action: str
     at: int

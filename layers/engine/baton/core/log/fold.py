@@ -95,13 +95,13 @@ def _without(values: dict[str, _V], keys: Collection[str]) -> dict[str, _V]:
     return {key: value for key, value in values.items() if key not in keys} if values else values
 
 
-def _consume(state: State, event: ev._Consumes, output: ev.Value | None, **more: Any) -> State:
+def _consume(state: State, event: ev.Settles, output: ev.Value | None, **more: Any) -> State:
     """Tokens at the event's slot become the ones it emits; all the bookkeeping of a settled node.
 
     A join that fired early stays closed: what comes late is absorbed, and what would lead to it does not begin. A
     round that is over takes its joins with it.
     """
-    slot = slot_of(event.node, event.iteration)
+    slot = slot_of(event.node, event.iteration, event.item)
     if slot not in state.tokens:
         return state
     if event.fault is not None and not event.emits:
@@ -182,12 +182,12 @@ def _started(state: State, e: ev.SagaStarted) -> State:
 
 
 def _succeeded(state: State, e: ev.StepSucceeded) -> State:
-    paid = pay(state, slot_of(e.node, e.iteration), e.cost) if e.cost else state
+    paid = pay(state, slot_of(e.node, e.iteration, e.item), e.cost) if e.cost else state
     return _consume(paid, e, e.output if e.keep else None)
 
 
 def _failed(state: State, e: ev.StepFailed) -> State:
-    slot = slot_of(e.node, e.iteration)
+    slot = slot_of(e.node, e.iteration, e.item)
     if slot not in state.tokens:
         return state
     state = pay(state, slot, e.cost)
@@ -202,7 +202,7 @@ def _failed(state: State, e: ev.StepFailed) -> State:
 
 
 def _interrupted(state: State, e: ev.StepInterrupted) -> State:
-    slot = slot_of(e.node, e.iteration)
+    slot = slot_of(e.node, e.iteration, e.item)
     state = pay(state, slot, e.cost, is_late=bool(e.why))
     if slot not in state.tokens or e.why not in ("", FAULT):
         return state
@@ -225,7 +225,7 @@ def _join_fired(state: State, e: ev.JoinFired) -> State:
 
 
 def _began(state: State, e: ev.NodeBegan) -> State:
-    slot = slot_of(e.node, e.iteration)
+    slot = slot_of(e.node, e.iteration, e.item)
     if slot not in state.tokens or slot in state.begun:
         return state
     turned = state.turned if slot in state.turned else {**state.turned, slot: e.at}
@@ -233,7 +233,7 @@ def _began(state: State, e: ev.NodeBegan) -> State:
 
 
 def _admitted(state: State, e: ev.NodeAdmitted) -> State:
-    slot = slot_of(e.node, e.iteration)
+    slot = slot_of(e.node, e.iteration, e.item)
     is_news = slot in state.tokens and slot not in state.admitted
     return replace(state, admitted=(*state.admitted, slot)) if is_news else state
 
@@ -243,14 +243,14 @@ def _passed(state: State, e: ev.NodePassed) -> State:
 
 
 def _wait_opened(state: State, e: ev.WaitOpened) -> State:
-    slot = slot_of(e.node, e.iteration)
+    slot = slot_of(e.node, e.iteration, e.item)
     if slot not in state.tokens or slot in state.waits:
         return state
     return replace(state, waits={**state.waits, slot: Wait(until=e.until, signal=e.signal)})
 
 
 def _wait_closed(state: State, e: ev.WaitClosed) -> State:
-    slot = slot_of(e.node, e.iteration)
+    slot = slot_of(e.node, e.iteration, e.item)
     wait = state.waits.get(slot, Wait())
     # By name too: somebody may have called the key of another signal "time".
     signals = tuple(other for other in state.signals if (other.name, other.key) != (wait.signal, e.by))
@@ -258,7 +258,7 @@ def _wait_closed(state: State, e: ev.WaitClosed) -> State:
 
 
 def _child_opened(state: State, e: ev.ChildOpened) -> State:
-    slot = slot_of(e.node, e.iteration)
+    slot = slot_of(e.node, e.iteration, e.item)
     if slot not in state.tokens or slot in state.children:
         return state
     child = Child(saga=e.child, workflow=e.workflow, input=e.input)

@@ -13,7 +13,7 @@ from baton.core.log import events as ev
 from baton.core.log.records import Failure
 
 
-def carriers(event: ev._Consumes) -> Collection[tuple[str, str]]:
+def carriers(event: ev.Settles) -> Collection[tuple[str, str]]:
     """Sender and receiver of the tokens that carry an event's `errors`.
 
     Dead ones of the node itself. Of a failure that is caught its handlers know, too, and so do the unchosen ways out of

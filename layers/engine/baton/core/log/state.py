@@ -6,13 +6,14 @@ No transitions here (see fold.py) and no decisions (see decide.py). Values are r
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 import msgspec
 
-from baton.core.failures.alternatives import Way
-from baton.core.failures.ladder import History
+from baton.core.failures.alternatives import Alternative
+from baton.core.failures.strategies.base import History
 from baton.core.log.events import Ask, Blamed, CancelRequested, Failure, Notice, Parked, SagaEnded, Value
 
 FINISHED = frozenset({"completed", "failed", "cancelled", "rolled_back", "rollback_failed"})
@@ -25,15 +26,42 @@ ANSWER = ":answer"  # the name of the signal that answers a question: none that 
 LONGEST_ID = 400  # characters of a saga's id: it is a key of the table, and a part of its children's ids
 
 
-def slot_of(node: str, iteration: tuple[int, ...]) -> str:
-    """The name of one round of one node: `book`, or `book@2.0` in the third round of an outer loop."""
-    return f"{node}@{'.'.join(map(str, iteration))}" if iteration else node
+ITEM_PATTERN = "[A-Za-z0-9_-]{1,64}"  # nothing of what separates the parts of a slot, of a question's id, or of a child's
+_is_item = re.compile(ITEM_PATTERN).fullmatch
+
+
+def slot_of(node: str, iteration: tuple[int, ...], item: str = "") -> str:
+    """The name of one round of one node: `book`, or `book@2.0` in the third round of an outer loop.
+
+    A node that does several things at once has one slot more for each of them: `book#item`, `book@2.0#item`.
+    """
+    slot = f"{node}@{'.'.join(map(str, iteration))}" if iteration else node
+    return f"{slot}#{item}" if item else slot
 
 
 def node_of(slot: str) -> tuple[str, tuple[int, ...]]:
-    """The inverse of `slot_of`."""
+    """The node and the round that a slot is of, whatever its item."""
+    if "#" in slot:
+        slot = owner_of(slot)
     node, found, rounds = slot.partition("@")
     return (node, tuple(map(int, rounds.split(".")))) if found else (node, ())
+
+
+def check_item(item: str) -> str:
+    """The same text. Raises `ValueError` for one that would make the slot of an item ambiguous."""
+    if not _is_item(item):
+        raise ValueError(f"{item[:100]!r} names no item: write 1 to 64 letters, digits, `_` and `-`")
+    return item
+
+
+def item_of(slot: str) -> str:
+    """The item of a slot; empty where it is its node's own."""
+    return slot.partition("#")[2]
+
+
+def owner_of(slot: str) -> str:
+    """The slot of the node itself, of one of an item."""
+    return slot.partition("#")[0]
 
 
 class Wait(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -73,7 +101,7 @@ class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     due_at: int = 0
     hooks: tuple[str, ...] = ()
     hint: str = ""
-    way: Way | None = None
+    way: Alternative | None = None
     arguments: dict[str, Any] = {}
     ask: Ask | None = None
     look: bool = False
@@ -255,7 +283,7 @@ class _Snapshot(msgspec.Struct, frozen=True):
 
 _PARTS = (
     *(State, Value, Wait, Signal, Child, Segment, Used, CancelRequested, Failure, Parked, SagaEnded),
-    *(Failing, History, Way, Ask, Notice, Blamed),
+    *(Failing, History, Alternative, Ask, Notice, Blamed),
 )
 _MEANING = "parked is what does not go on"  # earlier versions kept it when a cancel or a failure came
 SHAPE = hashlib.sha256(

@@ -75,8 +75,8 @@ class Caps:
 
     def fit(
         self, state: State, node: Node, value: ev.Value, content: Callable[[ev.Value], Any]
-    ) -> dict[str, Any]:
-        """What stands for a node's output in the log: `output`, and `full` where that is only a summary."""
+    ) -> tuple[ev.Value, ev.Value | None]:
+        """What stands for a node's output in the log, and the full one where that is only a summary."""
         left = [
             cap.most - state.used.get(scope, _NONE).bytes
             for scope, limits in ((node.name, node.limits), (SAGA, self.saga))
@@ -84,12 +84,12 @@ class Caps:
         ]
         size = size_of(value)
         if not left or size <= min(left):
-            return {"output": value}
+            return value, None
         whole = content(value)
         ref = value.ref or "cas://sha256/" + hash_of(_encode(whole))
         # No more than half of what is left, so that one large output does not take all from those after it.
         short = ev.Value(v=summary_of(whole, min(LONGEST, min(left) // 2), size, ref))
-        return {"output": short, "full": value} if size_of(short) < size else {"output": value}
+        return (short, value) if size_of(short) < size else (value, None)
 
 
 def caps_of(graph: Graph) -> Caps | None:

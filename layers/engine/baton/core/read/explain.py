@@ -28,7 +28,7 @@ from baton.core.read.reasons import (
 )
 from baton.core.read.timeline import BECAME, DROPPED, FAILED, SKIPPED, Arrival, Moment, Place, Story
 from baton.core.read.views import iso
-from baton.core.read.wording import choice, counted, listed, moved, said
+from baton.core.read.wording import choice, counted, listed, moved, said, unhandled
 from baton.errors import NotFound
 
 STATES = (*BECAME, READY, RETRYING, ASKING, WAITING, CHILD, JOINING, UNREACHED)
@@ -164,7 +164,9 @@ def _onward(story: Story, place: Place) -> str:
     """What it failed with, and which way it went on."""
     end = end_of(place)
     failed = said(end.failure) if end.became == FAILED and end.failure is not None else ""
-    return "; ".join(part for part in (failed, moved(story.program, place)) if part)
+    skipped = unhandled(story.places, end.to) if end.failure is not None else ()
+    nothing = f"nothing handles it: `when` says no at {listed(skipped)}" if skipped else ""
+    return "; ".join(part for part in (failed, moved(story.program, place), nothing) if part)
 
 
 # ---- why

@@ -15,7 +15,7 @@ from baton.core.log.state import slot_of
 from baton.core.read.attempt_history import is_asking, outlook
 from baton.core.read.timeline import DROPPED, FAILED, SKIPPED, Arrival, End, Moment, Place, Story
 from baton.core.read.views import iso
-from baton.core.read.wording import condition_words, listed, moved, opened, said
+from baton.core.read.wording import condition_words, listed, moved, opened, said, unhandled
 
 READY, WAITING, CHILD, JOINING, UNREACHED = "ready", "waiting", "child", "joining", "unreached"
 RETRYING, ASKING = "retrying", "asking"
@@ -92,7 +92,8 @@ class Reasons:
         if end.why == "when":
             when = self._program.nodes[place.node].when
             words = condition_words(when) if when is not None else ""
-            return [Cause(place.slot, "its `when` says no" + (f", {words}" if words else ""), end.when)]
+            text = "its `when` says no" + (f", {words}" if words else "") + self._left_by(place)
+            return [Cause(place.slot, text, end.when)]
         if end.why:
             return [self._without(end.why.removeprefix("join "), place, end)]
         dead = [arrival for arrival in place.arrivals.values() if not arrival.late and not arrival.alive]
@@ -127,8 +128,11 @@ class Reasons:
             failure = arrival.errors[0]
             source = failure.node or arrival.src
             by = f" (it came by `{arrival.src}`)" if source != arrival.src else ""
-            caught = f", which {listed(failure.handled)} handles" if failure.handled else ""
-            return Cause(source, f"`{source}` failed: {said(failure)}{caught}{by}", arrival.when)
+            return Cause(
+                source,
+                f"`{source}` failed: {said(failure)}{self._handled(failure, arrival)}{by}",
+                arrival.when,
+            )
         if not arrival.cause:
             return Cause("", "the saga began without it", arrival.when)
         place = self._story.places[arrival.cause]
@@ -140,6 +144,30 @@ class Reasons:
         went = moved(self._program, place)
         text = f"{around}`{place.slot}`: {went}" if around else f"`{place.slot}` went another way: {went}"
         return Cause(place.slot, text, end.when)
+
+    def _handled(self, failure: ev.Failure, arrival: Arrival) -> str:
+        """What became of a failure that was caught: its handlers, or that their conditions have skipped them all."""
+        if not failure.handled:
+            return ""
+        ways, cause = self._program.ways, self._story.places[arrival.cause]
+        source = failure.node
+        known = cause.iteration[: ways.shared(cause.node, source)]
+        names = listed(failure.handled)
+        if any(ways.shared(source, name) > len(known) for name in failure.handled):
+            return f", which is for {names}"  # in which round is not known
+        slots = (slot_of(name, ways.arriving(source, name, known)) for name in failure.handled)
+        is_skipped = unhandled(self._story.places, slots)
+        return f", which is for {names}, whose `when` says no" if is_skipped else f", which {names} handles"
+
+    def _left_by(self, place: Place) -> str:
+        """What failures are handled by nothing, since this node and the other handlers were skipped."""
+        places = self._story.places
+        senders = [
+            places[arrival.cause].node
+            for arrival in place.arrivals.values()
+            if arrival.alive and arrival.errors and unhandled(places, end_of(places[arrival.cause]).to)
+        ]
+        return f", and so nothing handles the failure of {listed(senders)}" if senders else ""
 
     def round_over(self, by: str) -> Cause:
         """The round that a slot was in has ended with another."""

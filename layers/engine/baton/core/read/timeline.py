@@ -194,7 +194,7 @@ class Story:
         elif isinstance(event, ev.WaitOpened | ev.ChildOpened):
             self._place(event.node, event.iteration).opened = event
         elif isinstance(event, ev.AttemptFailed | ev.StrategyChosen | ev.QuestionClosed):
-            place = self.places.get(slot_of(event.node, event.iteration))
+            place = self.places.get(slot_of(event.node, event.iteration, event.item))
             if place is not None and place.end is None:
                 _try(place, event, when)
         elif isinstance(event, ev.LimitReached):
@@ -226,8 +226,8 @@ class Story:
             late = place.end is not None or (place.fired is not None and token.src in place.fired[0].unspoken)
             place.arrivals[token.src] = Arrival(token.src, token.alive, errors, cause, when, late)
 
-    def _settle(self, event: ev._Consumes, when: Moment) -> None:
-        place = self.places.get(slot_of(event.node, event.iteration))
+    def _settle(self, event: ev.Settles, when: Moment) -> None:
+        place = self.places.get(slot_of(event.node, event.iteration, event.item))
         if place is None or place.end is not None:
             return  # somebody was faster: the fold passes over it, too
         slot = place.slot
@@ -259,7 +259,7 @@ class Story:
                 other.end = End(DROPPED, when, by=slot)
                 self.ended.append(dropped)
 
-    def _level(self, event: ev._Consumes) -> int:
+    def _level(self, event: ev.Settles) -> int:
         """How many loops are still around what comes after it in this round: fewer than around it, if one is left."""
         node = self.program.nodes[event.node]
         depth = len(node.loops) - (node.loop is not None)

@@ -352,6 +352,8 @@ def _event_view(event: Event) -> dict[str, Any]:
     shown: dict[str, Any] = {"kind": event.__struct_config__.tag}
     for name in event.__struct_fields__:
         value = getattr(event, name)
+        if name == "item" and not value:
+            continue  # most nodes do one thing
         if name in _TIMES and isinstance(value, int):
             shown[name] = iso(value) if value or name not in _MAYBE else None
         elif isinstance(value, Failure | Ask | Notice):

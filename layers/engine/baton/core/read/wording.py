@@ -6,7 +6,7 @@ from them (explain.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -113,18 +113,12 @@ def moved(program: Program, place: Place) -> str:
     return f"{fault}, {words}" if fault else words
 
 
-def lasting(ms: int) -> str:
-    """`340 ms`, `2.5 s`, `3 min 5 s`, `2 h 10 min`, `1 d 3 h`."""
-    if ms < 1_000:
-        return f"{ms} ms"
-    if ms < 60_000:
-        return f"{ms / 1_000:.1f}".removesuffix(".0") + " s"
-    units = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
-    seconds = round(ms / 1_000)
-    at = next(at for at, (_, unit) in enumerate(units) if seconds >= unit)
-    (name, unit), (less, part) = units[at], units[at + 1]
-    rest = seconds % unit // part
-    return f"{seconds // unit} {name}" + (f" {rest} {less}" if rest else "")
+def unhandled(places: Mapping[str, Place], slots: Iterable[str]) -> tuple[str, ...]:
+    """The handlers at these slots, where each was skipped by its own `when`: a failure was caught, and nothing ran."""
+    found = [places[slot] for slot in slots]
+    if any(place.end is None or place.end.why != "when" for place in found):
+        return ()
+    return tuple(dict.fromkeys(place.node for place in found))
 
 
 def opened(event: ev.WaitOpened | ev.ChildOpened) -> str:

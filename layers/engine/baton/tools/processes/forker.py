@@ -74,7 +74,7 @@ def _link(entry: Path) -> str:
 
 
 class _Forker:
-    """`_lives`: by process id, the sockets of helpers that live or whose end is not told yet."""
+    """`_lives`: by process id, the sockets of helpers that live or whose end is not reported yet."""
 
     def __init__(self, control: socket.socket, handler: LogHandler, app: str, *, is_imported: bool) -> None:
         self._control = control
@@ -166,7 +166,7 @@ class _Forker:
             os._exit(status)
 
     def _reap(self) -> None:
-        """A helper has ended when nothing of what it has started lives any more; only then is it told."""
+        """Reports the end of a helper once every process that it has started has ended, too."""
         for pid, status in _dead():
             if pid in self._lives:
                 self._ended[pid] = status

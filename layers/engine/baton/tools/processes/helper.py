@@ -1,6 +1,6 @@
-"""Inside a helper process: one call after another, each with its log lines and its expenses told as they happen.
+"""Inside a helper process: one call after another, each with its log lines and its expenses reported as they happen.
 
-Belongs here: what a tool's function finds around it. Does not belong here: how helpers come and go (forker.py).
+How helpers come and go is in forker.py.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class LogHandler(logging.Handler):
 
 
 class _Spent(list[Decimal]):
-    """What a call spends is told at once: it counts even if the next thing that happens is the process's end."""
+    """Reports what a call spends at once, so that it counts even if the process ends right after."""
 
     def __init__(self, channel: Channel) -> None:
         super().__init__()
@@ -100,7 +100,7 @@ def import_app(app: str) -> str:
     """Declares the app's tools. What went wrong, or an empty text."""
     try:
         load_app(app)
-    except (Exception, SystemExit) as error:  # noqa: BLE001  # told by whoever could have used it
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # returned as text
         return traceback_of(error)
     return ""
 
@@ -142,7 +142,7 @@ def _answer(channel: Channel, app: str, data: bytes) -> tuple[int, bytes]:
         result = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
     except NoRoom as error:
         return wire.NO_ROOM, text(str(error)[: wire.MAX_TEXT]).encode()
-    except BaseException as error:  # noqa: BLE001  # carried over to whoever awaits
+    except BaseException as error:  # noqa: BLE001  # carried over to the caller
         evidence = evidence_for(error)
         traceback = "" if isinstance(error, StepFailure) else traceback_of(error)
         return _failure(failure_of(error, tool, evidence), traceback, evidence)

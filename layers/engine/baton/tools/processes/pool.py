@@ -44,7 +44,7 @@ _log = logging.getLogger("baton.tools")
 
 
 class Helpers:
-    """The helper processes of one worker, which begin with the first call. `close` is for who goes on without them.
+    """The helper processes of one worker, which begin with the first call. `close` ends them early.
 
     app: the module whose import declares the tools. most: how many calls run at a time. variables: of the
     environment, for each call anew.
@@ -125,8 +125,8 @@ class Helpers:
             async with asyncio.timeout(PATIENCE_S):
                 await helper.until(lambda: helper.has_started)
         except (TimeoutError, asyncio.CancelledError):
-            self._starting.append(helper)  # it goes on starting, for whoever asks next
-            # Also when the step's time is over or nobody wants it any more: it has not begun, and not failed.
+            self._starting.append(helper)  # it goes on starting, for the next caller
+            # Also when the step's time is over or the step is stopped: it has not begun, and not failed.
             raise NoRoom("a helper process for plain functions with effects is being started") from None
         return await self._started(helper)
 
@@ -144,7 +144,7 @@ class Helpers:
         return helper
 
     def _starting_one(self) -> _Helper:
-        """One that nobody waits for: it has started meanwhile, or is about to, or is new. Raises `NoRoom`."""
+        """A helper without a caller: it has started meanwhile, or is about to, or is new. Raises `NoRoom`."""
         for helper in self._starting:
             helper.read()
         self._starting.sort(key=lambda helper: not helper.has_started)
@@ -160,7 +160,7 @@ class Helpers:
             ends = [*socket.socketpair(), *socket.socketpair()]
             try:
                 forker.fork(ends[1], ends[3])
-            except OSError as error:  # it was killed, by whomever; its helpers with it
+            except OSError as error:  # it was killed from outside, and its helpers with it
                 forker.close()
                 self._forker = None
                 for end in ends:
@@ -290,12 +290,12 @@ class _Helper:
     # ---- its end
 
     def kill(self) -> None:
-        """Whoever holds the other end of its life does it."""
+        """Close this end of its life line; the process that holds the other end kills it."""
         with suppress(OSError):
             self._life.shutdown(socket.SHUT_WR)
 
     async def status(self) -> int | None:
-        """When it is dead: how it ended, or None if nobody knows. What it had said before is taken in."""
+        """When it is dead: how it ended, or None if that is unknown. What it had said before is taken in."""
         data = b""
         try:
             async with asyncio.timeout(DEATH_S):
@@ -325,7 +325,7 @@ class _Forker:
                     [sys.executable, "-c", PROGRAM, told],
                     stdin=subprocess.DEVNULL,
                     pass_fds=[other.fileno()],
-                    # Ctrl-C and a kill of the worker's group are not for it: it has something to do then.
+                    # Ctrl-C and a kill of the worker's group must not end it: it has work to do then.
                     start_new_session=True,
                 )
         except OSError as error:

@@ -1,7 +1,7 @@
 """The standard tools: effects that are idempotent by construction, under names that begin with `std.`
 
-Belongs here: which there are, and how they come beside an application's own. What each does is in its own file, and
-those are imported when somebody asks for one of them: a cold start pays nothing for tools that nobody uses.
+Each is in its own file, which the registry imports at the first request for the tool: a cold start pays nothing for
+unused tools.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ MOST_REDIRECTS = 5
 _SEE_OTHER = 303
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _NOT_MODIFIED = 304
-# What a later step may want to know. Cookies are none of it.
+# Headers that a later step may need. Cookies are not among them.
 KEPT = (
     "content-language", "content-type", "etag", "expires", "last-modified", "link", "location", "retry-after",
     "x-request-id", "idempotency-replayed",
@@ -38,7 +38,7 @@ _NOT_YOURS = frozenset({
     "connection", "content-length", "expect", "host", "keep-alive", "proxy-authorization", "proxy-connection", "te",
     "trailer", "transfer-encoding", "upgrade",
 })  # fmt: skip
-# What is told to a host that a redirect leads to, and that was not asked by the document.
+# Headers for a host that a redirect leads to, and that the document did not ask.
 _HARMLESS = frozenset({"accept", "accept-language", "user-agent"})
 
 
@@ -134,7 +134,7 @@ def _joined(url: str, answer: HttpAnswer) -> str:
 
 
 def _headers(given: dict[str, str]) -> dict[str, str]:
-    """In lower case. Raises `StepFailure` for those by which a request is another one than it looks, or another's."""
+    """In lower case. Raises `StepFailure` for headers that change where a request goes, what it is or who sends it."""
     found = {name.lower(): value for name, value in given.items()}
     for name in found:
         if name.strip().replace("_", "-") in _NOT_YOURS or name.strip().startswith("baton-"):

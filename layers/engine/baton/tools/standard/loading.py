@@ -1,12 +1,11 @@
 """Loads the tools of an application, and checks what they say of each other and of standard tools.
 
-Belongs here: importing by name. Does not belong here: how a tool is declared (define.py), and what the command line says
-of a module that does not import (cli/app.py).
+How a tool is declared is in define.py. What the command line says of a module that does not import is in cli/app.py.
 """
 
 from __future__ import annotations
 
-from baton.core.failures.remedies import problems_of
+from baton.core.failures.alternatives import problems_of
 from baton.tools.define import REGISTRY, Registry, ToolError, modules_of
 from baton.tools.standard import with_standard
 

@@ -35,7 +35,7 @@ def declare(registry: Registry, services: Services) -> None:
         registry=registry,
         effect="once",
         domain="external_api",
-        # Whoever of the tenant asks for it: what counts is what one person gets.
+        # Whichever saga of the tenant asks for it: what counts is what one person gets.
         key=Key.content("to", "subject", "text", "html", keep="24h", anyone=True),
     )
     async def notify(to: Address, subject: Subject, text: Body, context: StepContext, html: str = "") -> Sent:
@@ -43,7 +43,7 @@ def declare(registry: Registry, services: Services) -> None:
         if not services.mail_from:
             raise StepFailure(
                 "input_invalid",
-                "nobody to send it from: set `MailFrom` of the deployment to an address of yours",
+                "there is no sender: set `MailFrom` of the deployment to an address of yours",
             )
         content = "\0".join((subject, text, html)).encode(errors="replace")
         who = signed(services, context, "MAIL", to, content=content)

@@ -1,7 +1,7 @@
 """`std.pay` and `std.find_payment`: a payment in two phases against a payment service that speaks HTTP.
 
 Reserve, execute, confirm; or reserve, be refused, release. Each phase has an idempotency key of its own, made of the
-step's, so that whoever comes again after a crash, wherever it was, finds what was done and goes on from there. What the
+step's, so that the next attempt after a crash, wherever it was, finds what was done and goes on from there. What the
 service has to understand is in docs/tools.md.
 """
 
@@ -24,7 +24,7 @@ RESERVED, EXECUTED, CONFIRMED, RELEASED = "reserved", "executed", "confirmed", "
 STATUSES = frozenset({RESERVED, EXECUTED, CONFIRMED, RELEASED})
 REFUSED = "refused"
 
-# Refusals that say nothing of the payment: who asks is not known, somebody is asking already, too early, too often.
+# Refusals that say nothing of the payment: unknown caller, another request under way, too early, too often.
 _LATER = frozenset({401, 408, 409, 425, 429})
 # A released reservation has moved nothing, and is over for good: a later attempt makes another. So many of one step.
 MOST_RESERVATIONS = 20
@@ -194,7 +194,7 @@ class _Desk:
         return host_of(self._url)
 
     def _same(self, made: _Reservation, wanted: dict[str, Any]) -> None:
-        """A service that gives out somebody else's reservation is not to be trusted with money."""
+        """A service that gives out another payment's reservation is not to be trusted with money."""
         if (made.amount, made.currency, made.to) != (wanted["amount"], wanted["currency"], wanted["to"]):
             what = (
                 f"{self._host} has another payment under this key: {made.amount} {made.currency} to {made.to}"

@@ -22,7 +22,7 @@ def check(source: Source) -> Iterator[Problem]:
     """What `guardrails.allowed_transitions`, an agent's `among` and `limits.fan_out` do not allow."""
     yield from _transitions(source)
     for name, node in source.nodes.items():
-        if node.agent is not None and node.branch is not None and node.branch.choose is not None:
+        if source.kinds[name].chooses and node.branch is not None and node.branch.choose is not None:
             yield from _outside_of_among(source, name, node)
         yield from _fan_out(source, name, node)
 
@@ -56,7 +56,9 @@ def _outside_of_among(source: Source, name: str, node: NodeModel) -> Iterator[Pr
     named = {*node.branch.among, *node.branch.default}.union(*caught_ways(node))
     for dst in source.edges.after[name]:
         if dst not in named:
-            message = f"the agent `{name}` goes on only to the nodes that its `branch` names"
+            message = (
+                f"the {source.kinds[name].key} `{name}` goes on only to the nodes that its `branch` names"
+            )
             hint = f"add `{dst}` to `among`, or let it come after another node"
             yield Problem(source.edges.written[name, dst], message, hint)
 

@@ -5,6 +5,7 @@ Belongs here: what of a document is stored, and in which spelling: one for each 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from baton.core.conditions.model import Condition
@@ -13,20 +14,19 @@ from baton.core.documents.compile.flow import waits_for
 from baton.core.documents.compile.handling import policies_of, rules_of
 from baton.core.documents.compile.schemas import output_schema
 from baton.core.expressions import SPACE
-from baton.core.failures.policies import Policy
+from baton.core.failures.failover import Policy
 from baton.core.graph.graph import Branch, Cap, Catch, Graph, Join, Loop, Node, Rule
 
 if TYPE_CHECKING:
     from baton.core.documents.compile.source import Source
     from baton.core.documents.definition import LimitModel, NodeModel
-    from baton.core.documents.failing import CatchModel, PolicyModel
+    from baton.core.documents.parts.failing import CatchModel, PolicyModel
+    from baton.core.effects.toolspec import ToolSpec
 
 
-def build(source: Source) -> Graph:
-    """The graph of a document."""
+def build(source: Source, kept: Callable[[str], dict[str, Any]]) -> Graph:
+    """The graph of a document. `kept`: the fields of a node that are its kind's."""
     model = source.model
-    used = {node.tool for node in model.nodes.values() if node.tool is not None}
-    hashes = {name: source.tools[name].schema_hash for name in used}
     limits = _caps(model.limits)
     if model.timeout is not None:
         limits["wall_time"] = Cap(
@@ -34,7 +34,7 @@ def build(source: Source) -> Graph:
         )
     return Graph(
         name=model.name,
-        nodes=tuple(_node(source, name, hashes) for name in source.flow.names),
+        nodes=tuple(_node(source, name, kept(name)) for name in source.flow.names),
         output=model.output,
         input_schema=model.input,
         limits=limits,
@@ -43,7 +43,7 @@ def build(source: Source) -> Graph:
     )
 
 
-def _node(source: Source, name: str, hashes: dict[str, str]) -> Node:
+def _node(source: Source, name: str, kept: dict[str, Any]) -> Node:
     node = source.nodes[name]
     return Node(
         name=name,
@@ -57,51 +57,29 @@ def _node(source: Source, name: str, hashes: dict[str, str]) -> Node:
         loops=source.loops.around(name),
         output_schema=output_schema(source, name),
         limits=_caps(node.limits),
-        **_kind(source, name, node, hashes),
+        **kept,
     )
 
 
-def _kind(source: Source, name: str, node: NodeModel, hashes: dict[str, str]) -> dict[str, Any]:
-    """The fields of one kind of node."""
-    if node.tool is not None:
-        spec = source.tools[node.tool]
-        failures = rules_of(node.retry, node.on_failure)
-        changes = (*failures.values(), *source.failures.values())
-        ways, hooks = named_tools(
-            source, node.tool, (*changes, source.hinted[name]) if name in source.hinted else changes
-        )
-        return {
-            "kind": "task",
-            "tool": spec.name,
-            "tool_version": spec.version,
-            "schema_hash": hashes[node.tool],
-            "effect": spec.effect,
-            "arguments": node.with_,
-            "timeout_ms": node.timeout or spec.timeout_ms,
-            "failures": failures,
-            "failover": _failover(source, f"/nodes/{name}/failover", node.failover),
-            "domain": spec.domain,
-            "cost": spec.cost,
-            "timed": any(
-                source.tools[name].key.window_ms
-                for name in (spec.name, *(way.tool for way in ways))
-                if name in source.tools
-            ),
-            "ways": ways,
-            "hooks": hooks,
-        }
-    if (wait := node.wait) is not None:
-        is_known = isinstance(wait.for_, int)
-        return {
-            "kind": "wait",
-            "wait_ms": wait.for_ if is_known else wait.timeout,
-            "wait_for": None if is_known else wait.for_,
-            "wait_until": wait.until,
-            "signal": wait.signal or "",
-        }
-    if node.workflow is not None:
-        return {"kind": "workflow", "workflow": node.workflow, "arguments": node.with_}
-    return {"kind": "pass", "value": node.value}
+def attempts(source: Source, name: str, spec: ToolSpec) -> dict[str, Any]:
+    """The fields of a node that say what happens when an attempt at its tool fails."""
+    node = source.nodes[name]
+    failures = rules_of(node.retry, node.on_failure)
+    changes = (*failures.values(), *source.failures.values())
+    ways, hooks = named_tools(
+        source, spec.name, (*changes, source.hinted[name]) if name in source.hinted else changes
+    )
+    return {
+        "failures": failures,
+        "failover": _failover(source, f"/nodes/{name}/failover", node.failover),
+        "timed": any(
+            source.tools[tool].key.window_ms
+            for tool in (spec.name, *(way.tool for way in ways))
+            if tool in source.tools
+        ),
+        "ways": ways,
+        "hooks": hooks,
+    }
 
 
 def _failover(source: Source, place: str, models: list[PolicyModel]) -> tuple[Policy, ...]:

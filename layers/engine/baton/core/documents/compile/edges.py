@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
-from baton.core.documents.failing import HandlersModel
+from baton.core.documents.parts.failing import HandlersModel
 from baton.errors import Problem
 
 if TYPE_CHECKING:

@@ -96,9 +96,14 @@ class Ended:
 def _tolerated(flow: Flow) -> int:
     if all(spot.tolerated < 0 for spot in flow.spots):
         return 0
-    found = 0
+    found = leads = takes = 0  # as in core/ways.py
     for index in range(len(flow.spots) - 1, -1, -1):
-        after = flow.spots[index].after
-        if after and all(flow.spots[other].tolerated >= 0 or found >> other & 1 for other in after):
-            found |= 1 << index
+        spot, bit = flow.spots[index], 1 << index
+        is_counted = bool(spot.after) and all(leads >> other & 1 for other in spot.after)
+        if is_counted and all(takes >> other & 1 for other in spot.after):
+            found |= bit
+        if is_counted or spot.tolerated >= 0:
+            leads |= bit
+        if spot.takes or found & bit:
+            takes |= bit
     return found

@@ -54,31 +54,24 @@ def check(source: Source) -> Iterator[Problem]:
     """All expressions and conditions, wherever they stand."""
     for name, node in source.nodes.items():
         source.go_on(f"/nodes/{name}")
-        for place, value, where in _values(name, node):
+        for place, value, where in _values(source, name, node):
             yield from _expressions_at(source, place, value, where)
         if node.branch is not None:
             yield from _branch(source, name, node)
-        if node.tool is not None and node.tool in source.tools:
-            yield from types(source, name, node.with_, source.tools[node.tool], f"/nodes/{name}/with")
+        if (spec := source.kinds[name].taker(source, node)) is not None:
+            yield from types(source, name, node.with_, spec, f"/nodes/{name}/with")
     yield from _conditions(source)
     yield from _expressions_at(source, "/output", source.model.output, Place(""))
 
 
-def _values(name: str, node: NodeModel) -> Iterator[tuple[str, Any, Place]]:
+def _values(source: Source, name: str, node: NodeModel) -> Iterator[tuple[str, Any, Place]]:
     """(JSON Pointer, value, place) of everything at a node that may have expressions in it."""
-    here, place = Place(name), f"/nodes/{name}"
+    kind, place = source.kinds[name], f"/nodes/{name}"
     if node.with_:
-        yield f"{place}/with", node.with_, here
-    if node.wait is not None:
-        yield f"{place}/wait/for", node.wait.for_, here
-        yield f"{place}/wait/until", node.wait.until, here
-    if node.value is not None:
-        yield f"{place}/value", node.value, here
-    for kind in ("agent", "human"):
-        if (value := getattr(node, kind)) is not None:
-            yield f"{place}/{kind}", value, here
-    if node.map is not None:
-        yield f"{place}/map", node.map, Place(name, has_item=True)
+        yield f"{place}/with", node.with_, Place(name)
+    here = Place(name, has_item=kind.has_items)
+    for below, value in kind.values(node):
+        yield f"{place}{below}", value, here
 
 
 def _branch(source: Source, name: str, node: NodeModel) -> Iterator[Problem]:
@@ -167,7 +160,7 @@ def check_path(source: Source, pointer: str, path: Path, where: Place) -> Iterat
     problem = _CHECK_ROOT.get(path.root, _nothing_wrong)(source, path, where)
     if problem is not None:
         yield Problem(pointer, f"`{path.text}`: {problem[0]}", problem[1])
-    elif not (where.is_condition and path.optional) and not (
+    elif not (where.is_condition and path.optional and path.node) and not (
         where.is_failing and path.root == "last_error" and path.inner[:1] == ("parameters",)
     ):
         yield from _check_known(source, pointer, path, where)
@@ -350,4 +343,7 @@ def types(
             message = f"`{path.text}` is {in_words(here.types())}; {takes}"
             yield Problem(f"{below}/{escape(key)}", message, hint)
         elif key in spec.parameters.get("required", ()):
-            yield from leftout.check(source, f"{below}/{escape(key)}", path, spec.name, key)
+            takes_null = "null" in wanted.types()
+            yield from leftout.check(
+                source, f"{below}/{escape(key)}", path, spec.name, key, takes_null=takes_null
+            )

@@ -15,16 +15,16 @@ from baton.core.documents.compile.handling import rules_of, strange_names
 from baton.core.documents.compile.tools import exists, known, takes
 from baton.core.effects.toolspec import ONCE
 from baton.core.expressions import ExpressionError, expressions_in
-from baton.core.failures.cells import HINTS, HOOKS, Change
-from baton.core.failures.policies import named
-from baton.core.failures.remedies import way_by
+from baton.core.failures.alternatives import way_by
+from baton.core.failures.failover import named
+from baton.core.failures.policy import HINTS, HOOKS, Change
 from baton.errors import Problem
 
 if TYPE_CHECKING:
     from baton.core.documents.compile.source import Source
     from baton.core.documents.definition import NodeModel, WorkflowModel
-    from baton.core.documents.failing import PolicyModel
-    from baton.core.failures.alternatives import Way
+    from baton.core.documents.parts.failing import PolicyModel
+    from baton.core.failures.alternatives import Alternative
 
 
 def check(source: Source) -> Iterator[Problem]:
@@ -39,7 +39,7 @@ def check(source: Source) -> Iterator[Problem]:
 
 def named_tools(
     source: Source, tool: str, changes: Sequence[Change]
-) -> tuple[tuple[Way, ...], dict[str, str]]:
+) -> tuple[tuple[Alternative, ...], dict[str, str]]:
     """The ways and hooks of a tool with those that rules name by the names of tools."""
     ways, hooks = source.ways(tool), source.hooks(tool)
     for change in changes:
@@ -75,7 +75,7 @@ def _rules(
 
 def _argument(source: Source, place: str, argument: str, names: Sequence[str]) -> Iterator[Problem]:
     """An argument that an answer may change, and that no tool of these nodes takes."""
-    specs = [source.tools[tool] for name in names if (tool := source.nodes[name].tool or "") in source.tools]
+    specs = [source.tools[tool] for name in names if (tool := source.tool(name)) in source.tools]
     taken = [name for spec in specs for name in spec.parameters.get("properties", {})]
     is_closed = all(spec.parameters.get("additionalProperties") is False for spec in specs)
     if specs and is_closed and argument not in taken:
@@ -84,7 +84,7 @@ def _argument(source: Source, place: str, argument: str, names: Sequence[str]) -
 
 def _hint(source: Source, place: str, hint: str, names: Sequence[str]) -> Iterator[Problem]:
     """A hint that cannot be carried out for any of these nodes."""
-    tools = {source.nodes[name].tool or "" for name in names} & source.tools.keys()
+    tools = {source.tool(name) for name in names} & source.tools.keys()
     for tool in sorted(tools):
         if any(hint in way.hints or not way.hints for way in source.ways(tool)):
             return
@@ -95,7 +95,7 @@ def _hint(source: Source, place: str, hint: str, names: Sequence[str]) -> Iterat
 
 
 def _hook(source: Source, place: str, hook: str, names: Sequence[str]) -> Iterator[Problem]:
-    tools = {source.nodes[name].tool or "" for name in names} & source.tools.keys()
+    tools = {source.tool(name) for name in names} & source.tools.keys()
     is_tool = hook not in HOOKS and _may_help(source, hook)
     if tools and not is_tool and not any(hook in source.hooks(tool) for tool in tools):
         yield from _nobody(source, place, hook, min(tools))
@@ -173,13 +173,13 @@ def _with(source: Source, place: str, policy: PolicyModel, names: tuple[str, ...
     def at(name: str) -> Iterator[Problem]:
         for pointer, path in paths:
             yield from check_path(source, pointer, path, Place(name, is_failing=True))
-        spec = source.tools.get(policy.then.tool or source.nodes[name].tool or "")
+        spec = source.tools.get(policy.then.tool or source.tool(name))
         if spec is not None:
             yield from types(source, name, given, spec, below)
 
     if not differ(path for _, path in paths):
         # One for each tool says it all.
-        names = tuple({source.nodes[name].tool: name for name in reversed(names)}.values())[::-1]
+        names = tuple({source.tool(name): name for name in reversed(names)}.values())[::-1]
     if paths:
         yield from first_of(place, names, map(at, names))
 
@@ -189,7 +189,7 @@ def _given(source: Source, place: str, policy: PolicyModel, names: Sequence[str]
     then, known_well = policy.then, set()
     for name in names:
         node, found = source.nodes[name], list[Problem]()
-        spec = source.tools.get(then.tool or node.tool or "")
+        spec = source.tools.get(then.tool or source.tool(name))
         if spec is not None and spec.name not in known_well:
             known_well.add(spec.name)
             found += takes(source, spec, then.with_, f"{place}/then/with")

@@ -10,6 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from baton.core.failures.codes import PERMANENT
+from baton.core.graph.graph import JOIN_FAILED, can_go_on
+
 if TYPE_CHECKING:
     from baton.core.documents.compile.edges import Edges
     from baton.core.documents.definition import JoinModel, NodeModel
@@ -21,7 +24,8 @@ class Spot:
 
     `ways`: sets of receivers; when the node is done, those of one of the sets get a live token, and maybe others.
     `caught`: the same when it has failed and one of the rules of its `catch` fits; `catches_all`: one always does.
-    `around`: the last nodes of the loops around it, outermost first.
+    `around`: the last nodes of the loops around it, outermost first. `takes`: whether it is a join that can go on although a
+    node before it has failed, or whose own failure may be caught.
     """
 
     before: tuple[int, ...]
@@ -35,6 +39,7 @@ class Spot:
     is_tail: bool = False
     caught: tuple[tuple[int, ...], ...] = ()
     catches_all: bool = False
+    takes: bool = False
 
 
 class Flow:
@@ -65,6 +70,10 @@ class Flow:
                     tuple(sorted(at[other] for other in way if other in at)) for way in caught_ways(node)
                 )
                 spot.catches_all = any(rule.fits_all for rule in node.catch)
+                spot.takes = tolerated >= 0 and any(
+                    rule.may_fit(JOIN_FAILED, PERMANENT) for rule in node.catch
+                )
+            spot.takes |= can_go_on(need, tolerated, len(before), cancels=cancels)
             self.spots.append(spot)
             mask = 0
             for index in before:

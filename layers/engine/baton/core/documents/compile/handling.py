@@ -1,6 +1,6 @@
 """What a document says of failures, as the graph keeps it: rules by code or class, and failover policies.
 
-Belongs here: from the models (core/documents/failing.py) to frozen data, and the names in them that have to be known.
+Belongs here: from the models (core/documents/parts/failing.py) to frozen data, and the names in them that have to be known.
 Does not belong here: which shapes are right (the models), and what is wrong with rules (rules.py, failing.py).
 """
 
@@ -10,14 +10,19 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import TYPE_CHECKING, Any
 
 from baton.core.expressions.spelling import nearest
-from baton.core.failures.cells import ASK, FAIL, HINTS, HOOKS, STRATEGIES, Change, merge_changes
-from baton.core.failures.matrix import ANY
-from baton.core.failures.policies import DAY_MIN, DAYS, Action, Match, Policy, Window
+from baton.core.failures.failover import DAY_MIN, DAYS, Action, Match, Policy, Window
+from baton.core.failures.policy import ANY, ASK, FAIL, HINTS, HOOKS, Change, merge_changes
 from baton.core.failures.retry import RetryChange
 
 if TYPE_CHECKING:
     from baton.core.conditions.model import Condition
-    from baton.core.documents.failing import MatchModel, PolicyModel, ReactionModel, RetryModel, WindowModel
+    from baton.core.documents.parts.failing import (
+        MatchModel,
+        PolicyModel,
+        ReactionModel,
+        RetryModel,
+        WindowModel,
+    )
 
 
 def retry_of(model: RetryModel) -> RetryChange:
@@ -47,15 +52,13 @@ def rules_of(retry: RetryModel | None, on_failure: Mapping[str, ReactionModel]) 
 
 
 def _change_of(model: ReactionModel) -> Change:
-    said = {} if model.at_most is None else {name: getattr(model.at_most, name) for name in STRATEGIES}
-    at_most = {name: value for name, value in said.items() if value is not None}
     last = next((word for word in model.ladder or () if word in (ASK, FAIL)), None)
     return Change(
         kind=model.class_,
         ladder=None if last else _tuple(model.ladder),
         last=last,
         retry=None if model.retry is None else retry_of(model.retry),
-        at_most=at_most or None,
+        at_most=model.at_most or None,
         hints=_tuple(model.hints),
         before_retry=_tuple(model.before_retry),
         message=model.message,

@@ -41,10 +41,10 @@ def follow(source: Source, path: Path, node: str) -> tuple[Schema, int]:
     length, steps = len(path.inner), path.inner
     for _ in range(_MOST_STEPS):
         name = node if path.root == "output" else path.node
-        if not _is_made(source, name):
+        if not (written := _written(source, name)):
             here, taken = _of(source, path, name, node).follow(steps)
             break
-        value, taken = _inside(source.nodes[name].value, steps)
+        value, taken = _inside(getattr(source.nodes[name], written), steps)
         further = lone_path(value)
         if further is None:
             here = Schema(_of_template(value), None)
@@ -74,10 +74,10 @@ def _has(value: Any, index: int) -> bool:
     return isinstance(value, list) and index < len(value)
 
 
-def _is_made(source: Source, name: str) -> bool:
-    """Whether it is a node whose output stands in the document."""
-    node = source.nodes.get(name)
-    return node is not None and "value" in node.model_fields_set and node.output_schema is None
+def _written(source: Source, name: str) -> str:
+    """The field of the node that its output stands in, or an empty string."""
+    kind = source.kinds.get(name)
+    return kind.key if kind and kind.written and source.nodes[name].output_schema is None else ""
 
 
 def _of(source: Source, path: Path, name: str, node: str) -> Schema:
@@ -90,21 +90,9 @@ def _of(source: Source, path: Path, name: str, node: str) -> Schema:
         return Schema(_ROOTS[path.root], None)
     if name not in source.nodes:
         return _NOTHING
-    schema, given = output_schema(source, name), source.nodes[name]
-    if schema is None:
-        spec = source.tools.get(given.tool or "")
-        schema = spec.result if spec is not None else None
-    elif given.wait is not None and given.wait.timeout is not None:
-        return Schema(_or_time(schema), schema)
-    return Schema(schema, schema)
-
-
-def _or_time(schema: Any) -> Any:
-    """The schema of what a wait gives, which is a payload or says that its time is over."""
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    if isinstance(properties, dict):
-        return {**schema, "properties": {**properties, "timed_out": {}}}
-    return {"anyOf": [schema, {"type": "object"}]}
+    declared = output_schema(source, name)
+    given = source.kinds[name].gives(source, source.nodes[name], declared)
+    return Schema(given, given if declared is None else declared)
 
 
 def _join(names: tuple[str, ...]) -> dict[str, Any]:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from baton.core.conditions.reading import text_of
 from baton.core.conditions.schemapaths import Schema
 from baton.core.expressions import Path
 from baton.errors import Problem
@@ -17,33 +19,50 @@ if TYPE_CHECKING:
     from baton.core.documents.compile.source import Source
 
 
-def check(source: Source, place: str, path: Path, taker: str, key: str) -> Iterator[Problem]:
-    """An argument that is needed, and one expression that gives nothing when the input has no such field."""
-    if path.root != "input" or path.optional or (part := _left_out(source, path)) is None:
+def check(
+    source: Source, place: str, path: Path, taker: str, key: str, *, takes_null: bool
+) -> Iterator[Problem]:
+    """An argument that is needed, and one expression that gives nothing, or null, when the input has no such field."""
+    parts = list(_may_be_missing(source, path)) if path.root == "input" else []
+    found = next((part for part in parts if not (takes_null and part[0] in path.marks)), None)
+    if found is None:
         return
-    text, name, schema = part
-    if _is_asked_for(source, text, name):
+    taken, schema = found
+    name, text = path.inner[taken - 1], text_of("input", path.inner[:taken])
+    if _is_asked_for(source, text, str(name)):
         return
     is_filled = isinstance(schema, dict) and "default" in schema
     default = "; a `default` is not filled in" if is_filled else ""
     message = f"`{path.text}`: the input may be without `{name}`, and `{taker}` needs `{key}`{default}"
     hint = f"add `{name}` to `required` of the input's schema, or let the node run `when: has({text})`"
+    if takes_null:
+        marked = _marked(path.inner, frozenset(taken for taken, _ in parts))
+        hint = f"write `${{{marked}}}`, which is null without it; or {hint}"
     yield Problem(place, message, hint)
 
 
-def _left_out(source: Source, path: Path) -> tuple[str, str, Any] | None:
-    """(expression, name, schema) of the first part of the path that the input may be without."""
+def _may_be_missing(source: Source, path: Path) -> Iterator[tuple[int, Any]]:
+    """The parts of the path that the input may be without: how many steps lead to each, and its schema."""
     root = source.model.input
     here = Schema(root, root).resolved()
-    for taken, step in enumerate(path.inner):
+    for taken, step in enumerate(path.inner, 1):
         fields = here.value.get("properties") if isinstance(here.value, dict) else None
         if not isinstance(fields, dict) or step not in fields:
-            return None  # of which nothing is known, or which has been told
+            return  # of which nothing is known, or which has been told
         required = here.value.get("required")
         if not isinstance(required, list) or step not in required:
-            return path.up_to(taken + 1), str(step), fields[step]
+            yield taken, fields[step]
         here = Schema(fields[step], root).resolved()
-    return None
+
+
+def _marked(steps: tuple[str | int, ...], marks: frozenset[int]) -> str:
+    """The expression with `?` behind what may be missing."""
+    texts = [text_of("input", steps[:taken]) for taken in range(len(steps) + 1)]
+    marked = (
+        text.removeprefix(before) + "?" * (taken in marks)
+        for taken, (before, text) in enumerate(pairwise(texts), 1)
+    )
+    return texts[0] + "".join(marked)
 
 
 def _is_asked_for(source: Source, text: str, name: str) -> bool:

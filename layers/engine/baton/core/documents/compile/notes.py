@@ -10,7 +10,8 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from baton.core.documents.compile.sharing import shared_keys
-from baton.core.read.wording import lasting
+from baton.core.expressions.durations import lasting
+from baton.core.read.wording import listed
 
 if TYPE_CHECKING:
     from baton.core.documents.compile.source import Tools
@@ -27,7 +28,7 @@ def notes_of(
 
     `unknown`: by reference, what is said of children that there are not.
     """
-    found = [*shared_keys(graph, tools), *_too_long(graph, invocation_ms)]
+    found = [*shared_keys(graph, tools), *_too_long(graph, invocation_ms), *_skippable(graph)]
     said = unknown or {}
     found += (
         f"`{node.name}` starts `{node.workflow}`: {said[node.workflow]}"
@@ -49,9 +50,22 @@ def no_such_child(reference: str, known: Collection[str]) -> str:
     return f"there is no workflow of that name; {hint}"
 
 
+def _skippable(graph: Graph) -> Iterator[str]:
+    """Failures that nothing handles when the conditions of their handlers say no."""
+    asking = {node.name for node in graph.nodes if node.when is not None}
+    for node in graph.nodes:
+        for then in dict.fromkeys(rule.then for rule in node.catch):
+            if asking.issuperset(then):
+                yield (
+                    f"`{node.name}` catches a failure with {listed(then)}: if `when` says no there, nothing runs and the "
+                    f"saga goes on. To let `{node.name}` fail then, write the condition as `if` in its `catch`; to handle "
+                    "the failure all the same, add a handler without `when`"
+                )
+
+
 def _too_long(graph: Graph, invocation_ms: int) -> Iterator[str]:
     for node in graph.nodes:
-        if node.kind == "task" and node.timeout_ms > invocation_ms:
+        if node.timeout_ms > invocation_ms:
             yield (
                 f"`{node.name}` may take {lasting(node.timeout_ms)}, and an invocation of the worker lasts "
                 f"{lasting(invocation_ms)}: an attempt is cut off with it. Lower the timeout, or raise `WorkerTimeout`"

@@ -10,17 +10,17 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from baton.core.documents.compile.handling import rules_of
-from baton.core.failures.cells import FAIL, REPLAN, RETRY, STRATEGIES, Change
-from baton.core.failures.codes import CLASSES, CODES, ENGINE, UNTRIED, kind_of
-from baton.core.failures.ladder import ladder_of
-from baton.core.failures.matrix import ANY, Rules, cell_of
+from baton.core.failures.codes import CLASSES, CODES, UNTRIED, kind_of
 from baton.core.failures.misspelt import near
+from baton.core.failures.policy import ANY, Change, Rules
+from baton.core.failures.strategies.ladder import entry_of, ladder_of
+from baton.core.failures.strategies.registry import END, STRATEGIES
 from baton.errors import Problem
 
 if TYPE_CHECKING:
     from baton.core.documents.compile.source import Source
     from baton.core.documents.definition import NodeModel, WorkflowModel
-    from baton.core.documents.failing import RetryModel
+    from baton.core.documents.parts.failing import RetryModel
 
 _OWN = ""
 """Any code of a tool's own."""
@@ -30,12 +30,12 @@ def check(source: Source) -> Iterator[Problem]:
     """The rules of the document and of each node."""
     yield from _level(source, "", source.model, source.tasks)
     for name, node in source.nodes.items():
-        yield from _level(source, f"/nodes/{name}", node, (name,) if node.tool is not None else ())
+        yield from _level(source, f"/nodes/{name}", node, (name,) if source.tool(name) else ())
         for index, rule in enumerate(node.catch):
             at = "" if len(node.catch) == 1 else f"/{index}"
             place = f"/nodes/{name}/catch{at}/code"
             problems = list(_codes(place, rule.code, is_tried=False))
-            yield from problems or (_of_child(place, rule.code) if node.workflow is not None else ())
+            yield from problems or _never(source, name, place, rule.code)
     for place, policy, _ in source.policies:
         yield from _codes(f"{place}/when/code", policy.when.code)
 
@@ -90,15 +90,11 @@ def _code(place: str, code: str, more: Collection[str], *, is_tried: bool = True
         yield Problem(place, f"no failure has the code `{code}`", f"did you mean `{meant}`?")
 
 
-def _of_child(place: str, codes: Sequence[str]) -> Iterator[Problem]:
-    """Codes with which something in the child may fail, and never the node that has started it."""
+def _never(source: Source, name: str, place: str, codes: Sequence[str]) -> Iterator[Problem]:
+    """Codes with which a node of this kind never fails."""
     for index, code in enumerate(codes):
-        if code not in ENGINE:
-            yield Problem(
-                place + (f"/{index}" if len(codes) > 1 else ""),
-                f"this never fits: a child that fails is `child_failed` here, also when a step of it failed with `{code}`",
-                "write `child_failed`, or catch it in the child",
-            )
+        if said := source.kinds[name].never_fails_with(code):
+            yield Problem(place + (f"/{index}" if len(codes) > 1 else ""), *said)
 
 
 # ---- strategies --------------------------------------------------------------------------------------------------
@@ -117,28 +113,24 @@ def _idle(
         where = "on_failure: {any: [%s]}" if is_whole else "ladder: [%s]"
         yield Problem(
             place if is_whole else place + below,
-            f"this can do nothing: what is done about such a failure is {', '.join(has) or FAIL}, and never {strategy}",
+            f"this can do nothing: what is done about such a failure is {', '.join(has) or END.name}, and never {strategy}",
             f"write `{where % ', '.join(right)}`, or leave this out",
         )
 
 
 def _of_strategies(change: Change) -> Iterator[tuple[str, str]]:
     """(place, strategy) of what is said of one. An `at_most` is kept to where the strategy is never used, too."""
-    if (retry := change.retry) is not None and retry.preset != "none" and retry.max_attempts != 1:
-        yield "/retry", RETRY
-    if change.before_retry:
-        yield "/before_retry", RETRY
-    if change.hints:
-        yield "/hints", REPLAN
+    for name, strategy in STRATEGIES.items():
+        yield from ((f"/{field}", name) for field in strategy.only_for(change))
 
 
 def _ladders(source: Source, name: str, code: str) -> Iterator[tuple[str, ...]]:
     """What is done at a node about each failure that a rule with this code, class or `any` is for."""
     node = source.nodes[name]
-    spec = source.tools.get(node.tool or "")
+    spec = source.tools.get(source.tool(name))
     said = (source.failures, rules_of(node.retry, node.on_failure))
     for one, kind in _failures(code, said):
-        yield ladder_of(cell_of(one, kind, spec.domain if spec is not None else "", said), one)
+        yield ladder_of(entry_of(one, kind, spec.domain if spec is not None else "", said), one)
 
 
 def _failures(code: str, said: Sequence[Rules]) -> Iterator[tuple[str, str]]:

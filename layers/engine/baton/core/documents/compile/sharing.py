@@ -14,7 +14,7 @@ import msgspec
 from baton.core.effects.keys import NODE, SAGA, KeyRule, canonical, names_of, parameters_of
 from baton.core.effects.toolspec import PURE
 from baton.core.expressions import expressions_in
-from baton.core.read.wording import lasting
+from baton.core.expressions.durations import lasting
 
 if TYPE_CHECKING:
     from baton.core.documents.compile.source import Tools
@@ -26,7 +26,7 @@ def shared_keys(graph: Graph, tools: Tools) -> Iterator[str]:
     """A sentence for each key that several steps of one saga have, whatever its values are."""
     groups: dict[bytes, list[Node]] = {}
     for node in graph.nodes:
-        if node.kind != "task" or (spec := tools[node.tool]).effect == PURE or spec.key.strategy == NODE:
+        if not node.tool or (spec := tools[node.tool]).effect == PURE or spec.key.strategy == NODE:
             continue
         rounds = (
             len(node.loops) if spec.key.strategy == SAGA else 0

@@ -19,19 +19,22 @@ from baton.core.documents.compile.handling import rules_of
 from baton.core.documents.compile.loops import Loops
 from baton.core.documents.compile.produced import Produced
 from baton.core.documents.definition import WorkflowModel
+from baton.core.documents.nodes.registry import NodeDocument, kind_of
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.expressions.spelling import nearest
-from baton.core.failures.cells import Change
-from baton.core.failures.policies import named
-from baton.core.failures.remedies import hooks_of, ways_of
+from baton.core.failures.alternatives import hooks_of, ways_of
+from baton.core.failures.failover import named
+from baton.core.failures.policy import Change
 from baton.errors import Problem
 
 if TYPE_CHECKING:
     from baton.core.documents.definition import NodeModel
-    from baton.core.documents.failing import PolicyModel
-    from baton.core.failures.alternatives import Way
+    from baton.core.documents.parts.failing import PolicyModel
+    from baton.core.failures.alternatives import Alternative
 
 Tools = Mapping[str, ToolSpec]
+Children = Mapping[str, Any]
+"""By reference (`NAME` or `NAME@VERSION`): the schema of what a child takes; None for one that takes anything."""
 # Looking for the nearest of many names takes long, and nobody mends a document from the end.
 MAX_HINTS = 20
 
@@ -48,13 +51,13 @@ class OutOfTime(Exception):
 class Source:
     """The model of a document. Not `is_whole`: some nodes are only what is left of them, or stand in for others.
 
-    `children`: see children.py. `has_time` says whether the compiler may go on.
+    `has_time` says whether the compiler may go on.
     """
 
     model: WorkflowModel
     tools: Tools
     is_whole: bool = True
-    children: Mapping[str, Any] = field(default_factory=dict)
+    children: Children = field(default_factory=dict)
     hints_left: int = MAX_HINTS
     has_time: Callable[[], bool] = lambda: True
     tries_left: int = MAX_HINTS
@@ -63,6 +66,15 @@ class Source:
     @property
     def nodes(self) -> dict[str, NodeModel]:
         return self.model.nodes
+
+    @cached_property
+    def kinds(self) -> dict[str, NodeDocument]:
+        """By node, its kind."""
+        return {name: kind_of(node) for name, node in self.nodes.items()}
+
+    def tool(self, name: str) -> str:
+        """The tool whose attempts can fail at a node, or an empty string."""
+        return self.kinds[name].tool(self.nodes[name])
 
     def hint(self, name: str, known: Iterable[str]) -> str:
         """The nearest known name, for the first few problems."""
@@ -124,8 +136,8 @@ class Source:
 
     @cached_property
     def tasks(self) -> tuple[str, ...]:
-        """The nodes that run a tool."""
-        return tuple(name for name, node in self.nodes.items() if node.tool is not None)
+        """The nodes whose attempts at a tool can fail."""
+        return tuple(name for name in self.nodes if self.tool(name))
 
     @cached_property
     def failures(self) -> dict[str, Change]:
@@ -159,7 +171,7 @@ class Source:
             self.go_on(f"/failover/{index}")
             when = policy.when
             fitting = (name for name in self.tasks if named(name, when.node))
-            names = tuple(name for name in fitting if named(self.nodes[name].tool or "", when.tool))
+            names = tuple(name for name in fitting if named(self.tool(name), when.tool))
             found.append(Placed(f"/failover/{index}", policy, names))
         return found
 
@@ -168,7 +180,7 @@ class Source:
             if policy.when.if_ is not None:
                 yield f"{place}/when/if", policy.when.if_, "last_error", names
 
-    def ways(self, tool: str) -> tuple[Way, ...]:
+    def ways(self, tool: str) -> tuple[Alternative, ...]:
         """How else the work of a tool can be done, by tools that may run."""
         if tool not in self._ways:
             self._ways[tool] = ways_of(tool, self.allowed)
@@ -181,7 +193,7 @@ class Source:
         return self._hooks[tool]
 
     @cached_property
-    def _ways(self) -> dict[str, tuple[Way, ...]]:
+    def _ways(self) -> dict[str, tuple[Alternative, ...]]:
         return {}
 
     @cached_property

@@ -175,7 +175,9 @@ class Sure:
         for other in flow.spots[index].after:
             if flow.shared(index, other) == level:
                 is_tolerant = flow.spots[other].tolerated >= 0
-                facts |= self._voice[index, other] if is_tolerant else self._called_failed[other]
+                # A join that passes nothing on, since that would fail the saga, is as good as called.
+                called = self._called_failed.get(other, self._called[other])
+                facts |= self._voice[index, other] if is_tolerant else called
                 facts |= self._call(index, other)
         return self._closed(facts)
 

@@ -1,7 +1,7 @@
 """Idempotency keys: a hash of who, at which node of which saga, does what, with which canonical parameters.
 
-Belongs here: the room's front door. canonical.py says which parameters are the same, rules.py what a key is made of,
-author.py how the author of a tool says so.
+canonical.py says which parameters are the same, rules.py what a key is made of, author.py how the author of a tool
+says so.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """`Key`: how the author of a tool says what makes two calls the same one; and what is wrong with what was said.
 
-Belongs here: the words, and their check against a tool's parameters. Does not belong here: what a key is made of
-(rules.py).
+What a key is made of is in rules.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The canonical form of parameters: every spelling that means the same made the same.
 
-Belongs here: which spellings mean the same. Two different actions stay two: upper case is not lower case, `1` is not
-`"1"`, and spaces inside a text are text.
+Two different actions stay two: upper case is not lower case, `1` is not `"1"`, and spaces inside a text are text.
 """
 
 from __future__ import annotations
@@ -113,7 +112,7 @@ def _zone(zone: str | None) -> str:
 
 
 def relevant(arguments: Any, schema: Mapping[str, Any]) -> Any:
-    """The arguments without those that say what the tool's schema says by default: whether they are there changes nothing."""
+    """The arguments without those that equal the defaults of the tool's schema: leaving these out changes nothing."""
     if not isinstance(arguments, dict):
         return arguments
     known = schema.get("properties", {})

@@ -1,7 +1,7 @@
 """What makes two calls of a tool the same one: the strategies, as data, and the key that each of them gives.
 
-Belongs here: what is in a key. Does not belong here: when two values are the same (canonical.py), what a tool's author
-writes (author.py), what is done with a key (runtime/effect_claims.py).
+When two values are the same is in canonical.py, what a tool's author writes in author.py, what is done with a key in
+runtime/effect_claims.py.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class KeyRule(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What makes two calls of a tool the same one, and how long that is remembered.
 
     `strategy` is one of STRATEGIES. `parts` and `version` name parameters (paths with dots); `name` is what kind of
-    thing a business key names. `window_ms`: calls of the same window are the same. `anyone`: whoever of the tenant
-    makes the call. `in_progress`: whether a second caller waits for the first one's result or is refused. `keep_ms`: so
+    thing a business key names. `window_ms`: calls of the same window are the same. `anyone`: whichever saga of the
+    tenant makes the call. `in_progress`: whether a second caller waits for the first one's result or is refused. `keep_ms`: so
     long others are given a result, 0 as long as it is there; `retry_window_ms`: so long a failed call is tried again, 0
     for the deployment's.
     """
@@ -88,7 +88,7 @@ def names_of(rule: KeyRule) -> tuple[str, ...] | None:
 
 
 def parameters_of(rule: KeyRule, arguments: Any, schema: Mapping[str, Any]) -> Any:
-    """What a key is made of: where it names parameters, these with their defaults; else all that say more than theirs."""
+    """The parameters for a key: with their defaults if the key names some, else those that differ from their defaults."""
     if not names_of(rule) or not isinstance(arguments, dict):
         return relevant(arguments, schema)
     known = schema.get("properties", {})
@@ -97,12 +97,12 @@ def parameters_of(rule: KeyRule, arguments: Any, schema: Mapping[str, Any]) -> A
 
 
 def about(rule: KeyRule, parameters: Any) -> str:
-    """What must be the same wherever the key is; empty where the key says it all, or other parameters do not matter."""
+    """A digest of the parameters that all calls with one key must share; empty where the key has them all, or none matter."""
     return _digest(canonical(parameters)) if rule.strategy in NAMING else ""
 
 
 class KeyIncomplete(ValueError):
-    """What a key is made of is not there. Its text says what; it is the step's failure `key_incomplete`."""
+    """A part of the key is missing. The text names it; the step fails with `key_incomplete`."""
 
 
 def key_of(
@@ -121,8 +121,9 @@ def key_of(
     """32 hexadecimal digits. Raises `KeyIncomplete`.
 
     `saga` is the saga's place: its id, or for a child its place in the sagas above it. `node` is the name of the node that
-    the step stands for, whatever does its work. `occurrence` is the iteration of the enclosing loops, `at` the moment when the step's turn came: the same for all of
-    its attempts. `generation` counts how often the effect was undone or told to be repeated.
+    the step stands for, whichever tool does its work. `occurrence` is the iteration of the enclosing loops. `at` is the
+    moment when the step's turn came, the same for all of its attempts. `generation` counts how often the effect was undone
+    or was to be repeated.
     """
     if rule.strategy in WITHIN_SAGA:
         parts = [tenant, user, saga, tool, canonical(parameters), list(occurrence)]

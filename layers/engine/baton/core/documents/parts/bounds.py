@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field
 
-from baton.core.documents.fields import (
+from baton.core.documents.parts.fields import (
     MOST,
     Allowed,
     Duration,

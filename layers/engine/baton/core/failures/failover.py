@@ -1,7 +1,7 @@
 """Failover policies: what is done about a failure that fits a description; the first that fits is taken.
 
-Belongs here: the shapes, and whether one fits. Does not belong here: the ladder that is climbed when none fits
-(ladder.py), how a document writes them (core/documents/failing.py), and carrying anything out.
+The ladder that is climbed when none fits is in strategies/ladder.py, how a document writes policies in
+core/documents/parts/failing.py. Nothing is carried out here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import msgspec
 
 from baton.core.conditions.model import Condition
 from baton.core.conditions.outcome import ConditionError
-from baton.core.failures.cells import REPLAN
 
 MINUTE_MS, DAY_MIN = 60_000, 1_440
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -102,7 +101,7 @@ class Action(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forb
     names.
     """
 
-    strategy: str = REPLAN
+    strategy: str = "replan"  # graphs keep what is different
     hint: str = ""
     tool: str = ""
     arguments: dict[str, Any] = {}
@@ -119,7 +118,7 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forb
 
 
 class Found(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The policy that fits, if any, and why conditions that were asked on the way broke, by policy."""
+    """The policy that fits, if any, and by policy the error of each condition that broke before it."""
 
     policy: Policy | None = None
     broken: dict[str, str] = {}
@@ -134,8 +133,8 @@ def first_match(
 ) -> Found:
     """The first policy that fits and is not used up: `used` says how often each was, by its name.
 
-    `judge` asks a condition. One that breaks does not hold: a policy must not hide the failure that it is about. What
-    else `judge` raises passes through: that a value is to be fetched first, or the sandbox to be asked.
+    `judge` asks a condition. A condition that breaks does not hold: a policy must not hide the failure that it is about.
+    Other errors of `judge` pass through: a value has to be fetched first, or the sandbox to be asked.
     """
     broken: dict[str, str] = {}
     for policy in policies:

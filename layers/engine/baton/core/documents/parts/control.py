@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
-from baton.core.documents.fields import (
+from baton.core.documents.parts.fields import (
     MAX_NODES,
     Choose,
     Condition,

@@ -1,0 +1,59 @@
+"""Each kind of node is asked what is wrong with its nodes, and what the graph keeps of them.
+
+Belongs here: what a kind may ask in return (nodes/base.py `Compiler`). Does not belong here: any kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from baton.core.documents.compile import build, tools
+from baton.core.documents.compile.source import Source, Tools
+from baton.core.effects.toolspec import ToolSpec
+from baton.core.graph.graph import Graph
+from baton.errors import Problem
+
+
+def check(source: Source) -> Iterator[Problem]:
+    """What is wrong with nodes of their kinds."""
+    compiler = _Compiler(source)
+    for name, node in source.nodes.items():
+        yield from source.kinds[name].check(compiler, name, node)
+
+
+def built(source: Source) -> Graph:
+    """The graph of a document without problems."""
+    compiler, nodes = _Compiler(source), source.nodes
+    return build.build(source, lambda name: source.kinds[name].compile(compiler, name, nodes[name]))
+
+
+class _Compiler:
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    @property
+    def workflow(self) -> str:
+        return self._source.model.name
+
+    @property
+    def tools(self) -> Tools:
+        return self._source.tools
+
+    @property
+    def children(self) -> Mapping[str, Any]:
+        return self._source.children
+
+    def exists(self, place: str, tool: str) -> Iterator[Problem]:
+        return tools.exists(self._source, place, tool)
+
+    def allows(self, place: str, patterns: Sequence[str]) -> Iterator[Problem]:
+        return tools.allows(self._source, place, patterns)
+
+    def takes(self, name: str, spec: ToolSpec) -> Iterator[Problem]:
+        given, place = self._source.nodes[name].with_, f"/nodes/{name}"
+        yield from tools.takes(self._source, spec, given, f"{place}/with")
+        yield from tools.needs(spec.name, spec.parameters, given, place)
+
+    def attempts(self, name: str, spec: ToolSpec) -> dict[str, Any]:
+        return build.attempts(self._source, name, spec)

@@ -1,0 +1,200 @@
+"""What a kind of node says of itself to all that read documents: `NodeDocument`, and what it may ask of the compiler.
+
+Belongs here: the protocol with its defaults. Does not belong here: any kind (one file each, listed in registry.py), and
+what a node does when its turn comes (core/nodes/).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+
+from baton.core.effects.toolspec import ToolSpec
+from baton.errors import Problem
+
+if TYPE_CHECKING:
+    from baton.core.documents.parts.fields import Model
+    from baton.core.documents.parts.node import NodeModel
+
+# What a node of any kind may have.
+COMMON = ("after", "when", "branch", "loop", "join", "catch", "output_schema", "limits", "description")
+# What only a node may have whose work can be done again.
+FAILING = ("retry", "on_failure", "failover")
+
+
+class Words(NamedTuple):
+    """Of one object: what other tools call each of its keys, and what is said of words that no key stands for."""
+
+    keys: Mapping[str, str]
+    said: Mapping[str, str] = {}
+
+    def key(self, word: str) -> str:
+        """The key that a word stands for, or an empty string."""
+        return _of(word, ((key, words) for key, words in self.keys.items()))
+
+    def advice(self, word: str) -> str:
+        """What is said of a word that no key stands for, or an empty string."""
+        return _of(word, ((advice, words) for words, advice in self.said.items()))
+
+
+def _of(word: str, found: Iterable[tuple[str, str]]) -> str:
+    plain = word.replace("_", "")
+    return next((result for result, words in found if plain in words.replace("_", "").split()), "")
+
+
+class Known(Protocol):
+    """What is known besides the document: the tools, and by reference the schema of what each child takes."""
+
+    @property
+    def tools(self) -> Mapping[str, ToolSpec]: ...
+    @property
+    def children(self) -> Mapping[str, Any]: ...
+
+
+class Compiler(Known, Protocol):
+    """What a kind may ask of the compiler while a document is checked and built."""
+
+    @property
+    def workflow(self) -> str:
+        """The name of the workflow that is compiled."""
+        ...
+
+    def exists(self, place: str, tool: str) -> Iterator[Problem]:
+        """A tool that does not exist, or that `guardrails` do not allow."""
+        ...
+
+    def allows(self, place: str, tools: Sequence[str]) -> Iterator[Problem]:
+        """The same for a list of patterns of tools, all of which the node may call."""
+        ...
+
+    def takes(self, name: str, spec: ToolSpec) -> Iterator[Problem]:
+        """What is wrong with the `with` of a node, held against what takes it."""
+        ...
+
+    def attempts(self, name: str, spec: ToolSpec) -> dict[str, Any]:
+        """The fields of the graph's node that say what happens when an attempt at a tool fails."""
+        ...
+
+
+class NodeDocument:
+    """One kind of node, as documents write it. A kind overrides what differs from these defaults."""
+
+    # ---- words and schema
+
+    kind: ClassVar[str]
+    """Its name in graphs and logs."""
+    key: ClassVar[str]
+    """The field of a document's node that makes it one."""
+    title: ClassVar[str]
+    description: ClassVar[str]
+    example: ClassVar[Mapping[str, Any]]
+    """Such a node as it stands in a document."""
+    version: ClassVar[str] = "1"
+    """Changes when a document means something else than before."""
+    icon: ClassVar[str] = "●"
+    outline: ClassVar[tuple[str, str]] = ('["', '"]')
+    """How Mermaid opens and closes its box."""
+    runs: ClassVar[bool] = True
+    """Whether this version can run it."""
+    own: ClassVar[tuple[str, ...]] = ()
+    """The fields besides `key` that not every kind has."""
+    refusal: ClassVar[str] = ""
+    """What is said of any other field that a node can have."""
+    is_parked: ClassVar[bool] = False
+    """Whether no invocation runs while it is open."""
+    takes_signals: ClassVar[bool] = False
+    output: ClassVar[Mapping[str, Any]] = {}
+    """The JSON Schema of every output of such a node."""
+
+    field: ClassVar[tuple[Any, Any]]
+    """The annotation and the description of `key`."""
+    model: ClassVar[type[Model] | None] = None
+    """The model of its value, where that is an object with keys of its own."""
+    inside: ClassVar[Words | None] = None
+    """What other tools call the keys of `model`."""
+    familiar: ClassVar[str] = ""
+    """What other tools call `key`."""
+    advice: ClassVar[Mapping[str, str]] = {}
+    """By words that no key stands for: what is said of them."""
+    definitions: ClassVar[Mapping[str, dict[str, Any]]] = {}
+    """What `field` and `model` refer to by `defined`."""
+
+    @property
+    def input(self) -> dict[str, Any] | None:
+        """The JSON Schema of every `with` of such a node; None for a kind that takes none."""
+        return {"type": "object"} if "with" in self.own else None
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields that it may have, besides `key`."""
+        return (*self.own, *COMMON)
+
+    @property
+    def capabilities(self) -> dict[str, bool]:
+        """What a node of this kind can do, for those who draw or choose one."""
+        return {
+            "input": "with" in self.own,
+            "timeout": "timeout" in self.own,
+            "retry": "retry" in self.own,
+            "parked": self.is_parked,
+            "signals": self.takes_signals,
+        }
+
+    def refuses(self, names: Collection[str]) -> str:
+        """What is said of fields that it may not have."""
+        name = next((name for name in FAILING if name in names), "")
+        return (
+            f"`{name}` goes with a `tool`: nothing else is tried again or done another way; "
+            "`catch` says where it goes on from a failure"
+            if name
+            else self.refusal
+        )
+
+    def meant(self, value: Any) -> str:
+        """What was meant by a text or a list in place of the object under `key`, where that can be guessed."""
+        return ""
+
+    # ---- meaning
+
+    written: ClassVar[bool] = False
+    """Whether the output stands in the document, under `key`."""
+    chooses: ClassVar[bool] = False
+    """Whether the node itself is asked where to go on: `choose` of its `branch` then leads nowhere else."""
+    has_items: ClassVar[bool] = False
+    """Whether its expressions can name `item`."""
+
+    def tool(self, node: NodeModel) -> str:
+        """The tool whose attempts can fail and be tried again; empty for kinds without attempts."""
+        return ""
+
+    def taker(self, known: Known, node: NodeModel) -> ToolSpec | None:
+        """What takes the node's `with`, as far as its parameters are known."""
+        return None
+
+    def gives(self, known: Known, node: NodeModel, declared: Any) -> Any:
+        """The JSON Schema of the output; None when nothing is known. `declared`: the node's `output_schema`, or None."""
+        return declared
+
+    def values(self, node: NodeModel) -> Iterator[tuple[str, Any]]:
+        """(JSON Pointer below the node, value) of what may have expressions in it, besides `with`."""
+        yield f"/{self.key}", self.of(node)
+
+    def check(self, compiler: Compiler, name: str, node: NodeModel) -> Iterator[Problem]:
+        """What is wrong with a node of this kind whose shape is right."""
+        yield from ()
+
+    def never_fails_with(self, code: str) -> tuple[str, str] | None:
+        """(message, suggestion) for a code under `catch` that no failure of such a node has."""
+        return None
+
+    def compile(self, compiler: Compiler, name: str, node: NodeModel) -> dict[str, Any]:
+        """The fields of the graph's node that are this kind's."""
+        raise NotImplementedError
+
+    def of(self, node: NodeModel) -> Any:
+        """What the node has under `key`."""
+        return getattr(node, self.key)
+
+    def summary(self, node: Mapping[str, Any], span: Callable[[int | None], str]) -> str:
+        """A node of the graph, as `GET /workflows/{name}` shows it, in a few words. `span`: a length of time as one."""
+        return self.key

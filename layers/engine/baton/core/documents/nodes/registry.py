@@ -1,0 +1,93 @@
+"""The kinds of node, in the order in which they are shown, and the model of a node that is made of them.
+
+The only file that imports kinds: compiler, schema, command line and API ask it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pydantic import create_model, model_validator
+
+from baton.core.documents.nodes.agent import Agent
+from baton.core.documents.nodes.base import COMMON, NodeDocument
+from baton.core.documents.nodes.child import Child
+from baton.core.documents.nodes.human import Human
+from baton.core.documents.nodes.map import Map
+from baton.core.documents.nodes.task import Task
+from baton.core.documents.nodes.value import Made
+from baton.core.documents.nodes.wait import Wait
+from baton.core.documents.parts import node as parts
+from baton.core.documents.parts.fields import refuse
+
+NODE_TYPES: tuple[NodeDocument, ...] = (Task(), Wait(), Child(), Made(), Agent(), Human(), Map())
+
+BY_KEY: Mapping[str, NodeDocument] = {kind.key: kind for kind in NODE_TYPES}
+BY_KIND: Mapping[str, NodeDocument] = {kind.kind: kind for kind in NODE_TYPES}
+KINDS = tuple(kind.key for kind in NODE_TYPES if kind.runs)
+KINDS_TO_COME = tuple(kind.key for kind in NODE_TYPES if not kind.runs)
+SIMPLEST = Task.key
+"""What a name in place of a node is most likely meant as."""
+HOLDER = Made.key
+"""Of a node that can stand in for another: it takes any value and starts nothing."""
+STAND_IN: Mapping[str, Any] = {Wait.key: {"for": 1}}
+"""A node that can stand in for another of which nothing is known."""
+
+
+def kind_named(kind: str) -> NodeDocument:
+    """The kind of this name; the simplest for one that only a newer version knows."""
+    return BY_KIND.get(kind, NODE_TYPES[0])
+
+
+def kind_of(node: parts.NodeModel) -> NodeDocument:
+    """The kind whose field the node has."""
+    return next(kind for kind in NODE_TYPES if kind.key in node.model_fields_set)
+
+
+class _OneKind(parts.NodeModel):
+    @model_validator(mode="after")
+    def _one_kind(self) -> _OneKind:
+        chosen = [kind for kind in NODE_TYPES if kind.key in self.model_fields_set]
+        if len(chosen) != 1:
+            found = " and ".join(kind.key for kind in chosen) or "none"
+            raise refuse(f"a node has exactly one of {', '.join(KINDS)}; found {found}")
+        (kind,) = chosen
+        strange = {name.rstrip("_") for name in self.model_fields_set} - {kind.key, *kind.fields}
+        if strange:
+            raise refuse(kind.refuses(strange))
+        return self
+
+
+if TYPE_CHECKING:
+    NodeModel = parts.NodeModel
+else:
+    # One model for all kinds, not a union of them: pydantic then knows the place of a misspelt key.
+    NodeModel = create_model(
+        "NodeModel",
+        __base__=_OneKind,
+        __doc__=parts.NodeModel.__doc__,
+        **{kind.key: kind.field for kind in NODE_TYPES},
+    )
+
+RESERVED = frozenset(
+    (*BY_KIND, *BY_KEY, *(field.alias or name for name, field in NodeModel.model_fields.items()))
+)
+"""What no kind of an application can be called."""
+
+__all__ = [
+    "BY_KEY",
+    "BY_KIND",
+    "COMMON",
+    "HOLDER",
+    "KINDS",
+    "KINDS_TO_COME",
+    "NODE_TYPES",
+    "RESERVED",
+    "SIMPLEST",
+    "STAND_IN",
+    "NodeDocument",
+    "NodeModel",
+    "kind_named",
+    "kind_of",
+]

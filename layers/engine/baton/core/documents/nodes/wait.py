@@ -1,0 +1,181 @@
+"""How a wait is written: a time to pass, a time to come, or a signal and at most a time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+
+from baton.core.documents.nodes.base import Compiler, Known, NodeDocument, Words
+from baton.core.documents.parts.fields import (
+    NODE_NAME,
+    TIME_PATTERN,
+    Duration,
+    Given,
+    Model,
+    NodeName,
+    check_time,
+    defined,
+    refuse,
+)
+from baton.core.documents.parts.patterns import ref, template
+from baton.core.expressions import expressions_in
+from baton.core.expressions.durations import parse_duration
+
+if TYPE_CHECKING:
+    from baton.core.documents.parts.node import NodeModel
+
+
+def _is_template(value: Any) -> bool:
+    return isinstance(value, str) and any(True for _ in expressions_in(value))
+
+
+def _for(value: Any) -> int | str:
+    return value if _is_template(value) else parse_duration(value)
+
+
+def _until(value: Any) -> str:
+    if not _is_template(value):
+        check_time(value)
+    return str(value)
+
+
+class WaitModel(Model):
+    """What is waited for: a time to pass (`for`), a time to come (`until`), or a signal and at most a time."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [
+                {
+                    "title": "a time to pass",
+                    "required": ["for"],
+                    "properties": {"until": False, "signal": False, "timeout": False},
+                },
+                {
+                    "title": "a time to come",
+                    "required": ["until"],
+                    "properties": {"for": False, "signal": False, "timeout": False},
+                },
+                {"title": "a signal", "required": ["signal"], "properties": {"for": False, "until": False}},
+            ]
+        }
+    )
+
+    for_: Annotated[int | str | None, BeforeValidator(_for), Given, defined("waitDuration")] = Field(
+        default=None,
+        alias="for",
+        description="How long to wait: a duration, or a text with expressions that gives one.",
+        examples=["10m", "${input.pause}"],
+    )
+    until: Annotated[str | None, BeforeValidator(_until), Given, defined("waitTime")] = Field(
+        default=None,
+        description="The time to wait for, with its offset from UTC, or a text with expressions that gives one. A "
+        "time that is over ends the wait at once.",
+        examples=["2026-12-01T09:00:00Z", "${input.when}"],
+    )
+    signal: Annotated[NodeName | None, Given] = Field(
+        default=None,
+        description="Wait until a signal of this name comes. One that came before is taken at once.",
+        examples=["approved"],
+    )
+    timeout: Annotated[Duration | None, Given] = Field(
+        default=None,
+        description="The longest time to wait for the signal; the output is `{timed_out: true}` when it has passed, "
+        "whatever `output_schema` says. Without it the wait has no end.",
+        examples=["2d"],
+    )
+
+    @model_validator(mode="after")
+    def _one_way(self) -> WaitModel:
+        if sum(value is not None for value in (self.for_, self.until, self.signal)) != 1:
+            raise refuse("write exactly one of `for` (a duration), `until` (a time) and `signal` (a name)")
+        if self.timeout is not None and self.signal is None:
+            raise refuse("`timeout` goes with `signal`")
+        return self
+
+
+class Wait(NodeDocument):
+    kind = "wait"
+    key = "wait"
+    title = "Wait"
+    description = (
+        "Waits for a time to pass or to come, or for a signal and at most a time. No invocation runs "
+        "meanwhile. Its output is the payload of the signal, or `{timed_out: true}` when the time ran out; that of a wait "
+        "for a time alone is null."
+    )
+    icon = "○"
+    outline = ('(["', '"])')
+    refusal = "a wait takes neither `with` nor `timeout` of the node; use wait.timeout"
+    example: ClassVar[Mapping[str, Any]] = {
+        "wait": {"signal": "approved", "timeout": "2d"},
+        "description": "Somebody has to say yes.",
+    }
+    is_parked = True
+    takes_signals = True
+    output: ClassVar[Mapping[str, Any]] = {
+        "description": "The payload of the signal, `{timed_out: true}`, or null for a wait for a time alone."
+    }
+    familiar = "sleep delay pause wait_for await event"
+    field = (Annotated[WaitModel | None, Given], Field(default=None))
+    model = WaitModel
+    inside = Words(
+        keys={
+            "for": "seconds duration delay sleep time",
+            "until": "timestamp at date",
+            "signal": "event name message for_signal on",
+            "timeout": "deadline max at_most",
+        }
+    )
+    definitions: ClassVar[Mapping[str, dict[str, Any]]] = {
+        "waitDuration": {"anyOf": [ref("duration"), template("a duration")]},
+        "waitTime": {
+            "anyOf": [{"title": "a time", "type": "string", "pattern": TIME_PATTERN}, template("a time")]
+        },
+    }
+
+    def meant(self, value: Any) -> str:
+        for key, read in (("for", parse_duration), ("until", check_time)):
+            try:
+                read(value)
+            except ValueError:
+                continue
+            return f"write `wait: {{{key}: {value}}}`"
+        if isinstance(value, str) and re.fullmatch(NODE_NAME, value):
+            return f"write `wait: {{signal: {value}}}`"
+        return "write `wait: {for: 5s}` or `wait: {signal: NAME}`"
+
+    def gives(self, known: Known, node: NodeModel, declared: Any) -> Any:
+        """A payload, or that its time is over."""
+        if declared is None or self.of(node).timeout is None:
+            return declared
+        properties = declared.get("properties") if isinstance(declared, dict) else None
+        if isinstance(properties, dict):
+            return {**declared, "properties": {**properties, "timed_out": {}}}
+        return {"anyOf": [declared, {"type": "object"}]}
+
+    def values(self, node: NodeModel) -> Iterator[tuple[str, Any]]:
+        wait: WaitModel = self.of(node)
+        yield "/wait/for", wait.for_
+        yield "/wait/until", wait.until
+
+    def compile(self, compiler: Compiler, name: str, node: NodeModel) -> dict[str, Any]:
+        wait: WaitModel = self.of(node)
+        is_known = isinstance(wait.for_, int)
+        return {
+            "kind": self.kind,
+            "wait_ms": wait.for_ if is_known else wait.timeout,
+            "wait_for": None if is_known else wait.for_,
+            "wait_until": wait.until,
+            "signal": wait.signal or "",
+        }
+
+    def summary(self, node: Mapping[str, Any], span: Callable[[int | None], str]) -> str:
+        for key, word in (("wait_for", "for"), ("wait_until", "until")):
+            if key in node:
+                return f"wait {word} {node[key]}"
+        ms, signal = node.get("wait_ms"), node.get("signal")
+        if not signal:
+            return f"wait {span(ms)}"
+        return f"wait for {signal}" + (f", at most {span(ms)}" if ms else "")

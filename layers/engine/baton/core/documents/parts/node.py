@@ -1,0 +1,120 @@
+"""The fields that more than one kind of node has, and JSON Schemas in a document.
+
+Belongs here: what each field is for. Does not belong here: the field that makes a node one of its kind (nodes/).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+from pydantic.types import JsonValue
+
+from baton.core.documents.parts.bounds import Limits
+from baton.core.documents.parts.control import BranchModel, JoinModel, LoopModel
+from baton.core.documents.parts.failing import Catch, Failover, OnFailure, Retry
+from baton.core.documents.parts.fields import (
+    After,
+    Condition,
+    Duration,
+    Given,
+    Model,
+    Value,
+    defined,
+    refuse,
+)
+
+
+def _schema_or_name(value: Any) -> Any:
+    if not isinstance(value, (dict, bool, str)):
+        raise refuse("write a JSON Schema, or the name of one under `schemas`")
+    return value
+
+
+def _schema(value: Any) -> Any:
+    if not isinstance(value, (dict, bool)):
+        raise refuse("write a JSON Schema: an object")
+    return value
+
+
+Schema = Annotated[dict[str, JsonValue] | bool, BeforeValidator(_schema), Given, defined("jsonSchema")]
+SchemaOrName = Annotated[
+    dict[str, JsonValue] | bool | str | None,
+    BeforeValidator(_schema_or_name),
+    Given,
+    defined("jsonSchemaOrName"),
+]
+
+
+class NodeModel(Model):
+    """One node: exactly one kind, what it gets (`with`), what it comes after, and where it goes on."""
+
+    with_: dict[str, Value] = Field(
+        default_factory=dict,
+        alias="with",
+        description="What the node gets: the arguments of a tool, or the input of a child workflow. Without it, an "
+        "empty object.",
+        examples=[{"city": "${input.city}", "party": 4}],
+        json_schema_extra={"default": {}},
+    )
+    timeout: Annotated[Duration | None, Given] = Field(
+        default=None,
+        description="The longest time for one attempt, in place of the tool's own: at most 15 minutes, as long as an invocation "
+        "may last.",
+        examples=["10s"],
+    )
+    retry: Retry = Field(
+        default=None,
+        description="How a failed attempt is tried again.",
+        examples=["critical", {"max_attempts": 3, "base": "2s"}],
+    )
+    on_failure: OnFailure = Field(
+        default_factory=dict,
+        description="What is done when an attempt fails: by code, by class, or for `any` failure.",
+        examples=["rollback", {"timeout": {"retry": "critical"}, "permanent": "escalate"}],
+        json_schema_extra={"default": {}},
+    )
+    failover: Failover = Field(
+        default_factory=list,
+        description="Policies that are asked first, in their order: the first that fits the failure is taken.",
+        examples=[[{"name": "full", "when": {"code": "no_tables"}, "then": {"tool": "delivery.order"}}]],
+        json_schema_extra={"default": []},
+    )
+    after: After = Field(
+        default_factory=list,
+        description="The node, or nodes, that must have ended before this one starts. Without it the node starts when "
+        "another that names it in `branch` or `loop` goes on to it, or else with the saga.",
+    )
+    when: Annotated[Condition | None, Given] = Field(
+        default=None,
+        description="Whether the node runs once its turn has come. If it does not hold, the node is skipped.",
+        examples=["input.party > 6"],
+    )
+    branch: Annotated[BranchModel | None, Given] = Field(
+        default=None,
+        examples=[{"rules": [{"if": "output.score >= 80", "then": "book"}], "default": "give_up"}],
+    )
+    loop: Annotated[LoopModel | None, Given] = Field(
+        default=None, examples=[{"while": "output.score < 80", "max_iterations": 5, "back_to": "draft"}]
+    )
+    join: Annotated[JoinModel | None, Given] = Field(
+        default=None, examples=["any", 2, {"wait_for": "all", "tolerated_failures": "25%"}]
+    )
+    catch: Catch = Field(
+        default_factory=list,
+        description="Where it goes on when the node has failed for good, in place of everything else: a node, a list of "
+        "them, or rules, of which the first that fits the failure is taken.",
+        examples=["tell", [{"code": "no_tables", "then": "waitlist"}, {"then": ["tell", "clean_up"]}]],
+    )
+    output_schema: SchemaOrName = Field(
+        default=None,
+        description="JSON Schema of the node's output, or the name of one under `schemas`. With any other output "
+        "the node fails.",
+        examples=["done", {"type": "object", "required": ["score"]}],
+    )
+    limits: Limits = Field(
+        default_factory=dict,
+        description="How far this node may go.",
+        examples=[{"hops": 20, "cost_usd": 0.25}],
+    )
+    description: str = Field(default="", description="What the node is for. Changes nothing of how it runs.")
