@@ -24,7 +24,6 @@ ALLOWED: dict[str, set[str]] = {
     # The field `retry` of documents, and their examples.
     "builder/failing.py": _FIELD,
     "builder/workflow.py": _FIELD,
-    "core/documents/expand.py": _FIELD,
     "core/documents/familiar.py": _FIELD,
     "core/documents/models.py": {"retry", "escalate"},
     "core/documents/nodes/base.py": _FIELD,
