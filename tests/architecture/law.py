@@ -53,6 +53,11 @@ CORE = (
     "documents",
 )
 
+# Folders whose files only their registry imports, besides each other: what is asked of a kind is asked there.
+BEHIND_A_REGISTRY = ("baton.core.documents.nodes", "baton.core.nodes")
+# Of such a folder, what is for all.
+FOR_ALL = frozenset({"base", "own", "registry"})
+
 # The demo is a command that outgrew its file: it shares the command line's rights and its exits.
 PART_OF = {"demo": "cli"}
 
@@ -155,6 +160,7 @@ def check_file(file: Path, room: str, relative: str) -> list[Breach]:
     found = []
     for line, name in _imports(nodes, file):
         found += [Breach(file, line, rule) for rule in _import_rules(room, name)]
+        found += [Breach(file, line, rule) for rule in _registry_rules(relative, name)]
         if room == "core":
             found += [Breach(file, line, rule) for rule in _core_rules(relative, name)]
         if room == "adapters":
@@ -188,10 +194,7 @@ def _core_rules(relative: str, name: str) -> Iterator[str]:
         return
     parts = name.split(".")
     target = parts[2] if parts[:2] == [PACKAGE, "core"] and len(parts) > 2 and parts[2] in CORE else ""
-    kind = parts[3] if target == "nodes" and len(parts) > 3 else "base"
-    if kind not in {"base", "registry"} and relative != "core/nodes/registry.py":
-        yield f"{relative} imports a kind of node; only the registry does"
-    if kind == "registry" and own == "decide":
+    if own == "decide" and parts[2:] == ["nodes", "registry"]:
         yield "core/decide imports the registry of kinds; it gets them with the program"
     if CORE.index(target) > CORE.index(own):
         yield f"core/{own} imports core/{target}, which is above it"
@@ -204,6 +207,15 @@ def _adapter_rules(relative: str, name: str) -> Iterator[str]:
         return
     if parts[2] != own[1]:
         yield f"adapters/{own[1]} imports adapters/{parts[2]}, which is another technology"
+
+
+def _registry_rules(relative: str, name: str) -> Iterator[str]:
+    """What a file imports past a registry."""
+    own = ".".join((PACKAGE, *relative.removesuffix(".py").split("/")))
+    for folder in BEHIND_A_REGISTRY:
+        inside = name.startswith(f"{folder}.") and not own.startswith(f"{folder}.")
+        if inside and name.removeprefix(f"{folder}.").partition(".")[0] not in FOR_ALL:
+            yield f"{own} imports {name} past {folder}.registry"
 
 
 def _imports(nodes: Sequence[ast.AST], file: Path) -> Iterator[tuple[int, str]]:

@@ -18,6 +18,7 @@ from baton.core.effects.keys import KeyRule
 from baton.core.effects.toolspec import ToolSpec
 from baton.errors import InvalidDefinition, MalformedDocument
 from tests.core.build import tool_spec
+from tests.core.own import KINDS
 
 GOLDEN = Path(__file__).with_suffix(".yaml")
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -83,7 +84,9 @@ def told(case: Mapping[str, Any]) -> list[dict[str, str]]:
     """What is told of a document now: its problems, or the notes of one that has none."""
     text = case["document"]
     try:
-        graph = compile_document(text, TOOLS, json_only=case.get("json", False), children=CHILDREN)
+        graph = compile_document(
+            text, TOOLS, json_only=case.get("json", False), children=CHILDREN, kinds=KINDS
+        )
     except (InvalidDefinition, MalformedDocument) as error:
         return [
             {

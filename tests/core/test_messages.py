@@ -21,6 +21,8 @@ CORE = Path(compiler.__file__).parents[2]
 FILES = [
     *CORE.glob("documents/compile/*.py"),
     *CORE.glob("documents/*.py"),
+    *CORE.glob("documents/nodes/*.py"),
+    *CORE.glob("documents/parts/*.py"),
     CORE / "expressions/durations.py",
     *(CORE / f"conditions/{name}.py" for name in ("cel", "celnames", "compare", "document", "jsonpath")),
     *(CORE / f"conditions/{name}.py" for name in ("matches", "python", "schemafaults")),
@@ -30,6 +32,7 @@ TELLING = {
 }  # fmt: skip
 ELSEWHERE = {
     "Problem(error.place, _TAKES_LONG": "documents that take so long are in test_hostile_documents.py",
+    "Problem(\"\", message, \"give the kind another name": "a kind of a taken name is in test_own_kinds.py",
     "is not known in a condition": "the library of CEL refuses unknown names first",
     "cannot be used in a condition": "the same of functions",
     "`{call.function}` cannot": "the same of functions",

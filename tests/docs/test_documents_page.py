@@ -15,6 +15,7 @@ from baton import Workflow, builder
 from baton.core.conditions.document import FIELDS as CONDITIONS
 from baton.core.conditions.schema import violations
 from baton.core.documents.compile import compile_document
+from baton.core.documents.nodes.own import OwnKind
 from baton.core.documents.nodes.registry import KINDS
 from baton.core.documents.schema import document_schema
 from baton.core.documents.text import parse_document
@@ -59,7 +60,7 @@ def test_its_document_compiles(registry: Registry) -> None:
 def test_what_it_builds_in_python_is_the_document_it_shows(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source, more = blocks("python")
+    _, source, more = blocks("python")
     assert len([line for line in source.splitlines() if line]) <= 15
     page: Any = ModuleType("page_of_documents")
     monkeypatch.setitem(sys.modules, page.__name__, page)
@@ -105,6 +106,22 @@ def test_every_example_compiles(text: str) -> None:
         name: ToolSpec(name=name, version="1", effect="pure", parameters=anything, result={}) for name in used
     }
     assert compile_document(json.dumps(value), tools).nodes
+
+
+def test_its_kind_of_an_application_compiles() -> None:
+    page: Any = ModuleType("page_of_kinds")
+    source = blocks("python")[0]
+    kinds: dict[str, OwnKind] = {}
+    exec(
+        compile(source.replace("example={", "kinds=kinds, example={"), PAGE.name, "exec"),
+        page.__dict__ | {"kinds": kinds},
+    )
+    tools = {
+        name: ToolSpec(name=name, version="1", effect="pure", parameters={"properties": {}}, result={})
+        for name in ("table.search", "table.hold")
+    }
+    text = json.dumps({"name": "w", "nodes": {"a": {"reserve": {"city": "Rome"}}}})
+    assert [node.name for node in compile_document(text, tools, kinds=kinds).nodes] == ["a__search", "a"]
 
 
 def test_every_call_it_lists_is_one_of_the_builder() -> None:

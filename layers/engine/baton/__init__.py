@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from baton.ports import StepContext as Context
     from baton.ports import StepFailure
     from baton.tools.define import tool
+    from baton.tools.kinds import node_kind
 
 __all__ = [
     "OUTPUT",
@@ -55,6 +56,7 @@ __all__ = [
     "jsonpath",
     "loop",
     "matches",
+    "node_kind",
     "not_",
     "python",
     "rule",
@@ -67,6 +69,7 @@ _HOMES = {
     "Key": ("baton.core.effects.keys", "Key"),
     "Merits": ("baton.core.effects.toolspec", "Merits"),
     "StepFailure": ("baton.ports", "StepFailure"),
+    "node_kind": ("baton.tools.kinds", "node_kind"),
     "tool": ("baton.tools.define", "tool"),
 }
 

@@ -147,6 +147,7 @@ def make_worker() -> tuple[Worker, Engine]:
 
 def make_api() -> tuple[Engine, settings.ApiSettings, Rates]:
     """The engine of the api function, with the tools' schemas, and what counts its callers' requests."""
+    from baton.tools.kinds import NODE_KINDS
     from baton.tools.standard import with_standard
     from baton.tools.standard.loading import load_app
 
@@ -155,6 +156,7 @@ def make_api() -> tuple[Engine, settings.ApiSettings, Rates]:
     blobs = S3Blobs(aws.s3, config.bucket)
     tools = with_standard(load_app(config.app), grants=Grants.of(config.standard_tools))
     engine = _engine(aws, _store(aws, config), blobs, config, _NoTools(), tools.specs())
+    engine = replace(engine, kinds=NODE_KINDS)
     return engine, config, engine.store.rates
 
 

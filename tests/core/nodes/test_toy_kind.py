@@ -122,6 +122,7 @@ def test_an_item_begins_once_and_only_while_its_node_is_there() -> None:
     before = saga.state
     saga.put(ev.NodeBegan(node="m", item="a", at=saga.now), ev.NodeBegan(node="z", item="a", at=saga.now))
     assert (saga.state.tokens, saga.state.items) == (before.tokens, before.items)
+    assert set(story(saga).places) == {"m", "m#a", "m#b"}
 
 
 # ---- with what is around it

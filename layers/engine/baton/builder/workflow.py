@@ -212,6 +212,11 @@ class Workflow:
         made = self._made.value(f"{_place(name)}/value", value)
         return self._add(name, {"value": made}, more)
 
+    def node(self, name: str, kind: str, fields: Mapping[str, Any], **more: Unpack[NodeFields]) -> Node:
+        """A node of a kind that the application declares by `@node_kind`."""
+        made = self._made.value(f"{_place(name)}/{escape(kind)}", fields)
+        return self._add(name, {kind: made}, more)
+
     def output(self, value: Any) -> None:
         """The saga's result."""
         if self._output:
@@ -266,13 +271,14 @@ class Workflow:
         from baton.core.documents.compile import compile_document, refusal_of
         from baton.core.documents.yaml_text import write_yaml
         from baton.tools import define
+        from baton.tools.kinds import NODE_KINDS
         from baton.tools.standard import with_standard
 
         tools = with_standard(define.REGISTRY) if tools is None else tools
         specs = tools.specs() if isinstance(tools, define.Registry) else tools
         made, value = self._build()
         try:
-            graph = compile_document(write_yaml(value), specs)
+            graph = compile_document(write_yaml(value), specs, kinds=NODE_KINDS)
         except (InvalidDefinition, MalformedDocument) as error:
             # Positions are those in a text that nobody has seen.
             found = (replace(problem, line=0, column=0) for problem in error.problems)

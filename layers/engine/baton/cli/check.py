@@ -112,9 +112,12 @@ def problems_of(
     """The graph of a document, or what is wrong with it."""
     from baton.core.documents.compile import compile_document
     from baton.errors import InvalidDefinition, MalformedDocument
+    from baton.tools.kinds import NODE_KINDS
 
     try:
-        return compile_document(source.text, tools, json_only=source.is_json, children=known), ()
+        return compile_document(
+            source.text, tools, json_only=source.is_json, children=known, kinds=NODE_KINDS
+        ), ()
     except (InvalidDefinition, MalformedDocument) as error:
         return None, tuple(asdict(problem) for problem in error.problems)
 

@@ -10,6 +10,7 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from baton.core.decide.spending import Terms
+from baton.core.documents.nodes.own import OwnKinds
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
 from baton.core.log.events import Event, Gives, Value
@@ -60,6 +61,8 @@ class Engine:
     funds: Funds
     metrics: Metrics = field(default_factory=Metrics)
     watch: Watch | None = None
+    kinds: OwnKinds = field(default_factory=dict)
+    """The application's own kinds of node, where documents are read."""
     rooms: dict[str, Room] = field(default_factory=dict)
 
     @classmethod

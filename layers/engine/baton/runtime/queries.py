@@ -192,7 +192,7 @@ class Queries:
 
     async def node_types(self) -> dict[str, Any]:
         """The kinds of nodes, each with the schema of its fields and an example, and the whole document's schema."""
-        return {"node_types": node_types(), "schema": document_schema()}
+        return {"node_types": node_types(self._engine.kinds), "schema": document_schema(self._engine.kinds)}
 
 
 def _named(opened: Opened) -> dict[str, Any]:

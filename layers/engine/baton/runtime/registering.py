@@ -36,7 +36,12 @@ async def register(
 
     def compiled(children: Mapping[str, Any] | None = None) -> Graph:
         return compile_document(
-            text, tools, json_only=json_only, children=children, has_time=lambda: clock.now() < until
+            text,
+            tools,
+            json_only=json_only,
+            children=children,
+            kinds=engine.kinds,
+            has_time=lambda: clock.now() < until,
         )
 
     graph = compiled()

@@ -46,6 +46,7 @@ from baton.testing.outside import services
 from baton.testing.result import Result, make_result
 from baton.testing.sending import Post, TimedSignal
 from baton.tools.define import Registry
+from baton.tools.kinds import NODE_KINDS
 from baton.tools.perform import ToolPerformer
 from baton.tools.standard import with_standard
 
@@ -132,7 +133,7 @@ class Deployment:
             tools=registry.specs(),
             notices=MemoryNotices(store.incidents),
         )
-        self._engine = replace(engine, watch=self._blockers.watch)
+        self._engine = replace(engine, watch=self._blockers.watch, kinds=NODE_KINDS)
         self._reconciler = Reconciler(
             self._log, self._queue, self._invoker, self._dead_letters, self._clock, inline, PERIOD
         )

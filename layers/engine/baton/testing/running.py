@@ -21,7 +21,8 @@ from baton.core.documents.compile import compile_document
 from baton.core.documents.text import parse_document
 from baton.core.expressions.durations import parse_duration
 from baton.core.expressions.spelling import hinted, nearest
-from baton.core.failures.cells import ASK, LAST
+from baton.core.failures.matrix import LAST
+from baton.core.failures.policy import ASK
 from baton.core.limits import Limits
 from baton.core.log.answers import ACTIONS
 from baton.errors import MalformedDocument, NotFound, UserError
@@ -32,6 +33,7 @@ from baton.testing.pytest_plugin import keep
 from baton.testing.result import Result, Unanswered
 from baton.testing.sending import At, timed_signals
 from baton.tools.define import Registry, Tool, ToolError
+from baton.tools.kinds import NODE_KINDS
 from baton.tools.standard import with_standard
 from baton.tools.standard.loading import load_app
 
@@ -197,7 +199,7 @@ async def _register(
     The workflow's name, the signals that any of them waits for, and their nodes with the tools that they call.
     """
     specs = with_standard(registry).specs()
-    graph = compile_document(text, specs, children=known.inputs())
+    graph = compile_document(text, specs, children=known.inputs(), kinds=NODE_KINDS)
     name, done = graph.name, {graph.name}
     await deployment.service().register(text, json_only=False)
     todo, awaited, nodes = list(graph.nodes), set[str](), dict[str, set[str]]()
@@ -210,7 +212,7 @@ async def _register(
         if document is not None:
             done.add(child)
             await deployment.service().register(document, json_only=False)
-            todo += compile_document(document, specs, children=known.inputs()).nodes
+            todo += compile_document(document, specs, children=known.inputs(), kinds=NODE_KINDS).nodes
     return name, awaited, nodes
 
 

@@ -15,12 +15,19 @@ from baton.core.effects.toolspec import EFFECTS
 from baton.core.log.events import Event
 from baton.web.explained import Explanation, Way
 from baton.web.failing import FailingStep, ParkedAs, Question
-from baton.web.graphs import Edge, Limits, WorkflowNode
+from baton.web.graphs import Edge, Limits, NodeTypes, WorkflowNode
 from baton.web.incidents import Incident, IncidentPage
 from baton.web.models import Answer, Cursor, Schema, Status, Time
 from baton.web.stored import StoredValue
 
-__all__ = ["Explanation", "Incident", "IncidentPage", "StoredValue", "Way"]  # besides those below
+__all__ = [
+    "Explanation",
+    "Incident",
+    "IncidentPage",
+    "NodeTypes",
+    "StoredValue",
+    "Way",
+]  # besides those below
 
 KINDS_OF_EVENT = tuple(str(kind.__struct_config__.tag) for kind in get_args(Event))
 
@@ -375,40 +382,3 @@ class Tools(Answer):
     """All tools by name."""
 
     tools: list[Tool]
-
-
-class Capabilities(Answer):
-    """What a node of a kind can do."""
-
-    input: bool = Field(description="It is given values under `with`.")
-    timeout: bool = Field(description="It may have a `timeout` of its own.")
-    retry: bool = Field(description="What it does can be tried again: `retry`, `on_failure`, `failover`.")
-    parked: bool = Field(description="No invocation runs while it is open.")
-    signals: bool = Field(description="It can wait for signals.")
-
-
-class NodeType(Answer):
-    """A kind of node. `runs` is false for one that this version knows and cannot run."""
-
-    kind: str
-    version: str = Field(
-        description="Changes when a document with such a node means something else than before."
-    )
-    title: str = Field(description="What it is called where people see it.")
-    icon: str = Field(description="A character that it is drawn as.")
-    description: str
-    runs: bool
-    capabilities: Capabilities
-    schema_: Schema = Field(alias="schema", description="Of a whole node of this kind.")
-    input: Schema | None = Field(
-        description="Of every `with` of such a node; null for a kind that takes none."
-    )
-    output: Schema = Field(description="Of every output of such a node.")
-    example: dict[str, Any]
-
-
-class NodeTypes(Answer):
-    """All kinds of nodes, and the JSON Schema of a whole document."""
-
-    node_types: list[NodeType]
-    schema_: Schema = Field(alias="schema")

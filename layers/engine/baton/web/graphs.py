@@ -1,5 +1,6 @@
-"""How a compiled workflow is described to the outside, as models. The values are made in core/read/views.py.
+"""How a compiled workflow and the kinds of its nodes are described to the outside, as models.
 
+The values are made in core/read/views.py and core/documents/schema.py.
 Imported only where the OpenAPI document is made: see answers.py.
 """
 
@@ -9,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from baton.web.models import Answer, Condition
+from baton.web.models import Answer, Condition, Schema
 
 
 class WorkflowRule(BaseModel):
@@ -93,3 +94,40 @@ class Edge(Answer):
         description="Whether it is taken: whenever `from` is done; when its branch chooses it; when it failed and its catch chooses it; when its loop is left, "
         "or left because its rounds are used up; when its loop goes round again."
     )
+
+
+class Capabilities(Answer):
+    """What a node of a kind can do."""
+
+    input: bool = Field(description="It is given values under `with`.")
+    timeout: bool = Field(description="It may have a `timeout` of its own.")
+    retry: bool = Field(description="What it does can be tried again: `retry`, `on_failure`, `failover`.")
+    parked: bool = Field(description="No invocation runs while it is open.")
+    signals: bool = Field(description="It can wait for signals.")
+
+
+class NodeType(Answer):
+    """A kind of node. `runs` is false for one that this version knows and cannot run."""
+
+    kind: str
+    version: str = Field(
+        description="Changes when a document with such a node means something else than before."
+    )
+    title: str = Field(description="What it is called where people see it.")
+    icon: str = Field(description="A character that it is drawn as.")
+    description: str
+    runs: bool
+    capabilities: Capabilities
+    schema_: Schema = Field(alias="schema", description="Of a whole node of this kind.")
+    input: Schema | None = Field(
+        description="Of every `with` of such a node; null for a kind that takes none."
+    )
+    output: Schema = Field(description="Of every output of such a node.")
+    example: dict[str, Any]
+
+
+class NodeTypes(Answer):
+    """All kinds of nodes, and the JSON Schema of a whole document."""
+
+    node_types: list[NodeType]
+    schema_: Schema = Field(alias="schema")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel
@@ -20,15 +21,16 @@ from pydantic.json_schema import models_json_schema
 
 from baton.core.conditions.docschema import CONDITION
 from baton.core.documents.definition import DEFINED, WorkflowModel
+from baton.core.documents.nodes.own import FIELDS, OwnKind, OwnKinds
 from baton.core.documents.nodes.registry import NODE_TYPES, NodeDocument
 from baton.core.documents.parts.bounds import LEAST_USD, MOST_USD, LimitsModel
 from baton.core.documents.parts.control import SHARE_PATTERN
+from baton.core.documents.parts.failing_schema import definitions
 from baton.core.documents.parts.fields import MAX_NODES, NODE_NAME
 from baton.core.documents.parts.patterns import EXPRESSION_PATTERN, TEXT_PATTERN, ref
 from baton.core.documents.places import INSIDE
 from baton.core.expressions import SAGA_FIELDS
 from baton.core.expressions.durations import LONGEST_S, PATTERN, SHORTEST_S
-from baton.core.failures.docschema import DEFINITIONS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 SCHEMA_ID = "urn:baton:workflow-schema:1"
@@ -118,12 +120,16 @@ SHARED: dict[str, dict[str, Any]] = {
 }
 
 
-def document_schema() -> dict[str, Any]:
-    """The JSON Schema of a workflow document; a new value each time."""
+def document_schema(own: OwnKinds = MappingProxyType({})) -> dict[str, Any]:
+    """The JSON Schema of a workflow document, also with an application's own kinds; a new value each time."""
     made = _made()
     whole = made["WorkflowModel"]
     fields = _clean(whole["properties"], made)
     kinds = {kind.kind: _node_schema(kind, made) for kind in NODE_TYPES}
+    theirs: dict[str, Any] = {}
+    for name, kind in own.items():
+        kinds[name], inside = _own_schema(kind, made)
+        theirs |= inside
     one_kind = {
         "description": made["NodeModel"]["description"],
         "oneOf": [{"$ref": f"{_REF}{kind}"} for kind in kinds],
@@ -140,13 +146,13 @@ def document_schema() -> dict[str, Any]:
         "properties": fields,
         # `timeout` is a short way of writing `limits.wall_time`.
         "dependentSchemas": {"timeout": {"properties": {"limits": {"properties": {"wall_time": False}}}}},
-        "$defs": {"node": one_kind, **kinds, **_used_by([fields, kinds])},
+        "$defs": {"node": one_kind, **kinds, **_used_by([fields, kinds]), **theirs},
     }
     copied: dict[str, Any] = _copy(document)
     return copied
 
 
-def node_types() -> list[dict[str, Any]]:
+def node_types(own: OwnKinds = MappingProxyType({})) -> list[dict[str, Any]]:
     """Every kind of node: what it is called and drawn as, what a node of it can do, and its JSON Schemas.
 
     `schema` is that of one node, complete in itself; `input` that of its `with`, None for a kind that takes none; `output`
@@ -154,7 +160,8 @@ def node_types() -> list[dict[str, Any]]:
     cannot run.
     """
     made = _made()
-    return [_copy(_described(kind, made)) for kind in NODE_TYPES]
+    built_in = [_copy(_described(kind, made)) for kind in NODE_TYPES]
+    return [*built_in, *(_copy(_own_described(kind, made)) for kind in own.values())]
 
 
 def _described(kind: NodeDocument, made: Mapping[str, Any]) -> dict[str, Any]:
@@ -187,6 +194,40 @@ def _node_schema(kind: NodeDocument, made: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _own_described(kind: OwnKind, made: Mapping[str, Any]) -> dict[str, Any]:
+    node, inside = _own_schema(kind, made)
+    return {
+        "kind": kind.key,
+        "version": kind.version,
+        "title": kind.title,
+        "icon": kind.icon,
+        "description": kind.description,
+        "runs": True,
+        "capabilities": NodeDocument().capabilities,
+        "input": None,
+        "output": {},
+        "schema": {"$schema": DIALECT, **node, "$defs": {**_used_by(node), **inside}},
+        "example": kind.example,
+    }
+
+
+def _own_schema(kind: OwnKind, made: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The schema of a node of an application's own kind, and what it refers to besides what all nodes do."""
+    known = _clean(made["NodeModel"]["properties"], made)
+    fields = kind.model.model_json_schema(ref_template=f"{_REF}{kind.key}.{{model}}")
+    inside = {f"{kind.key}.{name}": part for name, part in fields.pop("$defs", {}).items()}
+    node = {
+        "title": kind.title,
+        "description": kind.description,
+        "type": "object",
+        "required": [kind.key],
+        "additionalProperties": False,
+        "properties": {kind.key: fields, **{name: known[name] for name in FIELDS}},
+        "examples": [kind.example],
+    }
+    return node, inside
+
+
 # ---- from the models -------------------------------------------------------------------------------------------
 
 
@@ -199,13 +240,12 @@ def _made() -> Mapping[str, Any]:
     return described
 
 
-@lru_cache(maxsize=1)
 def _definitions() -> Mapping[str, Any]:
     """Everything that a schema may refer to, by its name."""
     made = _made()
     models: dict[str, type[BaseModel]] = {model.__name__: model for model in INSIDE.values()}
     parts = {name: _part(made[model], made, models[model]) for model, name in _PARTS.items()}
-    return {**SHARED, "condition": CONDITION, **DEFINITIONS, **parts}
+    return {**SHARED, "condition": CONDITION, **definitions(), **parts}
 
 
 def _part(described: Mapping[str, Any], made: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:

@@ -14,15 +14,17 @@ from baton.core.documents.compile import (
     expressions,
     failing,
     joins,
-    kinds,
     loopfaults,
     schemas,
     tools,
 )
+from baton.core.documents.compile import kinds as of_kinds
 from baton.core.documents.compile.notes import children_of, no_such_child, notes_of
 from baton.core.documents.compile.sharing import shared_keys
 from baton.core.documents.compile.source import MAX_HINTS, Children, OutOfTime, Source, Tools
 from baton.core.documents.definition import as_written, read_definition
+from baton.core.documents.expand import expanded
+from baton.core.documents.nodes.own import OwnKinds
 from baton.core.documents.text import parse_document
 from baton.core.graph.graph import Graph
 from baton.errors import InvalidDefinition, Problem
@@ -32,7 +34,7 @@ _CHECKS: tuple[Callable[[Source], Iterator[Problem]], ...] = (
     loopfaults.check,
     joins.check,
     tools.check,
-    kinds.check,
+    of_kinds.check,
     failing.check,
     bounds.check,
     schemas.check,
@@ -49,26 +51,27 @@ def compile_document(
     *,
     json_only: bool = False,
     children: Children | None = None,
+    kinds: OwnKinds | None = None,
     has_time: Callable[[], bool] = lambda: True,
 ) -> Graph:
     """Raises `MalformedDocument` for text that cannot be parsed, `InvalidDefinition` with all problems.
 
-    `children`: what is known of the workflows that this one starts. Where `has_time` says no, the document is refused for
+    `children`: what is known of the workflows that this one starts. `kinds`: those of the application's own. Where `has_time` says no, the document is refused for
     that.
     """
     document = parse_document(text, json_only=json_only)
-    model, problems, written, is_whole = read_definition(document.value)
+    own = expanded(document.value, kinds or {})
+    model, problems, written, is_whole = read_definition(own.value)
     if model is not None:
         source = Source(model, tools, is_whole, children or {}, has_time=has_time)
         try:
             problems += tuple(_problems(source))
-            if not problems:
-                return kinds.built(source)
+            if not problems and not own.problems:
+                return of_kinds.built(source)
         except OutOfTime as error:
             problems = (Problem(error.place, _TAKES_LONG, _SPLIT),)
-    raise refusal_of(
-        sorted(map(document.locate, as_written(problems, written)), key=lambda p: (p.line, p.column))
-    )
+    told = (*own.problems, *own.told(as_written(problems, written)))
+    raise refusal_of(sorted(map(document.locate, told), key=lambda p: (p.line, p.column)))
 
 
 def _problems(source: Source) -> Iterator[Problem]:

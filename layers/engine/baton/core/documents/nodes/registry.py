@@ -70,6 +70,11 @@ else:
         **{kind.key: kind.field for kind in NODE_TYPES},
     )
 
+RESERVED = frozenset(
+    (*BY_KIND, *BY_KEY, *(field.alias or name for name, field in NodeModel.model_fields.items()))
+)
+"""What no kind of an application can be called."""
+
 __all__ = [
     "BY_KEY",
     "BY_KIND",
@@ -78,6 +83,7 @@ __all__ = [
     "KINDS",
     "KINDS_TO_COME",
     "NODE_TYPES",
+    "RESERVED",
     "SIMPLEST",
     "STAND_IN",
     "NodeDocument",
