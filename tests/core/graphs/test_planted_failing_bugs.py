@@ -87,7 +87,7 @@ def a_way_is_forgotten_when_it_fails(patch: pytest.MonkeyPatch) -> None:
 
 
 def nobody_waits_before_a_retry(patch: pytest.MonkeyPatch) -> None:
-    def may_try_again(draft: Draft, at: Activation) -> bool:
+    def may_try_again(draft: Any, at: Activation) -> bool:
         return draft.state.failing[at.slot].due_at > 0 or retries.may_try_again(draft, at)
 
     patch.setattr(scheduling, "may_try_again", may_try_again)
