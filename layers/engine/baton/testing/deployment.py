@@ -29,7 +29,7 @@ from baton.core.read.timeline import tell
 from baton.core.read.views import entry_view, saga_view
 from baton.errors import NotAllowedNow, UserError
 from baton.ports import Head, Message, Offload, StepContext, StepFailure, Watch
-from baton.runtime.lease import Invocation
+from baton.runtime.context import Invocation
 from baton.runtime.metrics import Metrics
 from baton.runtime.parts import Engine
 from baton.runtime.reconcile import Reconciler
@@ -38,7 +38,7 @@ from baton.runtime.request import Caller, Request
 from baton.runtime.service import Service
 from baton.runtime.store_retrier import inline
 from baton.runtime.watch import to_log
-from baton.runtime.worker import Delivery, Worker
+from baton.runtime.worker.worker import Delivery, Worker
 from baton.testing.blocked import Blockers
 from baton.testing.killing import Kills, MortalPerformer
 from baton.testing.loop import CountedEntropy, LoopClock, VirtualLoop

@@ -226,7 +226,7 @@ class Ledger:
         """An entry under a lease."""
         turn = self._turn
         if self._news:
-            # Each wake was left as a nudge, and the put that met the first of them was refused.
+            # Each wake was left for the holder, and the put that met the first of them was refused.
             self._writes += len(self._news) * self._head_units(turn.owner) + units(self._news[0])
             self._reads += 2
             self._news.clear()
