@@ -108,16 +108,12 @@ Resources:
       Events:
         Tick: {Type: ScheduleV2, Properties: {ScheduleExpression: rate(1 minute)}}
 """
-MACHINE = """{"StartAt": "Each", "States": {"Each": {
-  "Type": "Map", "ItemsPath": "$.items", "End": true,
-  "ItemSelector": {"do": "tick", "shard.$": "$$.Map.Item.Value"},
-  "ItemProcessor": {"StartAt": "Call", "States": {"Call": {"Type": "Task", "Resource": "${WorkerArn}", "End": true}}},
-  "InputPath": "$.made"}}}""".replace('"StartAt": "Each"', '"StartAt": "Make"').replace(
-    '"States": {"Each"',
-    '"States": {"Make": {"Type": "Pass", "Parameters": {"made": {"items.$": "States.ArrayRange(0, 1, 1)"}}, '
-    '"Next": "Each"}, "Each"',
-    1,
-)
+MACHINE = """{"StartAt": "Make", "States": {
+  "Make": {"Type": "Pass", "Parameters": {"items.$": "States.ArrayRange(0, 1, 1)"}, "Next": "Each"},
+  "Each": {"Type": "Map", "ItemsPath": "$.items", "End": true,
+    "ItemSelector": {"do": "tick", "shard.$": "$$.Map.Item.Value"},
+    "ItemProcessor": {"StartAt": "Call", "States": {
+      "Call": {"Type": "Task", "Resource": "${WorkerArn}", "End": true}}}}}}"""
 LAYER = '''
 import os, subprocess, sys, time
 
