@@ -81,7 +81,7 @@ def test_routes_of_a_sam_http_api_keep_their_authorizers_and_time_limits(tmp_pat
         ("python3.13", "nodejs22.x", "Runtime nodejs22.x: only python"),
         ("rate(1 minute)", "cron(0 5 * * * *)", r"MachineTick: ScheduleExpression 'cron.* only rate"),
         ("TABLE: !Ref Table", "TABLE: !Ref Tabel", r"no parameter or resource Tabel \(nearest: Table\)"),
-        ('{"exists":true}', '{"exits":true}', r"RelayChanges\.FilterCriteria: .*unknown operator exits"),
+        ('{"exists":true}', '{"exits":true}', r"RelayChanges\.FilterCriteria: .*exits.* is not applied"),
         ("StartingPosition: TRIM_HORIZON", "StartingPosition: NOW", "RelayChanges: StartingPosition must be"),
         (
             "MaximumConcurrency: 2",
