@@ -28,7 +28,9 @@ ALLOWED: dict[str, frozenset[str]] = {
     "web": _PORTS | {"runtime", "settings"},
     "wiring": _PORTS | {"runtime", "adapters", "tools", "web", "settings"},
     "local": _EDGE,
-    "cli": _EDGE | {"runtime", "tools", "web", "local", "scaffold", "builder"},
+    "client": frozenset({"errors", "wiring"}),
+    "demo": frozenset({"core", "client", "local"}),
+    "cli": _EDGE | {"runtime", "tools", "web", "local", "scaffold", "builder", "client", "demo"},
     "shipping": frozenset({"errors", ""}),
     # A deployment in memory for the tests of an application: with the wiring, the only room that joins both sides.
     "testing": _PORTS | {"runtime", "adapters", "tools", "builder"},
@@ -58,16 +60,13 @@ BEHIND_A_REGISTRY = ("baton.core.documents.nodes", "baton.core.nodes")
 # Of such a folder, what is for all.
 FOR_ALL = frozenset({"base", "own", "registry"})
 
-# The demo is a command that outgrew its file: it shares the command line's rights and its exits.
-PART_OF = {"demo": "cli"}
-
 # Libraries that only some rooms may import.
 ONLY_IN: dict[str, frozenset[str]] = {
     "boto3": frozenset({"adapters", "wiring", "local"}),
     "botocore": frozenset({"adapters", "wiring", "local"}),
     "openai": frozenset({"adapters", "wiring", "local"}),
-    "httpx": frozenset({"adapters", "wiring", "local", "cli"}),
-    "httpx2": frozenset({"adapters", "wiring", "local", "cli"}),
+    "httpx": frozenset({"adapters", "wiring", "local", "client"}),
+    "httpx2": frozenset({"adapters", "wiring", "local", "client"}),
 }
 
 # The wall clock, randomness and the environment: by the dotted name, everything below it included.
@@ -88,7 +87,7 @@ AMBIENT = (
 )
 # Besides clock and settings: a helper process puts a call's variables where its tools look for them.
 AMBIENT_FILES = frozenset({"adapters/clock.py", "settings.py", "tools/processes/helper.py"})
-AMBIENT_ROOMS = frozenset({"local", "cli"})
+AMBIENT_ROOMS = frozenset({"local", "client", "demo", "cli"})
 
 # What a pure room has no use for, besides the above.
 IMPURE = frozenset(
@@ -135,7 +134,7 @@ def room_of(relative: Path) -> str:
     first = relative.parts[0]
     if relative.parts == ("__init__.py",):
         return ""
-    return PART_OF.get(first, first.removesuffix(".py"))
+    return first.removesuffix(".py")
 
 
 def check_engine(package: Path) -> list[Breach]:
@@ -177,7 +176,6 @@ def _import_rules(room: str, name: str) -> Iterator[str]:
     top, _, below = name.partition(".")
     if top == PACKAGE:
         target = below.partition(".")[0]
-        target = PART_OF.get(target, target)
         if target != room and target not in ALLOWED[room]:
             yield f"{room or PACKAGE} imports {PACKAGE}.{target}".rstrip(".")
     elif top in ONLY_IN and room not in ONLY_IN[top]:
@@ -234,7 +232,7 @@ def _imports(nodes: Sequence[ast.AST], file: Path) -> Iterator[tuple[int, str]]:
 
 def _below_front_door(name: str) -> str:
     """`from baton import core` names a room; `from baton import tool` uses the front door."""
-    return f"{PACKAGE}.{name}" if name in ALLOWED or name in PART_OF else PACKAGE
+    return f"{PACKAGE}.{name}" if name in ALLOWED else PACKAGE
 
 
 def _names(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str]]:

@@ -35,6 +35,7 @@ NO_FUNCTION = {
     "jsonpath",
     "baton.local",
     "baton.cli",
+    "baton.client",
     # They are another process's, which is started for it.
     "baton.tools.processes.forker",
     "baton.tools.processes.helper",

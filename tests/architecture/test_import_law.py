@@ -112,7 +112,9 @@ PLANTED = [
     ("web/api.py", "import baton.adapters.s3", "web imports baton.adapters"),
     ("cli/main.py", "import botocore.session", "cli imports botocore"),
     ("local/runner.py", "from baton.adapters import s3", "local imports baton.adapters"),
-    ("demo/show.py", "from baton import adapters", "cli imports baton.adapters"),
+    ("demo/show.py", "from baton import adapters", "demo imports baton.adapters"),
+    ("demo/show.py", "from baton.cli.shared import console", "demo imports baton.cli"),
+    ("client/api.py", "from baton import local", "client imports baton.local"),
     ("attic/old.py", "", "the room 'attic' is not in the law"),
 ]
 
@@ -152,8 +154,9 @@ LAWFUL = [
     ("wiring.py", "import boto3\nfrom baton import adapters, runtime\nfrom baton.settings import Settings"),
     ("web/api.py", "from baton.runtime.service import Service"),
     ("local/lambda_api.py", "import os, time, boto3\nos.environ"),
-    ("cli/main.py", "import httpx\nfrom baton.local import up\nfrom baton import demo"),
-    ("demo/show.py", "import time\nfrom baton.cli.exits import Failed"),
+    ("client/api.py", "import httpx"),
+    ("cli/main.py", "import time\nfrom baton.local import up\nfrom baton import demo"),
+    ("demo/show.py", "import time\nfrom baton.client.exits import Failed"),
     ("__init__.py", "from baton.core.effects.toolspec import tool"),
 ]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from baton.core.documents.nodes.registry import NODE_TYPES
 
 ENGINE = Path(__file__).parents[2] / "layers/engine/baton"
-ROOMS = ("core/documents", "builder", "cli", "web", "testing")
+ROOMS = ("core/documents", "builder", "cli", "client", "web", "testing")
 OWN = "core/documents/nodes/"
 WORDS = frozenset(word for kind in NODE_TYPES for word in (kind.kind, kind.key))
 # The list may get shorter, and nothing is added but what means no kind.
@@ -33,14 +33,14 @@ EXCEPTIONS: Mapping[str, set[str]] = {
     "core/documents/parts/node.py": {"tool"},
     # The workflow of a saga, or of a request.
     "cli/announcing.py": {"workflow"},
-    "cli/client.py": {"workflow", "value"},
     "cli/completion.py": {"workflow"},
     "cli/neighbours.py": {"workflow"},
-    "cli/prefixes.py": {"workflow"},
     "cli/render.py": {"workflow"},
     "cli/sagas.py": {"workflow"},
     "cli/tables.py": {"workflow", "tool"},
     "cli/workflows.py": {"workflow"},
+    "client/api.py": {"workflow", "value"},
+    "client/prefixes.py": {"workflow"},
     "web/routes.py": {"workflow"},
     "testing/result.py": {"workflow", "tool"},
     # A value that a condition compares with.

@@ -13,6 +13,7 @@ TO_DO = (
     "layers/engine/baton/adapters/",
     "layers/engine/baton/builder/",
     "layers/engine/baton/cli/",
+    "layers/engine/baton/client/",
     "layers/engine/baton/core/decide/",
     "layers/engine/baton/core/documents/",
     "layers/engine/baton/core/log/",

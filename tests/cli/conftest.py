@@ -18,7 +18,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from baton.cli import main, transport
+from baton.cli import main
+from baton.client import transport
 
 # Status and body; None is no body, a text is a page of HTML. Headers, where they matter.
 Answer = tuple[int, Any] | tuple[int, Any, dict[str, str]]

@@ -11,8 +11,8 @@ import pytest
 
 from baton.cli import announcing
 from baton.cli.announcing import Running, Trial, farewell, to_try
-from baton.cli.client import Api
-from baton.cli.connection import Connection, Owner
+from baton.client.api import Api
+from baton.client.connection import Connection, Owner
 from tests.cli.conftest import FakeApi
 from tests.cli.test_output import BATON
 

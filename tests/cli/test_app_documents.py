@@ -11,8 +11,8 @@ import pytest
 from baton.cli import reloading
 from baton.cli.app import load_app
 from baton.cli.app_documents import check_documents
-from baton.cli.exits import NO, Failed
 from baton.cli.sources import sources_of
+from baton.client.exits import NO, Failed
 from tests.cli.conftest import FakeApi
 
 TOOL = """

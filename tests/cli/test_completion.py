@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import pytest
 from click.testing import CliRunner
 
-from baton.cli import main, transport
+from baton.cli import main
+from baton.client import transport
 from tests.cli.conftest import Baton, FakeApi
 
 SAGAS = {

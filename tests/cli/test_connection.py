@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from baton.cli.connection import (
+from baton.client.connection import (
     Connection,
     Owner,
     find_connection,
@@ -21,7 +21,7 @@ from baton.cli.connection import (
     remove_local,
     write_local,
 )
-from baton.cli.exits import Failed
+from baton.client.exits import Failed
 from tests.cli.conftest import Baton, FakeApi
 
 HERE = Connection("http://127.0.0.1:8080", "local-token")

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from baton.cli.client import Api, Reader
-from baton.cli.connection import Connection
+from baton.client.api import Api, Reader
+from baton.client.connection import Connection
 from baton.demo.books import Books
 from baton.demo.progress import Progress, summary
 from baton.demo.scenario import Plan, Scenario, evening

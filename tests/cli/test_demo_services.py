@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from baton.cli.client import Reader
-from baton.cli.exits import Failed
 from baton.cli.services import MODULES, Services
+from baton.client.api import Reader
+from baton.client.exits import Failed
 
 ROOT = Path(__file__).parents[2]
 

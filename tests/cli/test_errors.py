@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from baton.cli.transport import TRIES
+from baton.client.transport import TRIES
 from tests.cli.conftest import Baton, FakeApi
 
 

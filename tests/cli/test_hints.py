@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from baton.cli.exits import Failed
 from baton.cli.registering import check_names
 from baton.cli.sources import Source
+from baton.client.exits import Failed
 from tests.cli.conftest import Baton, FakeApi
 
 NO_SUCH = {"title": "No", "status": 404, "detail": "there is no workflow `greting`. Did you mean `greeting`?"}

@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from baton.cli import exits, main
+from baton.cli import main
+from baton.client import exits
 from tests.cli.conftest import Baton, FakeApi
 
 BATON = [sys.executable, "-c", "from baton.cli import main; main(prog_name='baton')"]

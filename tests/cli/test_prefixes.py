@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from baton.cli.exits import Failed
-from baton.cli.prefixes import whole
+from baton.client.exits import Failed
+from baton.client.prefixes import whole
 from tests.cli.conftest import Baton, FakeApi
 from tests.cli.test_lists import page, saga
 from tests.cli.test_show import SAGA

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from baton.cli.program import program, typed
+from baton.client.program import program, typed
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from baton.cli.exits import NO, REFUSED, Failed
 from baton.cli.running import _removal_of, _until_stopped
+from baton.client.exits import NO, REFUSED, Failed
 
 
 @pytest.fixture(autouse=True)

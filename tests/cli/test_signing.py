@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from baton.cli.connection import Connection, find_connection, region_of
-from baton.cli.exits import Failed
+from baton.client.connection import Connection, find_connection, region_of
+from baton.client.exits import Failed
 from tests.cli.conftest import Baton, FakeApi
 from tests.cli.sigv4 import is_signed, scope_of, signed_headers
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from baton.cli import exits, main
+from baton.cli import main
 from baton.cli.shared import print_json
+from baton.client import exits
 from tests.cli.conftest import FakeApi
 
 BATON = [sys.executable, "-c", "from baton.cli import main; main(prog_name='baton')"]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from baton.cli import transport
 from baton.cli.watching import Pace
+from baton.client import transport
 from tests.cli.conftest import Baton, FakeApi
 from tests.cli.test_show import SAGA, entry
 

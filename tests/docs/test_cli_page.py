@@ -8,7 +8,7 @@ import click
 import pytest
 
 from baton.cli.commands import main
-from baton.cli.exits import MEANINGS
+from baton.client.exits import MEANINGS
 from tests.docs.pages import ROOT, Page
 
 PAGE = Page(ROOT / "docs/cli.md")

@@ -86,19 +86,40 @@ Resources:
       CodeUri: front/
       Timeout: 10
       Environment: {Variables: {WORKER: !Ref Worker}}
-      Events:
-        Health: {Type: HttpApi, Properties: {ApiId: !Ref Api, Path: /health, Method: GET, Auth: {Authorizer: NONE}}}
-        Slow: {Type: HttpApi, Properties: {ApiId: !Ref Api, Path: /slow, Method: GET, TimeoutInMillis: 100}}
-        Rest: {Type: HttpApi, Properties: {ApiId: !Ref Api}}
   Api:
-    Type: AWS::Serverless::HttpApi
+    Type: AWS::ApiGatewayV2::Api
+    Properties: {Name: api, ProtocolType: HTTP}
+  Calls:
+    Type: AWS::ApiGatewayV2::Integration
+    Properties: &calls
+      ApiId: !Ref Api
+      IntegrationType: AWS_PROXY
+      IntegrationUri: !GetAtt Front.Arn
+      PayloadFormatVersion: "2.0"
+  ShortCalls:
+    Type: AWS::ApiGatewayV2::Integration
+    Properties: {<<: *calls, TimeoutInMillis: 100}
+  Tokens:
+    Type: AWS::ApiGatewayV2::Authorizer
     Properties:
-      Auth:
-        DefaultAuthorizer: Tokens
-        Authorizers:
-          Tokens:
-            IdentitySource: $request.header.Authorization
-            JwtConfiguration: {issuer: !Ref JwtIssuer, audience: !Ref JwtAudience}
+      ApiId: !Ref Api
+      AuthorizerType: JWT
+      IdentitySource: ["$request.header.Authorization"]
+      JwtConfiguration: {Issuer: !Ref JwtIssuer, Audience: !Ref JwtAudience}
+  Health:
+    Type: AWS::ApiGatewayV2::Route
+    Properties: {ApiId: !Ref Api, RouteKey: GET /health, Target: !Sub "integrations/${Calls}"}
+  Slow:
+    Type: AWS::ApiGatewayV2::Route
+    Properties: &guarded
+      ApiId: !Ref Api
+      RouteKey: GET /slow
+      AuthorizationType: JWT
+      AuthorizerId: !Ref Tokens
+      Target: !Sub "integrations/${ShortCalls}"
+  Rest:
+    Type: AWS::ApiGatewayV2::Route
+    Properties: {<<: *guarded, RouteKey: $default, Target: !Sub "integrations/${Calls}"}
   Machine:
     Type: AWS::Serverless::StateMachine
     Properties:
@@ -108,16 +129,12 @@ Resources:
       Events:
         Tick: {Type: ScheduleV2, Properties: {ScheduleExpression: rate(1 minute)}}
 """
-MACHINE = """{"StartAt": "Each", "States": {"Each": {
-  "Type": "Map", "ItemsPath": "$.items", "End": true,
-  "ItemSelector": {"do": "tick", "shard.$": "$$.Map.Item.Value"},
-  "ItemProcessor": {"StartAt": "Call", "States": {"Call": {"Type": "Task", "Resource": "${WorkerArn}", "End": true}}},
-  "InputPath": "$.made"}}}""".replace('"StartAt": "Each"', '"StartAt": "Make"').replace(
-    '"States": {"Each"',
-    '"States": {"Make": {"Type": "Pass", "Parameters": {"made": {"items.$": "States.ArrayRange(0, 1, 1)"}}, '
-    '"Next": "Each"}, "Each"',
-    1,
-)
+MACHINE = """{"StartAt": "Make", "States": {
+  "Make": {"Type": "Pass", "Parameters": {"items.$": "States.ArrayRange(0, 1, 1)"}, "Next": "Each"},
+  "Each": {"Type": "Map", "ItemsPath": "$.items", "End": true,
+    "ItemSelector": {"do": "tick", "shard.$": "$$.Map.Item.Value"},
+    "ItemProcessor": {"StartAt": "Call", "States": {
+      "Call": {"Type": "Task", "Resource": "${WorkerArn}", "End": true}}}}}}"""
 LAYER = '''
 import os, subprocess, sys, time
 

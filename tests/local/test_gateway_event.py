@@ -15,8 +15,7 @@ from baton.local.gateway_event import (
     to_answer,
     to_event,
 )
-from baton.local.http_api import Authorizer, Route, authorizer
-from baton.local.problems import TemplateProblem
+from baton.local.http_api import Route
 from baton.local.routing import Router, TokenBucket
 
 JSON = ("content-type", "application/json; charset=utf-8")
@@ -225,12 +224,3 @@ def test_a_stage_lets_a_burst_through_and_then_its_rate() -> None:
     assert [bucket.take(0) for _ in range(4)] == [True, True, True, False]
     assert [bucket.take(0.5), bucket.take(0.5)] == [True, False]
     assert all(TokenBucket(0, 0, 0).take(0) for _ in range(9))
-
-
-def test_an_authorizer_reads_both_spellings_and_only_headers() -> None:
-    expected = Authorizer("https://i", ("a", "b"), "authorization")
-    source = "$request.header.Authorization"
-    assert authorizer("A", {"Issuer": "https://i", "Audience": ["a", "b"]}, source) == expected
-    assert authorizer("A", {"issuer": "https://i", "audience": [["a", "b"]]}, source) == expected
-    with pytest.raises(TemplateProblem, match=r"only \$request\.header\.NAME"):
-        authorizer("A", {"issuer": "i"}, "$request.querystring.token")

@@ -58,7 +58,7 @@ def test_a_schedule_and_its_state_machine_are_read_with_substitutions(tmp_path: 
     assert machine.express
 
 
-def test_routes_of_a_sam_http_api_keep_their_authorizers_and_time_limits(tmp_path: Path) -> None:
+def test_routes_of_the_http_api_keep_their_authorizers_and_time_limits(tmp_path: Path) -> None:
     _, api = declare(write_project(tmp_path))
     assert api is not None
     by_key = {route.key: route for route in api.routes}
@@ -81,7 +81,7 @@ def test_routes_of_a_sam_http_api_keep_their_authorizers_and_time_limits(tmp_pat
         ("python3.13", "nodejs22.x", "Runtime nodejs22.x: only python"),
         ("rate(1 minute)", "cron(0 5 * * * *)", r"MachineTick: ScheduleExpression 'cron.* only rate"),
         ("TABLE: !Ref Table", "TABLE: !Ref Tabel", r"no parameter or resource Tabel \(nearest: Table\)"),
-        ('{"exists":true}', '{"exits":true}', r"RelayChanges\.FilterCriteria: .*unknown operator exits"),
+        ('{"exists":true}', '{"exits":true}', r"RelayChanges\.FilterCriteria: .*exits.* is not applied"),
         ("StartingPosition: TRIM_HORIZON", "StartingPosition: NOW", "RelayChanges: StartingPosition must be"),
         (
             "MaximumConcurrency: 2",
@@ -101,7 +101,20 @@ def test_routes_of_a_sam_http_api_keep_their_authorizers_and_time_limits(tmp_pat
             "'arn:aws:sns:us-east-1:000000000000:x'",
             "is not an SQS queue of this template",
         ),
-        ("$request.header.Authorization", "$request.querystring.t", "is not valid|only .request.header"),
+        (
+            "$request.header.Authorization",
+            "$request.querystring.t",
+            r"Tokens: .* only \$request\.header\.NAME",
+        ),
+        ("AuthorizerType: JWT", "AuthorizerType: REQUEST", "Tokens: only JWT authorizers"),
+        (
+            "AuthorizationType: JWT",
+            "AuthorizationType: AWS_IAM",
+            "Slow: AuthorizationType AWS_IAM is not run",
+        ),
+        ("integrations/${ShortCalls}", "integrations/x", "Slow: Target: there is no integration x"),
+        ('"2.0"', '"1.0"', "Calls: payload format 1.0: only 2.0"),
+        ("ProtocolType: HTTP}", "Body: {openapi: 3.0.1}}", "Api: an OpenAPI body .SAM: HttpApi. is not run"),
     ],
 )
 def test_what_cannot_be_run_is_refused_with_its_place(tmp_path: Path, old: str, new: str, says: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from baton.cli.commands import main
-from baton.cli.exits import USAGE
+from baton.client.exits import USAGE
 from baton.scaffold import sources
 
 

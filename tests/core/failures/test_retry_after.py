@@ -47,6 +47,8 @@ def test_a_pause_is_read(text: str, ms: int) -> None:
         "Sun, 06 Nov 1994 24:49:37 GMT",
         "Sun, 06 Nov 1994 08:49:61 GMT",
         "06 Nov 1994 08:49:37 GMT",
+        "Sun, 06 Xyz 1994 08:49:37 GMT",
+        "Sun, 06 Nov 0094 08:49:37 GMT",
     ],
 )
 def test_what_is_no_pause_is_none(text: str) -> None:

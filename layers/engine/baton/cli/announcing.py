@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from baton.cli.client import Api
-from baton.cli.connection import LOCAL_FILE, Connection, Owner
 from baton.cli.examples import example_of
-from baton.cli.program import typed
-from baton.cli.text import plain
+from baton.client.api import Api
+from baton.client.connection import LOCAL_FILE, Connection, Owner
+from baton.client.program import typed
+from baton.client.text import plain
 
 FIRST = "dinner"  # the example of this project, whose services are started with it
 

@@ -14,7 +14,7 @@ from types import ModuleType
 
 import click
 
-from baton.cli.exits import USAGE, Failed
+from baton.client.exits import USAGE, Failed
 
 LAYER = Path("layers/app")
 

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 import click
 
 from baton.cli.check import Report, compile_locally
-from baton.cli.exits import NO, REFUSED, Failed
 from baton.cli.neighbours import children_first
 from baton.cli.sources import Source
 from baton.cli.standard import off_note, tools_off
-from baton.cli.text import counted, plain
 from baton.cli.workflows import register
+from baton.client.exits import NO, REFUSED, Failed
+from baton.client.text import counted, plain
 
 if TYPE_CHECKING:
-    from baton.cli.client import Api
+    from baton.client.api import Api
 
 
 def check_documents(

@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from baton.cli.completion import complete_kinds, complete_tools
-from baton.cli.exits import REFUSED, Failed
 from baton.cli.shared import Shared, console, json_option, print_json, print_table, terminal_width
-from baton.cli.text import plain
+from baton.client.exits import REFUSED, Failed
+from baton.client.text import plain
 
 
 @click.command(short_help="List tools, or show one with its schemas.")

@@ -14,14 +14,14 @@ import click
 
 from baton.cli.app import app_option, load_app
 from baton.cli.completion import documents_argument
-from baton.cli.exits import NO, line_of
 from baton.cli.graph import draw, layers, mermaid
 from baton.cli.neighbours import known_workflows
 from baton.cli.shapes import boxes
 from baton.cli.shared import console, is_unicode, json_option, print_json, terminal_width
 from baton.cli.sources import Source, read_source
 from baton.cli.standard import off_note, tools_off
-from baton.cli.text import counted, course, plain
+from baton.client.exits import NO, line_of
+from baton.client.text import counted, course, plain
 from baton.core.nodes.registry import KINDS
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from typing import Any
 
 import click
 
-from baton.cli import exits
 from baton.cli.catalog import node_types, tools
 from baton.cli.check import check
 from baton.cli.completion import completion
@@ -26,6 +25,7 @@ from baton.cli.steering import cancel, fork, resume, signal
 from baton.cli.stored import value
 from baton.cli.streams import drop_output, is_full, open_streams
 from baton.cli.workflows import deploy_workflow, workflows
+from baton.client import exits
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "On this machine": (new, up, demo, check),

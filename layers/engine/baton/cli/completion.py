@@ -14,8 +14,8 @@ from urllib.parse import quote
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-from baton.cli.connection import find_connection
-from baton.cli.text import plain
+from baton.client.connection import find_connection
+from baton.client.text import plain
 
 SHELLS = ("bash", "zsh", "fish")
 _VARIABLE = "_BATON_COMPLETE"
@@ -59,7 +59,7 @@ def _complete(
 
 
 def _ask(context: click.Context, path: str) -> Any:
-    from baton.cli.transport import glance
+    from baton.client.transport import glance
 
     said = context.find_root().params
     auth = "aws" if said.get("aws") else os.environ.get("BATON_AUTH")

@@ -12,12 +12,12 @@ from pathlib import Path
 import click
 
 from baton.cli.app import app_option
-from baton.cli.connection import owner_of, project_root
-from baton.cli.exits import NO, Failed
 from baton.cli.numbers import Whole
-from baton.cli.program import typed
 from baton.cli.shared import console, json_option
 from baton.cli.values import read_pairs
+from baton.client.connection import owner_of, project_root
+from baton.client.exits import NO, Failed
+from baton.client.program import typed
 
 PORT = 8080
 
@@ -110,7 +110,7 @@ def demo(sagas: int, evidence: Path | None, as_json: bool) -> None:
     """
     import asyncio
 
-    from baton.demo.run import Options, run_demo
+    from baton.cli.demonstrating import Options, run_demo
     from baton.demo.scenario import Plan
     from baton.local.problems import LocalRunError
 

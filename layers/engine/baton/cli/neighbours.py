@@ -11,8 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from baton.cli.exits import Failed
 from baton.cli.sources import Source, read_file, sources_of
+from baton.client.exits import Failed
 
 _KINDS = (".yaml", ".yml", ".json")
 _MOST_FILES = 1_000

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from baton.cli.exits import USAGE, Failed
 from baton.cli.shared import json_option, print_json
-from baton.cli.text import plain
+from baton.client.exits import USAGE, Failed
+from baton.client.text import plain
 
 if TYPE_CHECKING:
     from baton.scaffold.make import Project

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from baton.cli.completion import ACTIONS, complete_actions, saga_argument
-from baton.cli.exits import REFUSED, USAGE, Failed
 from baton.cli.numbers import Whole
-from baton.cli.program import typed
 from baton.cli.shared import Shared, console, gathered, json_option, key_option, print_json, terminal_width
 from baton.cli.values import read_value
+from baton.client.exits import REFUSED, USAGE, Failed
+from baton.client.program import typed
 
 if TYPE_CHECKING:
-    from baton.cli.client import Api
+    from baton.client.api import Api
 
 LISTED = 50
 

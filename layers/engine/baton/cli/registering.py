@@ -6,10 +6,10 @@ Belongs here: all of them together. Does not belong here: one document (workflow
 from __future__ import annotations
 
 from baton.cli.app_documents import name_of
-from baton.cli.client import Api
-from baton.cli.exits import NO, Failed
 from baton.cli.sources import Source
 from baton.cli.workflows import register
+from baton.client.api import Api
+from baton.client.exits import NO, Failed
 
 
 async def register_all(api: Api, sources: list[Source]) -> list[str]:

@@ -15,9 +15,9 @@ from pathlib import Path
 import click
 
 from baton.cli.app import LAYER, load_app
-from baton.cli.connection import Connection
-from baton.cli.exits import Failed
-from baton.cli.text import plain
+from baton.client.connection import Connection
+from baton.client.exits import Failed
+from baton.client.text import plain
 from baton.local.problems import LocalRunError
 from baton.local.run import LocalRun
 
@@ -100,9 +100,9 @@ def main(what: str, root: str, app: str, url: str) -> None:
     Exit status 1 with what is wrong, if it is not one document or the other.
     """
     from baton.cli.app_documents import take_up
-    from baton.cli.client import Api
     from baton.cli.registering import check_names
     from baton.cli.sources import sources_of
+    from baton.client.api import Api
 
     async def register() -> None:
         async with Api(Connection(url, os.environ[_TOKEN])) as api:

@@ -12,9 +12,9 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from baton.cli.program import typed
-from baton.cli.text import clock, counted, course, epoch_ms, one_line, plain, span, when
 from baton.cli.waiting import rounds, waits
+from baton.client.program import typed
+from baton.client.text import clock, counted, course, epoch_ms, one_line, plain, span, when
 from baton.core.log.state import FINISHED
 
 COLOURS = {

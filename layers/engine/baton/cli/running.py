@@ -18,8 +18,13 @@ import click
 from baton.cli.announcing import Running, farewell, to_try
 from baton.cli.app import load_app
 from baton.cli.app_documents import check_documents
-from baton.cli.client import Api
-from baton.cli.connection import (
+from baton.cli.registering import check_names, register_all
+from baton.cli.reloading import reload_on_change
+from baton.cli.services import Services
+from baton.cli.shared import print_json
+from baton.cli.sources import sources_of
+from baton.client.api import Api
+from baton.client.connection import (
     LOCAL_FILE,
     TEMPLATE,
     Connection,
@@ -27,13 +32,8 @@ from baton.cli.connection import (
     remove_local,
     write_local,
 )
-from baton.cli.exits import NO, REFUSED, Failed
-from baton.cli.program import typed
-from baton.cli.registering import check_names, register_all
-from baton.cli.reloading import reload_on_change
-from baton.cli.services import Services
-from baton.cli.shared import print_json
-from baton.cli.sources import sources_of
+from baton.client.exits import NO, REFUSED, Failed
+from baton.client.program import typed
 from baton.local.problems import LocalRunError
 from baton.local.run import LocalRun
 from baton.local.tasks import Tasks

@@ -14,9 +14,7 @@ import click
 
 from baton.cli.completion import complete_nodes, saga_argument, workflow_argument
 from baton.cli.durations import Duration, Moment
-from baton.cli.exits import REFUSED, Failed, Interrupted
 from baton.cli.numbers import Whole
-from baton.cli.program import typed
 from baton.cli.shared import (
     Shared,
     console,
@@ -28,11 +26,13 @@ from baton.cli.shared import (
     print_table,
     terminal_width,
 )
-from baton.cli.text import plain
 from baton.cli.values import read_pairs, read_value, text_hints
+from baton.client.exits import REFUSED, Failed, Interrupted
+from baton.client.program import typed
+from baton.client.text import plain
 
 if TYPE_CHECKING:
-    from baton.cli.client import Api
+    from baton.client.api import Api
 
 LISTED = 50
 

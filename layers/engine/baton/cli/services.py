@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Self
 
-from baton.cli.exits import NO, Failed
+from baton.client.exits import NO, Failed
 
 MODULES = {
     "TableStackUrl": "examples.services.table_stack",

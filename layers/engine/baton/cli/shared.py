@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from baton.cli.connection import find_connection
-from baton.cli.text import counted, escaped
+from baton.client.connection import find_connection
+from baton.client.text import counted, escaped
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from baton.cli.client import Api
+    from baton.client.api import Api
 
 WIDTH = 110
 T = TypeVar("T")
@@ -58,7 +58,7 @@ class Shared:
         """Open the API, use it, close it. Raises `Failed`."""
         import asyncio
 
-        from baton.cli.client import Api
+        from baton.client.api import Api
 
         connection = find_connection(self.url, self.token, self.auth)
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import ModuleType
 
 from baton.cli.app import documents, import_failure, load_app
-from baton.cli.exits import USAGE, Failed
 from baton.cli.values import read_text
+from baton.client.exits import USAGE, Failed
 
 # `sagas.dinner`, but no name of a document.
 _DOTTED = re.compile(r"(?!.*\.(?:ya?ml|json)$)[^\W\d]\w*(?:\.[^\W\d]\w*)+")

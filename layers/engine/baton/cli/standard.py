@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from baton.cli.program import typed
+from baton.client.program import typed
 
 _NAME = re.compile(r"`(std\.\w+)`")
 # What a tool cannot do without, besides being named.

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from baton.cli.completion import saga_argument
-from baton.cli.exits import REFUSED, USAGE, Failed
-from baton.cli.prefixes import SHORTEST
 from baton.cli.shared import Shared, json_option, print_json
+from baton.client.exits import REFUSED, USAGE, Failed
+from baton.client.prefixes import SHORTEST
 
 if TYPE_CHECKING:
-    from baton.cli.client import Api
+    from baton.client.api import Api
 
 SCHEME = "cas://sha256/"
 _WHOLE = 64

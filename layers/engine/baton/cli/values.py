@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from baton.cli.exits import USAGE, Failed
+from baton.client.exits import USAGE, Failed
 
 _GUESSED = 80  # characters of what somebody typed; longer texts come from a program
 

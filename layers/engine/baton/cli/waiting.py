@@ -12,8 +12,8 @@ from itertools import zip_longest
 from typing import Any
 
 from baton.cli.examples import example_of
-from baton.cli.program import typed
-from baton.cli.text import epoch_ms, plain, when
+from baton.client.program import typed
+from baton.client.text import epoch_ms, plain, when
 from baton.core.log.state import FINISHED
 
 

@@ -12,12 +12,12 @@ from typing import Any
 
 from rich.live import Live
 
-from baton.cli import transport
-from baton.cli.client import Api
-from baton.cli.exits import NO, Busy, Failed
-from baton.cli.program import typed
 from baton.cli.render import saga_line, saga_table
 from baton.cli.shared import console, print_json, print_table
+from baton.client import transport
+from baton.client.api import Api
+from baton.client.exits import NO, Busy, Failed
+from baton.client.program import typed
 from baton.core.log.state import FINISHED
 
 SOONEST_S = 1.0

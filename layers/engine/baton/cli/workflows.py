@@ -13,7 +13,6 @@ import click
 from baton.cli.app import app_option, load_app
 from baton.cli.check import Report, compile_locally, drawing
 from baton.cli.completion import complete_workflows, documents_argument
-from baton.cli.exits import NO, REFUSED, Failed
 from baton.cli.neighbours import children_first
 from baton.cli.numbers import Whole
 from baton.cli.shared import (
@@ -28,10 +27,11 @@ from baton.cli.shared import (
 )
 from baton.cli.sources import Source, read_source
 from baton.cli.standard import off_note, tools_off
-from baton.cli.text import counted, plain
+from baton.client.exits import NO, REFUSED, Failed
+from baton.client.text import counted, plain
 
 if TYPE_CHECKING:
-    from baton.cli.client import Api
+    from baton.client.api import Api
 
 LISTED = 50
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from baton.cli.client import Api
+from baton.client.api import Api
 from baton.demo.books import Books
 from baton.demo.table import count_items
 from baton.local.aws import Aws

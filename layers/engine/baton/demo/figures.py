@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from baton.cli.text import epoch_ms
+from baton.client.text import epoch_ms
 from baton.core.failures.strategies.registry import of
 from baton.core.read.costs import Charge, per_million_steps
 from baton.demo.bill import WRITES_PER_EFFECT, Work, bill

@@ -15,7 +15,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from baton.cli.text import counted
+from baton.client.text import counted
 from baton.core.log.state import FINISHED
 from baton.demo.evidence import tally
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from baton.cli.text import counted
+from baton.client.text import counted
 from baton.demo.evidence import Evidence
 from baton.demo.figures import LOOKED_UP, PAYMENT, Figures, events_of
 

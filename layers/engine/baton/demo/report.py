@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from baton.cli.text import counted, span
+from baton.client.text import counted, span
 from baton.core.read import prices
 from baton.demo.figures import Figures, Survival, quantile
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
-from baton.cli.client import Api
-from baton.cli.text import span
+from baton.client.api import Api
+from baton.client.text import span
 from baton.core.log.state import FINISHED
 from baton.demo.books import Books
 from baton.demo.evidence import Course, Kill, request_of

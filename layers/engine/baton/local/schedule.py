@@ -9,13 +9,10 @@ import asyncio
 import json
 import logging
 import time
-import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
-from baton.local.asl import Interpreter, TaskFailed
-from baton.local.asl_check import functions_of
-from baton.local.asl_paths import AslProblem
+from baton.local.asl import AslProblem, Interpreter, TaskFailed
 from baton.local.declared import Schedule, StateMachine
 from baton.local.lambdas import Lambdas
 from baton.local.pool import Throttled
@@ -50,17 +47,16 @@ def machine_starter(machine: StateMachine, lambdas: Lambdas) -> Start:
         interpreter = Interpreter(machine.definition, task_invoker(lambdas), express=machine.express)
     except AslProblem as error:
         raise TemplateProblem(machine.logical_id, str(error)) from error
-    for reference in functions_of(machine.definition):
+    for reference in interpreter.functions:
         try:
             lambdas.find(reference)
         except LocalRunError as error:
             raise TemplateProblem(machine.logical_id, str(error)) from error
 
     async def start(payload: Any) -> None:
-        execution = f"{machine.arn.replace(':stateMachine:', ':express:')}:{uuid.uuid4()}"
         began = time.monotonic()
         try:
-            await interpreter.run(payload, execution)
+            await interpreter.run(payload)
         except TaskFailed as error:
             log.error("%s: execution failed: %s", machine.logical_id, error)
         else:

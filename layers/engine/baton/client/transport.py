@@ -1,6 +1,6 @@
 """HTTP to one API: who is asking, repeating what may be repeated, problem documents to errors.
 
-Belongs here: everything between a path and a JSON document. Which paths there are is client.py's.
+Belongs here: everything between a path and a JSON document. Which paths there are is api.py's.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import httpx
 
-from baton.cli.connection import Connection
-from baton.cli.exits import DENIED, UNREACHABLE, USAGE, Busy, Failed, refused
-from baton.cli.program import typed
+from baton.client.connection import Connection
+from baton.client.exits import DENIED, UNREACHABLE, USAGE, Busy, Failed, refused
+from baton.client.program import typed
 from baton.errors import Unauthenticated
 
 TOTAL_S = 20.0

@@ -11,12 +11,12 @@ import click
 from rich.console import Console
 
 from baton.cli.app import documents, load_app
-from baton.cli.client import Api, Reader
-from baton.cli.connection import TEMPLATE, Connection
 from baton.cli.services import FLAKY, Services
 from baton.cli.shared import print_json
 from baton.cli.sources import read_file
 from baton.cli.workflows import register
+from baton.client.api import Api, Reader
+from baton.client.connection import TEMPLATE, Connection
 from baton.core.documents.text import parse_document
 from baton.demo import figures, report
 from baton.demo.books import Books

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from baton.cli.exits import USAGE, Failed
-from baton.cli.text import plain
+from baton.client.exits import USAGE, Failed
+from baton.client.text import plain
 
 SHORTEST = 4
 RECENT = 1_000  # sagas, the latest change first, among which a beginning is looked up

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import click
 
-from baton.cli.text import one_line, plain
+from baton.client.text import one_line, plain
 
 OK = 0
 NO = 1

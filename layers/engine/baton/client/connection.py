@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from baton.cli.exits import DENIED, USAGE, Failed
-from baton.cli.program import typed
+from baton.client.exits import DENIED, USAGE, Failed
+from baton.client.program import typed
 
 LOCAL_FILE = Path(".baton/local.json")
 TEMPLATE = "template.yaml"

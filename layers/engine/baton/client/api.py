@@ -15,10 +15,10 @@ from urllib.parse import quote
 
 import httpx
 
-from baton.cli.connection import Connection
-from baton.cli.exits import UNREACHABLE, USAGE, Failed
-from baton.cli.prefixes import RECENT, SHORTEST, whole
-from baton.cli.transport import TOTAL_S, Answer, Transport
+from baton.client.connection import Connection
+from baton.client.exits import UNREACHABLE, USAGE, Failed
+from baton.client.prefixes import RECENT, SHORTEST, whole
+from baton.client.transport import TOTAL_S, Answer, Transport
 
 EVENTS = 500
 WAY = 1_000  # the whole log is read for every page
