@@ -2,7 +2,7 @@
 
 Imported only where that document is made, because models cost time at a cold start. That real answers are
 so is held by the tests that compare them with the document. The values are made in core/read/views.py and
-runtime/queries.py. Larger answers have files of their own: graphs.py, explained.py, failing.py, incidents.py.
+runtime/queries.py. Larger answers have files of their own: graphs.py, explained.py, failing.py.
 """
 
 from __future__ import annotations
@@ -13,21 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from baton.core.effects.toolspec import EFFECTS
 from baton.core.log.events import Event
-from baton.web.explained import Explanation, Way
 from baton.web.failing import FailingStep, ParkedAs, Question
-from baton.web.graphs import Edge, Limits, NodeTypes, WorkflowNode
-from baton.web.incidents import Incident, IncidentPage
 from baton.web.models import Answer, Cursor, Schema, Status, Time
-from baton.web.stored import StoredValue
-
-__all__ = [
-    "Explanation",
-    "Incident",
-    "IncidentPage",
-    "NodeTypes",
-    "StoredValue",
-    "Way",
-]  # besides those below
 
 KINDS_OF_EVENT = tuple(str(kind.__struct_config__.tag) for kind in get_args(Event))
 
@@ -79,56 +66,6 @@ class GatewayMessage(BaseModel):
     """What API Gateway says itself, before a request has reached Baton."""
 
     message: str
-
-
-# ---- workflows
-
-
-class WorkflowVersion(Answer):
-    """One version of a workflow."""
-
-    name: str
-    version: int = Field(ge=1)
-    graph: str = Field(description="Hash of the compiled graph.")
-    created_at: Time
-    by: str = Field(description="Who registered it.")
-
-
-class WorkflowPage(Answer):
-    """Workflows by name, each with its newest version."""
-
-    workflows: list[WorkflowVersion]
-    next: Cursor
-
-
-class Workflow(WorkflowVersion):
-    """One version of a workflow, with its document and its shape."""
-
-    document: str = Field(description="The text that was registered.")
-    input: Schema | None
-    nodes: list[WorkflowNode]
-    edges: list[Edge]
-    limits: Limits
-
-
-class WorkflowWithVersions(Workflow):
-    """The newest version of a workflow, and the versions there are."""
-
-    versions: list[WorkflowVersion] = Field(max_length=100, description="Newest first, at most 100.")
-
-
-class Registered(Answer):
-    """What was registered."""
-
-    name: str
-    version: int = Field(ge=1)
-    graph: str = Field(description="Hash of the compiled graph.")
-    notes: list[str] = Field(
-        [],
-        max_length=100,
-        description="What the author may not expect: steps that share a key, steps longer than an invocation, children "
-        "that are not registered or take something else.",
-    )
 
 
 # ---- money
@@ -317,6 +254,16 @@ class EventPage(Answer):
 
     entries: list[Entry]
     next: int | None = Field(description="The `after` of the next page; null at the end.")
+
+
+class StoredValue(Answer):
+    """A value that the log names by `cas://sha256/…`: whole, or a part of its JSON where no answer has room for it."""
+
+    ref: str = Field(description="Its name, which is the SHA-256 of its JSON.")
+    size: int = Field(ge=1, description="Bytes of its JSON.")
+    value: Any = Field(description="The value; null where it comes in parts.")
+    part: str | None = Field(description="The next characters of its JSON, where it comes in parts.")
+    next: int | None = Field(description="The `after` of the next part; null at the end.")
 
 
 class Priced(Answer):
