@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, Field, WithJsonSchema
 
 from baton.core.effects.toolspec import EFFECTS
 from baton.core.log.events import Event
 from baton.web.failing import FailingStep, ParkedAs, Question
-from baton.web.models import Answer, Cursor, Schema, Status, Time
+from baton.web.models import Answer, Cursor, OpenAnswer, Schema, SparseAnswer, Status, Time
 
 KINDS_OF_EVENT = tuple(str(kind.__struct_config__.tag) for kind in get_args(Event))
 
@@ -27,20 +27,16 @@ class Health(Answer):
     status: Literal["ok"]
 
 
-class Description(BaseModel):
+class Description(OpenAnswer):
     """An OpenAPI document."""
-
-    model_config = ConfigDict(extra="allow")
 
     openapi: Literal["3.1.0"]
     info: dict[str, Any]
     paths: dict[str, Any]
 
 
-class ProblemError(BaseModel):
+class ProblemError(SparseAnswer):
     """One thing that is wrong with a document or an input."""
-
-    model_config = ConfigDict(extra="forbid")
 
     path: str = Field(description="JSON Pointer to it; empty: the whole.")
     message: str
@@ -50,10 +46,8 @@ class ProblemError(BaseModel):
     column: int = Field(default_factory=int, ge=1, description="Counted from 1.")
 
 
-class Problem(BaseModel):
+class Problem(SparseAnswer):
     """A problem after RFC 9457."""
-
-    model_config = ConfigDict(extra="forbid")
 
     type: str = Field(pattern="^urn:baton:problem:[a-z-]+$")
     title: str
@@ -128,10 +122,8 @@ class Accepted(Answer):
     version: int = Field(ge=1, description="Version of its log.")
 
 
-class ActiveNode(BaseModel):
+class ActiveNode(SparseAnswer):
     """A node that is not done yet."""
-
-    model_config = ConfigDict(extra="forbid")
 
     node: str
     iteration: list[int]
@@ -146,17 +138,12 @@ class ActiveNode(BaseModel):
     waits_for: list[str] = Field([], description="The nodes whose edges have not spoken.")
 
 
-class Failure(Answer):
-    """Why a step or a saga failed."""
+class SagaError(Answer):
+    """Why a saga failed, and what that means."""
 
     code: str
     message: str
     node: str
-
-
-class SagaError(Failure):
-    """Why a saga failed, and what that means."""
-
     kind: str = Field(
         description="transient, recoverable, user_resolvable, permanent, catastrophic or unknown."
     )
@@ -227,10 +214,8 @@ class Saga(Answer):
     limits: list[LimitUse] = Field([], description="What it has used of its limits, where it has any.")
 
 
-class LoggedEvent(BaseModel):
+class LoggedEvent(OpenAnswer):
     """An event; its other fields depend on its kind."""
-
-    model_config = ConfigDict(extra="allow")
 
     kind: Annotated[str, WithJsonSchema({"type": "string", "enum": list(KINDS_OF_EVENT)})]
 

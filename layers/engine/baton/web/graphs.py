@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-from baton.web.models import Answer, Condition, Cursor, Schema, Time
+from baton.web.models import Answer, Condition, Cursor, OpenAnswer, Schema, Time
 
 
 class WorkflowRule(BaseModel):
@@ -68,10 +68,8 @@ Limits = Annotated[
 ]
 
 
-class WorkflowNode(BaseModel):
+class WorkflowNode(OpenAnswer):
     """A node of the compiled graph; other fields depend on its kind. What it has not is left out."""
-
-    model_config = ConfigDict(extra="allow")
 
     name: str
     kind: str
@@ -82,7 +80,7 @@ class WorkflowNode(BaseModel):
     loop: WorkflowLoop | None = None
     catch: list[WorkflowCatch] = Field([], description="The first that fits a failure is taken.")
     output_schema: Any = None
-    limits: Limits = {}
+    limits: Limits = Field({})
 
 
 class Edge(Answer):
