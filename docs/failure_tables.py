@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from baton.core.failures.cells import FAIL, HINTS, HOOKS, STRATEGIES, Cell
 from baton.core.failures.codes import CLASSES, CODES, kind_of
-from baton.core.failures.ladder import Bounds
-from baton.core.failures.matrix import DEFAULTS, DOMAINS, GENERAL, MATRIX, cell_of
+from baton.core.failures.matrix import DEFAULTS, GENERAL, MATRIX
 from baton.core.failures.names import OTHER_4XX, OTHER_5XX, STATUSES
+from baton.core.failures.policy import DOMAINS, HINTS, HOOKS, PolicyEntry
 from baton.core.failures.retry import BACKOFFS, JITTERED, PRESETS, RetryPolicy
+from baton.core.failures.strategies.ladder import entry_of
+from baton.core.failures.strategies.registry import END, STRATEGIES
 
 
 def failure_classes() -> str:
@@ -34,7 +35,7 @@ def failure_statuses() -> str:
         found.setdefault(code, []).append(str(status))
     found[OTHER_4XX], found[OTHER_5XX] = ["other 4xx"], ["other 5xx"]
     rows = [
-        (", ".join(names), f"`{code}`", kind_of(code), *_done(cell_of(code, kind_of(code))))
+        (", ".join(names), f"`{code}`", kind_of(code), *_done(entry_of(code, kind_of(code))))
         for code, names in found.items()
     ]
     return _table(("status", "code", "class", "first", "hints and hooks"), rows)
@@ -42,11 +43,11 @@ def failure_statuses() -> str:
 
 def failure_matrix() -> str:
     """Every cell of the matrix, first those of no domain."""
-    rows = [("any", f"`{code}`", *_done(cell_of(code, kind_of(code)))) for code in GENERAL]
+    rows = [("any", f"`{code}`", *_done(entry_of(code, kind_of(code)))) for code in GENERAL]
     for domain, cells in MATRIX.items():
         for code in cells:
             kind = code if code in CLASSES else kind_of(code)
-            rows.append((f"`{domain}`", f"`{code}`", *_done(cell_of(code, kind, domain))))
+            rows.append((f"`{domain}`", f"`{code}`", *_done(entry_of(code, kind, domain))))
     return _table(("domain", "code or class", "first", "hints and hooks"), rows)
 
 
@@ -56,19 +57,11 @@ def failure_domains() -> str:
 
 
 def failure_strategies() -> str:
-    """The rungs of the ladder, and how often each is used for one step."""
-    bounds = Bounds()
-    rows = [
-        (
-            f"`{name}`",
-            says,
-            str(bounds.retries if name == "retry" else bounds.of(name)),
-        )
-        for name, says in STRATEGIES.items()
-    ]
+    """The strategies of the ladder, and how often each is used for one step."""
+    rows = [(f"`{one.name}`", one.says, str(one.most)) for one in STRATEGIES.values()]
     return _table(
         ("strategy", "what it does", "at most, until a person decides"),
-        [*rows, (f"`{FAIL}`", "The step has failed.", "")],
+        [*rows, (f"`{END.name}`", END.says, "")],
     )
 
 
@@ -104,10 +97,10 @@ def retry_presets() -> str:
     return _table(("preset", "attempts", "back-off", "base", "longest pause", "jitter", "budget"), rows)
 
 
-def _done(cell: Cell) -> tuple[str, str]:
-    first = cell.ladder[0]
-    hints = [*cell.before_retry, *cell.hints] if first == "retry" else cell.hints
-    return f"{first} {_retries(cell.policy)}" if first == "retry" else first, ", ".join(
+def _done(entry: PolicyEntry) -> tuple[str, str]:
+    first = entry.ladder[0]
+    hints = [*entry.before_retry, *entry.hints] if STRATEGIES[first].repeats else entry.hints
+    return f"{first} {_retries(entry.policy)}" if STRATEGIES[first].repeats else first, ", ".join(
         f"`{name}`" for name in hints
     )
 

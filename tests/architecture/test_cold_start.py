@@ -39,6 +39,14 @@ NO_FUNCTION = {
     "baton.tools.processes.forker",
     "baton.tools.processes.helper",
 }
+# A step that does not fail pays nothing for what is done about those that do.
+FAILURES = {
+    "baton.core.decide.failure_handling",
+    "baton.core.failures.matrix",
+    "baton.core.failures.sanitise",
+    "baton.core.failures.strategies.ladder",
+    "baton.core.failures.strategies.registry",
+}
 COMPILER = {
     "yaml",
     "jsonschema_rs",
@@ -50,9 +58,9 @@ WEB = {"aws_lambda_powertools", "baton.web"}
 TOOLS = {"pydantic", "pydantic_core", "httpx", "baton.tools", "sagas"}
 FORBIDDEN = {
     "api": NO_FUNCTION,
-    "worker": NO_FUNCTION | COMPILER | WEB,
-    "relay": NO_FUNCTION | COMPILER | WEB | TOOLS,
-    "reconciler": NO_FUNCTION | COMPILER | WEB | TOOLS,
+    "worker": NO_FUNCTION | COMPILER | FAILURES | WEB,
+    "relay": NO_FUNCTION | COMPILER | FAILURES | WEB | TOOLS,
+    "reconciler": NO_FUNCTION | COMPILER | FAILURES | WEB | TOOLS,
 }
 # What the first invocation needs in any case. The rest is created by the first call.
 CLIENTS = {

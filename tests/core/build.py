@@ -23,8 +23,7 @@ from baton.core.decide.program import Program
 from baton.core.decide.spending import ANY_AMOUNT
 from baton.core.documents.compile import compile_document
 from baton.core.effects.toolspec import ToolSpec
-from baton.core.failures.cells import ROLLBACK, Change
-from baton.core.failures.matrix import ANY, Rules
+from baton.core.failures.policy import ANY, Change, Rules
 from baton.core.graph.graph import Graph, Node
 from baton.core.log import codec
 from baton.core.log import events as ev
@@ -33,6 +32,7 @@ from baton.core.log.forks import fork_to
 from baton.core.log.state import State
 from baton.core.log.workflow_limits import counts_of
 from baton.errors import InvalidDefinition, Problem
+from tests.core.strategies import ROLLBACK
 
 T0 = 1_700_000_000_000
 TRACE = "00-0af7651916cd43dd8448eb211c80319c"

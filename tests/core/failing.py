@@ -7,12 +7,13 @@ from typing import Any
 from baton.core.decide.decide import Decision
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
-from baton.core.failures.cells import RETRY, ROLLBACK, Change
+from baton.core.failures.policy import Change
 from baton.core.failures.retry import CUSTOM, RetryChange
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.state import ANSWER
 from tests.core.build import T0, Saga, program
+from tests.core.strategies import RETRY, ROLLBACK
 
 DAY = 86_400_000
 

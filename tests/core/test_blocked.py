@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from baton.core.failures.cells import ROLLBACK, Change
+from baton.core.failures.policy import Change
 from baton.core.log import events as ev
 from baton.core.log.codec import decode_entry, encode_entry
 from tests.core.build import T0, Saga, done, program, task
 from tests.core.failing import broken, schedule
+from tests.core.strategies import ROLLBACK
 from tests.core.told import whole, why
 
 DOWN = "service_unavailable: it broke"

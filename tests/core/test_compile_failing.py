@@ -13,10 +13,10 @@ from baton.core.conditions.model import Matches
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.effects.toolspec import ToolSpec
-from baton.core.failures.alternatives import Way
-from baton.core.failures.cells import Change
+from baton.core.failures.alternatives import Alternative
 from baton.core.failures.codes import CODES, UNTRIED
-from baton.core.failures.policies import Action, Match, Policy
+from baton.core.failures.failover import Action, Match, Policy
+from baton.core.failures.policy import Change
 from baton.core.failures.retry import RetryChange
 from baton.core.graph.graph import Graph, Node, decode_graph, encode_graph
 from baton.errors import InvalidDefinition, UnknownEntry
@@ -112,7 +112,7 @@ def test_a_tool_that_may_not_run_is_no_way_out() -> None:
 
 
 def test_a_tool_that_a_document_names_is_a_way_or_a_hook() -> None:
-    helps = Way(name="help", tool="help", hints=("help",))
+    helps = Alternative(name="help", tool="help", hints=("help",))
     said = "on_failure: {any: {hints: [help, alternative_provider], before_retry: [help, log_in]}}"
     found = node("a", f"a: {{tool: find, {said}}}")
     assert found.ways[-1] == helps

@@ -7,13 +7,14 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from baton.core.effects.toolspec import ONCE
-from baton.core.failures.cells import RETRY, Change
-from baton.core.failures.policies import Action, Policy
+from baton.core.failures.failover import Action, Policy
+from baton.core.failures.policy import Change
 from baton.core.graph.graph import Cap, Catch, Join
 from baton.core.log import events as ev
 from baton.core.log.state import UNKNOWN_OUTCOME
 from tests.core.build import Saga, done, interrupted, program, ready, task
 from tests.core.failing import attempts, broken
+from tests.core.strategies import RETRY
 
 SECOND = {"wall_time": Cap(most=1_000)}
 CAUGHT = (Catch(then=("b",)),)

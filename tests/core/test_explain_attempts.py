@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from baton.core.expressions.durations import lasting
-from baton.core.failures.alternatives import Way
-from baton.core.failures.cells import ASK_USER, ESCALATE, REPLAN, RETRY, ROLLBACK, Change
-from baton.core.failures.policies import Action, Match, Policy
+from baton.core.failures.alternatives import Alternative
+from baton.core.failures.failover import Action, Match, Policy
+from baton.core.failures.policy import Change
 from baton.core.failures.retry import CUSTOM, RetryChange
 from baton.core.graph.graph import Catch, Node
 from baton.core.log import events as ev
@@ -19,6 +19,7 @@ from baton.core.read.explain import way
 from baton.core.read.views import saga_view
 from tests.core.build import T0, Saga, done, program, task
 from tests.core.failing import answer, broken, schedule
+from tests.core.strategies import ASK_USER, ESCALATE, REPLAN, RETRY, ROLLBACK
 from tests.core.told import ROOM, steps, story, whole, why
 
 DOWN = "service_unavailable: it broke"
@@ -127,7 +128,7 @@ def test_of_very_many_attempts_the_first_and_the_last_are_shown() -> None:
 
 
 def test_another_way_is_told_with_its_hint_its_tool_and_why_it_was_not_just_tried_again() -> None:
-    ways = (Way(name="other", tool="search.other", hints=("alternative_provider",)),)
+    ways = (Alternative(name="other", tool="search.other", hints=("alternative_provider",)),)
     retry = RetryChange(backoff=CUSTOM, schedule=(0,), max_attempts=1)
     change = Change(ladder=(RETRY, REPLAN), hints=("alternative_provider",), retry=retry)
     saga = of(task("a", ways=ways), any=change)
@@ -151,7 +152,10 @@ def test_a_policy_that_says_what_is_done_is_named_with_the_values_that_it_change
     ("fields", "words"),
     [
         ({"strategy": "replan"}, "tried another way: with what the policy says"),
-        ({"strategy": "replan", "way": Way(name="short", shorten="text")}, "tried another way: by `short`"),
+        (
+            {"strategy": "replan", "way": Alternative(name="short", shorten="text")},
+            "tried another way: by `short`",
+        ),
         ({"strategy": "dance"}, "dance"),
         ({"strategy": "retry", "due_at": T0 - 5}, "tried again at once"),
         ({"strategy": "ask_user"}, "ask_user"),
@@ -253,7 +257,7 @@ def test_an_incident_parks_the_saga_and_its_step_waits_for_whoever_is_on_call() 
     saga = of(task("a"), task("b"), any=Change(ladder=(ESCALATE, ROLLBACK), severity="high"))
     saga.go(broken("a"))
     assert why(saga, "a") == (
-        f"`a` failed at attempt 1: {DOWN}; it waits for an answer by whoever is on call to the question "
+        f"`a` failed at attempt 1: {DOWN}; it waits for an answer by the person on call to the question "
         "`0.a.1.incident`"
     )
     assert words(saga)[0].endswith("; an incident was opened, severity high")

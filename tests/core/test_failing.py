@@ -9,13 +9,14 @@ import pytest
 
 from baton.core.conditions.model import Cel, Condition
 from baton.core.decide.outcomes import Outcome
-from baton.core.failures.alternatives import Way
-from baton.core.failures.cells import ASK_USER, ESCALATE, REPLAN, RETRY, ROLLBACK, Change
-from baton.core.failures.policies import Action, Match, Policy
+from baton.core.failures.alternatives import Alternative
+from baton.core.failures.failover import Action, Match, Policy
+from baton.core.failures.policy import Change
 from baton.core.log import events as ev
 from baton.core.log.state import status_of
 from tests.core.build import T0, Saga, done, program, ready, task
 from tests.core.failing import attempts, broken, chosen, one, schedule
+from tests.core.strategies import ASK_USER, ESCALATE, REPLAN, RETRY, ROLLBACK
 
 # ---- retry
 
@@ -129,9 +130,9 @@ def _ladder(*strategies: str) -> dict[str, Any]:
 
 def test_a_replan_takes_the_best_way_that_carries_out_the_hint_and_each_way_once() -> None:
     ways = (
-        Way(name="small", hints=("fallback_model",), arguments={"model": "small"}),
-        Way(name="tiny", hints=("fallback_model",), arguments={"model": "tiny"}),
-        Way(name="cut", hints=("truncate_context",), shorten="messages"),
+        Alternative(name="small", hints=("fallback_model",), arguments={"model": "small"}),
+        Alternative(name="tiny", hints=("fallback_model",), arguments={"model": "tiny"}),
+        Alternative(name="cut", hints=("truncate_context",), shorten="messages"),
     )
     saga = Saga(program(task("a", ways=ways, arguments={"model": "large"}), failures={}))
     for number, name in enumerate(["small", "tiny"], 1):
@@ -174,7 +175,7 @@ def test_a_failover_policy_goes_before_the_ladder_and_says_what_is_different() -
     ],
 )
 def test_what_a_policy_can_do(action: Action, found: list[str]) -> None:
-    way = Way(name="w", hints=("fallback_model",), arguments={"model": "m"})
+    way = Alternative(name="w", hints=("fallback_model",), arguments={"model": "m"})
     node = task("a", failover=(Policy(name="p", then=action),), ways=(way,))
     saga = Saga(program(node, failures={}))
     saga.go(broken("a", "timeout"))

@@ -7,11 +7,12 @@ import pytest
 from baton.core.conditions.model import Cel
 from baton.core.decide.handled import takes_failure
 from baton.core.decide.program import Program
-from baton.core.failures.cells import ASK_USER, ESCALATE, RETRY, Change
+from baton.core.failures.policy import Change
 from baton.core.graph.graph import Catch, Join, Node
 from baton.core.log.state import State, status_of
 from tests.core.build import Saga, child, program, task
 from tests.core.failing import broken, chosen, one
+from tests.core.strategies import ASK_USER, ESCALATE, RETRY
 
 FAILS = {"any": Change(last="fail")}
 ASKS = {"any": Change(last="ask")}

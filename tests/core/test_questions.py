@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from baton.core.failures.cells import ASK_USER, ESCALATE, RETRY, ROLLBACK, Change
+from baton.core.failures.policy import Change
 from baton.core.log import events as ev
 from baton.core.log.state import ANSWER, status_of
 from tests.core.build import T0, Saga, done, program, ready, task
 from tests.core.failing import DAY, answer, attempts, broken, chosen
+from tests.core.strategies import ASK_USER, ESCALATE, RETRY, ROLLBACK
 
 # ---- a person is asked
 

@@ -12,8 +12,8 @@ from baton.core.conditions import Answer
 from baton.core.conditions.model import Python
 from baton.core.decide.outcomes import Outcome
 from baton.core.effects.toolspec import ONCE
-from baton.core.failures.cells import ASK_USER, ESCALATE, RETRY, ROLLBACK, Change
-from baton.core.failures.policies import Action, Policy
+from baton.core.failures.failover import Action, Policy
+from baton.core.failures.policy import Change
 from baton.core.failures.retry import RetryChange
 from baton.core.graph.graph import Branch, Cap, Catch, Rule
 from baton.core.limits import Limits
@@ -21,6 +21,7 @@ from baton.core.log import events as ev
 from baton.core.log.state import ANSWER, UNKNOWN_OUTCOME, status_of
 from tests.core.build import AT_ONCE, T0, Saga, done, program, ready, task
 from tests.core.failing import DAY, answer, attempts, broken, chosen, one
+from tests.core.strategies import ASK_USER, ESCALATE, RETRY, ROLLBACK
 
 SECRET = "sk-ant-api03-AAAABBBBCCCCDDDDEEEEFFFFGGGGHHHH1234567890abcdef"
 GRACE = Limits().effect_grace_ms
@@ -138,7 +139,7 @@ def test_a_doubt_is_looked_at_first_and_not_while_what_was_cut_off_may_still_end
     assert (decision.again, status_of(saga.state, saga.program)) == (T0 + pause, "waiting")
     choice = last_choice(saga)
     assert (choice.strategy, choice.look) == (RETRY, True)
-    assert choice.why == ("escalate: it may have happened, so somebody looks first",)
+    assert choice.why == ("escalate: it may have happened, so a look comes first",)
     (step,) = saga.go(after_ms=pause).run
     assert (step.attempt, step.look) == (2, True)
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baton.core.failures.alternatives import Way
-from baton.core.failures.ladder import History
+from baton.core.failures.alternatives import Alternative
+from baton.core.failures.strategies.base import History
 from baton.core.log import events as ev
 from baton.core.log.state import (
     FINISHED,
@@ -174,7 +174,7 @@ NOTICE = ev.Notice(key="k", to="user", code="c", message="m", severity="high", n
 
 
 def failing_with_all(failure: ev.Failure) -> Failing:
-    way = Way(name="w", hints=("h",), tool="t", arguments={"x": 1}, shorten="x")
+    way = Alternative(name="w", hints=("h",), tool="t", arguments={"x": 1}, shorten="x")
     return Failing(
         attempts=2,
         failure=failure,

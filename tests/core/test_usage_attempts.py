@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from baton.core.failures.cells import ASK_USER, ROLLBACK, Change
+from baton.core.failures.policy import Change
 from baton.core.log import events as ev
 from tests.core.build import T0, Saga, done, program, task
 from tests.core.failing import broken, schedule
 from tests.core.spending import FINISH, START, TAKE, TO_WAIT, next_turn, used, writes
+from tests.core.strategies import ASK_USER, ROLLBACK
 
 
 def failing(pause: int) -> Saga:

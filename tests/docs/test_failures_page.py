@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from baton.core.effects.toolspec import ToolSpec
-from baton.core.failures.remedies import hooks_of, ways_of
+from baton.core.failures.alternatives import hooks_of, ways_of
 from baton.ports import StepFailure
 from baton.testing import Result, run
 from baton.tools.define import REGISTRY, Registry, tool

@@ -47,10 +47,6 @@ def test_the_search_finds_every_kind_of_event() -> None:
     assert {kind for kind, _ in find_transitions()} == kinds
 
 
-def test_the_search_finds_the_same_every_time() -> None:
-    assert find_transitions.__wrapped__() == find_transitions()
-
-
 def test_only_a_fork_leads_out_of_an_end() -> None:
     ends = {"completed", "failed", "cancelled"}
     assert {kind for kind, before in find_transitions() if before in ends} == {"forked"}

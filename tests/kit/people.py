@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from baton.core.log.answers import FAIL, RETRY, USE, Answer
+from baton.core.log.answers import GIVE_UP, TRY_AGAIN, USE, Answer
 from baton.errors import EngineFault, UserError
 from tests.kit.faults import Crash
 from tests.kit.troubles import Troubles
@@ -113,20 +113,20 @@ class Person:
     def _answer(self, saga: str, question: Mapping[str, Any]) -> Answer:
         node, ask = question["node"], question["id"]
         self._answers[node] += 1
-        action = self._random.choices([RETRY, USE, FAIL], [6, 2, 1])[0]
+        action = self._random.choices([TRY_AGAIN, USE, GIVE_UP], [6, 2, 1])[0]
         if self._answers[node] > MOST_ANSWERS:
-            action = FAIL
+            action = GIVE_UP
         called = self._troubles.last(saga, node, [*self._world.tools.keys() - HELPERS])
-        if "(unknown_outcome:" in question["message"] and action != FAIL:
-            action = USE if self._has_happened(saga, node) else RETRY
+        if "(unknown_outcome:" in question["message"] and action != GIVE_UP:
+            action = USE if self._has_happened(saga, node) else TRY_AGAIN
         if called is None:  # it died before its tool was called
-            return Answer(ask=ask, action=FAIL if action == FAIL else RETRY)
+            return Answer(ask=ask, action=GIVE_UP if action == GIVE_UP else TRY_AGAIN)
         if action == USE:
             return Answer(ask=ask, action=USE, output=output_of(called.tool, called.arguments))
         may_change = (question["arguments"] or {}).get("properties", {})
-        if action == RETRY and "n" in may_change and self._random.random() < 0.3:
+        if action == TRY_AGAIN and "n" in may_change and self._random.random() < 0.3:
             self.has_changed_something = True
-            return Answer(ask=ask, action=RETRY, arguments={"n": called.arguments["n"] + 100})
+            return Answer(ask=ask, action=TRY_AGAIN, arguments={"n": called.arguments["n"] + 100})
         return Answer(ask=ask, action=action)
 
     def _has_happened(self, saga: str, node: str) -> bool:

@@ -38,8 +38,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._passed += seconds
 
     def quiet_s(self) -> float:
-        """How long nothing will happen that is not due yet."""
-        return max((timer.when() for timer in self._scheduled[:1]), default=self._passed) - self._passed
+        """How long nothing will happen; 0 while something does."""
+        if self._ready or not self._scheduled:
+            return 0
+        return self._scheduled[0].when() - self._passed
 
     def call_at(
         self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None

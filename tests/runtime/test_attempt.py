@@ -11,8 +11,7 @@ import pytest
 
 from baton import Context, StepFailure, tool
 from baton.core.decide.builder import RunStep
-from baton.core.failures.alternatives import Way
-from baton.core.failures.remedies import hooks_of, ways_of
+from baton.core.failures.alternatives import Alternative, hooks_of, ways_of
 from baton.core.graph.graph import Node
 from baton.core.log.events import Failure
 from baton.ports import NoRoom, StepContext
@@ -45,7 +44,7 @@ class Stage:
     def keys(self) -> list[str]:
         return [key for _, _, key in self.calls]
 
-    def way(self, tool: str, name: str) -> Way:
+    def way(self, tool: str, name: str) -> Alternative:
         self.registry.check()
         return next(way for way in ways_of(tool, self.registry.specs()) if way.name == name)
 
@@ -213,7 +212,7 @@ def test_a_tool_that_takes_anything_and_one_that_is_gone_get_everything(stage: S
 
     open_one = stage.registry.specs()["crm.find"]
     node = Node(name="n", kind="task", tool="crm.find")
-    step = RunStep("n", node, (), {"x": 1}, way=Way(name="w", tool="other"))
+    step = RunStep("n", node, (), {"x": 1}, way=Alternative(name="w", tool="other"))
     for specs in (
         {},
         {"other": type(open_one)(name="other", version="1", effect="pure", parameters={}, result={})},
@@ -226,9 +225,9 @@ def test_which_tool_does_the_work_is_known_before() -> None:
     step = RunStep("n", Node(name="n", kind="task", tool="a"), (), {})
     assert tool_called(step) == "a"
     for way, expected in [
-        (Way(name="b", tool="b"), "b"),
-        (Way(name="b first", tool="b", first=True), "a"),
-        (Way(name="m=1", arguments={"m": 1}), "a"),
+        (Alternative(name="b", tool="b"), "b"),
+        (Alternative(name="b first", tool="b", first=True), "a"),
+        (Alternative(name="m=1", arguments={"m": 1}), "a"),
     ]:
         assert tool_called(RunStep("n", step.node, (), {}, way=way)) == expected
 
@@ -332,7 +331,7 @@ def test_results_that_cannot_be_put_together_are_told(stage: Stage) -> None:
     async def count(text: str) -> int:
         return len(text)
 
-    error = stage.failure("count", {"text": "one two"}, way=Way(name="w", chunk="text"))
+    error = stage.failure("count", {"text": "one two"}, way=Alternative(name="w", chunk="text"))
     assert (error.code, error.message) == (
         "result_invalid",
         "`count`: the results for the parts are neither all texts nor all lists",
@@ -371,7 +370,7 @@ def test_whoever_looks_gets_the_arguments_that_it_takes_and_the_same_key(stage: 
 # ---- cancelled -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", [{"hooks": ("wait",)}, {"way": Way(name="w", shorten="text")}])
+@pytest.mark.parametrize("how", [{"hooks": ("wait",)}, {"way": Alternative(name="w", shorten="text")}])
 def test_cancelling_an_attempt_cancels_what_it_waits_for(stage: Stage, how: dict[str, Any]) -> None:
     seen: list[str] = []
 

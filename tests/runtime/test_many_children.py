@@ -19,8 +19,8 @@ from tests.kit.world import TENANT, World
 from tests.runtime.conftest import Stage
 
 SLOW = "name: slow\nnodes: {a: {wait: {for: 1h}}}"
-MANY = 4_200
-A_FEW_SECONDS = 3
+MANY = 2_400
+A_FEW_SECONDS = 2
 
 
 async def open_children(world: World, count: int, *, opens: int = 0) -> str:

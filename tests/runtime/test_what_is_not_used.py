@@ -12,7 +12,7 @@ from baton import Context, tool
 from baton.adapters.memory.blobs import MemoryBlobs
 from baton.core.effects.keys import KeyRule
 from baton.core.effects.toolspec import ToolSpec
-from baton.core.failures.alternatives import Way
+from baton.core.failures.alternatives import Alternative
 from baton.core.log.events import Failure, Value
 from baton.ports import StepContext
 from baton.runtime.steps import Steps
@@ -68,7 +68,7 @@ def test_a_tool_that_cannot_see_its_key_gets_none() -> None:
         (REGISTRY["sighted"].spec, {}),
         (replace(REGISTRY["blind"].spec, key=KeyRule(strategy="saga")), {}),
         (REGISTRY["blind"].spec, {"hooks": ("helper",)}),
-        (REGISTRY["blind"].spec, {"way": Way(name="helper", tool="helper")}),
+        (REGISTRY["blind"].spec, {"way": Alternative(name="helper", tool="helper")}),
         (None, {}),
     ],
     ids=["takes the context", "says what its key is", "has a hook", "another way", "is not known"],

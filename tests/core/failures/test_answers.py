@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from baton.core.failures.alternatives import Way
+from baton.core.failures.alternatives import Alternative
 from baton.core.graph.graph import Node
 from baton.core.log.answers import (
     ACTIONS,
@@ -191,9 +191,9 @@ def test_a_question_is_answered_by_the_sagas_user_and_by_operators_and_an_incide
 
 
 def test_the_tool_that_a_retry_would_run_is_that_of_the_way() -> None:
-    other = Way(name="other", tool="partner")
-    first = Way(name="first", tool="log_in", first=True)
-    for way, tool in ((None, "pay"), (other, "partner"), (first, "pay"), (Way(name="m2"), "pay")):
+    other = Alternative(name="other", tool="partner")
+    first = Alternative(name="first", tool="log_in", first=True)
+    for way, tool in ((None, "pay"), (other, "partner"), (first, "pay"), (Alternative(name="m2"), "pay")):
         assert tool_asked_about(PAY, msgspec.structs.replace(failing(ASK), way=way)) == tool
 
 

@@ -15,12 +15,14 @@ from baton.core.conditions.model import Cel
 from baton.core.conditions.schema import violations
 from baton.core.documents.compile.handling import policies_of, retry_of, rules_of, strange_names
 from baton.core.documents.parts.failing import Failover, OnFailure, Retry
+from baton.core.documents.parts.failing_schema import definitions
 from baton.core.documents.schema import SHARED
 from baton.core.documents.text import parse_document
-from baton.core.failures.cells import Change
-from baton.core.failures.docschema import DEFINITIONS
-from baton.core.failures.policies import Action, Match, Policy, Window
+from baton.core.failures.failover import Action, Match, Policy, Window
+from baton.core.failures.policy import Change
 from baton.core.failures.retry import RetryChange
+
+DEFINITIONS = definitions()
 
 
 class Node(BaseModel):

@@ -1,4 +1,4 @@
-"""The failure matrix, cell by cell, as it is to be: written by hand here, and never read from the data."""
+"""The failure matrix, entry by entry, as it is to be: written by hand here, and never read from the data."""
 
 from __future__ import annotations
 
@@ -8,23 +8,34 @@ from typing import Any
 import pytest
 
 from baton.core.decide.outcomes import Outcome
-from baton.core.failures.alternatives import Way
-from baton.core.failures.cells import HINTS, HOOKS, QUESTIONS, SEVERITIES, STRATEGIES, Cell, Change, merge
+from baton.core.failures.alternatives import Alternative
 from baton.core.failures.classes import classify, code_of
 from baton.core.failures.codes import CLASSES, CODES
-from baton.core.failures.ladder import History, next_rung
-from baton.core.failures.matrix import DEFAULTS, DOMAINS, GENERAL, MATRIX, Rules, cell_of
+from baton.core.failures.matrix import DEFAULTS, GENERAL, MATRIX
+from baton.core.failures.policy import (
+    DOMAINS,
+    HINTS,
+    HOOKS,
+    QUESTIONS,
+    SEVERITIES,
+    Change,
+    PolicyEntry,
+    Rules,
+)
 from baton.core.failures.retry import BACKOFFS, PRESETS, RetryChange
+from baton.core.failures.strategies.base import History, Situation
+from baton.core.failures.strategies.ladder import entry_of, merge, next_step
+from baton.core.failures.strategies.registry import STRATEGIES
 from baton.core.log import events as ev
 from tests.core.build import Saga, program, task
 
 
-def leads(code: str, domain: str = "") -> Cell:
+def leads(code: str, domain: str = "") -> PolicyEntry:
     verdict = classify(code=code)
-    return cell_of(verdict.code, verdict.kind, domain)
+    return entry_of(verdict.code, verdict.kind, domain)
 
 
-# Strategy, retries, back-off, base and longest pause, and what else the cell says.
+# Strategy, retries, back-off, base and longest pause, and what else the entry says.
 MODEL = "model_call"
 BROWSER = "browser_action"
 FILE = "file_operation"
@@ -93,19 +104,19 @@ def test_every_cell_leads_where_it_should(
     longest: int,
     more: dict[str, Any],
 ) -> None:
-    cell = leads(code, domain)
-    ways = [Way(name=hint, hints=(hint,)) for hint in cell.hints]
-    rung = next_rung(cell, History(), code=code_of(code), now=1, ways=ways)
-    assert rung.strategy == strategy == cell.ladder[0]
+    entry = leads(code, domain)
+    ways = [Alternative(name=hint, hints=(hint,)) for hint in entry.hints]
+    step = next_step(Situation(entry=entry, history=History(), code=code_of(code), now=1, ways=ways))
+    assert step.strategy == strategy == entry.ladder[0]
     if retries:
-        policy = cell.policy
+        policy = entry.policy
         assert (policy.max_attempts - 1, policy.backoff) == (retries, backoff)
         assert (policy.base_ms, policy.max_delay_ms) == (base, longest)
-    assert rung.hint == more.get("hint", "")
-    assert rung.hooks == more.get("hooks", ())
-    assert cell.message == more.get("message", "")
-    assert cell.question == more.get("question", "error_resolution")
-    assert cell.severity == more.get("severity", "medium")
+    assert step.hint == more.get("hint", "")
+    assert step.hooks == more.get("hooks", ())
+    assert entry.message == more.get("message", "")
+    assert entry.question == more.get("question", "error_resolution")
+    assert entry.severity == more.get("severity", "medium")
 
 
 @pytest.mark.parametrize(
@@ -124,7 +135,7 @@ def test_the_engine_does_what_the_cell_says(
     more: dict[str, Any],
 ) -> None:
     """With a tool for every hint and every hook, and a failure that comes again and again."""
-    ways = tuple(Way(name=hint, hints=(hint,), tool=hint) for hint in HINTS)
+    ways = tuple(Alternative(name=hint, hints=(hint,), tool=hint) for hint in HINTS)
     node = task("a", domain=domain, ways=ways, hooks={hook: f"{hook}.tool" for hook in HOOKS})
     saga = Saga(program(node, failures={}))
     verdict = classify(code=code)
@@ -162,7 +173,7 @@ def test_the_engine_does_what_the_cell_says(
     assert (saga.state.parked is not None) == (strategy == "escalate")
 
 
-def test_every_cell_of_the_data_is_in_the_table_above() -> None:
+def test_every_entry_of_the_data_is_in_the_table_above() -> None:
     classes = {MODEL: {"transient"}}
     for domain, cells in MATRIX.items():
         tried = {code_of(code) for there, code, *_ in TABLE if there == domain}
@@ -181,13 +192,13 @@ def test_every_cell_of_the_data_is_in_the_table_above() -> None:
     ],
 )
 def test_a_class_begins_with_its_strategy(kind: str, first: str) -> None:
-    assert cell_of("mine", kind).ladder[0] == first
+    assert entry_of("mine", kind).ladder[0] == first
 
 
 def test_what_is_catastrophic_is_escalated_and_then_undone() -> None:
-    cell = leads("database_down")
-    assert cell.ladder == ("escalate", "rollback")
-    assert cell.at_most == {"escalate": 1}
+    entry = leads("database_down")
+    assert entry.ladder == ("escalate", "rollback")
+    assert entry.at_most == {"escalate": 1}
 
 
 def test_a_class_that_can_be_climbed_goes_up_the_whole_ladder() -> None:
@@ -222,18 +233,18 @@ def test_a_hint_that_shortens_the_context_is_followed_by_the_others() -> None:
 def test_the_code_counts_more_than_the_class_and_the_node_more_than_the_document() -> None:
     document = {"timeout": Change(message="document, code"), "any": Change(message="document, any")}
     node = {"transient": Change(message="node, class")}
-    assert cell_of("timeout", "transient", DB, (document, {})).message == "document, code"
-    assert cell_of("deadlock", "transient", DB, (document, {})).message == "document, any"
-    assert cell_of("timeout", "transient", DB, (document, node)).message == "node, class"
-    kept = cell_of("timeout", "transient", DB, (document, node))
+    assert entry_of("timeout", "transient", DB, (document, {})).message == "document, code"
+    assert entry_of("deadlock", "transient", DB, (document, {})).message == "document, any"
+    assert entry_of("timeout", "transient", DB, (document, node)).message == "node, class"
+    kept = entry_of("timeout", "transient", DB, (document, node))
     assert kept.before_retry == ("optimize_query",)
 
 
 def test_a_rule_that_gives_another_class_brings_its_ladder() -> None:
     rules = ({"any": Change(kind="transient")}, {"no_tables": Change(kind="permanent")})
-    cell = cell_of("no_tables", "unknown", "", rules)
-    assert (cell.kind, cell.ladder) == ("permanent", ("rollback", "escalate"))
-    assert cell_of("else", "unknown", "", rules).kind == "transient"
+    entry = entry_of("no_tables", "unknown", "", rules)
+    assert (entry.kind, entry.ladder) == ("permanent", ("rollback", "escalate"))
+    assert entry_of("else", "unknown", "", rules).kind == "transient"
 
 
 def test_a_rule_says_how_it_is_tried_again() -> None:
@@ -244,20 +255,20 @@ def test_a_rule_says_how_it_is_tried_again() -> None:
             "timeout": Change(retry=RetryChange(max_attempts=2)),
         },
     )
-    assert cell_of("deadlock", "transient", "", rules).policy == PRESETS["critical"]
-    found = cell_of("timeout", "transient", "", rules).policy
+    assert entry_of("deadlock", "transient", "", rules).policy == PRESETS["critical"]
+    found = entry_of("timeout", "transient", "", rules).policy
     assert (found.max_attempts, found.base_ms) == (2, 100)
 
 
 def test_caps_are_added_to_those_that_are_there() -> None:
-    cell = merge(leads("database_down"), Change(at_most={"rollback": 0}))
-    assert cell.at_most == {"escalate": 1, "rollback": 0}
+    entry = merge(leads("database_down"), Change(at_most={"rollback": 0}))
+    assert entry.at_most == {"escalate": 1, "rollback": 0}
 
 
 def test_where_the_graph_goes_on_from_a_failure_nobody_is_asked_and_nothing_undone_unless_the_document_says_so() -> (
     None
 ):
-    assert cell_of("timeout", "transient", "", (), is_handled=True).ladder == ("retry", "replan")
-    assert cell_of("bad_request", "permanent", "", (), is_handled=True).ladder == ()
+    assert entry_of("timeout", "transient", "", (), is_handled=True).ladder == ("retry", "replan")
+    assert entry_of("bad_request", "permanent", "", (), is_handled=True).ladder == ()
     rules: tuple[Rules, ...] = ({}, {"any": Change(ladder=("ask_user",))})
-    assert cell_of("timeout", "transient", "", rules, is_handled=True).ladder == ("ask_user",)
+    assert entry_of("timeout", "transient", "", rules, is_handled=True).ladder == ("ask_user",)

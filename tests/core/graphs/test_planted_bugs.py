@@ -16,8 +16,9 @@ from baton.core.graph.graph import Graph, Node
 from baton.core.graph.index import Ways
 from baton.core.log import fold, lost
 from tests.core.graphs.driver import Luck
-from tests.core.graphs.shapes import Doc
-from tests.core.graphs.test_random_graphs import bad_luck, graphs, run
+from tests.core.graphs.pair import program_of
+from tests.core.graphs.shapes import Doc, Maker
+from tests.core.graphs.test_random_graphs import SEED, bad_luck, graphs, run
 
 MOST = 500
 SIZE = 7
@@ -193,12 +194,27 @@ BUGS: list[Patch] = [
 ]
 
 
+LATE = {
+    "a_caught_failure_is_lost_to_nobody": 79,
+    "anything_alive_rescues": 485,
+    "only_handlers_rescue_and_nothing_behind_them": 85,
+    "ways_out_of_a_loop_are_not_lost": 258,
+    "what_is_lost_is_not_chosen_where_failures_are_tolerated": 79,
+    "what_a_later_round_reads_is_forgotten": 63,
+    "a_new_round_reads_what_the_last_one_gave": 309,
+}
+"""Bugs that few graphs show, and the number of the first draw that does: it is tried before all others."""
+
 _drawn: list[tuple[str, Doc, Graph]] = []
 _more: list[Iterator[tuple[str, Doc, program.Program]]] = []
 
 
-def drawn() -> Iterator[tuple[str, Doc, Graph]]:
+def drawn(first: int) -> Iterator[tuple[str, Doc, Graph]]:
     """The graphs, drawn and compiled once for all the bugs here: none is in the compiler."""
+    if first:
+        seed = f"{SEED}/{SIZE}/{first}"
+        document = Maker(seed, SIZE).document()
+        yield seed, document, program_of(document).graph
     if not _more:
         _more.append(graphs("", SIZE, MOST))
     for number in range(MOST):
@@ -208,9 +224,12 @@ def drawn() -> Iterator[tuple[str, Doc, Graph]]:
         yield _drawn[number]
 
 
-def shows(change: Callable[[Graph], Graph] = lambda graph: graph) -> int:
-    """The number of the graph that shows that something is wrong; 0 if none of them does. `change`: as they are run."""
-    for number, (seed, document, graph) in enumerate(drawn(), 1):
+def shows(change: Callable[[Graph], Graph] = lambda graph: graph, *, first: int = 0) -> int:
+    """The number of the graph that shows that something is wrong; 0 if none of them does.
+
+    `change`: as they are run; `first`: the draw that is tried before all others.
+    """
+    for number, (seed, document, graph) in enumerate(drawn(first), 1):
         draw = random.Random(seed)
         try:
             ours = program.Program(change(graph))
@@ -224,4 +243,4 @@ def shows(change: Callable[[Graph], Graph] = lambda graph: graph) -> int:
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)
 def test_a_planted_bug_shows_in_the_random_graphs(bug: Patch, monkeypatch: pytest.MonkeyPatch) -> None:
     bug(monkeypatch)
-    assert shows(), "nothing showed"
+    assert shows(first=LATE.get(bug.__name__, 0)), "nothing showed"

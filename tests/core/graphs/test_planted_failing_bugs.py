@@ -14,14 +14,16 @@ from baton.core.decide.builder import Draft, RunStep
 from baton.core.decide.context import Scope
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
-from baton.core.failures import alternatives, ladder
-from baton.core.failures.cells import ASK_USER, RETRY
+from baton.core.failures import alternatives
+from baton.core.failures.strategies import ladder, replan
+from baton.core.failures.strategies.base import History, LadderStep
 from baton.core.graph.graph import Graph
 from baton.core.log import events as ev
-from baton.core.log import failure_folds as troubles
 from baton.core.log import fold
 from baton.core.log.state import ANSWER, State, slot_of
+from baton.core.nodes.base import Activation
 from tests.core.graphs.test_planted_bugs import Patch, shows
+from tests.core.strategies import ASK_USER, RETRY
 
 pytestmark = pytest.mark.no_cover
 
@@ -85,8 +87,8 @@ def a_way_is_forgotten_when_it_fails(patch: pytest.MonkeyPatch) -> None:
 
 
 def nobody_waits_before_a_retry(patch: pytest.MonkeyPatch) -> None:
-    def may_try_again(draft: Any, slot: str, *rest: Any) -> bool:
-        return draft.state.failing[slot].due_at > 0 or retries.may_try_again(draft, slot, *rest)
+    def may_try_again(draft: Draft, at: Activation) -> bool:
+        return draft.state.failing[at.slot].due_at > 0 or retries.may_try_again(draft, at)
 
     patch.setattr(looks, "may_try_again", may_try_again)
 
@@ -96,8 +98,8 @@ def what_waits_for_its_time_is_not_looked_at_then(patch: pytest.MonkeyPatch) -> 
 
 
 def arguments_of_an_answer_are_forgotten(patch: pytest.MonkeyPatch) -> None:
-    def next_attempt(state: State, slot: str, node: Any, iteration: Any, arguments: Any) -> RunStep:
-        found = retries.next_attempt(state, slot, node, iteration, arguments)
+    def next_attempt(state: State, at: Activation, arguments: Any) -> RunStep:
+        found = retries.next_attempt(state, at, arguments)
         return msgspec.structs.replace(found, arguments=arguments)
 
     patch.setattr(looks, "next_attempt", next_attempt)
@@ -112,18 +114,20 @@ def an_answer_counts_for_any_question(patch: pytest.MonkeyPatch) -> None:
 
 
 def what_nobody_answers_is_tried_again(patch: pytest.MonkeyPatch) -> None:
-    def react(*given: Any, above: str = "") -> Iterator[ev.Event]:
-        return failure_handling.react(*given)
+    plain = failure_handling.handle_failure
 
-    patch.setattr(retries, "react", react)
+    def handle_failure(*given: Any, above: str = "") -> Iterator[ev.Event]:
+        return plain(*given)
+
+    patch.setattr(failure_handling, "handle_failure", handle_failure)
 
 
 def a_question_never_expires(patch: pytest.MonkeyPatch) -> None:
     plain = failure_handling._ask
 
-    def ask(*given: Any) -> ev.Ask | None:
+    def ask(*given: Any) -> ev.Ask:
         found = plain(*given)
-        return None if found is None else replace(found, expires_at=0 if found.expires_at == 0 else 2**60)
+        return replace(found, expires_at=0 if found.expires_at == 0 else 2**60)
 
     patch.setattr(failure_handling, "_ask", ask)
 
@@ -133,24 +137,28 @@ def people_are_asked_about_what_the_graph_handles(patch: pytest.MonkeyPatch) -> 
 
 
 def retries_before_an_answer_count_after_it(patch: pytest.MonkeyPatch) -> None:
-    def climbed(history: ladder.History, rung: ladder.Rung, **more: Any) -> ladder.History:
-        found = ladder.climbed(history, rung, **more)
-        return found if rung.strategy != ASK_USER else replace(found, retries=history.retries)
+    plain = ladder.after_step
 
-    patch.setattr(troubles, "climbed", climbed)
+    def recorded(history: History, step: LadderStep, *, now: int) -> History:
+        found = plain(history, step, now=now)
+        return found if step.strategy != ASK_USER else replace(found, retries=history.retries)
+
+    patch.setattr(ladder, "after_step", recorded)
 
 
 def one_retry_too_many(patch: pytest.MonkeyPatch) -> None:
-    def climbed(history: ladder.History, rung: ladder.Rung, **more: Any) -> ladder.History:
-        found = ladder.climbed(history, rung, **more)
-        is_second = rung.strategy == RETRY and found.total == 2
+    plain = ladder.after_step
+
+    def recorded(history: History, step: LadderStep, *, now: int) -> History:
+        found = plain(history, step, now=now)
+        is_second = step.strategy == RETRY and found.total == 2
         return replace(found, retries=found.retries - 1) if is_second else found
 
-    patch.setattr(troubles, "climbed", climbed)
+    patch.setattr(ladder, "after_step", recorded)
 
 
 def a_way_is_tried_twice(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ladder, "choose", lambda hints, ways, used: alternatives.choose(hints, ways, ()))
+    patch.setattr(replan, "choose", lambda hints, ways, used: alternatives.choose(hints, ways, ()))
 
 
 def a_parked_saga_goes_on(patch: pytest.MonkeyPatch) -> None:

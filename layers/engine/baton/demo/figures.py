@@ -11,13 +11,13 @@ from itertools import pairwise
 from typing import Any
 
 from baton.cli.text import epoch_ms
+from baton.core.failures.strategies.registry import of
 from baton.core.read.costs import Charge, per_million_steps
 from baton.demo.bill import WRITES_PER_EFFECT, Work, bill
 from baton.demo.evidence import Course, Evidence, Kill, request_of, tally
 
 WORKER = "WorkerFunction"
 PAYMENT, LOOKED_UP = "deposit", "find_deposit"
-ASKING = frozenset({"ask_user", "escalate"})
 SETTLED = frozenset({"step_succeeded", "step_failed"})
 
 Json = Mapping[str, Any]
@@ -113,8 +113,8 @@ def compute(evidence: Evidence) -> Figures:
         payments=sum(effect["kind"] == PAYMENT for book in evidence.books for effect in book["effects"]),
         looked_up=sum(looked_up_of(book)[0] for book in evidence.books),
         found_paid=sum(looked_up_of(book)[1] for book in evidence.books),
-        retries=tally(event["code"] for event in chosen if event["strategy"] == "retry"),
-        asked=sum(event["strategy"] in ASKING for event in chosen),
+        retries=tally(event["code"] for event in chosen if of(event["strategy"]).repeats),
+        asked=sum(bool(of(event["strategy"]).asks) for event in chosen),
         charges=charges,
         usd_per_million_steps=per_million_steps(charges, steps),
         duration_ms=evidence.course.ended_ms - evidence.course.started_ms,

@@ -14,12 +14,12 @@ import msgspec
 
 from baton.core.decide.builder import RunStep
 from baton.core.effects.toolspec import ONCE, ToolSpec
+from baton.core.failures.alternatives import ARGUMENTS, FAILURE, TOOL
 from baton.core.failures.classes import RETRYABLE
 from baton.core.failures.codes import kind_of
 from baton.core.failures.context import combined, parts_of, shortened
 from baton.core.failures.doubts import leaves_doubt
-from baton.core.failures.policies import Context
-from baton.core.failures.remedies import ARGUMENTS, FAILURE, TOOL
+from baton.core.failures.failover import Context
 from baton.ports import Performer, StepContext, StepFailure
 
 TOO_LONG = "context_exceeded"

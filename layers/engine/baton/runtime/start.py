@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from baton.core.conditions.schema import input_violations
-from baton.core.failures.cells import ASK
+from baton.core.failures.policy import ASK
 from baton.core.graph.graph import Graph
 from baton.core.limits import Limits
 from baton.core.log.codec import encode_entry

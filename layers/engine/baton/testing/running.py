@@ -21,7 +21,8 @@ from baton.core.documents.compile import compile_document
 from baton.core.documents.text import parse_document
 from baton.core.expressions.durations import parse_duration
 from baton.core.expressions.spelling import hinted, nearest
-from baton.core.failures.cells import ASK, LAST
+from baton.core.failures.matrix import LAST
+from baton.core.failures.policy import ASK
 from baton.core.limits import Limits
 from baton.core.log.answers import ACTIONS
 from baton.errors import MalformedDocument, NotFound, UserError

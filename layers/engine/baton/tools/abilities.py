@@ -1,7 +1,7 @@
 """What a tool says of itself besides its function: what it is about, costs, and can do about failures.
 
 These are keywords of `@tool`; each mistake is told with what would be right. The function and its schemas are in
-define.py, what tools say of each other in core/failures/remedies.py.
+define.py, what tools say of each other in core/failures/alternatives.py.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from pydantic import TypeAdapter, ValidationError
 from baton.core.effects.keys import KeyRule, check_rule
 from baton.core.effects.toolspec import ONCE, PURE, Merits
 from baton.core.expressions.spelling import nearest
-from baton.core.failures.cells import HINTS, HOOKS
-from baton.core.failures.matrix import DOMAINS
-from baton.core.failures.remedies import kinds_of
+from baton.core.failures.alternatives import kinds_of
+from baton.core.failures.policy import DOMAINS, HINTS, HOOKS
 from baton.core.money import amount_of, micro_dollars
 
 NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*")

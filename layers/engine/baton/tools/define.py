@@ -31,7 +31,7 @@ from baton.core.effects.keys import KeyRule
 from baton.core.effects.toolspec import EFFECTS, Merits, ToolSpec
 from baton.core.expressions.durations import parse_duration
 from baton.core.expressions.spelling import nearest
-from baton.core.failures.remedies import problems_of
+from baton.core.failures.alternatives import problems_of
 from baton.ports import StepContext
 from baton.tools.abilities import NAME, Abilities
 

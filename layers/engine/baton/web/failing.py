@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, WithJsonSchema
 
-from baton.core.failures.cells import QUESTIONS
+from baton.core.failures.policy import QUESTIONS
 from baton.web.models import Answer, Schema, Time
 
 _KINDS = "transient, recoverable, user_resolvable, permanent, catastrophic or unknown."

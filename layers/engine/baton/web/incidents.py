@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field, WithJsonSchema
 
-from baton.core.failures.cells import SEVERITIES
+from baton.core.failures.policy import SEVERITIES
 from baton.web.models import Answer, Cursor, Time
 
 

@@ -12,7 +12,7 @@ from baton.core.decide.context import Found, LackingError, Scope
 from baton.core.decide.program import Program
 from baton.core.decide.readiness import FAILS, FIRES
 from baton.core.decide.spending import ANY_AMOUNT, Terms
-from baton.core.failures.alternatives import Way
+from baton.core.failures.alternatives import Alternative
 from baton.core.graph.graph import Node
 from baton.core.limits import Limits
 from baton.core.log import events as ev
@@ -37,7 +37,7 @@ class RunStep(Struct, frozen=True):
     arguments: Any
     attempt: int = 1
     hooks: tuple[str, ...] = ()
-    way: Way | None = None
+    way: Alternative | None = None
     failure: ev.Failure | None = None
     since: int = 0
     look: bool = False

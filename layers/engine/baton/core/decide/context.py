@@ -18,7 +18,7 @@ from baton.core.decide.program import Program
 from baton.core.expressions import ExpressionError, Path, Template
 from baton.core.failures.classes import RETRYABLE
 from baton.core.failures.codes import kind_of
-from baton.core.failures.policies import Context
+from baton.core.failures.failover import Context
 from baton.core.log import events as ev
 from baton.core.log.lost import unrescued
 from baton.core.log.state import State, node_of

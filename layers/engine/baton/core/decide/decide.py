@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from baton.core.conditions import Question
 from baton.core.decide.builder import Draft, RunStep
 from baton.core.decide.context import NOTHING, Found, LackingError
-from baton.core.decide.failure_handling import ESCALATED
 from baton.core.decide.looks import look_around
 from baton.core.decide.outcomes import STOPPED, Outcome, settle
 from baton.core.decide.parking import cut_off, killed, orphans_of, parking
@@ -26,6 +25,7 @@ from baton.core.decide.spending import ANY_AMOUNT, Terms, is_told, saga_notice
 from baton.core.decide.unknown_outcomes import doubts
 from baton.core.effects.rows import ANY_ROWS, Row, RowRoom
 from baton.core.expressions import ExpressionError
+from baton.core.failures.strategies.base import ESCALATED
 from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.fold import apply

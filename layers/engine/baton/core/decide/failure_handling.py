@@ -1,7 +1,8 @@
-"""What is done about an attempt that failed: retry, replan, ask, escalate; or nothing, and the step has failed.
+"""What is done about an attempt that failed, as events; or nothing, and the step has failed.
 
 Belongs here: from a failure to the events that say what follows, by failover policies and the ladder
-(core/failures/). Does not belong here: where it goes on from a step that has failed (transitions.py).
+(core/failures/). Does not belong here: where it goes on from a step that has failed (transitions.py). This file and the
+strategies are loaded with the first failure.
 """
 
 from __future__ import annotations
@@ -13,42 +14,25 @@ from baton.core.decide.context import Scope
 from baton.core.decide.transitions import is_handled
 from baton.core.expressions import ExpressionError
 from baton.core.failures import quoted
-from baton.core.failures.alternatives import Way, choose
-from baton.core.failures.cells import (
-    ASK,
-    ASK_USER,
-    ESCALATE,
-    FAIL,
-    REPLAN,
-    RETRY,
-    ROLLBACK,
-    STRATEGIES,
-    Cell,
-    Change,
-    merge,
-)
 from baton.core.failures.codes import kind_of, told
-from baton.core.failures.ladder import Bounds, Rung, next_rung
-from baton.core.failures.matrix import Rules, cell_of, severity_of
-from baton.core.failures.policies import Context, Policy, first_match
-from baton.core.failures.retry import draw, pause
+from baton.core.failures.failover import Context, Policy, first_match
+from baton.core.failures.policy import ASK, Change, PolicyEntry, Rules
+from baton.core.failures.retry import draw
+from baton.core.failures.strategies.base import STARTER, Situation, Strategy
+from baton.core.failures.strategies.ladder import entry_of, merge, next_step, severity_of
+from baton.core.failures.strategies.registry import LOOK, STRATEGIES, of
 from baton.core.graph.graph import Node
 from baton.core.limits import Limits
 from baton.core.log import events as ev
-from baton.core.log.answers import ON_CALL
+from baton.core.log.answers import ACTIONS
 from baton.core.log.state import UNKNOWN_OUTCOME, Failing, item_of, node_of
 from baton.core.sizes import excess_of
 
-ESCALATED = "escalated"  # what a saga is parked for
-LOOK_AFTER_MS = 1_000
 # Bytes of what a policy puts in place of arguments: the state holds it until the step is done.
 MOST_ARGUMENTS = 32_768
-OPTIONS = ("retry", "use", "fail")
-POSSIBLE = frozenset({REPLAN, ASK_USER, ROLLBACK, ESCALATE})
-BOUNDS = Bounds()
 
 
-def react(
+def handle_failure(
     scope: Scope, failing: Failing, now: int, retry_after_ms: int | None = None, above: str = ""
 ) -> Iterator[ev.Event]:
     """What is done about `failing.failure`; nothing when it is the step's last word.
@@ -61,7 +45,7 @@ def react(
     failure = failing.failure
     kind = failure.kind or kind_of(failure.code)
     graph, in_doubt = scope.program.graph, failure.code == UNKNOWN_OUTCOME
-    cell = cell_of(
+    entry = entry_of(
         failure.code,
         kind,
         node.domain,
@@ -69,68 +53,68 @@ def react(
         is_handled=not in_doubt and (scope.state.handled or is_handled(scope, failure)),
         last=ASK if in_doubt else scope.state.last or ASK,
     )
-    rung: Rung | None = None
     policy: Policy | None = None
     arguments: dict[str, Any] = {}
     broken: tuple[str, ...] = ()
     if above:
-        if above in cell.ladder:
-            left = cell.ladder[cell.ladder.index(above) + 1 :]
-        else:  # a policy has asked where the ladder would not
-            order = list(STRATEGIES)
-            left = tuple(one for one in cell.ladder if order.index(one) > order.index(above))
-        cell = merge(cell, Change(ladder=left, at_most={RETRY: 0}))
+        entry = _above(entry, above)
     else:
         policy, arguments, broken = _policy(scope, node, failing, kind)
-    if policy is not None:
-        rung = _by_policy(scope, policy, cell, failing, now, retry_after_ms)
-        if rung is None:
-            broken = (*broken, f"{policy.name}: used up")
-            policy, arguments = None, {}
-    if rung is None:
-        rung = _climb(scope, node, cell, failing, now, retry_after_ms)
-    if failure.doubt and rung.strategy != RETRY:
+    at = Situation(
+        entry=entry,
+        history=failing.history,
+        code=failure.code,
+        now=now,
+        retry_after_ms=retry_after_ms,
+        draw=draw(scope.state.saga, scope.slot, failing.attempts),
+        ways=node.ways,
+    )
+    step = None if policy is None else of(policy.then.strategy).by_policy(at, policy)
+    if policy is not None and step is None:
+        broken = (*broken, f"{policy.name}: used up")
+        policy, arguments = None, {}
+    step = step or next_step(at)
+    if failure.doubt and not of(step.strategy).repeats:
         # Whatever is done about it, first it has to be known whether it has happened.
-        why = (*broken, *rung.why, f"{rung.strategy}: it may have happened, so somebody looks first")
-        yield ev.StrategyChosen(
-            node=name,
-            iteration=iteration,
-            item=item_of(scope.slot),
-            strategy=RETRY,
-            code=failure.code,
-            at=now,
-            due_at=max(now + LOOK_AFTER_MS, _earliest(failure, now)),
-            look=True,
-            why=why,
-        )
+        step, policy, arguments = LOOK.before(step), None, {}
+    strategy = of(step.strategy)
+    if strategy.ends:
         return
-    if rung.strategy in {ROLLBACK, FAIL}:
-        # Nothing that was done can be undone yet, so to undo it all is to do nothing.
-        return
-    message = (policy.message if policy is not None else "") or cell.message
-    ask = _ask(scope, rung.strategy, cell, failing, message, now)
+    message = (policy.message if policy is not None else "") or entry.message
+    ask = _ask(scope, strategy, entry, failing, message, now) if strategy.asks else None
     yield ev.StrategyChosen(
         node=name,
         iteration=iteration,
         item=item_of(scope.slot),
-        strategy=rung.strategy,
+        strategy=step.strategy,
         code=failure.code,
         at=now,
-        due_at=max(now + rung.delay_ms, _earliest(failure, now)) if rung.strategy == RETRY else 0,
-        hooks=tuple(node.hooks[hook] for hook in rung.hooks if hook in node.hooks),
-        hint=rung.hint,
-        way=rung.way,
+        due_at=max(now + step.delay_ms, _earliest(failure, now)) if strategy.repeats else 0,
+        hooks=tuple(node.hooks[hook] for hook in step.hooks if hook in node.hooks),
+        hint=step.hint,
+        way=step.way,
         arguments=arguments,
         policy="" if policy is None else policy.name,
-        why=(*broken, *rung.why),
+        why=(*broken, *step.why),
         ask=ask,
-        severity=cell.severity if rung.strategy == ESCALATE else "",
+        severity=entry.severity if strategy.parks else "",
+        look=step.look,
     )
     if ask is None:
         return
-    yield ev.NoticeDue(notice=_notice(scope, node, rung.strategy, cell, ask, failure, now))
-    if rung.strategy == ESCALATE:
-        yield ev.Parked(code=ESCALATED, message=ask.message, node=name)
+    yield ev.NoticeDue(notice=_notice(scope, strategy, entry, ask, failure, now))
+    if strategy.parks:
+        yield ev.Parked(code=strategy.parks, message=ask.message, node=name)
+
+
+def _above(entry: PolicyEntry, name: str) -> PolicyEntry:
+    """With the strategies alone that come after one that has led to nothing, and nothing is repeated."""
+    # Where a policy has asked and the ladder would not, the order is the usual one.
+    order = entry.ladder if name in entry.ladder else (*STRATEGIES,)
+    passed = order[: order.index(name) + 1] if name in order else ()
+    left = tuple(one for one in entry.ladder if one not in passed)
+    at_most = {one.name: 0 for one in STRATEGIES.values() if one.repeats}
+    return merge(entry, Change(ladder=left, at_most=at_most))
 
 
 def _rules(code: str, *levels: Rules) -> tuple[Rules, ...]:
@@ -143,22 +127,6 @@ def _rules(code: str, *levels: Rules) -> tuple[Rules, ...]:
 def _earliest(failure: ev.Failure, now: int) -> int:
     """Before then nobody looks whether it has happened: what was cut off in the middle may still come to its end."""
     return now + Limits().effect_grace_ms if failure.doubt and failure.code == "timeout" else now
-
-
-def _climb(
-    scope: Scope, node: Node, cell: Cell, failing: Failing, now: int, retry_after_ms: int | None
-) -> Rung:
-    return next_rung(
-        cell,
-        failing.history,
-        code=failing.failure.code,
-        now=now,
-        retry_after_ms=retry_after_ms,
-        draw=draw(scope.state.saga, scope.slot, failing.attempts),
-        possible=POSSIBLE,
-        ways=node.ways,
-        bounds=BOUNDS,
-    )
 
 
 def _policy(
@@ -211,63 +179,33 @@ def _context(scope: Scope, node: Node, failing: Failing, kind: str) -> Context:
     )
 
 
-def _by_policy(
-    scope: Scope, policy: Policy, cell: Cell, failing: Failing, now: int, retry_after_ms: int | None
-) -> Rung | None:
-    """What a failover policy says; None when there is no pause left for a retry, or no way for a hint."""
-    action = policy.then
-    if action.strategy == RETRY:
-        since = failing.history.since
-        delay = pause(
-            cell.policy,
-            failing.history.retries + 1,
-            elapsed_ms=max(0, now - since) if since else 0,
-            retry_after_ms=retry_after_ms,
-            draw=draw(scope.state.saga, scope.slot, failing.attempts),
-        )
-        return None if delay is None else Rung(strategy=RETRY, delay_ms=delay)
-    if action.strategy != REPLAN:
-        return Rung(strategy=action.strategy)
-    way = None
-    if action.tool:
-        way = Way(name=f"policy {policy.name}", tool=action.tool)
-    elif action.hint:
-        ways = scope.program.nodes[node_of(scope.slot)[0]].ways
-        way = choose([action.hint], [way for way in ways if way.hints], failing.history.ways)
-        if way is None and not action.arguments:
-            return None
-    return Rung(strategy=REPLAN, hint=action.hint, way=way)
-
-
-def _ask(scope: Scope, strategy: str, cell: Cell, failing: Failing, message: str, now: int) -> ev.Ask | None:
-    if strategy not in {ASK_USER, ESCALATE}:
-        return None
+def _ask(
+    scope: Scope, strategy: Strategy, entry: PolicyEntry, failing: Failing, message: str, now: int
+) -> ev.Ask:
     failure = failing.failure
-    name = f"{scope.state.branch}.{scope.slot}.{failing.attempts}"
     own = severity_of(failure.code, failure.kind)
     return ev.Ask(
-        id=name if strategy == ASK_USER else f"{name}.incident",
-        kind=cell.question,
+        id=f"{scope.state.branch}.{scope.slot}.{failing.attempts}{strategy.suffix}",
+        kind=entry.question,
         message=f"{message or told(failure.code).says} ({failure.code}: {failure.message})"[:2_000],
-        options=OPTIONS,
-        expires_at=now + BOUNDS.question_ms if strategy == ASK_USER else 0,
-        severity="" if cell.severity == own else cell.severity,
-        to=ON_CALL if strategy == ESCALATE else "",
-        may_change=cell.may_change,
+        options=tuple(ACTIONS),
+        expires_at=now + strategy.lasts_ms if strategy.lasts_ms else 0,
+        severity="" if entry.severity == own else entry.severity,
+        to="" if strategy.asks == STARTER else strategy.asks,
+        may_change=entry.may_change,
     )
 
 
 def _notice(
-    scope: Scope, node: Node, strategy: str, cell: Cell, ask: ev.Ask, failure: ev.Failure, now: int
+    scope: Scope, strategy: Strategy, entry: PolicyEntry, ask: ev.Ask, failure: ev.Failure, now: int
 ) -> ev.Notice:
-    is_incident = strategy == ESCALATE
     return ev.Notice(
         key=f"{scope.state.saga}/{ask.id}",
-        to=ON_CALL if is_incident else "user",
+        to=strategy.asks,
         code=failure.code,
         message=ask.message,
-        severity=cell.severity,
-        node=node.name,
+        severity=entry.severity,
+        node=node_of(scope.slot)[0],
         at=now,
-        incident=is_incident,
+        incident=bool(strategy.parks),
     )

@@ -9,7 +9,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from baton.core.decide.context import NOTHING, Found, Scope
-from baton.core.decide.failure_handling import react
 from baton.core.decide.program import Program
 from baton.core.decide.transitions import RouteError, check_output, done, stopped
 from baton.core.decide.unknown_outcomes import doubt_notice
@@ -152,12 +151,19 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
     failing = replace(before, attempts=outcome.attempt, failure=failure, ask=None)
     # A saga that ends anyway is not held up.
     is_over = state.is_stopping
-    reaction = [] if is_over else list(react(scope, failing, outcome.ended_at, outcome.retry_after_ms))
-    if reaction:
+    handling = [] if is_over else _handling(scope, failing, outcome)
+    if handling:
         yield ev.AttemptFailed(failure=failure, **place, **ran)
-        yield from reaction
+        yield from handling
         return
     if failure.doubt or (is_over and failure.code == UNKNOWN_OUTCOME):
         # Only where the saga ends anyway: otherwise somebody looks first, or is asked.
         yield ev.NoticeDue(notice=doubt_notice(state, slot, outcome.ended_at))
     yield stopped(scope, failure).on(ev.StepFailed(failure=failure, **place, **ran))
+
+
+def _handling(scope: Scope, failing: Failing, outcome: Outcome) -> list[ev.Event]:
+    # Loaded with the first failure: most steps have none.
+    from baton.core.decide.failure_handling import handle_failure
+
+    return list(handle_failure(scope, failing, outcome.ended_at, outcome.retry_after_ms))

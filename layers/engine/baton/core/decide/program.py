@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from baton.core.conditions import names_of
 from baton.core.decide.readiness import FIRES, turn_of
 from baton.core.expressions import Path, Template, compile_template, parse
-from baton.core.failures.policies import Policy, named
+from baton.core.failures.failover import Policy, named
 from baton.core.graph.graph import Graph, Node
 from baton.core.graph.index import Ways
 from baton.core.log.lost import unrescued

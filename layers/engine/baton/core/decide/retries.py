@@ -1,7 +1,7 @@
 """A step some of whose attempts have failed: whether it is tried again now, and what the next attempt is like.
 
 Belongs here: pauses between attempts, and answers to questions about failures. Does not belong here: what is done
-about a failure (failure_handling.py), and where it goes on (transitions.py).
+about a failure (failure_handling.py, which is imported where a step has failed), and where it goes on (transitions.py).
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.decide.builder import Draft, RunStep, activation
-from baton.core.decide.failure_handling import react
 from baton.core.decide.transitions import done, stopped
-from baton.core.failures.cells import ESCALATE
 from baton.core.log import events as ev
+from baton.core.log.answers import GIVE_UP, TRY_AGAIN, USE
 from baton.core.log.state import ANSWER, UNKNOWN_OUTCOME, Failing, Signal, State
 from baton.core.nodes.base import Activation
 
-RETRY, USE, FAIL, EXPIRED = "retry", "use", "fail", "expired"
+EXPIRED = "expired"
 
 
 def next_attempt(state: State, at: Activation, arguments: Any) -> RunStep:
@@ -58,10 +57,12 @@ def may_try_again(draft: Draft, at: Activation) -> bool:
 
 def unpark(draft: Draft) -> None:
     """Let a saga go on whose incidents have answers, or are not about anything any more. Raises `LackingError`."""
+    from baton.core.failures.strategies.registry import of
+
     for slot, failing in list(draft.state.failing.items()):
-        if failing.ask is not None and failing.strategy == ESCALATE and _answer(draft, slot, failing.ask):
+        if failing.ask is not None and of(failing.strategy).parks and _answer(draft, slot, failing.ask):
             _is_answered(draft, activation(draft.program, slot), failing, failing.ask)
-    if not any(failing.strategy == ESCALATE for failing in draft.state.failing.values()):
+    if not any(of(failing.strategy).parks for failing in draft.state.failing.values()):
         draft.note(ev.Resumed(by=ANSWER, at=draft.now))
 
 
@@ -82,16 +83,18 @@ def _is_answered(draft: Draft, at: Activation, failing: Failing, ask: ev.Ask) ->
             **place,
         )
         draft.note(closed)
-        if action == FAIL:
+        if action == GIVE_UP:
             _give_up(draft, at, failing)
         elif action == USE and not is_recorded:
             draft.note(done(draft.scope(at.slot, output)).on(ev.NodePassed(**place, output=output)))
-        return action == RETRY or is_recorded
+        return action == TRY_AGAIN or is_recorded
     if draft.now < ask.expires_at:
         draft.due_by(ask.expires_at)
         return False
+    from baton.core.decide.failure_handling import handle_failure
+
     last = replace(failing, ask=None)
-    events = list(react(draft.scope(at.slot), last, draft.now, above=failing.strategy))
+    events = list(handle_failure(draft.scope(at.slot), last, draft.now, above=failing.strategy))
     draft.note(ev.QuestionClosed(ask=ask.id, action=EXPIRED, at=draft.now, **place))
     for event in events:
         draft.note(event)

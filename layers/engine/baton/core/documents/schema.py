@@ -25,12 +25,12 @@ from baton.core.documents.nodes.own import FIELDS, OwnKind, OwnKinds
 from baton.core.documents.nodes.registry import NODE_TYPES, NodeDocument
 from baton.core.documents.parts.bounds import LEAST_USD, MOST_USD, LimitsModel
 from baton.core.documents.parts.control import SHARE_PATTERN
+from baton.core.documents.parts.failing_schema import definitions
 from baton.core.documents.parts.fields import MAX_NODES, NODE_NAME
 from baton.core.documents.parts.patterns import EXPRESSION_PATTERN, TEXT_PATTERN, ref
 from baton.core.documents.places import INSIDE
 from baton.core.expressions import SAGA_FIELDS
 from baton.core.expressions.durations import LONGEST_S, PATTERN, SHORTEST_S
-from baton.core.failures.docschema import DEFINITIONS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 SCHEMA_ID = "urn:baton:workflow-schema:1"
@@ -240,13 +240,12 @@ def _made() -> Mapping[str, Any]:
     return described
 
 
-@lru_cache(maxsize=1)
 def _definitions() -> Mapping[str, Any]:
     """Everything that a schema may refer to, by its name."""
     made = _made()
     models: dict[str, type[BaseModel]] = {model.__name__: model for model in INSIDE.values()}
     parts = {name: _part(made[model], made, models[model]) for model, name in _PARTS.items()}
-    return {**SHARED, "condition": CONDITION, **DEFINITIONS, **parts}
+    return {**SHARED, "condition": CONDITION, **definitions(), **parts}
 
 
 def _part(described: Mapping[str, Any], made: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:

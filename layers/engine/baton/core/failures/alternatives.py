@@ -1,17 +1,41 @@
-"""Another way to do what a tool does, as graphs and logs keep it, and choose(hints, ways, used): which one is next.
+"""Other ways to do what a tool does: what tools say of themselves makes them (`ways_of`), and which is next (`choose`).
 
-Which ways there are is in remedies.py, when one is taken in ladder.py.
+When an alternative is taken is in strategies/, how it is carried out in runtime/attempt.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 import msgspec
 
+from baton.core.effects.toolspec import ONCE, Merits, ToolSpec
+from baton.core.expressions.spelling import hinted, nearest
+from baton.core.failures.policy import HOOKS
 
-class Way(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
+Specs = Mapping[str, ToolSpec]
+
+FAILURE, ARGUMENTS, TOOL = "failure", "arguments", "tool"
+GIVEN = (FAILURE, ARGUMENTS, TOOL)
+"""Parameters that a tool which carries out a hint or a hook gets from the engine; others are arguments of the step."""
+
+ANOTHER = (
+    "fallback_model",
+    "alternative_provider",
+    "alternative_source",
+    "alternative_path",
+    "find_alternative_resource",
+)
+"""The hints that another value of a parameter carries out."""
+
+_IN_PARTS = Merits(cost=1.5, latency=1.3)
+_LONGEST_VALUE = 60
+
+
+class Alternative(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
     """Another way to do what a tool does. `hints` are the hints that it carries out; none: any.
 
     Either `tool` is called in its place (`first` False), or before it (`first` True), and what that gives takes the
@@ -28,7 +52,7 @@ class Way(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_
     chunk: str = ""
 
 
-def choose(hints: Iterable[str], ways: Sequence[Way], used: Collection[str]) -> Way | None:
+def choose(hints: Iterable[str], ways: Sequence[Alternative], used: Collection[str]) -> Alternative | None:
     """The best way for the first hint that has a way left; else the best way that fits any hint.
 
     `used` are the names of the ways that were tried.
@@ -39,3 +63,233 @@ def choose(hints: Iterable[str], ways: Sequence[Way], used: Collection[str]) -> 
             if hint in way.hints:
                 return way
     return next((way for way in left if not way.hints), None)
+
+
+def score(merits: Merits) -> float:
+    """What speaks for a way, for comparisons. What costs or takes more than twice the usual is not worse for that."""
+    return (
+        _within(merits.reliability, 0) * 30
+        + (1 - _within(merits.cost, 0, 2)) * 20
+        + (1 - _within(merits.latency, 0, 2)) * 15
+        + _within(merits.fit, 0) * 25
+        + _within(merits.preference, 0) * 10
+    )
+
+
+def ways_of(tool: str, specs: Specs) -> tuple[Alternative, ...]:
+    """All other ways to do what a tool does, the best first; give only the tools that may run.
+
+    Tools that can stand in for it, tools that carry out a hint before it, other values of its parameters, a shorter
+    context, and the context in parts. A tool that does not exist has none.
+    """
+    spec = specs.get(tool)
+    if spec is None:
+        return ()
+    ways: dict[str, tuple[float, Alternative]] = {}
+    for merits, way in (*_instead(spec, specs), *_before(spec, specs), *_values(spec), *_context(spec)):
+        ways.setdefault(way.name, (score(merits), way))
+    # Sorting keeps what is equal in its order: that of names, and of the values as they were written.
+    return tuple(way for _, way in sorted(ways.values(), key=lambda pair: -pair[0]))
+
+
+def hooks_of(tool: str, specs: Specs) -> dict[str, str]:
+    """By hook or hint, the tool that carries it out for this one: the tool that names it most exactly, then the best."""
+    spec = specs.get(tool)
+    if spec is None:
+        return {}
+    found: dict[str, tuple[tuple[float, ...], str]] = {}
+    for one in _remedies(spec, specs):
+        rank = (-_exactness(one.for_tools, tool), -score(one.merits))
+        for name in one.carries_out:
+            if name not in found or rank < found[name][0]:
+                found[name] = (rank, one.name)
+    return {name: found[name][1] for name in sorted(found)}
+
+
+def way_by(name: str, tool: str, specs: Specs) -> Alternative | None:
+    """The way for a hint that is the name of a tool; None if that tool can neither stand in nor help.
+
+    A tool that carries out something is called before the step's own tool, and so is one with other parameters. A tool
+    that may act only once is never called before, because that call is not claimed.
+    """
+    spec, other = specs.get(tool), specs.get(name)
+    if spec is None or other is None or name == tool:
+        return None
+    if not other.carries_out and not misfit(other, spec):
+        return Alternative(name=name, tool=name, hints=(name,))
+    if other.effect == ONCE or _unaided(other, spec):
+        return None
+    return Alternative(name=f"{name} first", tool=name, hints=(name,), first=True)
+
+
+# ---- what fits together --------------------------------------------------------------------------------------------
+
+
+def misfit(other: ToolSpec, spec: ToolSpec) -> str:
+    """Why one tool cannot stand in for another; empty if it can."""
+    takes, needs = _properties(other), _required(spec)
+    if other.parameters.get("additionalProperties") is False:
+        for name in needs:
+            if name not in takes:
+                return f"it takes no `{name}`"
+    for name in _required(other):
+        if name not in needs:
+            return f"it needs `{name}`, which `{spec.name}` can do without"
+    theirs, ours = kinds_of(other.result), kinds_of(spec.result)
+    is_heard = ours and ours != {"null"}
+    if theirs and is_heard and not theirs <= (ours | {"integer"} if "number" in ours else ours):
+        return f"it gives {_or(theirs)}, and `{spec.name}` gives {_or(ours)}"
+    if ours == theirs == {"object"}:
+        properties = _resolved(other.result, other.result).get("properties", {})
+        for name in _resolved(spec.result, spec.result).get("required", ()):
+            if properties and name not in properties:
+                return f"what it gives has no `{name}`"
+    return ""
+
+
+def problems_of(specs: Specs) -> Iterator[tuple[str, str]]:
+    """What tools say of each other and cannot be: the tool's name, and what is wrong.
+
+    A pattern means those of its tools that fit; a name means that tool.
+    """
+    for spec in specs.values():
+        if spec.verify:
+            yield from ((spec.name, f"verify: {why}") for why in _verify(spec, specs))
+        for field, patterns, against in (
+            ("instead_of", spec.instead_of, misfit),
+            ("for_tools", spec.for_tools, _unaided),
+        ):
+            for pattern in patterns:
+                found = [one for one in specs.values() if one is not spec and fnmatchcase(one.name, pattern)]
+                reasons = [why for one in found if (why := against(spec, one))]
+                if not found and "*" not in pattern:
+                    hint = nearest(pattern, (name for name in specs if name != spec.name))
+                    yield spec.name, hinted(f"{field}: there is no tool `{pattern}`", hint)
+                elif reasons and len(reasons) == len(found):
+                    yield spec.name, f"{field}: for `{pattern}` it cannot be called: {reasons[0]}"
+
+
+def _verify(spec: ToolSpec, specs: Specs) -> Iterator[str]:
+    other = specs.get(spec.verify)
+    if other is None:
+        yield hinted(f"there is no tool `{spec.verify}`", nearest(spec.verify, specs))
+        return
+    if other.effect == ONCE:
+        yield f"`{spec.verify}` has the effect `once` itself; a tool that only looks is `pure` or `idempotent`"
+    takes = _properties(spec)
+    for name in _required(other):
+        if name not in takes:
+            yield f"`{spec.verify}` needs `{name}`, which `{spec.name}` does not take"
+
+
+def _unaided(remedy: ToolSpec, spec: ToolSpec) -> str:
+    """Why a tool that carries out a hint cannot be called for another; empty if it can."""
+    for name in _required(remedy):
+        if name not in GIVEN and name not in _required(spec):
+            return f"it needs `{name}`, which `{spec.name}` does not always have"
+    return ""
+
+
+# ---- the ways ------------------------------------------------------------------------------------------------------
+
+
+def _instead(spec: ToolSpec, specs: Specs) -> Iterator[tuple[Merits, Alternative]]:
+    for name in sorted(specs):
+        other = specs[name]
+        if name == spec.name or not _any(other.instead_of, spec.name) or misfit(other, spec):
+            continue
+        yield other.merits, Alternative(name=name, hints=other.hints, tool=name)
+
+
+def _before(spec: ToolSpec, specs: Specs) -> Iterator[tuple[Merits, Alternative]]:
+    for other in _remedies(spec, specs):
+        hints = tuple(name for name in other.carries_out if name not in HOOKS)
+        if hints:
+            yield (
+                other.merits,
+                Alternative(name=f"{other.name} first", hints=hints, tool=other.name, first=True),
+            )
+
+
+def _remedies(spec: ToolSpec, specs: Specs) -> Iterator[ToolSpec]:
+    """The tools that carry out something for this one, by name."""
+    for name in sorted(specs):
+        other = specs[name]
+        fits = other.carries_out and name != spec.name and _any(other.for_tools or ("*",), spec.name)
+        if fits and not _unaided(other, spec):
+            yield other
+
+
+def _values(spec: ToolSpec) -> Iterator[tuple[Merits, Alternative]]:
+    for parameter, values in spec.fallbacks.items():
+        for number, value in enumerate(values, 1):
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            shown = f"={text}" if len(text) <= _LONGEST_VALUE else f" #{number}"
+            yield (
+                Merits(),
+                Alternative(name=f"{parameter}{shown}", hints=ANOTHER, arguments={parameter: value}),
+            )
+
+
+def _context(spec: ToolSpec) -> Iterator[tuple[Merits, Alternative]]:
+    if not spec.context:
+        return
+    yield (
+        Merits(),
+        Alternative(name=f"{spec.context} shorter", hints=("truncate_context",), shorten=spec.context),
+    )
+    # What only happens once must not happen once for each part.
+    if spec.effect != ONCE and kinds_of(spec.result) in ({"string"}, {"array"}):
+        yield (
+            _IN_PARTS,
+            Alternative(name=f"{spec.context} in parts", hints=("chunk_context",), chunk=spec.context),
+        )
+
+
+# ---- schemas and patterns ------------------------------------------------------------------------------------------
+
+
+def kinds_of(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> frozenset[str]:
+    """JSON's types that a schema allows, as far as it says; none: any. `root` has its definitions."""
+    root = schema if root is None else root
+    schema = _resolved(schema, root)
+    if "anyOf" in schema:
+        each = [kinds_of(one, root) for one in schema["anyOf"]]
+        return frozenset().union(*each) if all(each) else frozenset()
+    said = schema.get("type", ())
+    return frozenset((said,) if isinstance(said, str) else said)
+
+
+def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a schema that only names another one names."""
+    name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
+    found: Mapping[str, Any] = root.get("$defs", {}).get(name, schema)
+    return found
+
+
+def _properties(spec: ToolSpec) -> Collection[str]:
+    found: Collection[str] = spec.parameters.get("properties", {})
+    return found
+
+
+def _required(spec: ToolSpec) -> Sequence[str]:
+    found: Sequence[str] = spec.parameters.get("required", ())
+    return found
+
+
+def _any(patterns: Iterable[str], name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _exactness(patterns: Iterable[str], name: str) -> int:
+    """How much of a name the most exact of the patterns that fit spells out; a name itself counts most."""
+    fitting = (pattern for pattern in patterns if fnmatchcase(name, pattern))
+    return max((2 * len(pattern.replace("*", "")) + ("*" not in pattern) for pattern in fitting), default=0)
+
+
+def _or(kinds: Iterable[str]) -> str:
+    return " or ".join(f"`{kind}`" for kind in sorted(kinds))
+
+
+def _within(value: float, least: float, most: float = 1) -> float:
+    return min(max(value, least), most)

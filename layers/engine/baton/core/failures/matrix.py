@@ -1,26 +1,15 @@
 """The failure matrix: by domain and code, what is done about a failure unless the author says otherwise.
 
-A document's rules are laid over these defaults. What a cell can say is in cells.py, what it comes to in ladder.py.
+What an entry can say is in policy.py. How a document's rules are laid over these defaults, and what an entry comes to, is
+in strategies/ladder.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 
 import msgspec
 
-from baton.core.failures.cells import (
-    ASK,
-    ASK_USER,
-    ESCALATE,
-    FAIL,
-    REPLAN,
-    RETRY,
-    ROLLBACK,
-    Cell,
-    Change,
-    merge,
-)
 from baton.core.failures.codes import (
     CATASTROPHIC,
     PERMANENT,
@@ -28,15 +17,20 @@ from baton.core.failures.codes import (
     TRANSIENT,
     UNKNOWN,
     USER_RESOLVABLE,
-    kind_of,
 )
+from baton.core.failures.policy import ASK, FAIL, Change, PolicyEntry, Rules
 from baton.core.failures.retry import EXPONENTIAL, FIXED, JITTERED, PRESETS, RetryChange
 
-ANY = "any"
+RETRY, REPLAN, ASK_USER, ROLLBACK, ESCALATE = "retry", "replan", "ask_user", "rollback", "escalate"
 RETRY_BUDGET_MS = 1_800_000
 
-Rules = Mapping[str, Change]
-"""Changes by code, by class, or for `any` failure."""
+LAST: Mapping[str, tuple[str, ...]] = {
+    ASK: (ASK_USER, ROLLBACK, ESCALATE),
+    ESCALATE: (ESCALATE, ROLLBACK),
+    FAIL: (),
+}
+"""What comes after the strategies that ask no person and undo nothing, by the word that says so. A document's `escalate` is the
+strategy itself; a deployment has all three."""
 
 
 def _retries(count: int, backoff: str, base_ms: int, max_delay_ms: int) -> RetryChange:
@@ -51,26 +45,26 @@ def _retries(count: int, backoff: str, base_ms: int, max_delay_ms: int) -> Retry
 
 # ---- by class, whatever the domain ---------------------------------------------------------------------------------
 
-DEFAULTS: Mapping[str, Cell] = {
-    TRANSIENT: Cell(
+DEFAULTS: Mapping[str, PolicyEntry] = {
+    TRANSIENT: PolicyEntry(
         kind=TRANSIENT, ladder=(RETRY, REPLAN, ASK_USER, ROLLBACK, ESCALATE), policy=PRESETS["standard"]
     ),
-    RECOVERABLE: Cell(
+    RECOVERABLE: PolicyEntry(
         kind=RECOVERABLE, ladder=(REPLAN, ASK_USER, ROLLBACK, ESCALATE), policy=PRESETS["standard"]
     ),
-    USER_RESOLVABLE: Cell(
+    USER_RESOLVABLE: PolicyEntry(
         kind=USER_RESOLVABLE, ladder=(ASK_USER, ROLLBACK, ESCALATE), policy=PRESETS["standard"]
     ),
-    PERMANENT: Cell(kind=PERMANENT, ladder=(ROLLBACK, ESCALATE), policy=PRESETS["standard"]),
+    PERMANENT: PolicyEntry(kind=PERMANENT, ladder=(ROLLBACK, ESCALATE), policy=PRESETS["standard"]),
     # A person first: while the system underneath is broken, undoing would fail, too.
-    CATASTROPHIC: Cell(
+    CATASTROPHIC: PolicyEntry(
         kind=CATASTROPHIC,
         ladder=(ESCALATE, ROLLBACK),
         policy=PRESETS["standard"],
         at_most={ESCALATE: 1},
         severity="critical",
     ),
-    UNKNOWN: Cell(
+    UNKNOWN: PolicyEntry(
         kind=UNKNOWN,
         ladder=(RETRY, REPLAN, ASK_USER, ROLLBACK, ESCALATE),
         policy=msgspec.structs.replace(PRESETS["standard"], max_attempts=4),
@@ -147,61 +141,3 @@ MATRIX: Mapping[str, Rules] = {
         "timeout": Change(retry=_retries(2, EXPONENTIAL, 1_000, 30_000), before_retry=("optimize_query",)),
     },
 }
-
-DOMAINS: Mapping[str, str] = {
-    "model_call": "a call of a language model",
-    "browser_action": "something done in a browser",
-    "file_operation": "reading and writing files",
-    "external_api": "a call of a third party's service",
-    "database": "reading and writing a database",
-}
-"""What a tool can be about; one that does not say has the defaults of no domain."""
-
-
-def cell_of(
-    code: str,
-    kind: str,
-    domain: str = "",
-    rules: Sequence[Rules] = (),
-    *,
-    is_handled: bool = False,
-    last: str = ASK,
-) -> Cell:
-    """What is done about a failure: the defaults, and over them the rules, each list more important than the last.
-
-    `rules` are those of the document, then those of the node. Within one, `any` counts least and the code most. Where
-    the graph itself goes on from a failure (`is_handled`), the defaults keep only the strategies that ask no person
-    and undo nothing; a document's own ladder stays as it is. `last`, a word of `LAST`, is what the deployment
-    does in place of a question that the defaults ask.
-    """
-    kind = next((change.kind for change in _in_turn(code, kind, reversed(rules)) if change.kind), kind)
-    cell = DEFAULTS[kind]
-    for change in _changes(code, kind, (GENERAL, MATRIX.get(domain, {}))):
-        cell = merge(cell, change)
-    if is_handled:
-        cell = merge(cell, Change(last=FAIL))
-    elif last != ASK and ASK_USER in cell.ladder:
-        cell = merge(cell, Change(last=last))
-    for change in _changes(code, kind, rules):
-        cell = merge(cell, change)
-    return cell
-
-
-def severity_of(code: str, kind: str) -> str:
-    """How bad a failure is unless the author says otherwise, whatever the domain; `kind` empty: that of the code."""
-    return cell_of(code, kind or kind_of(code)).severity
-
-
-def _changes(code: str, kind: str, rules: Iterable[Rules]) -> Iterator[Change]:
-    for level in rules:
-        for name in (ANY, kind, code):
-            if name in level:
-                yield level[name]
-
-
-def _in_turn(code: str, kind: str, rules: Iterable[Rules]) -> Iterator[Change]:
-    """Those that apply, the most important one first."""
-    for level in rules:
-        for name in (code, kind, ANY):
-            if name in level:
-                yield level[name]

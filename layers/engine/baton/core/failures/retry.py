@@ -1,6 +1,6 @@
 """Retry policies: how often a step is tried again, after which pauses, for which codes; and the presets.
 
-What else can be done about a failure is in ladder.py, which policy a failure has in matrix.py.
+What else can be done about a failure is in strategies/, which policy a failure has in strategies/ladder.py.
 """
 
 from __future__ import annotations

@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from baton.core.conditions.model import Condition
-from baton.core.failures.alternatives import Way
-from baton.core.failures.cells import Change
+from baton.core.failures.alternatives import Alternative
 from baton.core.failures.codes import PERMANENT
-from baton.core.failures.policies import Policy
+from baton.core.failures.failover import Policy
+from baton.core.failures.policy import Change
 from baton.errors import UnknownEntry
 
 FORMAT = 1
@@ -141,7 +141,7 @@ class Node(_Part, frozen=True, kw_only=True):
     domain: str = ""
     cost: int = 0
     timed: bool = False
-    ways: tuple[Way, ...] = ()
+    ways: tuple[Alternative, ...] = ()
     hooks: dict[str, str] = {}
 
     @property

@@ -15,21 +15,21 @@ from baton.core.conditions.schema import violations
 from baton.core.expressions import escape
 from baton.core.expressions.spelling import nearest
 from baton.core.failures import sanitised
+from baton.core.failures.strategies.base import ON_CALL
 from baton.core.graph.graph import Node
 from baton.core.log.events import Ask
 from baton.core.log.state import ANSWER, Failing, State
 from baton.errors import Problem
 
-RETRY, USE, FAIL = "retry", "use", "fail"
+TRY_AGAIN, USE, GIVE_UP = "retry", "use", "fail"
 ACTIONS: Mapping[str, str] = {
-    RETRY: "Try the step again, with other arguments if some are given.",
+    TRY_AGAIN: "Try the step again, with other arguments if some are given.",
     USE: "Take this output in place of the step's own.",
-    FAIL: "Let the step fail with its last failure.",
+    GIVE_UP: "Let the step fail with its last failure.",
 }
 """What a person can answer, each with what it does."""
 
 MAX_ARGUMENTS = 32_768  # bytes; they are in the state until the step is done
-ON_CALL = "on_call"  # to whom a question is that is not for the saga's user
 OPERATORS = "operate"  # the role of callers who may answer every question
 _SHOWN = 10
 _REMEMBERED = f"{ANSWER}/"  # what keys of answers begin with in a state
@@ -138,7 +138,7 @@ def check_answer(
         hint = nearest(answer.action, ask.options)
         return (Problem("/action", f"must be one of {', '.join(ask.options)}", hint),)
     found = []
-    if answer.arguments and answer.action != RETRY:
+    if answer.arguments and answer.action != TRY_AGAIN:
         found.append(Problem("/arguments", f"goes with `retry`, not with `{answer.action}`"))
     elif answer.arguments:
         found += _arguments(ask, parameters, answer.arguments)

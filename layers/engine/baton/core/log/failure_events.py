@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.core.failures.alternatives import Way
+from baton.core.failures.alternatives import Alternative
 from baton.core.log.records import About, Ask, Failure, Notice, Root, Value
 
 
@@ -27,7 +27,7 @@ class AttemptFailed(About, frozen=True, tag="attempt_failed", omit_defaults=True
 
 
 class StrategyChosen(About, frozen=True, tag="strategy_chosen", omit_defaults=True, kw_only=True):
-    """What is done about the last failure of a step: retry, replan, ask_user or escalate (core/failures/ladder.py).
+    """What is done about the last failure of a step: retry, replan, ask_user or escalate (core/failures/strategies/).
 
     `due_at`: not before then. `way` and `arguments` hold for all attempts from now on, `hooks` (tools) are called before the
     next. `look`: it is only looked whether it has happened. `policy`: the failover policy that said so. `why`: why the strategies below it were passed.
@@ -39,7 +39,7 @@ class StrategyChosen(About, frozen=True, tag="strategy_chosen", omit_defaults=Tr
     due_at: int = 0
     hooks: tuple[str, ...] = ()
     hint: str = ""
-    way: Way | None = None
+    way: Alternative | None = None
     arguments: dict[str, Any] = {}  # noqa: RUF012  # each struct has its own
     policy: str = ""
     why: tuple[str, ...] = ()

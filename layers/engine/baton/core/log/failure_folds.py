@@ -1,6 +1,7 @@
 """What the events about failing steps, questions and notices make of a state; for the table of fold.py.
 
-Each counts once: what is told again, or is about what is gone, changes nothing.
+Each counts once: what is told again, or is about what is gone, changes nothing. The strategies and the failure matrix are
+imported where a step has failed.
 """
 
 from __future__ import annotations
@@ -9,12 +10,9 @@ from collections.abc import Collection
 
 from msgspec.structs import replace
 
-from baton.core.failures.cells import ESCALATE
-from baton.core.failures.ladder import History, Rung, climbed
-from baton.core.failures.ladder import decided as decided_by_person
-from baton.core.failures.matrix import severity_of
+from baton.core.failures.strategies.base import History, LadderStep
 from baton.core.log import events as ev
-from baton.core.log.answers import open_questions
+from baton.core.log.answers import TRY_AGAIN, USE, open_questions
 from baton.core.log.state import ANSWER, NOTICES_REMEMBERED, UNKNOWN_OUTCOME, Failing, State, node_of, slot_of
 from baton.core.log.workflow_limits import pay
 
@@ -48,13 +46,15 @@ def strategy_chosen(state: State, e: ev.StrategyChosen) -> State:
     failing = state.failing.get(slot)
     if failing is None or failing.strategy:
         return state
-    rung = Rung(strategy=e.strategy, hint=e.hint, way=e.way)
+    from baton.core.failures.strategies.ladder import after_step
+
+    step = LadderStep(strategy=e.strategy, hint=e.hint, way=e.way)
     policies = failing.policies
     if e.policy:
         policies = {**policies, e.policy: policies.get(e.policy, 0) + 1}
     failing = replace(
         failing,
-        history=climbed(failing.history, rung, now=e.at),
+        history=after_step(failing.history, step, now=e.at),
         policies=policies,
         strategy=e.strategy,
         due_at=e.due_at,
@@ -73,10 +73,12 @@ def question_closed(state: State, e: ev.QuestionClosed) -> State:
     failing = state.failing.get(slot)
     if failing is None or failing.ask is None or failing.ask.id != e.ask:
         return state
-    is_doubt = failing.failure.code == UNKNOWN_OUTCOME and e.action in {"retry", "use"}
+    from baton.core.failures.strategies.ladder import after_decision
+
+    is_doubt = failing.failure.code == UNKNOWN_OUTCOME and e.action in {TRY_AGAIN, USE}
     failing = replace(
         failing,
-        history=decided_by_person(failing.history) if e.action == "retry" else failing.history,
+        history=after_decision(failing.history) if e.action == TRY_AGAIN else failing.history,
         strategy="",
         ask=None,
         arguments={**failing.arguments, **e.arguments},
@@ -104,10 +106,15 @@ def notices_sent(state: State, e: ev.NoticesSent) -> State:
 
 def asked_anew(state: State, now: int) -> State:
     """With what is to be told of questions that a fork has opened again: their first notice may be long forgotten."""
+    if not state.failing:
+        return state
+    from baton.core.failures.strategies.ladder import severity_of
+
     anew = []
     for slot, ask in open_questions(state):
         if any(notice.key.endswith(f"/{ask.id}") for notice in state.notices):
             continue  # nobody was told yet
+
         failure = state.failing[slot].failure
         one = ev.Notice(
             # Not the first one's, which whoever sends it knows.
@@ -126,16 +133,20 @@ def asked_anew(state: State, now: int) -> State:
 
 def decided(state: State) -> State:
     """Incidents are over: their steps are tried again."""
-    over = [slot for slot, failing in state.failing.items() if failing.strategy == ESCALATE]
+    if not state.failing:
+        return state
+    from baton.core.failures.strategies.ladder import after_decision
+    from baton.core.failures.strategies.registry import of
+
+    over = [slot for slot, failing in state.failing.items() if of(failing.strategy).parks]
     if not over:
         return state
     state = forget_answers(state, over)
-    again = {slot: _again(state.failing[slot]) for slot in over}
-    return replace(state, failing={**state.failing, **again})
-
-
-def _again(failing: Failing) -> Failing:
-    return replace(failing, history=decided_by_person(failing.history), ask=None, strategy="")
+    again = dict(state.failing)
+    for slot in over:
+        history = after_decision(again[slot].history)
+        again[slot] = replace(again[slot], history=history, ask=None, strategy="")
+    return replace(state, failing=again)
 
 
 def forget_answers(state: State, slots: Collection[str]) -> State:

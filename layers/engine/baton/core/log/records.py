@@ -59,7 +59,7 @@ def failed_with(code: str, message: str, node: str = "") -> Failure:
 class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A question to a person about a failure. `id` is the saga's own; `expires_at` 0: never.
 
-    `kind` is one of QUESTIONS of core/failures/cells.py; `options` are the actions that an answer can name.
+    `kind` is one of QUESTIONS of core/failures/policy.py; `options` are the actions that an answer can name.
     `severity` is that of its notice, where it is not what its code has by itself. `to` is `on_call` for a question to
     operators; without it, the question is for the saga's user. `may_change` are the arguments that an answer may change.
     """

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from baton.core.failures.alternatives import Way
-from baton.core.failures.ladder import History
+from baton.core.failures.alternatives import Alternative
+from baton.core.failures.strategies.base import History
 from baton.core.log.events import Ask, Blamed, CancelRequested, Failure, Notice, Parked, SagaEnded, Value
 
 FINISHED = frozenset({"completed", "failed", "cancelled", "rolled_back", "rollback_failed"})
@@ -101,7 +101,7 @@ class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     due_at: int = 0
     hooks: tuple[str, ...] = ()
     hint: str = ""
-    way: Way | None = None
+    way: Alternative | None = None
     arguments: dict[str, Any] = {}
     ask: Ask | None = None
     look: bool = False
@@ -283,7 +283,7 @@ class _Snapshot(msgspec.Struct, frozen=True):
 
 _PARTS = (
     *(State, Value, Wait, Signal, Child, Segment, Used, CancelRequested, Failure, Parked, SagaEnded),
-    *(Failing, History, Way, Ask, Notice, Blamed),
+    *(Failing, History, Alternative, Ask, Notice, Blamed),
 )
 _MEANING = "parked is what does not go on"  # earlier versions kept it when a cancel or a failure came
 SHAPE = hashlib.sha256(

@@ -9,18 +9,20 @@ from __future__ import annotations
 from typing import Any
 
 from baton.core.expressions.durations import lasting
-from baton.core.failures.cells import ASK_USER, ESCALATE, REPLAN, RETRY
 from baton.core.failures.codes import told
+from baton.core.failures.strategies.base import Told
+from baton.core.failures.strategies.registry import of
 from baton.core.log import events as ev
+from baton.core.log.answers import GIVE_UP, TRY_AGAIN, USE
 from baton.core.read.timeline import Attempt, Place
 from baton.core.read.views import failure_view, iso, question_view
 from baton.core.read.wording import listed, said
 
 SHOWN = 50  # attempts of one round: the first, and the last ones
 _ANSWERS = {
-    "retry": "a person said: try it again",
-    "use": "a person gave what it was to give",
-    "fail": "a person gave it up",
+    TRY_AGAIN: "a person said: try it again",
+    USE: "a person gave what it was to give",
+    GIVE_UP: "a person gave it up",
     "expired": "nobody answered in time",
 }
 
@@ -63,7 +65,7 @@ def _reaction_view(attempt: Attempt, chosen: ev.StrategyChosen) -> dict[str, Any
 
 def pause_of(chosen: ev.StrategyChosen) -> int | None:
     """Milliseconds from a failure to the attempt after it; None where it is not a matter of time."""
-    return max(chosen.due_at - chosen.at, 0) if chosen.strategy == RETRY else None
+    return max(chosen.due_at - chosen.at, 0) if of(chosen.strategy).repeats else None
 
 
 # ---- in words
@@ -95,30 +97,18 @@ def _done(attempt: Attempt, chosen: ev.StrategyChosen) -> str:
 
 
 def _words(chosen: ev.StrategyChosen) -> str:
-    ask, at = chosen.ask, chosen.due_at
-    if chosen.strategy == RETRY:
-        pause = pause_of(chosen)
-        first = f", after {listed(chosen.hooks)}" if chosen.hooks else ""
-        return (
-            f"tried again after {lasting(pause)}, at {iso(at)}" if pause else "tried again at once"
-        ) + first
-    if chosen.strategy == REPLAN:
-        return f"tried another way: {_way(chosen)}"
-    if chosen.strategy == ASK_USER and ask is not None:
-        until = f", until {iso(ask.expires_at)} at most" if ask.expires_at else ""
-        return f"a person was asked{until}"
-    if chosen.strategy == ESCALATE:
-        return f"an incident was opened, severity {chosen.severity or 'medium'}"
-    return chosen.strategy
-
-
-def _way(chosen: ev.StrategyChosen) -> str:
-    parts = [f"`{chosen.hint}`"] if chosen.hint else []
-    if chosen.way is not None:
-        parts.append(f"by `{chosen.way.tool or chosen.way.name}`")
-    if chosen.arguments:
-        parts.append(f"with other values of {listed(chosen.arguments)}")
-    return " ".join(parts) or "with what the policy says"
+    ask, way, pause = chosen.ask, chosen.way, pause_of(chosen)
+    words = Told(
+        pause=f"{lasting(pause)}, at {iso(chosen.due_at)}" if pause else "",
+        hooks=listed(chosen.hooks),
+        hint=chosen.hint,
+        by="" if way is None else way.tool or way.name,
+        others=listed(chosen.arguments),
+        is_asked=ask is not None,
+        until=iso(ask.expires_at) if ask is not None and ask.expires_at else "",
+        severity=chosen.severity,
+    )
+    return of(chosen.strategy).told(words)
 
 
 def history(place: Place) -> str:
@@ -149,9 +139,8 @@ def outlook(place: Place) -> str:
     answer = last.answers.get(ask.id)
     if answer is not None:
         return f"{failed}; {_ANSWERS.get(answer.action, answer.action)}"
-    who = "whoever is on call" if chosen.strategy == ESCALATE else "a person"
     until = f", until {iso(ask.expires_at)} at most" if ask.expires_at else ""
-    return f"{failed}; it waits for an answer by {who} to the question `{ask.id}`{until}"
+    return f"{failed}; it waits for an answer by {of(chosen.strategy).waits_for} to the question `{ask.id}`{until}"
 
 
 def is_asking(place: Place) -> bool:

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.core.decide.failure_handling import BOUNDS
 from baton.core.decide.program import Program
-from baton.core.failures.cells import ASK, ASK_USER, ESCALATE, ROLLBACK, Cell
 from baton.core.failures.codes import PERMANENT, kind_of
-from baton.core.failures.ladder import ladder_of
-from baton.core.failures.matrix import cell_of
+from baton.core.failures.policy import ASK, PolicyEntry
+from baton.core.failures.strategies.base import Strategy
+from baton.core.failures.strategies.ladder import entry_of, ladder_of
+from baton.core.failures.strategies.registry import of
 from baton.core.graph.graph import Catch, Node
 
 ORDINARY = "tool_error"
 """The code of an exception that nothing else is known of."""
 _OWN = ""  # a code of a tool's own
-_HOUR = 3_600_000
 MOST = 20
 """Nodes that are told of one by one."""
 
@@ -66,9 +65,9 @@ def _course(program: Program, node: Node, code: str, kind: str, *, handled: bool
     is_caught = any(rule.condition is None for rule in catches)
     goes_on = node.name in program.ways.can_fail
 
-    def done(*, is_handled: bool) -> list[str]:
+    def done(*, is_handled: bool) -> list[Strategy]:
         rules = (program.graph.failures, node.failures)
-        return _done(cell_of(code, kind, node.domain, rules, is_handled=is_handled, last=last), code)
+        return _done(entry_of(code, kind, node.domain, rules, is_handled=is_handled, last=last), code)
 
     ends = [f"goes on with {_names(rule)}" for rule in catches]
     if not is_caught:
@@ -77,15 +76,14 @@ def _course(program: Program, node: Node, code: str, kind: str, *, handled: bool
     steps = done(is_handled=handled or goes_on or is_caught)
     if len(ends) > 1 and steps and not done(is_handled=True):
         # Where a condition of `catch` holds, the user is not asked.
-        return f"{' or '.join(ends[:-1])}, or {_then([*steps, ends[-1]])}"
-    return _then([*steps, " or ".join(ends)])
+        return f"{' or '.join(ends[:-1])}, or {_then(steps, ends[-1])}"
+    return _then(steps, " or ".join(ends))
 
 
-def _then(steps: list[str]) -> str:
-    """An incident waits for a decision, so nothing comes after it."""
-    if _DONE[ESCALATE] in steps:
-        steps = steps[: steps.index(_DONE[ESCALATE]) + 1]
-    return ", then ".join(steps)
+def _then(steps: list[Strategy], end: str) -> str:
+    """A strategy that waits for a decision is the last word."""
+    words = [strategy.foretold for strategy in steps]
+    return ", then ".join(words if steps and steps[-1].parks else [*words, end])
 
 
 def _catches(node: Node, code: str, kind: str) -> list[Catch]:
@@ -99,17 +97,18 @@ def _catches(node: Node, code: str, kind: str) -> list[Catch]:
     return found
 
 
-_DONE = {
-    ASK_USER: f"asks the starter for {BOUNDS.question_ms // _HOUR}h",
-    ESCALATE: "opens an incident",
-}
-
-
-def _done(cell: Cell, code: str) -> list[str]:
-    """What comes after the retries and the other ways."""
-    ladder = ladder_of(cell, code)
-    until = ladder.index(ROLLBACK) if ROLLBACK in ladder else len(ladder)
-    return [_DONE[one] for one in ladder[:until] if one in _DONE and cell.at_most.get(one, 1)]
+def _done(entry: PolicyEntry, code: str) -> list[Strategy]:
+    """What comes after the retries and the other ways, up to the first strategy that nothing comes after."""
+    found = []
+    for name in ladder_of(entry, code):
+        strategy = of(name)
+        if not entry.at_most.get(name, 1):
+            continue
+        if strategy.foretold:
+            found.append(strategy)
+        if strategy.is_last:
+            break
+    return found
 
 
 def _names(rule: Catch) -> str:

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from baton.core.failures.cells import ASK_USER, ESCALATE, REPLAN
 from baton.core.failures.classes import code_of
 from baton.core.log import events as ev
 from baton.core.log.state import slot_of
@@ -44,7 +43,6 @@ METRICS: Mapping[str, tuple[str, str]] = {
 """Every metric: its unit, and what it counts. `Errors` and `Parked` are by code, `LoopBlocked` by tool, the others by tool and by workflow."""
 
 _QUIET = frozenset({"Attempts", "Succeeded", "WorkTime"})
-_CHOSEN = {REPLAN: "Replans", ASK_USER: "Questions", ESCALATE: "Escalations"}
 
 Document = dict[str, Any]
 
@@ -97,8 +95,8 @@ class Figures:
                 # One that follows an unanswered question does not say which tool it is about.
                 tool = tools.get(slot_of(event.node, event.iteration, event.item), "")
                 tally = self._tally(workflow, tool, now)
-                if event.strategy in _CHOSEN:
-                    tally.add(_CHOSEN[event.strategy])
+                if metric := _metric_of(event.strategy):
+                    tally.add(metric)
                 elif event.due_at > event.at:
                     tally.add("PauseTime", event.due_at - event.at)
             elif isinstance(event, ev.Parked):
@@ -135,6 +133,13 @@ class Figures:
             for (workflow, tool), tally in due.items()
             for document in _documents(tally, now, deployment, workflow, tool)
         ]
+
+
+def _metric_of(strategy: str) -> str:
+    # Loaded with the first failure: most entries have none.
+    from baton.core.failures.strategies.registry import of
+
+    return of(strategy).metric
 
 
 def _attempt(tally: Tally, event: ev.StepSucceeded | ev.AttemptFailed | ev.StepFailed, time: str) -> None:

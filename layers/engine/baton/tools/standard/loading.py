@@ -5,7 +5,7 @@ How a tool is declared is in define.py. What the command line says of a module t
 
 from __future__ import annotations
 
-from baton.core.failures.remedies import problems_of
+from baton.core.failures.alternatives import problems_of
 from baton.tools.define import REGISTRY, Registry, ToolError, modules_of
 from baton.tools.standard import with_standard
 

@@ -14,7 +14,7 @@ from baton.core.documents.compile.flow import waits_for
 from baton.core.documents.compile.handling import policies_of, rules_of
 from baton.core.documents.compile.schemas import output_schema
 from baton.core.expressions import SPACE
-from baton.core.failures.policies import Policy
+from baton.core.failures.failover import Policy
 from baton.core.graph.graph import Branch, Cap, Catch, Graph, Join, Loop, Node, Rule
 
 if TYPE_CHECKING:

@@ -15,16 +15,16 @@ from baton.core.documents.compile.handling import rules_of, strange_names
 from baton.core.documents.compile.tools import exists, known, takes
 from baton.core.effects.toolspec import ONCE
 from baton.core.expressions import ExpressionError, expressions_in
-from baton.core.failures.cells import HINTS, HOOKS, Change
-from baton.core.failures.policies import named
-from baton.core.failures.remedies import way_by
+from baton.core.failures.alternatives import way_by
+from baton.core.failures.failover import named
+from baton.core.failures.policy import HINTS, HOOKS, Change
 from baton.errors import Problem
 
 if TYPE_CHECKING:
     from baton.core.documents.compile.source import Source
     from baton.core.documents.definition import NodeModel, WorkflowModel
     from baton.core.documents.parts.failing import PolicyModel
-    from baton.core.failures.alternatives import Way
+    from baton.core.failures.alternatives import Alternative
 
 
 def check(source: Source) -> Iterator[Problem]:
@@ -39,7 +39,7 @@ def check(source: Source) -> Iterator[Problem]:
 
 def named_tools(
     source: Source, tool: str, changes: Sequence[Change]
-) -> tuple[tuple[Way, ...], dict[str, str]]:
+) -> tuple[tuple[Alternative, ...], dict[str, str]]:
     """The ways and hooks of a tool with those that rules name by the names of tools."""
     ways, hooks = source.ways(tool), source.hooks(tool)
     for change in changes:

@@ -10,9 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import TYPE_CHECKING, Any
 
 from baton.core.expressions.spelling import nearest
-from baton.core.failures.cells import ASK, FAIL, HINTS, HOOKS, STRATEGIES, Change, merge_changes
-from baton.core.failures.matrix import ANY
-from baton.core.failures.policies import DAY_MIN, DAYS, Action, Match, Policy, Window
+from baton.core.failures.failover import DAY_MIN, DAYS, Action, Match, Policy, Window
+from baton.core.failures.policy import ANY, ASK, FAIL, HINTS, HOOKS, Change, merge_changes
 from baton.core.failures.retry import RetryChange
 
 if TYPE_CHECKING:
@@ -53,15 +52,13 @@ def rules_of(retry: RetryModel | None, on_failure: Mapping[str, ReactionModel]) 
 
 
 def _change_of(model: ReactionModel) -> Change:
-    said = {} if model.at_most is None else {name: getattr(model.at_most, name) for name in STRATEGIES}
-    at_most = {name: value for name, value in said.items() if value is not None}
     last = next((word for word in model.ladder or () if word in (ASK, FAIL)), None)
     return Change(
         kind=model.class_,
         ladder=None if last else _tuple(model.ladder),
         last=last,
         retry=None if model.retry is None else retry_of(model.retry),
-        at_most=at_most or None,
+        at_most=model.at_most or None,
         hints=_tuple(model.hints),
         before_retry=_tuple(model.before_retry),
         message=model.message,

@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from baton.core.documents.compile.handling import rules_of
-from baton.core.failures.cells import FAIL, REPLAN, RETRY, STRATEGIES, Change
 from baton.core.failures.codes import CLASSES, CODES, UNTRIED, kind_of
-from baton.core.failures.ladder import ladder_of
-from baton.core.failures.matrix import ANY, Rules, cell_of
 from baton.core.failures.misspelt import near
+from baton.core.failures.policy import ANY, Change, Rules
+from baton.core.failures.strategies.ladder import entry_of, ladder_of
+from baton.core.failures.strategies.registry import END, STRATEGIES
 from baton.errors import Problem
 
 if TYPE_CHECKING:
@@ -113,19 +113,15 @@ def _idle(
         where = "on_failure: {any: [%s]}" if is_whole else "ladder: [%s]"
         yield Problem(
             place if is_whole else place + below,
-            f"this can do nothing: what is done about such a failure is {', '.join(has) or FAIL}, and never {strategy}",
+            f"this can do nothing: what is done about such a failure is {', '.join(has) or END.name}, and never {strategy}",
             f"write `{where % ', '.join(right)}`, or leave this out",
         )
 
 
 def _of_strategies(change: Change) -> Iterator[tuple[str, str]]:
     """(place, strategy) of what is said of one. An `at_most` is kept to where the strategy is never used, too."""
-    if (retry := change.retry) is not None and retry.preset != "none" and retry.max_attempts != 1:
-        yield "/retry", RETRY
-    if change.before_retry:
-        yield "/before_retry", RETRY
-    if change.hints:
-        yield "/hints", REPLAN
+    for name, strategy in STRATEGIES.items():
+        yield from ((f"/{field}", name) for field in strategy.only_for(change))
 
 
 def _ladders(source: Source, name: str, code: str) -> Iterator[tuple[str, ...]]:
@@ -134,7 +130,7 @@ def _ladders(source: Source, name: str, code: str) -> Iterator[tuple[str, ...]]:
     spec = source.tools.get(source.tool(name))
     said = (source.failures, rules_of(node.retry, node.on_failure))
     for one, kind in _failures(code, said):
-        yield ladder_of(cell_of(one, kind, spec.domain if spec is not None else "", said), one)
+        yield ladder_of(entry_of(one, kind, spec.domain if spec is not None else "", said), one)
 
 
 def _failures(code: str, said: Sequence[Rules]) -> Iterator[tuple[str, str]]:

@@ -22,15 +22,15 @@ from baton.core.documents.definition import WorkflowModel
 from baton.core.documents.nodes.registry import NodeDocument, kind_of
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.expressions.spelling import nearest
-from baton.core.failures.cells import Change
-from baton.core.failures.policies import named
-from baton.core.failures.remedies import hooks_of, ways_of
+from baton.core.failures.alternatives import hooks_of, ways_of
+from baton.core.failures.failover import named
+from baton.core.failures.policy import Change
 from baton.errors import Problem
 
 if TYPE_CHECKING:
     from baton.core.documents.definition import NodeModel
     from baton.core.documents.parts.failing import PolicyModel
-    from baton.core.failures.alternatives import Way
+    from baton.core.failures.alternatives import Alternative
 
 Tools = Mapping[str, ToolSpec]
 Children = Mapping[str, Any]
@@ -180,7 +180,7 @@ class Source:
             if policy.when.if_ is not None:
                 yield f"{place}/when/if", policy.when.if_, "last_error", names
 
-    def ways(self, tool: str) -> tuple[Way, ...]:
+    def ways(self, tool: str) -> tuple[Alternative, ...]:
         """How else the work of a tool can be done, by tools that may run."""
         if tool not in self._ways:
             self._ways[tool] = ways_of(tool, self.allowed)
@@ -193,7 +193,7 @@ class Source:
         return self._hooks[tool]
 
     @cached_property
-    def _ways(self) -> dict[str, tuple[Way, ...]]:
+    def _ways(self) -> dict[str, tuple[Alternative, ...]]:
         return {}
 
     @cached_property

@@ -7,10 +7,20 @@ and tools that they name exist is the compiler's.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, create_model, model_validator
 
+from baton.core.documents.parts.failing_schema import (
+    CODE_PATTERN,
+    MOST_MULTIPLIER,
+    MOST_PAUSES,
+    MOST_POLICIES,
+    NAME_PATTERN,
+    OFFSET_PATTERN,
+    TIME_OF_DAY_PATTERN,
+)
 from baton.core.documents.parts.fields import (
     Condition,
     Duration,
@@ -27,23 +37,14 @@ from baton.core.documents.parts.fields import (
     refuse,
     shown,
 )
-from baton.core.failures.cells import ASK, ASK_USER, FAIL, QUESTIONS, REPLAN, SEVERITIES, STRATEGIES
 from baton.core.failures.classes import code_of
 from baton.core.failures.codes import CLASSES
-from baton.core.failures.document import (
-    CODE_PATTERN,
-    MOST_MULTIPLIER,
-    MOST_PAUSES,
-    MOST_POLICIES,
-    MOST_TIMES,
-    NAME_PATTERN,
-    OFFSET_PATTERN,
-    TIME_OF_DAY_PATTERN,
-)
-from baton.core.failures.matrix import ANY, DOMAINS
+from baton.core.failures.failover import DAYS, Action
 from baton.core.failures.misspelt import exception_meant
-from baton.core.failures.policies import DAYS
+from baton.core.failures.policy import ANY, ASK, DOMAINS, FAIL, QUESTIONS, SEVERITIES
 from baton.core.failures.retry import BACKOFFS, CUSTOM, EXPONENTIAL, JITTERED, MOST_ATTEMPTS, PRESETS
+from baton.core.failures.strategies.base import MOST_TIMES, STARTER
+from baton.core.failures.strategies.registry import STRATEGIES
 
 _CODE = re.compile(CODE_PATTERN)
 
@@ -104,8 +105,9 @@ def _share(low: float, high: float) -> BeforeValidator:
 
 _Code = Annotated[str, BeforeValidator(_code)]
 _Codes = Annotated[list[_Code], BeforeValidator(_many)]
-_Strategy = Annotated[str, one_of(*STRATEGIES)]
-_Rung = Annotated[str, one_of(*STRATEGIES, ASK, FAIL)]
+# The strategies that there are when a document is read.
+_Strategy = Annotated[str, BeforeValidator(lambda value: one_of(*STRATEGIES).func(value))]
+_LadderWord = Annotated[str, BeforeValidator(lambda value: one_of(*STRATEGIES, ASK, FAIL).func(value))]
 _Domain = Annotated[str, one_of(*DOMAINS)]
 _Class = Annotated[str, one_of(*CLASSES)]
 _Day = Annotated[str, one_of(*DAYS)]
@@ -167,18 +169,29 @@ def _ladder(value: Any) -> Any:
     if isinstance(value, list):
         if FAIL in value[:-1]:
             raise refuse(f"`{FAIL}` comes last: nothing is done after it")
-        value = [ASK_USER if name == ASK else name for name in value if name != FAIL]
+        asks = next(name for name, strategy in STRATEGIES.items() if strategy.asks == STARTER)
+        value = [asks if name == ASK else name for name in value if name != FAIL]
     return _each_once(_many(value))
 
 
-class AtMostModel(Model):
-    """How often a strategy is used for one step; 0 leaves it out."""
+@lru_cache(maxsize=8)
+def _at_most_model(largest: tuple[tuple[str, int], ...]) -> type[Model]:
+    fields: dict[str, Any] = {
+        name: (Annotated[int | None, between(0, most), Given], None) for name, most in largest
+    }
+    return create_model("AtMostModel", __base__=Model, **fields)
 
-    retry: Annotated[int | None, between(0, MOST_TIMES), Given] = None
-    replan: Annotated[int | None, between(0, MOST_TIMES), Given] = None
-    ask_user: Annotated[int | None, between(0, MOST_TIMES), Given] = None
-    rollback: Annotated[int | None, between(0, 1), Given] = None
-    escalate: Annotated[int | None, between(0, MOST_TIMES), Given] = None
+
+def _at_most() -> type[Model]:
+    """How often each strategy that there is now is used for one step; 0 leaves it out."""
+    return _at_most_model(tuple((name, one.largest_at_most) for name, one in STRATEGIES.items()))
+
+
+AtMostModel = _at_most()
+
+
+def _times(value: Any) -> dict[str, int]:
+    return _at_most().model_validate(value).model_dump(exclude_unset=True)
 
 
 class ReactionModel(Model):
@@ -187,8 +200,8 @@ class ReactionModel(Model):
     short: ClassVar[str] = "ladder"
 
     class_: Annotated[_Class | None, Given] = Field(default=None, alias="class")
-    ladder: Annotated[list[_Rung] | None, BeforeValidator(_ladder), Given] = None
-    at_most: Annotated[AtMostModel | None, Given] = None
+    ladder: Annotated[list[_LadderWord] | None, BeforeValidator(_ladder), Given] = None
+    at_most: Annotated[dict[str, int] | None, BeforeValidator(_times), Given] = None
     retry: Annotated[RetryModel | None, Given] = None
     hints: Annotated[_Names | None, Given] = None
     before_retry: Annotated[_Names | None, Given] = None
@@ -267,18 +280,21 @@ class ActionModel(Model):
 
     short: ClassVar[str] = "strategy"
 
-    strategy: Annotated[_Strategy, Given] = REPLAN
+    strategy: Annotated[_Strategy, Given] = Action().strategy
     hint: Annotated[_Name | None, Given] = None
     tool: Annotated[_Name | None, Given] = None
     with_: Annotated[dict[str, Value], Given] = Field(default_factory=dict, alias="with")
 
     @model_validator(mode="after")
     def _goes_together(self) -> ActionModel:
-        different = [name for name in ("hint", "tool", "with_") if getattr(self, name)]
-        if different and self.strategy != REPLAN:
-            raise refuse(f"`{different[0].rstrip('_')}` goes with `strategy: {REPLAN}`")
-        if not different and self.strategy == REPLAN:
-            raise refuse("a replan says what is different: `hint`, `tool` or `with`")
+        strategy = STRATEGIES[self.strategy]
+        given = [name.rstrip("_") for name in ("hint", "tool", "with_") if getattr(self, name)]
+        for name in given:
+            if name not in strategy.takes:
+                other = next(one.name for one in STRATEGIES.values() if name in one.takes)
+                raise refuse(f"`{name}` goes with `strategy: {other}`")
+        if strategy.takes and not given:
+            raise refuse(strategy.lacks)
         return self
 
 

@@ -1,6 +1,6 @@
-"""A cell of the failure matrix: what is done about one kind of failure, and how a cell is changed by a rule.
+"""What is done about one kind of failure, an entry of the failure matrix, and what a rule changes of it: the shapes.
 
-The matrix itself is in matrix.py, the choice of a cell's next strategy in ladder.py.
+The matrix itself is in matrix.py, the choice of an entry's next strategy in strategies/ladder.py.
 """
 
 from __future__ import annotations
@@ -10,28 +10,13 @@ from typing import Any
 
 import msgspec
 
-from baton.core.failures.retry import RetryChange, RetryPolicy, changed
+from baton.core.failures.retry import RetryChange, RetryPolicy
 
-RETRY, REPLAN, ASK_USER, ROLLBACK, ESCALATE = "retry", "replan", "ask_user", "rollback", "escalate"
-FAIL = "fail"
-ASK = "ask"
+ASK, FAIL = "ask", "fail"
+"""Words of documents and deployments for what comes after retries and other ways: people are asked, or the step fails."""
 
-STRATEGIES: Mapping[str, str] = {
-    RETRY: "Try the same again after a pause.",
-    REPLAN: "Try it another way: carry out one of the hints.",
-    ASK_USER: "Ask a person, and wait for the answer.",
-    ROLLBACK: "Undo what was done, and end.",
-    ESCALATE: "Open an incident, tell the person on call, and wait for a decision.",
-}
-"""The rungs of the ladder in their order, each with what it does. After the last the step fails."""
-
-LAST: Mapping[str, tuple[str, ...]] = {
-    ASK: (ASK_USER, ROLLBACK, ESCALATE),
-    ESCALATE: (ESCALATE, ROLLBACK),
-    FAIL: (),
-}
-"""What comes after the retries and the other ways of a failure, by the word that says so. A document's `escalate` is the
-strategy itself; a deployment has all three."""
+ANY = "any"
+"""Where a rule names a code or a class: it holds for any failure."""
 
 HINTS: Mapping[str, str] = {
     "refresh_credentials": "Renew the credentials.",
@@ -65,14 +50,23 @@ QUESTIONS: Mapping[str, str] = {
 }
 """The kinds of question that a failure can ask a person."""
 
+DOMAINS: Mapping[str, str] = {
+    "model_call": "a call of a language model",
+    "browser_action": "something done in a browser",
+    "file_operation": "reading and writing files",
+    "external_api": "a call of a third party's service",
+    "database": "reading and writing a database",
+}
+"""What a tool can be about; one that does not say has the defaults of no domain."""
+
 SEVERITIES = ("low", "medium", "high", "critical")
 
 
-class Cell(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class PolicyEntry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What is done about one kind of failure.
 
     `kind` is its class. `ladder` are the strategies in their order, `policy` is that of `retry`, `at_most` says how
-    often the others are used, 0 for never; one that it does not name has the number of `Bounds`. `hints` are tried one
+    often the others are used, 0 for never; one that it does not name has its own number. `hints` are tried one
     after the other. `before_retry` are hooks. `message` is told to a person in place of the code's own sentence.
     `may_change` are the arguments that an answer may change.
     """
@@ -90,9 +84,9 @@ class Cell(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Change(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """What a rule changes of a cell: what is not None. A class without a ladder brings the ladder of that class.
+    """What a rule changes of an entry: what is not None. A class without a ladder brings the ladder of that class.
 
-    `last`, a word of `LAST`, leaves `retry` and `replan` as they are, and replaces the rest of the ladder.
+    `last`, a word of `LAST` (matrix.py), replaces the part of the ladder that asks people or undoes something.
     """
 
     kind: str | None = None
@@ -108,23 +102,8 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forb
     may_change: tuple[str, ...] | None = None
 
 
-def merge(cell: Cell, change: Change) -> Cell:
-    """The cell as the change leaves it. `at_most` is added to what is there; everything else replaces it."""
-    said: dict[str, Any] = {
-        name: value for name in Cell.__struct_fields__ if (value := getattr(change, name, None)) is not None
-    }
-    if change.last is not None:
-        said["ladder"] = (*unasked(said.get("ladder", cell.ladder)), *LAST[change.last])
-    if change.retry is not None:
-        said["policy"] = changed(cell.policy, change.retry)
-    if change.at_most is not None:
-        said["at_most"] = cell.at_most | change.at_most
-    return msgspec.structs.replace(cell, **said)
-
-
-def unasked(ladder: tuple[str, ...]) -> tuple[str, ...]:
-    """The strategies of a ladder that ask no person and undo nothing."""
-    return tuple(strategy for strategy in ladder if strategy in {RETRY, REPLAN})
+Rules = Mapping[str, Change]
+"""Changes by code, by class, or for `any` failure."""
 
 
 def merge_changes(first: Change, second: Change) -> Change:

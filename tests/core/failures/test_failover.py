@@ -9,7 +9,7 @@ import pytest
 from baton.core.conditions import Unanswered, judge
 from baton.core.conditions.model import Cel, Condition
 from baton.core.expressions import Path
-from baton.core.failures.policies import Action, Context, Match, Policy, Window, first_match, fits
+from baton.core.failures.failover import Action, Context, Match, Policy, Window, first_match, fits
 
 NOON = 1_790_000_000_000 // 86_400_000 * 86_400_000 + 12 * 3_600_000  # a Monday, UTC
 HOUR = 3_600_000

@@ -1,6 +1,6 @@
 """Failover policies: what is done about a failure that fits a description; the first that fits is taken.
 
-The ladder that is climbed when none fits is in ladder.py, how a document writes policies in
+The ladder that is climbed when none fits is in strategies/ladder.py, how a document writes policies in
 core/documents/parts/failing.py. Nothing is carried out here.
 """
 
@@ -14,7 +14,6 @@ import msgspec
 
 from baton.core.conditions.model import Condition
 from baton.core.conditions.outcome import ConditionError
-from baton.core.failures.cells import REPLAN
 
 MINUTE_MS, DAY_MIN = 60_000, 1_440
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -102,7 +101,7 @@ class Action(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forb
     names.
     """
 
-    strategy: str = REPLAN
+    strategy: str = "replan"  # graphs keep what is different
     hint: str = ""
     tool: str = ""
     arguments: dict[str, Any] = {}

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from baton.core.effects.toolspec import Merits, ToolSpec
-from baton.core.failures.alternatives import Way, choose
-from baton.core.failures.remedies import (
+from baton.core.failures.alternatives import (
     ANOTHER,
+    Alternative,
+    choose,
     hooks_of,
     kinds_of,
     misfit,
@@ -42,7 +43,7 @@ def specs(*all_of_them: ToolSpec) -> dict[str, ToolSpec]:
     return {one.name: one for one in all_of_them}
 
 
-def names(ways: tuple[Way, ...]) -> list[str]:
+def names(ways: tuple[Alternative, ...]) -> list[str]:
     return [way.name for way in ways]
 
 
@@ -55,7 +56,7 @@ def test_a_tool_that_stands_in_is_a_way_with_its_hints() -> None:
         spec("search.bing", "query count?", instead_of=("search.google",), hints=("alternative_provider",)),
     )
     assert ways_of("search.google", tools) == (
-        Way(name="search.bing", tool="search.bing", hints=("alternative_provider",)),
+        Alternative(name="search.bing", tool="search.bing", hints=("alternative_provider",)),
     )
     assert ways_of("search.bing", tools) == ()
     assert ways_of("search.altavista", tools) == ()
@@ -132,7 +133,7 @@ def test_a_tool_that_carries_out_hints_is_called_first_and_one_for_hooks_is_no_w
         spec("page.reload", "", carries_out=("refresh_page",)),
     )
     assert ways_of("crm.find", tools) == (
-        Way(name="crm.login first", tool="crm.login", hints=("refresh_credentials",), first=True),
+        Alternative(name="crm.login first", tool="crm.login", hints=("refresh_credentials",), first=True),
     )
     assert hooks_of("crm.find", tools) == {
         "clear_cache": "crm.login",
@@ -233,9 +234,9 @@ def test_the_best_way_is_first_and_equal_ones_are_in_the_order_of_their_names() 
 
 # ---- which one is next ---------------------------------------------------------------------------------------------
 
-A = Way(name="a", hints=("fallback_model",))
-B = Way(name="b", hints=("alternative_source", "fallback_model"))
-ANY = Way(name="any")
+A = Alternative(name="a", hints=("fallback_model",))
+B = Alternative(name="b", hints=("alternative_source", "fallback_model"))
+ANY = Alternative(name="any")
 
 
 def test_the_first_hint_that_has_a_way_left_counts() -> None:
@@ -265,10 +266,12 @@ def test_a_tool_that_a_document_names_stands_in_if_it_takes_the_same_else_it_hel
         spec("once", "a", effect="once"),
         spec("once_before", "failure", effect="once"),
     )
-    assert way_by("same", "t", tools) == Way(name="same", tool="same", hints=("same",))
+    assert way_by("same", "t", tools) == Alternative(name="same", tool="same", hints=("same",))
     for name in ("helper", "declared"):
-        assert way_by(name, "t", tools) == Way(name=f"{name} first", tool=name, hints=(name,), first=True)
-    assert way_by("once", "t", tools) == Way(name="once", tool="once", hints=("once",)), (
+        assert way_by(name, "t", tools) == Alternative(
+            name=f"{name} first", tool=name, hints=(name,), first=True
+        )
+    assert way_by("once", "t", tools) == Alternative(name="once", tool="once", hints=("once",)), (
         "with a claim of its own"
     )
     for name in ("neither", "t", "nowhere", "once_before"):

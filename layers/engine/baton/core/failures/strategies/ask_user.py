@@ -1,0 +1,22 @@
+"""ask_user: the saga's user is asked, and has a day to answer."""
+
+from __future__ import annotations
+
+from baton.core.failures.strategies.base import STARTER, Strategy, Told
+
+_HOUR_MS = 3_600_000
+
+
+class AskUser(Strategy):
+    name = "ask_user"
+    says = "Ask a person, and wait for the answer."
+    most = 3
+    asks = STARTER
+    lasts_ms = 24 * _HOUR_MS
+    foretold = f"asks the starter for {lasts_ms // _HOUR_MS}h"
+    metric = "Questions"
+
+    def told(self, chosen: Told) -> str:
+        if not chosen.is_asked:
+            return self.name
+        return f"a person was asked{f', until {chosen.until} at most' if chosen.until else ''}"

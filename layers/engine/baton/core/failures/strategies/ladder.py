@@ -1,0 +1,124 @@
+"""The ladder of a failure: entry_of(code, …) is which one it is, next_step(situation) what is done now.
+
+Belongs here: how rules are laid over the defaults, the walk, and what was tried as data. Does not belong here: the defaults
+(core/failures/matrix.py), and what a strategy does and when it can (a file each).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from baton.core.failures.codes import kind_of
+from baton.core.failures.matrix import DEFAULTS, GENERAL, LAST, MATRIX
+from baton.core.failures.policy import ANY, ASK, FAIL, Change, PolicyEntry, Rules
+from baton.core.failures.retry import changed
+from baton.core.failures.strategies.base import STARTER, History, LadderStep, Situation
+from baton.core.failures.strategies.registry import END, STRATEGIES, of
+
+
+def entry_of(
+    code: str,
+    kind: str,
+    domain: str = "",
+    rules: Sequence[Rules] = (),
+    *,
+    is_handled: bool = False,
+    last: str = ASK,
+) -> PolicyEntry:
+    """What is done about a failure: the defaults, and over them the rules, each list more important than the last.
+
+    `rules` are those of the document, then those of the node. Within one, `any` counts least and the code most. Where
+    the graph itself goes on from a failure (`is_handled`), the defaults keep only the strategies that ask no person
+    and undo nothing; a document's own ladder stays as it is. `last`, a word of `LAST`, is what the deployment
+    does in place of a question that the defaults ask.
+    """
+    kind = next((change.kind for change in _in_turn(code, kind, reversed(rules)) if change.kind), kind)
+    entry = DEFAULTS[kind]
+    for change in _changes(code, kind, (GENERAL, MATRIX.get(domain, {}))):
+        entry = merge(entry, change)
+    if is_handled:
+        entry = merge(entry, Change(last=FAIL))
+    elif last != ASK and any(of(name).asks == STARTER for name in entry.ladder):
+        entry = merge(entry, Change(last=last))
+    for change in _changes(code, kind, rules):
+        entry = merge(entry, change)
+    return entry
+
+
+def merge(entry: PolicyEntry, change: Change) -> PolicyEntry:
+    """The entry as the change leaves it. `at_most` is added to what is there; everything else replaces it."""
+    said: dict[str, Any] = {
+        name: value
+        for name in PolicyEntry.__struct_fields__
+        if (value := getattr(change, name, None)) is not None
+    }
+    if change.last is not None:
+        said["ladder"] = (*unattended(said.get("ladder", entry.ladder)), *LAST[change.last])
+    if change.retry is not None:
+        said["policy"] = changed(entry.policy, change.retry)
+    if change.at_most is not None:
+        said["at_most"] = entry.at_most | change.at_most
+    return replace(entry, **said)
+
+
+def unattended(ladder: Iterable[str]) -> tuple[str, ...]:
+    """The strategies of a ladder that ask no person and undo nothing."""
+    return tuple(name for name in ladder if not of(name).asks and not of(name).undoes)
+
+
+def severity_of(code: str, kind: str) -> str:
+    """How bad a failure is unless the author says otherwise, whatever the domain; `kind` empty: that of the code."""
+    return entry_of(code, kind or kind_of(code)).severity
+
+
+def _changes(code: str, kind: str, rules: Iterable[Rules]) -> Iterator[Change]:
+    for level in rules:
+        for name in (ANY, kind, code):
+            if name in level:
+                yield level[name]
+
+
+def _in_turn(code: str, kind: str, rules: Iterable[Rules]) -> Iterator[Change]:
+    """Those that apply, the most important one first."""
+    for level in rules:
+        for name in (code, kind, ANY):
+            if name in level:
+                yield level[name]
+
+
+# ---- the walk -----------------------------------------------------------------------------------------------------
+
+
+def next_step(at: Situation) -> LadderStep:
+    """What the first strategy of the entry's ladder does that can do anything; the end of the ladder if none can."""
+    why: list[str] = []
+    for name in ladder_of(at.entry, at.code):
+        found = of(name).next(at)
+        if isinstance(found, LadderStep):
+            return replace(found, why=tuple(why))
+        why.append(f"{name}: {found}")
+    return LadderStep(strategy=END.name, why=tuple(why))
+
+
+def after_step(history: History, step: LadderStep, *, now: int) -> History:
+    """The history with a step that is carried out for a failure at `now`."""
+    return of(step.strategy).recorded(history, step, now)
+
+
+def after_decision(history: History) -> History:
+    """The history once a person has decided that the step is tried again: people can be asked again."""
+    return replace(history, used={name: count for name, count in history.used.items() if not of(name).asks})
+
+
+def ladder_of(entry: PolicyEntry, code: str) -> tuple[str, ...]:
+    """The strategies for a code: with those in front that the entry wants for it, and without those it does not want."""
+    ladder = entry.ladder
+    for name, strategy in STRATEGIES.items():
+        said = strategy.is_wanted(entry, code)
+        if said is not None:
+            rest = tuple(one for one in ladder if one != name)
+            ladder = (name, *rest) if said else rest
+    return ladder

@@ -1,0 +1,25 @@
+"""cool_down: a strategy that the engine does not have. Hours later, the same again."""
+
+from __future__ import annotations
+
+from baton.core.failures.strategies.base import LadderStep, Situation, Strategy, Told
+
+HOUR_MS = 3_600_000
+
+
+class CoolDown(Strategy):
+    name = "cool_down"
+    says = "Leave it alone for an hour, then try again."
+    most = 2
+    largest_at_most = 5
+    repeats = True
+    foretold = "leaves it alone for an hour"
+    metric = "CoolDowns"
+
+    def choose(self, at: Situation) -> LadderStep | str:
+        if at.entry.severity == "critical":
+            return "an hour is too long"
+        return LadderStep(strategy=self.name, delay_ms=HOUR_MS)
+
+    def told(self, chosen: Told) -> str:
+        return f"left alone, tried again after {chosen.pause}"
