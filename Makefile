@@ -64,11 +64,11 @@ unit: core install-dev  ## core (every branch), then runtime, architecture and a
 	@$(call pytest,unit,-n $(JOBS) -m "not e2e" tests --ignore=tests/core $(OWN_TIER:%=--ignore=tests/%))
 
 core: install-dev  ## the pure core at 100 % branch coverage
-	@mkdir -p build && { $(call pytest,core,-n $(JOBS) --cov --cov-report= tests/core) || { $(BIN)/coverage report; exit 1; }; }
+	@mkdir -p build && { $(call pytest,core,-n $(JOBS) --dist worksteal --cov --cov-report= tests/core) || { $(BIN)/coverage report; exit 1; }; }
 
 # What `make test` runs in one go: the tiers from `unit` to `deploy`, but for the core.
 rest: install-dev
-	@$(call pytest,rest,-n $(JOBS) -m "not e2e" tests --ignore=tests/core --ignore=tests/e2e)
+	@$(call pytest,rest,-n $(JOBS) --dist worksteal -m "not e2e" tests --ignore=tests/core --ignore=tests/e2e)
 
 simulation: install-dev  ## crashes, duplicates and reordering around every write, seeded
 	@$(call pytest,simulation,-n $(JOBS) tests/simulation)

@@ -17,6 +17,7 @@ from baton.core.log import codec
 from baton.core.log import events as ev
 from baton.core.log.fold import fold
 from baton.core.log.state import State
+from baton.core.nodes.registry import KINDS
 from benchmarks.figures import Bench, Figure, Sample
 
 LENGTHS = (10, 100, 1_000, 10_000)
@@ -31,7 +32,7 @@ def _chain(length: int) -> Program:
         after = (f"s{i + 1}",) if i + 1 < length else ()
         return Node(name=f"s{i}", kind="task", tool="t", before=before, after=after, arguments=reads)
 
-    return Program(Graph(name="chain", nodes=tuple(map(node, range(length)))))
+    return Program(Graph(name="chain", nodes=tuple(map(node, range(length)))), KINDS)
 
 
 def _loop(rounds: int) -> Program:
@@ -59,7 +60,7 @@ def _loop(rounds: int) -> Program:
             )
         )
     end = Node(name="end", kind="task", tool="t", before=(BODY[-1],), arguments={})
-    return Program(Graph(name="loop", nodes=(*nodes, end)))
+    return Program(Graph(name="loop", nodes=(*nodes, end)), KINDS)
 
 
 class _Saga:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from baton.adapters.memory.log import MemoryLog
 from baton.ports import Message, Record, SagaRef
-from baton.runtime.deadline import Budget
-from baton.runtime.runner import YIELDED, Runner
+from baton.runtime.deadline import Deadline
+from baton.runtime.worker.runner import YIELDED, Runner
 from benchmarks.figures import Bench, Figure, Sample
 from benchmarks.stage import invocation, memory_engine, start
 
@@ -36,8 +36,8 @@ class CountingLog(MemoryLog):
         return record
 
 
-class _FiveSteps(Budget):
-    """A budget that is used up after five steps, whatever the time."""
+class _FiveSteps(Deadline):
+    """A deadline that is used up after five steps, whatever the time."""
 
     steps = 0
 
@@ -61,8 +61,8 @@ async def _run(length: int) -> tuple[float, float, float]:
         resumes += 1
         parts = invocation(engine, f"i{resumes}")
         _FiveSteps.steps = 0
-        budget = _FiveSteps(parts.invocation.started, parts.invocation.deadline, 1_000)
-        ending = await Runner(parts, budget).run(Message(str(ref), 1), alone=True)
+        deadline = _FiveSteps(parts.invocation.started, parts.invocation.deadline, 1_000)
+        ending = await Runner(parts, deadline).run(Message(str(ref), 1), alone=True)
     cpu = (time.process_time() - before) * 1_000 / length
     return cpu, log.entries / resumes, log.bytes / resumes
 

@@ -18,13 +18,13 @@ from baton.adapters.dynamo.log import DynamoLog
 from baton.adapters.dynamo.store import DynamoStore
 from baton.adapters.sqs_queue import SqsQueue
 from baton.ports import Message, Record, Release, SagaRef, Wake
-from baton.runtime.deadline import Budget
+from baton.runtime.deadline import Deadline
 from baton.runtime.queries import Queries
 from baton.runtime.rates import RateLimiter
 from baton.runtime.relay import Relay, StreamItem
 from baton.runtime.request import Caller
-from baton.runtime.runner import YIELDED, Runner
 from baton.runtime.service import Service
+from baton.runtime.worker.runner import YIELDED, Runner
 from benchmarks.stage import HOUR_MS, TENANT, USER, chain_of, engine_on, invocation
 
 PER_SECOND = 50  # of a tenant: the default of its rate limit, which is counted in the table
@@ -69,8 +69,8 @@ class _Outbox(DynamoLog):
         return done
 
 
-class _Steps(Budget):
-    """A budget of so many steps, whatever the time."""
+class _Steps(Deadline):
+    """A deadline of so many steps, whatever the time."""
 
     left = 0
 
@@ -159,8 +159,8 @@ class Deployment:
                 self.engine, f"{self.engine.entropy.token(144)}.{self.engine.entropy.token(24)}"
             )
             _Steps.left = steps
-            budget = _Steps(parts.invocation.started, parts.invocation.deadline, 1_000)
+            deadline = _Steps(parts.invocation.started, parts.invocation.deadline, 1_000)
             wake = msgspec.json.decode(message["Body"], type=Message)
-            ending = await Runner(parts, budget).run(wake, alone=True)
+            ending = await Runner(parts, deadline).run(wake, alone=True)
         self._aws.sqs.delete_message(QueueUrl=self._url, ReceiptHandle=message["ReceiptHandle"])
         return ending

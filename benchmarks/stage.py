@@ -22,13 +22,13 @@ from baton.adapters.monty_sandbox import MontySandbox
 from baton.adapters.s3_blobs import S3Blobs
 from baton.core.limits import Limits
 from baton.ports import Blobs, Message, Offload, SagaRef, Store
-from baton.runtime.duration_estimator import Pace
-from baton.runtime.lease import Invocation
+from baton.runtime.context import Invocation
+from baton.runtime.duration_estimator import DurationEstimator
 from baton.runtime.parts import Engine, Parts
 from baton.runtime.request import Caller
-from baton.runtime.runner import Runner
 from baton.runtime.service import Service
 from baton.runtime.store_retrier import Threads, inline
+from baton.runtime.worker.runner import Runner
 from baton.tools.define import Registry
 from baton.tools.perform import ToolPerformer
 from tests.kit import ministack
@@ -78,7 +78,7 @@ def _engine(store: Store, blobs: Blobs, offload: Offload, registry: Registry = R
         tools=registry.specs(),
         notices=NOTICES,
     )
-    return replace(engine, pace=Pace(1))
+    return replace(engine, durations=DurationEstimator(1))
 
 
 def memory_engine(log: MemoryLog | None = None) -> Engine:

@@ -8,7 +8,7 @@ from typing import Any
 
 from baton.adapters.memory.log import MemoryLog
 from baton.ports import Release, SagaRef
-from baton.runtime.worker import Delivery, Worker
+from baton.runtime.worker.worker import Delivery, Worker
 from benchmarks.figures import Bench, Figure, Sample
 from benchmarks.stage import invocation, memory_engine, start
 

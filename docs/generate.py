@@ -29,6 +29,7 @@ from baton.core.log import codec
 from baton.core.log import events as ev
 from baton.core.log.fold import fold
 from baton.core.log.state import FINISHED, KEYS_REMEMBERED, LISTS, WAITING, State, group_of
+from baton.core.nodes.registry import KINDS
 from baton.core.read.metrics import METRICS
 from baton.runtime.queries import MAX_EVENTS, MAX_LIST
 from baton.runtime.service import MAX_DOCUMENT
@@ -166,7 +167,7 @@ def entry() -> str:
     """An entry as it is stored, made by the core itself."""
     spec = ToolSpec(name="table.hold", version="1", effect="idempotent", parameters={}, result={})
     document = "{name: evening, nodes: {hold: {tool: table.hold}, answer: {wait: {signal: ok, timeout: 2h}, after: hold}}}"
-    program = Program(compile_document(document, {spec.name: spec}))
+    program = Program(compile_document(document, {spec.name: spec}), KINDS)
     at = 1_790_000_000_000
     start = ev.SagaStarted(
         workflow="evening", graph="", tenant="acme", user="ann", saga="s1", input=ev.Value(), at=at,

@@ -24,6 +24,7 @@ from baton.core.log.fold import apply, fold
 from baton.core.log.forks import fork_to
 from baton.core.log.state import ANSWER, State, node_of, status_of
 from baton.core.log.workflow_limits import counts_of
+from baton.core.nodes.registry import KINDS
 
 T0 = 1_790_000_000_000
 SOON, LATER, DAYS = 10, 3_600_000, 172_800_000
@@ -70,7 +71,7 @@ def find_transitions() -> Transitions:
     """All transitions of all lives of the small sagas. The same in every run."""
     found: dict[tuple[str, str], set[str]] = {}
     for document in DOCUMENTS:
-        program = Program(compile_document(document, {TOOL.name: TOOL}))
+        program = Program(compile_document(document, {TOOL.name: TOOL}), KINDS)
         _explore(program, found)
     return {key: frozenset(after) for key, after in found.items()}
 
@@ -120,7 +121,7 @@ def _shape(state: State) -> str:
     shape = (
         state.branch,
         sorted((slot, sorted(arrived.items())) for slot, arrived in state.tokens.items()),
-        sorted(state.waits),
+        sorted(state.open),
         sorted((slot, child.status) for slot, child in state.children.items()),
         [signal.key for signal in state.signals],
         state.keys,

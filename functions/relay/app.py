@@ -8,7 +8,7 @@ from typing import Any
 
 from baton.errors import PoisonMessage
 from baton.runtime.relay import StreamItem
-from baton.runtime.worker import answer
+from baton.runtime.worker.worker import answer
 from baton.wiring import image_wake, make_relay
 
 logger = logging.getLogger("baton.relay")

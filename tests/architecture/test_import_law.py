@@ -52,11 +52,18 @@ PLANTED = [
     ("errors.py", "import baton.core", "errors imports baton.core"),
     ("errors.py", "import msgspec\nimport os", "errors is pure and imports os"),
     ("core/log/fold.py", "from baton import ports", "core imports baton.ports"),
-    ("core/log/fold.py", "from baton.runtime.runner import Runner", "core imports baton.runtime"),
+    ("core/log/fold.py", "from baton.runtime.worker.runner import Runner", "core imports baton.runtime"),
     ("core/log/fold.py", "from ..runtime import runner", "core imports baton.<relative import in fold"),
     ("core/log/fold.py", "def f():\n    import asyncio", "core is pure and imports asyncio"),
     ("core/log/fold.py", "from baton import tool", "core imports baton"),
     ("core/log/fold.py", "from baton.core.decide.decide import decide", "core/log imports core/decide"),
+    ("core/read/views.py", "from baton.core.nodes.wait import WaitKind", "imports a kind of node"),
+    ("core/nodes/base.py", "from baton.core.nodes.task import TaskKind", "only the registry does"),
+    (
+        "core/decide/decide.py",
+        "from baton.core.nodes.registry import KINDS",
+        "it gets them with the program",
+    ),
     ("core/limits.py", "from baton.core.log import events as ev", "core/ imports core/log"),
     ("core/attic/old.py", "import msgspec", "the room core/attic is not in the law"),
     (
@@ -66,18 +73,30 @@ PLANTED = [
     ),
     ("ports.py", "from baton.adapters import clock", "ports imports baton.adapters"),
     (
-        "runtime/runner.py",
+        "runtime/worker/runner.py",
         "from baton.adapters.memory.log import MemoryLog",
         "runtime imports baton.adapters",
     ),
-    ("runtime/runner.py", "import boto3", "runtime imports boto3, which belongs to adapters, local, wiring"),
-    ("runtime/runner.py", "from time import monotonic as m", "runtime uses time"),
-    ("runtime/runner.py", "import datetime as d\nd.datetime.now()", "runtime uses datetime.datetime.now"),
-    ("runtime/runner.py", "from datetime import datetime\nnow = datetime.now", "uses datetime.datetime.now"),
-    ("runtime/runner.py", "import random", "runtime uses random"),
-    ("runtime/runner.py", "from uuid import uuid4", "runtime uses uuid.uuid4"),
-    ("runtime/runner.py", "import os\nos.environ['A']", "runtime uses os.environ"),
-    ("runtime/runner.py", "from os import getenv", "runtime uses os.getenv"),
+    (
+        "runtime/worker/runner.py",
+        "import boto3",
+        "runtime imports boto3, which belongs to adapters, local, wiring",
+    ),
+    ("runtime/worker/runner.py", "from time import monotonic as m", "runtime uses time"),
+    (
+        "runtime/worker/runner.py",
+        "import datetime as d\nd.datetime.now()",
+        "runtime uses datetime.datetime.now",
+    ),
+    (
+        "runtime/worker/runner.py",
+        "from datetime import datetime\nnow = datetime.now",
+        "uses datetime.datetime.now",
+    ),
+    ("runtime/worker/runner.py", "import random", "runtime uses random"),
+    ("runtime/worker/runner.py", "from uuid import uuid4", "runtime uses uuid.uuid4"),
+    ("runtime/worker/runner.py", "import os\nos.environ['A']", "runtime uses os.environ"),
+    ("runtime/worker/runner.py", "from os import getenv", "runtime uses os.getenv"),
     ("adapters/s3.py", "from baton.runtime import runner", "adapters imports baton.runtime"),
     ("adapters/s3.py", "import os\n\ndef f():\n    return os.environ.get('A')", "adapters uses os.environ"),
     ("adapters/s3.py", "from botocore.exceptions import ClientError\nimport time", "adapters uses time"),
@@ -112,6 +131,8 @@ def test_a_handler_that_goes_round_the_wiring_is_found(tmp_path: Path) -> None:
 
 
 LAWFUL = [
+    ("core/nodes/registry.py", "from baton.core.nodes.wait import WaitKind"),
+    ("core/read/views.py", "from baton.core.nodes.registry import KINDS"),
     (
         "core/log/fold.py",
         "import msgspec\nfrom baton.core.log.state import State\nfrom baton.errors import UserError",

@@ -63,7 +63,7 @@ def test_arming_is_refused_when_the_head_changed_since_it_was_seen(stores: Store
         "retaken": lambda: log.take(SAGA, "me", 90_000, 1, 93_000) is not None,
         "released": lambda: log.release(SAGA, "me", 1, a_release()),
         "released as due": lambda: log.release(SAGA, "me", 1, a_release(due_at=seen.due_at)),
-        "nudged": lambda: log.nudge(SAGA, "me", 1, 4),
+        "nudged": lambda: log.leave_wake(SAGA, "me", 1, 4),
         "armed": lambda: log.arm(seen, 93_000),
         "armed later": lambda: log.arm(seen, 93_000),
     }[change]()

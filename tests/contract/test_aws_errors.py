@@ -35,7 +35,7 @@ CALLS: dict[str, tuple[str, str, Callable[[Aws], Any]]] = {
     "create_head": ("dynamodb", "put_item", lambda aws: _log(aws).create_head(a_head())),
     "read_head": ("dynamodb", "get_item", lambda aws: _log(aws).read_head(SAGA)),
     "take": ("dynamodb", "update_item", lambda aws: _log(aws).take(SAGA, "me", 2, 1, 3)),
-    "nudge": ("dynamodb", "update_item", lambda aws: _log(aws).nudge(SAGA, "me", 1, 2)),
+    "nudge": ("dynamodb", "update_item", lambda aws: _log(aws).leave_wake(SAGA, "me", 1, 2)),
     "release": ("dynamodb", "update_item", lambda aws: _log(aws).release(SAGA, "me", 1, a_release())),
     "arm": ("dynamodb", "update_item", lambda aws: _log(aws).arm(a_head(), 2)),
     "append": ("dynamodb", "put_item", lambda aws: _log(aws).append(SAGA, an_entry(1))),

@@ -95,9 +95,9 @@ def test_of_many_nudges_the_highest_stays(concurrent_stores: Stores) -> None:
     log = concurrent_stores.log
     log.create_head(a_head())
     log.take(SAGA, "me", 90_000, 0, 93_000)
-    accepted = at_once([partial(log.nudge, SAGA, "me", 1, n) for n in range(1, MANY + 1)])
+    accepted = at_once([partial(log.leave_wake, SAGA, "me", 1, n) for n in range(1, MANY + 1)])
     assert accepted[-1]
-    assert head_of(concurrent_stores).nudge == MANY
+    assert head_of(concurrent_stores).pending_wake == MANY
 
 
 def test_a_nudge_and_a_release_that_does_not_know_it_never_both_succeed(concurrent_stores: Stores) -> None:
@@ -108,12 +108,12 @@ def test_a_nudge_and_a_release_that_does_not_know_it_never_both_succeed(concurre
         log.take(ref, "me", 90_000, 0, 93_000)
         nudged, released = at_once(
             [
-                partial(log.nudge, ref, "me", 1, 5),
+                partial(log.leave_wake, ref, "me", 1, 5),
                 partial(log.release, ref, "me", 1, a_release(folded=4)),
             ]
         )
         assert nudged != released
-        assert head_of(concurrent_stores, ref).nudge == (5 if nudged else 0)
+        assert head_of(concurrent_stores, ref).pending_wake == (5 if nudged else 0)
 
 
 def test_an_arming_and_a_release_that_does_not_know_it_never_both_succeed(concurrent_stores: Stores) -> None:

@@ -14,6 +14,7 @@ from baton.core.decide.program import Program
 from baton.core.graph.graph import decode_graph
 from baton.core.limits import Limits
 from baton.core.log.codec import decode_entry
+from baton.core.nodes.registry import KINDS
 from baton.core.read.usage import Deployment, Ledger, Usage
 from baton.ports import Head
 from tests.kit.corpus import CORPUS, Scenario, start
@@ -93,7 +94,7 @@ def _sum(spent: list[Spent], pk: str) -> float:
 
 def read_log(world: World, head: Head, deployment: Deployment) -> tuple[Usage, int]:
     graph = world.blobs.get(head.ref.tenant, f"cas://sha256/{head.graph}")
-    ledger = Ledger(Program(decode_graph(graph)), deployment)
+    ledger = Ledger(Program(decode_graph(graph, KINDS), KINDS), deployment)
     outside = 0
     for branch in range(head.branch + 1):
         for record in world.log.read_tail(head.ref, branch, 0):

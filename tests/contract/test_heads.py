@@ -21,7 +21,7 @@ def test_a_head_keeps_every_field(stores: Stores) -> None:
         owner="invocation-1",
         until=90_000,
         epoch=4,
-        nudge=14,
+        pending_wake=14,
         armed=70_000,
         wake=Wake(v=12, at=80_000, parent="T#acme#SAGA#parent", slot="guests/2"),
     )

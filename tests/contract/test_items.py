@@ -60,7 +60,7 @@ def test_a_held_head_has_owner_until_and_nudge_and_a_free_one_has_none_of_them(
 ) -> None:
     log.create_head(a_head())
     log.take(SAGA, "me", 90_000, 0, 93_000)
-    log.nudge(SAGA, "me", 1, 4)
+    log.leave_wake(SAGA, "me", 1, 4)
     held = stored(table, PK, "HEAD")
     assert (held["owner"], held["until"], held["nudge"]) == ({"S": "me"}, {"N": "90000"}, {"N": "4"})
     log.release(SAGA, "me", 1, a_release(folded=4))

@@ -108,9 +108,9 @@ def test_taking_removes_the_wake_and_returns_it(stores: Stores) -> None:
 def test_a_nudge_survives_a_take_that_arrives_twice(stores: Stores) -> None:
     """It came after the load that followed the first of the two."""
     taken(stores)
-    stores.log.nudge(SAGA, "me", 1, 7)
+    stores.log.leave_wake(SAGA, "me", 1, 7)
     assert stores.log.take(SAGA, "me", UNTIL, 0, DUE) is not None
-    assert head_of(stores).nudge == 7
+    assert head_of(stores).pending_wake == 7
     assert not stores.log.release(SAGA, "me", 1, a_release(folded=6))
 
 
@@ -118,19 +118,19 @@ def test_the_nudge_of_a_dead_holder_stays_for_its_heir_who_has_folded_it_by_the_
     stores: Stores,
 ) -> None:
     taken(stores)
-    stores.log.nudge(SAGA, "me", 1, 7)
+    stores.log.leave_wake(SAGA, "me", 1, 7)
     before = stores.log.take(SAGA, "you", UNTIL + 40_000, 1, DUE + 40_000)
     assert before is not None
-    assert before.nudge == head_of(stores).nudge == 7
+    assert before.pending_wake == head_of(stores).pending_wake == 7
     assert stores.log.release(SAGA, "you", 2, a_release(folded=7))
-    assert head_of(stores).nudge == 0
+    assert head_of(stores).pending_wake == 0
 
 
 # -- postpone
 
 
 def test_a_head_that_is_overdue_is_postponed_and_nothing_else_of_it_changes(stores: Stores) -> None:
-    full = a_head(folded=3, epoch=2, nudge=3, armed=70_000, due_at=61_000)
+    full = a_head(folded=3, epoch=2, pending_wake=3, armed=70_000, due_at=61_000)
     stores.log.create_head(full)
     assert stores.log.postpone(SAGA, 61_000, 99_000)
     assert head_of(stores) == msgspec.structs.replace(full, due_at=99_000)
@@ -160,49 +160,49 @@ def test_a_postponing_makes_no_head(stores: Stores) -> None:
 
 def test_a_nudge_leaves_its_version_for_the_holder(stores: Stores) -> None:
     taken(stores)
-    assert stores.log.nudge(SAGA, "me", 1, 4)
-    assert head_of(stores).nudge == 4
+    assert stores.log.leave_wake(SAGA, "me", 1, 4)
+    assert head_of(stores).pending_wake == 4
 
 
 def test_a_higher_nudge_replaces_a_lower_one(stores: Stores) -> None:
     taken(stores)
-    stores.log.nudge(SAGA, "me", 1, 4)
-    assert stores.log.nudge(SAGA, "me", 1, 5)
-    assert head_of(stores).nudge == 5
+    stores.log.leave_wake(SAGA, "me", 1, 4)
+    assert stores.log.leave_wake(SAGA, "me", 1, 5)
+    assert head_of(stores).pending_wake == 5
 
 
 @pytest.mark.parametrize("version", [3, 4])
 def test_a_nudge_that_is_not_higher_is_refused(stores: Stores, version: int) -> None:
     taken(stores)
-    stores.log.nudge(SAGA, "me", 1, 4)
-    assert not stores.log.nudge(SAGA, "me", 1, version)
-    assert head_of(stores).nudge == 4
+    stores.log.leave_wake(SAGA, "me", 1, 4)
+    assert not stores.log.leave_wake(SAGA, "me", 1, version)
+    assert head_of(stores).pending_wake == 4
 
 
 @pytest.mark.parametrize(("owner", "epoch"), [("you", 1), ("me", 2), ("me", 0)])
 def test_a_nudge_for_another_lease_is_refused(stores: Stores, owner: str, epoch: int) -> None:
     taken(stores)
-    assert not stores.log.nudge(SAGA, owner, epoch, 4)
-    assert head_of(stores).nudge == 0
+    assert not stores.log.leave_wake(SAGA, owner, epoch, 4)
+    assert head_of(stores).pending_wake == 0
 
 
 def test_a_nudge_for_a_lease_that_was_given_back_is_refused(stores: Stores) -> None:
     taken(stores)
     stores.log.release(SAGA, "me", 1, a_release())
-    assert not stores.log.nudge(SAGA, "me", 1, 4)
-    assert head_of(stores).nudge == 0
+    assert not stores.log.leave_wake(SAGA, "me", 1, 4)
+    assert head_of(stores).pending_wake == 0
 
 
 def test_a_nudge_makes_no_head(stores: Stores) -> None:
-    assert not stores.log.nudge(SAGA, "me", 1, 4)
+    assert not stores.log.leave_wake(SAGA, "me", 1, 4)
     assert stores.log.read_head(SAGA) is None
 
 
 def test_a_nudge_changes_nothing_but_the_nudge(stores: Stores) -> None:
     taken(stores)
     before = head_of(stores)
-    stores.log.nudge(SAGA, "me", 1, 4)
-    assert head_of(stores) == msgspec.structs.replace(before, nudge=4)
+    stores.log.leave_wake(SAGA, "me", 1, 4)
+    assert head_of(stores) == msgspec.structs.replace(before, pending_wake=4)
 
 
 # -- release
@@ -210,7 +210,7 @@ def test_a_nudge_changes_nothing_but_the_nudge(stores: Stores) -> None:
 
 def test_a_release_frees_the_lease_clears_the_nudge_and_writes_what_was_folded(stores: Stores) -> None:
     taken(stores)
-    stores.log.nudge(SAGA, "me", 1, 9)
+    stores.log.leave_wake(SAGA, "me", 1, 9)
     left = a_release(folded=9, status="waiting", branch=2, snapshot=5, due_at=200_000)
     assert stores.log.release(SAGA, "me", 1, left)
     assert head_of(stores) == a_head(
@@ -256,7 +256,7 @@ def test_a_release_makes_no_head(stores: Stores) -> None:
 
 def test_a_release_below_the_nudge_is_refused_and_writes_nothing(stores: Stores) -> None:
     taken(stores)
-    stores.log.nudge(SAGA, "me", 1, 5)
+    stores.log.leave_wake(SAGA, "me", 1, 5)
     before = head_of(stores)
     assert not stores.log.release(SAGA, "me", 1, a_release(folded=4))
     assert head_of(stores) == before
@@ -265,7 +265,7 @@ def test_a_release_below_the_nudge_is_refused_and_writes_nothing(stores: Stores)
 @pytest.mark.parametrize("folded", [5, 6])
 def test_a_release_that_has_folded_the_nudge_is_accepted(stores: Stores, folded: int) -> None:
     taken(stores)
-    stores.log.nudge(SAGA, "me", 1, 5)
+    stores.log.leave_wake(SAGA, "me", 1, 5)
     assert stores.log.release(SAGA, "me", 1, a_release(folded=folded))
 
 
@@ -323,5 +323,5 @@ def test_the_group_changes_only_with_the_time_of_its_change(stores: Stores) -> N
 def test_one_sagas_lease_is_nobody_elses(stores: Stores) -> None:
     stores.log.create_head(a_head(OTHER))
     taken(stores)
-    stores.log.nudge(SAGA, "me", 1, 4)
+    stores.log.leave_wake(SAGA, "me", 1, 4)
     assert stores.log.read_head(OTHER) == a_head(OTHER)

@@ -18,8 +18,9 @@ from baton.core.limits import Limits
 from baton.ports import Clock, StepContext
 from baton.ports.outside import Entities, HttpClient, Letter, Objects
 from baton.runtime.claims import Done
-from baton.runtime.effect_claims import Once
-from baton.runtime.store_retrier import Patience, Threads
+from baton.runtime.context import Invocation, InvocationContext
+from baton.runtime.effect_claims import EffectClaims
+from baton.runtime.store_retrier import StoreRetrier, Threads
 from baton.tools.perform import ToolPerformer
 from baton.tools.standard import Services, standard_tools
 from tests.contract.stores import Stores
@@ -78,8 +79,9 @@ class Desk:
         deadline = clock.now() + 30_000
         context = StepContext(**who, idempotency_key=key, deadline_ms=deadline)
         entropy, stores = SeededEntropy(number), self._stores
-        call = Patience(self._threads, clock, entropy, LIMITS, deadline)
-        once = Once(stores.effects, stores.blobs, clock, entropy, LIMITS, call)
+        call = StoreRetrier(self._threads, clock, entropy, LIMITS, deadline)
+        me = Invocation(saga, clock.now(), deadline)
+        once = EffectClaims(InvocationContext(me, stores.store, stores.blobs, clock, entropy, LIMITS, call))
         act = partial(self._performer.perform, "std.notify", letter, context)
         return await once.run(self._spec, "tell#0", context, act)
 

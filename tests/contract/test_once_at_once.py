@@ -10,8 +10,9 @@ from baton.core.effects.keys import Key
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
 from baton.ports import StepContext
-from baton.runtime.effect_claims import Once
-from baton.runtime.store_retrier import Patience, Threads
+from baton.runtime.context import Invocation, InvocationContext
+from baton.runtime.effect_claims import EffectClaims
+from baton.runtime.store_retrier import StoreRetrier, Threads
 from tests.contract.stores import StillClock, Stores
 from tests.kit.virtual import SeededEntropy
 
@@ -45,9 +46,12 @@ def test_of_fifty_sagas_that_do_the_same_at_once_one_acts_and_all_have_its_resul
                 return {"by": saga}
 
             entropy = SeededEntropy(int(saga))
-            call = Patience(offload, clock, entropy, LIMITS, clock.now() + 60_000)
+            call = StoreRetrier(offload, clock, entropy, LIMITS, clock.now() + 60_000)
             stores = concurrent_stores
-            once = Once(stores.effects, stores.blobs, clock, entropy, LIMITS, call)
+            me = Invocation(saga, clock.now(), clock.now() + 60_000)
+            once = EffectClaims(
+                InvocationContext(me, stores.store, stores.blobs, clock, entropy, LIMITS, call)
+            )
             context = StepContext(
                 saga=saga,
                 tenant="acme",

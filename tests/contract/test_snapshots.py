@@ -11,7 +11,7 @@ from baton.core.limits import Limits
 from baton.core.log.state import encode_moved, encode_state
 from baton.ports import Head, Record
 from baton.runtime.history import History
-from baton.runtime.store_retrier import Patience, inline
+from baton.runtime.store_retrier import StoreRetrier, inline
 from tests.contract.stores import SAGA, StillClock, Stores, a_head
 from tests.contract.test_entries import noise
 from tests.core.build import Saga, chain
@@ -23,7 +23,7 @@ SMALL, LARGE = 2_000, 1_000_000  # bytes that the state holds; no item of the ta
 
 def a_history(stores: Stores) -> History:
     clock = StillClock()
-    call = Patience(inline, clock, SeededEntropy(1), LIMITS, clock.now() + 60_000)
+    call = StoreRetrier(inline, clock, SeededEntropy(1), LIMITS, clock.now() + 60_000)
     return History(stores.log, stores.blobs, call, SAGA)
 
 

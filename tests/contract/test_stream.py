@@ -65,7 +65,7 @@ def test_a_head_that_still_carries_its_wake_repeats_it_with_every_update(stores:
 def test_after_the_next_take_the_head_is_silent_again(stores: Stores) -> None:
     yielded(stores)
     stores.log.take(SAGA, "you", 190_000, 1, 193_000)
-    stores.log.nudge(SAGA, "you", 2, 4)
+    stores.log.leave_wake(SAGA, "you", 2, 4)
     stores.log.arm(head_of(stores), 195_000)
     assert stores.wakes() == [(SAGA, Wake(v=3))]
 

@@ -88,7 +88,7 @@ def test_a_nudge_and_a_snapshot_cost_one_unit(log_and_meter: tuple[DynamoLog, Me
     log.create_head(a_head(SAGA))
     log.take(SAGA, "invocation-1", 90_000, 0, 93_000)
     spent(meter)
-    log.nudge(SAGA, "invocation-1", 1, 4)
+    log.leave_wake(SAGA, "invocation-1", 1, 4)
     assert spent(meter) == 1
     log.put_snapshot(SAGA, an_entry(1))
     assert spent(meter) == 1

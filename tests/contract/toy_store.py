@@ -114,22 +114,22 @@ class ToyLog:
             wake=None,
         )
 
-    def nudge(self, ref: SagaRef, owner: str, epoch: int, version: int) -> bool:
+    def leave_wake(self, ref: SagaRef, owner: str, epoch: int, version: int) -> bool:
         def may(head: Head) -> bool:
-            return (head.owner, head.epoch) == (owner, epoch) and head.nudge < version
+            return (head.owner, head.epoch) == (owner, epoch) and head.pending_wake < version
 
-        return self._change(ref, may, nudge=version) is not None
+        return self._change(ref, may, pending_wake=version) is not None
 
     def release(self, ref: SagaRef, owner: str, epoch: int, release: Release) -> bool:
         def may(head: Head) -> bool:
             is_mine = (head.owner, head.epoch) == (owner, epoch)
-            return is_mine and head.nudge <= release.folded and head.armed == release.armed
+            return is_mine and head.pending_wake <= release.folded and head.armed == release.armed
 
         same = ("folded", "status", "branch", "snapshot", "due_at", "wake")
         fields: dict[str, Any] = {name: getattr(release, name) for name in same}
         fields |= {"start": b""} if release.clear_start else {}
         fields |= {} if release.group_at is None else {"group": release.group}
-        fields |= {"owner": "", "until": 0, "nudge": 0}
+        fields |= {"owner": "", "until": 0, "pending_wake": 0}
         return self._change(ref, may, changed=release.group_at, **fields) is not None
 
     def arm(self, seen: Head, until: int) -> bool:

@@ -31,6 +31,7 @@ from baton.core.log.fold import fold
 from baton.core.log.forks import fork_to
 from baton.core.log.state import State
 from baton.core.log.workflow_limits import counts_of
+from baton.core.nodes.registry import KINDS
 from baton.errors import InvalidDefinition, Problem
 from tests.core.strategies import ROLLBACK
 
@@ -65,14 +66,14 @@ def program(*nodes: Node, output: Any = None, failures: Rules = AT_ONCE) -> Prog
     """A program of these nodes, which stand in a topological order; `after` follows from `before`."""
     after = {node.name: tuple(other.name for other in nodes if node.name in other.before) for node in nodes}
     linked = tuple(msgspec.structs.replace(node, after=after[node.name]) for node in nodes)
-    return Program(Graph(name="w", nodes=linked, output=output, failures=dict(failures)))
+    return Program(Graph(name="w", nodes=linked, output=output, failures=dict(failures)), KINDS)
 
 
 def chain(length: int, **arguments: Any) -> Program:
     nodes = [task(f"n{i}", *([f"n{i - 1}"] if i else []), arguments=arguments) for i in range(length)]
     after = [(node.name,) for node in nodes[1:]] + [()]
     linked = (msgspec.structs.replace(node, after=then) for node, then in zip(nodes, after, strict=True))
-    return Program(Graph(name="w", nodes=tuple(linked), failures=AT_ONCE))
+    return Program(Graph(name="w", nodes=tuple(linked), failures=AT_ONCE), KINDS)
 
 
 # ---- documents ---------------------------------------------------------------------------------------------
@@ -188,7 +189,7 @@ class Saga:
             self.state = fold(self.state, read)
         assert all(self.state.tokens.values()), "a slot without a token is no slot"
         assert self.state.outputs.keys() <= self.program.nodes.keys()
-        assert self.state.waits.keys() | self.state.children.keys() <= self.state.tokens.keys()
+        assert self.state.open.keys() <= self.state.tokens.keys()
         self.entries.append(read)
         self.states.append(self.state)
         return self.state

@@ -7,11 +7,12 @@ import msgspec
 from baton.core.conditions.model import Compare
 from baton.core.decide.program import Program
 from baton.core.graph.graph import Cap
+from baton.core.nodes.registry import KINDS
 
 
 def limited(of: Program, **limits: Cap) -> Program:
     """The same with limits of the saga."""
-    return Program(msgspec.structs.replace(of.graph, limits=limits))
+    return Program(msgspec.structs.replace(of.graph, limits=limits), KINDS)
 
 
 def again() -> Compare:

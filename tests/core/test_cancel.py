@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from baton.core.decide.decide import Decision
+from baton.core.decide.commands import Decision, StopSteps
 from baton.core.log import events as ev
 from baton.core.log.state import status_of
 from tests.core.build import T0, Saga, chain, done, failed, program, ready, task, wait
@@ -45,7 +45,7 @@ def test_a_forced_cancel_stops_running_steps_at_once() -> None:
     saga = Saga(chain(1))
     saga.go()
     saga.cancel(grace_ms=0)
-    assert saga.go(running=["n0"]) == Decision(abort=True)
+    assert saga.go(running=["n0"]) == Decision(commands=(StopSteps(),))
     saga.go()
     assert status_of(saga.state) == "cancelled"
 

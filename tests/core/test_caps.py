@@ -16,7 +16,8 @@ from baton.core.decide.program import Program
 from baton.core.graph.graph import Cap, Join, Loop, Node
 from baton.core.log import events as ev
 from baton.core.log.state import Used
-from baton.core.read.views import iso, saga_view
+from baton.core.read.views import saga_view
+from baton.core.times import iso
 from tests.core.build import T0, Saga, child, done, failed, interrupted, program, ready, task, wait
 from tests.core.graphs_of import again, limited
 

@@ -8,7 +8,8 @@ from baton.core.decide.decide import CANCELLED_TOGETHER, ROOM, abandoned, advanc
 from baton.core.graph.graph import Join
 from baton.core.log import codec
 from baton.core.log import events as ev
-from baton.core.log.state import LONGEST_ID, Child, status_of
+from baton.core.log.state import LONGEST_ID, status_of
+from baton.core.log.work import Child
 from tests.core.build import Saga, child, done, entry, program, ready, slots, started, task
 
 

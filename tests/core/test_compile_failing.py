@@ -19,6 +19,7 @@ from baton.core.failures.failover import Action, Match, Policy
 from baton.core.failures.policy import Change
 from baton.core.failures.retry import RetryChange
 from baton.core.graph.graph import Graph, Node, decode_graph, encode_graph
+from baton.core.nodes.registry import KINDS
 from baton.errors import InvalidDefinition, UnknownEntry
 from tests.core import compiling
 from tests.core.build import Saga, done, problems_of, ready, tool_spec
@@ -155,7 +156,7 @@ def test_a_rule_that_a_newer_version_knows_is_refused(where: str) -> None:
         inner = inner[int(step)] if step.isdigit() else inner[step]
     inner[last] = 1
     with pytest.raises(UnknownEntry):
-        decode_graph(json.dumps(value).encode())
+        decode_graph(json.dumps(value).encode(), KINDS)
 
 
 # ---- what is told ------------------------------------------------------------------------------------------------
@@ -291,7 +292,7 @@ def test_an_output_that_only_a_policy_names_stays_as_long_as_that_may_be_asked(p
     failover = P % (policy if at else policy.replace("when: {", "when: {node: c, "))
     failover = failover if at or "when" in failover else failover.replace("then", "when: {node: c}, then")
     nodes = f"a: {{}}, b: {{after: a}}, c: {{after: b, {failover if at else ''}}}"
-    saga = Saga(Program(compiled(nodes, "" if at else failover)))
+    saga = Saga(Program(compiled(nodes, "" if at else failover), KINDS))
     saga.go(done("a", {"score": 2}))
     assert "a" in saga.state.outputs
     assert ready(saga.go(done("b", {}))) == ["c"]
@@ -303,7 +304,8 @@ def test_a_task_has_its_own_policies_first_and_those_of_the_document_that_may_be
         compiled(
             f"a: {{{P % 'then: rollback'}}}, b: {{}}, v: {{value: 1}}",
             "failover: [{name: q, when: {node: a}, then: {with: {x: 1}}}, {name: r, then: escalate}]",
-        )
+        ),
+        KINDS,
     )
     names = {name: [policy.name for policy, _ in policies] for name, policies in ours.failover.items()}
     assert names == {"a": ["p", "q", "r"], "b": ["r"]}

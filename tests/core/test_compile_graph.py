@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from baton.core.documents.compile import compile_document
 from baton.core.graph.graph import Graph, Node, decode_graph, encode_graph, hash_of
+from baton.core.nodes.registry import KINDS
 from baton.errors import UnknownEntry
 from tests.core.build import PROPERTY, TOOLS, child, program, task, tool_spec, wait
 from tests.core.reference import Shape, shapes
@@ -156,7 +157,7 @@ def test_another_schema_of_a_tool_changes_the_hash() -> None:
 )
 def test_a_graph_that_a_newer_version_compiled_is_refused_and_not_run_in_part(data: bytes) -> None:
     with pytest.raises(UnknownEntry):
-        decode_graph(data)
+        decode_graph(data, KINDS)
 
 
 def test_the_hash_of_a_graph_is_that_of_its_bytes_and_has_not_changed() -> None:
@@ -173,7 +174,7 @@ def test_the_hash_of_a_graph_is_that_of_its_bytes_and_has_not_changed() -> None:
 
 
 def test_a_stored_graph_of_every_kind_of_node_comes_back_as_it_was() -> None:
-    assert decode_graph(encode_graph(compiled(DOCUMENT))) == compiled(DOCUMENT)
+    assert decode_graph(encode_graph(compiled(DOCUMENT)), KINDS) == compiled(DOCUMENT)
 
 
 @given(shapes())
@@ -181,4 +182,4 @@ def test_a_stored_graph_of_every_kind_of_node_comes_back_as_it_was() -> None:
 def test_a_stored_graph_comes_back_as_it_was(shape: Shape) -> None:
     tools = {"t": tool_spec("t", **parameters(shape))}
     graph = compile_document(shape.text(), tools)
-    assert decode_graph(encode_graph(graph)) == graph
+    assert decode_graph(encode_graph(graph), KINDS) == graph

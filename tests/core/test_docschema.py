@@ -15,7 +15,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from baton.core.conditions.schema import check_schema, violations
-from baton.core.decide import looks
 from baton.core.documents.compile import compile_document
 from baton.core.documents.definition import KINDS, KINDS_TO_COME, MAX_NODES, NodeModel
 from baton.core.documents.nodes.registry import NODE_TYPES
@@ -23,6 +22,7 @@ from baton.core.documents.schema import DIALECT, document_schema, node_types
 from baton.core.documents.text import parse_document
 from baton.core.expressions import ExpressionError, compile_template, expressions_in, parse
 from baton.core.graph import graph
+from baton.core.nodes import registry
 from baton.errors import InvalidDefinition, MalformedDocument
 from tests.core.build import PROPERTY, problems_of, tool_spec
 from tests.core.compiling import shape_of
@@ -286,7 +286,7 @@ def test_whoever_changes_what_they_were_given_changes_it_for_nobody_else() -> No
 def test_there_is_one_list_of_kinds() -> None:
     kinds = [type_["kind"] for type_ in node_types()]
     assert kinds == [kind.kind for kind in NODE_TYPES]
-    assert {kind.kind for kind in NODE_TYPES if kind.runs} == graph.KINDS == set(looks._LOOK)
+    assert {kind.kind for kind in NODE_TYPES if kind.runs} == set(registry.KINDS)
     assert (*KINDS, *KINDS_TO_COME) == tuple(kind.key for kind in NODE_TYPES)
     assert [type_["kind"] for type_ in node_types() if not type_["runs"]] == ["agent", "human", "map"]
     assert SCHEMA["$defs"]["node"]["oneOf"] == [{"$ref": f"#/$defs/{kind}"} for kind in kinds]

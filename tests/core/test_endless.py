@@ -9,6 +9,7 @@ from baton.core.decide.program import Program
 from baton.core.graph.graph import Cap, Loop
 from baton.core.log.state import State, Used
 from baton.core.log.workflow_limits import LOOPING, counts_of, endless
+from baton.core.nodes.registry import KINDS
 from tests.core.build import Saga, done, program, ready, task
 from tests.core.graphs_of import again
 
@@ -17,7 +18,7 @@ def circle(most: int, **limits: Cap) -> Saga:
     """`a` again and again, where `most` nodes may run; `limits` are the document's."""
     loop = Loop(condition=again(), max_iterations=50, back_to="a")
     graph = program(task("a", loop=loop, loops=("a",))).graph
-    return Saga(Program(msgspec.structs.replace(graph, limits=limits), most))
+    return Saga(Program(msgspec.structs.replace(graph, limits=limits), KINDS, most))
 
 
 def rounds(saga: Saga, most: int = 40) -> int:

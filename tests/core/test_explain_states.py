@@ -9,6 +9,7 @@ import pytest
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
+from baton.core.nodes.registry import KINDS
 from baton.core.read.explain import MOST_CAUSES, explain, way
 from baton.errors import NotFound
 from tests.core.build import T0, TOOLS, Saga, chain, done, failed, program, task
@@ -91,7 +92,7 @@ def test_a_parked_saga_says_so_until_it_is_resumed() -> None:
 
 def test_what_has_limits_may_be_held_by_them() -> None:
     document = "name: w\nlimits: {hops: {max: 9, then: throttle}}\nnodes: {a: {tool: t}}"
-    saga = Saga(Program(compile_document(document, TOOLS)))
+    saga = Saga(Program(compile_document(document, TOOLS), KINDS))
     assert (
         why(saga, "a") == "`a` is ready: it runs, or will as soon as there is room, and its limits allow it"
     )

@@ -213,9 +213,9 @@ def test_facts_for_which_there_is_no_room_follow_in_the_next_entries() -> None:
         if not step.events:
             break
         entries += 1
-        assert step.more is (len(saga.state.waits) + len(step.events) < 50)
+        assert step.more is (len(saga.state.open) + len(step.events) < 50)
         saga.put(*step.events)
-    assert (entries >= 5, len(saga.state.waits), step.more) == (True, 50, False)
+    assert (entries >= 5, len(saga.state.open), step.more) == (True, 50, False)
 
 
 # ---- failure ---------------------------------------------------------------------------------------------------

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from baton.core.log import events as ev
 from baton.core.log import fold as fold_module
 from baton.core.log.fold import apply, fold
-from baton.core.log.state import Child, State, Wait
+from baton.core.log.state import State
+from baton.core.log.work import Child, Wait
 from baton.errors import CorruptLog
 from tests.core.build import EVENTS, FEW, PROPERTY, T0, Saga, child, done, entry, program, slots, task, wait
 
@@ -147,8 +148,7 @@ def test_a_wait_and_a_child_are_opened_once_and_only_where_a_token_waits() -> No
         ev.ChildOpened(node="c", child="k", workflow="o", input=ev.Value()),
     )
     state = apply(apply(saga.state, opened[0]), opened[1])
-    assert state.waits == {"w": Wait(until=5)}
-    assert state.children == {"c": Child(saga="k", workflow="o", input=ev.Value())}
+    assert state.open == {"w": Wait(until=5), "c": Child(saga="k", workflow="o", input=ev.Value())}
     for event in opened:
         assert apply(state, event) is state
     assert apply(state, ev.WaitOpened(node="elsewhere")) is state
@@ -168,11 +168,11 @@ def test_a_wait_or_a_child_that_is_closed_stays_closed() -> None:
     saga.go()
     closed = ev.WaitClosed(node="w", by="time", output=ev.Value())
     state = apply(saga.state, closed)
-    assert (state.waits, slots(state)) == ({}, {"c"})
+    assert (list(state.open), slots(state)) == (["c"], {"c"})
     assert apply(state, closed) is state
     ended = ev.ChildClosed(node="c", child="s1.0.c", output=ev.Value(v=1))
     state = apply(state, ended)
-    assert (state.children, state.tokens) == ({}, {})
+    assert (state.open, state.tokens) == ({}, {})
     assert apply(state, ended) is state
 
 
@@ -318,7 +318,7 @@ def test_the_end_clears_whatever_was_still_open() -> None:
     saga.signal("other")
     saga.put(ev.SagaEnded(status="failed", failure=ev.Failure("x", "y")))
     state = saga.state
-    assert (state.tokens, state.outputs, state.waits, state.children) == ({}, {}, {}, {})
+    assert (state.tokens, state.outputs, state.open) == ({}, {}, {})
     assert (state.signals, state.interruptions, state.in_flight) == ((), {}, 0)
     assert state.ended == ev.SagaEnded(status="failed", failure=ev.Failure("x", "y"))
     assert list(state.keys) == ["other/k-other"]

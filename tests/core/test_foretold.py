@@ -10,6 +10,7 @@ from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.failures.policy import Change
 from baton.core.log.state import status_of
+from baton.core.nodes.registry import KINDS
 from baton.core.read.forecast import MOST, foretold
 from baton.core.read.views import saga_view
 from tests.core.build import TOOLS, Saga, program, task
@@ -22,7 +23,7 @@ ABOVE = "fails, and the saga above goes on"
 def told(a: str = "tool: t", rest: str = "", **start: Any) -> dict[str, Any]:
     """For the task `a`, beside a node `h`."""
     text = f"name: w\n{rest}\nnodes: {{a: {{{a}}}, h: {{value: 1}}}}"
-    return foretold(Program(compile_document(text, TOOLS)), **start)
+    return foretold(Program(compile_document(text, TOOLS), KINDS), **start)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +80,7 @@ def test_a_node_that_does_something_else_has_words_of_its_own(node: str, words: 
 
 def test_a_failure_that_a_join_tolerates_is_the_joins() -> None:
     text = "name: w\nnodes: {a: {tool: t}, b: {tool: t}, j: {tool: t, after: [a, b], join: {tolerated_failures: 1}}}"
-    found = foretold(Program(compile_document(text, TOOLS)))
+    found = foretold(Program(compile_document(text, TOOLS), KINDS))
     assert found["nodes"] == dict.fromkeys("ab", "fails, and its join goes on")
     assert found["steps"].startswith(ASKS)
 
@@ -113,7 +114,7 @@ def test_a_failure_that_a_join_tolerates_is_the_joins() -> None:
 )
 def test_a_join_that_can_take_no_failure_goes_on_from_none(join: str, *, is_taken: bool) -> None:
     text = f"name: w\nnodes: {{a: {{tool: t}}, b: {{tool: t}}, j: {{tool: t, after: [a, b], {join}}}, h: {{value: 1}}}}"
-    found = foretold(Program(compile_document(text, TOOLS)))
+    found = foretold(Program(compile_document(text, TOOLS), KINDS))
     if is_taken:
         assert {found["nodes"][name] for name in "ab"} == {"fails, and its join goes on"}
     else:
@@ -126,7 +127,7 @@ def test_a_join_around_takes_the_failure_of_one_that_takes_none() -> None:
         "name: w\nnodes: {a: {tool: t}, j: {tool: t, after: a, join: {tolerated_failures: 0}}, "
         "k: {tool: t, after: j, join: {tolerated_failures: 1}}}"
     )
-    found = foretold(Program(compile_document(text, TOOLS)))
+    found = foretold(Program(compile_document(text, TOOLS), KINDS))
     assert found["nodes"] == dict.fromkeys("aj", "fails, and its join goes on")
 
 
@@ -149,7 +150,7 @@ def test_of_many_nodes_only_the_first_are_told() -> None:
 @pytest.mark.parametrize("start", [{}, {"handled": True}, {"last": "fail"}, {"last": "escalate"}])
 def test_what_is_foretold_is_what_happens(own: str, rest: str, start: dict[str, Any]) -> None:
     text = f"name: w\n{rest}\nnodes: {{a: {{tool: t, {own}}}, h: {{value: 1}}}}"
-    graph = Program(compile_document(text, TOOLS))
+    graph = Program(compile_document(text, TOOLS), KINDS)
     found = foretold(graph, **start)
     saga = Saga(graph, **start)
     while saga.state.ended is None and saga.state.parked is None:

@@ -12,6 +12,7 @@ from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
 from baton.core.log.state import status_of
+from baton.core.nodes.registry import KINDS
 from tests.core.build import T0, Saga, done, ready, tool_spec
 from tests.core.build import failed as broken
 from tests.core.compiling import document
@@ -24,7 +25,7 @@ AT_ONCE = "on_failure: rollback"
 def saga(nodes: str, *more: str) -> Saga:
     text = document(nodes.replace("a: {", "a: {tool: fetch, "), *(more or (AT_ONCE,)))
     tools = {"t": tool_spec("t", {}, x={}, y={}, z={}), "fetch": FETCH}
-    return Saga(Program(compile_document(text, tools)))
+    return Saga(Program(compile_document(text, tools), KINDS))
 
 
 def given(saga: Saga) -> Any:

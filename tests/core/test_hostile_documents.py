@@ -9,6 +9,7 @@ import pytest
 
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
+from baton.core.nodes.registry import KINDS
 from baton.core.read.explain import has_page
 from baton.core.read.timeline import End, Moment, Place, Story
 from baton.errors import InvalidDefinition
@@ -77,7 +78,7 @@ def test_loops_that_are_too_deep_are_followed_no_further() -> None:
 
 
 def test_a_page_of_the_way_is_known_once_a_later_entry_has_settled_more() -> None:
-    story = Story(Program(compile_document("name: w\nnodes: {a: {value: 1}}", TOOLS)))
+    story = Story(Program(compile_document("name: w\nnodes: {a: {value: 1}}", TOOLS), KINDS))
     for slot, version in (("a", 2), ("b", 3), ("c", 3), ("d", 5)):
         story.places[slot] = Place(slot, (), end=End("ran", Moment(version, 0)))
         story.ended.append(slot)

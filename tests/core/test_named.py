@@ -33,7 +33,7 @@ def succeeded(**more: Any) -> ev.StepSucceeded:
         succeeded(output=BLOB),
         succeeded(full=BLOB),
         State(outputs={"a": ev.Value(v=1), "b": BLOB}),
-        State(waits={}, input=BLOB),
+        State(open={}, input=BLOB),
     ],
 )
 def test_a_blob_is_named_by_the_value_that_refers_to_it(part: Any) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from baton.core.decide.decide import MAX_DEATHS, Decision
+from baton.core.decide.commands import Decision, SendNotices
+from baton.core.decide.decide import MAX_DEATHS
 from baton.core.log import events as ev
 from baton.core.log.state import status_of
 from tests.core.build import Saga, chain, done, interrupted, program, ready, task, wait
@@ -25,7 +26,7 @@ def test_a_saga_is_parked_after_three_deaths_without_progress() -> None:
         saga.die()
         assert ready(saga.go()) == ["n0"]
     saga.die()
-    assert saga.go() == Decision(notices=saga.state.notices)
+    assert saga.go() == Decision(commands=(SendNotices(saga.state.notices),))
     assert saga.kinds == ["notice_due", "parked"]
     assert saga.state.parked is not None
     assert (saga.state.parked.code, saga.state.parked.node) == ("worker_killed", "n0")
@@ -48,7 +49,7 @@ def test_a_saga_is_parked_after_three_interruptions_of_one_step_without_progress
     for _ in range(MAX_DEATHS - 1):
         assert ready(saga.go(interrupted("a"), interrupted("b"))) == ["a", "b"]
         assert saga.kinds == ["step_interrupted", "step_interrupted"]
-    assert saga.go(interrupted("a"), running=["b"]) == Decision(notices=saga.state.notices)
+    assert saga.go(interrupted("a"), running=["b"]) == Decision(commands=(SendNotices(saga.state.notices),))
     assert saga.kinds == ["step_interrupted", "notice_due", "parked"]
     assert saga.state.parked is not None
     assert (saga.state.parked.code, saga.state.parked.node) == ("over_budget", "a")
@@ -94,7 +95,7 @@ def test_a_parked_saga_does_nothing_not_even_when_a_wait_is_due() -> None:
     saga.go()
     tell(saga)
     assert saga.go(after_ms=1_000) == Decision()
-    assert "w" in saga.state.waits
+    assert "w" in saga.state.open
 
 
 def test_a_result_that_comes_while_the_saga_is_parked_is_recorded() -> None:

@@ -16,6 +16,7 @@ from baton.core.effects.toolspec import ONCE
 from baton.core.graph.graph import Cap
 from baton.core.log import events as ev
 from baton.core.log.state import _PARTS, SHAPE, status_of
+from baton.core.nodes.registry import KINDS
 from baton.core.read.views import saga_view
 from tests.core.build import T0, Saga, child, done, failed, interrupted, program, task
 from tests.core.told import why
@@ -30,7 +31,7 @@ SPENT = ev.Parked(code="budget_saga", message="all is spent", node="a")
 def parent(children: int = 2, **limits: Any) -> Saga:
     """Of children that are open, and of a step."""
     graph = program(task("a"), *(child(f"c{number}") for number in range(children)))
-    saga = Saga(Program(msgspec.structs.replace(graph.graph, **limits)))
+    saga = Saga(Program(msgspec.structs.replace(graph.graph, **limits), KINDS))
     saga.go()
     return saga
 

@@ -25,6 +25,7 @@ from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
 from baton.core.log.fold import fold
 from baton.core.log.state import State, decode_state, encode_state, status_of
+from baton.core.nodes.registry import KINDS
 from tests.core.build import FEW, PROPERTY, Saga, done, failed, interrupted, ready, tool_spec
 from tests.core.reference import Reference, Shape, shapes
 
@@ -43,7 +44,7 @@ class Run:
     started: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.saga = Saga(Program(compile_document(self.shape.text(), TOOLS)))
+        self.saga = Saga(Program(compile_document(self.shape.text(), TOOLS), KINDS))
         self.reference = Reference(self.shape)
         self.look()
 
@@ -89,7 +90,7 @@ class Run:
             assert state.ended == ev.SagaEnded(status="completed", output=ev.Value(v=reference.result))
             return
         assert state.ended is None
-        assert set(state.waits) == reference.open_of("wait")
+        assert state.open.keys() - state.children.keys() == reference.open_of("wait")
         assert {slot for slot, _ in self.saga.decision.children} == reference.open_of("workflow")
         assert {slot: one.input.v for slot, one in state.children.items()} == {
             name: reference.given(name) for name in reference.open_of("workflow")
@@ -229,7 +230,7 @@ def test_dead_edges_skip_exactly_what_only_they_lead_to(shape: Shape, data: st.D
     entries = sorted(spot.name for spot in shape.spots if not spot.before)
     dead = set(data.draw(st.lists(st.sampled_from(entries), unique=True)))
     mute = Shape(tuple(type(s)(s.name, s.kind, s.before, ()) for s in shape.spots), ())
-    saga = Saga(Program(compile_document(mute.text(), TOOLS)), dead=dead)
+    saga = Saga(Program(compile_document(mute.text(), TOOLS), KINDS), dead=dead)
     skipped = set(dead)
     for name in _in_order(mute):
         before = next(spot.before for spot in mute.spots if spot.name == name)
@@ -238,7 +239,7 @@ def test_dead_edges_skip_exactly_what_only_they_lead_to(shape: Shape, data: st.D
     saga.go()
     while saga.state.ended is None:
         for spot in mute.spots:
-            if spot.name in saga.state.waits:
+            if spot.name in saga.state.open.keys() - saga.state.children.keys():
                 saga.signal(spot.name)
             if spot.name in saga.state.children:
                 name = saga.state.children[spot.name].saga

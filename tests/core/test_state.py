@@ -155,6 +155,7 @@ def busy() -> State:
         saga.state,
         errors={"b": {"a": (failure,)}},
         closed={"b": ("w",)},
+        items={"c#a": ev.Value(v=1), "c#b": None},
         admitted=("c",),
         begun={"b": 7},
         turned={"b": 8},

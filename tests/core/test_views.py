@@ -14,7 +14,8 @@ from baton.core.conditions.model import AllOf, Cel
 from baton.core.failures.codes import told
 from baton.core.graph.graph import Branch, Cap, Catch, Graph, Join, Loop, Node, Rule
 from baton.core.log import events as ev
-from baton.core.read.views import entry_view, graph_view, iso, saga_view, tool_view
+from baton.core.read.views import entry_view, graph_view, saga_view, tool_view
+from baton.core.times import iso
 from tests.core.build import (
     EVENTS,
     PROPERTY,

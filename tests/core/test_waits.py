@@ -17,7 +17,8 @@ from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.fold import apply, fingerprint, signal_key
 from baton.core.log.forks import FORK_KEY
-from baton.core.log.state import KEYS_REMEMBERED, Signal, Wait, status_of
+from baton.core.log.state import KEYS_REMEMBERED, Signal, status_of
+from baton.core.log.work import Wait
 from tests.core.build import T0, Saga, chain, done, program, ready, slots, task, wait
 from tests.core.told import of
 
@@ -57,7 +58,7 @@ def test_a_wait_for_a_signal_has_no_deadline_of_its_own() -> None:
     saga = Saga(program(wait("w", signal="yes")))
     assert saga.go().due is None
     assert saga.go(after_ms=10**12).due is None
-    assert saga.state.waits == {"w": Wait(signal="yes")}
+    assert saga.state.open == {"w": Wait(signal="yes")}
 
 
 def test_a_signal_ends_the_wait_and_its_payload_is_the_output() -> None:
@@ -77,7 +78,7 @@ def test_a_signal_of_another_name_ends_nothing() -> None:
     saga.signal("no")
     saga.go()
     assert saga.state.ended is None
-    assert "w" in saga.state.waits
+    assert "w" in saga.state.open
 
 
 def test_who_may_still_take_a_signal_is_who_can_be_reached() -> None:

@@ -15,6 +15,7 @@ from baton.core.expressions.durations import parse_time
 from baton.core.graph.graph import Join
 from baton.core.log import events as ev
 from baton.core.log.state import status_of
+from baton.core.nodes.registry import KINDS
 from baton.core.sizes import MOST_BYTES, MOST_ITEMS, excess_of
 from tests.core.build import T0, Saga, done, program, ready, task, tool_spec
 
@@ -23,7 +24,7 @@ LOOSE.parameters["additionalProperties"] = True
 
 
 def saga_of(nodes: str, given: Any = None) -> Saga:
-    saga = Saga(Program(compile_document(f"name: w\nnodes: {{{nodes}}}", {"t": LOOSE})), given)
+    saga = Saga(Program(compile_document(f"name: w\nnodes: {{{nodes}}}", {"t": LOOSE}), KINDS), given)
     saga.go()
     return saga
 
@@ -103,7 +104,7 @@ def test_a_wait_whose_end_cannot_be_told_fails(wait: str, given: Any, code: str)
 
 def test_a_wait_lasts_as_long_as_an_expression_says() -> None:
     saga = saga_of("w: {wait: {for: '${input.at}'}}", {"at": "5s"})
-    assert saga.state.waits["w"].until == T0 + 5_000
+    assert saga.state.open["w"].due == T0 + 5_000
     assert status_of(saga.state) == "waiting"
     assert parse_time("2026-12-01T10:00:00+01:00") == parse_time("2026-12-01T09:00:00Z")
 
@@ -165,7 +166,7 @@ def test_what_is_too_large_is_said() -> None:
 
 def test_a_join_of_all_that_tolerates_nothing_never_stops_anybody() -> None:
     graph = program(task("a"), task("b"), task("j", "a", "b", join=Join())).graph
-    saga = Saga(Program(replace(graph)))
+    saga = Saga(Program(replace(graph), KINDS))
     saga.go()
     assert ready(saga.go(done("a"), running=["b"])) == []
     assert ready(saga.go(done("b"))) == ["j"]

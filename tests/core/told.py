@@ -7,6 +7,7 @@ from typing import Any
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.log.state import node_of
+from baton.core.nodes.registry import KINDS
 from baton.core.read.explain import STATES, explain, way
 from baton.core.read.timeline import Story, tell
 from tests.core.build import TOOLS, Saga
@@ -18,7 +19,7 @@ def of(nodes: str, given: Any = None) -> Saga:
     """A saga of a document's nodes that has begun; nothing of it has run that takes time."""
     lines = "\n".join(f"  {line}" for line in nodes.strip().splitlines())
     text = f"name: w\non_failure: rollback\nnodes:\n{lines}\n"  # what fails is tried once
-    saga = Saga(Program(compile_document(text, TOOLS)), given)
+    saga = Saga(Program(compile_document(text, TOOLS), KINDS), given)
     saga.go()
     return saga
 

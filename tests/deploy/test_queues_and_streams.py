@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from baton.runtime.worker import LAST_HELD_RECEIVE
+from baton.runtime.worker.worker import LAST_HELD_RECEIVE
 from tests.deploy.stack import stack
 
 LAST_STOPS = {"WakeDeadLetterQueue", "RelayFailureQueue"}

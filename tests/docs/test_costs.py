@@ -74,7 +74,7 @@ def test_every_row_costs_what_the_page_says(log_and_meter: tuple[DynamoLog, Mete
 
     log.take(SAGA, "i2", 190_000, 1, 193_000)
     spent(meter)
-    log.nudge(SAGA, "i2", 2, 3)
+    log.leave_wake(SAGA, "i2", 2, 3)
     cost["nudge"] = spent(meter)
     waiting = a_release(folded=3, status="waiting", group="waiting", group_at=160_000, due_at=400_000)
     log.release(SAGA, "i2", 2, waiting)

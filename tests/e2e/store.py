@@ -22,11 +22,11 @@ from baton.adapters.clock import SystemClock
 from baton.core.log.codec import decode_entry
 from baton.core.log.events import Entry, Event
 from baton.ports import Clock, Head, Performer, SagaRef
-from baton.runtime.lease import Invocation
+from baton.runtime.context import Invocation
 from baton.runtime.parts import Engine
 from baton.runtime.request import Caller
 from baton.runtime.service import Service
-from baton.runtime.worker import Delivery, Worker
+from baton.runtime.worker.worker import Delivery, Worker
 from tests.kit.app.books import VARIABLE, Books
 from tests.kit.table import create_table
 

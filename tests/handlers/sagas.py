@@ -10,8 +10,8 @@ from typing import Any
 
 from baton.core.log.events import Ask, AttemptFailed, Event, Failure, Notice, Parked, StrategyChosen
 from baton.ports import SagaRef
+from baton.runtime.context import Invocation
 from baton.runtime.history import History
-from baton.runtime.lease import Invocation
 from baton.runtime.parts import Engine, Parts
 from baton.runtime.request import Caller
 from baton.runtime.service import Service

@@ -14,7 +14,7 @@ PARAMETERS = {"AppModule": "tests.kit.app.trial", "UserDayBudgetUsd": "2.50"}
 def spend(http: Http, micro: int, user: str = "ada") -> None:
     now = http.engine.clock.now()
     account = Account("acme", user, day_of(now))
-    budgets, batch = http.engine.funds.budgets, Reservation(f"x{micro}", 0, now + 1_000)
+    budgets, batch = http.engine.ledger_cache.budgets, Reservation(f"x{micro}", 0, now + 1_000)
     budgets.reserve(account, batch, 0, now)
     budgets.settle(account, batch, micro)
 
@@ -24,7 +24,7 @@ def test_a_caller_sees_what_the_own_day_has_room_for(http: Http) -> None:
     account = Account("acme", "ada", day_of(now))
     spend(http, 1_200_000)
     spend(http, 2_000_000, user="grace")
-    http.engine.funds.budgets.reserve(account, Reservation("r", 300_000, now + 9_000), 2_500_000, now)
+    http.engine.ledger_cache.budgets.reserve(account, Reservation("r", 300_000, now + 9_000), 2_500_000, now)
     shown = http.get("/budget", user="ada").body
     assert shown.pop("day")
     assert shown == {

@@ -34,7 +34,7 @@ def test_a_wake_that_was_delivered_before_comes_again_while_its_deliveries_last(
 ) -> None:
     hold(worker, ADA)
     assert worker.send(received(batch(wake(ADA)), count)) == comes_again
-    assert deployment.head(ADA).nudge == 1, "the holder is told either way"
+    assert deployment.head(ADA).pending_wake == 1, "the holder is told either way"
     assert deployment.head(ADA).owner == "another"
 
 

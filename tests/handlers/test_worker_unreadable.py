@@ -56,7 +56,7 @@ def test_a_saga_that_cannot_be_read_is_left_as_it_was_and_said_aloud(
         assert worker.wake(ADA, GRACE) == []
     assert without_lease(deployment.saga_items(ADA)) == without_lease(before)
     head = deployment.head(ADA)
-    assert (head.owner, head.until, head.nudge) == ("", 0, 0)
+    assert (head.owner, head.until, head.pending_wake) == ("", 0, 0)
     assert head.due_at is not None  # the reconciler looks again
     ((body, reason),) = deployment.dead_letters()
     assert json.loads(body)["saga"] == str(ADA)

@@ -24,6 +24,7 @@ from baton.core.log import events as ev
 from baton.core.log.codec import decode_entry, encode_entry
 from baton.core.log.events import Entry
 from baton.core.log.state import ANSWER, State
+from baton.core.nodes.registry import KINDS
 from tests.core.build import (
     Saga,
     chain,
@@ -231,7 +232,7 @@ def _limits() -> Saga:
     of = program(
         task("a"), task("b", "a", limits=timed, arguments={"id": "${ctx.a.output.id}"}), child("c", "a")
     )
-    saga = Saga(Program(msgspec.structs.replace(of.graph, limits=caps)))
+    saga = Saga(Program(msgspec.structs.replace(of.graph, limits=caps), KINDS))
     saga.go(replace(done("a", {"id": 1, "rows": [{"n": number} for number in range(300)]}), cost=1))
     saga.put(ev.ChildReported(slot="c", child=saga.state.children["c"].saga, status="completed", cost=2))
     saga.go(replace(interrupted("b"), cost=3))
@@ -259,7 +260,7 @@ nodes:
 
 def _routes() -> Saga:
     """A loop, a branch, a join that fires early and one that tolerates a failure, and an answer of Python."""
-    saga = Saga(Program(compile_document(ROUTES, {"t": tool_spec("t", x={})})))
+    saga = Saga(Program(compile_document(ROUTES, {"t": tool_spec("t", x={})}), KINDS))
     saga.go()
     saga.go(done("a@0", {"n": 1}))
     saga.go(done("a@1", {"n": 2}))
@@ -289,7 +290,7 @@ nodes:
 
 def _attempts() -> Saga:
     """A retry, a question with an answer, one without, an incident, and a failure that is caught."""
-    saga = Saga(Program(compile_document(ATTEMPTS, {"t": tool_spec("t", x={})})))
+    saga = Saga(Program(compile_document(ATTEMPTS, {"t": tool_spec("t", x={})}), KINDS))
 
     def answer(action: str, **more: Any) -> None:
         ask = next(failing.ask for failing in saga.state.failing.values() if failing.ask is not None)

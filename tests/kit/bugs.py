@@ -28,9 +28,10 @@ from baton.runtime.children import Children
 from baton.runtime.history import History
 from baton.runtime.inflight import InFlight
 from baton.runtime.lease import Lease, Leases
-from baton.runtime.runner import Runner
+from baton.runtime.log_writer import LogWriter
 from baton.runtime.service import Service
-from baton.runtime.store_retrier import Patience
+from baton.runtime.store_retrier import StoreRetrier
+from baton.runtime.worker.runner import Runner
 
 
 @contextmanager
@@ -50,8 +51,8 @@ def release_ignores_the_nudge() -> Iterator[None]:
 
     def let_go(self: MemoryLog, ref: SagaRef, owner: str, epoch: int, release: Release) -> bool:
         head = self.read_head(ref)
-        if head is not None and head.nudge:
-            release = msgspec.structs.replace(release, folded=max(release.folded, head.nudge))
+        if head is not None and head.pending_wake:
+            release = msgspec.structs.replace(release, folded=max(release.folded, head.pending_wake))
         return real_release(self, ref, owner, epoch, release)
 
     real_release = MemoryLog.release
@@ -98,15 +99,15 @@ def a_yield_leaves_the_due_index() -> Iterator[None]:
 def a_stale_invocation_appends() -> Iterator[None]:
     """Step row: no look at the own lease, and an entry of a higher epoch stops nobody."""
 
-    async def news(self: Runner, lease: Lease, history: History) -> bool:
+    async def news(self: LogWriter, lease: Lease, history: History) -> bool:
         branch = history.state.branch
         await history.catch_up()
         return history.state.branch != branch
 
-    def check(self: Runner, lease: Lease) -> None:
+    def check(self: LogWriter, lease: Lease) -> None:
         return None
 
-    with replaced(Runner, "_news", news), replaced(Runner, "_check_lease", check):
+    with replaced(LogWriter, "news", news), replaced(LogWriter, "check_lease", check):
         yield
 
 
@@ -241,7 +242,7 @@ def a_load_does_not_look_at_the_epoch() -> Iterator[None]:
 @contextmanager
 def a_missing_child_is_not_started_before_it_is_cancelled() -> Iterator[None]:
     """Cancel row: a child that nobody finds yet is started afterwards by an invocation that was frozen."""
-    real = Children._start
+    real = Children.start
 
     async def start(
         self: Children, parent: SagaRef, ref: SagaRef, state: State, slot: str, child: Any
@@ -249,7 +250,7 @@ def a_missing_child_is_not_started_before_it_is_cancelled() -> Iterator[None]:
         if state.cancel is None:
             await real(self, parent, ref, state, slot, child)
 
-    with replaced(Children, "_start", start):
+    with replaced(Children, "start", start):
         yield
 
 
@@ -262,8 +263,8 @@ def the_fence_of_a_revival_is_tried_once() -> Iterator[None]:
         assert dead is not None
         now = self._p.clock.now()
         death = Revived(dead=dead.owner, dead_epoch=dead.epoch, dead_until=dead.until, at=now)
-        if not await self._append(lease, history, (death,)):
-            await self._news(lease, history)
+        if not await self._log.append(lease, history, (death,)):
+            await self._log.news(lease, history)
 
     with replaced(Runner, "_record_death", record):
         yield
@@ -272,14 +273,14 @@ def the_fence_of_a_revival_is_tried_once() -> Iterator[None]:
 @contextmanager
 def nobody_looks_at_the_lease_right_before_an_append() -> Iterator[None]:
     """Step row: what comes before an append takes longer than the lease."""
-    real_append, real_check = Runner._append, Runner._check_lease
+    real_append, real_check = LogWriter.append, LogWriter.check_lease
     appending: set[int] = set()
 
-    def check(self: Runner, lease: Lease) -> None:
+    def check(self: LogWriter, lease: Lease) -> None:
         if id(asyncio.current_task()) not in appending:
             real_check(self, lease)
 
-    async def append(self: Runner, *arguments: Any) -> bool:
+    async def append(self: LogWriter, *arguments: Any) -> bool:
         task = id(asyncio.current_task())
         appending.add(task)
         try:
@@ -287,7 +288,7 @@ def nobody_looks_at_the_lease_right_before_an_append() -> Iterator[None]:
         finally:
             appending.discard(task)
 
-    with replaced(Runner, "_append", append), replaced(Runner, "_check_lease", check):
+    with replaced(LogWriter, "append", append), replaced(LogWriter, "check_lease", check):
         yield
 
 
@@ -335,7 +336,7 @@ def a_take_names_no_epoch() -> Iterator[None]:
 def a_call_ends_with_its_invocation_and_no_sooner() -> Iterator[None]:
     """Fault row: a store that hangs looks like a step that has killed its worker."""
 
-    async def call(self: Patience, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+    async def call(self: StoreRetrier, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         while True:
             try:
                 return await self._offload(function, *args, **kwargs)
@@ -344,7 +345,7 @@ def a_call_ends_with_its_invocation_and_no_sooner() -> Iterator[None]:
                 if self._clock.now() >= self.deadline:
                     raise
 
-    with replaced(Patience, "__call__", call):
+    with replaced(StoreRetrier, "__call__", call):
         yield
 
 

@@ -19,7 +19,7 @@ from baton.core.log.events import NoticeDue, Revived, StepFailed
 from baton.core.log.state import State
 from baton.ports import StepFailure
 from baton.runtime import effect_claims, steps
-from baton.runtime.effect_claims import Once
+from baton.runtime.effect_claims import EffectClaims
 from baton.runtime.lease import WithinLease
 from tests.kit.bugs import replaced
 
@@ -27,9 +27,9 @@ from tests.kit.bugs import replaced
 @contextmanager
 def who_cannot_look_says_that_it_has_not_happened() -> Iterator[None]:
     """Effects: a `verify` that fails is taken for one that has found nothing, and the effect is repeated."""
-    real = Once._look
+    real = EffectClaims._look
 
-    async def look(self: Once, one: Any, there: Any) -> Any:
+    async def look(self: EffectClaims, one: Any, there: Any) -> Any:
         try:
             return await real(self, one, there)
         except StepFailure as failure:
@@ -37,7 +37,7 @@ def who_cannot_look_says_that_it_has_not_happened() -> Iterator[None]:
                 raise
             return await self._take(one, there)
 
-    with replaced(Once, "_look", look):
+    with replaced(EffectClaims, "_look", look):
         yield
 
 

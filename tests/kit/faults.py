@@ -16,7 +16,7 @@ WRITES = frozenset(
         "append",
         "append_with_rows",
         "take",
-        "nudge",
+        "leave_wake",
         "release",
         "arm",
         "postpone",

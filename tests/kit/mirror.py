@@ -37,8 +37,10 @@ class MirrorLog(MemoryLog):
         taken = self._real.take(ref, owner, until, epoch, due_at)
         return _same(taken, super().take(ref, owner, until, epoch, due_at))
 
-    def nudge(self, ref: SagaRef, owner: str, epoch: int, version: int) -> bool:
-        return _same(self._real.nudge(ref, owner, epoch, version), super().nudge(ref, owner, epoch, version))
+    def leave_wake(self, ref: SagaRef, owner: str, epoch: int, version: int) -> bool:
+        return _same(
+            self._real.leave_wake(ref, owner, epoch, version), super().leave_wake(ref, owner, epoch, version)
+        )
 
     def release(self, ref: SagaRef, owner: str, epoch: int, release: Release) -> bool:
         return _same(

@@ -9,9 +9,9 @@ from typing import Any
 from baton.core.log.state import State
 from baton.ports import SagaRef, StepContext
 from baton.runtime import effect_claims
-from baton.runtime.effect_claims import Once
+from baton.runtime.effect_claims import EffectClaims
 from baton.runtime.inflight import InFlight
-from baton.runtime.ledger import Purse
+from baton.runtime.ledger import Ledger
 from baton.runtime.steps import Steps
 from tests.kit.bugs import replaced
 
@@ -20,12 +20,12 @@ from tests.kit.bugs import replaced
 def a_failed_settlement_is_not_tried_again() -> Iterator[None]:
     """Spend row: what could not be settled when an attempt ended never is."""
 
-    async def drain(self: Purse, ref: SagaRef) -> None:
+    async def drain(self: Ledger, ref: SagaRef) -> None:
         self._left = [pair for pair in self._left if pair[0] != str(ref)]
         await real(self, ref)
 
-    real = Purse.drain
-    with replaced(Purse, "drain", drain):
+    real = Ledger.drain
+    with replaced(Ledger, "drain", drain):
         yield
 
 
@@ -44,12 +44,12 @@ def a_result_is_gone_when_its_window_is_over() -> Iterator[None]:
 def a_retry_covers_every_claim() -> Iterator[None]:
     """Effect row: a person said of one attempt that it has not acted, and a later one is taken for it."""
 
-    async def meet(self: Once, one: Any, there: Any) -> Any:
+    async def meet(self: EffectClaims, one: Any, there: Any) -> Any:
         one.decided = one.decided and there.owner
         return await real(self, one, there)
 
-    real = Once._meet
-    with replaced(Once, "_meet", meet):
+    real = EffectClaims._meet
+    with replaced(EffectClaims, "_meet", meet):
         yield
 
 
@@ -57,10 +57,10 @@ def a_retry_covers_every_claim() -> Iterator[None]:
 def money_is_free_by_any_clock() -> Iterator[None]:
     """Spend row: a reservation is over when one clock says so, and its holder still spends it."""
 
-    def now(self: Purse) -> int:
+    def now(self: Ledger) -> int:
         return self._clock.now()
 
-    with replaced(Purse, "_by_every_clock", now):
+    with replaced(Ledger, "_by_every_clock", now):
         yield
 
 
@@ -97,8 +97,8 @@ def an_attempt_may_outlast_its_lease() -> Iterator[None]:
 def a_claim_that_nobody_holds_is_taken_without_a_look() -> Iterator[None]:
     """Effect row: what may have happened is done again."""
 
-    async def look(self: Once, one: Any, there: Any) -> Any:
+    async def look(self: EffectClaims, one: Any, there: Any) -> Any:
         return await self._take(one, there)
 
-    with replaced(Once, "_look", look):
+    with replaced(EffectClaims, "_look", look):
         yield

@@ -106,7 +106,7 @@ def _watch(world: World) -> Counter[str]:
     """Count the refusals of the log's conditional writes."""
     refused: Counter[str] = Counter()
     log = world.log
-    append, release, nudge = log.append, log.release, log.nudge
+    append, release, leave_wake = log.append, log.release, log.leave_wake
 
     def counted_append(ref: SagaRef, record: Record, wake: Wake | None = None) -> bool:
         return _count(refused, "append", append(ref, record, wake))
@@ -114,14 +114,18 @@ def _watch(world: World) -> Counter[str]:
     def counted_release(ref: SagaRef, owner: str, epoch: int, plan: Release) -> bool:
         return _count(refused, "release", release(ref, owner, epoch, plan))
 
-    def counted_nudge(ref: SagaRef, owner: str, epoch: int, version: int) -> bool:
-        left = nudge(ref, owner, epoch, version)
+    def counted_wake(ref: SagaRef, owner: str, epoch: int, version: int) -> bool:
+        left = leave_wake(ref, owner, epoch, version)
         refused["nudges left"] += left
         return left
 
     watched: Any = log
-    watched.append, watched.release, watched.nudge = counted_append, counted_release, counted_nudge
-    counted_append.__name__, counted_release.__name__, counted_nudge.__name__ = "append", "release", "nudge"
+    watched.append, watched.release, watched.leave_wake = counted_append, counted_release, counted_wake
+    counted_append.__name__, counted_release.__name__, counted_wake.__name__ = (
+        "append",
+        "release",
+        "leave_wake",
+    )
     return refused
 
 

@@ -17,9 +17,9 @@ from baton.core.effects.toolspec import ONCE
 from baton.core.log.answers import Answer, answer_key
 from baton.errors import Throttled
 from baton.ports import Message, SagaRef, StepContext
-from baton.runtime.lease import Invocation
+from baton.runtime.context import Invocation
 from baton.runtime.service import Service
-from baton.runtime.worker import Worker
+from baton.runtime.worker.worker import Worker
 from baton.tools.define import Registry
 from baton.tools.perform import ToolPerformer
 from tests.kit.faults import OF_WORKERS

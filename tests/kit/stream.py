@@ -22,7 +22,7 @@ from baton.local.stream_batch import BatchRunner
 from baton.local.stream_record import Record, sequence_of
 from baton.ports import SagaRef, Wake
 from baton.runtime.relay import Relay, StreamItem
-from baton.runtime.worker import answer
+from baton.runtime.worker.worker import answer
 from tests.kit.faults import Crash
 from tests.kit.virtual import VirtualClock
 

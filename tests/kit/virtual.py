@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
 import math
 import random
 import selectors
 from collections import deque
-from collections.abc import Callable, Coroutine
-from contextvars import Context
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 MAX_ROUNDS = 100_000  # of the loop without any time passing
-RESOLUTION_S = 1e-6
 EPOCH = 1_790_000_000_000  # where virtual time begins, UTC epoch ms
+
+
+class _Selector(selectors.SelectSelector):
+    """Never waits: time that would be waited is added to the loop's clock."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.passed = 0.0
+        self.idle_rounds = 0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None:
+            raise RuntimeError("the simulation waits for something that can never happen")
+        self.idle_rounds = 0 if timeout else self.idle_rounds + 1
+        if self.idle_rounds > MAX_ROUNDS:
+            raise RuntimeError("the simulation runs in circles: no time passes")
+        self.passed += timeout
+        return []
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
@@ -23,55 +38,25 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     _scheduled: list[asyncio.TimerHandle]
     _ready: deque[asyncio.Handle]
-    _stopping: bool
 
     def __init__(self) -> None:
-        super().__init__(selectors.SelectSelector())
-        self._passed = 0.0
-        self._idle_rounds = 0
+        self._virtual = _Selector()
+        super().__init__(self._virtual)
+        # After half a year of seconds a float has no nanoseconds left, and a timer would never be due.
+        self._clock_resolution = 1e-6
 
     def time(self) -> float:
-        return self._passed
+        return self._virtual.passed
 
     def pass_time(self, seconds: float) -> None:
         """As when what runs in the loop does not give it back for so long."""
-        self._passed += seconds
+        self._virtual.passed += seconds
 
     def quiet_s(self) -> float:
         """How long nothing will happen; 0 while something does."""
         if self._ready or not self._scheduled:
             return 0
-        return self._scheduled[0].when() - self._passed
-
-    def call_at(
-        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
-    ) -> asyncio.TimerHandle:
-        timer = asyncio.TimerHandle(when, callback, args, self, context)
-        heapq.heappush(self._scheduled, timer)
-        return timer
-
-    def _run_once(self) -> None:
-        """What asyncio does in a round, without what only sockets, threads and a real clock need: a third of the time."""
-        timers, ready = self._scheduled, self._ready
-        while timers and timers[0].cancelled():
-            heapq.heappop(timers)
-        if ready or self._stopping:
-            self._idle_rounds += 1
-            if self._idle_rounds > MAX_ROUNDS:
-                raise RuntimeError("the simulation runs in circles: no time passes")
-        elif timers:
-            self._idle_rounds = 0
-            self._passed = max(self._passed, timers[0].when())
-        else:
-            raise RuntimeError("the simulation waits for something that can never happen")
-        # After half a year of seconds a float has no nanoseconds left, and a timer would never be due.
-        end = self._passed + RESOLUTION_S
-        while timers and timers[0].when() < end:
-            ready.append(heapq.heappop(timers))
-        for _ in range(len(ready)):
-            handle = ready.popleft()
-            if not handle.cancelled():
-                handle._run()
+        return self._scheduled[0].when() - self.time()
 
 
 async def until_something_happens(step_s: int) -> None:

@@ -28,7 +28,7 @@ from baton.core.log.codec import decode_entry
 from baton.core.log.events import Entry, Event, SagaEnded, StepSucceeded
 from baton.errors import EngineFault
 from baton.ports import Message, SagaRef, Wake, Watch
-from baton.runtime.lease import Invocation
+from baton.runtime.context import Invocation
 from baton.runtime.metrics import Metrics
 from baton.runtime.parts import Engine
 from baton.runtime.queries import Queries
@@ -36,7 +36,7 @@ from baton.runtime.reconcile import Reconciler
 from baton.runtime.request import Caller
 from baton.runtime.service import Service
 from baton.runtime.store_retrier import inline
-from baton.runtime.worker import Delivery
+from baton.runtime.worker.worker import Delivery
 from baton.tools.define import Registry
 from tests.kit.faults import Crash, Plan
 from tests.kit.process import Environment, Outage, Process

@@ -6,7 +6,9 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
+from baton.adapters.memory.blobs import MemoryBlobs
 from baton.adapters.memory.budgets import MemoryBudgets
+from baton.adapters.memory.store import MemoryStore
 from baton.core.decide.builder import RunStep
 from baton.core.decide.spending import DAY_MS, Terms
 from baton.core.graph.graph import Graph, Node
@@ -14,10 +16,10 @@ from baton.core.limits import Limits
 from baton.core.log.state import State
 from baton.errors import StoreUnavailable
 from baton.ports import Account, Held, Offload, Refused, Reservation, Sums
-from baton.runtime.lease import Invocation
-from baton.runtime.ledger import Purse
-from baton.runtime.ledger_cache import Funds
-from baton.runtime.store_retrier import Patience, inline
+from baton.runtime.context import Invocation, InvocationContext
+from baton.runtime.ledger import Ledger
+from baton.runtime.ledger_cache import LedgerCache
+from baton.runtime.store_retrier import StoreRetrier, inline
 from tests.kit.virtual import SeededEntropy, run_virtual
 
 DOLLAR = 1_000_000
@@ -72,23 +74,27 @@ class Failing(MemoryBudgets):
 
 
 class Desk:
-    """One process with its accounts. Each `purse` is an invocation of two seconds."""
+    """One process with its accounts. Each `ledger` is an invocation of two seconds."""
 
     def __init__(
         self, budgets: MemoryBudgets | None = None, user_day: int = 5 * DOLLAR, saga: int = 0
     ) -> None:
         self.clock = Clock()
         self.budgets = budgets or MemoryBudgets()
-        self.funds = Funds(self.budgets, Terms(saga=saga, user_day=user_day))
+        self.cache = LedgerCache(self.budgets, Terms(saga=saga, user_day=user_day))
         self.count = 0
 
-    def call(self, offload: Offload = inline) -> Patience:
-        return Patience(offload, self.clock, SeededEntropy(1), LIMITS, self.clock.at + SOON)
+    def call(self, offload: Offload = inline) -> StoreRetrier:
+        return StoreRetrier(offload, self.clock, SeededEntropy(1), LIMITS, self.clock.at + SOON)
 
-    def purse(self, offload: Offload = inline) -> Purse:
+    def context(self, offload: Offload = inline) -> InvocationContext:
         self.count += 1
         invocation = Invocation(f"i{self.count}", self.clock.at, self.clock.at + 2_000)
-        return Purse(self.funds, self.call(offload), self.clock, LIMITS, invocation)
+        call, entropy = self.call(offload), SeededEntropy(1)
+        return InvocationContext(invocation, MemoryStore(), MemoryBlobs(), self.clock, entropy, LIMITS, call)
+
+    def ledger(self, offload: Offload = inline) -> Ledger:
+        return Ledger(self.context(offload), self.cache)
 
     def spend(self, cost: int) -> None:
         """What another invocation has spent of the day."""

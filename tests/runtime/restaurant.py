@@ -14,15 +14,16 @@ import pytest
 from msgspec.structs import replace
 
 from baton.adapters.memory.blobs import MemoryBlobs
-from baton.adapters.memory.effects import MemoryEffects
+from baton.adapters.memory.store import MemoryStore
 from baton.core.effects.keys import KeyRule, key_of
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
 from baton.errors import StoreUnavailable
 from baton.ports import Effect, StepContext, StepFailure
+from baton.runtime import context
 from baton.runtime.claims import Done
-from baton.runtime.effect_claims import Once
-from baton.runtime.store_retrier import Patience
+from baton.runtime.effect_claims import EffectClaims
+from baton.runtime.store_retrier import StoreRetrier
 from tests.kit.virtual import SeededEntropy, VirtualClock, run_virtual
 
 P = ParamSpec("P")
@@ -47,8 +48,14 @@ class Invocation:
         self.entropy = SeededEntropy(seed)
         self.clock = VirtualClock()
         self.clock.skew = skew
-        call = Patience(self.offload, self.clock, self.entropy, place.limits, self.clock.now() + 600_000)
-        self.once = Once(place.effects, place.blobs, self.clock, self.entropy, place.limits, call)
+        call = StoreRetrier(self.offload, self.clock, self.entropy, place.limits, self.clock.now() + 600_000)
+        now = self.clock.now()
+        me = context.Invocation(f"i{seed}", now, now + 600_000)
+        self.once = EffectClaims(
+            context.InvocationContext(
+                me, place.store, place.blobs, self.clock, self.entropy, place.limits, call
+            )
+        )
 
     async def offload(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         await asyncio.sleep(0.002)
@@ -82,7 +89,7 @@ class Invocation:
         place = self.place
         rule, node = key or KeyRule(), slot.partition("#")[0]
         now = self.clock.now()
-        context = StepContext(
+        told = StepContext(
             saga=saga,
             tenant="acme",
             user="ada",
@@ -104,11 +111,11 @@ class Invocation:
 
         async def book() -> Any:
             for number in range(rows):
-                context.put_row("bookings", str(number), {"at": "19:30"})
-            return await place.book(context.idempotency_key)
+                told.put_row("bookings", str(number), {"at": "19:30"})
+            return await place.book(told.idempotency_key)
 
         spec = replace(SPEC, key=rule, verify="table.find" if verify else "")
-        return await self.once.run(spec, slot, context, act or book, verify, decided=decided)
+        return await self.once.run(spec, slot, told, act or book, verify, decided=decided)
 
 
 SPEC = ToolSpec(
@@ -125,7 +132,8 @@ class Place:
 
     def __init__(self) -> None:
         self.clock, self.limits = VirtualClock(), Limits()
-        self.effects, self.blobs = MemoryEffects(), MemoryBlobs()
+        self.store, self.blobs = MemoryStore(), MemoryBlobs()
+        self.effects = self.store.effects
         self.booked = Counter[str]()
         self.seconds = 1.0
         self._seed = 0

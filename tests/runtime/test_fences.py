@@ -9,9 +9,9 @@ from baton import Context, tool
 from baton.core.log.codec import encode_entry
 from baton.core.log.events import Entry, Revived, SignalReceived, StepInterrupted, StepSucceeded, Value
 from baton.ports import Message, Record, SagaRef, Wake
-from baton.runtime.lease import Invocation
+from baton.runtime.context import Invocation
 from baton.runtime.parts import Parts
-from baton.runtime.runner import SUPERSEDED, Runner
+from baton.runtime.worker.runner import SUPERSEDED, Runner
 from tests.kit.corpus import start
 from tests.kit.documents import chain_of
 from tests.kit.process import Process

@@ -12,9 +12,9 @@ from baton import Context, tool
 from baton.core.log.events import Revived, StepInterrupted, StepSucceeded
 from baton.errors import EngineFault, StoreUnavailable
 from baton.ports import Message, SagaRef, Sums
-from baton.runtime.lease import Invocation
+from baton.runtime.context import Invocation
 from baton.runtime.parts import Parts
-from baton.runtime.runner import Runner
+from baton.runtime.worker.runner import Runner
 from tests.kit.corpus import start
 from tests.kit.toolbox import Books
 from tests.kit.virtual import VirtualClock

@@ -18,7 +18,7 @@ from baton.core.log import events as ev
 from baton.errors import CorruptLog
 from baton.ports import Head, Record, SagaRef
 from baton.runtime.history import PAGE, History
-from baton.runtime.store_retrier import Patience, inline
+from baton.runtime.store_retrier import StoreRetrier, inline
 from tests.core.build import chain, program, replay, started, task
 from tests.kit.virtual import EPOCH, SeededEntropy
 
@@ -67,7 +67,7 @@ class Desk:
         self.log, self.blobs = Read(), ReadBlobs()
 
     def history(self) -> History:
-        call = Patience(inline, StillClock(), SeededEntropy(1), LIMITS, EPOCH + 60_000)
+        call = StoreRetrier(inline, StillClock(), SeededEntropy(1), LIMITS, EPOCH + 60_000)
         return History(self.log, self.blobs, call, SAGA)
 
     def head(self, history: History) -> Head:

@@ -11,7 +11,8 @@ from baton.core.limits import Limits
 from baton.core.log.events import StepSucceeded
 from baton.errors import CorruptLog
 from baton.ports import Head, Message, SagaRef
-from baton.runtime.lease import HELD, Invocation, Lease
+from baton.runtime.context import Invocation
+from baton.runtime.lease import HELD, Lease
 from baton.runtime.parts import Parts
 from tests.kit.corpus import start
 from tests.kit.documents import chain_of
@@ -81,9 +82,9 @@ def test_a_nudge_survives_a_take_that_arrives_twice(stage: Stage) -> None:
         saga = await start(world, WAITS, {}, "w")
         assert isinstance(await acquire(worker(world), saga), Lease)
         held = head_of(world, saga)
-        assert world.log.nudge(held.ref, held.owner, held.epoch, 7)
+        assert world.log.leave_wake(held.ref, held.owner, held.epoch, 7)
         takes[-1]()
-        assert head_of(world, saga).nudge == 7
+        assert head_of(world, saga).pending_wake == 7
 
     stage(story, **ALONE)
 

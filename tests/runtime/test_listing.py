@@ -15,7 +15,7 @@ from baton.core.limits import Limits
 from baton.errors import UserError
 from baton.ports import Head, Listed, Release, SagaRef
 from baton.runtime.listing import Listing
-from baton.runtime.store_retrier import Patience, inline
+from baton.runtime.store_retrier import StoreRetrier, inline
 from baton.web.routes import MAX_CURSOR
 
 NOON = 1_795_000_000_000
@@ -35,7 +35,7 @@ class Idle:
         return "0"
 
 
-CALL = Patience(inline, Idle(), Idle(), Limits(), NOON)
+CALL = StoreRetrier(inline, Idle(), Idle(), Limits(), NOON)
 
 
 def begin(log: MemoryLog, saga: str, at: int, tenant: str = "acme") -> SagaRef:

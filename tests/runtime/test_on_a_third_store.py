@@ -10,12 +10,12 @@ from baton.core.limits import Limits
 from baton.core.log.codec import decode_entry
 from baton.core.log.events import SagaEnded
 from baton.ports import Message, SagaRef
-from baton.runtime.lease import Invocation
+from baton.runtime.context import Invocation
 from baton.runtime.parts import Engine, Parts
 from baton.runtime.request import Caller
-from baton.runtime.runner import Runner
 from baton.runtime.service import Service
 from baton.runtime.store_retrier import inline
+from baton.runtime.worker.runner import Runner
 from baton.tools.define import Registry
 from baton.tools.perform import ToolPerformer
 from tests.contract.toy_store import ToyStore

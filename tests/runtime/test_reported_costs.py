@@ -15,14 +15,14 @@ from tests.runtime.desk import DAY, DOLLAR, LIMITS, NOON, Desk, Failing, run, st
 
 def test_what_is_reported_while_a_request_is_under_way_goes_along_with_the_next() -> None:
     desk = Desk()
-    purse = desk.purse(slowly)
+    ledger = desk.ledger(slowly)
 
     async def story() -> None:
         slots = [f"s{n}" for n in range(100)]
         for slot in slots:
-            await purse.reserve(state(), step(0, slot), [])
+            await ledger.reserve(state(), step(0, slot), [])
         asked = desk.budgets.calls
-        await asyncio.gather(*(purse.settle(state(), step(0, slot), 7) for slot in slots))
+        await asyncio.gather(*(ledger.settle(state(), step(0, slot), 7) for slot in slots))
         assert desk.budgets.calls == asked + 2
 
     run(story())
@@ -31,18 +31,18 @@ def test_what_is_reported_while_a_request_is_under_way_goes_along_with_the_next(
 
 def test_what_is_reported_while_a_batch_is_settled_goes_along_with_the_next() -> None:
     desk = Desk()
-    purse = desk.purse(slowly)
+    ledger = desk.ledger(slowly)
 
     async def story() -> None:
         slots = [f"s{n}" for n in range(10)]
         for slot in slots:
-            await purse.reserve(state(), step(0, slot), [])
+            await ledger.reserve(state(), step(0, slot), [])
         asked = desk.budgets.calls
-        first = asyncio.create_task(purse.settle(state(), step(0, slots[0]), 7))
+        first = asyncio.create_task(ledger.settle(state(), step(0, slots[0]), 7))
         while desk.budgets.calls == asked:
             await asyncio.sleep(0)
         await asyncio.sleep(0)
-        others = asyncio.gather(*(purse.settle(state(), step(0, slot), 7) for slot in slots[1:]))
+        others = asyncio.gather(*(ledger.settle(state(), step(0, slot), 7) for slot in slots[1:]))
         await first
         assert desk.sums() == Sums(7, 7, 0)
         await others
@@ -55,13 +55,13 @@ def test_what_is_reported_while_a_batch_is_settled_goes_along_with_the_next() ->
 def test_an_attempt_that_has_spent_has_sums_in_which_that_is_counted() -> None:
     """Of the hundred that go along with one request each finds that the day is spent, and one tells the user."""
     desk = Desk()
-    purse = desk.purse(slowly)
+    ledger = desk.ledger(slowly)
 
     async def story() -> list[str]:
         slots = [f"s{n}" for n in range(10)]
         for slot in slots:
-            await purse.reserve(state(), step(0, slot), [])
-        told = await asyncio.gather(*(purse.settle(state(), step(0, slot), DOLLAR) for slot in slots))
+            await ledger.reserve(state(), step(0, slot), [])
+        told = await asyncio.gather(*(ledger.settle(state(), step(0, slot), DOLLAR) for slot in slots))
         return [notice.key for notices in told for notice in notices]
 
     assert run(story()) == [f"budget80/user/ada/{DAY}", f"budget100/user/ada/{DAY}"]
@@ -73,18 +73,18 @@ def test_a_report_that_was_not_answered_counts_once(lands: str, only: str) -> No
     budgets = Failing()
     budgets.only = only
     desk = Desk(budgets)
-    purse = desk.purse()
-    run(purse.reserve(state(), step(0, "a"), [Decimal("0.1")]))
-    run(purse.reserve(state(), step(0, "b"), []))
+    ledger = desk.ledger()
+    run(ledger.reserve(state(), step(0, "a"), [Decimal("0.1")]))
+    run(ledger.reserve(state(), step(0, "b"), []))
     budgets.is_down, budgets.lands_late = True, lands == "late"
-    assert run(purse.settle(state(), step(0, "a"), 100_000)) == ()
+    assert run(ledger.settle(state(), step(0, "a"), 100_000)) == ()
     budgets.is_down = False
-    run(purse.settle(state(), step(0, "b"), 5))
+    run(ledger.settle(state(), step(0, "b"), 5))
     assert (desk.sums().spent, desk.sums().held) == (100_005, 100_005), (
         "what could not be counted goes along with the next"
     )
     budgets.land()
-    run(purse.drain(SagaRef("acme", "s1")))
+    run(ledger.drain(SagaRef("acme", "s1")))
     until = NOON + 2_000 + LIMITS.lease_grace_ms
     assert budgets.expire(Account("acme", "ada", DAY), until) == Sums(100_005, 100_005, 0)
 
@@ -93,14 +93,14 @@ def test_requests_that_land_late_one_after_the_other_count_once() -> None:
     """The batch that the first one opens when it lands is not the one that the second one settles."""
     budgets = Failing()
     desk = Desk(budgets)
-    purse = desk.purse()
+    ledger = desk.ledger()
     budgets.is_down = budgets.lands_late = True
     for slot, only in (("a", "reserve"), ("b", "settle")):
-        run(purse.reserve(state(), step(0, slot), [Decimal("0.000005")]))
+        run(ledger.reserve(state(), step(0, slot), [Decimal("0.000005")]))
         budgets.only = only
-        run(purse.settle(state(), step(0, slot), 5))
+        run(ledger.settle(state(), step(0, slot), 5))
     budgets.is_down = False
-    run(purse.drain(SagaRef("acme", "s1")))
+    run(ledger.drain(SagaRef("acme", "s1")))
     assert desk.sums() == Sums(10, 10, 0)
     budgets.land()
     assert (desk.sums().spent, desk.sums().held) == (10, 10)
@@ -109,20 +109,20 @@ def test_requests_that_land_late_one_after_the_other_count_once() -> None:
 def test_those_who_wait_for_a_request_that_fails_make_none_of_their_own_and_are_counted_by_the_next() -> None:
     budgets = Failing()
     desk = Desk(budgets)
-    purse = desk.purse(slowly)
+    ledger = desk.ledger(slowly)
 
     async def story() -> None:
         slots = [f"s{n}" for n in range(10)]
         for slot in slots:
-            await purse.reserve(state(), step(0, slot), [Decimal("0.000007")])
+            await ledger.reserve(state(), step(0, slot), [Decimal("0.000007")])
         budgets.is_down, asked = True, budgets.asked
-        await asyncio.gather(*(purse.settle(state(), step(0, slot), 7) for slot in slots))
+        await asyncio.gather(*(ledger.settle(state(), step(0, slot), 7) for slot in slots))
         assert budgets.asked == asked + 1
-        await purse.drain(SagaRef("acme", "s1"))
+        await ledger.drain(SagaRef("acme", "s1"))
         assert budgets.asked == asked + 2, "nor do those that are left open"
         budgets.is_down = False
-        await purse.reserve(state(), step(), [])
-        await purse.settle(state(), step(), 1)
+        await ledger.reserve(state(), step(), [])
+        await ledger.settle(state(), step(), 1)
 
     run(story())
     assert desk.sums().spent == 71
@@ -131,9 +131,9 @@ def test_those_who_wait_for_a_request_that_fails_make_none_of_their_own_and_are_
 def test_two_invocations_count_what_each_of_them_has_spent() -> None:
     desk = Desk()
     for cost in (5, 7):
-        purse = desk.purse()
-        run(purse.reserve(state(), step(), []))
-        run(purse.settle(state(), step(), cost))
+        ledger = desk.ledger()
+        run(ledger.reserve(state(), step(), []))
+        run(ledger.settle(state(), step(), cost))
     assert desk.sums() == Sums(12, 12, 0)
 
 

@@ -10,9 +10,10 @@ import pytest
 from baton.core.limits import Limits
 from baton.core.log.events import StepSucceeded
 from baton.ports import Message, NoRoom, SagaRef, StepContext
-from baton.runtime.lease import HELD, NOTHING_NEW, NUDGED, Invocation, Lease, WithinLease
+from baton.runtime.context import Invocation
+from baton.runtime.lease import HELD, NOTHING_NEW, NUDGED, Lease, WithinLease
 from baton.runtime.parts import Parts
-from baton.runtime.runner import SUPERSEDED, Runner
+from baton.runtime.worker.runner import SUPERSEDED, Runner
 from tests.kit.corpus import start
 from tests.kit.documents import chain_of
 from tests.kit.faults import STALL, Plan

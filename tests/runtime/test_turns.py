@@ -9,7 +9,7 @@ import pytest
 from baton.core.limits import Limits
 from baton.errors import StoreUnavailable
 from baton.ports import Message
-from baton.runtime.deadline import Budget, Turn
+from baton.runtime.deadline import Deadline, Turn
 from baton.runtime.turns import CONFIRM_S, by_turns, end_in_turn
 from tests.kit.virtual import run_virtual
 
@@ -64,12 +64,12 @@ def test_a_queue_that_cannot_be_asked_ends_no_turn() -> None:
 
 
 def test_after_its_turn_a_saga_begins_nothing_more() -> None:
-    budget = Budget(0, 60_000, 1_000)
-    assert budget.fits(0, 1_500)
-    assert not budget.is_spent(0)
-    budget.turn.is_over = True
-    assert not budget.fits(0, 1_500)
-    assert budget.is_spent(0)
+    deadline = Deadline(0, 60_000, 1_000)
+    assert deadline.fits(0, 1_500)
+    assert not deadline.is_spent(0)
+    deadline.turn.is_over = True
+    assert not deadline.fits(0, 1_500)
+    assert deadline.is_spent(0)
 
 
 def test_tenants_take_turns_and_each_keeps_its_order() -> None:

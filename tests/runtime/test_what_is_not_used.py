@@ -9,15 +9,15 @@ import pytest
 from msgspec.structs import replace
 
 from baton import Context, tool
-from baton.adapters.memory.blobs import MemoryBlobs
 from baton.core.effects.keys import KeyRule
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.failures.alternatives import Alternative
 from baton.core.log.events import Failure, Value
 from baton.ports import StepContext
 from baton.runtime.steps import Steps
+from baton.runtime.values import Values
 from baton.tools.define import Registry
-from tests.runtime.desk import LIMITS, Desk, run, state, step
+from tests.runtime.desk import Desk, run, state, step
 
 REGISTRY = Registry()
 
@@ -51,8 +51,8 @@ def keys(spec: ToolSpec | None, **more: Any) -> list[str]:
     """Those of one attempt of a step of this tool."""
     desk, performer, once = Desk(), Watched(), Any
     specs = {**REGISTRY.specs(), **({} if spec is None else {"t": spec})}
-    call, purse, until = desk.call(), desk.purse(), desk.clock.now() + 60_000
-    steps = Steps(performer, specs, MemoryBlobs(), desk.clock, LIMITS, call, purse, once, until=until)  # type: ignore[arg-type]  # nothing here happens only once
+    here = desk.context()
+    steps = Steps(here, performer, specs, desk.ledger(), once, Values(here))  # type: ignore[arg-type]  # nothing here happens only once
     outcome = run(steps.run(state(), replace(step(), arguments={"n": 1}, **more), "", []))
     assert outcome.output == Value(v={}), outcome
     return performer.keys

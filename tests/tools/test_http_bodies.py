@@ -7,6 +7,7 @@ import json
 import time
 import tracemalloc
 import zlib
+from functools import cache
 
 import pytest
 
@@ -22,11 +23,10 @@ def _raw_deflate(data: bytes) -> bytes:
     return packer.compress(data) + packer.flush()
 
 
+@cache
 def _bomb(layers: int) -> bytes:
-    data = gzip.compress(bytes(50_000_000), 9)
-    for _ in range(layers - 1):
-        data = gzip.compress(data, 9, mtime=0)
-    return data
+    inner = _bomb(layers - 1) if layers > 1 else bytes(50_000_000)
+    return gzip.compress(inner, 9, mtime=0)
 
 
 @pytest.mark.parametrize(

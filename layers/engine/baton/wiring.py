@@ -37,7 +37,7 @@ from baton.runtime.reconcile import SIDE_BY_SIDE, Reconciler
 from baton.runtime.relay import Relay
 from baton.runtime.store_retrier import Threads
 from baton.runtime.watch import Watch, to_log
-from baton.runtime.worker import Worker
+from baton.runtime.worker.worker import Worker
 
 if TYPE_CHECKING:
     from baton.tools.standard import Services

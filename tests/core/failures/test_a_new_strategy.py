@@ -19,6 +19,7 @@ from baton.core.failures.strategies.base import History, LadderStep, Strategy
 from baton.core.failures.strategies.ladder import after_decision, after_step
 from baton.core.failures.strategies.registry import STRATEGIES, extended, of
 from baton.core.log import events as ev
+from baton.core.nodes.registry import KINDS
 from baton.core.read.forecast import foretold
 from baton.core.read.metrics import Figures
 from tests.core.build import T0, TOOLS, Saga, problems_of, program, replay, task
@@ -44,7 +45,7 @@ def told(text: str) -> list[tuple[str, str, str]]:
 
 
 def failing(rules: str = LADDER) -> Saga:
-    saga = Saga(Program(compile_document(document(rules), TOOLS)))
+    saga = Saga(Program(compile_document(document(rules), TOOLS), KINDS))
     saga.go()
     return saga
 
@@ -133,7 +134,7 @@ def test_where_it_does_nothing_the_log_says_why() -> None:
 @pytest.mark.usefixtures("known")
 def test_a_policy_can_choose_it() -> None:
     text = "name: w\nnodes: {a: {tool: t, failover: [{name: late, then: cool_down}]}}"
-    saga = Saga(Program(compile_document(text, TOOLS)))
+    saga = Saga(Program(compile_document(text, TOOLS), KINDS))
     saga.go()
     saga.go(broken("a"))
     event = saga.entries[-1].events[-1]
@@ -146,7 +147,7 @@ def test_a_policy_can_choose_it() -> None:
 
 @pytest.mark.usefixtures("known")
 def test_it_is_told_in_advance_and_afterwards() -> None:
-    words = foretold(Program(compile_document(document(LADDER), TOOLS)))
+    words = foretold(Program(compile_document(document(LADDER), TOOLS), KINDS))
     assert list(words["nodes"].values()) == [
         "leaves it alone for an hour, then asks the starter for 24h, then fails"
     ]

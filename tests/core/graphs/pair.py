@@ -23,6 +23,7 @@ from baton.core.log import codec
 from baton.core.log import events as ev
 from baton.core.log.fold import apply, fold
 from baton.core.log.state import ANSWER, State, decode_state, encode_state
+from baton.core.nodes.registry import KINDS
 from tests.core.build import T0, started, tool_spec
 from tests.core.graphs.counter import Counter
 from tests.core.graphs.facts import Breaks, slot_name, slot_of
@@ -39,7 +40,7 @@ TOOLS["fetch.other"] = replace(TOOLS["fetch.other"], instead_of=("fetch",), meri
 
 def program_of(document: Mapping[str, Any]) -> Program:
     """Raises `InvalidDefinition`."""
-    return Program(compile_document(json.dumps(document), TOOLS))
+    return Program(compile_document(json.dumps(document), TOOLS), KINDS)
 
 
 @dataclass(frozen=True)
@@ -194,7 +195,7 @@ class Pair:
         may_run = {slot_name(slot) for slot in world.may_run(self.now)}
         assert self.running == may_run, (self.running, world.open, world.trying)
         waits = {slot_name(slot) for slot in world.open_of("wait")}
-        assert set(state.waits) == waits
+        assert set(state.open) == waits
         assert not any(
             self.mirror.queues.get(world.plan.nodes[name.partition("@")[0]]["wait"]["signal"])
             for name in waits

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from baton.core.decide import decide, failure_handling, looks, outcomes, retries, transitions
+from baton.core.decide import decide, failure_handling, outcomes, retries, scheduling, transitions
 from baton.core.decide.builder import Draft, RunStep
 from baton.core.decide.context import Scope
 from baton.core.decide.outcomes import Outcome
@@ -87,10 +87,10 @@ def a_way_is_forgotten_when_it_fails(patch: pytest.MonkeyPatch) -> None:
 
 
 def nobody_waits_before_a_retry(patch: pytest.MonkeyPatch) -> None:
-    def may_try_again(draft: Draft, at: Activation) -> bool:
+    def may_try_again(draft: Any, at: Activation) -> bool:
         return draft.state.failing[at.slot].due_at > 0 or retries.may_try_again(draft, at)
 
-    patch.setattr(looks, "may_try_again", may_try_again)
+    patch.setattr(scheduling, "may_try_again", may_try_again)
 
 
 def what_waits_for_its_time_is_not_looked_at_then(patch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def arguments_of_an_answer_are_forgotten(patch: pytest.MonkeyPatch) -> None:
         found = retries.next_attempt(state, at, arguments)
         return msgspec.structs.replace(found, arguments=arguments)
 
-    patch.setattr(looks, "next_attempt", next_attempt)
+    patch.setattr(scheduling, "next_attempt", next_attempt)
 
 
 def an_answer_counts_for_any_question(patch: pytest.MonkeyPatch) -> None:

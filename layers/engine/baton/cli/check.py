@@ -22,6 +22,7 @@ from baton.cli.shared import console, is_unicode, json_option, print_json, termi
 from baton.cli.sources import Source, read_source
 from baton.cli.standard import off_note, tools_off
 from baton.cli.text import counted, course, plain
+from baton.core.nodes.registry import KINDS
 
 if TYPE_CHECKING:
     from baton.core.effects.toolspec import ToolSpec
@@ -146,7 +147,7 @@ def _compiled(
             *notes_of(graph, tools, invocation_ms=Limits().worker_timeout_s * 1_000, unknown=unknown),
             *([off_note(off)] if off else ()),
         ),
-        on_failure=foretold(Program(graph)),
+        on_failure=foretold(Program(graph, KINDS)),
         starts=tuple(child.partition("@")[0] for child in children),
     )
 

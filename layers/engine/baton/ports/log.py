@@ -72,7 +72,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     owner: str = ""
     until: int = 0
     epoch: int = 0
-    nudge: int = 0
+    pending_wake: int = 0
     due_at: int | None = None
     armed: int = 0
     wake: Wake | None = None
@@ -144,21 +144,21 @@ class Log(Protocol):
     def take(self, ref: SagaRef, owner: str, until: int, epoch: int, due_at: int) -> Head | None:
         """Take the lease if the head still has the `epoch` that the caller has seen and judged to be free to take.
 
-        Sets owner, until, `due_at`, epoch + 1 and removes `wake`. A nudge stays: its version is in the log, and the
+        Sets owner, until, `due_at`, epoch + 1 and removes `wake`. A pending wake stays: its version is in the log, and the
         taker loads afterwards. A request that arrives twice finds itself and changes nothing more; one that arrives
         after any other take is refused. Returns the head as it was **before** (so that an expired lease can be
         seen); None when refused or when there is no head.
         """
         ...
 
-    def nudge(self, ref: SagaRef, owner: str, epoch: int, version: int) -> bool:
-        """Leave `version` for the holder, if it is still this one and its nudge is lower."""
+    def leave_wake(self, ref: SagaRef, owner: str, epoch: int, version: int) -> bool:
+        """Leave `version` for the holder, if it is still this one and its pending wake is lower."""
         ...
 
     def release(self, ref: SagaRef, owner: str, epoch: int, release: Release) -> bool:
-        """Give the lease back: frees it, clears the nudge, writes `release`.
+        """Give the lease back: frees it, clears the pending wake, writes `release`.
 
-        False, and nothing written, when the lease is not this one's any more, when `nudge` is above
+        False, and nothing written, when the lease is not this one's any more, when `pending_wake` is above
         `release.folded`, or when `armed` is not `release.armed`.
         """
         ...

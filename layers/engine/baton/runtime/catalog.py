@@ -10,9 +10,10 @@ from baton.core.decide.program import Program
 from baton.core.expressions.spelling import hinted, nearest
 from baton.core.graph.graph import Graph, decode_graph, encode_graph, hash_of
 from baton.core.limits import Limits
+from baton.core.nodes.registry import KINDS
 from baton.errors import NotFound
 from baton.ports import Blobs, Clock, Definition, Definitions
-from baton.runtime.store_retrier import Patience
+from baton.runtime.store_retrier import StoreRetrier
 
 PROGRAMS_KEPT = 64
 NAMES_COMPARED = 1_000  # to find the nearest to a wrong one: of more it would take seconds
@@ -35,7 +36,7 @@ class Catalog:
         definitions: Definitions,
         blobs: Blobs,
         clock: Clock,
-        call: Patience | None = None,
+        call: StoreRetrier | None = None,
         programs: OrderedDict[tuple[str, str], Program] | None = None,
         *,
         most_hops: int = Limits.saga_hops,
@@ -47,12 +48,12 @@ class Catalog:
         self._programs = OrderedDict() if programs is None else programs
         self._most_hops = most_hops
 
-    def through(self, call: Patience) -> Catalog:
+    def through(self, call: StoreRetrier) -> Catalog:
         known = (self._definitions, self._blobs, self._clock, call, self._programs)
         return Catalog(*known, most_hops=self._most_hops)
 
     @property
-    def _io(self) -> Patience:
+    def _io(self) -> StoreRetrier:
         if self._call is None:
             raise RuntimeError("use `through` first")
         return self._call
@@ -121,7 +122,7 @@ class Catalog:
             self._programs.move_to_end(key)
         else:
             data = await self._io(self._blobs.get, tenant, f"cas://sha256/{graph_hash}")
-            program = self._programs[key] = Program(decode_graph(data), self._most_hops)
+            program = self._programs[key] = Program(decode_graph(data, KINDS), KINDS, self._most_hops)
             if len(self._programs) > PROGRAMS_KEPT:
                 self._programs.popitem(last=False)
         return program

@@ -18,14 +18,14 @@ from baton.ports import Clock, Log, Record
 from baton.runtime.history import records_of
 from baton.runtime.longlogs import ReadingTime
 from baton.runtime.request import Opened
-from baton.runtime.store_retrier import Patience
+from baton.runtime.store_retrier import StoreRetrier
 
 _FORK = b'"forked"'  # the tag of its event
 PAGE = 200  # entries read at once, so that a long log is never in memory as a whole
 
 
 async def cost_of(
-    log: Log, call: Patience, clock: Clock, opened: Opened, deployment: Deployment
+    log: Log, call: StoreRetrier, clock: Clock, opened: Opened, deployment: Deployment
 ) -> dict[str, Any]:
     """The answer of `GET /sagas/{id}/cost`; what it costs is read off the log. See `Ledger`.
 
@@ -48,7 +48,7 @@ async def cost_of(
     return cost_view(state.saga, status_of(state, program), usage, ledger.steps, state.invocations)
 
 
-async def _records(log: Log, call: Patience, opened: Opened, time: ReadingTime) -> AsyncIterator[Record]:
+async def _records(log: Log, call: StoreRetrier, opened: Opened, time: ReadingTime) -> AsyncIterator[Record]:
     """No further than the state: what came since may belong to a lease that the head does not know."""
     state = opened.history.state
     async with aclosing(records_of(log, call, opened.head.ref, state.branch + 1, 0, PAGE)) as pages:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from baton.errors import EngineFault, StoreUnavailable
 from baton.ports import Account, Budgets, Reservation, Sums
-from baton.runtime.store_retrier import Patience
+from baton.runtime.store_retrier import StoreRetrier
 
 
 @dataclass
@@ -35,7 +35,7 @@ class _Tally:
 class Counting:
     """What an invocation counts: each batch opens a reservation of nothing and settles it, and leaves nothing behind."""
 
-    def __init__(self, budgets: Budgets, call: Patience, invocation: str, until: int) -> None:
+    def __init__(self, budgets: Budgets, call: StoreRetrier, invocation: str, until: int) -> None:
         self._budgets = budgets
         self._call = call
         self._id = hashlib.sha256(invocation.encode()).hexdigest()[:16]

@@ -11,7 +11,7 @@ MARGIN = 1.5
 NODES_KEPT = 20_000
 
 
-class Pace:
+class DurationEstimator:
     """Smoothed durations, shared by all sagas of a process: of each node of a graph, and of each tool.
 
     A node that was never seen is expected to take as long as its tool does elsewhere.

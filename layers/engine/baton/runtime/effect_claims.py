@@ -31,9 +31,8 @@ from baton.core.effects.keys import REFUSE
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.failures import quoted
 from baton.core.failures.doubts import leaves_doubt
-from baton.core.limits import Limits
 from baton.core.log.events import Value
-from baton.ports import Blobs, Clock, Effect, Effects, Entropy, NoRoom, StepContext, StepFailure
+from baton.ports import Effect, NoRoom, StepContext, StepFailure
 from baton.ports.effects import COMPLETED, FAILED, FREED, IN_PROGRESS
 from baton.runtime.claims import (
     Done,
@@ -47,7 +46,7 @@ from baton.runtime.claims import (
     place_of,
     unknown,
 )
-from baton.runtime.store_retrier import Patience
+from baton.runtime.context import InvocationContext
 
 Act = Callable[[], Awaitable[Any]]
 
@@ -73,24 +72,16 @@ class _Try:
     has_asked: bool = False
 
 
-class Once:
+class EffectClaims:
     """Once-only effects for one invocation."""
 
-    def __init__(
-        self,
-        effects: Effects,
-        blobs: Blobs,
-        clock: Clock,
-        entropy: Entropy,
-        limits: Limits,
-        call: Patience,
-    ) -> None:
-        self._effects = effects
-        self._blobs = blobs
-        self._clock = clock
-        self._entropy = entropy
-        self._limits = limits
-        self._call = call
+    def __init__(self, context: InvocationContext) -> None:
+        self._effects = context.store.effects
+        self._blobs = context.blobs
+        self._clock = context.clock
+        self._entropy = context.entropy
+        self._limits = context.limits
+        self._call = context.call
         self._numbers = itertools.count(1)
         self._name = ""
         self._live: set[str] = set()

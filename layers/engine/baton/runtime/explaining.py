@@ -14,7 +14,7 @@ from baton.errors import CorruptLog
 from baton.ports import Clock, Log
 from baton.runtime.longlogs import ReadingTime
 from baton.runtime.request import Opened
-from baton.runtime.store_retrier import Patience
+from baton.runtime.store_retrier import StoreRetrier
 
 PAGE = 200  # entries read at once, so that a long log is never in memory as a whole
 
@@ -24,7 +24,7 @@ def _never(_: Story) -> bool:
 
 
 async def story_of(
-    log: Log, call: Patience, clock: Clock, opened: Opened, is_enough: Callable[[Story], bool] = _never
+    log: Log, call: StoreRetrier, clock: Clock, opened: Opened, is_enough: Callable[[Story], bool] = _never
 ) -> Story:
     """What the log says up to the state that was opened; what a fork left is no part of it.
 

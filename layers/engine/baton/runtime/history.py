@@ -19,7 +19,7 @@ from baton.core.log.forks import fork_to
 from baton.core.log.state import State, decode_state, encode_moved, encode_state, moved_to
 from baton.errors import CorruptLog, EngineFault, RowsRefused
 from baton.ports import Blobs, Head, Log, Record, SagaRef, Wake
-from baton.runtime.store_retrier import Patience
+from baton.runtime.store_retrier import StoreRetrier
 
 PAGE = 200  # entries of the past that are read at once: a long log is never in memory as a whole
 
@@ -34,7 +34,7 @@ class History:
     has left open whether it happened.
     """
 
-    def __init__(self, log: Log, blobs: Blobs, call: Patience, ref: SagaRef) -> None:
+    def __init__(self, log: Log, blobs: Blobs, call: StoreRetrier, ref: SagaRef) -> None:
         self._log = log
         self._blobs = blobs
         self._call = call
@@ -197,7 +197,7 @@ class History:
 
 
 async def records_of(
-    log: Log, call: Patience, ref: SagaRef, branches: int, after: int, at_once: int
+    log: Log, call: StoreRetrier, ref: SagaRef, branches: int, after: int, at_once: int
 ) -> AsyncGenerator[Sequence[Record], None]:
     """The whole log behind a version, over all branches, in the order of versions: `at_once` at a time."""
     for branch in range(branches):

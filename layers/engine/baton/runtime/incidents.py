@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from baton.core.read.views import iso
+from baton.core.times import iso
 from baton.errors import NotFound
 from baton.ports import Clock, Incident, Incidents
 from baton.runtime.cursors import foreign_cursor, read_cursor, write_cursor
-from baton.runtime.store_retrier import Patience
+from baton.runtime.store_retrier import StoreRetrier
 
 INCIDENT_ID = r"i[0-9a-f]{24}"
 STATUSES = ("open", "resolved")
@@ -21,7 +21,7 @@ STATUSES = ("open", "resolved")
 class IncidentDesk:
     """The incidents of one tenant, for one request."""
 
-    def __init__(self, incidents: Incidents, call: Patience, clock: Clock, tenant: str) -> None:
+    def __init__(self, incidents: Incidents, call: StoreRetrier, clock: Clock, tenant: str) -> None:
         self._incidents = incidents
         self._call = call
         self._clock = clock

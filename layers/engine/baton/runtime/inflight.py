@@ -16,14 +16,14 @@ from msgspec.structs import replace
 from baton.core.decide.decide import RunStep
 from baton.core.decide.outcomes import STOPPED, Outcome
 from baton.core.effects.toolspec import ONCE
-from baton.core.limits import Limits
 from baton.core.log.events import Failure
 from baton.core.log.state import FAULT, State
 from baton.core.money import micro_dollars
-from baton.ports import Clock, NoRoom
+from baton.ports import NoRoom
 from baton.runtime.alarm import Alarm, Overdue
-from baton.runtime.deadline import Budget
-from baton.runtime.duration_estimator import Pace
+from baton.runtime.context import InvocationContext
+from baton.runtime.deadline import Deadline
+from baton.runtime.duration_estimator import DurationEstimator
 from baton.runtime.steps import Steps
 
 AT_ONCE_S = 0.01
@@ -47,12 +47,14 @@ class InFlight:
     one through.
     """
 
-    def __init__(self, steps: Steps, pace: Pace, clock: Clock, budget: Budget, limits: Limits) -> None:
+    def __init__(
+        self, context: InvocationContext, steps: Steps, durations: DurationEstimator, deadline: Deadline
+    ) -> None:
         self._steps = steps
-        self._pace = pace
-        self._clock = clock
-        self._budget = budget
-        self._limits = limits
+        self._durations = durations
+        self._clock = context.clock
+        self._deadline = deadline
+        self._limits = context.limits
         self._running: dict[str, _Attempt] = {}
         self._dying: list[_Attempt] = []
         self._begun = 0
@@ -79,7 +81,7 @@ class InFlight:
     def start(self, state: State, steps: tuple[RunStep, ...], traceparent: str) -> bool:
         """Start what fits. True when something is ready that only another invocation has time for.
 
-        The first steps of an invocation always start: one that needs more than this budget needs more
+        The first steps of an invocation always start: one that needs more than this invocation has needs more
         than any, and is found out by being cut off.
         """
         wants_more, is_first = False, not self._begun
@@ -89,9 +91,9 @@ class InFlight:
                 break
             now = self._clock.now()
             timeout = self._steps.timeout(step)
-            expected = self._pace.expected(state.graph, step.node.name, step.node.tool, timeout)
+            expected = self._durations.expected(state.graph, step.node.name, step.node.tool, timeout)
             again, _ = self._full.get(step.node.tool, (now, 0))
-            if not (self._budget.fits(now, expected) or (is_first and now < self._budget.cut_off)):
+            if not (self._deadline.fits(now, expected) or (is_first and now < self._deadline.cut_off)):
                 wants_more = True
             elif again > now:
                 self._ask_again = again if self._ask_again is None else min(again, self._ask_again)
@@ -106,7 +108,7 @@ class InFlight:
 
     def has_time(self, at: int) -> bool:
         """Whether a step that begins then can be expected to end in this invocation."""
-        return self._budget.fits(at, self._limits.step_estimate_ms)
+        return self._deadline.fits(at, self._limits.step_estimate_ms)
 
     async def wait(self, until: int) -> None:
         """Until one is done, there may be room for another, or the time has come."""
@@ -147,7 +149,7 @@ class InFlight:
                 continue
             self._full.pop(step.node.tool, None)
             lasted = outcome.ended_at - outcome.started_at
-            self._pace.observe(state.graph, step.node.name, step.node.tool, lasted)
+            self._durations.observe(state.graph, step.node.name, step.node.tool, lasted)
             outcomes.append(outcome)
         return outcomes
 
@@ -171,7 +173,7 @@ class InFlight:
         now = self._clock.now()
         for one in late:
             self._dying.remove(one)  # its outcome says what it has spent
-            self._pace.cut_off(state.graph, one.step.node.name, now - one.started)
+            self._durations.cut_off(state.graph, one.step.node.name, now - one.started)
             outcomes.append(self._interrupted(one))
         return outcomes
 
@@ -211,6 +213,7 @@ class InFlight:
         Returns what those have spent that are gone since this was asked. The saga does not wait for one that is slow to
         die: it will be among those of another time.
         """
+        self._ask_again = None
         gone = self._drop([slot for slot in self._running if slot not in state.tokens])
         if not self._dying:
             return []
@@ -234,7 +237,7 @@ class InFlight:
 
     async def _wait_for(self, gone: Sequence[_Attempt], seconds: float | None = None) -> None:
         if tasks := [one.task for one in gone if not one.task.done()]:
-            await asyncio.wait(tasks, timeout=self._budget.reserve / 6_000 if seconds is None else seconds)
+            await asyncio.wait(tasks, timeout=self._deadline.reserve / 6_000 if seconds is None else seconds)
 
     def _spent_by(self, gone: Sequence[_Attempt]) -> list[Outcome]:
         """What these have spent. They are forgotten: the log is told once."""
@@ -250,7 +253,7 @@ class InFlight:
             attempt=one.step.attempt,
             started_at=one.started,
             ended_at=self._clock.now(),
-            budget_ms=max(self._budget.cut_off - one.started, 0),
+            budget_ms=max(self._deadline.cut_off - one.started, 0),
             cost=micro_dollars(one.spent),
         )
 

@@ -13,9 +13,10 @@ from typing import Any
 from baton.core.limits import Limits
 from baton.core.log.state import State, Turns, group_of, status_of
 from baton.errors import CorruptLog, EngineFault
-from baton.ports import Clock, Head, Log, Message, NoRoom, Performer, Release, SagaRef, StepContext, Wake
+from baton.ports import Clock, Head, Message, NoRoom, Performer, Release, SagaRef, StepContext, Wake
+from baton.runtime.context import Invocation, InvocationContext
 from baton.runtime.history import History
-from baton.runtime.store_retrier import Patience
+from baton.runtime.store_retrier import StoreRetrier
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,20 +33,6 @@ class Lease:
     before: Head
     armed: int
     dead: Head | None
-
-
-@dataclass(frozen=True, slots=True)
-class Invocation:
-    """One run of the worker function. `deadline` is hard: at it, Lambda kills the process."""
-
-    id: str
-    started: int
-    deadline: int
-    cold: bool = False
-
-    def leases_until(self, limits: Limits) -> int:
-        """When the leases that it takes are over."""
-        return self.deadline + limits.lease_grace_ms
 
 
 class WithinLease:
@@ -76,14 +63,12 @@ NO_SAGA, NOTHING_NEW, NUDGED, HELD, EXPIRED = "no-saga", "nothing-new", "nudged"
 class Leases:
     """The lease protocol for one invocation."""
 
-    def __init__(
-        self, log: Log, clock: Clock, limits: Limits, call: Patience, invocation: Invocation
-    ) -> None:
-        self._log = log
-        self._clock = clock
-        self._limits = limits
-        self._call = call
-        self._invocation = invocation
+    def __init__(self, context: InvocationContext) -> None:
+        self._log = context.log
+        self._clock = context.clock
+        self._limits = context.limits
+        self._call = context.call
+        self._invocation = context.invocation
 
     async def acquire(self, ref: SagaRef, message: Message, *, alone: bool) -> Lease | str:
         """The lease, or in one word why this wake has nothing to do.
@@ -106,9 +91,9 @@ class Leases:
                 return NO_SAGA
             is_anothers = head.owner not in ("", owner)
             if is_anothers and not is_over(head, now, self._limits):
-                if message.v <= head.nudge:
+                if message.v <= head.pending_wake:
                     return HELD  # the holder knows of this already, or the wake knows no version
-                if await self._call(self._log.nudge, ref, head.owner, head.epoch, message.v):
+                if await self._call(self._log.leave_wake, ref, head.owner, head.epoch, message.v):
                     return NUDGED
                 continue
             early = self._early_by(head, message, now)
@@ -193,14 +178,14 @@ class Leases:
         except EngineFault:
             return  # the lease runs out by itself
 
-    async def _give_up(self, call: Patience, ref: SagaRef, pause: int) -> None:
+    async def _give_up(self, call: StoreRetrier, ref: SagaRef, pause: int) -> None:
         for _ in range(3):
             head = await call(self._log.read_head, ref)
             if head is None or head.owner != self._invocation.id:
                 return
             due = self._clock.now() + pause
             plan = Release(
-                folded=max(head.folded, head.nudge),  # being due covers what the nudge told of
+                folded=max(head.folded, head.pending_wake),  # being due covers what the pending wake told of
                 status=head.status,
                 group=head.group,
                 group_at=None,

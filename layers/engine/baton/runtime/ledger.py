@@ -26,18 +26,16 @@ from baton.core.decide.spending import (
     user_parked,
 )
 from baton.core.graph.graph import Graph
-from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.state import State
 from baton.core.money import micro_dollars
 from baton.errors import EngineFault
-from baton.ports import Account, Clock, NoRoom, Refused, Reservation, SagaRef, Sums
+from baton.ports import Account, NoRoom, Refused, Reservation, SagaRef, Sums
+from baton.runtime.context import InvocationContext
 from baton.runtime.counting import Counting
-from baton.runtime.lease import Invocation
-from baton.runtime.ledger_cache import Funds
-from baton.runtime.store_retrier import Patience
+from baton.runtime.ledger_cache import LedgerCache
 
-logger = logging.getLogger("baton.purse")
+logger = logging.getLogger("baton.ledger")
 
 LONGEST_LIFE_MS = 960_000  # of an invocation, with the grace of its lease
 BRIEFLY_S = 0.5
@@ -95,24 +93,22 @@ class _Attempt:
         return self.id if self.holds == 1 else f"{self.id}.{self.holds}"
 
 
-class Purse:
+class Ledger:
     """The money of the steps of one invocation.
 
     `_seen` are the sagas as they last were, `_unlogged` what attempts of theirs have spent that is not in that, by
     slot. `_wanted`: what an attempt lacked that was under way when others held the rest; it begins with that.
     """
 
-    def __init__(
-        self, funds: Funds, call: Patience, clock: Clock, limits: Limits, invocation: Invocation
-    ) -> None:
-        self._funds = funds
-        self._budgets = funds.budgets
-        self._call = call
-        self._clock = clock
-        self._invocation = invocation.id
-        self._skew = limits.clock_skew_ms
-        self._until = invocation.leases_until(limits)
-        self._counting = Counting(funds.budgets, call, invocation.id, self._until)
+    def __init__(self, context: InvocationContext, cache: LedgerCache) -> None:
+        self._cache = cache
+        self._budgets = cache.budgets
+        self._call = context.call
+        self._clock = context.clock
+        self._invocation = context.invocation.id
+        self._skew = context.limits.clock_skew_ms
+        self._until = context.invocation.leases_until(context.limits)
+        self._counting = Counting(cache.budgets, context.call, context.invocation.id, self._until)
         self._under_way: dict[tuple[str, str], _Attempt] = {}
         self._left: list[tuple[str, _Attempt]] = []
         self._closing: dict[asyncio.Task[None], str] = {}  # with their sagas
@@ -139,17 +135,17 @@ class Purse:
         `spent` is what it says, as it says it: an attempt that is never settled is, by `drain`, with that. Raises
         `NoRoom` when others hold what is left: it can be asked again soon, and nobody has failed.
         """
-        funds = self._funds
-        if not (funds.terms.user_day or funds.terms.saga):
+        cache = self._cache
+        if not (cache.terms.user_day or cache.terms.saga):
             return None
         saga, place = _key(state), (_key(state), step.slot)
         amount = step.node.cost if amount is None else amount
         amount = max(amount, self._wanted.get((*place, step.attempt), 0))
         now = self._clock.now()
-        account = funds.account(state.tenant, state.user, now)
+        account = cache.account(state.tenant, state.user, now)
         self._seen.setdefault(saga, state)
-        if funds.terms.user_day and (state.tenant, state.user) in funds.blocked and (amount or state.spent):
-            sums = Sums(spent=funds.terms.user_day)
+        if cache.terms.user_day and (state.tenant, state.user) in cache.blocked and (amount or state.spent):
+            sums = Sums(spent=cache.terms.user_day)
             return self._halt(state, step.node.name, account, sums, 0)
         before = self._under_way.get(place)
         if before is not None and not before.spent and before.cover == amount:
@@ -193,7 +189,7 @@ class Purse:
         """Cover a call, or what an attempt begins with. Raises `NoRoom`, `Halted`."""
         if not cost:
             return
-        terms, saga = self._funds.terms, _key(state)
+        terms, saga = self._cache.terms, _key(state)
         seen = self._seen.get(saga, state)
         mine = [one for (of, _), one in self._under_way.items() if of == saga]
         busy = sum(one.most for one in mine if one is not attempt)
@@ -213,7 +209,7 @@ class Purse:
         )
         if isinstance(found, Refused):
             attempt.held, attempt.cover = None, 0
-            self._funds.learn(attempt.account, found.sums)
+            self._cache.learn(attempt.account, found.sums)
             if found.is_busy:
                 raise NoRoom
             raise Halted(self._halt(state, node, attempt.account, found.sums, cost, what))
@@ -240,7 +236,7 @@ class Purse:
         self._left.remove(pair)
         if sums is None:
             return ()
-        self._funds.learn(attempt.account, sums)
+        self._cache.learn(attempt.account, sums)
         return self._news(state, attempt.account, sums)
 
     def rest(self, state: State, step: RunStep) -> None:
@@ -313,22 +309,22 @@ class Purse:
         sums = await self._close(attempt, micro_dollars(attempt.spent))
         self._left.remove(pair)
         if sums is not None:
-            self._funds.learn(attempt.account, sums)
+            self._cache.learn(attempt.account, sums)
 
     async def blocked(self, state: State, graph: Graph) -> ev.Parked | None:
         """Why a saga in which something costs does not run now; asked once, when it has been loaded."""
-        terms = self._funds.terms
+        terms = self._cache.terms
         is_idle = state.parked or state.ended or state.cancel or state.failure
         if not terms.user_day or is_idle or not _costs(state, graph):
             return None
         now = self._clock.now()
-        account = self._funds.account(state.tenant, state.user, now)
+        account = self._cache.account(state.tenant, state.user, now)
         sums = await self._call(self._budgets.read, account)
-        return user_parked(sums, terms, account.day) if self._funds.learn(account, sums) else None
+        return user_parked(sums, terms, account.day) if self._cache.learn(account, sums) else None
 
     async def revived(self, state: State, graph: Graph, dead_until: int) -> None:
         """Free what an invocation held whose lease ran out at `dead_until`: on the days on which it lived."""
-        if not self._funds.terms.user_day or not _costs(state, graph):
+        if not self._cache.terms.user_day or not _costs(state, graph):
             return
         # Who took its lease has judged by every clock that its time is over.
         over = max(dead_until, self._by_every_clock())
@@ -352,7 +348,7 @@ class Purse:
         cost -= attempt.closed
         if attempt.held is not None:
             return await self._call(self._budgets.settle, attempt.account, attempt.held, cost)
-        if not (cost and self._funds.terms.user_day):
+        if not (cost and self._cache.terms.user_day):
             return attempt.sums
         more, attempt.told = cost - attempt.told, cost
         return await self._counting.count(attempt.account, more, self._by_every_clock())
@@ -360,7 +356,7 @@ class Purse:
     def _halt(
         self, state: State, node: str, account: Account, sums: Sums, amount: int, what: str = ""
     ) -> Halt:
-        parked = user_parked(sums, self._funds.terms, account.day, node, amount, what)
+        parked = user_parked(sums, self._cache.terms, account.day, node, amount, what)
         notice = ev.Notice(
             key=f"budget100/user/{account.user}/{account.day}",
             to="user",
@@ -373,12 +369,12 @@ class Purse:
         return Halt(parked, self._untold(state, (notice,)))
 
     def _news(self, state: State, account: Account, sums: Sums) -> tuple[ev.Notice, ...]:
-        now, terms = self._clock.now(), self._funds.terms
+        now, terms = self._clock.now(), self._cache.terms
         return self._untold(state, user_notices(account.user, sums, terms, account.day, now))
 
     def _untold(self, state: State, notices: tuple[ev.Notice, ...]) -> tuple[ev.Notice, ...]:
         """Those that neither this process nor this saga has asked for. Another may have: one of them is sent."""
-        told = self._funds.told
+        told = self._cache.told
         new = tuple(n for n in notices if n.key not in told and not is_told(state, n.key))
         told.update(notice.key for notice in new)
         return new

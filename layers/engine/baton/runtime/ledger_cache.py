@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from baton.core.decide.spending import Terms, day_of, is_blocked, user_parked
 from baton.errors import BudgetSpent
 from baton.ports import Account, Budgets, Sums
-from baton.runtime.store_retrier import Patience
+from baton.runtime.store_retrier import StoreRetrier
 
 
 @dataclass
-class Funds:
+class LedgerCache:
     """What lives as long as a process: the accounts, what is allowed, and what is known of today.
 
     `blocked` have spent their day's money, which no later call undoes; `told` are keys of notices that this process
@@ -43,11 +43,11 @@ class Funds:
             self.blocked.add((account.tenant, account.user))
         return is_over
 
-    async def sums(self, call: Patience, tenant: str, user: str, now: int) -> Sums:
+    async def sums(self, call: StoreRetrier, tenant: str, user: str, now: int) -> Sums:
         """What a user has spent today: one eventually consistent read."""
         return await call(self.budgets.read, self.account(tenant, user, now))
 
-    async def refuse_the_blocked(self, call: Patience, tenant: str, user: str, now: int) -> None:
+    async def refuse_the_blocked(self, call: StoreRetrier, tenant: str, user: str, now: int) -> None:
         """Raises `BudgetSpent` for a user who begins nothing more today."""
         if not self.terms.user_day:
             return

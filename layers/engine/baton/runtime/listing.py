@@ -21,7 +21,7 @@ from baton.ports import Listed, Log, Place
 from baton.runtime.cursors import foreign_cursor, read_cursor, write_cursor
 from baton.runtime.request import SAGA_ID
 from baton.runtime.start import body_hash
-from baton.runtime.store_retrier import Patience
+from baton.runtime.store_retrier import StoreRetrier
 
 LOOKED_AT = 200  # rows of a shard that one page looks at to find those that a filter lets through
 _FILTER_DIGITS = 8
@@ -79,7 +79,7 @@ class Listing:
         return body_hash([self.tenant, self.status, self.workflow, self.since])[:_FILTER_DIGITS]
 
     async def page(
-        self, log: Log, call: Patience, limit: int, cursor: str
+        self, log: Log, call: StoreRetrier, limit: int, cursor: str
     ) -> tuple[Sequence[Listed], str | None]:
         """The next sagas, the latest change first, and the cursor of the page after (None: no more).
 

@@ -10,12 +10,11 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from baton.core.limits import Limits
 from baton.core.log.events import Notice
 from baton.core.log.state import State
 from baton.errors import EngineFault
-from baton.ports import Clock, Entropy, Notices, Offload
-from baton.runtime.store_retrier import Patience
+from baton.ports import Notices
+from baton.runtime.context import InvocationContext
 
 logger = logging.getLogger("baton.worker")
 
@@ -26,20 +25,11 @@ class Teller:
     `again`: when to try again what could not be sent.
     """
 
-    def __init__(
-        self,
-        notices: Notices,
-        offload: Offload,
-        clock: Clock,
-        entropy: Entropy,
-        limits: Limits,
-        deadline: int,
-    ) -> None:
+    def __init__(self, context: InvocationContext, notices: Notices, deadline: int) -> None:
         self._notices = notices
-        self._offload = offload
-        self._clock = clock
-        self._entropy = entropy
-        self._limits = limits
+        self._call = context.call
+        self._clock = context.clock
+        self._limits = context.limits
         self._deadline = deadline
         self._task: asyncio.Task[tuple[str, ...]] | None = None
         self._oldest = 0
@@ -80,7 +70,7 @@ class Teller:
     async def _tell(self, state: State, notices: Sequence[Notice]) -> tuple[str, ...]:
         began = self._clock.now()
         until = min(began + self._limits.telling_ms, self._deadline)
-        call = Patience(self._offload, self._clock, self._entropy, self._limits, until)
+        call = self._call.until(until)
         told = []
 
         async def one(notice: Notice) -> None:

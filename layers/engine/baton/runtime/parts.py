@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from baton.core.decide.spending import Terms
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
-from baton.core.log.events import ChildOpened, Event, Gives, NodePassed, QuestionClosed, SagaEnded
+from baton.core.log.events import Event, Gives, Value
 from baton.ports import (
     Blobs,
     Clock,
@@ -28,18 +28,20 @@ from baton.ports import (
 )
 from baton.runtime.catalog import Catalog
 from baton.runtime.children import Children
-from baton.runtime.deadline import Budget
-from baton.runtime.duration_estimator import Pace
-from baton.runtime.effect_claims import Once
-from baton.runtime.lease import Invocation, Leases, WithinLease
-from baton.runtime.ledger import Purse
-from baton.runtime.ledger_cache import Funds
+from baton.runtime.context import Invocation, InvocationContext
+from baton.runtime.deadline import Deadline
+from baton.runtime.duration_estimator import DurationEstimator
+from baton.runtime.effect_claims import EffectClaims
+from baton.runtime.lease import Leases, WithinLease
+from baton.runtime.ledger import Ledger
+from baton.runtime.ledger_cache import LedgerCache
 from baton.runtime.metrics import Metrics
 from baton.runtime.notices import Teller
 from baton.runtime.quota import Quota, Room
 from baton.runtime.start import Starter
 from baton.runtime.steps import Steps
-from baton.runtime.store_retrier import Patience
+from baton.runtime.store_retrier import StoreRetrier
+from baton.runtime.values import Values
 
 if TYPE_CHECKING:
     from baton.core.documents.nodes.own import OwnKinds
@@ -58,10 +60,10 @@ class Engine:
     sandbox: Sandbox
     tools: Mapping[str, ToolSpec]
     catalog: Catalog
-    pace: Pace
+    durations: DurationEstimator
     limits: Limits
     notices: Notices
-    funds: Funds
+    ledger_cache: LedgerCache
     metrics: Metrics = field(default_factory=Metrics)
     watch: Watch | None = None
     kinds: OwnKinds = field(default_factory=dict)
@@ -95,10 +97,10 @@ class Engine:
             sandbox=sandbox,
             tools=tools,
             catalog=Catalog(store.definitions, blobs, clock, most_hops=limits.saga_hops),
-            pace=Pace(limits.step_estimate_ms),
+            durations=DurationEstimator(limits.step_estimate_ms),
             limits=limits,
             notices=notices,
-            funds=Funds(store.budgets, Terms.of(limits)),
+            ledger_cache=LedgerCache(store.budgets, Terms.of(limits)),
         )
 
     @property
@@ -107,62 +109,50 @@ class Engine:
         return self.store.log
 
 
-_MAKES = (SagaEnded, NodePassed, ChildOpened, QuestionClosed)
-"""Events with values that the engine makes."""
 _SAID_FIRST_MS = 20
 """So long before the cut-off a call that hangs is ended: its step fails by the store, not by the end of its time."""
 
 
 class Parts:
-    """What one invocation works with. `budget`: of its time; without one, that of a worker."""
+    """What one invocation works with. `deadline`: of its steps; without one, that of a worker."""
 
-    def __init__(self, engine: Engine, invocation: Invocation, budget: Budget | None = None) -> None:
+    def __init__(self, engine: Engine, invocation: Invocation, deadline: Deadline | None = None) -> None:
         self._engine, self.invocation = engine, invocation
-        self.budget = budget or Budget.of(invocation, engine.limits)
-        self.log, self.blobs, self.clock = engine.log, engine.blobs, engine.clock
-        self.limits, self.pace = engine.limits, engine.pace
-        self.sandbox = engine.sandbox
-        self.metrics = engine.metrics
-        give_up, cut_off = invocation.deadline - engine.limits.answer_ms, self.budget.cut_off - _SAID_FIRST_MS
-        self.call = Patience(engine.offload, engine.clock, engine.entropy, engine.limits, give_up, cut_off)
-        self.terms, self.row_room = engine.funds.terms, engine.store.limits.rows
-        self.purse = Purse(engine.funds, self.call, engine.clock, engine.limits, invocation)
+        self.deadline = deadline or Deadline.of(invocation, engine.limits)
+        self.log, self.blobs, self.clock, self.limits = engine.log, engine.blobs, engine.clock, engine.limits
+        self.durations, self.sandbox, self.metrics = engine.durations, engine.sandbox, engine.metrics
+        self.terms, self.row_room = engine.ledger_cache.terms, engine.store.limits.rows
+        give_up = invocation.deadline - engine.limits.answer_ms
+        self.call = StoreRetrier(
+            engine.offload,
+            engine.clock,
+            engine.entropy,
+            engine.limits,
+            give_up,
+            self.deadline.cut_off - _SAID_FIRST_MS,
+        )
+        self.context = context = InvocationContext(
+            invocation, engine.store, engine.blobs, engine.clock, engine.entropy, engine.limits, self.call
+        )
+        self.ledger = Ledger(context, engine.ledger_cache)
         self.catalog = engine.catalog.through(self.call)
-        self.leases = Leases(engine.log, engine.clock, engine.limits, self.call, invocation)
-        self.steps = Steps(
-            WithinLease(engine.performer, engine.clock, engine.limits, invocation),
-            engine.tools,
-            engine.blobs,
-            engine.clock,
-            engine.limits,
-            self.call,
-            self.purse,
-            Once(engine.store.effects, engine.blobs, engine.clock, engine.entropy, engine.limits, self.call),
-            until=invocation.leases_until(engine.limits),
-        )
-        self.starter = Starter(engine.log, engine.blobs, engine.clock, engine.limits, self.call)
-        self.quota = Quota(engine.rooms, engine.log, self.call, engine.clock, engine.limits)
-        self.children = Children(
-            engine.log,
-            engine.blobs,
-            self.catalog,
-            self.starter,
-            self.quota,
-            self.call,
-            engine.clock,
-            engine.limits,
-            invocation.id,
-        )
+        self.leases = Leases(context)
+        performer = WithinLease(engine.performer, engine.clock, engine.limits, invocation)
+        self.values = Values(context)
+        claims = EffectClaims(context)
+        self.steps = Steps(context, performer, engine.tools, self.ledger, claims, self.values)
+        self.starter = Starter(context)
+        self.quota = Quota(context, engine.rooms)
+        self.children = Children(context, self.catalog, self.starter)
 
     def teller(self) -> Teller:
         """For the notices of one saga."""
-        engine = self._engine
-        until = (self.budget.cut_off + self.call.deadline) // 2  # that they were told has to be appended
-        return Teller(engine.notices, engine.offload, engine.clock, engine.entropy, engine.limits, until)
+        until = (self.deadline.cut_off + self.call.deadline) // 2  # that they were told has to be appended
+        return Teller(self.context, self._engine.notices, until)
 
     async def slim(self, tenant: str, events: Sequence[Event]) -> Sequence[Event]:
         """Events with large values of the engine's own making moved to blobs; the same events where there is none."""
-        if not any(isinstance(event, _MAKES) or getattr(event, "full", None) for event in events):
+        if not any(event.made or getattr(event, "full", None) for event in events):
             return events
         return [await self._slim(tenant, event) for event in events]
 
@@ -172,15 +162,13 @@ class Parts:
         Also one that nobody reads: it is in the log all the same, and an entry has only so much room. None is too
         large: the decision would have been another (core/sizes.py).
         """
-        if isinstance(event, SagaEnded | NodePassed) and not event.output.ref:
-            event = replace(event, output=await self.steps.inline_or_blob(tenant, event.output.v))
-        elif isinstance(event, ChildOpened):
-            event = replace(event, input=await self.steps.inline_or_blob(tenant, event.input.v))
-        elif isinstance(event, QuestionClosed) and event.output is not None:
-            event = replace(event, output=await self.steps.inline_or_blob(tenant, event.output.v))
+        for name in event.made:
+            value: Value | None = getattr(event, name)
+            if value is not None and not value.ref:
+                event = replace(event, **{name: await self.values.inline_or_blob(tenant, value.v)})
         if isinstance(event, Gives) and event.full is not None and not event.full.ref:
             # What the log only summarises is there before the log says so.
-            event = replace(event, full=await self.steps.blob(tenant, event.full.v))
+            event = replace(event, full=await self.values.blob(tenant, event.full.v))
         return event
 
     def traceparent(self, started_with: str) -> str:

@@ -13,7 +13,7 @@ from baton.core.effects.toolspec import ToolSpec
 from baton.core.log.state import State
 from baton.ports import Performer, StepContext
 from baton.runtime.attempt import tool_called
-from baton.runtime.ledger import Purse
+from baton.runtime.ledger import Ledger
 
 Specs = Mapping[str, ToolSpec]
 
@@ -41,19 +41,21 @@ def foreseen(step: RunStep, specs: Specs) -> int:
 class Paying:
     """A performer that makes no call for which there is no money: then it raises `NoRoom`, or `Halted`."""
 
-    def __init__(self, performer: Performer, specs: Specs, purse: Purse, state: State, step: RunStep) -> None:
+    def __init__(
+        self, performer: Performer, specs: Specs, ledger: Ledger, state: State, step: RunStep
+    ) -> None:
         self._performer = performer
         self._specs = specs
-        self._purse = purse
+        self._ledger = ledger
         self._state = state
         self._step = step
 
     async def cover(self, tool: str) -> None:
         """Make sure of the money for the next call."""
         if cost := cost_of(self._step, self._specs, tool):
-            await self._purse.cover(self._state, self._step, tool, cost)
+            await self._ledger.cover(self._state, self._step, tool, cost)
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
         if cost := cost_of(self._step, self._specs, tool):
-            await self._purse.cover(self._state, self._step, tool, cost)
+            await self._ledger.cover(self._state, self._step, tool, cost)
         return await self._performer.perform(tool, arguments, context)

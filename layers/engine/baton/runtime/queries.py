@@ -22,7 +22,8 @@ from baton.core.log.state import status_of
 from baton.core.read.budgets import budget_view
 from baton.core.read.explain import explain, has_page, way
 from baton.core.read.usage import Deployment
-from baton.core.read.views import entry_view, graph_view, iso, saga_view, tool_view
+from baton.core.read.views import entry_view, graph_view, saga_view, tool_view
+from baton.core.times import iso
 from baton.errors import UserError
 from baton.ports import Definition, Listed, Sums
 from baton.runtime.cost import cost_of
@@ -55,11 +56,11 @@ class Queries:
 
     async def budget(self) -> dict[str, Any]:
         """What the caller's sagas have spent today."""
-        now, funds, user = self._engine.clock.now(), self._engine.funds, self._request.caller.user
+        now, cache, user = self._engine.clock.now(), self._engine.ledger_cache, self._request.caller.user
         sums = Sums()
-        if funds.terms.user_day:
-            sums = await funds.sums(self._parts.call, self._tenant, user, now)
-        return budget_view(user, sums.spent, sums.reserved, funds.terms, day_of(now))
+        if cache.terms.user_day:
+            sums = await cache.sums(self._parts.call, self._tenant, user, now)
+        return budget_view(user, sums.spent, sums.reserved, cache.terms, day_of(now))
 
     # ---- sagas
 

@@ -12,10 +12,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from baton.core.limits import Limits
 from baton.errors import StoreUnavailable, Throttled, TooManyRequests
-from baton.ports import Clock, Log
-from baton.runtime.store_retrier import Patience
+from baton.runtime.context import InvocationContext
 
 GOOD_FOR_MS = 10_000
 FULL_FOR_MS = 1_000
@@ -37,14 +35,12 @@ class Room:
 class Quota:
     """The limit of sagas at work, for one invocation. `rooms` is what the process knows, by tenant."""
 
-    def __init__(
-        self, rooms: dict[str, Room], log: Log, call: Patience, clock: Clock, limits: Limits
-    ) -> None:
+    def __init__(self, context: InvocationContext, rooms: dict[str, Room]) -> None:
         self._rooms = rooms
-        self._log = log
-        self._call = call
-        self._clock = clock
-        self._most = limits.tenant_sagas
+        self._log = context.log
+        self._call = context.call
+        self._clock = context.clock
+        self._most = context.limits.tenant_sagas
         self._lock = asyncio.Lock()
 
     async def admit(self, tenant: str) -> None:

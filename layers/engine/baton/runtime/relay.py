@@ -18,7 +18,7 @@ from baton.ports import Message, Queue, SagaRef, Wake
 from baton.runtime.children import cut, is_news, report_of
 from baton.runtime.history import History
 from baton.runtime.parts import Engine
-from baton.runtime.store_retrier import Patience
+from baton.runtime.store_retrier import StoreRetrier
 from baton.runtime.turns import by_turns
 
 logger = logging.getLogger("baton.relay")
@@ -44,7 +44,7 @@ class Relay:
         """Pass all of it on. Returns the ids of items that must come again."""
         engine = self._engine
         give_up = deadline - engine.limits.answer_ms
-        call = Patience(engine.offload, engine.clock, engine.entropy, engine.limits, give_up)
+        call = StoreRetrier(engine.offload, engine.clock, engine.entropy, engine.limits, give_up)
         ended = [item for item in items if item.wake.parent]
         # Side by side: a queue that refuses must not keep a parent from hearing of its children.
         unsent, untold = await asyncio.gather(
@@ -53,7 +53,7 @@ class Relay:
         )
         return [*unsent, *untold]
 
-    async def _send(self, items: Sequence[StreamItem], call: Patience) -> list[str]:
+    async def _send(self, items: Sequence[StreamItem], call: StoreRetrier) -> list[str]:
         """One message per saga and moment: the newest version says all that older ones say."""
         newest: dict[tuple[SagaRef, int], StreamItem] = {}
         for item in items:
@@ -76,7 +76,7 @@ class Relay:
         refs = {keys[position][0] for position in refused}
         return [item.id for item in items if item.ref in refs]
 
-    async def _tell_parents(self, items: Sequence[StreamItem], request: str, call: Patience) -> list[str]:
+    async def _tell_parents(self, items: Sequence[StreamItem], request: str, call: StoreRetrier) -> list[str]:
         """Append the ends of children, all those of one parent in one entry."""
         by_parent: dict[str, list[StreamItem]] = {}
         for item in items:
@@ -93,7 +93,9 @@ class Relay:
                 failed += [item.id for item in ended]
         return failed
 
-    async def _tell(self, parent: SagaRef, ended: Sequence[StreamItem], request: str, call: Patience) -> None:
+    async def _tell(
+        self, parent: SagaRef, ended: Sequence[StreamItem], request: str, call: StoreRetrier
+    ) -> None:
         log, clock = self._engine.log, self._engine.clock
         reports = [report for item in ended if (report := await self._report(item, call)) is not None]
         head = await call(log.read_head, parent)
@@ -112,7 +114,7 @@ class Relay:
             if not await history.append(entry, wake=Wake(v=entry.version)):
                 await history.catch_up()
 
-    async def _report(self, item: StreamItem, call: Patience) -> ChildReported | None:
+    async def _report(self, item: StreamItem, call: StoreRetrier) -> ChildReported | None:
         head = await call(self._engine.log.read_head, item.ref)
         if head is None:
             return None

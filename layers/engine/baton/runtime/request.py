@@ -12,9 +12,9 @@ from baton.core.decide.program import Program
 from baton.core.log.state import LONGEST_ID
 from baton.errors import NotFound
 from baton.ports import Head, SagaRef
-from baton.runtime.deadline import Budget
+from baton.runtime.context import Invocation
+from baton.runtime.deadline import Deadline
 from baton.runtime.history import History
-from baton.runtime.lease import Invocation
 from baton.runtime.parts import Engine, Parts
 
 SAGA_ID = rf"[A-Za-z0-9._-]{{1,{LONGEST_ID}}}"
@@ -58,7 +58,7 @@ class Request:
         self.caller = replace(caller, request=f"{caller.request}.{engine.entropy.token(24)}")
         self.engine = engine
         invocation = Invocation(self.caller.request, engine.clock.now(), deadline)
-        self.parts = Parts(engine, invocation, Budget.without_reserve(invocation))
+        self.parts = Parts(engine, invocation, Deadline.without_reserve(invocation))
 
     async def open(self, saga: str) -> Opened:
         """Load a saga. Raises `NotFound`."""

@@ -8,6 +8,7 @@ from typing import Any
 from baton.core.conditions import Answer
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
+from baton.runtime.deadline import Deadline
 from baton.runtime.history import History
 from baton.runtime.inflight import InFlight
 from baton.runtime.lease import Lease
@@ -21,7 +22,8 @@ class Run:
     `absent`: blobs that cannot be had, with why. `asked`: children that this invocation has looked at. `outcomes`: what
     the log does not know yet, what stopped steps have spent among it. `sent`: so many of them are in the entry that is
     being appended. `cancelled`: children that this invocation has asked to stop. `in_turn`: there is time for what comes
-    before an outcome. `put_off`: until when children wait for which their tenant has no room.
+    before an outcome. `put_off`: until when children wait for which their tenant has no room. `wants_more`: something is
+    ready that only another invocation has time for.
     """
 
     lease: Lease
@@ -29,6 +31,7 @@ class Run:
     program: Program
     steps: InFlight
     teller: Teller
+    deadline: Deadline
     blobs: dict[str, Any] = field(default_factory=dict)
     absent: dict[str, str] = field(default_factory=dict)
     answers: dict[str, Answer] = field(default_factory=dict)
@@ -38,3 +41,9 @@ class Run:
     cancelled: set[str] = field(default_factory=set)
     in_turn: bool = True
     put_off: int | None = None
+    wants_more: bool = False
+
+    @property
+    def end(self) -> int:
+        """Until when something may begin."""
+        return min(self.deadline.cut_off, self.lease.until)

@@ -93,7 +93,7 @@ class Service:
             opened = await self._request.open(ref.id)
             return self._accepted(opened) | {"workflow": opened.history.state.workflow}, False
         now = self._engine.clock.now()
-        await self._engine.funds.refuse_the_blocked(self._parts.call, caller.tenant, caller.user, now)
+        await self._engine.ledger_cache.refuse_the_blocked(self._parts.call, caller.tenant, caller.user, now)
         definition, _ = await asyncio.gather(
             self._parts.catalog.find(caller.tenant, workflow), self._parts.quota.admit(caller.tenant)
         )
@@ -175,7 +175,7 @@ class Service:
 
     def _unstored(self, said: Any, what: str) -> tuple[Value, bytes]:
         """What the entry holds of it, and its blob, which is written once it is accepted. Raises `TooLarge`."""
-        found = self._parts.steps.unstored(said)
+        found = self._parts.values.unstored(said)
         if found is None:
             raise TooLarge(f"{what} has at most {self._engine.limits.result_bytes} bytes")
         return found
@@ -248,7 +248,7 @@ class Service:
             if 0 < budget <= state.spent:
                 spent = f"{dollars(state.spent)} dollars are spent; `budget_usd` is for the whole saga"
                 raise InvalidInput(f"at /budget_usd: {spent}", (Problem("/budget_usd", spent),))
-            more = budget or afresh(state, self._engine.funds.terms)
+            more = budget or afresh(state, self._engine.ledger_cache.terms)
             return Resumed(by=self._caller.by, at=now, budget=more)
 
         accepted = await self._append(await self._request.open(saga), make)

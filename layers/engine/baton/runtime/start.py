@@ -11,13 +11,12 @@ import msgspec
 from baton.core.conditions.schema import input_violations
 from baton.core.failures.policy import ASK
 from baton.core.graph.graph import Graph
-from baton.core.limits import Limits
 from baton.core.log.codec import encode_entry
 from baton.core.log.events import Entry, SagaStarted, Token, Value
 from baton.core.log.workflow_limits import counts_of
 from baton.errors import CorruptLog, InvalidInput, KeyReused, TooLarge
-from baton.ports import Blobs, Clock, Definition, Head, Log, Record, SagaRef, Wake
-from baton.runtime.store_retrier import Patience
+from baton.ports import Definition, Head, Record, SagaRef, Wake
+from baton.runtime.context import InvocationContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +55,12 @@ def refuse_another_body(there: Head, hashed: str) -> None:
 class Starter:
     """Starts sagas."""
 
-    def __init__(self, log: Log, blobs: Blobs, clock: Clock, limits: Limits, call: Patience) -> None:
-        self._log = log
-        self._blobs = blobs
-        self._clock = clock
-        self._limits = limits
-        self._call = call
+    def __init__(self, context: InvocationContext) -> None:
+        self._log = context.log
+        self._blobs = context.blobs
+        self._clock = context.clock
+        self._limits = context.limits
+        self._call = context.call
 
     async def start(self, beginning: Beginning) -> bool:
         """Make the saga exist. False when it did already (with the same body).

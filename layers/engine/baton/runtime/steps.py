@@ -21,24 +21,21 @@ from baton.core.effects.toolspec import ONCE, ToolSpec
 from baton.core.failures import quoted
 from baton.core.failures.doubts import leaves_doubt
 from baton.core.failures.retryafter import parse_retry_after
-from baton.core.limits import Limits
 from baton.core.log.events import Failure, Value
 from baton.core.log.state import State
 from baton.core.money import micro_dollars
-from baton.ports import Blobs, Blocked, Clock, NoRoom, Performer, StepContext, StepFailure
-from baton.ports.blobs import reference_of
+from baton.ports import Blocked, NoRoom, Performer, StepContext, StepFailure
 from baton.runtime.alarm import Alarm
 from baton.runtime.attempt import carry_out, look, prepared, tool_called, work
 from baton.runtime.claims import OfClaim
-from baton.runtime.effect_claims import Once
-from baton.runtime.ledger import Halted, Purse
+from baton.runtime.context import InvocationContext
+from baton.runtime.effect_claims import EffectClaims
+from baton.runtime.ledger import Halted, Ledger
 from baton.runtime.paying import Paying, foreseen
-from baton.runtime.store_retrier import Patience
+from baton.runtime.values import Values
 from baton.runtime.watch import because_of, own_ms
 
 T = TypeVar("T")
-
-_encode = msgspec.json.Encoder().encode
 
 
 class _Doubt(msgspec.Struct):
@@ -68,6 +65,22 @@ _OWN = frozenset({"in_progress", "unknown_outcome"})
 """What the claim itself says: of somebody else's try, or of a doubt that is a person's."""
 
 
+class _Attempt(msgspec.Struct, eq=False):
+    """What one attempt is given: the step, of which saga, since when, and where to note what it spends and what holds it up.
+
+    `doubt` is about an effect that may happen only once: until its claim is looked at, what was in doubt still is.
+    """
+
+    state: State
+    step: RunStep
+    spec: ToolSpec | None
+    traceparent: str
+    spent: list[Decimal]
+    started: int
+    doubt: _Doubt
+    blocked: list[Blocked] = []
+
+
 _PLAIN = KeyRule()
 
 
@@ -82,26 +95,21 @@ class Steps:
 
     def __init__(
         self,
+        context: InvocationContext,
         performer: Performer,
         tools: Mapping[str, ToolSpec],
-        blobs: Blobs,
-        clock: Clock,
-        limits: Limits,
-        call: Patience,
-        purse: Purse,
-        once: Once,
-        *,
-        until: int,
+        ledger: Ledger,
+        claims: EffectClaims,
+        values: Values,
     ) -> None:
         self._performer = performer
         self._tools = tools
-        self._blobs = blobs
-        self._clock = clock
-        self._limits = limits
-        self._call = call
-        self._purse = purse
-        self._once = once
-        self._until = until
+        self._clock = context.clock
+        self._limits = context.limits
+        self._ledger = ledger
+        self._claims = claims
+        self._values = values
+        self._until = context.invocation.leases_until(context.limits)
         self._alarm = Alarm()
 
     def timeout(self, step: RunStep) -> int:
@@ -118,17 +126,21 @@ class Steps:
         if step.given is not None:
             return await self._settled(state, step, spec, step.given)
         try:
-            halt = await self._purse.reserve(state, step, spent, foreseen(step, self._tools))
+            halt = await self._ledger.reserve(state, step, spent, foreseen(step, self._tools))
             if halt is not None:
                 raise Halted(halt)
-            return await self._begun(state, step, spec, traceparent, spent, started)
+            doubt = _Doubt(
+                before=step.failure is not None and step.failure.doubt,
+                acting=spec is not None and spec.effect == ONCE and step.slot in state.acting,
+            )
+            return await self._begun(_Attempt(state, step, spec, traceparent, spent, started, doubt))
         except NoRoom as refusal:
             halt = refusal.halt if isinstance(refusal, Halted) else None
             cost = micro_dollars(spent)
             if halt is None and not cost:
-                self._purse.rest(state, step)
+                self._ledger.rest(state, step)
                 raise
-            news = await self._purse.settle(state, step, cost)
+            news = await self._ledger.settle(state, step, cost)
             return Outcome(
                 slot=step.slot,
                 attempt=step.attempt,
@@ -140,33 +152,18 @@ class Steps:
                 notices=(*news, *(halt.notices if halt is not None else ())),
             )
         except asyncio.CancelledError:
-            self._purse.abandon(state, step)
+            self._ledger.abandon(state, step)
             raise
 
-    async def _begun(
-        self,
-        state: State,
-        step: RunStep,
-        spec: ToolSpec | None,
-        traceparent: str,
-        spent: list[Decimal],
-        started: int,
-    ) -> Outcome:
+    async def _begun(self, one: _Attempt) -> Outcome:
         """The outcome of an attempt that there is money for, so far. Raises `NoRoom` if that comes to an end."""
-        # Of an effect that may happen only once: until its claim is looked at, what was in doubt still is.
-        doubt = _Doubt(
-            before=step.failure is not None and step.failure.doubt,
-            acting=spec is not None and spec.effect == ONCE and step.slot in state.acting,
-        )
-        blocked: list[Blocked] = []
-        output, failure, retry_after_ms, rows = await self._attempt(
-            state, step, spec, traceparent, spent, blocked, doubt
-        )
-        cost = micro_dollars(spent)
+        step, spec = one.step, one.spec
+        output, failure, retry_after_ms, rows = await self._attempt(one)
+        cost = micro_dollars(one.spent)
         return Outcome(
             slot=step.slot,
             attempt=step.attempt,
-            started_at=started,
+            started_at=one.started,
             ended_at=self._clock.now(),
             tool=tool_called(step),
             tool_version=spec.version if spec else "",
@@ -175,31 +172,23 @@ class Steps:
             failure=failure,
             rows=rows if output is not None else (),
             cost=cost,
-            recorded=doubt.is_recorded,
-            blocked_ms=own_ms(blocked) if blocked else 0,
+            recorded=one.doubt.is_recorded,
+            blocked_ms=own_ms(one.blocked) if one.blocked else 0,
             retry_after_ms=retry_after_ms,
-            notices=await self._purse.settle(state, step, cost),
+            notices=await self._ledger.settle(one.state, step, cost),
         )
 
     async def _attempt(
-        self,
-        state: State,
-        step: RunStep,
-        spec: ToolSpec | None,
-        traceparent: str,
-        spent: list[Decimal],
-        blocked: list[Blocked],
-        doubt: _Doubt,
+        self, one: _Attempt
     ) -> tuple[Value | None, Failure | None, int | None, tuple[Row, ...]]:
         """Output or failure, the pause that was asked for, and the tool's rows."""
-        node, timeout = step.node.name, self.timeout(step)
+        node, timeout = one.step.node.name, self.timeout(one.step)
         try:
-            context = self._context(state, step, traceparent, spent, blocked, self._clock.now())
-            performer = Paying(self._performer, self._tools, self._purse, state, step)
-            output, rows = await self._perform(performer, step, spec, context, doubt, state.scope)
+            context = self._context(one, self._clock.now())
+            output, rows = await self._perform(one, context)
         except TimeoutError:
-            text = f"no answer within {timeout} ms{because_of(blocked)}"
-            failure = Failure("timeout", text, node, doubt=doubt.is_open)
+            text = f"no answer within {timeout} ms{because_of(one.blocked)}"
+            failure = Failure("timeout", text, node, doubt=one.doubt.is_open)
             return None, failure, None, ()
         except StepFailure as error:
             # What a tool says may quote what it was told by others, keys and passwords among it.
@@ -209,7 +198,7 @@ class Steps:
                 node,
                 kind=error.kind,
                 status=error.status,
-                doubt=doubt.after(error),
+                doubt=one.doubt.after(error),
                 claim=error.claim if isinstance(error, OfClaim) else "",
             )
             return None, failure, parse_retry_after(error.retry_after, self._clock.now()), ()
@@ -219,20 +208,13 @@ class Steps:
         failure = Failure("result_too_large", f"the result is larger than {limit} bytes", node)
         return None, failure, None, ()
 
-    async def _perform(
-        self,
-        performer: Paying,
-        step: RunStep,
-        spec: ToolSpec | None,
-        context: StepContext,
-        doubt: _Doubt,
-        scope: str,
-    ) -> tuple[Value | None, tuple[Row, ...]]:
+    async def _perform(self, one: _Attempt, context: StepContext) -> tuple[Value | None, tuple[Row, ...]]:
         """The output (None when it is too large), and rows. Raises `StepFailure`, `NoRoom`."""
-        tools = self._tools
+        step, spec, tools = one.step, one.spec, self._tools
+        performer = Paying(self._performer, tools, self._ledger, one.state, step)
         if spec is None or spec.effect != ONCE:
             result = await self._in_time(context, carry_out(performer, tools, step, context))
-            return await self.value(context.tenant, result), tuple(context.rows)
+            return await self._values.value(context.tenant, result), tuple(context.rows)
 
         async def before() -> dict[str, Any]:
             return await self._in_time(context, prepared(performer, tools, step, context))
@@ -240,7 +222,7 @@ class Steps:
         # What goes before it does so before the claim: what hangs there leaves no doubt about the effect. Who only looks
         # begins with the claim, which may say all there is to know.
         arguments = {} if step.look else await before()
-        doubt.is_met = True
+        one.doubt.is_met = True
 
         async def act() -> Any:
             if step.look and step.failure is not None:
@@ -254,7 +236,7 @@ class Steps:
             known = await before() if step.look else arguments
             return await self._in_time(context, look(performer, tools, spec.name, known, context))
 
-        done = await self._once.run(
+        done = await self._claims.run(
             spec,
             step.slot,
             context,
@@ -262,9 +244,9 @@ class Steps:
             verify if spec.verify else None,
             decided=step.decided,
             about=about(spec.key, relevant(step.arguments, spec.parameters)),
-            scope=scope,
+            scope=one.state.scope,
         )
-        doubt.is_recorded = done.is_recorded
+        one.doubt.is_recorded = done.is_recorded
         return done.value, done.rows
 
     async def _in_time(self, context: StepContext, what: Coroutine[Any, Any, T]) -> T:
@@ -277,13 +259,13 @@ class Steps:
         now = self._clock.now()
         if spec is not None and spec.effect == ONCE:
             try:
-                context = self._context(state, step, "", [], [], now)
+                context = self._context(_Attempt(state, step, spec, "", [], now, _Doubt(before=False)), now)
             except StepFailure as error:  # a deploy in between has made another key of it
                 failure = Failure(error.code, error.message, step.node.name, kind=error.kind)
                 return Outcome(
                     slot=step.slot, attempt=step.attempt, started_at=now, ended_at=now, failure=failure
                 )
-            await self._once.happened(spec, step.slot, context, given, step.decided, state.scope)
+            await self._claims.happened(spec, step.slot, context, given, step.decided, state.scope)
         return Outcome(
             slot=step.slot,
             attempt=step.attempt,
@@ -295,18 +277,10 @@ class Steps:
             output=given,
         )
 
-    def _context(
-        self,
-        state: State,
-        step: RunStep,
-        traceparent: str,
-        spent: list[Decimal],
-        blocked: list[Blocked],
-        started: int,
-    ) -> StepContext:
+    def _context(self, one: _Attempt, started: int) -> StepContext:
         """What the tool may know. Raises `StepFailure` when its idempotency key cannot be made."""
+        state, step, spec = one.state, one.step, one.spec
         tool = tool_called(step)
-        spec = self._tools.get(tool)
         try:
             key = (
                 ""
@@ -338,38 +312,7 @@ class Steps:
             idempotency_key=key,
             # After its lease, another worker may look whether it has happened, and act.
             deadline_ms=min(started + self.timeout(step), self._until),
-            traceparent=traceparent,
-            spent=spent,
-            blocked=blocked,
+            traceparent=one.traceparent,
+            spent=one.spent,
+            blocked=one.blocked,
         )
-
-    async def value(self, tenant: str, result: Any) -> Value | None:
-        """A JSON value inline or as a blob, whichever is cheaper; None when it is over the limit."""
-        data = _encode(result)
-        return None if len(data) > self._limits.result_bytes else await self._value(tenant, result, data)
-
-    def unstored(self, result: Any) -> tuple[Value, bytes] | None:
-        """A JSON value as `value` would give it, with the bytes of its blob, which is not written yet.
-
-        None when it is over the limit; no bytes for a value inline.
-        """
-        data = _encode(result)
-        if len(data) > self._limits.result_bytes:
-            return None
-        if len(data) <= self._limits.inline_bytes:
-            return Value(v=result), b""
-        return Value(ref=reference_of(data), size=len(data)), data
-
-    async def inline_or_blob(self, tenant: str, result: Any) -> Value:
-        """A JSON value inline or as a blob, whichever is cheaper."""
-        return await self._value(tenant, result, _encode(result))
-
-    async def blob(self, tenant: str, result: Any) -> Value:
-        """A JSON value as a blob, however small."""
-        return await self._blob(tenant, _encode(result))
-
-    async def _value(self, tenant: str, result: Any, data: bytes) -> Value:
-        return Value(v=result) if len(data) <= self._limits.inline_bytes else await self._blob(tenant, data)
-
-    async def _blob(self, tenant: str, data: bytes) -> Value:
-        return Value(ref=await self._call(self._blobs.put, tenant, data), size=len(data))

@@ -20,7 +20,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Patience:
+class StoreRetrier:
     """Awaitable port calls for one invocation that must end by `deadline`.
 
     `cut_off`: when what is running in this invocation is interrupted. Without one there is nothing to be done after a
@@ -76,14 +76,14 @@ class Patience:
         """
         return max(self._cut_off, began + self._least) if began < self._cut_off else self.deadline
 
-    def within(self, ms: int) -> Patience:
+    def within(self, ms: int) -> StoreRetrier:
         """The same port calls, where an answer is not worth more time than that."""
         end = min(self.deadline, self._clock.now() + ms)
-        return Patience(self._offload, self._clock, self._entropy, self._limits, end, self._cut_off)
+        return StoreRetrier(self._offload, self._clock, self._entropy, self._limits, end, self._cut_off)
 
-    def until(self, deadline: int) -> Patience:
+    def until(self, deadline: int) -> StoreRetrier:
         """The same port calls, for what may take until another time."""
-        return Patience(self._offload, self._clock, self._entropy, self._limits, deadline)
+        return StoreRetrier(self._offload, self._clock, self._entropy, self._limits, deadline)
 
 
 def _no_answer(function: Callable[..., Any]) -> StoreUnavailable:

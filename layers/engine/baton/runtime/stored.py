@@ -17,13 +17,13 @@ from baton.errors import NotFound, TooLarge
 from baton.ports import Clock, Log
 from baton.runtime.history import records_of
 from baton.runtime.request import Opened
-from baton.runtime.store_retrier import Patience
+from baton.runtime.store_retrier import StoreRetrier
 
 PAGE = 200  # entries read at once, so that a long log is never in memory as a whole
 PART = 1_000_000  # bytes of a large value in one answer: as a text in JSON they double, and double again
 
 
-async def find_value(log: Log, call: Patience, clock: Clock, opened: Opened, digest: str) -> Value:
+async def find_value(log: Log, call: StoreRetrier, clock: Clock, opened: Opened, digest: str) -> Value:
     """The value of this digest in the saga's state or, where that has let go of it, in its log, over all branches.
 
     Raises `NotFound`, and `TooLarge` for a log that cannot be read before the end of the request.

@@ -29,7 +29,7 @@ from baton.core.read.timeline import tell
 from baton.core.read.views import entry_view, saga_view
 from baton.errors import NotAllowedNow, UserError
 from baton.ports import Head, Message, Offload, StepContext, StepFailure, Watch
-from baton.runtime.lease import Invocation
+from baton.runtime.context import Invocation
 from baton.runtime.metrics import Metrics
 from baton.runtime.parts import Engine
 from baton.runtime.reconcile import Reconciler
@@ -38,7 +38,7 @@ from baton.runtime.request import Caller, Request
 from baton.runtime.service import Service
 from baton.runtime.store_retrier import inline
 from baton.runtime.watch import to_log
-from baton.runtime.worker import Delivery, Worker
+from baton.runtime.worker.worker import Delivery, Worker
 from baton.testing.blocked import Blockers
 from baton.testing.killing import Kills, MortalPerformer
 from baton.testing.loop import CountedEntropy, LoopClock, VirtualLoop
@@ -237,10 +237,10 @@ class Deployment:
     async def _signal(self, signals: Mapping[str, Any]) -> bool:
         """Send what open waits wait for, each once. Whether there was any."""
         waits = [
-            (state.saga, slot, wait.signal)
+            (state.saga, slot, work.signal)
             for _, state, _ in await self._open()
-            for slot, wait in state.waits.items()
-            if wait.signal in signals and (state.saga, slot) not in self._sent
+            for slot, work in state.open.items()
+            if work.signal in signals and (state.saga, slot) not in self._sent
         ]
         for saga, slot, name in waits:
             self._sent.add((saga, slot))
@@ -336,7 +336,7 @@ def _has_timer(state: State, program: Program, answers: Answers) -> bool:
         return True
     if any("wall_time" in program.nodes[node_of(slot)[0]].limits for slot in state.begun):
         return True
-    waits = any(wait.until is not None for wait in state.waits.values())
+    waits = any(work.due is not None for work in state.open.values())
     asks = any(node in answers for node in _questions(state))
     return waits or asks or any(failing.due_at for failing in state.failing.values())
 

@@ -47,7 +47,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "owner": "holder of the lease; absent: free (also who claims an effect)",
     "until": "end of the lease; absent: free",
     "epoch": "number of takes",
-    "nudge": "version left for the holder; absent: none",
+    "nudge": "pending wake: version left for the holder; absent: none",
     "due_shard": "partition of DueIndex",
     "due_at": "sort key of DueIndex; absent: in no index",
     "armed": "deadline of a caller about to append; absent: none",
@@ -260,7 +260,7 @@ def head_item(head: Head, shards: int) -> Item:
         "epoch": number(head.epoch),
         "due_shard": text(due_shard(shard_of(head.ref.id, shards))),
     }
-    for name, count in (("snap", head.snapshot), ("nudge", head.nudge), ("armed", head.armed)):
+    for name, count in (("snap", head.snapshot), ("nudge", head.pending_wake), ("armed", head.armed)):
         if count:
             item[name] = number(count)
     if head.owner:
@@ -291,7 +291,7 @@ def head_of(item: StoredItem) -> Head:
             owner=item["owner"]["S"] if "owner" in item else "",
             until=_count(item, "until"),
             epoch=int(item["epoch"]["N"]),
-            nudge=_count(item, "nudge"),
+            pending_wake=_count(item, "nudge"),
             due_at=int(item["due_at"]["N"]) if "due_at" in item else None,
             armed=_count(item, "armed"),
             wake=msgspec.json.decode(item["wake"]["S"], type=Wake) if "wake" in item else None,

@@ -85,7 +85,7 @@ class DynamoLog:
         before = self._update(ref, _TAKE, _MAY_TAKE, values)
         return None if before is None else items.head_of(before)
 
-    def nudge(self, ref: SagaRef, owner: str, epoch: int, version: int) -> bool:
+    def leave_wake(self, ref: SagaRef, owner: str, epoch: int, version: int) -> bool:
         values = {":owner": text(owner), ":epoch": number(epoch), ":version": number(version)}
         return self._update(ref, _NUDGE, _MAY_NUDGE, values) is not None
 
@@ -118,7 +118,7 @@ class DynamoLog:
             {
                 "epoch": number(seen.epoch),
                 "owner": text(seen.owner) if seen.owner else None,
-                "nudge": number(seen.nudge) if seen.nudge else None,
+                "nudge": number(seen.pending_wake) if seen.pending_wake else None,
                 "armed": number(seen.armed) if seen.armed else None,
                 "due_at": None if seen.due_at is None else number(seen.due_at),
             }

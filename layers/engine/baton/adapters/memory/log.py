@@ -77,11 +77,11 @@ class MemoryLog:
 
         return self._update(ref, change)
 
-    def nudge(self, ref: SagaRef, owner: str, epoch: int, version: int) -> bool:
+    def leave_wake(self, ref: SagaRef, owner: str, epoch: int, version: int) -> bool:
         def change(head: Head) -> Head | None:
-            if (head.owner, head.epoch) != (owner, epoch) or head.nudge >= version:
+            if (head.owner, head.epoch) != (owner, epoch) or head.pending_wake >= version:
                 return None
-            return msgspec.structs.replace(head, nudge=version)
+            return msgspec.structs.replace(head, pending_wake=version)
 
         return self._update(ref, change) is not None
 
@@ -89,7 +89,7 @@ class MemoryLog:
         def change(head: Head) -> Head | None:
             if (head.owner, head.epoch) != (owner, epoch):
                 return None
-            if head.nudge > release.folded or head.armed != release.armed:
+            if head.pending_wake > release.folded or head.armed != release.armed:
                 return None
             if release.group_at is not None:
                 self._changed[ref] = release.group_at
@@ -97,7 +97,7 @@ class MemoryLog:
                 head,
                 owner="",
                 until=0,
-                nudge=0,
+                pending_wake=0,
                 folded=release.folded,
                 status=release.status,
                 group=head.group if release.group_at is None else release.group,

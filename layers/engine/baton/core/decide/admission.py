@@ -1,6 +1,6 @@
 """Whether a node whose turn has come may begin now, by the limits of its saga and its own.
 
-Belongs here: what stops or holds it. Does not belong here: counting (workflow_limits.py), and what it does then (looks.py).
+Belongs here: what stops or holds it. Does not belong here: counting (workflow_limits.py), and what it does then (core/nodes/).
 Whoever is held here is let go by something that is sure to come: the end of a step that is running, of a child that
 is open, or the end of a pause.
 """
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from baton.core.graph.graph import Node
 from baton.core.limits import Limits
 from baton.core.log import events as ev
-from baton.core.log.state import Used, node_of
+from baton.core.log.state import Used, node_of, owner_of
 from baton.core.log.workflow_limits import COUNTED, SAGA, TERMINATE, THROTTLE, Caps, failure_of
-from baton.core.nodes.base import Activation
+from baton.core.nodes.base import CHILD, Activation
 
 if TYPE_CHECKING:
     from baton.core.decide.builder import Draft
@@ -41,19 +41,22 @@ def ask(draft: Draft, at: Activation) -> ev.Failure | str:
     """Empty: it may begin, or has begun. `HELD`: not now. A failure: never."""
     caps, state = draft.program.caps, draft.state
     assert caps is not None
-    if at.slot in state.waits or at.slot in state.children:
+    kind = draft.program.kinds[at.node.kind]
+    if state.has_begun(at.slot):
         return ""
     if state.failure is not None:
         return HELD
-    if "wall_time" in at.node.limits and at.node.kind != "pass" and at.slot not in state.begun:
+    if "wall_time" in at.node.limits and kind.lasts and at.slot not in state.begun:
         draft.note(ev.NodeBegan(node=at.node.name, iteration=at.iteration, item=at.item, at=draft.now))
         draft.due_by(draft.now + at.node.limits["wall_time"].most)
     is_slow = False
-    under_way = _busy(draft, caps)[SAGA] + len(state.waits) + len(state.children)
+    under_way = _under_way(draft, caps)
     for scope, ahead in ((SAGA, under_way), (at.node.name, 0)):
         used = state.used.get(scope, _NONE)
         for name, cap in caps.of.get(scope, {}).items():
-            found = (getattr(used, name) if name in COUNTED else 0) + (ahead + 1 if name == "hops" else 0)
+            found = (getattr(used, name) if name in COUNTED else 0) + (
+                ahead + 1 if name == "hops" and not at.item else 0
+            )
             if found <= cap.most:
                 continue
             if cap.then == TERMINATE and scope != SAGA:
@@ -63,7 +66,7 @@ def ask(draft: Draft, at: Activation) -> ev.Failure | str:
                 return HELD
             if cap.then == THROTTLE:
                 is_slow = _is_slow(draft, caps, scope, at.node) or is_slow
-    if at.node.kind not in ("task", "workflow"):
+    if not kind.load:
         return ""  # what does no work takes no turn from what does
     if is_slow or _is_full(draft, caps, at.node):
         return HELD
@@ -71,10 +74,18 @@ def ask(draft: Draft, at: Activation) -> ev.Failure | str:
     return ""
 
 
+def _under_way(draft: Draft, caps: Caps) -> int:
+    """How many nodes have begun and will have run when they are done: one for all items of a node."""
+    busy, opened = _busy(draft, caps)[SAGA], draft.state.open
+    if not draft.state.items:
+        return busy + len(opened)
+    return len({owner_of(slot) for slot in (*draft.running, *(step.slot for step in draft.run), *opened)})
+
+
 def _is_slow(draft: Draft, caps: Caps, scope: str, node: Node) -> bool:
     """Whether a node behind a throttled limit still has to wait: for its turn, then for the end of the pause."""
     busy = _busy(draft, caps)
-    if scope == SAGA and (busy[SAGA] or (node.kind == "workflow" and busy[_CHILDREN])):
+    if scope == SAGA and (busy[SAGA] or (_is_child(draft, node) and busy[_CHILDREN])):
         return True
     until = draft.state.used[scope].last + PAUSE_MS
     if until > draft.now:
@@ -104,9 +115,13 @@ def _busy(draft: Draft, caps: Caps) -> dict[str, int]:
     return draft.busy
 
 
+def _is_child(draft: Draft, node: Node) -> bool:
+    return draft.program.kinds[node.kind].load == CHILD
+
+
 def _begins(draft: Draft, caps: Caps, node: Node) -> None:
     busy = _busy(draft, caps)
-    busy[_CHILDREN if node.kind == "workflow" else SAGA] += 1
+    busy[_CHILDREN if _is_child(draft, node) else SAGA] += 1
     for name in node.before:
         if name in caps.wide:
             busy[name] += 1

@@ -8,17 +8,21 @@ from typing import Any
 from msgspec import Struct
 
 from baton.core.conditions import Question
+from baton.core.decide import spending
 from baton.core.decide.context import Found, LackingError, Scope
 from baton.core.decide.program import Program
 from baton.core.decide.readiness import FAILS, FIRES
 from baton.core.decide.spending import ANY_AMOUNT, Terms
+from baton.core.expressions import ExpressionError
 from baton.core.failures.alternatives import Alternative
 from baton.core.graph.graph import Node
 from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.fold import apply
-from baton.core.log.state import Child, State, item_of, node_of, slot_of
-from baton.core.nodes.base import Activation
+from baton.core.log.state import State, item_of, node_of, slot_of
+from baton.core.log.work import Child
+from baton.core.nodes.base import Activation, UnfitError
+from baton.core.sizes import excess_of
 
 ENDS = (FIRES, FAILS)
 
@@ -92,6 +96,7 @@ class Draft(Struct):
         if (
             arrived is None
             or node.join is None
+            or "#" in slot
             or slot in state.closed
             or program.turn(state, slot) not in ENDS
         ):
@@ -108,6 +113,36 @@ class Draft(Struct):
     def lacks(self, error: LackingError) -> None:
         self.needs |= error.needs
         self.questions |= error.questions
+
+    # ---- what a kind of node gets (core/nodes/base.py)
+
+    def arguments(self, at: Activation) -> Any:
+        try:
+            return self.scope(at.slot).render(self.program.arguments[at.node.name])
+        except ExpressionError as error:
+            raise UnfitError(ev.failed_with("input_unbound", str(error), at.node.name)) from error
+
+    def value(self, at: Activation) -> ev.Value:
+        given = self.arguments(at)
+        if excess := excess_of(given, self.most_bytes):
+            text = f"what the node is to get is too large: {excess}"
+            raise UnfitError(ev.Failure("value_too_large", text, at.node.name))
+        return ev.Value(v=given)
+
+    def may_spend(self, at: Activation) -> bool:
+        node, terms = at.node, self.terms
+        if not terms.saga or (not node.cost and self.state.spent < terms.saga):
+            return True
+        if self.reserved is None:
+            self.reserved = sum(self.program.nodes[node_of(slot)[0]].cost for slot in self.running)
+        answer = spending.ask(self.state, terms, node, self.reserved)
+        if isinstance(answer, ev.Parked):
+            notice = spending.parked_notice(self.state, terms, answer, self.now)
+            self.note(ev.NoticeDue(notice=notice))
+            self.note(answer)
+        if answer == spending.BEGINS:
+            self.reserved += node.cost
+        return answer == spending.BEGINS
 
     def scope(self, slot: str, output: ev.Value | None = None) -> Scope:
         return Scope(self.program, self.state, self.found, slot, output)

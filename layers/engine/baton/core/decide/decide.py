@@ -12,15 +12,22 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from baton.core.conditions import Question
 from baton.core.decide.builder import Draft, RunStep
+from baton.core.decide.commands import (
+    CancelChildren,
+    Decision,
+    SendNotices,
+    StopSteps,
+    missing,
+    next_up,
+)
 from baton.core.decide.context import NOTHING, Found, LackingError
-from baton.core.decide.looks import look_around
 from baton.core.decide.outcomes import STOPPED, Outcome, settle
 from baton.core.decide.parking import cut_off, killed, orphans_of, parking
 from baton.core.decide.program import Program
 from baton.core.decide.readiness import WAITS
 from baton.core.decide.retries import unpark
+from baton.core.decide.scheduling import schedule_ready
 from baton.core.decide.spending import ANY_AMOUNT, Terms, is_told, saga_notice
 from baton.core.decide.unknown_outcomes import doubts
 from baton.core.effects.rows import ANY_ROWS, Row, RowRoom
@@ -29,7 +36,8 @@ from baton.core.failures.strategies.base import ESCALATED
 from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.fold import apply
-from baton.core.log.state import UNKNOWN_OUTCOME, Child, State, slot_of
+from baton.core.log.state import UNKNOWN_OUTCOME, State, slot_of
+from baton.core.log.work import Child
 from baton.core.log.workflow_limits import endless, late
 from baton.core.sizes import excess_of
 
@@ -43,36 +51,6 @@ CANCELLED_TOGETHER = 200
 """Children that are asked to stop before one entry says so: their ids fit into it, however long they are."""
 
 _encode = msgspec.json.Encoder().encode
-
-
-class Decision(Struct, frozen=True):
-    """What a saga needs now.
-
-    record: facts to append before anything else happens.
-    run: steps that are ready and not running. children: (slot, child) that must exist, or be asked.
-    abort: running steps must stop, all of them; stop: those at these slots. cancel: (slot, child) to cancel before recording;
-    where there is time for some of them only, `abandoned` says what to record instead.
-    notices: what somebody outside is to be told. again: when a step is tried again.
-    due: when time alone changes the decision (None: never). needs and questions: blobs to fetch and conditions to
-    judge, without which no more can be said; decide again with them.
-    """
-
-    record: tuple[ev.Event, ...] = ()
-    run: tuple[RunStep, ...] = ()
-    children: tuple[tuple[str, Child], ...] = ()
-    cancel: tuple[tuple[str, Child], ...] = ()
-    abort: bool = False
-    stop: tuple[str, ...] = ()
-    notices: tuple[ev.Notice, ...] = ()
-    again: int | None = None
-    due: int | None = None
-    needs: frozenset[str] = frozenset()
-    questions: frozenset[Question] = frozenset()
-
-    @property
-    def is_lacking(self) -> bool:
-        """Whether something is to be fetched before more can be said."""
-        return bool(self.needs or self.questions)
 
 
 def decide(
@@ -102,8 +80,8 @@ def decide(
         # Nobody looks at a saga that has ended: what is to be told is told before, if it can be.
         until = max(notice.at for notice in state.notices) + UNTOLD_END_MS
         if now < until:
-            return Decision(notices=state.notices, due=until)
-    return replace(decision, notices=state.notices)
+            return Decision(commands=(SendNotices(state.notices),), due=until)
+    return replace(decision, commands=(*decision.commands, SendNotices(state.notices)))
 
 
 def _decide(
@@ -141,21 +119,14 @@ def _decide(
     draft = Draft(program, state, now, running, found, due=deadline, most_bytes=most_bytes, terms=terms)
     if not state.tokens:
         return _complete(draft)
-    look_around(draft)
+    schedule_ready(draft)
     run = draft.run
     if state.careful and state.careful == state.epoch:
         # After a death nobody knows which of several steps was the killer: one at a time, another first.
         turn = state.revivals % len(run) if run else 0
         run = [] if running else run[turn : turn + 1]
-    return Decision(
-        record=tuple(draft.record),
-        run=tuple(run),
-        children=tuple(draft.children),
-        again=draft.again,
-        due=draft.due,
-        needs=frozenset(draft.needs),
-        questions=frozenset(draft.questions),
-    )
+    commands = (*missing(draft.needs, draft.questions), *next_up(run, draft.children))
+    return Decision(tuple(draft.record), commands, draft.again, draft.due)
 
 
 class Advance(Struct, frozen=True):
@@ -233,7 +204,7 @@ def advance(
     if lacking:
         needs = frozenset().union(*(error.needs for error in lacking))
         questions = frozenset().union(*(error.questions for error in lacking))
-        return Advance((), Decision(needs=needs, questions=questions), 0, False, state)
+        return Advance((), Decision(commands=missing(needs, questions)), 0, False, state)
     busy = {*running, *(outcome.slot for outcome in outcomes[taken:])}
     decision, is_part = entry.follow(busy)
     return Advance(tuple(entry.events), decision, taken, is_part or taken < len(outcomes), entry.state, rows)
@@ -313,9 +284,10 @@ def _stop(program: Program, state: State, now: int, running: Collection[str]) ->
     """A cancelled or failed saga starts nothing, lets running steps end, then ends itself."""
     if running:
         if state.cancel is None:
-            return Decision(stop=late(state, running))
+            slots = tuple(late(state, running))
+            return Decision(commands=(StopSteps(slots),)) if slots else Decision()
         deadline = state.cancel.at + state.cancel.grace_ms
-        return Decision(abort=True) if now >= deadline else Decision(due=deadline)
+        return Decision(commands=(StopSteps(),)) if now >= deadline else Decision(due=deadline)
     if state.cancel is not None:
         failure = ev.Failure("cancelled", state.cancel.reason)
         end = ev.SagaEnded(status="cancelled", failure=failure)
@@ -327,7 +299,7 @@ def _stop(program: Program, state: State, now: int, running: Collection[str]) ->
     orphans = orphans_of(state)
     if len(orphans) > CANCELLED_TOGETHER:
         return _cancelling(orphans)
-    return Decision(record=(end,), cancel=tuple(orphans))
+    return Decision((end,), (CancelChildren(tuple(orphans)),) if orphans else ())
 
 
 def abandoned(children: Iterable[Child]) -> ev.ChildrenAbandoned:
@@ -338,7 +310,7 @@ def abandoned(children: Iterable[Child]) -> ev.ChildrenAbandoned:
 def _cancelling(children: Sequence[tuple[str, Child]]) -> Decision:
     """Ask the first of them to stop, as many as one entry has room for."""
     part = tuple(children[:CANCELLED_TOGETHER])
-    return Decision(record=(abandoned(child for _, child in part),), cancel=part)
+    return Decision((abandoned(child for _, child in part),), (CancelChildren(part),))
 
 
 def _parked(draft: Draft, parked: ev.Parked) -> Decision:
@@ -351,7 +323,7 @@ def _parked(draft: Draft, parked: ev.Parked) -> Decision:
         if parked.code == ESCALATED:
             unpark(draft)
     except LackingError as error:
-        return Decision(needs=error.needs, questions=error.questions)
+        return Decision(commands=missing(error.needs, error.questions))
     return Decision(record=tuple(draft.record), due=draft.due)
 
 
@@ -362,7 +334,7 @@ def _complete(draft: Draft) -> Decision:
         failure = ev.failed_with("output_unbound", str(error))
         return Decision(record=(ev.SagaEnded(status="failed", failure=failure),))
     except LackingError as error:
-        return Decision(needs=error.needs)
+        return Decision(commands=missing(error.needs, error.questions))
     if excess := excess_of(output, draft.most_bytes):
         failure = ev.Failure("output_too_large", f"the saga's output is too large: {excess}")
         return Decision(record=(ev.SagaEnded(status="failed", failure=failure),))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from baton.core.failures.codes import told
 from baton.core.log import events as ev
-from baton.core.log.state import Child, State, node_of
+from baton.core.log.state import State, node_of
+from baton.core.log.work import Child
 
 
 def parking(state: State, parked: ev.Parked, now: int) -> tuple[ev.NoticeDue, ev.Parked]:
@@ -58,7 +59,9 @@ def cut_off(state: State, max_deaths: int) -> ev.Parked | None:
 
 def orphans_of(state: State) -> list[tuple[str, Child]]:
     """The children to cancel: those that were left behind and, once the saga stops, those that are open."""
-    is_open = (
-        (slot, child) for slot, child in state.children.items() if state.is_stopping and not child.status
-    )
+    is_open = [
+        (slot, work.orphan)
+        for slot, work in state.open.items()
+        if state.is_stopping and work.orphan is not None
+    ]
     return [*is_open, *(("", child) for child in state.left)]

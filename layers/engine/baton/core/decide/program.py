@@ -18,6 +18,7 @@ from baton.core.log.lost import unrescued
 from baton.core.log.records import Failure
 from baton.core.log.state import State, node_of
 from baton.core.log.workflow_limits import caps_of
+from baton.core.nodes.base import Kinds
 
 _NO_TAILS: frozenset[str] = frozenset()
 Policies = tuple[tuple[Policy, Template], ...]
@@ -26,25 +27,26 @@ Policies = tuple[tuple[Policy, Template], ...]
 class Program:
     """A graph made ready to run. Immutable after construction.
 
-    most_hops: nodes that may run where they go round in circles; 0: any number.
+    kinds: what its nodes do. most_hops: nodes that may run where they go round in circles; 0: any number.
     """
 
-    def __init__(self, graph: Graph, most_hops: int = 0) -> None:
+    def __init__(self, graph: Graph, kinds: Kinds, most_hops: int = 0) -> None:
         self.graph = graph
+        self.kinds = kinds
         self.most_hops = most_hops
         self.ways = Ways(graph)
         self.caps = caps_of(graph)
         self.nodes = self.ways.nodes
         self.arguments: dict[str, Template] = {
-            node.name: compile_template(_given(node)) for node in graph.nodes
+            node.name: compile_template(kinds[node.kind].template(node)) for node in graph.nodes
         }
         self.choices: dict[str, Path] = {
             node.name: parse(node.branch.choose)
             for node in graph.nodes
             if node.branch is not None and node.branch.choose
         }
-        self.failover = _failover_of(graph)
-        """For each task: the policies that may be for it, its own first, each with what it puts in place of arguments."""
+        self.failover = _failover_of(graph, kinds)
+        """For each node that calls tools: the policies that may be for it, its own first, each with what it puts in place of arguments."""
         self.output = compile_template(graph.output)
         self._bit = {node.name: 1 << index for index, node in enumerate(graph.nodes)}
         self._tails = sum(self._bit[node.name] for node in graph.nodes if node.loop is not None)
@@ -56,6 +58,8 @@ class Program:
 
     def turn(self, state: State, slot: str) -> str:
         """Whether the turn of a slot with tokens has come; see readiness.py."""
+        if "#" in slot:
+            return FIRES  # an item waits for no edges
         return self.turn_at(node_of(slot)[0], state.tokens[slot], state.errors.get(slot))
 
     def turn_at(
@@ -169,7 +173,7 @@ class Program:
         return node in self._for_output or bool(self._readers[node] & ahead)
 
 
-def _failover_of(graph: Graph) -> dict[str, Policies]:
+def _failover_of(graph: Graph, kinds: Kinds) -> dict[str, Policies]:
     shared = [(policy, compile_template(policy.then.arguments)) for policy in graph.failover]
     return {
         node.name: (
@@ -177,12 +181,5 @@ def _failover_of(graph: Graph) -> dict[str, Policies]:
             *(one for one in shared if named(node.name, one[0].when.nodes)),
         )
         for node in graph.nodes
-        if node.kind == "task"
+        if kinds[node.kind].has_attempts
     }
-
-
-def _given(node: Node) -> object:
-    """All of a node that is rendered when its turn has come."""
-    if node.kind == "wait":
-        return {"for": node.wait_for, "until": node.wait_until}
-    return node.value if node.kind == "pass" else node.arguments

@@ -21,7 +21,7 @@ from baton.core.failures import sanitised
 from baton.core.failures.codes import kind_of
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
-from baton.core.log.state import State, node_of, slot_of
+from baton.core.log.state import State, node_of, owner_of, slot_of
 from baton.core.log.workflow_limits import Caps, size_of
 
 ERRORS_CARRIED = 20
@@ -45,8 +45,10 @@ def done(scope: Scope, cost: int = 0, *, has_schema: bool = True) -> Settlement:
     for it. Raises `LackingError`.
     """
     program, state, slot = scope.program, scope.state, scope.slot
-    node = program.nodes[node_of(slot)[0]]
     assert scope.output is not None
+    if "#" in slot:
+        return Settlement(output=scope.output)  # of an item: its node decides what follows
+    node = program.nodes[node_of(slot)[0]]
     caps = program.caps
     output, full = scope.output, None
     if caps is not None:
@@ -77,10 +79,12 @@ def skipped(program: Program, state: State, slot: str, *, passes_on: bool) -> Se
 def stopped(scope: Scope, failure: ev.Failure) -> Settlement:
     """The settlement of the node at the scope's slot that failed: empty unless it is caught or a join tolerates it.
 
-    Where it is caught, all edges but those to its handlers are lost.
+    Where it is caught, all edges but those to its handlers are lost. An item fails its node.
 
     Raises `LackingError`.
     """
+    if "#" in scope.slot:
+        scope = replace(scope, slot=owner_of(scope.slot))
     program, state, slot = scope.program, scope.state, scope.slot
     node = program.nodes[node_of(slot)[0]]
     number = caught(scope, failure)
@@ -116,7 +120,7 @@ def is_handled(scope: Scope, failure: ev.Failure) -> bool:
 
 def check_output(scope: Scope, node: Node) -> None:
     """Raises `RouteError` for an output that is not valid by the node's schema, and `LackingError`."""
-    if node.output_schema is None or scope.output is None:
+    if node.output_schema is None or scope.output is None or "#" in scope.slot:
         return
     for problem in violations(node.output_schema, scope.content(scope.output), ""):
         raise RouteError(
@@ -206,9 +210,7 @@ def _again(program: Program, state: State, slot: str, node: Node) -> Settlement:
     stale += [key for key in state.previous if key.partition("/")[0] in body and key not in carry]
     emits = (ev.Token(node.name, header, following),)
     drops = _round(program, state, slot, node.name, iteration)
-    found = _settled(program, state, slot, emits, drops, stale)
-    keep = f"{node.name}/{node.name}" in carry
-    return replace(found, forget=(*found.forget, node.name) if keep else found.forget, carry=carry, keep=keep)
+    return _settled(program, state, slot, emits, drops, stale, carry=carry)
 
 
 def _go(
@@ -271,6 +273,7 @@ def _settled(
     drops: tuple[str, ...],
     stale: Collection[str],
     errors: tuple[ev.Failure, ...] = (),
+    carry: tuple[str, ...] | None = None,
 ) -> Settlement:
     name, ahead = node_of(slot)[0], 0
     if state.outputs or program.is_read(name):
@@ -281,10 +284,10 @@ def _settled(
             + [other for other in reached if other not in state.closed]
         )
     unread = [one for one in state.outputs if one not in stale and not program.is_needed(one, ahead)]
+    keep = program.is_needed(name, ahead)
+    if carry is not None:  # what goes on into the next round is there as the previous one's only
+        keep = f"{name}/{name}" in carry
+        unread += [name] * keep
     return Settlement(
-        emits=emits,
-        errors=errors,
-        drops=drops,
-        forget=(*stale, *unread),
-        keep=program.is_needed(name, ahead),
+        emits=emits, errors=errors, drops=drops, carry=carry or (), forget=(*stale, *unread), keep=keep
     )

@@ -6,6 +6,7 @@ What a running process derives from a graph for speed is in program.py.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -19,7 +20,6 @@ from baton.errors import UnknownEntry
 
 FORMAT = 1
 JOIN_FAILED = "join_failed"
-KINDS = frozenset({"task", "wait", "workflow", "pass"})
 
 
 class _Part(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
@@ -103,7 +103,7 @@ class Catch(_Part, frozen=True, kw_only=True):
 class Node(_Part, frozen=True, kw_only=True):
     """One node. `arguments` is the document's `with`; `timeout_ms` 0 means the engine's default.
 
-    `kind` is task, wait, workflow or pass; `value` is what a pass gives. `wait_ms` None: no time limit on the
+    `kind` is one of those in core/nodes/; `value` is what a node gives that runs nothing. `wait_ms` None: no time limit on the
     wait; `wait_for` and `wait_until` are templates of a duration and of a time. `before` and `after` are the
     forward edges; a loop's way back is in neither. `loops` are the last nodes of the loops around it, outermost
     first. `limits` by name: fan_out, hops, wall_time (ms), bytes, cost (micro-dollars). `failures` are rules by code or
@@ -181,13 +181,13 @@ def encode_graph(graph: Graph) -> bytes:
     return _encode(graph)
 
 
-def decode_graph(data: bytes) -> Graph:
-    """Raises `UnknownEntry` for a graph that a newer version compiled."""
+def decode_graph(data: bytes, kinds: Collection[str]) -> Graph:
+    """The graph, all of whose nodes are of these kinds. Raises `UnknownEntry` for a graph that a newer version compiled."""
     try:
         graph = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UnknownEntry(f"a graph that this version cannot read: {error}") from error
-    strange = {node.kind for node in graph.nodes} - KINDS
+    strange = {node.kind for node in graph.nodes} - set(kinds)
     if graph.format != FORMAT or strange:
         raise UnknownEntry(f"a graph of format {graph.format} with nodes of unknown kinds {sorted(strange)}")
     return graph

@@ -6,6 +6,8 @@ How an entry becomes bytes is in codec.py.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import msgspec
 
 from baton.core.log.failure_events import (
@@ -16,6 +18,7 @@ from baton.core.log.failure_events import (
     StrategyChosen,
 )
 from baton.core.log.records import About, Ask, Blamed, Failure, Notice, Root, Token, Value, failed_with
+from baton.core.log.work import Child, Open, Wait
 
 __all__ = [  # what is declared in rooms of its own
     "Ask",
@@ -46,6 +49,8 @@ class Settles(About, frozen=True, omit_defaults=True, kw_only=True):
     `fault`: the node was done, but not which way it goes on; unless something is emitted, the saga fails with it.
     """
 
+    became: ClassVar[str] = "ran"
+    """What became of the node, in a word."""
     emits: tuple[Token, ...] = ()
     errors: tuple[Failure, ...] = ()
     way: str = ""
@@ -53,6 +58,11 @@ class Settles(About, frozen=True, omit_defaults=True, kw_only=True):
     carry: tuple[str, ...] = ()
     forget: tuple[str, ...] = ()
     fault: Failure | None = None
+
+    @property
+    def ended_by(self) -> str:
+        """What ended the node, where that was something outside."""
+        return ""
 
 
 class Gives(Settles, frozen=True, omit_defaults=True, kw_only=True):
@@ -112,6 +122,7 @@ class StepFailed(Settles, frozen=True, tag="step_failed", omit_defaults=True, kw
     With tokens to emit, a join tolerates it and the tokens carry it there; without, the saga fails with it.
     """
 
+    became = "failed"
     attempt: int
     failure: Failure
     started_at: int
@@ -146,6 +157,7 @@ class NodeSkipped(Settles, frozen=True, tag="node_skipped", omit_defaults=True, 
     leads to has fired without it.
     """
 
+    became = "skipped"
     why: str = ""
 
 
@@ -163,7 +175,7 @@ class NodeAdmitted(About, frozen=True, tag="node_admitted", omit_defaults=True, 
 
 
 class NodeBegan(About, frozen=True, tag="node_began", omit_defaults=True, kw_only=True):
-    """The turn of a node came whose time is limited."""
+    """The turn of a node came whose time is limited; or that of an item, which begins with this."""
 
     at: int
 
@@ -171,26 +183,49 @@ class NodeBegan(About, frozen=True, tag="node_began", omit_defaults=True, kw_onl
 class NodePassed(Gives, frozen=True, tag="node_passed", omit_defaults=True, kw_only=True):
     """A node that runs nothing gave its value."""
 
+    became = "passed"
+    made = ("output",)
 
-class WaitOpened(About, frozen=True, tag="wait_opened", omit_defaults=True, kw_only=True):
+
+class Opens(About, frozen=True, omit_defaults=True, kw_only=True):
+    """An event with which a node opens work."""
+
+    def work(self) -> Open:
+        """What is open from now on."""
+        raise NotImplementedError
+
+
+class WaitOpened(Opens, frozen=True, tag="wait_opened", omit_defaults=True, kw_only=True):
     """A wait node began: until a time, for a signal, or both, whichever is first."""
 
     until: int | None = None
     signal: str = ""
 
+    def work(self) -> Open:
+        return Wait(until=self.until, signal=self.signal)
+
 
 class WaitClosed(Gives, frozen=True, tag="wait_closed", omit_defaults=True, kw_only=True):
     """`by` is "time" or the key of the signal that ended it."""
 
+    became = "waited"
     by: str
 
+    @property
+    def ended_by(self) -> str:
+        return self.by
 
-class ChildOpened(About, frozen=True, tag="child_opened", omit_defaults=True, kw_only=True):
+
+class ChildOpened(Opens, frozen=True, tag="child_opened", omit_defaults=True, kw_only=True):
     """A child saga is to be started under this id; recorded before it is."""
 
+    made = ("input",)
     child: str
     workflow: str
     input: Value
+
+    def work(self) -> Open:
+        return Child(saga=self.child, workflow=self.workflow, input=self.input)
 
 
 class ChildReported(Root, frozen=True, tag="child_reported", omit_defaults=True, kw_only=True):
@@ -284,11 +319,14 @@ class Forked(Root, frozen=True, tag="forked", omit_defaults=True, kw_only=True):
 class SagaEnded(Root, frozen=True, tag="saga_ended", omit_defaults=True, kw_only=True):
     """`status` is completed, failed or cancelled. After it only a fork may follow."""
 
+    made = ("output",)
     status: str
     output: Value = Value()
     failure: Failure | None = None
 
 
+Opening = WaitOpened | ChildOpened
+Closing = StepSucceeded | NodePassed | WaitClosed | ChildClosed
 Event = (
     SagaStarted
     | StepSucceeded

@@ -55,6 +55,7 @@ class QuestionClosed(About, frozen=True, tag="question_closed", omit_defaults=Tr
     effect of which nobody knew what became of it: what a person says (`output`) is recorded by the next attempt.
     """
 
+    made = ("output",)
     ask: str
     action: str
     at: int

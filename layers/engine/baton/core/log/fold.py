@@ -27,7 +27,7 @@ from baton.core.log.failure_folds import (
 )
 from baton.core.log.forks import FORK_KEY
 from baton.core.log.lost import carriers
-from baton.core.log.state import FAULT, KEYS_REMEMBERED, Child, Signal, State, Used, Wait, node_of, slot_of
+from baton.core.log.state import FAULT, KEYS_REMEMBERED, Signal, State, Used, node_of, owner_of, slot_of
 from baton.core.log.workflow_limits import counted, pay
 from baton.errors import CorruptLog
 
@@ -109,22 +109,26 @@ def _consume(state: State, event: ev.Settles, output: ev.Value | None, **more: A
         return _stop(state, failure=state.failure or event.fault)
     still_closed = state.closed.get(slot)
     gone = {slot, *event.drops}
+    if state.items:
+        gone |= {one for one in state.items if owner_of(one) in gone}
     if still_closed is not None:
         state = replace(state, closed=_without(state.closed, (slot,)))
     news = _emit(state, event.emits, gone, event.errors, carriers(event))
     if still_closed is not None and slot not in event.drops:
         news["closed"] = {**news["closed"], slot: still_closed}
     outputs, previous = state.outputs, state.previous
-    if output is not None:
+    if output is not None and not event.item:
         outputs = {**outputs, event.node: output}
     if event.carry:
         previous = {**previous, **{key: outputs[key.partition("/")[2]] for key in event.carry}}
     if event.forget:
         outputs, previous = _without(outputs, event.forget), _without(previous, event.forget)
-    is_run = not isinstance(event, ev.NodeSkipped)
+    is_run = not isinstance(event, ev.NodeSkipped) and not event.item
     if state.used:
         news["used"] = counted(state.used, event, is_run=is_run)
     news |= _emptied(state, gone)
+    if event.item:
+        news["items"] = {**state.items, slot: output}
     if state.failing:
         state = forget_answers(state, gone)
     # Any progress: the saga as a whole is not stuck.
@@ -135,14 +139,18 @@ def _consume(state: State, event: ev.Settles, output: ev.Value | None, **more: A
 def _emptied(state: State, gone: Collection[str]) -> dict[str, Any]:
     """What there is at slots, without those that are `gone`; a saga of plain steps has none of it."""
     news: dict[str, Any] = {}
-    for name in ("waits", "children", "begun", "turned", "failing"):
+    for name in ("open", "items", "begun", "turned", "failing"):
         if known := getattr(state, name):
             news[name] = _without(known, gone)
     for name in ("admitted", "acting"):
         if known := getattr(state, name):
             news[name] = tuple(other for other in known if other not in gone)
-    left = tuple(child for key, child in state.children.items() if key in gone and not child.status)
-    return {**news, "left": state.left + left} if left else news
+    if state.open:
+        left = tuple(
+            work.orphan for key, work in state.open.items() if key in gone and work.orphan is not None
+        )
+        news["left"] = state.left + left
+    return news
 
 
 def _stop(state: State, **news: Any) -> State:
@@ -191,8 +199,8 @@ def _failed(state: State, e: ev.StepFailed) -> State:
     if slot not in state.tokens:
         return state
     state = pay(state, slot, e.cost)
-    if e.emits:
-        return _consume(state, e, None)
+    if e.emits:  # those of its node: what an item fails with is its node's failure
+        return _consume(state, replace(e, item=""), None)
     return _stop(
         state,
         failure=state.failure or e.failure,
@@ -226,6 +234,9 @@ def _join_fired(state: State, e: ev.JoinFired) -> State:
 
 def _began(state: State, e: ev.NodeBegan) -> State:
     slot = slot_of(e.node, e.iteration, e.item)
+    if slot != (owner := owner_of(slot)) and owner in state.tokens and slot not in state.items:
+        tokens = {**state.tokens, slot: {e.node: True}}
+        state = replace(state, tokens=tokens, items={**state.items, slot: None})
     if slot not in state.tokens or slot in state.begun:
         return state
     turned = state.turned if slot in state.turned else {**state.turned, slot: e.at}
@@ -238,44 +249,32 @@ def _admitted(state: State, e: ev.NodeAdmitted) -> State:
     return replace(state, admitted=(*state.admitted, slot)) if is_news else state
 
 
-def _passed(state: State, e: ev.NodePassed) -> State:
+def _gave(state: State, e: ev.Gives) -> State:
     return _consume(state, e, e.output if e.keep else None)
 
 
-def _wait_opened(state: State, e: ev.WaitOpened) -> State:
+def _opened(state: State, e: ev.Opens) -> State:
     slot = slot_of(e.node, e.iteration, e.item)
-    if slot not in state.tokens or slot in state.waits:
+    if slot not in state.tokens or slot in state.open:
         return state
-    return replace(state, waits={**state.waits, slot: Wait(until=e.until, signal=e.signal)})
+    return replace(state, open={**state.open, slot: e.work()})
 
 
 def _wait_closed(state: State, e: ev.WaitClosed) -> State:
-    slot = slot_of(e.node, e.iteration, e.item)
-    wait = state.waits.get(slot, Wait())
+    work = state.open.get(slot_of(e.node, e.iteration, e.item))
+    name = "" if work is None else work.signal
     # By name too: somebody may have called the key of another signal "time".
-    signals = tuple(other for other in state.signals if (other.name, other.key) != (wait.signal, e.by))
+    signals = tuple(other for other in state.signals if (other.name, other.key) != (name, e.by))
     return _consume(state, e, e.output if e.keep else None, signals=signals)
 
 
-def _child_opened(state: State, e: ev.ChildOpened) -> State:
-    slot = slot_of(e.node, e.iteration, e.item)
-    if slot not in state.tokens or slot in state.children:
-        return state
-    child = Child(saga=e.child, workflow=e.workflow, input=e.input)
-    return replace(state, children={**state.children, slot: child})
-
-
 def _child_reported(state: State, e: ev.ChildReported) -> State:
-    child = state.children.get(e.slot)
-    if child is None or child.saga != e.child or child.status:
+    work = state.open.get(e.slot)
+    if work is None or not work.hears(e.child):
         return state
     state = pay(state, e.slot, e.cost)
-    told = replace(child, status=e.status, output=e.output, failure=e.failure)
-    return replace(state, children={**state.children, e.slot: told})
-
-
-def _child_closed(state: State, e: ev.ChildClosed) -> State:
-    return _consume(state, e, e.output if e.keep else None)
+    told = replace(work, status=e.status, output=e.output, failure=e.failure)
+    return replace(state, open={**state.open, e.slot: told})
 
 
 def _signal(state: State, e: ev.SignalReceived) -> State:
@@ -316,12 +315,13 @@ def _revived(state: State, e: ev.Revived) -> State:
 def _abandoned(state: State, e: ev.ChildrenAbandoned) -> State:
     """They are nobody's now, but for those that came to an end of their own: a fork from here goes on with that."""
     gone = set(e.children)
-    own = {child.saga for child in state.children.values() if child.status not in ("", "cancelled")}
-    children = {
-        slot: child for slot, child in state.children.items() if child.saga not in gone or child.saga in own
+    over = {
+        slot
+        for slot, child in state.children.items()
+        if child.saga in gone and child.status in ("", "cancelled")
     }
     left = tuple(one for one in state.left if one.saga not in gone)
-    return replace(state, left=left, children=children, tries=0)
+    return replace(state, left=left, open=_without(state.open, over), tries=0)
 
 
 def _limited(state: State, e: ev.LimitReached) -> State:
@@ -357,8 +357,8 @@ def _ended(state: State, e: ev.SagaEnded) -> State:
         failing={},
         outputs={},
         previous={},
-        waits={},
-        children={},
+        open={},
+        items={},
         left=(),
         signals=(),
         interruptions={},
@@ -381,12 +381,12 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.JoinFired: _join_fired,
         ev.NodeAdmitted: _admitted,
         ev.NodeBegan: _began,
-        ev.NodePassed: _passed,
-        ev.WaitOpened: _wait_opened,
+        ev.NodePassed: _gave,
+        ev.WaitOpened: _opened,
         ev.WaitClosed: _wait_closed,
-        ev.ChildOpened: _child_opened,
+        ev.ChildOpened: _opened,
         ev.ChildReported: _child_reported,
-        ev.ChildClosed: _child_closed,
+        ev.ChildClosed: _gave,
         ev.ChildrenAbandoned: _abandoned,
         ev.SignalReceived: _signal,
         ev.CancelRequested: _cancel,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from baton.core.log import events as ev
 from baton.core.log.failure_folds import asked_anew, decided
-from baton.core.log.state import Child, Failing, Segment, State
+from baton.core.log.state import Failing, Segment, State
 from baton.core.log.workflow_limits import cut_back
 from baton.errors import CorruptLog
 
@@ -32,13 +32,13 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
             f"fork {entry.branch}/{entry.version} cannot follow {before.branch}/{before.version}"
         )
     is_ending = bool(before.ended or before.cancel or before.failure)
-    kept = {
-        slot: child
-        for slot, child in at_cut.children.items()
-        if child.status or (not is_ending and _is_open(before.children.get(slot), child))
+    after = {
+        slot: work.after_fork(before.open.get(slot), is_ending=is_ending)
+        for slot, work in at_cut.open.items()
     }
-    running = [child for child in before.children.values() if not child.status]
-    staying = {child.saga for child in kept.values()}
+    kept = {slot: work for slot, work in after.items() if work is not None}
+    staying = {work.orphan.saga for work in kept.values() if work.orphan is not None}
+    running = [work.orphan for work in before.open.values() if work.orphan is not None]
     forks = {key: value for key, value in before.keys.items() if key.startswith(FORK_KEY)}
     if fork.key:
         forks[FORK_KEY + fork.key] = str(fork.cut)
@@ -64,7 +64,7 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
         noticed=before.noticed,
         budget=before.budget,
         keys={**at_cut.keys, **forks},
-        children=kept,
+        open=kept,
         left=(*before.left, *(child for child in running if child.saga not in staying)),
         cancel=None,
         failure=None,
@@ -85,10 +85,6 @@ def _with_time(failing: Failing, later: int) -> Failing:
     if ask is None or not ask.expires_at:
         return failing
     return replace(failing, ask=replace(ask, expires_at=ask.expires_at + later))
-
-
-def _is_open(known: Child | None, child: Child) -> bool:
-    return known is not None and known.saga == child.saga and not known.status
 
 
 def lineage_to(state: State) -> tuple[Segment, ...]:

@@ -5,7 +5,7 @@ No events here: see events.py, and failure_events.py for those about steps that 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -104,6 +104,9 @@ class Token(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
 
 class Root(msgspec.Struct, frozen=True, tag_field="kind", omit_defaults=True, kw_only=True):
     """Root of the tagged union."""
+
+    made: ClassVar[tuple[str, ...]] = ()
+    """The fields with values that the engine makes."""
 
 
 class About(Root, frozen=True, omit_defaults=True, kw_only=True):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Protocol
 
 import msgspec
@@ -15,6 +16,7 @@ import msgspec
 from baton.core.failures.alternatives import Alternative
 from baton.core.failures.strategies.base import History
 from baton.core.log.events import Ask, Blamed, CancelRequested, Failure, Notice, Parked, SagaEnded, Value
+from baton.core.log.work import Child, Open, Wait, children_in
 
 FINISHED = frozenset({"completed", "failed", "cancelled", "rolled_back", "rollback_failed"})
 WAITING = frozenset({"waiting", "suspended", "paused", "parked", "reflecting"})
@@ -39,6 +41,7 @@ def slot_of(node: str, iteration: tuple[int, ...], item: str = "") -> str:
     return f"{slot}#{item}" if item else slot
 
 
+@lru_cache(maxsize=4096)  # a step asks some ten times of the same slot
 def node_of(slot: str) -> tuple[str, tuple[int, ...]]:
     """The node and the round that a slot is of, whatever its item."""
     if "#" in slot:
@@ -64,26 +67,10 @@ def owner_of(slot: str) -> str:
     return slot.partition("#")[0]
 
 
-class Wait(msgspec.Struct, frozen=True, omit_defaults=True):
-    until: int | None = None
-    signal: str = ""
-
-
 class Signal(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str
     key: str
     payload: Value
-
-
-class Child(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """An open child saga; `status` is empty until it reported its end."""
-
-    saga: str
-    workflow: str
-    input: Value
-    status: str = ""
-    output: Value = Value()
-    failure: Failure | None = None
 
 
 class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -133,7 +120,8 @@ class Used(msgspec.Struct, frozen=True, omit_defaults=True):
 class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """All of a saga that matters from here on.
 
-    `tokens` maps a slot to what has arrived there: sender to alive; `errors` to what the dead ones carry. `closed`
+    `tokens` maps a slot to what has arrived there: sender to alive; `errors` to what the dead ones carry; `open` a slot to the work it has begun. `items` has
+    the slots of items whose node is not settled: what each gave, None while it is at work. `closed`
     maps the slot of a join that fired early to the senders that had not spoken, less those that have since. `previous` holds what a round
     reads of the one before, by LOOP/NODE. `admitted` are slots whose `when` is known to hold. `lineage` lists the closed segments
     of earlier branches; the open one is (`branch`, `branch_first`..`version`). `tries` counts revivals
@@ -176,8 +164,8 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     acting: tuple[str, ...] = ()
     outputs: dict[str, Value] = {}
     previous: dict[str, Value] = {}
-    waits: dict[str, Wait] = {}
-    children: dict[str, Child] = {}
+    open: dict[str, Open] = {}
+    items: dict[str, Value | None] = {}
     signals: tuple[Signal, ...] = ()
     keys: dict[str, str] = {}
     left: tuple[Child, ...] = ()
@@ -198,6 +186,19 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     notices: tuple[Notice, ...] = ()
     noticed: tuple[str, ...] = ()
     budget: int = 0
+
+    def items_of(self, slot: str) -> dict[str, Value | None]:
+        """The items of a node that does several things at once, by their names; empty until it has begun."""
+        return {item_of(one): value for one, value in self.items.items() if owner_of(one) == slot}
+
+    def has_begun(self, slot: str) -> bool:
+        """Whether the node at `slot` has something open: then it was let begin, and what is open goes on."""
+        return slot in self.open or any(owner_of(one) == slot for one in self.items)
+
+    @property
+    def children(self) -> dict[str, Child]:
+        """The child sagas that are open, by slot."""
+        return children_in(self.open)
 
     @property
     def in_flight(self) -> int:
@@ -236,10 +237,10 @@ def status_of(state: State, turns: Turns | None = None) -> str:
         return "parked"
     if state.is_stopping:
         return "running"
-    if not state.waits and not state.children and not state.failing:
+    if not state.open and not state.failing:
         return "running"
     for slot in state.tokens:
-        is_open = slot in state.waits or slot in state.children or _is_held(state.failing.get(slot))
+        is_open = state.has_begun(slot) or _is_held(state.failing.get(slot))
         if not is_open and (turns is None or turns.has_come(state, slot)):
             return "running"
     asks = any(failing.ask is not None for failing in state.failing.values())

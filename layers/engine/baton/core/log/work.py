@@ -6,6 +6,8 @@ and limits is said here, so that these need not know which it is.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from baton.core.log.records import Failure, Value
@@ -69,3 +71,8 @@ class Child(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="
 
 
 Open = Wait | Child
+
+
+def children_in(work: Mapping[str, Open]) -> dict[str, Child]:
+    """The child sagas in a map of open work, by slot."""
+    return {slot: one for slot, one in work.items() if isinstance(one, Child)}

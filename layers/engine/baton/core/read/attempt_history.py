@@ -15,8 +15,9 @@ from baton.core.failures.strategies.registry import of
 from baton.core.log import events as ev
 from baton.core.log.answers import GIVE_UP, TRY_AGAIN, USE
 from baton.core.read.timeline import Attempt, Place
-from baton.core.read.views import failure_view, iso, question_view
+from baton.core.read.views import failure_view, question_view
 from baton.core.read.wording import listed, said
+from baton.core.times import iso
 
 SHOWN = 50  # attempts of one round: the first, and the last ones
 _ANSWERS = {

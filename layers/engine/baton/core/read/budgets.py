@@ -9,7 +9,7 @@ from typing import Any
 
 from baton.core.decide.spending import Terms, end_of, shown
 from baton.core.money import MICRO
-from baton.core.read.views import iso
+from baton.core.times import iso
 
 
 def budget_view(user: str, spent: int, reserved: int, terms: Terms, day: int) -> dict[str, Any]:

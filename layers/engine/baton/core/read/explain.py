@@ -27,8 +27,8 @@ from baton.core.read.reasons import (
     end_of,
 )
 from baton.core.read.timeline import BECAME, DROPPED, FAILED, SKIPPED, Arrival, Moment, Place, Story
-from baton.core.read.views import iso
 from baton.core.read.wording import choice, counted, listed, moved, said, unhandled
+from baton.core.times import iso
 from baton.errors import NotFound
 
 STATES = (*BECAME, READY, RETRYING, ASKING, WAITING, CHILD, JOINING, UNREACHED)

@@ -39,9 +39,9 @@ def foretold(program: Program, *, handled: bool = False, last: str = "") -> dict
             known[key] = _words(program, node, handled=handled, last=last or ASK)
         return known[key]
 
-    steps, is_said, nodes = words(Node(name="", kind="task")), False, dict[str, str]()
+    steps, is_said, nodes = words(Node(name="", kind="")), False, dict[str, str]()
     for node in program.graph.nodes:
-        if node.kind != "task":
+        if not program.kinds[node.kind].has_attempts:
             continue
         own = words(node)
         if own == steps:

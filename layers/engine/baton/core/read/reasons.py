@@ -14,8 +14,8 @@ from baton.core.log.lost import unrescued
 from baton.core.log.state import slot_of
 from baton.core.read.attempt_history import is_asking, outlook
 from baton.core.read.timeline import DROPPED, FAILED, SKIPPED, Arrival, End, Moment, Place, Story
-from baton.core.read.views import iso
 from baton.core.read.wording import condition_words, listed, moved, opened, said, unhandled
+from baton.core.times import iso
 
 READY, WAITING, CHILD, JOINING, UNREACHED = "ready", "waiting", "child", "joining", "unreached"
 RETRYING, ASKING = "retrying", "asking"
@@ -197,18 +197,24 @@ class Reasons:
         """What a slot that has not ended is doing."""
         if not place.arrivals:
             return UNREACHED
-        if place.opened is not None:
-            return CHILD if isinstance(place.opened, ev.ChildOpened) else WAITING
+        if place.opened is not None or self.at_work(place):
+            return self._program.kinds[self._program.nodes[place.node].kind].active
         if place.attempts:
             return ASKING if is_asking(place) else RETRYING
         return JOINING if self._turn(place) == WAITS else READY
+
+    def at_work(self, place: Place) -> list[str]:
+        """The items of a node that are not over."""
+        return [one.item for one in self._story.items.get(place.slot, ()) if one.end is None]
 
     def doing(self, place: Place) -> str:
         """The same in words, of a saga that goes on."""
         if not place.arrivals:
             return "is not reached yet"
         if place.opened is not None:
-            return f"waits for {opened(place.opened)}"
+            return f"waits for {opened(self._program, place.opened)}"
+        if items := self.at_work(place):
+            return f"waits for its items {listed(items)}"
         turn = self._turn(place)
         if turn == WAITS:
             return f"waits for its edges from {listed(self.missing(place))}"
@@ -226,7 +232,7 @@ class Reasons:
         if not place.arrivals:
             return "was not reached"
         if place.opened is not None:
-            return f"was waiting for {opened(place.opened)}"
+            return f"was waiting for {opened(self._program, place.opened)}"
         if self._turn(place) == WAITS:
             return f"was waiting for its edges from {listed(self.missing(place))}"
         failed = outlook(place)
@@ -237,7 +243,7 @@ class Reasons:
         return bool(place.arrivals) and self._turn(place) == FIRES
 
     def _turn(self, place: Place) -> str:
-        return self._program.turn_at(place.node, place.heard, place.errors)
+        return FIRES if place.item else self._program.turn_at(place.node, place.heard, place.errors)
 
     def missing(self, place: Place) -> list[str]:
         """The nodes whose edges have not spoken."""

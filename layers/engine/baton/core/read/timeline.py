@@ -15,18 +15,10 @@ from baton.core.decide.program import Program
 from baton.core.log import events as ev
 from baton.core.log.forks import lineage_to
 from baton.core.log.lost import carriers
-from baton.core.log.state import State, node_of, slot_of
+from baton.core.log.state import State, item_of, node_of, slot_of
 
 RAN, PASSED, WAITED, SKIPPED, FAILED, DROPPED = "ran", "passed", "waited", "skipped", "failed", "dropped"
 BECAME = (RAN, PASSED, WAITED, SKIPPED, FAILED, DROPPED)
-_DONE = {
-    ev.StepSucceeded: RAN,
-    ev.ChildClosed: RAN,
-    ev.NodePassed: PASSED,
-    ev.WaitClosed: WAITED,
-    ev.NodeSkipped: SKIPPED,
-    ev.StepFailed: FAILED,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,22 +96,23 @@ class Failed:
 
 @dataclass(slots=True)
 class Place:
-    """One slot, as far as the log was read. `opened` is the wait or the child that it began with.
+    """One slot, as far as the log was read. `opened` is the work that it began with.
 
     `attempts` are those that failed before the last.
     """
 
     node: str
     iteration: tuple[int, ...]
+    item: str = ""
     arrivals: dict[str, Arrival] = field(default_factory=dict)
     fired: tuple[ev.JoinFired, Moment] | None = None
-    opened: ev.WaitOpened | ev.ChildOpened | None = None
+    opened: ev.Opens | None = None
     end: End | None = None
     attempts: list[Attempt] = field(default_factory=list)
 
     @property
     def slot(self) -> str:
-        return slot_of(self.node, self.iteration)
+        return slot_of(self.node, self.iteration, self.item)
 
     @property
     def heard(self) -> dict[str, bool]:
@@ -143,6 +136,8 @@ class Story:
         """The slots that are done, skipped, failed or dropped, in that order."""
         self.rounds: dict[str, dict[tuple[int, ...], None]] = {}
         """For each last node of a loop: the rounds that have begun."""
+        self.items: dict[str, list[Place]] = {}
+        """The items of nodes that do several things at once, by the slots of these."""
         self.over: dict[tuple[str, tuple[int, ...]], str] = {}
         """For each round of a loop that is over: the slot that ended it."""
         self.version = 0
@@ -173,7 +168,8 @@ class Story:
         self._come_to(state.branch)
         self.parked = state.parked
         for slot, place in self.places.items():
-            if isinstance(place.opened, ev.ChildOpened) and place.end is None and slot not in state.children:
+            is_child = place.opened is not None and place.opened.work().orphan is not None
+            if is_child and place.end is None and slot not in state.open:
                 place.opened = None
 
     def add(self, entry: ev.Entry) -> None:
@@ -187,12 +183,14 @@ class Story:
     def _add(self, event: ev.Event, when: Moment) -> None:
         if isinstance(event, ev.SagaStarted):
             self._send(event.emits, "", when)
-        elif type(event) in _DONE:
-            self._settle(event, when)  # type: ignore[arg-type]  # all kinds in _DONE consume
+        elif isinstance(event, ev.Settles):
+            self._settle(event, when)
         elif isinstance(event, ev.JoinFired):
             self._place(event.node, event.iteration).fired = (event, when)
-        elif isinstance(event, ev.WaitOpened | ev.ChildOpened):
-            self._place(event.node, event.iteration).opened = event
+        elif isinstance(event, ev.Opens):
+            self._place(event.node, event.iteration, event.item).opened = event
+        elif isinstance(event, ev.NodeBegan) and event.item:
+            self._begin_item(event, when)
         elif isinstance(event, ev.AttemptFailed | ev.StrategyChosen | ev.QuestionClosed):
             place = self.places.get(slot_of(event.node, event.iteration, event.item))
             if place is not None and place.end is None:
@@ -204,10 +202,19 @@ class Story:
         elif isinstance(event, ev.SagaEnded):
             self.end = (event, when)
 
-    def _place(self, node: str, iteration: tuple[int, ...]) -> Place:
-        slot = slot_of(node, iteration)
+    def _begin_item(self, event: ev.NodeBegan, when: Moment) -> None:
+        owner, place = (
+            slot_of(event.node, event.iteration),
+            self._place(event.node, event.iteration, event.item),
+        )
+        if not place.arrivals:
+            self.items.setdefault(owner, []).append(place)
+        place.arrivals[event.node] = Arrival(event.node, True, (), owner, when, False)
+
+    def _place(self, node: str, iteration: tuple[int, ...], item: str = "") -> Place:
+        slot = slot_of(node, iteration, item)
         if slot not in self.places:
-            self.places[slot] = Place(node, iteration)
+            self.places[slot] = Place(node, iteration, item)
             for depth, tail in enumerate(self.program.nodes[node].loops[: len(iteration)], 1):
                 self.rounds.setdefault(tail, {})[iteration[:depth]] = None
         return self.places[slot]
@@ -231,12 +238,18 @@ class Story:
         if place is None or place.end is not None:
             return  # somebody was faster: the fold passes over it, too
         slot = place.slot
+        if event.item and event.emits:  # it has failed its node
+            place.end = End(event.became, when, failure=failure_of(event))
+            self.ended.append(slot)
+            self._settle(replace(event, item=""), when)
+            return
         self._send(event.emits, slot, when, event.errors, carriers(event))
-        failure = event.failure if isinstance(event, ev.StepFailed) else event.fault
+        failure = failure_of(event)
         own = [token for token in event.emits if token.src == event.node]
-        loops, level = self.program.nodes[event.node].loops, self._level(event)
+        loops = self.program.nodes[event.node].loops
+        level = len(loops) if event.item else self._level(event)
         place.end = End(
-            became=_DONE[type(event)],
+            became=event.became,
             when=when,
             way=event.way,
             why=event.why if isinstance(event, ev.NodeSkipped) else "",
@@ -244,7 +257,7 @@ class Story:
             not_to=tuple(slot_of(token.dst, token.iteration) for token in own if not token.alive),
             leaves=loops[level] if level < len(loops) else "",
             failure=failure,
-            closed_by=event.by if isinstance(event, ev.WaitClosed) else "",
+            closed_by=event.ended_by,
             recorded=isinstance(event, ev.StepSucceeded) and event.recorded,
             blocked_ms=event.blocked_ms if isinstance(event, ev.StepSucceeded | ev.StepFailed) else 0,
         )
@@ -253,8 +266,8 @@ class Story:
             self.failed = self.failed or Failed(slot, failure, when)
         elif place.end.leaves:
             self.over[place.end.leaves, event.iteration[: level + 1]] = slot
-        for dropped in event.drops:
-            other = self._place(*node_of(dropped))
+        for dropped in (*event.drops, *(one.slot for one in self.items.get(slot, ()))):
+            other = self._place(*node_of(dropped), item_of(dropped))
             if other.end is None:
                 other.end = End(DROPPED, when, by=slot)
                 self.ended.append(dropped)
@@ -264,6 +277,11 @@ class Story:
         node = self.program.nodes[event.node]
         depth = len(node.loops) - (node.loop is not None)
         return min((depth, *(self.program.ways.shared(token.src, token.dst) for token in event.emits)))
+
+
+def failure_of(event: ev.Settles) -> ev.Failure | None:
+    """What a node failed with, or why it cannot be told where it goes on."""
+    return event.failure if isinstance(event, ev.StepFailed) else event.fault
 
 
 def _try(place: Place, event: ev.AttemptFailed | ev.StrategyChosen | ev.QuestionClosed, when: Moment) -> None:

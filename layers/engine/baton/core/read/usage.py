@@ -226,7 +226,7 @@ class Ledger:
         """An entry under a lease."""
         turn = self._turn
         if self._news:
-            # Each wake was left as a nudge, and the put that met the first of them was refused.
+            # Each wake was left for the holder, and the put that met the first of them was refused.
             self._writes += len(self._news) * self._head_units(turn.owner) + units(self._news[0])
             self._reads += 2
             self._news.clear()
@@ -270,7 +270,7 @@ class Ledger:
     def _take(self, owner: int) -> None:
         self._takes += 1
         self._writes += self._head_units(owner) + ROW_MOVES
-        open_children = sum(not child.status for child in self._state.children.values())
+        open_children = sum(work.orphan is not None for work in self._state.open.values())
         self._reads += self._load() + 2 * open_children  # each of them is asked once
 
     def _end(self, turn: _Turn, dead: ev.Revived | None) -> None:
@@ -370,7 +370,7 @@ def _times(state: State) -> list[int]:
     if state.parked is not None:
         return [state.parked.until] if state.parked.until else []
     asked = [failing.ask.expires_at if failing.ask else failing.due_at for failing in state.failing.values()]
-    waits = [wait.until for wait in state.waits.values() if wait.until is not None]
+    waits = [work.due for work in state.open.values() if work.due is not None]
     return [*waits, *(time for time in asked if time)]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
@@ -17,22 +16,19 @@ from baton.core.failures.codes import kind_of, told
 from baton.core.graph.graph import Cap, Graph, Node
 from baton.core.log.answers import asked, changeable, may_answer, tool_asked_about
 from baton.core.log.events import Ask, Entry, Event, Failure, Notice
-from baton.core.log.state import State, node_of, status_of
+from baton.core.log.state import State, item_of, node_of, status_of
 from baton.core.log.workflow_limits import COUNTED
 from baton.core.money import MICRO
+from baton.core.nodes.base import Kinds
+from baton.core.nodes.registry import KINDS
 from baton.core.read.forecast import foretold
+from baton.core.times import iso
 
 _NO_TOOLS: Mapping[str, ToolSpec] = MappingProxyType({})
 _UNITS = {"wall_time": "wall_time_ms", "cost": "cost_usd"}
 _TIMES = frozenset({"at", "started_at", "ended_at", "until", "dead_until", "due_at", "expires_at"})
 # A time that may be absent, and is 0 in the log then.
 _MAYBE = frozenset({"due_at", "expires_at", "until"})
-
-
-def iso(milliseconds: int) -> str:
-    """`2026-11-21T10:00:00.123Z`."""
-    moment = datetime.fromtimestamp(milliseconds / 1_000, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def saga_view(state: State, program: Program, tools: Mapping[str, ToolSpec] = _NO_TOOLS) -> dict[str, Any]:
@@ -86,13 +82,17 @@ def _used(state: State, program: Program) -> dict[str, Any]:
     return {"limits": rows}
 
 
+def _place(slot: str) -> dict[str, Any]:
+    node, iteration = node_of(slot)
+    place = {"node": node, "iteration": list(iteration)}
+    return place | {"item": item_of(slot)} if "#" in slot else place
+
+
 def _failing(state: State, slot: str) -> dict[str, Any]:
     """A step some of whose attempts have failed, and what comes next."""
-    node, iteration = node_of(slot)
     failing = state.failing[slot]
     return {
-        "node": node,
-        "iteration": list(iteration),
+        **_place(slot),
         "attempts": failing.attempts,
         **failure_view(failing.failure),
         "at": _time(failing.failure.at),
@@ -165,26 +165,20 @@ def _most_steps(state: State, program: Program) -> int | None:
 
 
 def _active(state: State, program: Program, slot: str) -> dict[str, Any]:
-    node, iteration = node_of(slot)
+    node, _ = node_of(slot)
     what = "joining"
-    if slot in state.waits:
-        what = "waiting"
-    elif slot in state.children:
-        what = "child"
+    kind, work = program.kinds[program.nodes[node].kind], state.open.get(slot)
+    if state.has_begun(slot):
+        what = kind.active
     elif slot in state.failing:
         what = "asking" if state.failing[slot].ask is not None else "retrying"
     elif program.turn(state, slot) != WAITS:
         what = "ready"
-    shown: dict[str, Any] = {"node": node, "iteration": list(iteration), "state": what}
+    shown: dict[str, Any] = {**_place(slot), "state": what}
     if rounds := program.most_rounds(node):
         shown["most_rounds"] = rounds
-    if slot in state.waits:
-        wait = state.waits[slot]
-        shown |= {"signal": wait.signal or None, "until": iso(wait.until) if wait.until is not None else None}
-        if wait.signal and (schema := program.nodes[node].output_schema) is not None:
-            shown["payload"] = schema
-    if slot in state.children:
-        shown["saga"] = state.children[slot].saga
+    if work is not None:
+        shown |= kind.open_view(program.nodes[node], work)
     if what == "joining":
         arrived = state.tokens[slot]
         shown["waits_for"] = [src for src in program.nodes[node].before if src not in arrived]
@@ -213,11 +207,11 @@ def _error(state: State) -> dict[str, str] | None:
     }
 
 
-def graph_view(graph: Graph) -> dict[str, Any]:
+def graph_view(graph: Graph, kinds: Kinds = KINDS) -> dict[str, Any]:
     """A workflow's shape: what it takes, its nodes in an order in which they can run, and its edges."""
     return {
         "input": graph.input_schema,
-        "nodes": [_node_view(node) for node in graph.nodes],
+        "nodes": [_node_view(node, kinds) for node in graph.nodes],
         "edges": _edges(graph),
         "limits": _limits(graph.limits),
     }
@@ -257,21 +251,13 @@ def _cap(name: str, cap: Cap) -> dict[str, Any]:
     return {"most": cap.most / MICRO if name == "cost" else cap.most, "then": cap.then}
 
 
-def _node_view(node: Node) -> dict[str, Any]:
+def _node_view(node: Node, kinds: Kinds) -> dict[str, Any]:
     shown: dict[str, Any] = {"name": node.name, "kind": node.kind}
     if node.tool:
         shown |= {"tool": node.tool, "tool_version": node.tool_version, "effect": node.effect}
     if node.timeout_ms:
         shown["timeout_ms"] = node.timeout_ms
-    if node.kind == "wait":
-        shown |= {"wait_ms": node.wait_ms, "signal": node.signal or None}
-        for name, template in (("wait_for", node.wait_for), ("wait_until", node.wait_until)):
-            if template is not None:
-                shown[name] = template
-    if node.workflow:
-        shown["workflow"] = node.workflow
-    if node.kind == "pass":
-        shown["value"] = node.value
+    shown |= kinds[node.kind].node_view(node)
     if node.loops:
         shown["loops"] = list(node.loops)
     if node.output_schema is not None:

@@ -16,7 +16,6 @@ from baton.core.decide.program import Program
 from baton.core.log import events as ev
 from baton.core.log.state import node_of
 from baton.core.read.timeline import FAILED, Place
-from baton.core.read.views import iso
 
 _LISTED = 5
 _LONGEST = 120
@@ -121,11 +120,6 @@ def unhandled(places: Mapping[str, Place], slots: Iterable[str]) -> tuple[str, .
     return tuple(dict.fromkeys(place.node for place in found))
 
 
-def opened(event: ev.WaitOpened | ev.ChildOpened) -> str:
+def opened(program: Program, event: ev.Opens) -> str:
     """What a node waits for."""
-    if isinstance(event, ev.ChildOpened):
-        return f"the child saga `{event.child}`"
-    until = iso(event.until) if event.until is not None else ""
-    if not event.signal:
-        return until
-    return f"the signal `{event.signal}`" + (f", until {until} at most" if until else "")
+    return program.kinds[program.nodes[event.node].kind].words(event)

@@ -18,49 +18,49 @@ from tests.runtime.desk import DAY, DOLLAR, LIMITS, NOON, Desk, Failing, graph, 
 
 def test_what_a_step_may_cost_is_held_and_what_it_did_cost_is_counted() -> None:
     desk = Desk()
-    purse = desk.purse()
-    assert run(purse.reserve(state(), step(200_000), [])) is None
+    ledger = desk.ledger()
+    assert run(ledger.reserve(state(), step(200_000), [])) is None
     assert desk.sums() == Sums(0, 200_000, 1)
-    assert run(purse.settle(state(), step(200_000), 150_000)) == ()
+    assert run(ledger.settle(state(), step(200_000), 150_000)) == ()
     assert desk.sums() == Sums(150_000, 150_000, 0)
 
 
 def test_a_step_that_neither_declares_nor_reports_a_cost_causes_no_request() -> None:
     desk = Desk()
-    purse = desk.purse()
-    assert run(purse.reserve(state(), step(), [])) is None
-    assert run(purse.settle(state(), step(), 0)) == ()
-    run(purse.drain(SagaRef("acme", "s1")))
-    assert run(purse.blocked(state(), graph())) is None
-    run(purse.revived(state(), graph(), NOON))
+    ledger = desk.ledger()
+    assert run(ledger.reserve(state(), step(), [])) is None
+    assert run(ledger.settle(state(), step(), 0)) == ()
+    run(ledger.drain(SagaRef("acme", "s1")))
+    assert run(ledger.blocked(state(), graph())) is None
+    run(ledger.revived(state(), graph(), NOON))
     assert desk.budgets.calls == 0
 
 
 def test_without_a_limit_nothing_is_asked_for_or_counted() -> None:
     desk = Desk(user_day=0)
-    purse = desk.purse()
-    assert run(purse.reserve(state(), step(10**12), [])) is None
-    assert run(purse.settle(state(), step(10**12), 10**12)) == ()
-    assert run(purse.blocked(state(), graph(1))) is None
-    run(purse.revived(state(), graph(1), NOON))
-    run(desk.funds.refuse_the_blocked(desk.call(), "acme", "ada", NOON))
+    ledger = desk.ledger()
+    assert run(ledger.reserve(state(), step(10**12), [])) is None
+    assert run(ledger.settle(state(), step(10**12), 10**12)) == ()
+    assert run(ledger.blocked(state(), graph(1))) is None
+    run(ledger.revived(state(), graph(1), NOON))
+    run(desk.cache.refuse_the_blocked(desk.call(), "acme", "ada", NOON))
     assert desk.budgets.calls == 0
 
 
 def test_a_cost_that_nobody_declared_counts_once_it_is_reported() -> None:
     desk = Desk()
-    purse = desk.purse()
-    run(purse.reserve(state(), step(), []))
-    run(purse.settle(state(), step(), 7))
+    ledger = desk.ledger()
+    run(ledger.reserve(state(), step(), []))
+    run(ledger.settle(state(), step(), 7))
     assert desk.sums() == Sums(7, 7, 0)
 
 
 def test_more_than_was_declared_counts_and_is_said(caplog: pytest.LogCaptureFixture) -> None:
     desk = Desk()
-    purse = desk.purse()
-    run(purse.reserve(state(), step(5), []))
-    with caplog.at_level(logging.WARNING, "baton.purse"):
-        run(purse.settle(state(), step(5), 6))
+    ledger = desk.ledger()
+    run(ledger.reserve(state(), step(5), []))
+    with caplog.at_level(logging.WARNING, "baton.ledger"):
+        run(ledger.settle(state(), step(5), 6))
     assert desk.sums() == Sums(6, 6, 0)
     assert "`a` has cost more than its tool declares" in caplog.text
 
@@ -68,19 +68,19 @@ def test_more_than_was_declared_counts_and_is_said(caplog: pytest.LogCaptureFixt
 def test_money_that_is_spent_parks_the_saga_until_the_day_turns() -> None:
     desk = Desk()
     desk.spend(4_990_000)
-    halt = run(desk.purse().reserve(state(), step(50_000), []))
+    halt = run(desk.ledger().reserve(state(), step(50_000), []))
     assert isinstance(halt, Halt)
     assert (halt.parked.code, halt.parked.until) == ("budget_user_day", (DAY + 1) * DAY_MS)
     (notice,) = halt.notices
     assert notice.key == f"budget100/user/ada/{DAY}"
     desk.clock.at = halt.parked.until
-    assert run(desk.purse().reserve(state(), step(50_000), [])) is None
+    assert run(desk.ledger().reserve(state(), step(50_000), [])) is None
     assert desk.sums(DAY + 1).held == 50_000
 
 
 def test_money_that_others_only_hold_costs_no_attempt() -> None:
     desk = Desk()
-    other, mine = desk.purse(), desk.purse()
+    other, mine = desk.ledger(), desk.ledger()
     run(other.reserve(state("other"), step(4_990_000), []))
     with pytest.raises(NoRoom):
         run(mine.reserve(state(), step(50_000), []))
@@ -91,17 +91,17 @@ def test_money_that_others_only_hold_costs_no_attempt() -> None:
 
 def test_a_step_that_found_no_room_in_its_process_holds_its_money_only_once() -> None:
     desk = Desk()
-    purse = desk.purse()
+    ledger = desk.ledger()
     for _ in range(3):
-        assert run(purse.reserve(state(), step(DOLLAR), [])) is None
+        assert run(ledger.reserve(state(), step(DOLLAR), [])) is None
     assert desk.sums() == Sums(0, DOLLAR, 1)
-    run(purse.settle(state(), step(DOLLAR), 5))
+    run(ledger.settle(state(), step(DOLLAR), 5))
     assert desk.sums() == Sums(5, 5, 0)
 
 
 def test_an_attempt_can_need_more_than_its_node_does() -> None:
     desk = Desk()
-    run(desk.purse().reserve(state(), step(5), [], 7))
+    run(desk.ledger().reserve(state(), step(5), [], 7))
     assert desk.sums().held == 7
 
 
@@ -110,30 +110,30 @@ def test_an_attempt_can_need_more_than_its_node_does() -> None:
 
 def test_the_user_is_warned_once_by_a_process_and_told_when_it_is_over() -> None:
     desk = Desk()
-    purse = desk.purse()
+    ledger = desk.ledger()
     told = []
     for cost in (3_900_000, 200_000, 200_000, 800_000, 1):
-        run(purse.reserve(state(), step(), []))
-        told.append([notice.key for notice in run(purse.settle(state(), step(), cost))])
+        run(ledger.reserve(state(), step(), []))
+        told.append([notice.key for notice in run(ledger.settle(state(), step(), cost))])
     assert told == [[], [f"budget80/user/ada/{DAY}"], [], [f"budget100/user/ada/{DAY}"], []]
 
 
 def test_a_saga_that_has_said_so_does_not_say_so_again_in_another_process() -> None:
     first, second = Desk(), Desk()
-    second.budgets = second.funds.budgets = first.budgets
+    second.budgets = second.cache.budgets = first.budgets
     for desk, of in ((first, state()), (second, state(noticed=(f"budget80/user/ada/{DAY}",)))):
-        purse = desk.purse()
-        run(purse.reserve(of, step(), []))
-        notices = run(purse.settle(of, step(), 4_000_000 if desk is first else 1))
+        ledger = desk.ledger()
+        run(ledger.reserve(of, step(), []))
+        notices = run(ledger.settle(of, step(), 4_000_000 if desk is first else 1))
         assert len(notices) == (desk is first)
 
 
 def test_a_new_day_has_warnings_of_its_own() -> None:
     desk = Desk()
     for expected in (DAY, DAY + 1):
-        purse = desk.purse()
-        run(purse.reserve(state(), step(), []))
-        (notice,) = run(purse.settle(state(), step(), 4_000_000))
+        ledger = desk.ledger()
+        run(ledger.reserve(state(), step(), []))
+        (notice,) = run(ledger.settle(state(), step(), 4_000_000))
         assert notice.key == f"budget80/user/ada/{expected}"
         desk.clock.at += DAY_MS
 
@@ -143,42 +143,42 @@ def test_a_new_day_has_warnings_of_its_own() -> None:
 
 def test_an_attempt_that_was_cut_off_is_settled_with_what_it_said_by_then() -> None:
     desk = Desk()
-    purse, declared, silent = desk.purse(), list[Decimal](), list[Decimal]()
-    run(purse.reserve(state(), step(200_000, "a"), declared))
-    run(purse.reserve(state(), step(0, "b"), silent))
-    run(purse.reserve(state("other"), step(100_000, "a"), []))
+    ledger, declared, silent = desk.ledger(), list[Decimal](), list[Decimal]()
+    run(ledger.reserve(state(), step(200_000, "a"), declared))
+    run(ledger.reserve(state(), step(0, "b"), silent))
+    run(ledger.reserve(state("other"), step(100_000, "a"), []))
     declared.append(Decimal("0.15"))
     silent.append(Decimal("0.01"))
     for _ in range(2):
-        run(purse.drain(SagaRef("acme", "s1")))
+        run(ledger.drain(SagaRef("acme", "s1")))
     assert desk.sums() == Sums(160_000, 260_000, 1), "what another saga holds is its own"
 
 
 def test_an_attempt_that_takes_the_place_of_one_that_spent_finds_that_counted_and_nothing_held() -> None:
     desk = Desk()
-    purse = desk.purse()
-    run(purse.reserve(state(), step(100), [Decimal("0.00001")]))
-    run(purse.reserve(state(), step(100), []))
+    ledger = desk.ledger()
+    run(ledger.reserve(state(), step(100), [Decimal("0.00001")]))
+    run(ledger.reserve(state(), step(100), []))
     assert desk.sums() == Sums(10, 110, 1)
-    run(purse.settle(state(), step(100), 50))
-    run(purse.drain(SagaRef("acme", "s1")))
+    run(ledger.settle(state(), step(100), 50))
+    run(ledger.drain(SagaRef("acme", "s1")))
     assert desk.sums() == Sums(60, 60, 0)
 
 
 def test_what_a_cancelled_attempt_held_is_free_at_once_whoever_needs_it() -> None:
     desk = Desk()
-    purse, other = desk.purse(), desk.purse()
+    ledger, other = desk.ledger(), desk.ledger()
 
     async def story() -> None:
         spent = [Decimal("0.5")]
-        await purse.reserve(state(), step(3 * DOLLAR), spent)
-        purse.abandon(state(), step(3 * DOLLAR))
+        await ledger.reserve(state(), step(3 * DOLLAR), spent)
+        ledger.abandon(state(), step(3 * DOLLAR))
         await asyncio.sleep(0)
         assert desk.sums() == Sums(500_000, 500_000, 0)
         assert await other.reserve(state("other"), step(4 * DOLLAR), []) is None
         for _ in range(2):
-            await purse.drain(SagaRef("acme", "s1"))
-        purse.abandon(state(), step(3 * DOLLAR))
+            await ledger.drain(SagaRef("acme", "s1"))
+        ledger.abandon(state(), step(3 * DOLLAR))
 
     run(story())
     assert desk.sums() == Sums(500_000, 4_500_000, 1)
@@ -186,15 +186,15 @@ def test_what_a_cancelled_attempt_held_is_free_at_once_whoever_needs_it() -> Non
 
 def test_one_that_waits_for_room_at_a_slot_that_is_gone_holds_nothing_any_more() -> None:
     desk = Desk()
-    purse = desk.purse()
+    ledger = desk.ledger()
 
     async def story() -> None:
         for slot in "abc":
-            await purse.reserve(state(), step(DOLLAR, slot), [])
+            await ledger.reserve(state(), step(DOLLAR, slot), [])
             if slot != "c":
-                purse.rest(state(), step(DOLLAR, slot))
-        purse.rest(state("other"), step())
-        purse.see(state(tokens={"b": {"": True}}), ())
+                ledger.rest(state(), step(DOLLAR, slot))
+        ledger.rest(state("other"), step())
+        ledger.see(state(tokens={"b": {"": True}}), ())
         await asyncio.sleep(0)
 
     run(story())
@@ -207,12 +207,12 @@ def test_one_that_waits_for_room_at_a_slot_that_is_gone_holds_nothing_any_more()
 def test_a_store_that_does_not_answer_fails_no_step_that_is_done_and_counts_it_once() -> None:
     budgets = Failing()
     desk = Desk(budgets)
-    purse = desk.purse()
+    ledger = desk.ledger()
     spent = [Decimal("0.1")]
-    run(purse.reserve(state(), step(200_000), spent))
+    run(ledger.reserve(state(), step(200_000), spent))
     budgets.is_down = True
-    assert run(purse.settle(state(), step(200_000), 100_000)) == ()
-    run(purse.drain(SagaRef("acme", "s1")))
+    assert run(ledger.settle(state(), step(200_000), 100_000)) == ()
+    run(ledger.drain(SagaRef("acme", "s1")))
     budgets.is_down = False
     assert desk.sums() == Sums(100_000, 100_000, 0)
 
@@ -220,13 +220,13 @@ def test_a_store_that_does_not_answer_fails_no_step_that_is_done_and_counts_it_o
 def test_whoever_revives_a_saga_frees_what_the_dead_invocation_held() -> None:
     desk = Desk()
     desk.clock.at = (DAY + 1) * DAY_MS - 1_000
-    run(desk.purse().reserve(state(), step(DOLLAR), []))
+    run(desk.ledger().reserve(state(), step(DOLLAR), []))
     desk.clock.at += 2_000
-    run(desk.purse().reserve(state("other"), step(DOLLAR), []))
+    run(desk.ledger().reserve(state("other"), step(DOLLAR), []))
     dead_until = (DAY + 1) * DAY_MS - 1_000 + 2_000 + LIMITS.lease_grace_ms
     assert day_of(dead_until) == DAY + 1
     desk.clock.at = dead_until
-    run(desk.purse().revived(state(), graph(DOLLAR), dead_until))
+    run(desk.ledger().revived(state(), graph(DOLLAR), dead_until))
     assert desk.sums(DAY).held == 0, "of the day on which it was reserved"
     assert desk.sums(DAY + 1).held == DOLLAR, "and nothing of those who live"
 
@@ -235,17 +235,17 @@ def test_whoever_revives_a_saga_frees_what_the_dead_invocation_held() -> None:
 def test_what_is_held_is_nobody_elses_until_its_time_is_over_by_every_clock(skew: int) -> None:
     """Its holder can spend it up to then: what was free before would be spent twice."""
     desk, other = Desk(user_day=DOLLAR // 2), Desk(user_day=DOLLAR // 2)
-    other.budgets = other.funds.budgets = desk.budgets
-    run(desk.purse().reserve(state(), step(DOLLAR // 2), []))
+    other.budgets = other.cache.budgets = desk.budgets
+    run(desk.ledger().reserve(state(), step(DOLLAR // 2), []))
     until = NOON + 2_000 + LIMITS.lease_grace_ms
     other.clock.at = until - 1 + skew
-    purse = other.purse()
+    ledger = other.ledger()
     with pytest.raises(NoRoom):
-        run(purse.reserve(state("other"), step(DOLLAR // 2), []))
-    run(purse.revived(state("third"), graph(1), until - 1))
+        run(ledger.reserve(state("other"), step(DOLLAR // 2), []))
+    run(ledger.revived(state("third"), graph(1), until - 1))
     assert desk.sums().held == DOLLAR // 2
     other.clock.at = until + LIMITS.clock_skew_ms
-    assert run(purse.reserve(state("other"), step(DOLLAR // 2), [])) is None
+    assert run(ledger.reserve(state("other"), step(DOLLAR // 2), [])) is None
     assert desk.sums() == Sums(0, DOLLAR // 2, 1)
 
 
@@ -256,39 +256,39 @@ def test_of_a_blocked_user_no_saga_runs_in_which_something_costs() -> None:
     desk = Desk()
     desk.spend(5 * DOLLAR)
     asked = desk.budgets.calls
-    assert run(desk.purse().blocked(state(), graph())) is None
+    assert run(desk.ledger().blocked(state(), graph())) is None
     assert desk.budgets.calls == asked, "and no other is asked for"
     for of, costs in ((state(), 1), (state(spent=1), 0)):
-        parked = run(desk.purse().blocked(of, graph(costs)))
+        parked = run(desk.ledger().blocked(of, graph(costs)))
         assert parked.code == "budget_user_day"
         assert parked.until == (DAY + 1) * DAY_MS
     over = state(spent=1, parked=ev.Parked(code="x", message=""))
-    assert run(desk.purse().blocked(over, graph(1))) is None, "it is parked already"
+    assert run(desk.ledger().blocked(over, graph(1))) is None, "it is parked already"
 
 
 def test_whoever_has_money_left_runs() -> None:
     desk = Desk()
-    assert run(desk.purse().blocked(state(spent=1), graph())) is None
+    assert run(desk.ledger().blocked(state(spent=1), graph())) is None
 
 
 def test_a_process_that_knows_a_user_to_be_blocked_begins_nothing_that_costs_and_asks_nobody() -> None:
     desk = Desk()
-    purse = desk.purse()
-    run(purse.reserve(state(), step(), []))
-    run(purse.settle(state(), step(), 5 * DOLLAR))
+    ledger = desk.ledger()
+    run(ledger.reserve(state(), step(), []))
+    run(ledger.settle(state(), step(), 5 * DOLLAR))
     asked = desk.budgets.calls
-    assert isinstance(run(purse.reserve(state("other"), step(1), [])), Halt)
-    assert isinstance(run(purse.reserve(state("other", spent=1), step(), [])), Halt)
-    assert run(purse.reserve(state("free"), step(), [])) is None
+    assert isinstance(run(ledger.reserve(state("other"), step(1), [])), Halt)
+    assert isinstance(run(ledger.reserve(state("other", spent=1), step(), [])), Halt)
+    assert run(ledger.reserve(state("free"), step(), [])) is None
     assert desk.budgets.calls == asked
     desk.clock.at += DAY_MS
-    assert run(desk.purse().reserve(state("other"), step(1), [])) is None
+    assert run(desk.ledger().reserve(state("other"), step(1), [])) is None
 
 
 def test_a_blocked_user_is_refused_with_the_seconds_that_are_left_of_the_day() -> None:
     desk = Desk()
-    run(desk.funds.refuse_the_blocked(desk.call(), "acme", "ada", NOON))
+    run(desk.cache.refuse_the_blocked(desk.call(), "acme", "ada", NOON))
     desk.spend(5 * DOLLAR)
     with pytest.raises(BudgetSpent, match="5 of the user's 5 dollars") as refused:
-        run(desk.funds.refuse_the_blocked(desk.call(), "acme", "ada", NOON))
+        run(desk.cache.refuse_the_blocked(desk.call(), "acme", "ada", NOON))
     assert refused.value.retry_after_s == 43_200

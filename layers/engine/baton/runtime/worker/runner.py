@@ -6,29 +6,42 @@ starts no step.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import msgspec
-
+from baton.core.decide.commands import (
+    CancelChildren,
+    Command,
+    Decision,
+    FetchValues,
+    JudgeConditions,
+    RunSteps,
+    SendNotices,
+    StopSteps,
+    TendChildren,
+)
 from baton.core.decide.context import Found
-from baton.core.decide.decide import Advance, Decision, advance
+from baton.core.decide.decide import Advance, advance
 from baton.core.decide.outcomes import refused
 from baton.core.decide.program import Program
-from baton.core.effects.rows import Row
 from baton.core.log import events as ev
-from baton.core.log.state import State
 from baton.errors import CorruptLog, EngineFault, RowsRefused, UnknownEntry
 from baton.ports import Message, SagaRef
-from baton.runtime.children import cut, is_news
-from baton.runtime.deadline import Budget
+from baton.runtime.deadline import Deadline
 from baton.runtime.history import History
 from baton.runtime.inflight import InFlight, spent_by, undecided
 from baton.runtime.lease import Lease
+from baton.runtime.log_writer import LogWriter, Superseded
 from baton.runtime.parts import Parts
+from baton.runtime.performers.base import CommandPerformer
+from baton.runtime.performers.cancel_children import ChildCanceller
+from baton.runtime.performers.fetch_values import ValueFetcher
+from baton.runtime.performers.judge_conditions import ConditionJudge
+from baton.runtime.performers.run_steps import StepStarter
+from baton.runtime.performers.send_notices import NoticeSender
+from baton.runtime.performers.stop_steps import StepStopper
+from baton.runtime.performers.tend_children import ChildTender
 from baton.runtime.run import Run
 
 logger = logging.getLogger("baton.worker")
@@ -40,16 +53,21 @@ ANSWERS_KEPT = 256
 _CUT_SHORT = Decision()
 
 
-class _Superseded(Exception):
-    """Somebody else holds this saga now, or our own time is over."""
-
-
 class Runner:
     """Runs sagas for one invocation; `parts` are its collaborators."""
 
-    def __init__(self, parts: Parts, budget: Budget | None = None) -> None:
+    def __init__(self, parts: Parts, deadline: Deadline | None = None) -> None:
         self._p = parts
-        self._budget = budget or parts.budget
+        self._deadline = deadline or parts.deadline
+        self._log = log = LogWriter(parts)
+        self._stop, self._cancel = StepStopper(), ChildCanceller(parts)
+        self._performers: dict[type[Command], CommandPerformer[Any]] = {
+            FetchValues: ValueFetcher(parts),
+            JudgeConditions: ConditionJudge(parts),
+            RunSteps: StepStarter(parts),
+            TendChildren: ChildTender(parts, log),
+            SendNotices: NoticeSender(log),
+        }
 
     async def run(self, message: Message, *, alone: bool) -> str:
         """Carry the saga as far as it goes. Returns in one word how that ended.
@@ -65,13 +83,13 @@ class Runner:
             raise
         if isinstance(lease, str):
             return lease
-        steps = InFlight(self._p.steps, self._p.pace, self._p.clock, self._budget, limits)
+        steps = InFlight(self._p.context, self._p.steps, self._p.durations, self._deadline)
         history, teller = History(self._p.log, self._p.blobs, self._p.call, ref), self._p.teller()
         run = None
         try:
-            run = Run(lease, history, await self._load(lease, history), steps, teller)
+            run = Run(lease, history, await self._load(lease, history), steps, teller, self._deadline)
             return await self._carry(run)
-        except _Superseded:
+        except Superseded:
             return SUPERSEDED
         except Exception as error:
             is_unreadable = isinstance(error, UnknownEntry | CorruptLog)
@@ -84,15 +102,15 @@ class Runner:
         finally:
             teller.stop()
             await steps.end()
-            await self._p.purse.drain(ref)
+            await self._p.ledger.drain(ref)
 
     async def _rescue(self, run: Run) -> None:
         """After a fault, append what finished and what stopped steps spent. What cannot be decided now counts as stopped."""
         try:
             rescued = await run.steps.rescue(run.history.state)
-            self._p.purse.leave(str(run.lease.ref))  # those that ended by the fault have settled nothing
+            self._p.ledger.leave(str(run.lease.ref))  # those that ended by the fault have settled nothing
             before = run.history.unanswered
-            if before is not None and await self._put(run.lease, run.history, *before):
+            if before is not None and await self._log.put(run.lease, run.history, *before):
                 run.outcomes = run.outcomes[run.sent :]
             run.outcomes = [*rescued, *run.outcomes]
             run.in_turn, size = False, len(run.outcomes)  # none waits for children that are to be cancelled
@@ -100,7 +118,7 @@ class Runner:
                 step, appended = self._advance_by(run, together=True, size=size), False
                 try:
                     slim = await self._p.slim(run.lease.ref.tenant, step.events)
-                    appended = not slim or await self._append(run.lease, run.history, slim, step.rows)
+                    appended = not slim or await self._log.append(run.lease, run.history, slim, step.rows)
                     instead = None if step.taken else undecided(run.outcomes[0])  # it lacks something
                 except RowsRefused as error:
                     instead = refused(run.outcomes[0], str(error))
@@ -111,7 +129,7 @@ class Runner:
                     continue
                 if appended:
                     run.outcomes = run.outcomes[step.taken :]
-                elif await self._news(run.lease, run.history):
+                elif await self._log.news(run.lease, run.history):
                     run.outcomes = spent_by(run.outcomes)
                 size = len(run.outcomes)
         except Exception:  # whatever it is, the fault before it is the one to be told of
@@ -123,23 +141,23 @@ class Runner:
             await self._p.starter.put_entry_one(lease.before)
             entries = await history.catch_up()
         if history.state.epoch > lease.epoch:
-            raise _Superseded
+            raise Superseded
         program = await self._p.catalog.program(lease.ref.tenant, history.state.graph)
-        self._p.pace.learn(history.state.graph, entries)
+        self._p.durations.learn(history.state.graph, entries)
         if lease.dead is not None:
             # Before the entry, so that whoever stood still meanwhile learns from that that it is too late.
-            await self._p.purse.revived(history.state, program.graph, lease.dead.until)
+            await self._p.ledger.revived(history.state, program.graph, lease.dead.until)
             await self._record_death(lease, history)
         await self._check_money(lease, history, program)
         return program
 
     async def _check_money(self, lease: Lease, history: History, program: Program) -> None:
         """A saga whose user may spend nothing more today is parked before anything of it begins."""
-        parked = await self._p.purse.blocked(history.state, program.graph)
+        parked = await self._p.ledger.blocked(history.state, program.graph)
         while parked is not None and history.state.parked is None and history.state.ended is None:
-            if await self._append(lease, history, (parked,)):
+            if await self._log.append(lease, history, (parked,)):
                 return
-            await self._news(lease, history)
+            await self._log.news(lease, history)
 
     async def _record_death(self, lease: Lease, history: History) -> None:
         """The first entry of a revival is also the fence that stops the old invocation for good."""
@@ -147,32 +165,15 @@ class Runner:
         while dead is not None and history.state.ended is None:
             now = self._p.clock.now()
             death = ev.Revived(dead=dead.owner, dead_epoch=dead.epoch, dead_until=dead.until, at=now)
-            if await self._append(lease, history, (death,)):
+            if await self._log.append(lease, history, (death,)):
                 return
-            await self._news(lease, history)
+            await self._log.news(lease, history)
 
     async def _carry(self, run: Run) -> str:
         while True:
             decision = await self._record(run)
             run.steps.check()
-            if decision.abort or decision.stop:
-                run.outcomes += await run.steps.abort(decision.stop)
-                continue
-            state = run.history.state
-            if owed := await run.steps.let_go(state):
-                run.outcomes += owed
-                continue
-            self._check_lease(run.lease)
-            self._p.purse.see(state, run.steps.unpaid)
-            wants_more = run.steps.start(state, decision.run, self._p.traceparent(state.traceparent))
-            open_children = [pair for pair in decision.children if pair[0] not in run.asked]
-            if open_children and await self._tend_children(run, open_children):
-                continue
-            if (
-                decision.notices
-                and run.history.state.ended is None
-                and await self._tell(run, decision.notices)
-            ):
+            if await self._perform(run, decision):
                 continue
             if run.steps.is_busy or self._is_near(run, decision.again):
                 await self._wait(run, decision)
@@ -180,19 +181,32 @@ class Runner:
             if owed := await run.steps.end():
                 run.outcomes += owed
                 continue
-            wants_more = wants_more or decision is _CUT_SHORT
-            wants_more = wants_more or any(slot not in run.asked for slot, _ in decision.children)
             if await self._p.leases.release(
                 run.lease,
                 run.history,
                 run.program,
-                again=wants_more,
+                again=run.wants_more,
                 due=min(filter(None, (decision.due, run.teller.again, run.put_off)), default=None),
             ):
-                if wants_more:
+                if run.wants_more:
                     return YIELDED
                 return self._finished(run) if run.history.state.ended is not None else IDLE
             await self._refused(run)
+
+    async def _perform(self, run: Run, decision: Decision) -> bool:
+        """Do what was decided. True when more is known now, so that it is to be decided anew."""
+        run.wants_more = decision is _CUT_SHORT
+        if (stop := decision.of(StopSteps)) is not None:
+            return await self._stop.perform(run, stop)
+        if owed := await run.steps.let_go(run.history.state):
+            run.outcomes += owed
+            return True
+        self._log.check_lease(run.lease)
+        self._p.ledger.see(run.history.state, run.steps.unpaid)
+        for command in decision.commands:
+            if command.when == "after" and await self._performers[type(command)].perform(run, command):
+                return True
+        return False
 
     async def _record(self, run: Run) -> Decision:
         """Append what the outcomes mean; the decision that holds afterwards.
@@ -202,18 +216,17 @@ class Runner:
         """
         together = True
         while True:
-            self._check_lease(run.lease)
+            self._log.check_lease(run.lease)
             step = await self._advance(run, together)
             events = step.events
             if run.steps.unpaid and any(isinstance(event, ev.SagaEnded) for event in events):
                 # Nothing may follow an end: what nobody waits for any more says before it what it has spent.
                 run.outcomes = [*await run.steps.end(), *run.outcomes]
                 continue
-            if step.decision.cancel and not events:
+            cancel = step.decision.of(CancelChildren)
+            if cancel is not None and not events:
                 # Only once the reason is in the log: a child that ends without one would fail its parent.
-                events = await self._p.children.cancel(
-                    run.lease.ref, run.history.state, step.decision, run.cancelled, self._end(run)
-                )
+                events = await self._cancel.perform(run, cancel, step.decision.record)
                 run.in_turn = events == step.decision.record
                 if not events and step.taken == len(run.outcomes):
                     return _CUT_SHORT
@@ -223,7 +236,7 @@ class Runner:
             slim = await self._p.slim(run.lease.ref.tenant, events)
             run.sent, after = step.taken, step.state if slim is step.events else None
             try:
-                appended = not slim or await self._append(run.lease, run.history, slim, step.rows, after)
+                appended = not slim or await self._log.append(run.lease, run.history, slim, step.rows, after)
             except RowsRefused as error:
                 if not together:
                     taken = (refused(one, str(error)) for one in run.outcomes[: step.taken])
@@ -233,12 +246,12 @@ class Runner:
             run.sent = 0
             if appended:
                 run.outcomes = run.outcomes[step.taken :]
-                if not (step.more or step.decision.cancel):
+                if not (step.more or cancel is not None):
                     return step.decision
-                if step.more and not run.outcomes and self._budget.is_spent(self._p.clock.now()):
+                if step.more and not run.outcomes and self._deadline.is_spent(self._p.clock.now()):
                     return _CUT_SHORT
             else:
-                await self._catch_up(run)
+                await self._log.catch_up(run)
 
     async def _advance(self, run: Run, together: bool) -> Advance:
         if len(run.blobs) > BLOBS_KEPT:
@@ -250,11 +263,9 @@ class Runner:
             step = self._advance_by(run, together)
             if not step.decision.is_lacking:
                 return step
-            for ref in step.decision.needs:
-                await self._fetch(run, ref)
-            if asked := list(step.decision.questions):
-                answers = await asyncio.gather(*map(self._p.sandbox.answer, asked))
-                run.answers.update(zip((question.key for question in asked), answers, strict=True))
+            for command in step.decision.commands:
+                if command.when == "first":
+                    await self._performers[type(command)].perform(run, command)
 
     def _advance_by(self, run: Run, together: bool, size: int | None = None) -> Advance:
         """By what is in memory. With a `size`, by so many outcomes; the others count as running still."""
@@ -276,70 +287,16 @@ class Runner:
             in_turn=run.in_turn,
         )
 
-    async def _fetch(self, run: Run, ref: str) -> None:
-        """Into memory. One that is not there is the document's fault where the document names it."""
-        try:
-            data = await self._p.call(self._p.blobs.get, run.lease.ref.tenant, ref)
-            run.blobs[ref] = msgspec.json.decode(data)
-        except (CorruptLog, msgspec.DecodeError) as error:
-            run.absent[ref] = str(error)
-
-    async def _append(
-        self,
-        lease: Lease,
-        history: History,
-        events: Sequence[ev.Event],
-        rows: Sequence[Row] = (),
-        after: State | None = None,
-    ) -> bool:
-        if any(isinstance(event, ev.StepInterrupted) and event.cost for event in events):
-            # No log has more than accounts that answer, if this dies.
-            await self._p.purse.closed(str(lease.ref))
-        entry = history.next_entry(
-            events,
-            at=self._p.clock.now(),
-            invocation=self._p.invocation.id,
-            epoch=lease.epoch,
-            cold=self._p.invocation.cold,
-            trace=self._p.traceparent(history.state.traceparent),
-        )
-        return await self._put(lease, history, entry, rows, after)
-
-    async def _put(
-        self, lease: Lease, history: History, entry: ev.Entry, rows: Sequence[Row], after: State | None = None
-    ) -> bool:
-        self._check_lease(lease)
-        appended = await history.append(entry, rows, after)
-        if appended:
-            self._p.metrics.heard(history.state.workflow, entry.events, entry.at)
-        return appended
-
-    async def _news(self, lease: Lease, history: History) -> bool:
-        """Read what others appended. True when it was a fork; `_Superseded` when it was a newer holder."""
-        branch = history.state.branch
-        for entry in await history.catch_up():
-            if entry.epoch > lease.epoch:
-                raise _Superseded
-        return history.state.branch != branch
-
-    async def _catch_up(self, run: Run) -> bool:
-        """The news for a running saga. True after a fork: what was under way belongs to the old branch."""
-        if not await self._news(run.lease, run.history):
-            return False
-        run.outcomes = [*await run.steps.end(), *spent_by(run.outcomes)]
-        run.asked.clear()
-        return True
-
     async def _wait(self, run: Run, decision: Decision) -> None:
         """Until a step is done, or time has brought something else; then collect the outcomes of those that are."""
-        now, cut_off = self._p.clock.now(), self._budget.cut_off
+        now, cut_off = self._p.clock.now(), self._deadline.cut_off
         await run.steps.wait(min(cut_off, now + self._p.limits.news_every_ms, decision.due or cut_off))
-        self._check_lease(run.lease)
+        self._log.check_lease(run.lease)
         run.outcomes += run.steps.collect(run.history.state)
         if self._p.clock.now() >= cut_off and run.steps.slots:
             run.outcomes += await run.steps.cut_off(run.history.state)
         elif not run.outcomes:
-            await self._catch_up(run)
+            await self._log.catch_up(run)
 
     def _finished(self, run: Run) -> str:
         for notice in run.history.state.notices:
@@ -356,45 +313,14 @@ class Runner:
         pause = again - self._p.clock.now()
         return pause <= self._p.limits.retry_inside_ms and run.steps.has_time(again)
 
-    async def _tell(self, run: Run, notices: Sequence[ev.Notice]) -> bool:
-        """Have somebody told, and note who was. True when more may be known now."""
-        run.teller.begin(run.history.state, notices)
-        if not run.steps.is_busy:
-            await run.teller.wait()
-        keys = run.teller.heard()
-        if not keys:
-            return False
-        if not await self._append(run.lease, run.history, (ev.NoticesSent(keys=keys),)):
-            await self._catch_up(run)
-        return True
-
-    def _end(self, run: Run) -> int:
-        """Until when something may begin."""
-        return min(self._budget.cut_off, run.lease.until)
-
-    async def _tend_children(self, run: Run, children: Sequence[tuple[str, Any]]) -> bool:
-        """Start children that are to be started, ask open ones once; True when one of them has ended."""
-        tended, reports, run.put_off = await self._p.children.tend(
-            run.lease.ref, run.history.state, children, self._end(run), run.lease.epoch
-        )
-        run.asked.update(tended)
-        told = bool(reports)
-        while reports := [report for report in reports if is_news(run.history.state, report)]:
-            part = cut(reports, self._p.limits.entry_bytes)
-            if not await self._append(run.lease, run.history, part) and await self._catch_up(run):
-                break
-        return told
-
     async def _refused(self, run: Run) -> None:
         """A release was refused: read the head, then the log; go on unless the lease is lost."""
         head = await self._p.call(self._p.log.read_head, run.lease.ref)
         if head is None or head.owner != run.lease.owner or head.epoch != run.lease.epoch:
-            raise _Superseded
+            raise Superseded
         run.lease = replace(run.lease, armed=head.armed)
-        await self._catch_up(run)
-        if head.nudge > run.history.state.version:
-            raise CorruptLog(f"{run.lease.ref}: a nudge names version {head.nudge}, which is not in the log")
-
-    def _check_lease(self, lease: Lease) -> None:
-        if self._p.clock.now() >= lease.until:
-            raise _Superseded
+        await self._log.catch_up(run)
+        if head.pending_wake > run.history.state.version:
+            raise CorruptLog(
+                f"{run.lease.ref}: wake {head.pending_wake} was left, but the log ends before it"
+            )

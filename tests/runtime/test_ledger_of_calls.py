@@ -15,60 +15,60 @@ from tests.runtime.desk import DAY, DOLLAR, Desk, run, state, step
 
 def test_a_call_is_covered_by_what_is_left_of_what_was_held_before_more_is() -> None:
     desk = Desk()
-    purse, spent = desk.purse(), list[Decimal]()
-    run(purse.reserve(state(), step(300), spent))
+    ledger, spent = desk.ledger(), list[Decimal]()
+    run(ledger.reserve(state(), step(300), spent))
     asked = desk.budgets.calls
     for _ in range(3):
-        run(purse.cover(state(), step(300), "t", 100))
+        run(ledger.cover(state(), step(300), "t", 100))
         spent.append(Decimal("0.0001"))
     assert desk.budgets.calls == asked
-    run(purse.cover(state(), step(300), "t", 100))
+    run(ledger.cover(state(), step(300), "t", 100))
     assert desk.sums() == Sums(300, 400, 1)
-    run(purse.settle(state(), step(300), 350))
-    run(purse.drain(SagaRef("acme", "s1")))
+    run(ledger.settle(state(), step(300), 350))
+    run(ledger.drain(SagaRef("acme", "s1")))
     assert desk.sums() == Sums(350, 350, 0)
 
 
 def test_what_was_spent_without_having_been_held_counts_before_the_next_call_and_only_once() -> None:
     desk = Desk()
-    purse, spent = desk.purse(), [Decimal(1)]
-    run(purse.reserve(state(), step(), spent))
-    run(purse.cover(state(), step(), "t", DOLLAR))
+    ledger, spent = desk.ledger(), [Decimal(1)]
+    run(ledger.reserve(state(), step(), spent))
+    run(ledger.cover(state(), step(), "t", DOLLAR))
     assert desk.sums() == Sums(DOLLAR, 2 * DOLLAR, 1)
     spent.append(Decimal("0.5"))
-    run(purse.drain(SagaRef("acme", "s1")))
+    run(ledger.drain(SagaRef("acme", "s1")))
     assert desk.sums() == Sums(1_500_000, 1_500_000, 0)
 
 
 def test_a_call_that_the_day_has_no_money_for_is_refused_whoever_has_spent_it() -> None:
     desk = Desk(user_day=250)
-    purse, spent = desk.purse(), list[Decimal]()
-    run(purse.reserve(state(), step(200), spent))
+    ledger, spent = desk.ledger(), list[Decimal]()
+    run(ledger.reserve(state(), step(200), spent))
     spent.append(Decimal("0.0002"))
     with pytest.raises(Halted) as refused:
-        run(purse.cover(state(), step(200), "other", 100))
+        run(ledger.cover(state(), step(200), "other", 100))
     assert "`other` would cost up to 0.0001 dollars, and 0.0002 of" in refused.value.halt.parked.message
     assert refused.value.halt.parked.node == "a"
-    keys = [notice.key for notice in run(purse.settle(state(), step(200), 200))]
+    keys = [notice.key for notice in run(ledger.settle(state(), step(200), 200))]
     assert keys == [f"budget80/user/ada/{DAY}"]
     assert desk.sums() == Sums(200, 200, 0)
 
 
 def test_an_attempt_that_lacked_what_others_hold_begins_with_that_the_next_time() -> None:
     desk = Desk(user_day=500)
-    purse, other, spent = desk.purse(), desk.purse(), [Decimal("0.0001")]
+    ledger, other, spent = desk.ledger(), desk.ledger(), [Decimal("0.0001")]
     run(other.reserve(state("other"), step(300), []))
-    run(purse.reserve(state(), step(100), spent))
+    run(ledger.reserve(state(), step(100), spent))
     with pytest.raises(NoRoom) as busy:
-        run(purse.cover(state(), step(100), "t", 150))
+        run(ledger.cover(state(), step(100), "t", 150))
     assert not isinstance(busy.value, Halted)
-    run(purse.settle(state(), step(100), 100))
+    run(ledger.settle(state(), step(100), 100))
     run(other.settle(state("other"), step(300), 50))
     run(other.reserve(state("other"), step(150), []))
     with pytest.raises(NoRoom):
-        run(purse.reserve(state(), step(100), []))  # for which there would be room
+        run(ledger.reserve(state(), step(100), []))  # for which there would be room
     run(other.settle(state("other"), step(150), 0))
-    assert run(purse.reserve(state(), step(100), [])) is None
+    assert run(ledger.reserve(state(), step(100), [])) is None
     assert desk.sums() == Sums(150, 400, 1)
 
 
@@ -78,11 +78,11 @@ def test_an_attempt_that_lacked_what_others_hold_begins_with_that_the_next_time(
 @pytest.mark.parametrize("user_day", [0, 5 * DOLLAR])
 def test_a_saga_does_not_spend_more_than_it_may_call_by_call(user_day: int) -> None:
     desk = Desk(user_day=user_day, saga=DOLLAR)
-    purse, spent, of = desk.purse(), list[Decimal](), state(spent=500_000)
-    assert run(purse.reserve(of, step(300_000), spent)) is None
+    ledger, spent, of = desk.ledger(), list[Decimal](), state(spent=500_000)
+    assert run(ledger.reserve(of, step(300_000), spent)) is None
     spent.append(Decimal("0.3"))
     with pytest.raises(Halted) as refused:
-        run(purse.cover(of, step(300_000), "other", 200_001))
+        run(ledger.cover(of, step(300_000), "other", 200_001))
     halt = refused.value.halt
     assert (halt.parked.code, halt.parked.node, halt.parked.until) == ("budget_saga", "a", 0)
     assert halt.parked.message.startswith(
@@ -94,31 +94,31 @@ def test_a_saga_does_not_spend_more_than_it_may_call_by_call(user_day: int) -> N
 
 def test_what_a_saga_has_spent_counts_until_its_log_says_so_and_what_is_under_way_while_it_is() -> None:
     desk = Desk(user_day=0, saga=DOLLAR)
-    purse, of = desk.purse(), state(tokens={"a": {}, "b": {}, "c": {}})
-    run(purse.reserve(of, step(300_000, "a"), []))
-    run(purse.reserve(of, step(300_000, "b"), over := list[Decimal]()))
+    ledger, of = desk.ledger(), state(tokens={"a": {}, "b": {}, "c": {}})
+    run(ledger.reserve(of, step(300_000, "a"), []))
+    run(ledger.reserve(of, step(300_000, "b"), over := list[Decimal]()))
     over.append(Decimal("0.4"))
     for _ in range(2):
         with pytest.raises(NoRoom) as busy:
-            run(purse.reserve(of, step(300_001, "c"), []))
+            run(ledger.reserve(of, step(300_001, "c"), []))
         assert not isinstance(busy.value, Halted)
-    run(purse.settle(of, step(300_000, "a"), 250_000))
-    assert run(purse.reserve(of, step(350_000, "c"), [])) is None
-    run(purse.settle(of, step(350_000, "c"), 0))
+    run(ledger.settle(of, step(300_000, "a"), 250_000))
+    assert run(ledger.reserve(of, step(350_000, "c"), [])) is None
+    run(ledger.settle(of, step(350_000, "c"), 0))
     for spent, running, fits in ((0, "ab", 350_000), (250_000, "b", 350_000), (650_000, "b", 0)):
-        purse.see(state(spent=spent, tokens=of.tokens), running)
+        ledger.see(state(spent=spent, tokens=of.tokens), running)
         if fits:
             with pytest.raises(NoRoom):
-                run(purse.reserve(of, step(fits + 1, "c"), []))
-        assert run(purse.reserve(of, step(fits, "c"), [])) is None
-        run(purse.settle(of, step(fits, "c"), 0))
-    assert run(purse.reserve(state("other"), step(DOLLAR), [])) is None, "another saga has its own"
+                run(ledger.reserve(of, step(fits + 1, "c"), []))
+        assert run(ledger.reserve(of, step(fits, "c"), [])) is None
+        run(ledger.settle(of, step(fits, "c"), 0))
+    assert run(ledger.reserve(state("other"), step(DOLLAR), [])) is None, "another saga has its own"
     assert desk.budgets.calls == 0
 
 
 def test_a_halted_saga_has_its_owner_told_once() -> None:
     desk = Desk(user_day=0, saga=DOLLAR)
     for of in (state(), state(noticed=("budget100/saga/s1/1000000",))):
-        halt = run(desk.purse().reserve(of, step(2 * DOLLAR), []))
+        halt = run(desk.ledger().reserve(of, step(2 * DOLLAR), []))
         assert isinstance(halt, Halt)
         assert len(halt.notices) == (not of.noticed)

@@ -10,10 +10,10 @@ import pytest
 from baton import Context, tool
 from baton.errors import StoreUnavailable, Throttled
 from baton.ports import Message, SagaRef, Wake
-from baton.runtime.lease import Invocation
+from baton.runtime.context import Invocation
 from baton.runtime.parts import Parts
 from baton.runtime.relay import Relay, StreamItem
-from baton.runtime.store_retrier import Patience
+from baton.runtime.store_retrier import StoreRetrier
 from tests.kit.corpus import start
 from tests.kit.toolbox import Books
 from tests.kit.virtual import SeededEntropy, VirtualClock
@@ -24,10 +24,10 @@ FOREVER = 100_000.0
 ALONE: dict[str, Any] = {"stream_on": False, "reconciler_on": False}
 
 
-def patience(world: World, offload: Any = None, *, deadline: int, cut_off: int | None = None) -> Patience:
+def patience(world: World, offload: Any = None, *, deadline: int, cut_off: int | None = None) -> StoreRetrier:
     """A caller whose times are milliseconds from now."""
     now = VirtualClock().now()
-    return Patience(
+    return StoreRetrier(
         offload or world.process("worker").offload,
         VirtualClock(),
         SeededEntropy(1),
@@ -125,7 +125,7 @@ def test_a_call_of_a_worker_that_hangs_ends_just_before_its_steps_are_cut_off(st
         world.slow["read_head"] = FOREVER
         with pytest.raises(StoreUnavailable):
             await parts.call(world.log.read_head, SagaRef(TENANT, "s"))
-        assert parts.budget.cut_off - 50 < process.clock.now() < parts.budget.cut_off
+        assert parts.deadline.cut_off - 50 < process.clock.now() < parts.deadline.cut_off
 
     stage(story, **ALONE)
 

@@ -16,11 +16,12 @@ import msgspec
 
 from baton.errors import CorruptLog, EngineFault, PoisonMessage, UnknownEntry
 from baton.ports import DeadLetters, Invoker, Message, Queue, SagaRef
+from baton.runtime.context import Invocation
 from baton.runtime.deadline import Turn
-from baton.runtime.lease import EXPIRED, HELD, NUDGED, Invocation
+from baton.runtime.lease import EXPIRED, HELD, NUDGED
 from baton.runtime.parts import Engine, Parts
-from baton.runtime.runner import Runner
 from baton.runtime.turns import end_in_turn
+from baton.runtime.worker.runner import Runner
 
 logger = logging.getLogger("baton.worker")
 
@@ -103,7 +104,7 @@ class Worker:
             work.append((of[saga], asyncio.create_task(run)))
         try:
             if work:
-                turn = self._turn(parts.budget.turn)
+                turn = self._turn(parts.deadline.turn)
                 try:
                     await self._until_the_end([task for _, task in work], invocation)
                 finally:

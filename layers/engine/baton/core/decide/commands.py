@@ -1,0 +1,154 @@
+"""What the core asks to have done, as data: one struct for each thing. runtime/performers has one file for each.
+
+`when` says on which side of the append of what was decided a command is performed: some have to come before it, so that
+the log does not say what is not so, and the others come after it, so that nothing happens that the log does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import ClassVar, Literal, TypeVar
+
+from msgspec import Struct
+
+from baton.core.conditions import Question
+from baton.core.decide.builder import RunStep
+from baton.core.log import events as ev
+from baton.core.log.work import Child
+
+When = Literal["first", "before", "after"]
+
+
+class Command(Struct, frozen=True):
+    """One thing to do. `first`: nothing can be decided without it. `before` and `after` the append."""
+
+    when: ClassVar[When] = "after"
+
+
+class FetchValues(Command, frozen=True):
+    """Blobs that an expression names."""
+
+    when: ClassVar[When] = "first"
+    refs: frozenset[str]
+
+
+class JudgeConditions(Command, frozen=True):
+    """Conditions in Python that are to be answered."""
+
+    when: ClassVar[When] = "first"
+    questions: frozenset[Question]
+
+
+class StopSteps(Command, frozen=True):
+    """Running steps at these slots, or all of them."""
+
+    when: ClassVar[When] = "before"
+    slots: tuple[str, ...] = ()
+
+
+class CancelChildren(Command, frozen=True):
+    """Children (slot, child) that are asked to stop: a child that ends without a reason would fail its parent.
+
+    What is recorded then is the decision's; where there is time for some of them only, `abandoned` makes it.
+    """
+
+    when: ClassVar[When] = "before"
+    children: tuple[tuple[str, Child], ...]
+
+
+class RunSteps(Command, frozen=True):
+    """Steps that are ready and not running."""
+
+    steps: tuple[RunStep, ...]
+
+
+class TendChildren(Command, frozen=True):
+    """Children (slot, child) that must exist; those that do are asked whether they have ended."""
+
+    children: tuple[tuple[str, Child], ...]
+
+
+class SendNotices(Command, frozen=True):
+    """What people outside are to be told."""
+
+    notices: tuple[ev.Notice, ...]
+
+
+C = TypeVar("C", bound=Command)
+
+
+class Decision(Struct, frozen=True):
+    """What a saga needs now.
+
+    record: facts to append before anything else happens. commands: what is to be done, at most one of each kind, in the
+    order in which they are performed. again: when a step is tried again. due: when time alone changes the decision (None:
+    never).
+    """
+
+    record: tuple[ev.Event, ...] = ()
+    commands: tuple[Command, ...] = ()
+    again: int | None = None
+    due: int | None = None
+
+    def of(self, kind: type[C]) -> C | None:
+        """The command of this kind."""
+        for command in self.commands:
+            if type(command) is kind:
+                return command
+        return None
+
+    @property
+    def is_lacking(self) -> bool:
+        """Whether something is to be fetched before more can be said; decide again with it."""
+        return any(command.when == "first" for command in self.commands)
+
+    @property
+    def run(self) -> tuple[RunStep, ...]:
+        found = self.of(RunSteps)
+        return found.steps if found else ()
+
+    @property
+    def children(self) -> tuple[tuple[str, Child], ...]:
+        found = self.of(TendChildren)
+        return found.children if found else ()
+
+    @property
+    def cancel(self) -> tuple[tuple[str, Child], ...]:
+        found = self.of(CancelChildren)
+        return found.children if found else ()
+
+    @property
+    def abort(self) -> bool:
+        return self.of(StopSteps) == StopSteps()
+
+    @property
+    def stop(self) -> tuple[str, ...]:
+        found = self.of(StopSteps)
+        return found.slots if found else ()
+
+    @property
+    def notices(self) -> tuple[ev.Notice, ...]:
+        found = self.of(SendNotices)
+        return found.notices if found else ()
+
+    @property
+    def needs(self) -> frozenset[str]:
+        found = self.of(FetchValues)
+        return found.refs if found else frozenset()
+
+    @property
+    def questions(self) -> frozenset[Question]:
+        found = self.of(JudgeConditions)
+        return found.questions if found else frozenset()
+
+
+def next_up(run: Collection[RunStep], children: Collection[tuple[str, Child]]) -> tuple[Command, ...]:
+    """What can go on now."""
+    steps = (RunSteps(tuple(run)),) if run else ()
+    return (*steps, TendChildren(tuple(children))) if children else steps
+
+
+def missing(needs: Collection[str], questions: Collection[Question]) -> tuple[Command, ...]:
+    """What is to be fetched before more can be said."""
+    fetch = (FetchValues(frozenset(needs)),) if needs else ()
+    return (*fetch, JudgeConditions(frozenset(questions))) if questions else fetch

@@ -1,0 +1,67 @@
+"""A workflow that runs as a child saga; its end is the node's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from baton.core.graph.graph import Node
+from baton.core.log import events as ev
+from baton.core.log.state import LONGEST_ID
+from baton.core.log.work import Child, Open
+from baton.core.nodes.base import CHILD, Activation, Desk, Done, Failed, Kind, Next, Opened, Tend
+
+
+class ChildKind(Kind):
+    """The child has an id before it exists, so that starting it twice makes one child."""
+
+    name = "workflow"
+    load = CHILD
+    active = "child"
+
+    def begin(self, at: Activation, desk: Desk) -> Next | None:
+        if not desk.may_spend(at):
+            return None
+        slot = at.slot.replace("@", "-").replace("#", "-")
+        child = f"{desk.state.saga}.{desk.state.branch}.{slot}"
+        if len(child) > LONGEST_ID:
+            text = f"its id would have {len(child)} characters, more than {LONGEST_ID}: children and loops lie too deep"
+            return Failed(ev.Failure("child_failed", text, at.node.name))
+        return Opened(
+            ev.ChildOpened(
+                node=at.node.name,
+                iteration=at.iteration,
+                item=at.item,
+                child=child,
+                workflow=at.node.workflow,
+                input=desk.value(at),
+            )
+        )
+
+    def resume(self, at: Activation, work: Open, desk: Desk) -> Next | None:
+        assert isinstance(work, Child), "nothing else is opened here"
+        if not work.status:
+            return Tend(work)
+        if work.status == "completed":
+            return Done(
+                ev.ChildClosed(
+                    node=at.node.name,
+                    iteration=at.iteration,
+                    item=at.item,
+                    child=work.saga,
+                    output=work.output,
+                )
+            )
+        cause = work.failure.message if work.failure else work.status
+        text = f"the child saga {work.saga} ended {work.status}: {cause}"
+        return Failed(ev.failed_with("child_failed", text, at.node.name))
+
+    def node_view(self, node: Node) -> dict[str, Any]:
+        return {"workflow": node.workflow}
+
+    def open_view(self, node: Node, work: Open) -> dict[str, Any]:
+        assert isinstance(work, Child), "nothing else is opened here"
+        return {"saga": work.saga}
+
+    def words(self, event: ev.Opens) -> str:
+        assert isinstance(event, ev.ChildOpened), "nothing else is opened here"
+        return f"the child saga `{event.child}`"

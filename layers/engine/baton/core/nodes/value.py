@@ -1,0 +1,26 @@
+"""A value that is made of others, at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from baton.core.graph.graph import Node
+from baton.core.log import events as ev
+from baton.core.nodes.base import Activation, Desk, Done, Kind, Next
+
+
+class ValueKind(Kind):
+    """It runs nothing."""
+
+    name = "pass"
+    lasts = False
+
+    def template(self, node: Node) -> Any:
+        return node.value
+
+    def begin(self, at: Activation, desk: Desk) -> Next | None:
+        output = desk.value(at)
+        return Done(ev.NodePassed(node=at.node.name, iteration=at.iteration, item=at.item, output=output))
+
+    def node_view(self, node: Node) -> dict[str, Any]:
+        return {"value": node.value}

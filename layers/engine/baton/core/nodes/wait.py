@@ -1,0 +1,75 @@
+"""A wait until a time, for a signal, or for the first of both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from baton.core.expressions.durations import parse_duration, parse_time
+from baton.core.failures import sanitised
+from baton.core.graph.graph import Node
+from baton.core.log import events as ev
+from baton.core.log.work import Open
+from baton.core.nodes.base import Activation, Desk, Done, Failed, Kind, Next, Opened
+from baton.core.times import iso
+
+TIMED_OUT = {"timed_out": True}
+"""What a wait for a signal gives whose time is over."""
+
+
+class WaitKind(Kind):
+    """The first signal of its name ends it, whether it came before the wait or after."""
+
+    name = "wait"
+
+    def template(self, node: Node) -> Any:
+        return {"for": node.wait_for, "until": node.wait_until}
+
+    def begin(self, at: Activation, desk: Desk) -> Next | None:
+        node, given = at.node, desk.value(at).v
+        until = None if node.wait_ms is None else desk.now + node.wait_ms
+        try:
+            if node.wait_for is not None:
+                until = desk.now + parse_duration(given["for"])
+            elif node.wait_until is not None:
+                until = parse_time(given["until"])
+        except ValueError as error:
+            which = "for" if node.wait_for is not None else "until"
+            # A part of a secret would not be known for one.
+            is_plain = sanitised(str(given[which])) == str(given[which])
+            text = str(error) if is_plain else "it is neither time nor duration"
+            return Failed(ev.failed_with("wait_invalid", f"wait.{which}: {text}", node.name))
+        return Opened(
+            ev.WaitOpened(
+                node=node.name, iteration=at.iteration, item=at.item, until=until, signal=node.signal
+            )
+        )
+
+    def resume(self, at: Activation, work: Open, desk: Desk) -> Next | None:
+        for signal in desk.state.signals:
+            if signal.name == work.signal:
+                return Done(_closed(at, signal.key, signal.payload))
+        if work.due is None or work.due > desk.now:
+            return None
+        # With a signal to wait for, the time is not what was expected: the output says so.
+        return Done(_closed(at, "time", ev.Value(v=TIMED_OUT if work.signal else None)), has_schema=False)
+
+    def node_view(self, node: Node) -> dict[str, Any]:
+        shown = {"wait_ms": node.wait_ms, "signal": node.signal or None}
+        templates = {"wait_for": node.wait_for, "wait_until": node.wait_until}
+        return shown | {name: template for name, template in templates.items() if template is not None}
+
+    def open_view(self, node: Node, work: Open) -> dict[str, Any]:
+        shown = {"signal": work.signal or None, "until": None if work.due is None else iso(work.due)}
+        has_payload = work.signal and node.output_schema is not None
+        return shown | {"payload": node.output_schema} if has_payload else shown
+
+    def words(self, event: ev.Opens) -> str:
+        work = event.work()
+        until = "" if work.due is None else iso(work.due)
+        if not work.signal:
+            return until
+        return f"the signal `{work.signal}`" + (f", until {until} at most" if until else "")
+
+
+def _closed(at: Activation, by: str, output: ev.Value) -> ev.WaitClosed:
+    return ev.WaitClosed(node=at.node.name, iteration=at.iteration, item=at.item, by=by, output=output)

@@ -1,0 +1,41 @@
+"""What everything in one invocation is given: who it is, how long it has, and what of the outside it may use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from baton.core.limits import Limits
+from baton.ports import Blobs, Clock, Entropy, Log, Store
+from baton.runtime.store_retrier import StoreRetrier
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """One run of the worker function. `deadline` is hard: at it, Lambda kills the process."""
+
+    id: str
+    started: int
+    deadline: int
+    cold: bool = False
+
+    def leases_until(self, limits: Limits) -> int:
+        """When the leases that it takes are over."""
+        return self.deadline + limits.lease_grace_ms
+
+
+@dataclass(frozen=True, slots=True)
+class InvocationContext:
+    """Of one invocation: of the worker, the API or the relay. Every call to a store or a bucket goes through `call`."""
+
+    invocation: Invocation
+    store: Store
+    blobs: Blobs
+    clock: Clock
+    entropy: Entropy
+    limits: Limits
+    call: StoreRetrier
+
+    @property
+    def log(self) -> Log:
+        """The log of its store."""
+        return self.store.log

@@ -1,0 +1,71 @@
+"""Ask children to stop, before the log says that their parent waits for them no longer."""
+
+from __future__ import annotations
+
+import asyncio
+
+from baton.core.decide.commands import CancelChildren
+from baton.core.decide.decide import abandoned
+from baton.core.log.events import CancelRequested, Event
+from baton.core.log.state import State
+from baton.core.log.work import Child
+from baton.errors import UserError
+from baton.ports import Head, SagaRef, Wake
+from baton.runtime.history import History
+from baton.runtime.parts import Parts
+from baton.runtime.run import Run
+
+
+class ChildCanceller:
+    """Cancels several side by side, as many as there is time for."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._p = parts
+        self._children = parts.children
+
+    async def perform(
+        self, run: Run, command: CancelChildren, record: tuple[Event, ...]
+    ) -> tuple[Event, ...]:
+        """What may be recorded then, where `record` is to follow when all of them have been asked.
+
+        Something of a part of them when there was no time for the others, and nothing when there is no part.
+        """
+        parent, state, asked = run.lease.ref, run.history.state, run.cancelled
+        children = [pair for pair in command.children if pair[1].saga not in asked]
+        for window in self._children.windows(children, run.end):
+            await asyncio.gather(*(self._cancel_one(parent, state, slot, child) for slot, child in window))
+            asked.update(child.saga for _, child in window)
+        part = [child for _, child in command.children if child.saga in asked]
+        if len(part) == len(command.children):
+            return record
+        return (abandoned(part),) if part else ()
+
+    async def _cancel_one(self, parent: SagaRef, state: State, slot: str, child: Child) -> None:
+        """One that does not exist yet is started first: a frozen invocation may still be about to start it, and then
+        finds it there and cancelled.
+        """
+        ref = SagaRef(parent.tenant, child.saga)
+        head = await self._p.call(self._p.log.read_head, ref)
+        if head is None:
+            try:
+                await self._children.start(parent, ref, state, slot, child)
+            except UserError:
+                return  # it can never start
+            head = await self._p.call(self._p.log.read_head, ref)
+        if head is not None:
+            await self._cancel(parent, ref, head)
+
+    async def _cancel(self, parent: SagaRef, ref: SagaRef, head: Head) -> None:
+        history = History(self._p.log, self._p.blobs, self._p.call, ref)
+        await history.load(head)
+        if history.state.version == 0:
+            await self._p.starter.put_entry_one(head)
+            await history.catch_up()
+        while history.state.ended is None and history.state.cancel is None:
+            now = self._p.clock.now()
+            request = CancelRequested(reason="its parent ended", by=str(parent), at=now, grace_ms=0)
+            entry = history.next_entry(
+                (request,), at=now, invocation=self._p.invocation.id, trace=history.state.traceparent
+            )
+            if not await history.append(entry, wake=Wake(v=entry.version)):
+                await history.catch_up()

@@ -1,0 +1,14 @@
+"""Stop running steps. What they have spent, or have done just now, is recorded next."""
+
+from __future__ import annotations
+
+from baton.core.decide.commands import StopSteps
+from baton.runtime.run import Run
+
+
+class StepStopper:
+    """Stops all that runs, or what runs at some slots."""
+
+    async def perform(self, run: Run, command: StopSteps) -> bool:
+        run.outcomes += await run.steps.abort(command.slots)
+        return True

@@ -1,0 +1,53 @@
+"""Values of the log: inline where they are small, else blobs in the bucket."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from baton.core.log.events import Value
+from baton.ports.blobs import reference_of
+from baton.runtime.context import InvocationContext
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Values:
+    """Stores values for one invocation."""
+
+    def __init__(self, context: InvocationContext) -> None:
+        self._blobs = context.blobs
+        self._limits = context.limits
+        self._call = context.call
+
+    async def value(self, tenant: str, result: Any) -> Value | None:
+        """A JSON value inline or as a blob, whichever is cheaper; None when it is over the limit."""
+        data = _encode(result)
+        return None if len(data) > self._limits.result_bytes else await self._value(tenant, result, data)
+
+    def unstored(self, result: Any) -> tuple[Value, bytes] | None:
+        """A JSON value as `value` would give it, with the bytes of its blob, which is not written yet.
+
+        None when it is over the limit; no bytes for a value inline.
+        """
+        data = _encode(result)
+        if len(data) > self._limits.result_bytes:
+            return None
+        if len(data) <= self._limits.inline_bytes:
+            return Value(v=result), b""
+        return Value(ref=reference_of(data), size=len(data)), data
+
+    async def inline_or_blob(self, tenant: str, result: Any) -> Value:
+        """A JSON value inline or as a blob, whichever is cheaper."""
+        return await self._value(tenant, result, _encode(result))
+
+    async def blob(self, tenant: str, result: Any) -> Value:
+        """A JSON value as a blob, however small."""
+        return await self._blob(tenant, _encode(result))
+
+    async def _value(self, tenant: str, result: Any, data: bytes) -> Value:
+        return Value(v=result) if len(data) <= self._limits.inline_bytes else await self._blob(tenant, data)
+
+    async def _blob(self, tenant: str, data: bytes) -> Value:
+        return Value(ref=await self._call(self._blobs.put, tenant, data), size=len(data))
