@@ -56,7 +56,7 @@ CORE = (
 )
 
 # Folders whose files only their registry imports, besides each other: what is asked of a kind is asked there.
-BEHIND_A_REGISTRY = ("baton.core.documents.nodes",)
+BEHIND_A_REGISTRY = ("baton.core.documents.nodes", "baton.core.nodes")
 # Of such a folder, what is for all.
 FOR_ALL = frozenset({"base", "own", "registry"})
 
@@ -192,10 +192,7 @@ def _core_rules(relative: str, name: str) -> Iterator[str]:
         return
     parts = name.split(".")
     target = parts[2] if parts[:2] == [PACKAGE, "core"] and len(parts) > 2 and parts[2] in CORE else ""
-    kind = parts[3] if target == "nodes" and len(parts) > 3 else "base"
-    if kind not in {"base", "registry"} and relative != "core/nodes/registry.py":
-        yield f"{relative} imports a kind of node; only the registry does"
-    if kind == "registry" and own == "decide":
+    if own == "decide" and parts[2:] == ["nodes", "registry"]:
         yield "core/decide imports the registry of kinds; it gets them with the program"
     if CORE.index(target) > CORE.index(own):
         yield f"core/{own} imports core/{target}, which is above it"

@@ -25,7 +25,7 @@ STRUCTS = frozenset(
 LEFT = {
     # what a report of a child costs, and who performs children
     "core/read/usage.py": 2,
-    "runtime/children.py": 1,
+    "runtime/performers/tend_children.py": 1,
 }
 
 

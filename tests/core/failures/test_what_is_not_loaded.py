@@ -18,9 +18,10 @@ from baton.core.graph.graph import Graph, Node
 from baton.core.log import events as ev
 from baton.core.log.fold import apply
 from baton.core.log.state import State
+from baton.core.nodes.registry import KINDS
 
 def went(outcome):
-    program = Program(Graph(name="w", nodes=(Node(name="a", kind="task", tool="t"),)))
+    program = Program(Graph(name="w", nodes=(Node(name="a", kind="task", tool="t"),)), KINDS)
     emits = (ev.Token("", "a", ()),)
     start = ev.SagaStarted(workflow="w", graph="g", tenant="t", user="u", saga="s", at=1, input=ev.Value(), emits=emits)
     state = apply(State(), start)

@@ -122,6 +122,7 @@ def test_an_item_begins_once_and_only_while_its_node_is_there() -> None:
     before = saga.state
     saga.put(ev.NodeBegan(node="m", item="a", at=saga.now), ev.NodeBegan(node="z", item="a", at=saga.now))
     assert (saga.state.tokens, saga.state.items) == (before.tokens, before.items)
+    assert set(story(saga).places) == {"m", "m#a", "m#b"}
 
 
 # ---- with what is around it
@@ -268,3 +269,16 @@ def test_a_fork_takes_the_items_of_its_cut() -> None:
     (step,) = saga.go().run
     assert step.arguments == {"got": {"a": 1, "b": 3}}
     assert replay(saga.entries) == saga.state
+
+
+def test_the_last_item_is_heard_before_what_came_at_the_same_time() -> None:
+    saga = begun(
+        program(
+            each("m", "a", tool="t", after=("j",)),
+            task("q", after=("j",)),
+            task("j", "m", "q", join=Join(need=1), arguments={"by": "${join.arrived}"}),
+            failures=AT_ONCE,
+        )
+    )
+    (step,) = saga.go(done("m#a"), done("q")).run
+    assert (step.slot, step.arguments) == ("j", {"by": ["m"]})

@@ -233,7 +233,7 @@ class _Entry(Struct):
         if self.program.caps is not None or state.failure is not None:
             return False
         for event in settled:
-            if not isinstance(event, ev.StepSucceeded) or event.drops:
+            if not isinstance(event, ev.StepSucceeded) or event.drops or event.item:
                 return False
             for token in event.emits:
                 slot = slot_of(token.dst, token.iteration)

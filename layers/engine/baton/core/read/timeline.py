@@ -203,13 +203,13 @@ class Story:
             self.end = (event, when)
 
     def _begin_item(self, event: ev.NodeBegan, when: Moment) -> None:
-        owner, place = (
-            slot_of(event.node, event.iteration),
-            self._place(event.node, event.iteration, event.item),
-        )
+        owner = self.places.get(slot_of(event.node, event.iteration))
+        if owner is None or owner.end is not None:
+            return  # the fold passes over it, too
+        place = self._place(event.node, event.iteration, event.item)
         if not place.arrivals:
-            self.items.setdefault(owner, []).append(place)
-        place.arrivals[event.node] = Arrival(event.node, True, (), owner, when, False)
+            self.items.setdefault(owner.slot, []).append(place)
+        place.arrivals[event.node] = Arrival(event.node, True, (), owner.slot, when, False)
 
     def _place(self, node: str, iteration: tuple[int, ...], item: str = "") -> Place:
         slot = slot_of(node, iteration, item)

@@ -1,0 +1,37 @@
+"""What a kind of node says that says nothing of its own, and what open work is of no use for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from baton.core.graph.graph import Node
+from baton.core.log import events as ev
+from baton.core.log.work import Child, Wait
+from baton.core.nodes.base import Activation, Kind
+
+NODE = Node(name="a", kind="plain", arguments={"x": 1})
+AT = Activation("a", NODE)
+DESK: Any = None
+
+
+def test_a_kind_opens_and_shows_nothing_of_its_own() -> None:
+    kind, work = Kind(), Wait(until=1)
+    assert kind.template(NODE) == {"x": 1}
+    assert (kind.resume(AT, work, DESK), kind.gather(AT, {"i": None}, DESK)) == (None, None)
+    assert (kind.node_view(NODE), kind.open_view(NODE, work)) == ({}, {})
+    assert kind.words(ev.WaitOpened(node="a")) == ""
+
+
+def test_a_kind_says_what_it_does() -> None:
+    with pytest.raises(NotImplementedError):
+        Kind().begin(AT, DESK)
+    with pytest.raises(NotImplementedError):
+        ev.Opens(node="a").work()
+
+
+def test_a_wait_hears_of_no_child_and_a_child_of_no_signal() -> None:
+    child = Child(saga="k", workflow="w", input=ev.Value())
+    assert (Wait().hears("k"), Wait().orphan) == (False, None)
+    assert (child.hears("k"), child.signal, child.due, child.orphan) == (True, "", None, child)
