@@ -1,7 +1,4 @@
-"""How `baton` ends: the exit statuses, and the errors that carry them.
-
-Belongs here: the statuses, their meaning, how an error is printed. No command, no HTTP.
-"""
+"""How `baton` ends: the exit statuses, and the errors that carry them."""
 
 from __future__ import annotations
 
