@@ -25,7 +25,6 @@ COUNTED = ("hops", "bytes", "cost")
 TERMINATE, THROTTLE, SUMMARISE = "terminate", "throttle", "summarise"
 OUT_OF_TIME = "limit_wall_time"
 _NONE = Used()
-_NO_LIMITS: Mapping[str, Cap] = {}
 _encode = msgspec.json.Encoder().encode
 
 
