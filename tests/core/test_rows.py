@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from baton.core.decide.decide import advance
-from baton.core.decide.outcomes import Outcome
+from baton.core.decide.outcomes import Outcome, refused
 from baton.core.effects.rows import (
     MAX_BYTES,
     MAX_KEY_BYTES,
@@ -161,3 +161,22 @@ def test_a_store_without_a_bound_takes_the_rows_of_all_steps() -> None:
     assert (step.taken, len(step.rows)) == (2, 180)
     assert RowRoom(rows=1).takes(many[:1])
     assert not RowRoom(rows=1).takes(many)
+
+
+def test_rows_of_several_steps_can_be_kept_apart() -> None:
+    saga = Saga(program(task("a"), task("b"), task("c")))
+    outcomes = [outcome("a"), outcome("b", Row("k", "b", {})), outcome("c", Row("k", "c", {}))]
+    first = advance(saga.program, saga.state, outcomes, T0, together=False)
+    assert (first.taken, first.rows) == (1, ())
+    second = advance(saga.program, saga.state, outcomes[1:], T0, ["a"], together=False)
+    assert (second.taken, [row.sort for row in second.rows]) == (1, ["b"])
+
+
+def test_a_step_whose_rows_the_table_refuses_has_failed_and_any_other_stays_as_it_was() -> None:
+    plain = outcome("b")
+    assert refused(plain, "why") is plain
+    bad = refused(outcome("a", Row("k", "s", {})), "too odd")
+    assert (bad.output, bad.rows) == (None, ())
+    assert bad.failure is not None
+    assert (bad.failure.code, bad.failure.node) == ("rows_refused", "a")
+    assert bad.failure.message == "the table refuses the rows of this step: too odd"

@@ -14,14 +14,16 @@ import jsonschema_rs
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from baton.core.graph.graph import Cap
+from baton.core.decide.program import Program
+from baton.core.graph.graph import Cap, Graph, Node
+from baton.core.nodes.registry import KINDS
 from baton.core.read.views import saga_view
 from baton.core.version import VERSION
 from baton.settings import ApiSettings
 from baton.web.app import matches
 from baton.web.openapi import describe
 from baton.web.routes import ROUTES, Route
-from tests.core.build import Saga, program, task
+from tests.core.build import Saga
 from tests.handlers.deployment import ROOT, Deployment, payload, payload_names
 from tests.handlers.http import Answer, Http
 from tests.handlers.sagas import ADA, GRACE, PARTY, SILENT, asking, begin
@@ -101,9 +103,10 @@ def test_the_answer_to_a_payload_is_as_described(name: str, http: Http) -> None:
     assert len(routes) == (name != "unknown-route")
 
 
-@pytest.mark.parametrize("limit", ["hops", "wall_time", "bytes", "cost", "fan_out"])
+@pytest.mark.parametrize("limit", ["hops", "wall_time", "bytes", "cost"])
 def test_what_was_used_of_each_limit_is_as_described(limit: str) -> None:
-    saga = Saga(program(task("a", limits={limit: Cap(most=9)})))
+    graph = Graph(name="w", nodes=(Node(name="a", kind="task", tool="t"),), limits={limit: Cap(most=9)})
+    saga = Saga(Program(graph, KINDS))
     (row,) = saga_view(saga.state, saga.program)["limits"]
     validate({"$ref": "#/components/schemas/LimitUse"}, row)
 
