@@ -249,7 +249,7 @@ def test_a_question_that_nobody_answers_is_told_with_what_followed() -> None:
     saga.go(broken("a"))
     saga.go(after_ms=86_400_000)
     (text,) = words(saga)
-    assert "; nobody answered in time; an incident was opened, severity medium" in text
+    assert "; no answer came in time; an incident was opened, severity medium" in text
     assert [one["strategy"] for one in attempts(saga)[0]["then"]] == ["ask_user", "escalate"]
 
 

@@ -145,7 +145,7 @@ def condition(made: Collector, path: str, value: Any) -> Any:
 
 
 def _cel(made: Collector, path: str, value: Any) -> Any:
-    """CEL, in which a reference is its bare name. In quotes it would be text, which nobody means."""
+    """CEL, in which a reference is its bare name. In quotes it would be text, which no author means."""
     text = made.value(path, value)
     if not isinstance(text, str):
         return text

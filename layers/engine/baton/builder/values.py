@@ -29,7 +29,7 @@ _LONGEST_SHOWN = 60
 class Collector:
     """Collects the problems of one workflow. In the place of each broken value stands null.
 
-    `stand_ins` are the paths where it does, so that nobody complains about the null.
+    `stand_ins` are the paths where it does, so that the compiler's problems about the null are dropped.
     """
 
     def __init__(self, origin: Origin) -> None:

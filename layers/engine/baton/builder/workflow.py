@@ -280,7 +280,7 @@ class Workflow:
         try:
             graph = compile_document(write_yaml(value), specs, kinds=NODE_KINDS)
         except (InvalidDefinition, MalformedDocument) as error:
-            # Positions are those in a text that nobody has seen.
+            # Positions are those in a text that the author has never seen.
             found = (replace(problem, line=0, column=0) for problem in error.problems)
             new = [problem for problem in found if problem.path not in made.stand_ins]
             raise refusal_of([*made.problems, *new]) from error
@@ -292,7 +292,7 @@ class Workflow:
         made = Collector(self._origin)
         made.problems += self._made.problems
         made.stand_ins |= self._made.stand_ins
-        # A copy, so that whoever changes a document does not change the workflow.
+        # A copy, so that a caller who changes a document does not change the workflow.
         return made, finished(made, "", {**self._head, "nodes": self._nodes, **self._output})
 
 

@@ -298,7 +298,7 @@ class Reader:
 
 
 def new_key() -> str:
-    """An idempotency key that nobody has used."""
+    """An idempotency key that was never used."""
     return str(uuid.uuid4())
 
 

@@ -82,7 +82,7 @@ def find_connection(url: str | None, token: str | None, auth: str | None = None)
             "Set BATON_TOKEN, or sign requests with your AWS credentials: --aws.",
         )
     if not (token.isascii() and token.isprintable()) or " " in token:
-        # Never shown: whoever sends it would quote it.
+        # Never shown: a user who passes the message on would quote it.
         raise Failed(
             USAGE, "the token has characters that no token has, such as a space or the end of a line"
         )

@@ -20,7 +20,7 @@ class Account(msgspec.Struct, frozen=True):
 
 
 class Reservation(msgspec.Struct, frozen=True):
-    """An amount held for one attempt. After `until` whoever holds it is dead, and it may be freed."""
+    """An amount held for one attempt. After `until` its holder is dead, and it may be freed."""
 
     id: str
     amount: int
@@ -77,5 +77,5 @@ class Budgets(Protocol):
         ...
 
     def read(self, account: Account) -> Sums:
-        """The sums, eventually consistent; zeros for an account that nobody has touched."""
+        """The sums, eventually consistent; zeros for an account without any spending."""
         ...

@@ -16,7 +16,7 @@ IN_PROGRESS, COMPLETED, FAILED, FREED = "in_progress", "completed", "failed", "f
 class Effect(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One effect, by its idempotency key.
 
-    `owner` names one try of one attempt, and nobody else's: with `status` it says which state of the effect this is.
+    `owner` names one try of one attempt, and no other: with `status` it says which state of the effect this is.
     `saga` and `slot` are where that attempt belongs. `until`: when it has ended in any case. `first` and `updated`: when
     the effect was first claimed, and last written. `scope` is the place of that saga
     in all branches. `about`: a hash of the parameters, where the key is made of something
@@ -60,7 +60,7 @@ class Effects(Protocol):
     def change(self, seen: Effect, effect: Effect) -> Effect | None:
         """Put `effect` in the place of what was seen. None when it was put.
 
-        Else somebody was there before: what is there now (strongly read), and nothing is written. An effect that has
+        Else another writer was first: what is there now (strongly read), and nothing is written. An effect that has
         gone is put.
         """
         ...

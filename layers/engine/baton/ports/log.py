@@ -93,8 +93,8 @@ class Record(msgspec.Struct, frozen=True):
 class Release(msgspec.Struct, frozen=True, kw_only=True):
     """What a holder leaves on the head when it gives the lease back.
 
-    `armed` is the value that the head had when the holder loaded; a release is refused when somebody
-    armed it since. `group_at` is set only when the status group changes, because that moves an index.
+    `armed` is the value that the head had when the holder loaded; a release is refused when another
+    writer has armed it since. `group_at` is set only when the status group changes, because that moves an index.
     `clear_start`: entry 1 exists, so the head need not carry it any longer.
     """
 

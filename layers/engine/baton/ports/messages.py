@@ -1,4 +1,4 @@
-"""What sets invocations going: the queue of wakes, direct invocations, and what nobody can handle."""
+"""What sets invocations going: the queue of wakes, direct invocations, and dead letters."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Queue(Protocol):
 
 
 class DeadLetters(Protocol):
-    """The queue of what nobody could handle."""
+    """The queue of messages that no worker could handle."""
 
     def send(self, body: str, reason: str) -> None: ...
 

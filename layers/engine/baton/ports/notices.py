@@ -18,7 +18,7 @@ CLAIM_MS = 10_000  # longer than an answer of the topic may take; then another s
 
 
 class Incident(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that went wrong and that a person has to look at. `resolved` 0: nobody has, so far.
+    """Something that went wrong and that a person has to look at. `resolved` 0: none has, so far.
 
     `by` is who did something about it.
     """

@@ -41,7 +41,7 @@ class HttpClient(Protocol):
         """Whatever was answered, of any status.
 
         Raises `StepFailure`: timeout, connection_failed, result_too_large, invalid_response; permission_denied for an
-        address that nobody may call from here. Its message names the host and nothing else of the address.
+        address that no tool may call from here. Its message names the host and nothing else of the address.
         """
         ...
 

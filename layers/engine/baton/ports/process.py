@@ -24,7 +24,7 @@ class Clock(Protocol):
 
 
 class Meter(Protocol):
-    """What nobody sets, unlike a clock; both in milliseconds since some moment."""
+    """Unlike a clock, it cannot be set. Both values are in milliseconds since some moment."""
 
     def passed(self) -> int:
         """Time that has passed."""
@@ -160,4 +160,4 @@ class StepFailure(Exception):
 
 
 class NoRoom(Exception):
-    """What a performer raises when it cannot begin now: nothing was done, and nobody failed. Ask again later."""
+    """What a performer raises when it cannot begin now: nothing was done, and nothing failed. Ask again later."""

@@ -47,7 +47,7 @@ class Alarm:
         try:
             return await what
         except asyncio.CancelledError as error:
-            if call.is_over and task.cancelling() <= call.cancels + 1:  # nobody else has cancelled it
+            if call.is_over and task.cancelling() <= call.cancels + 1:  # no other caller has cancelled it
                 raise Overdue from error
             raise
         finally:

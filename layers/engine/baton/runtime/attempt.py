@@ -1,7 +1,7 @@
 """carry_out(...): one attempt of one step: what is called before the tool, which tool is called, and with what.
 
-Belongs here: hooks and ways, carried out with the calls of a `Performer`. Does not belong here: which way is taken
-(core/failures/), the time of an attempt and what becomes of its result (steps.py).
+Hooks and alternatives are carried out with the calls of a `Performer`. The policy in core/failures/ chooses the
+alternative. The time of an attempt and what becomes of its result are in steps.py.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class _Attempt:
         return True
 
     def _may_have_acted(self, error: StepFailure) -> bool:
-        """Whether the tool must not be called again before somebody has looked."""
+        """Whether the tool must not be called again before `verify` or a person has looked."""
         spec = self._specs.get(self._called)
         is_once = spec is not None and spec.effect == ONCE
         return is_once and leaves_doubt(error.code, error.kind, error.happened)

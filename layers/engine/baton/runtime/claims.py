@@ -1,7 +1,6 @@
-"""Whose a once-only effect is, what came of it, and what is said of one that nobody can tell anything of.
+"""Reads a claim or a record of a once-only effect: who owns it, what came of it, what is said when that is unknown.
 
-Belongs here: what is read off a claim or a record. Does not belong here: when which is written (effect_claims.py), and how it is
-stored (the adapters).
+Claims and records are written by effect_claims.py and stored by the adapters.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ def unknown(there: Effect, why: str, is_sure: bool = False) -> StepFailure:
     return StepFailure(
         "unknown_outcome",
         f"`{there.tool}` may have happened: {begun} and did not say how it ended; {why}. "
-        "It is not done again before somebody has looked",
+        "It is not done again before a person has looked",
     )
 
 

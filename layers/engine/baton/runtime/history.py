@@ -69,7 +69,7 @@ class History:
         *,
         wake: Wake | None = None,
     ) -> bool:
-        """Put the next entry and fold it. False when somebody else's is there: catch up and decide again.
+        """Put the next entry and fold it. False when another writer's is there: catch up and decide again.
 
         With `rows` it is a transaction. `after`: the state behind its events, where the caller knows it already. `wake`:
         what the stream carries then; the end of a child is told to its parent.
@@ -124,7 +124,7 @@ class History:
     async def save_snapshot(self, limits: Limits, now: int) -> None:
         """Write a snapshot if the tail has outgrown it, so that all of them cost no more than the log.
 
-        A snapshot only saves reading: one that cannot be written must not stand in anybody's way.
+        A snapshot only saves reading: one that cannot be written must not hold up the worker.
         """
         if self.tail_bytes < limits.snapshot_tail_bytes or self.state.ended is not None:
             return

@@ -259,7 +259,7 @@ class InFlight:
 
 
 def spent_by(outcomes: Iterable[Outcome]) -> list[Outcome]:
-    """What is left of attempts that nobody waits for any more."""
+    """The costs and notices of attempts whose results the saga no longer needs."""
     return [replace(one, why=STOPPED, halt=None) for one in outcomes if one.cost or one.notices]
 
 

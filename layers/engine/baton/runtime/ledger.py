@@ -1,4 +1,4 @@
-"""The money of sagas and users, around the calls of attempts: held before, settled after, freed where nobody does.
+"""The money of sagas and users, around the calls of attempts: held before, settled after, freed after a crash.
 
 How much may be spent is decided in core/decide/spending.py, the accounts are a port, which calls there are is not known here.
 Without limits nothing here does anything; a tool that neither declares nor reports a cost causes no request.
@@ -44,14 +44,14 @@ BRIEFLY_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Halt:
-    """The attempt comes no further: the saga has to be parked, and somebody is to be told."""
+    """The attempt comes no further: the saga has to be parked, and the notices are to be sent."""
 
     parked: ev.Parked
     notices: tuple[ev.Notice, ...]
 
 
 class Halted(NoRoom):
-    """There is no money for a call, and nobody holds any that would come back."""
+    """There is no money for a call, and no other attempt holds any that would come back."""
 
     def __init__(self, halt: Halt) -> None:
         super().__init__(halt.parked.message)
@@ -133,7 +133,7 @@ class Ledger:
         """Hold what an attempt may cost, before it begins; `amount`, where it is not that of its node.
 
         `spent` is what it says, as it says it: an attempt that is never settled is, by `drain`, with that. Raises
-        `NoRoom` when others hold what is left: it can be asked again soon, and nobody has failed.
+        `NoRoom` when others hold what is left: it can be asked again soon, and no attempt has failed.
         """
         cache = self._cache
         if not (cache.terms.user_day or cache.terms.saga):
@@ -200,7 +200,7 @@ class Ledger:
             raise Halted(Halt(answer, () if is_told(seen, notice.key) else (notice,)))
         if answer == WAITS:
             raise NoRoom
-        attempt.cover = cost  # from here on it counts, before anybody else can ask
+        attempt.cover = cost  # from here on it counts, before another attempt can ask
         if not terms.user_day:
             return
         attempt.held = Reservation(attempt.next_hold(), cost, attempt.until)
@@ -240,12 +240,12 @@ class Ledger:
         return self._news(state, attempt.account, sums)
 
     def rest(self, state: State, step: RunStep) -> None:
-        """An attempt found no room in its process: what it holds is kept for it, as long as somebody waits for it."""
+        """An attempt found no room in its process: what it holds is kept for it, as long as the saga needs it."""
         if attempt := self._under_way.get((_key(state), step.slot)):
             attempt.rests = True
 
     def abandon(self, state: State, step: RunStep) -> None:
-        """An attempt was cancelled: what it holds is free as soon as may be, whoever waits for it."""
+        """An attempt was cancelled: what it holds is free as soon as may be, even if the saga needs it."""
         self._leave((_key(state), step.slot))
 
     def leave(self, saga: str) -> None:
@@ -281,7 +281,7 @@ class Ledger:
                 logger.warning("left open until its time is over: %r", done, extra={"saga": ref.id})
 
     def _leave(self, place: tuple[str, str]) -> None:
-        """Settle an attempt that nobody settles, beside everything else."""
+        """Settle in the background an attempt that does not settle itself."""
         attempt = self._under_way.pop(place, None)
         if attempt is None:
             return

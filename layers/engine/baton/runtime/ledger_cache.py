@@ -1,7 +1,6 @@
 """The accounts as one process knows them: what is allowed, and who may begin nothing more today.
 
-Belongs here: what outlives an invocation. Does not belong here: reservations (ledger.py), and what a limit means
-(core/decide/spending.py).
+It outlives an invocation. Reservations are in ledger.py; what a limit means is in core/decide/spending.py.
 """
 
 from __future__ import annotations

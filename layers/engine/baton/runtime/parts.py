@@ -156,7 +156,7 @@ class Parts:
     async def _slim(self, tenant: str, event: Event) -> Event:
         """The event with a large value of the engine's own making moved to a blob.
 
-        Also one that nobody reads: it is in the log all the same, and an entry has only so much room. None is too
+        Also a value that no node reads: the log holds it all the same, and an entry has only so much room. None is too
         large: the decision would have been another (core/sizes.py).
         """
         for name in event.made:

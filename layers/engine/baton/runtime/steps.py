@@ -1,7 +1,6 @@
 """One attempt of one step: what goes before the tool, the tool within its time, and what became of it.
 
-Belongs here: the order of money, claim, and call. Does not belong here: accounts (ledger.py), claims (effect_claims.py), what is
-called in which way (attempt.py).
+The order of money, claim and call. Accounts are in ledger.py, claims in effect_claims.py, calls in attempt.py.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ class _Doubt(msgspec.Struct):
 
 
 _OWN = frozenset({"in_progress", "unknown_outcome"})
-"""What the claim itself says: of somebody else's try, or of a doubt that is a person's."""
+"""Codes that the claim itself raises: another attempt holds it, or a person has to find out the outcome."""
 
 
 class _Attempt(msgspec.Struct, eq=False):
@@ -255,7 +254,7 @@ class Steps:
         return await self._alarm.within(left / 1_000, what)
 
     async def _settled(self, state: State, step: RunStep, spec: ToolSpec | None, given: Value) -> Outcome:
-        """What a person says came of an effect whose outcome nobody knew: recorded, so that it is not done again."""
+        """Records what a person says came of an effect whose outcome was unknown, so that it is not done again."""
         now = self._clock.now()
         if spec is not None and spec.effect == ONCE:
             try:

@@ -24,7 +24,7 @@ _SESSION = re.compile(r"(arn:[\w-]+:sts::[0-9]+:(?:assumed-role/[^/]+|federated-
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A caller and its roles; `source` says where the roles were read, for whoever lacks one."""
+    """A caller and its roles; `source` says where the roles were read, for the refusal of a caller who lacks one."""
 
     caller: Caller
     roles: frozenset[str]

@@ -1,6 +1,6 @@
 """The API's description in OpenAPI 3.1, made from the table of routes, the bodies and the models of answers.
 
-Imported only when somebody asks for it. A fuzzer holds it against the running API (tests/e2e/test_openapi.py).
+Imported only when a caller asks for the description. A fuzzer holds it against the running API (tests/e2e/test_openapi.py).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Whether a node whose turn has come may begin now, by the limits of its saga and its own.
+"""Whether a ready node may begin now, by the limits of its saga and its own.
 
-Belongs here: what stops or holds it. Does not belong here: counting (workflow_limits.py), and what it does then (core/nodes/).
-Whoever is held here is let go by something that is sure to come: the end of a step that is running, of a child that
-is open, or the end of a pause.
+Limits are counted in workflow_limits.py. A node that is held here goes on after something that is sure to come: the end
+of a running step, of an open child, or of a pause.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class Draft(Struct):
                 self.close(slot_of(token.dst, token.iteration))
 
     def close(self, slot: str) -> None:
-        """A join whose turn comes before every edge has spoken hears nobody any more, from that moment on."""
+        """A join that becomes ready before every edge has arrived ignores the edges that arrive later."""
         state, program = self.state, self.program
         name, iteration = node_of(slot)
         node = program.nodes[name]

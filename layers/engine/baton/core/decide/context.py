@@ -165,7 +165,7 @@ class Scope(Struct, frozen=True):
             message=failure.message,
         )
         value = context.as_value(is_retryable=kind in RETRYABLE)
-        # The engine's own failures were nobody's attempt.
+        # The engine's own failures belong to no attempt.
         value["at"] = value["at"] if failure.at else None
         value["errors"] = [_shown(error) for error in failure.errors]
         if self.parameters is None:

@@ -74,10 +74,10 @@ def decide(
     if not state.notices or (state.kills_workers and state.tries > max_deaths):
         # It was tried once more since the saga is parked, in case that it was something else that killed the workers.
         return decision
-    # Who cancels waits for nobody but for those who have to look whether something has happened.
+    # A cancel waits only for notices about effects whose outcome a person has to find out.
     is_urgent = state.cancel is None or any(notice.code == UNKNOWN_OUTCOME for notice in state.notices)
     if is_urgent and any(isinstance(event, ev.SagaEnded) for event in decision.record):
-        # Nobody looks at a saga that has ended: what is to be told is told before, if it can be.
+        # No worker runs a saga that has ended: its notices are sent before, if they can be.
         until = max(notice.at for notice in state.notices) + UNTOLD_END_MS
         if now < until:
             return Decision(commands=(SendNotices(state.notices),), due=until)
@@ -94,7 +94,7 @@ def _decide(
     most_bytes: int,
     terms: Terms,
 ) -> Decision:
-    # What a join has stopped may run on for a moment: nobody waits for its end.
+    # A step that a join has stopped may run on for a moment: the saga does not wait for its end.
     running = {slot for slot in running if slot in state.tokens}
     if state.is_stopping and state.kills_workers:
         return Decision()
@@ -122,7 +122,7 @@ def _decide(
     schedule_ready(draft)
     run = draft.run
     if state.careful and state.careful == state.epoch:
-        # After a death nobody knows which of several steps was the killer: one at a time, another first.
+        # After a crash it is unknown which of several steps caused it: run one at a time, another one first.
         turn = state.revivals % len(run) if run else 0
         run = [] if running else run[turn : turn + 1]
     commands = (*missing(draft.needs, draft.questions), *next_up(run, draft.children))
@@ -190,7 +190,7 @@ def advance(
             continue
         is_overtaken = outcome.slot in state.tokens and outcome.slot not in entry.state.tokens
         if is_overtaken and not settled:
-            # It was done just when nobody waited for it any more: what it has spent is spent.
+            # It ended just when the saga no longer needed it: only what it has spent counts.
             settled = list(settle(program, entry.state, replace(outcome, why=STOPPED, halt=None), found))
         entry.room -= sum(map(_size, settled))
         has_room = not outcome.rows or (together and row_room.takes(rows + outcome.rows))

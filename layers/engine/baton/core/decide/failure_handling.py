@@ -125,7 +125,7 @@ def _rules(code: str, *levels: Rules) -> tuple[Rules, ...]:
 
 
 def _earliest(failure: ev.Failure, now: int) -> int:
-    """Before then nobody looks whether it has happened: what was cut off in the middle may still come to its end."""
+    """When `verify` looks at the earliest whether it has happened: a call that was cut off may still complete."""
     return now + Limits().effect_grace_ms if failure.doubt and failure.code == "timeout" else now
 
 

@@ -110,7 +110,7 @@ def _spent_up(spent: int, total: int, terms: Terms, node: str, what: str, cost: 
 
 
 def saga_notice(state: State, terms: Terms, now: int) -> ev.Notice | None:
-    """The warning that is due, unless somebody has been told: so much is spent."""
+    """The warning that so much is spent, if it is due and was not sent yet."""
     total = total_of(state, terms)
     if not (total and _is_over(state.spent, total, terms)):
         return None
@@ -125,7 +125,7 @@ def saga_notice(state: State, terms: Terms, now: int) -> ev.Notice | None:
 
 
 def parked_notice(state: State, terms: Terms, parked: ev.Parked, now: int) -> ev.Notice:
-    """That the saga waits for somebody to give it more."""
+    """The notice that the saga waits until an operator raises its budget."""
     return ev.Notice(
         key=f"budget100/saga/{state.saga}/{total_of(state, terms)}",
         to="user",

@@ -1,7 +1,6 @@
 """Which way it goes on from a node that is done, was skipped or failed: the settlement of the event that says so.
 
-Belongs here: `loop`, `branch`, what leaving a round does, and which outputs nobody reads any more. Does not belong
-here: whose turn it is (readiness.py), and what a node itself does.
+`loop`, `branch`, what leaving a round does, and which outputs are no longer read. Which nodes are ready: readiness.py.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ from baton.core.documents.parts.failing import (
 )
 from baton.core.expressions import escape
 
-# Looking for the nearest of many names takes long, and nobody mends a document from the end.
+# Looking for the nearest of many names takes long, and authors repair a document from its beginning.
 MAX_HINTS = 1_000
 # Keys are short: with less in common, the nearest would be one by chance.
 _NEAR = 0.6

@@ -316,7 +316,7 @@ def _used_by(schema: Any) -> dict[str, Any]:
 
 
 def _copy(value: Any) -> Any:
-    """So that nobody who changes what they were given changes it for others."""
+    """A copy, so that a caller who changes it changes it for no other caller."""
     if isinstance(value, dict):
         return {key: _copy(item) for key, item in value.items()}
     return [_copy(item) for item in value] if isinstance(value, list) else value

@@ -60,7 +60,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Document:
-    """A parsed text: its value, and where each part of it stands, which is found out when somebody asks."""
+    """A parsed text: its value, and the place of each part of it, which is computed on demand."""
 
     value: Any
     places: Callable[[], Place]

@@ -61,7 +61,7 @@ def asked(state: State) -> Iterator[tuple[str, Ask]]:
 
 
 def open_questions(state: State) -> Iterator[tuple[str, Ask]]:
-    """Each question that nobody has answered yet, with the slot of its step."""
+    """Each question without an answer so far, with the slot of its step."""
     for slot, ask in asked(state):
         if not is_answered(state, ask.id):
             yield slot, ask
@@ -80,7 +80,7 @@ def is_answered(state: State, ask: str) -> bool:
 
 
 def named(state: State) -> str:
-    """The open questions, for somebody who has asked for one that is not."""
+    """The open questions, for a caller who has named one that is not open."""
     ids = [ask.id for _, ask in open_questions(state)]
     if not ids:
         return "no question is open"

@@ -66,7 +66,7 @@ class Settles(About, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Gives(Settles, frozen=True, omit_defaults=True, kw_only=True):
-    """Of a node that is done. `keep` False: nobody reads its output, so the state need not hold it.
+    """Of a node that is done. `keep` False: no node reads its output any more, so the state does not hold it.
 
     `full`: the output is only a summary of this.
     """
@@ -139,8 +139,8 @@ class StepInterrupted(About, frozen=True, tag="step_interrupted", omit_defaults=
 
     `budget_ms` is what it could have had at most, from its start to the cut. Also told of a step that was not cut off
     but had spent something when it came no further (`why`): `money` for its next call was missing, or it was
-    `stopped` because nobody waits for it any more. That counts for nothing but money, whatever else the step is at. With
-    `fault`, the engine could not go on and stopped it: it runs again, and may have acted.
+    `stopped` because the saga no longer needs its result. That counts for nothing but money, whatever else the step is at.
+    With `fault`, the engine could not go on and stopped it: it runs again, and may have acted.
     """
 
     started_at: int
@@ -252,7 +252,7 @@ class ChildrenAbandoned(Root, frozen=True, tag="children_abandoned", omit_defaul
 
 
 class SignalReceived(Root, frozen=True, tag="signal_received", omit_defaults=True, kw_only=True):
-    """Somebody outside said something. A repeated `key` is a no-op."""
+    """A caller sent a signal. A repeated `key` is a no-op."""
 
     name: str
     key: str
@@ -362,8 +362,8 @@ Event = (
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One append: its events, and who wrote it when.
 
-    `epoch` is that of the lease under which a worker wrote it, 0 for anybody else. Epoch and invocation
-    together tell whoever repeats a put without having seen the answer that the entry is its own.
+    `epoch` is that of the lease under which a worker wrote it, 0 for any other writer. By epoch and invocation
+    a writer that repeats a put without having seen the answer recognises the entry as its own.
     """
 
     format: int = FORMAT

@@ -52,7 +52,7 @@ class QuestionClosed(About, frozen=True, tag="question_closed", omit_defaults=Tr
     """A question has its answer: `retry` (with other arguments, perhaps), `use`, `fail`; or it `expired`.
 
     `by` is the key of the signal that brought the answer. What the answer comes to follows in the same entry, but for an
-    effect of which nobody knew what became of it: what a person says (`output`) is recorded by the next attempt.
+    effect whose outcome was unknown: what a person says (`output`) is recorded by the next attempt.
     """
 
     made = ("output",)
@@ -65,7 +65,7 @@ class QuestionClosed(About, frozen=True, tag="question_closed", omit_defaults=Tr
 
 
 class NoticeDue(Root, frozen=True, tag="notice_due", omit_defaults=True, kw_only=True):
-    """Somebody outside is to be told. Until `NoticesSent` says so, whoever runs the saga tells them."""
+    """A person outside is to be told. The worker that runs the saga tries until `NoticesSent` says that it was."""
 
     notice: Notice
 

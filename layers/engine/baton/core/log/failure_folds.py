@@ -113,11 +113,11 @@ def asked_anew(state: State, now: int) -> State:
     anew = []
     for slot, ask in open_questions(state):
         if any(notice.key.endswith(f"/{ask.id}") for notice in state.notices):
-            continue  # nobody was told yet
+            continue  # its first notice is still to be sent
 
         failure = state.failing[slot].failure
         one = ev.Notice(
-            # Not the first one's, which whoever sends it knows.
+            # Another key than the first notice's: the sender knows that one as sent.
             key=f"{state.saga}/{state.branch}/{ask.id}",
             to="user",
             code=failure.code,
@@ -150,7 +150,7 @@ def decided(state: State) -> State:
 
 
 def forget_answers(state: State, slots: Collection[str]) -> State:
-    """Nobody waits any more for an answer to what these asked. The key of an answer begins with its question's."""
+    """Drops the answers to what these slots asked. The key of an answer begins with its question's."""
     asks = {failing.ask.id for slot, failing in state.failing.items() if failing.ask and slot in slots}
     if not asks or not state.signals:
         return state

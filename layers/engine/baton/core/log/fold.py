@@ -263,7 +263,7 @@ def _opened(state: State, e: ev.Opens) -> State:
 def _wait_closed(state: State, e: ev.WaitClosed) -> State:
     work = state.open.get(slot_of(e.node, e.iteration, e.item))
     name = "" if work is None else work.signal
-    # By name too: somebody may have called the key of another signal "time".
+    # By name too: a caller may have given another signal the key "time".
     signals = tuple(other for other in state.signals if (other.name, other.key) != (name, e.by))
     return _consume(state, e, e.output if e.keep else None, signals=signals)
 
@@ -313,7 +313,7 @@ def _revived(state: State, e: ev.Revived) -> State:
 
 
 def _abandoned(state: State, e: ev.ChildrenAbandoned) -> State:
-    """They are nobody's now, but for those that came to an end of their own: a fork from here goes on with that."""
+    """Forgets these children, but for those that ended by themselves: a fork from here goes on with their end."""
     gone = set(e.children)
     over = {
         slot
@@ -335,7 +335,7 @@ def _parked(state: State, e: ev.Parked) -> State:
 
 
 def _resumed(state: State, e: ev.Resumed) -> State:
-    """What somebody on call was asked to decide about is tried again."""
+    """The steps that the person on call was asked about are tried again."""
     return replace(decided(state), parked=None, tries=0, interruptions={}, budget=max(state.budget, e.budget))
 
 

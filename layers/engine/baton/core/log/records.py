@@ -75,7 +75,7 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Notice(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What somebody outside is to be told, once for each `key`. `to` is `user` or `on_call`.
+    """A message to a person outside, sent once for each `key`. `to` is `user` or `on_call`.
 
     `incident`: this notice opens an incident under its key.
     """

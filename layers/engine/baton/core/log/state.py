@@ -127,9 +127,9 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     of earlier branches; the open one is (`branch`, `branch_first`..`version`). `tries` counts revivals
     in a row without any progress; `careful` is the epoch of the last revival; `interruptions` counts
     those of each slot since the last progress. `keys` remembers signals and forks by their keys; `left` are
-    children that a fork left behind and nobody has cancelled yet. `begun` tells of slots whose time is limited when
-    their turn came, `turned` keeps that over a fork; `acting` were perhaps at work when an invocation ended, and nobody has
-    heard of them since; `used` has the scopes with limits that count: nodes by name, the saga as an empty text. `spent`
+    children that a fork left behind and that are still to be cancelled. `begun` says when slots whose time is limited first
+    became ready, `turned` keeps that over a fork; `acting` were possibly running when an invocation ended, and have not
+    reported since; `used` has the owners of limits that count: nodes by name, the saga as an empty text. `spent`
     is what tools and children said they cost, in millionths of a dollar; `budget` what it may spend, 0 for the default.
     `notices` are still to be told, `noticed` are the keys of the last that were. `handled` and `last` are those of its start.
     """

@@ -24,7 +24,7 @@ _ANSWERS = {
     TRY_AGAIN: "a person said: try it again",
     USE: "a person gave what it was to give",
     GIVE_UP: "a person gave it up",
-    "expired": "nobody answered in time",
+    "expired": "no answer came in time",
 }
 
 

@@ -271,7 +271,7 @@ def _head(reasons: Reasons, story: Story, place: Place) -> str:
     end, node = end_of(place), story.program.nodes[place.node]
     alive, text = sum(place.heard.values()), f"`{place.slot}` did not run"
     if end.became == DROPPED or end.why:
-        # That a step began is in no log: it is over as if it had not, once nobody waits for it.
+        # No log says that a step began: once the saga no longer needs it, it ends as if it had not.
         may_have_begun = end.why != "when" and reasons.had_turn(place)
         return f"{text}, or was stopped" if may_have_begun else text
     if node.join is not None and node.join.need:

@@ -113,7 +113,7 @@ class Figures:
             tally.fail(failure)  # no attempt was made
         elif failure.at == event.ended_at:
             _failed_attempt(tally, event)
-        # Else a person has given it up, or nobody answered: its last attempt was counted when it failed.
+        # Else a person has given it up, or did not answer in time: its last attempt was counted when it failed.
 
     def take(self, now: int, quiet_ms: int, deployment: str) -> list[Document]:
         """The documents of what was heard, which is then forgotten.

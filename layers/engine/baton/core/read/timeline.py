@@ -71,7 +71,7 @@ class End:
 class Attempt:
     """An attempt that failed, but was not the step's last word. `lasted` and `blocked` (of the event loop, by it) in ms.
 
-    `then` is what was done about it: more than one thing where nobody answered a question. `answers`: what became of
+    `then` is what was done about it: more than one thing where a question was not answered. `answers`: what became of
     questions, by their ids.
     """
 
@@ -236,7 +236,7 @@ class Story:
     def _settle(self, event: ev.Settles, when: Moment) -> None:
         place = self.places.get(slot_of(event.node, event.iteration, event.item))
         if place is None or place.end is not None:
-            return  # somebody was faster: the fold passes over it, too
+            return  # another event came first: the fold passes over this one, too
         slot = place.slot
         if event.item and event.emits:  # it has failed its node
             place.end = End(event.became, when, failure=failure_of(event))

@@ -321,7 +321,7 @@ class Ledger:
     # ---- sums
 
     def total(self, takes: int, *, is_held: bool) -> Usage:
-        """Everything so far; the ledger is closed by it. `takes`: the head's epoch; `is_held`: by somebody now."""
+        """Everything so far; the ledger is closed by it. `takes`: the head's epoch; `is_held`: by a worker now."""
         last = max(takes, self._turn.epoch)
         turns = [self._turn] if self._turn.epoch else []
         turns += [self._silent(epoch) for epoch in range(self._turn.epoch + 1, last + 1)]

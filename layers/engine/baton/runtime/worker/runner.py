@@ -145,7 +145,7 @@ class Runner:
         program = await self._p.catalog.program(lease.ref.tenant, history.state.graph)
         self._p.durations.learn(history.state.graph, entries)
         if lease.dead is not None:
-            # Before the entry, so that whoever stood still meanwhile learns from that that it is too late.
+            # Before the entry: a worker that stood still meanwhile learns from the entry that it is too late.
             await self._p.ledger.revived(history.state, program.graph, lease.dead.until)
             await self._record_death(lease, history)
         await self._check_money(lease, history, program)
@@ -220,7 +220,7 @@ class Runner:
             step = await self._advance(run, together)
             events = step.events
             if run.steps.unpaid and any(isinstance(event, ev.SagaEnded) for event in events):
-                # Nothing may follow an end: what nobody waits for any more says before it what it has spent.
+                # Nothing may follow an end: steps that the saga no longer needs report their costs before it.
                 run.outcomes = [*await run.steps.end(), *run.outcomes]
                 continue
             cancel = step.decision.of(CancelChildren)

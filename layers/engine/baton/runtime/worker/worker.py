@@ -30,7 +30,7 @@ LAST_HELD_RECEIVE = 3  # of the five that a message has: two are left for faults
 
 
 class _Verdict(Enum):
-    """What becomes of a message. HELD: somebody else is at work on its saga, as far as one can see."""
+    """What becomes of a message. HELD: another worker seems to be at work on its saga."""
 
     DONE = auto()
     HELD = auto()
@@ -48,8 +48,8 @@ class Delivery:
     def must_come_again(self, task: asyncio.Task[_Verdict]) -> bool:
         """Whether it is to be reported as failed, after what became of it.
 
-        A message that comes back was not finished by whoever had it first, and may come back before that
-        one's lease has run out. It must outlive the lease, because nothing else revives the saga at once.
+        The worker that first received a message that comes back has not finished it, and its lease may not have
+        run out yet. The message must outlive the lease, because nothing else revives the saga at once.
         """
         if task.cancelled() or not task.done():
             return True

@@ -91,14 +91,14 @@ def _hint(source: Source, place: str, hint: str, names: Sequence[str]) -> Iterat
         if hint not in HINTS and way_by(hint, tool, source.allowed) is not None:
             return
     if tools:
-        yield from _nobody(source, place, hint, min(tools))
+        yield from _unknown(source, place, hint, min(tools))
 
 
 def _hook(source: Source, place: str, hook: str, names: Sequence[str]) -> Iterator[Problem]:
     tools = {source.tool(name) for name in names} & source.tools.keys()
     is_tool = hook not in HOOKS and _may_help(source, hook)
     if tools and not is_tool and not any(hook in source.hooks(tool) for tool in tools):
-        yield from _nobody(source, place, hook, min(tools))
+        yield from _unknown(source, place, hook, min(tools))
 
 
 def _may_help(source: Source, name: str) -> bool:
@@ -107,7 +107,7 @@ def _may_help(source: Source, name: str) -> bool:
     return spec is not None and spec.effect != ONCE
 
 
-def _nobody(source: Source, place: str, name: str, tool: str) -> Iterator[Problem]:
+def _unknown(source: Source, place: str, name: str, tool: str) -> Iterator[Problem]:
     if name in source.tools:
         if name not in source.allowed:
             yield from exists(source, place, name)

@@ -97,7 +97,7 @@ class Flow:
         return len(spot.around) - spot.is_tail
 
     def going(self, index: int, way: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
-        """How many loops a way stays in, and who gets a live token: in a loop that is left, nobody does."""
+        """How many loops an outcome set stays in, and which nodes get a live token: in a loop that is left, none."""
         if not self.spots[index].around:
             return 0, way
         levels = [self.shared(index, other) for other in way]

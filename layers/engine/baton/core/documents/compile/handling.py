@@ -131,7 +131,7 @@ def strange_names(
     tools: Collection[str],
     meant: Callable[[str, Iterable[str]], str] = nearest,
 ) -> Iterator[tuple[str, str, str]]:
-    """Hints and hooks that nobody knows: what is neither of the engine's own nor a tool of the application.
+    """Unknown hints and hooks: neither the engine's own nor a tool of the application.
 
     Of each the place below `on_failure`, what is wrong, and what may have been meant, which `meant` says.
     """

@@ -19,7 +19,7 @@ _TOO_MANY = f"there may be {MAX_NESTED}"
 
 
 class Loops:
-    """The loops around each node. What cannot be a loop is in `problems`, and around nobody."""
+    """The loops around each node. What cannot be a loop is in `problems`, and around no node."""
 
     def __init__(self, nodes: Mapping[str, NodeModel], edges: Edges, flow: Flow) -> None:
         self._nodes, self._edges, self._flow = nodes, edges, flow

@@ -71,7 +71,7 @@ class Produced:
         may_be_failed = spot.tolerated > 0 and not spot.need
         if may_be_failed or (index in self._firsts and self._ended.tolerated >> index & 1):
             # A join that needs nothing but failures; or the first node of a loop, which came to its second round
-            # because somebody further on in the first one needed nothing else.
+            # because a later node of the first round needed nothing else.
             known &= self._from_failed(index)
         if may_be_failed and self.lost.into[index]:
             # Or nothing but what is lost: then as much as is sure in any saga.

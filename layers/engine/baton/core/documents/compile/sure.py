@@ -192,7 +192,7 @@ class Sure:
         return facts
 
     def _kept(self, index: int, facts: int) -> int:
-        """What is left of the facts for somebody who only knows that a node was called, and may yet be stopped."""
+        """The facts that still hold if a node is only known to have been called: it may yet be stopped."""
         around = self._flow.spots[index].around
         for join in self._ended.stopped_by.get(index, ()):
             instead = self._called[join] | self._voices.get(join, 0)
