@@ -1,6 +1,6 @@
 """Documents that mean harm, or that a program writes: each is compiled or refused soon, in little memory.
 
-Belongs here: the cases, and what the process does that tries them (test_hostile_documents.py starts it).
+The cases, and the process that tries them (test_hostile_documents.py starts it).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What must hold of all sagas of a world in which anything may fail, whatever they came to.
 
-Belongs here: promises about failures, attempts, ends, deeds and notices, read from logs and books. Does not belong here: those
-that hold without failures, too (verdict.py).
+Promises about failures, attempts, ends, deeds and notices, read from logs and books. Those that hold without failures,
+too, are in verdict.py.
 """
 
 from __future__ import annotations

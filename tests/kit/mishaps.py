@@ -1,6 +1,6 @@
 """Scenarios in which steps fail: tools that fail in every way, effects that may happen only once, and people who answer.
 
-Belongs here: what these scenarios need besides the corpus. Does not belong here: what must hold afterwards (verdict.py).
+What must hold afterwards is in verdict.py.
 """
 
 from __future__ import annotations

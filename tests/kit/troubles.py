@@ -1,7 +1,7 @@
 """Failures drawn from a seed, at any call of any tool: refusals, broken connections, lost answers, nonsense.
 
-Belongs here: what a call can meet, which one it meets, and a memory of all calls. Does not belong here: who answers for
-it (people.py), and what must hold in spite of it (ordeal.py).
+What a call can meet, which one it meets, and a memory of all calls. people.py answers for it; ordeal.py says what must
+hold in spite of it.
 
 A call that is refused has done nothing. One that breaks has done it or not, and only the books of the services know.
 """

@@ -1,6 +1,6 @@
 """Carries a pair to its end: in which order steps end, how many at once, and with what bad luck.
 
-Belongs here: the drawing of orders. What must hold is in pair.py.
+What must hold is in pair.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What is known at a slot of a running graph: where it stands, what expressions stand for there, what catches a failure.
 
-Belongs here: questions about what has happened. What happens next is in interpreter.py.
+What happens next is in interpreter.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The interpreter looks on: every event that the engine writes is held against what the interpreter says of the saga.
 
-Belongs here: one event after the other, and what must stand beside it in its entry. Does not belong here: carrying the
-saga on, and what holds between entries (pair.py).
+One event after the other, and what must stand beside it in its entry. What holds between entries is in pair.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The engine and the interpreter, side by side, over one saga: whatever the engine writes down, the interpreter checks.
 
-Belongs here: carrying a saga on entry by entry, and what must hold after each. Does not belong here: what one event must
-be like (mirror.py); which graphs, in which order, and with what bad luck.
+It carries a saga on entry by entry and checks what must hold after each. What one event must be like is in mirror.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A document as the interpreter sees it: its edges, its loops and what leads where, from the plain JSON alone.
 
-Shares no code with the engine. Belongs here: what follows from the document only. What happens when it runs is in
-interpreter.py, conditions and expressions are in language.py.
+Shares no code with the engine. What happens when it runs is in interpreter.py, conditions and expressions are in
+language.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The interpreter of a saga whose steps may be tried several times: graphs as in interpreter.py, failures as in failing.py.
 
-Belongs here: what is between the two. A parked saga begins nothing and hears nothing until it goes on.
+A parked saga begins nothing and hears nothing until it goes on.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Conditions as Python says them: CEL as text, and functions for the other ways of asking.
 
-Belongs here: how each is written in a document. Does not belong here: which operators, queries and schemas there are,
-and what they give, which the compiler says; how a Python function becomes text (source.py).
+The compiler says which operators, queries and schemas there are. source.py turns a Python function into text.
 """
 
 from __future__ import annotations

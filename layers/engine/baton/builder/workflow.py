@@ -1,9 +1,8 @@
 """`Workflow`: a workflow document, built by calls.
 
-Belongs here: one method per kind of node and the fields of a document, written as they were given. Does not belong here:
-values and references inside fields (values.py, references.py), the parts of a node that have a shape of their own
-(conditions.py, control.py), and any rule about what makes sense: `compile` asks the compiler, with the text that would
-be registered.
+One method per kind of node and the fields of a document, written as they were given. Values and references inside
+fields are in values.py and references.py, parts with a shape of their own in conditions.py and control.py. `compile`
+asks the compiler, with the text that would be registered.
 
 A module of the application may be imported by a worker, so nothing here loads the compiler before it is asked to.
 """

@@ -1,6 +1,6 @@
 """The application layer as the command line finds it: its module, its tools, its documents.
 
-Belongs here: importing it by name with a readable error. What a tool or a document is, others know.
+It imports the module by name, with a readable error.
 """
 
 from __future__ import annotations

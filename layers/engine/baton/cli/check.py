@@ -1,7 +1,6 @@
 """`baton check`: compile workflow documents on this machine, draw them, and say everything that is wrong.
 
-Belongs here: files in, drawings and problems out. What a problem is, the compiler knows. `compile_locally`
-is the only place that knows how the compiler is called.
+`compile_locally` is the only place that knows how the compiler is called.
 """
 
 from __future__ import annotations

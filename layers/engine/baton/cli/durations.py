@@ -1,6 +1,6 @@
 """Times and lengths of time as options: `500ms`, `2h`, a number of seconds, or a moment in ISO 8601.
 
-Belongs here: click's types for them. What a duration is, core says.
+Types for click. Durations are read in core/expressions/durations.py.
 """
 
 from __future__ import annotations

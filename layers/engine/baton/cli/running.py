@@ -1,6 +1,6 @@
 """What `baton up` does: start the local run, say how to reach it, stop it again.
 
-Belongs here: the order of these, and the words. What runs is baton.local.
+What runs is in baton.local.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The routes of the HTTP API as Python calls, for the commands and the demo.
 
-Belongs here: paths, bodies, pages. How a request travels is transport.py's; what a command prints, its own.
+Paths, bodies, pages. Requests travel in transport.py.
 """
 
 from __future__ import annotations

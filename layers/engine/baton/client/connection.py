@@ -1,6 +1,6 @@
 """Which Baton the commands speak to, and as whom: options, environment, or the file that `baton up` leaves.
 
-Belongs here: finding, writing and removing an address with its token. No HTTP, no AWS.
+It finds, writes and removes an address with its token. No HTTP, no AWS.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How `baton` ends: the exit statuses, and the errors that carry them.
 
-Belongs here: the statuses, their meaning, how an error is printed. No command, no HTTP.
+No command, no HTTP.
 """
 
 from __future__ import annotations

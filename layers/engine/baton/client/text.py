@@ -1,6 +1,6 @@
 """Small pieces of text: times and amounts written, foreign strings made harmless.
 
-Belongs here: pure functions on strings and numbers. No terminal, no HTTP.
+Pure functions on strings and numbers. No terminal, no HTTP.
 """
 
 from __future__ import annotations

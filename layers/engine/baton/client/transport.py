@@ -1,6 +1,6 @@
 """HTTP to one API: who is asking, repeating what may be repeated, problem documents to errors.
 
-Belongs here: everything between a path and a JSON document. Which paths there are is api.py's.
+The paths are in api.py.
 """
 
 from __future__ import annotations

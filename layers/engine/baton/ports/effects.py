@@ -1,7 +1,7 @@
 """What is stored of an effect that may happen only once, and the port to it.
 
-Belongs here: the claim's shape, and three calls, each of one item. Does not belong here: who may claim what when, and
-what an old claim means (runtime/effect_claims.py).
+Three calls, each of one item. Which attempt may claim what, and what an old claim means, is in
+runtime/effect_claims.py.
 """
 
 from __future__ import annotations

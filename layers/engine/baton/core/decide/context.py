@@ -1,6 +1,6 @@
 """What the expressions at one slot can name, and what has to be fetched before they can be read.
 
-Belongs here: values, by the roots of expressions (docs/semantics.md). Does not belong here: what is made of them.
+The roots of expressions are in docs/semantics.md.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """What is done about an attempt that failed, as events; or nothing, and the step has failed.
 
-Belongs here: from a failure to the events that say what follows, by failover policies and the ladder
-(core/failures/). Does not belong here: where it goes on from a step that has failed (transitions.py). This file and the
-strategies are loaded with the first failure.
+Failover policies and the ladder (core/failures/) choose the events. Where the saga goes on from a step that has failed
+is in transitions.py. This file and the strategies are loaded with the first failure.
 """
 
 from __future__ import annotations

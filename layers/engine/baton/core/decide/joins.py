@@ -1,6 +1,6 @@
 """What a join says that fails: how many nodes before it have failed, how many may, and which they were.
 
-Belongs here: the failure as a value. Does not belong here: when a join fails (readiness.py), and where it goes on (transitions.py).
+When a join fails is in readiness.py, where the saga goes on in transitions.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""When a node's turn comes: what has arrived at a join, held against what it waits for.
+"""When a node is ready: what has arrived at a join, held against what it waits for.
 
-Belongs here: the table of joins (docs/semantics.md). Does not belong here: `when`, and what happens then.
+The table of joins is in docs/semantics.md. `when` is not read here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Limits of money: what a saga may still begin, what parks it or its user, and what people are told of it.
 
-Belongs here: arithmetic on what the log says. Does not belong here: the limits that a document gives (workflow_limits.py), and
-the reservations of a user's day, which many sagas share (runtime/ledger.py). Amounts are micro-dollars.
+Arithmetic on what the log says. The limits that a document gives are in workflow_limits.py; the reservations of a
+user's day, which many sagas share, are in runtime/ledger.py. Amounts are micro-dollars.
 """
 
 from __future__ import annotations

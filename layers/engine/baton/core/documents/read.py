@@ -1,7 +1,7 @@
 """read_definition(value) -> the model of a document, and everything that is wrong with its shape, in plain words.
 
-Belongs here: how pydantic's refusals are told. What is made of a broken document, so that the rest of it can be
-checked too, is repair.py's; the shapes themselves are the models'.
+It words pydantic's refusals. repair.py repairs a broken document, so that the rest of it can be checked too; the
+shapes are in the models.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The published JSON Schema of workflow documents (2020-12) and the registry of node types, as data.
 
-Belongs here: what turns the models of parts/ into schemas that an editor or a form can use. Does not belong
-here: what the fields are and mean (models.py, parts/, nodes/), validation of documents
-(compile).
+It turns the models of parts/ into schemas that an editor or a form can use. The fields are in models.py, parts/ and
+nodes/, validation is in compile/.
 
 The schema refuses nothing that the compiler accepts. What it cannot say is left to the compiler: that names exist,
 that arguments fit their tools, that nothing waits for itself, that `366d` is the longest duration, that a month has

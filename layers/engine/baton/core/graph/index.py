@@ -1,7 +1,7 @@
-"""What follows from the shape of a graph alone: rounds of loops, ways out of them, what a join may cancel.
+"""What follows from the shape of a graph alone: rounds of loops, edges out of them, what a join may cancel.
 
-Belongs here: facts about nodes and edges, derived once in a process. Does not belong here: tokens and values
-(program.py, context.py), and what a document may say (compile/).
+Facts about nodes and edges, derived once in a process. Tokens and values are in program.py and context.py, what a
+document may say is in compile/.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Answers to questions about failures: which questions are open, whom they are for, and what can be an answer to one.
 
-Belongs here: checking what a person says against the question and the step. Does not belong here: what an answer
-comes to (core/decide/retries.py), and asking (core/decide/failure_handling.py).
+What an answer comes to is in core/decide/retries.py; questions are asked in core/decide/failure_handling.py.
 """
 
 from __future__ import annotations

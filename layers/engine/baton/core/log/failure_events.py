@@ -1,7 +1,6 @@
 """What the log says of steps some of whose attempts failed, and of who is told: kinds of event.
 
-Belongs here: the facts. Does not belong here: what they make of a state (failure_folds.py), and what is done about a failure
-(failure_handling.py).
+failure_folds.py folds them into a state; failure_handling.py writes them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """fork_to(before, at_cut, entry) -> state: where a log goes back in time and on in a new branch.
 
-Belongs here: what a fork keeps of what really happened, and what it takes from the cut. All other entries are folded
-by fold.py.
+All other entries are folded by fold.py.
 """
 
 from __future__ import annotations

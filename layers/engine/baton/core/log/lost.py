@@ -1,7 +1,7 @@
 """Edges that are lost: their sender failed, and its `catch` went on from there another way.
 
-Belongs here: which tokens carry a failure, and which failures that were caught are rescued at a join. Does not belong
-here: what a join does about them (readiness.py).
+Which tokens carry a failure, and which failures that were caught are rescued at a join. What a join does about them is
+in readiness.py.
 """
 
 from __future__ import annotations

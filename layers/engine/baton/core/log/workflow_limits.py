@@ -1,7 +1,7 @@
 """The limits of a graph, and what has been used, held against each other (docs/semantics.md, "Limits").
 
-Belongs here: counting, comparing, and the failures that say what was too much. Does not belong here: which step
-begins (admission.py), what a summary looks like (summary.py).
+Counting, comparing, and the failures that say what was too much. Which step begins is in admission.py, summaries are
+in summary.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a kind of node is asked, and what it can say.
 
-Belongs here: the protocol between decide/ and the kinds. Does not belong here: when a node is asked, and what follows from
-its answer (decide/); what open work means to folds and forks (log/work.py).
+The protocol between decide/ and the kinds. decide/ asks a node and carries out its answer; log/work.py says what open
+work means to folds and forks.
 """
 
 from __future__ import annotations

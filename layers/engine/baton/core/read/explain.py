@@ -1,7 +1,6 @@
 """Which way a saga went, and why a node ran or did not: answers from the log and the graph, and nothing else.
 
-Belongs here: what the two questions are answered with. Does not belong here: gathering the facts (timeline.py), and
-following them to their cause (reasons.py).
+timeline.py gathers the facts, reasons.py follows them to their cause.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Why a slot did not run, and what it still waits for: followed through the log to where it began.
 
-Belongs here: from fact to cause. Does not belong here: gathering the facts (timeline.py), what is shown of them
-(explain.py).
+timeline.py gathers the facts; explain.py shows the causes.
 """
 
 from __future__ import annotations

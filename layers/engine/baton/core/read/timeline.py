@@ -1,7 +1,7 @@
-"""What a log says of each slot: what arrived there and why, what became of it, and which way it went on.
+"""What a log says of each slot: what arrived there and why, what became of it, and which edges it went on by.
 
-Belongs here: facts, gathered entry by entry; values are let go, so that a long log fits. Does not belong here: what
-follows from them (explain.py), and how it is said (wording.py).
+Facts, gathered entry by entry; values are let go, so that a long log fits. explain.py draws conclusions from them,
+wording.py words them.
 """
 
 from __future__ import annotations

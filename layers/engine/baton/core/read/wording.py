@@ -1,7 +1,6 @@
 """What became of slots, in words for a person.
 
-Belongs here: sentences, made of facts. Does not belong here: finding out what the facts are (timeline.py) or what follows
-from them (explain.py).
+timeline.py finds the facts; explain.py says what follows from them.
 """
 
 from __future__ import annotations

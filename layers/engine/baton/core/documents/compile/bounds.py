@@ -1,7 +1,6 @@
 """Limits and guardrails: edges that may not be taken, and sends that no limit can ever allow.
 
-Belongs here: what a document says about itself that it then breaks. Does not belong here: tools that may not run
-(tools.py).
+These are contradictions inside one document. Tools that may not run are in tools.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A document without problems becomes a graph.
 
-Belongs here: what of a document is stored, and in which spelling: one for each meaning. Does not belong here: checks.
+Each meaning is stored in one spelling. Nothing is checked here.
 """
 
 from __future__ import annotations

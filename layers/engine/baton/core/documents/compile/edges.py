@@ -1,7 +1,6 @@
 """The edges of a document, each once, and an order of its nodes.
 
-Belongs here: which node comes before which. Does not belong here: what flows along the edges (flow.py), and names that lead
-nowhere and circles (edgefaults.py).
+What flows along the edges is in flow.py; names that lead nowhere and circles are in edgefaults.py.
 """
 
 from __future__ import annotations

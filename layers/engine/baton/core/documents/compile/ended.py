@@ -1,6 +1,6 @@
-"""What has ended before a node's turn comes, whose failure is tolerated, and who may be stopped on the way.
+"""What has ended before a node is ready, whose failure is tolerated, and which nodes may be stopped on the way.
 
-Belongs here: time and failure. Does not belong here: who has given an output by then (sure.py, produced.py).
+Time and failure. Which nodes have given an output by then is in sure.py and produced.py.
 """
 
 from __future__ import annotations

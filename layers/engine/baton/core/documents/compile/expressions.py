@@ -1,7 +1,7 @@
 """Expressions of a document: that they can be read, that what they name is there by then, and has such a part.
 
-Belongs here: every place where an expression may stand, and what is told of it. Does not belong here: what is known of
-values (known.py) and of their being there (produced.py).
+Every place where an expression may stand, and the problems of it. What is known of values is in known.py, of their
+being there in produced.py.
 """
 
 from __future__ import annotations

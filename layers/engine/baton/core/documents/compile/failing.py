@@ -1,7 +1,6 @@
 """What is done when a step fails: names of hints, hooks and tools, and policies that can never be taken.
 
-Belongs here: what `on_failure` and `failover` name. Does not belong here: conditions of policies (expressions.py), and
-where it goes on from a failure (`catch`: edges.py).
+Conditions of policies are in expressions.py; `catch` is in edges.py.
 """
 
 from __future__ import annotations

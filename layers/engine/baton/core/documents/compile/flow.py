@@ -1,7 +1,7 @@
-"""A document's nodes as numbers, in their order: what the questions about all ways through a graph are answered by.
+"""A document's nodes as numbers, in their order: the questions about all paths through a graph are answered by it.
 
-Belongs here: who comes before whom, and which receivers get a token together. Sets of nodes are integers, one bit per
-node: as sets of names, a chain of 10,000 would take gigabytes. Does not belong here: names and places of problems.
+Which node comes before which, and which receivers get a token together. Sets of nodes are integers, one bit per node:
+as sets of names, a chain of 10,000 would take gigabytes. Names and places of problems are not here.
 """
 
 from __future__ import annotations

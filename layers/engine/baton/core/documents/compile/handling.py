@@ -1,7 +1,7 @@
 """What a document says of failures, as the graph keeps it: rules by code or class, and failover policies.
 
-Belongs here: from the models (core/documents/parts/failing.py) to frozen data, and the names in them that have to be known.
-Does not belong here: which shapes are right (the models), and what is wrong with rules (rules.py, failing.py).
+From the models (core/documents/parts/failing.py) to frozen data, and the names in them that have to be known. The
+models check shapes; what is wrong with rules is in rules.py and failing.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Joins that can never fire: more live edges are waited for than there can be.
 
-Belongs here: how many edges can be alive together. Does not belong here: who is done by then (sure.py).
+Which nodes are done by then is in sure.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What is known of a value before anything runs: the schema of whatever an expression names.
 
-Belongs here: where schemas come from. Does not belong here: what a schema says (schemapaths.py), and what is told when
-an expression asks for something else (expressions.py).
+Where schemas come from. What a schema says is in schemapaths.py; problems of expressions that ask for something else
+are in expressions.py.
 """
 
 from __future__ import annotations

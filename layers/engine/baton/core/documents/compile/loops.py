@@ -1,7 +1,7 @@
-"""Loops: which nodes each is made of, which lies inside which, and the ways into them and out of them.
+"""Loops: which nodes each is made of, which lies inside which, and the edges into them and out of them.
 
-Belongs here: the bodies, and edges that a body does not allow. Does not belong here: what becomes of values in rounds
-(produced.py), and loops that have no end (loopfaults.py).
+The bodies, and edges that a body does not allow. What becomes of values in rounds is in produced.py, loops that have
+no end in loopfaults.py.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Which edges may be lost: by a failure that is caught, at its sender or before it; and what then does not run.
 
-Belongs here: what a join can count on when something before it is caught. Does not belong here: failures that a join
-tolerates (ended.py). Every approximation here is for the worse: what may be lost is lost, what is not sure to be
-rescued is not.
+What a join can count on when something before it is caught. Failures that a join tolerates are in ended.py. Every
+approximation here is for the worse: what may be lost is lost, what is not sure to be rescued is not.
 """
 
 from __future__ import annotations

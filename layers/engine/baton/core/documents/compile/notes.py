@@ -1,6 +1,6 @@
 """What the author of a workflow may not expect, and what only the deployment knows. None of it is a problem.
 
-Belongs here: sentences about a graph. Does not belong here: problems, for which a document is refused.
+Problems, for which a document is refused, are elsewhere.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which nodes have certainly given an output when a node's turn comes, on every way that leads there.
+"""Which nodes have certainly given an output when a node is ready, on every path that leads there.
 
-Belongs here: what is known along the edges, from the first nodes to the last. Does not belong here: what follows
-forwards (sure.py), and what is told of an expression that cannot count on its node (expressions.py).
+What is known along the edges, from the first nodes to the last. What follows forwards is in sure.py; problems of an
+expression that cannot count on its node are in expressions.py.
 
 A node counts if it is sure to be done, whichever way led here, and has ended by then. What may be cut off by the end
 of a round is never among what is sure: sure.py leaves it out.

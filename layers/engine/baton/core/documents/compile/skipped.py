@@ -1,7 +1,6 @@
 """Why a node need not have given anything: a `when` before it, with which the node is skipped, too.
 
-Belongs here: the one change to a document that helps, found by trying it. Does not belong here: what each node can
-count on (produced.py).
+The one change to a document that helps is found by trying it. What each node can count on is in produced.py.
 """
 
 from __future__ import annotations

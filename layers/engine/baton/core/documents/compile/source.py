@@ -1,7 +1,4 @@
-"""A document whose shape is right, and what more than one check asks of it, each worked out once.
-
-Belongs here: who is asked for what. Does not belong here: how it is worked out.
-"""
+"""A document whose shape is right, and what more than one check asks of it, each worked out once."""
 
 from __future__ import annotations
 

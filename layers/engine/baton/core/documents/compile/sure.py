@@ -1,7 +1,7 @@
-"""What is sure to be done sooner or later once a node is done, as long as the saga does not fail.
+"""What is sure to be done sooner or later once a node is done, as long as the saga does not fail (must-run).
 
-Belongs here: facts that follow forwards, along every way on. Does not belong here: what has been before, and when
-(produced.py). Every approximation here is for the worse: what is not proved does not count.
+Facts that follow forwards, along every path. What has been before, and when, is in produced.py. Every approximation
+here is for the worse: what is not proved does not count.
 
 A fact is a bit: that a node is done, in this round or, seen from outside of its loop, in every round of it. Besides,
 for joins that count and for loops:

@@ -1,7 +1,6 @@
 """Tools that exist and may run, and arguments that a tool takes.
 
-Belongs here: what is held against the list of tools, for whichever kind of node calls one. Does not belong here: what
-expressions name (expressions.py).
+Checks against the list of tools, for whichever kind of node calls one. What expressions name is in expressions.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What a kind of node says of itself to all that read documents: `NodeDocument`, and what it may ask of the compiler.
 
-Belongs here: the protocol with its defaults. Does not belong here: any kind (one file each, listed in registry.py), and
-what a node does when its turn comes (core/nodes/).
+The kinds have a file each and are listed in registry.py. What a node does when it is ready is in core/nodes/.
 """
 
 from __future__ import annotations

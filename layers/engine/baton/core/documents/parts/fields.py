@@ -1,7 +1,7 @@
 """Types of fields that more than one model of a document has, and how they refuse what is wrong.
 
-Belongs here: names, durations, numbers, words to choose from, and the root of the models. Does not belong here: what
-a field is for (control.py, bounds.py, models.py), how a refusal is told (read.py).
+Names, durations, numbers, words to choose from, and the root of the models. What a field is for is in control.py,
+bounds.py and models.py; refusals are worded in read.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a strategy is, and the data that it works on and answers with.
 
-Belongs here: what the log, the decision, the views and the documents know of any strategy. Does not belong here: a
-strategy (a file each), their order (registry.py), and the walk (ladder.py).
+What the log, the decision, the views and the documents know of any strategy. Each strategy has a file; their order is
+in registry.py, the walk in ladder.py.
 
 A strategy knows no graph, no state and no tools. What it writes into a log is data that core/decide/failure_handling.py
 makes events of.
