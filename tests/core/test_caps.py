@@ -295,7 +295,7 @@ def test_an_event_that_comes_twice_counts_once() -> None:
     for event in saga.entries[-1].events:
         saga.put(event)
     assert (saga.state.used, saga.state.spent, saga.state.begun) == (before.used, before.spent, before.begun)
-    saga.put(ev.NodeBegan(node="nobody", at=1))
+    saga.put(ev.NodeBegan(node="absent", at=1))
     assert saga.state.begun == before.begun
 
 

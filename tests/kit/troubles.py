@@ -229,7 +229,7 @@ class Troubles:
         if called.attempt > 1 and not _has_failed(events, slot, called.attempt - 1):
             self.broken.append(f"{slot}: attempt {called.attempt} began before the log had the one before it")
         attempt, process = self._thrown.get(slot, (0, called.process))
-        # What a process knew that has died since, nobody knows; and a fork begins anew.
+        # What a process knew is lost if it has died since; and a fork begins anew.
         is_lost = process.is_dead or (bool(world.faults) and process is not called.process)
         if called.attempt <= attempt and not is_lost and not any(isinstance(one, Forked) for one in events):
             self.broken.append(f"{slot}: attempt {attempt} has failed, and is made again")

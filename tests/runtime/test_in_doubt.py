@@ -85,7 +85,7 @@ def test_a_rule_that_names_the_doubt_does(stage: Stage) -> None:
     stage(story)
 
 
-def test_somebody_is_told_where_a_join_goes_on_without_it(stage: Stage) -> None:
+def test_a_person_is_told_where_a_join_goes_on_without_it(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         deeds: list[str] = []
         add_bank(world, deeds, seconds=10)
@@ -104,7 +104,7 @@ nodes:
     stage(story)
 
 
-def test_somebody_is_told_where_a_cancel_has_stopped_it(stage: Stage) -> None:
+def test_a_person_is_told_where_a_cancel_has_stopped_it(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         deeds: list[str] = []
         add_bank(world, deeds, seconds=60)

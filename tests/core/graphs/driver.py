@@ -24,7 +24,7 @@ MOST_STEPS = 600
 class Luck:
     """How one run goes: steps that end at once, room in an entry, chances of deaths, early signals, late outcomes.
 
-    `cut`: of steps cut off by the end of their invocation; `stray`: of answers that nobody has asked for.
+    `cut`: of steps cut off by the end of their invocation; `stray`: of answers without a question.
     """
 
     together: int = 1

@@ -48,7 +48,7 @@ class Known:
     # ---- what catches a failure --------------------------------------------------------------------------------
 
     def caught(self, slot: Slot, error: Error) -> frozenset[str] | None:
-        """Where it goes on from a failure by the first rule that fits; None: nobody catches it."""
+        """Where it goes on from a failure by the first rule that fits; None: no rule catches it."""
 
         def ask(path: tuple[str, ...]) -> Any:
             return into(error.told, path[1:]) if path[0] == "last_error" else self.ask(slot, path)
@@ -117,7 +117,7 @@ class Known:
         return {source: self.gave(its) for source, its in slots.items() if self.became[its].kind == "done"}
 
     def readable(self) -> set[str]:
-        """The nodes whose output somebody may still read, in this round of their loops or a later one."""
+        """The nodes whose output another may still read, in this round of their loops or a later one."""
         to_come: set[str] = set()
         for name, _ in self.open:
             to_come |= self.plan.ahead[name]

@@ -56,7 +56,7 @@ def graphs(kind: str, size: int, count: int) -> Iterator[tuple[str, Doc, Program
 
 
 def bad_luck(draw: random.Random) -> Luck:
-    """Several ends in one entry, little room in it, deaths between entries, what comes too early, too late or for nobody."""
+    """Several ends in one entry, little room in it, deaths between entries, what comes too early, too late or for no node."""
     return Luck(
         together=draw.choice((1, 2, 3)),
         room=draw.choice((1, 300, ROOM)),
