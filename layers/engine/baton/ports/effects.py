@@ -1,4 +1,4 @@
-"""What is stored of an effect that may happen only once, and the port to it.
+"""The record of an effect that may happen only once, and the port to it.
 
 Three calls, each of one item. Which attempt may claim what, and what an old claim means, is in
 runtime/effect_claims.py.
@@ -51,17 +51,17 @@ class Effects(Protocol):
     """Claims of once-only effects. Each write is one conditional write of one item."""
 
     def claim(self, effect: Effect) -> Effect | None:
-        """Put a claim. None when it was put, else the effect that is there (strongly read), and nothing is written.
+        """Put a claim. None when it was put, else the stored effect (strongly read), and nothing is written.
 
         One that was freed counts as not there; one that has expired and is not deleted yet is there.
         """
         ...
 
     def change(self, seen: Effect, effect: Effect) -> Effect | None:
-        """Put `effect` in the place of what was seen. None when it was put.
+        """Replace `seen` by `effect`. None when it was put.
 
-        Else another writer was first: what is there now (strongly read), and nothing is written. An effect that has
-        gone is put.
+        Else another writer was first: the stored effect (strongly read), and nothing is written. If `seen` is gone,
+        `effect` is put.
         """
         ...
 

@@ -23,7 +23,7 @@ def tenant_of(message: Message) -> str:
 
 
 class Queue(Protocol):
-    """The queue of wakes. While more wait than there are workers, each tenant's are received in their turn."""
+    """The queue of wakes. While more wait than there are workers, tenants are served in turn."""
 
     def send(self, messages: Sequence[tuple[Message, int]]) -> Sequence[int]:
         """Send (message, delay in whole seconds, 0-900). Returns the positions that were not accepted."""

@@ -38,9 +38,8 @@ def tool_called(step: RunStep) -> str:
 async def carry_out(performer: Performer, specs: Specs, step: RunStep, context: StepContext) -> Any:
     """The result of one attempt. Raises `StepFailure`, `NoRoom`; cancellation passes through.
 
-    What spends, writes rows or fails on the way does so for the step. What is called besides the tool, and the tool itself
-    where it is called for something else than the step says, has an idempotency key of its own; a tool that is `once`
-    keeps the key of the context.
+    Hooks and helpers spend, write rows and fail for the step. Each has an idempotency key of its own, and so has the tool
+    where it is called with other arguments than the step's; a tool that is `once` keeps the key of the context.
     """
     if step.way is None and not step.hooks:
         return await performer.perform(step.node.tool, step.arguments, context)

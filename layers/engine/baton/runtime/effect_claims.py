@@ -57,9 +57,9 @@ logger = logging.getLogger("baton.worker")
 
 @dataclass
 class _Try:
-    """One try of one attempt. `claim` is what it puts; `pause` is the next one if it has to wait.
+    """One try of one attempt. It puts `claim`; `pause` is its next pause if it has to wait.
 
-    `before` is what that took the place of, `has_asked`: it has looked for what is kept for its own place.
+    `before` is the record that `claim` replaced; `has_asked`: it has read the record kept for its own place.
     """
 
     spec: ToolSpec
@@ -158,7 +158,7 @@ class EffectClaims:
     # -- meeting an effect that is there
 
     async def _meet(self, one: _Try, there: Effect) -> Effect | Done | None:
-        """What is there after this one was met; None when the claim is ours, and it is our turn to act."""
+        """The effect that is stored after this one was met; None when the claim is ours, and we act."""
         now = self._clock.now()
         is_own = place_of(there) == place_of(one.claim)
         if not is_own and (kept := await self._kept(one)) is not None:
@@ -197,7 +197,7 @@ class EffectClaims:
         )
 
     async def _kept(self, one: _Try) -> Effect | None:
-        """What this place has done before, where its key has been used anew since. Nothing else can bring it while it waits."""
+        """The earlier result of this place, if its key was used anew since. Read once: no other writer adds it."""
         if not one.spec.key.keep_ms or one.has_asked:
             return None
         one.has_asked = True
@@ -339,14 +339,14 @@ class EffectClaims:
         )
 
     async def _keep_for(self, there: Effect, done: Effect, spec: ToolSpec) -> None:
-        """Keep what came of the claim of another place, which is about to be recorded as this one's."""
+        """Keep the result of another place's claim, which is about to be recorded as this place's."""
         if spec.key.keep_ms and place_of(there) != place_of(done):
             await self._keep(
                 replace(done, saga=there.saga, slot=there.slot, scope=there.scope, about=there.about)
             )
 
     async def _keep(self, done: Effect) -> None:
-        """Keep what came of an effect for its own place. The first that is kept stays."""
+        """Keep the result of an effect for its own place. The first that is kept stays."""
         kept = replace(done, key=key_of_its_own(done), shared_until=0)
         await self._call(self._effects.claim, kept)
 
@@ -365,7 +365,7 @@ class EffectClaims:
         return Value(ref=await self._call(self._blobs.put, one.context.tenant, data), size=len(data))
 
     async def _recorded(self, there: Effect, mine: Effect) -> Done:
-        """What was recorded. Rows are the saga's own that acted: only its entry brings them, however often it is tried."""
+        """The recorded result. Only the saga that acted gets the rows: its entry writes them, however often it is tried."""
         data = there.data or await self._call(self._blobs.get, there.tenant, there.ref)
         outcome = decode(data)
         is_own = (there.scope or there.saga) == (mine.scope or mine.saga)

@@ -29,9 +29,9 @@ logger = logging.getLogger("baton.history")
 class History:
     """The state of a saga at the newest version that was read.
 
-    `tail_bytes` is what a reader would have to read behind the newest snapshot, at `snapshot`. Of earlier states it keeps
-    those that were asked for, and the one that it began with. `unanswered`: an append, as it was asked for, of which a fault
-    has left open whether it happened.
+    `tail_bytes` is the size of the log behind the newest snapshot, at `snapshot`. Of earlier states it keeps
+    those that were asked for, and the one that it began with. `unanswered`: an append whose outcome a fault has left
+    unknown.
     """
 
     def __init__(self, log: Log, blobs: Blobs, call: StoreRetrier, ref: SagaRef) -> None:

@@ -1,4 +1,4 @@
-"""How long a request may read a log: what is left of its time is for the answer, which takes longer the more was read."""
+"""How long a request may read a log: the rest of its time is for the answer, which takes longer the more was read."""
 
 from __future__ import annotations
 

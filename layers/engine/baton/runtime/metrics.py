@@ -1,4 +1,4 @@
-"""The figures of a process: heard with each entry that it appends, written when an invocation ends.
+"""The figures of a process: collected with each entry that it appends, written when an invocation ends.
 
 The figures themselves are in core/read/metrics.py. Where a line goes is set in wiring.py.
 

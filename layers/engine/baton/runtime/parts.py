@@ -46,7 +46,7 @@ from baton.runtime.values import Values
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
-    """What lives as long as a process: ports and what was learned or cached."""
+    """Lives as long as a process: ports, and what was learned or cached."""
 
     store: Store
     blobs: Blobs
@@ -164,7 +164,7 @@ class Parts:
             if value is not None and not value.ref:
                 event = replace(event, **{name: await self.values.inline_or_blob(tenant, value.v)})
         if isinstance(event, Gives) and event.full is not None and not event.full.ref:
-            # What the log only summarises is there before the log says so.
+            # The full output of a summary is stored before the log refers to it.
             event = replace(event, full=await self.values.blob(tenant, event.full.v))
         return event
 

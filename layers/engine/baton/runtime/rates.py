@@ -17,7 +17,7 @@ _BATCHES = 20  # a window is claimed in batches of at most a twentieth
 
 @dataclass(slots=True)
 class _Share:
-    """What this process has of a tenant's window: requests it may still let through, and its next claim."""
+    """The share of this process in a tenant's window: requests it may still let through, and its next claim."""
 
     left: int = 0
     next_claim: int = 1

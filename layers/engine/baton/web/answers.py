@@ -1,4 +1,4 @@
-"""What the API answers with, as models: the OpenAPI document is made from them, and nothing else.
+"""The answers of the API, as models: the OpenAPI document is made from them alone.
 
 Imported only where that document is made, because models cost time at a cold start. That real answers are
 so is held by the tests that compare them with the document. The values are made in core/read/views.py and

@@ -82,7 +82,7 @@ class Api:
         return caller, await route.handler(self._ask(route, path, caller))
 
     async def _admitted(self) -> Identity:
-        """The caller, if its tenant may ask anything now. Before all else: a request that is refused counts, too."""
+        """The caller, if its tenant's rate allows the request. Comes first: a request that is refused counts, too."""
         event = self._app.current_event
         identity = identity_of(event.raw_event, self._config)
         await self._limiter.admit(identity.caller.tenant, len(event.body or ""))

@@ -1,4 +1,4 @@
-"""Who is calling, and as what: from what API Gateway's authorizer verified, and from nothing else."""
+"""The caller and its roles, from the claims that API Gateway's authorizer verified and from nothing else."""
 
 from __future__ import annotations
 

@@ -208,7 +208,7 @@ def _header(description: str, schema: Mapping[str, Any], *, required: bool = Tru
 
 
 def _links(route: Route[Any], status: int) -> dict[str, Any]:
-    """What can be asked next of what has just been made, for programs that follow links."""
+    """Links to the requests that can follow an answer, for programs that follow links."""
     if status not in (HTTPStatus.OK, HTTPStatus.CREATED) or route.method != "POST":
         return {}
     name, field = ("name", "name") if route.takes_text else ("saga", "id")

@@ -119,7 +119,7 @@ class DynamoBudgets:
         return _sums(self._get(account, consistent=False))
 
     def _free(self, account: Account, item: StoredItem, now: int) -> bool:
-        """Free what is past its time, or find that others have. False when there was nothing to free."""
+        """Free reservations past their time, unless others have. False when there was nothing to free."""
         due = _due(item, now)[:_AT_ONCE]
         if not due:
             return False

@@ -91,7 +91,7 @@ ATTRIBUTES: Mapping[str, str] = {
 
 
 def saga_pk(ref: SagaRef) -> str:
-    """Where all of one saga is. It is the name that messages have for it, too."""
+    """The partition key of one saga. Messages name the saga by it, too."""
     return str(ref)
 
 

@@ -66,7 +66,7 @@ def ask(draft: Draft, at: Activation) -> ev.Failure | str:
             if cap.then == THROTTLE:
                 is_slow = _is_slow(draft, caps, scope, at.node) or is_slow
     if not kind.load:
-        return ""  # what does no work takes no turn from what does
+        return ""  # a node that does no work takes no place from one that does
     if is_slow or _is_full(draft, caps, at.node):
         return HELD
     _begins(draft, caps, at.node)
@@ -82,7 +82,7 @@ def _under_way(draft: Draft, caps: Caps) -> int:
 
 
 def _is_slow(draft: Draft, caps: Caps, scope: str, node: Node) -> bool:
-    """Whether a node behind a throttled limit still has to wait: for its turn, then for the end of the pause."""
+    """Whether a node behind a throttled limit still has to wait: for earlier nodes, then for the end of the pause."""
     busy = _busy(draft, caps)
     if scope == SAGA and (busy[SAGA] or (_is_child(draft, node) and busy[_CHILDREN])):
         return True

@@ -48,7 +48,7 @@ UNTOLD_END_MS = Limits().untold_end_ms
 LARGE = 12_288
 REFERENCE = 128
 CANCELLED_TOGETHER = 200
-"""Children that are asked to stop before one entry says so: their ids fit into it, however long they are."""
+"""The most children that one entry records as asked to stop: their ids fit into it, however long they are."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -176,7 +176,7 @@ def advance(
     is_quiet = not hurries
     for outcome in outcomes:
         if not is_quiet:
-            # What a join does not wait for must not be heard only because it came at the same time.
+            # A join must not take in an outcome that it does not wait for only because it came at the same time.
             busy = {*running, *(outcome.slot for outcome in outcomes[taken:])}
             decision, is_part = entry.follow(busy)
             if lacking:
@@ -303,7 +303,7 @@ def _stop(program: Program, state: State, now: int, running: Collection[str]) ->
 
 
 def abandoned(children: Iterable[Child]) -> ev.ChildrenAbandoned:
-    """What to record of children that were asked to stop: nothing has to ask them again."""
+    """The event that these children were asked to stop, so that they are not asked again."""
     return ev.ChildrenAbandoned(children=tuple(child.saga for child in children))
 
 

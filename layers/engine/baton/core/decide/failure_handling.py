@@ -34,10 +34,10 @@ MOST_ARGUMENTS = 32_768
 def handle_failure(
     scope: Scope, failing: Failing, now: int, retry_after_ms: int | None = None, above: str = ""
 ) -> Iterator[ev.Event]:
-    """What is done about `failing.failure`; nothing when it is the step's last word.
+    """The events that handle `failing.failure`; none when the step fails for good.
 
     `scope` is that of the step, `failing` what was tried for it until now; `above`: only strategies that come after
-    this one, which has led to nothing. Raises `LackingError`.
+    this one, which did not help. Raises `LackingError`.
     """
     name, iteration = node_of(scope.slot)
     node = scope.program.nodes[name]
@@ -117,7 +117,7 @@ def _above(entry: PolicyEntry, name: str) -> PolicyEntry:
 
 
 def _rules(code: str, *levels: Rules) -> tuple[Rules, ...]:
-    """What the author says. Of an effect in doubt only what is said of just that: it is no failure like others."""
+    """The author's rules. For an unknown outcome only the rules for that very code apply."""
     if code != UNKNOWN_OUTCOME:
         return levels
     return tuple({name: change for name, change in level.items() if name == code} for level in levels)

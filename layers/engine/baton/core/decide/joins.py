@@ -13,7 +13,7 @@ from baton.core.log import events as ev
 from baton.core.log.lost import unrescued
 
 ERRORS_KEPT, LONGEST_MESSAGE = 20, 500
-"""What a failure keeps of those it is for: it is in an entry and in the state."""
+"""How many errors a join's failure keeps, and how long each: it is stored in an entry and in the state."""
 
 
 def join_failure(scope: Scope, node: Node) -> ev.Failure:

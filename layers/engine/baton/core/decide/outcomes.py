@@ -1,4 +1,4 @@
-"""What became of a step, and the event that says so: tokens consumed, tokens emitted, outputs forgotten."""
+"""The outcome of a step, and the event that records it: tokens consumed, tokens emitted, outputs forgotten."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     `tool_version` and `schema_hash` are those of the code that ran. `budget_ms` is set for an
     interruption: the time from the step's start to the cut. `rows` go into the transaction of its entry.
     `cost`: what the tool said it spent, in millionths of a dollar. `retry_after_ms`: the pause that a service asked for.
-    `tool`: the one that ran, where it was not the node's own. `recorded`: what may happen only once had happened before.
+    `tool`: the one that ran, where it was not the node's own. `recorded`: its once-only effect had happened before.
     `blocked_ms`: how long it held the event loop.
     `why` it came no further, where it was not cut off (events.py): then only its cost counts, and `halt`, if the saga
     has to be parked. `notices`: what is to be sent besides.

@@ -1,4 +1,4 @@
-"""Sagas that get no further without a person, whatever their steps say: how they are parked, and who is told.
+"""Sagas that cannot go on without a person, whatever their steps return: how they are parked, and who is told.
 
 Incidents about failures of steps are in failure_handling.py, parking for money in spending.py.
 """

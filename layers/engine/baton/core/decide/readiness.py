@@ -38,7 +38,7 @@ def turn_of(
     if join.need == 0:
         if missing:
             return WAITS
-        # An edge that has not spoken could have rescued what was lost.
+        # An edge that has not arrived could have rescued what was lost.
         if len(failed) + len(lost) > join.tolerated:
             return FAILS
         return FIRES if alive or failed or lost else SKIPPED

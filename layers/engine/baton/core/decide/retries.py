@@ -56,7 +56,7 @@ def may_try_again(draft: Draft, at: Activation) -> bool:
 
 
 def unpark(draft: Draft) -> None:
-    """Let a saga go on whose incidents have answers, or are not about anything any more. Raises `LackingError`."""
+    """Let a parked saga go on when each incident has an answer, or its step is gone. Raises `LackingError`."""
     from baton.core.failures.strategies.registry import of
 
     for slot, failing in list(draft.state.failing.items()):

@@ -55,7 +55,7 @@ def day_of(now: int) -> int:
 
 
 def end_of(day: int) -> int:
-    """The moment at which a day turns."""
+    """The moment at which a day ends."""
     return (day + 1) * DAY_MS
 
 
@@ -153,7 +153,7 @@ def is_blocked(sums: Spending, terms: Terms) -> bool:
 def user_parked(
     sums: Spending, terms: Terms, day: int, node: str = "", amount: int = 0, what: str = ""
 ) -> ev.Parked:
-    """Why a saga waits until the day turns. An attempt that no day has room for waits for a person.
+    """Why a saga waits until the day ends. An attempt that costs more than a day allows waits for a person.
 
     `what` would cost `amount`, if that is not what the node is called.
     """
@@ -169,7 +169,7 @@ def user_parked(
 
 
 def user_notices(user: str, sums: Spending, terms: Terms, day: int, now: int) -> tuple[ev.Notice, ...]:
-    """What the user is to be told, as far as it has come by now; each has the same key all day."""
+    """The notices that the user's spending calls for so far; each has the same key all day."""
     if not terms.user_day:
         return ()
     said = (

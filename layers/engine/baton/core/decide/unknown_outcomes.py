@@ -28,7 +28,7 @@ def is_in_doubt(program: Program, state: State, slot: str, running: Collection[s
 
 
 def doubts(program: Program, state: State, now: int) -> Iterator[ev.Notice]:
-    """What is to be told of the steps in doubt of a saga that ends now."""
+    """The notices about steps in doubt of a saga that ends now."""
     for slot in state.tokens:
         if is_in_doubt(program, state, slot, ()):
             yield doubt_notice(state, slot, now)

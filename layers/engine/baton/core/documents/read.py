@@ -45,7 +45,7 @@ class Definition(NamedTuple):
     """The model of a document, everything that is wrong with its shape, and which keys are written otherwise.
 
     With problems, the model is of what could be made out of the rest, so that this can be checked too; None when there
-    is too little of it. Not `is_whole`: the ways between the nodes may not be those that are meant. The problems are
+    is too little of it. Not `is_whole`: the edges between the nodes may not be those that are meant. The problems are
     where the keys that were meant would be: see `as_written`.
     """
 

@@ -72,7 +72,7 @@ def answer_key(ask: str, key: str) -> str:
 
 
 def is_answered(state: State, ask: str) -> bool:
-    """Whether an answer has come, be it closed with it or not heard yet. Of those of long ago the key is forgotten."""
+    """Whether an answer has come, taken in or not. Keys of old answers are forgotten."""
     said = [signal.key for signal in state.signals if signal.name == ANSWER]
     said += [key.removeprefix(_REMEMBERED) for key in state.keys if key.startswith(_REMEMBERED)]
     return any(key == ask or key.startswith(f"{ask}/") for key in said)

@@ -1,4 +1,4 @@
-"""What the log says of steps some of whose attempts failed, and of who is told: kinds of event.
+"""Kinds of event about steps with failed attempts, and about notices to people.
 
 failure_folds.py folds them into a state; failure_handling.py writes them.
 """

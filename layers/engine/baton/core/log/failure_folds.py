@@ -105,7 +105,7 @@ def notices_sent(state: State, e: ev.NoticesSent) -> State:
 
 
 def asked_anew(state: State, now: int) -> State:
-    """With what is to be told of questions that a fork has opened again: their first notice may be long forgotten."""
+    """With new notices for the questions that a fork has opened again: the first ones were sent long ago."""
     if not state.failing:
         return state
     from baton.core.failures.strategies.ladder import severity_of

@@ -71,7 +71,7 @@ def _emit(
     blame: tuple[ev.Failure, ...] = (),
     carried_by: Collection[tuple[str, str]] = (),
 ) -> dict[str, Any]:
-    """The tokens in flight once these are emitted and those at the slots `gone` are not there any more.
+    """The tokens in flight once these are emitted and those at the slots `gone` are removed.
 
     Those of `carried_by` (sender, receiver) carry `blame`.
     """
@@ -137,7 +137,7 @@ def _consume(state: State, event: ev.Settles, output: ev.Value | None, **more: A
 
 
 def _emptied(state: State, gone: Collection[str]) -> dict[str, Any]:
-    """What there is at slots, without those that are `gone`; a saga of plain steps has none of it."""
+    """The map without the slots that are `gone`; in a saga of plain steps it is empty."""
     news: dict[str, Any] = {}
     for name in ("open", "items", "begun", "turned", "failing"):
         if known := getattr(state, name):
@@ -154,12 +154,12 @@ def _emptied(state: State, gone: Collection[str]) -> dict[str, Any]:
 
 
 def _stop(state: State, **news: Any) -> State:
-    """What is cancelled or has failed comes to its end, whatever it was parked for."""
+    """A cancelled or failed saga ends, whatever it was parked for."""
     return replace(state, parked=None, tries=0, **news)
 
 
 def signal_key(name: str, key: str) -> str:
-    """What a signal is remembered by."""
+    """The key under which a signal is remembered."""
     return f"{name}/{key}"
 
 
@@ -329,7 +329,7 @@ def _limited(state: State, e: ev.LimitReached) -> State:
 
 
 def _parked(state: State, e: ev.Parked) -> State:
-    """What stops is parked for the deaths of its workers only; a log may tell of money all the same, from before."""
+    """A saga that stops is parked only for crashes of its workers; an older log may still park it for money."""
     parked = replace(state, parked=e)
     return state if state.is_stopping and not parked.kills_workers else parked
 

@@ -52,7 +52,7 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def failed_with(code: str, message: str, node: str = "") -> Failure:
-    """A failure that the engine has found: what it quotes of values and of others has no secret left in it."""
+    """A failure that the engine has found. Secrets are removed from what it quotes."""
     return Failure(code, quoted(message), node)
 
 

@@ -122,9 +122,9 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     `tokens` maps a slot to what has arrived there: sender to alive; `errors` to what the dead ones carry; `open` a slot to the work it has begun. `items` has
     the slots of items whose node is not settled: what each gave, None while it is at work. `closed`
-    maps the slot of a join that fired early to the senders that had not spoken, less those that have since. `previous` holds what a round
-    reads of the one before, by LOOP/NODE. `admitted` are slots whose `when` is known to hold. `lineage` lists the closed segments
-    of earlier branches; the open one is (`branch`, `branch_first`..`version`). `tries` counts revivals
+    maps the slot of a join that fired early to the senders whose edges have not arrived since. `previous` holds the
+    outputs that a round reads of the one before, by LOOP/NODE. `admitted` are slots whose `when` is known to hold. `lineage`
+    lists the closed segments of earlier branches; the open one is (`branch`, `branch_first`..`version`). `tries` counts revivals
     in a row without any progress; `careful` is the epoch of the last revival; `interruptions` counts
     those of each slot since the last progress. `keys` remembers signals and forks by their keys; `left` are
     children that a fork left behind and that are still to be cancelled. `begun` says when slots whose time is limited first
@@ -217,7 +217,7 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Turns(Protocol):
-    """Knows when a node's turn has come: `Program`."""
+    """Knows when a node is ready: `Program`."""
 
     def has_come(self, state: State, slot: str) -> bool:
         """Whether what has arrived at `slot` is all that its join waits for."""

@@ -1,4 +1,4 @@
-"""Which way a saga went, and why a node ran or did not: answers from the log and the graph, and nothing else.
+"""The path that a saga took, and why a node ran or did not: answers from the log and the graph alone.
 
 timeline.py gathers the facts, reasons.py follows them to their cause.
 """
@@ -37,7 +37,7 @@ _SAID = 5  # of edges, of causes, or of what a node waits for, in one sentence
 
 
 def way(story: Story, after: int, limit: int, room: int) -> dict[str, Any]:
-    """Which way it went: slots in the order in which they were settled, by entries above `after`.
+    """The path: slots in the order in which they were settled, by entries above `after`.
 
     A page has about `limit` of them, never a part of an entry's, and no more than `room` bytes but for its first
     entry. `next` continues it.
@@ -120,7 +120,7 @@ def _iterations(story: Story, name: str) -> list[tuple[int, ...]]:
     return found
 
 
-# ---- which way it went
+# ---- the path of a saga
 
 
 def _step(reasons: Reasons, story: Story, place: Place) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def _alive(place: Place) -> list[Arrival]:
 
 
 def _onward(story: Story, place: Place) -> str:
-    """What it failed with, and which way it went on."""
+    """What it failed with, and where it went on."""
     end = end_of(place)
     failed = said(end.failure) if end.became == FAILED and end.failure is not None else ""
     skipped = unhandled(story.places, end.to) if end.failure is not None else ()
@@ -216,7 +216,7 @@ def _unfinished(reasons: Reasons, place: Place, state: str) -> tuple[str, Sequen
 
 
 def _reached(story: Story, place: Place) -> str:
-    """Of a slot that had its turn: how it came to it, and which way it went on."""
+    """Of a slot that was ready: how it became so, and where it went on."""
     end = end_of(place)
     parts = [f"`{place.slot}` {end.became}"]
     edges = [_edge(story, arrival) for arrival in _alive(place)[:_SAID]]

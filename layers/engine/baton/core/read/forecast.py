@@ -98,7 +98,7 @@ def _catches(node: Node, code: str, kind: str) -> list[Catch]:
 
 
 def _done(entry: PolicyEntry, code: str) -> list[Strategy]:
-    """What comes after the retries and the other ways, up to the first strategy that nothing comes after."""
+    """The steps of the ladder after retries and alternatives, up to the first that ends it."""
     found = []
     for name in ladder_of(entry, code):
         strategy = of(name)

@@ -68,7 +68,7 @@ class Reasons:
     # ---- what did not run
 
     def chain(self, place: Place) -> list[Cause]:
-        """The shortest way from a slot that was skipped or dropped to what caused it."""
+        """The shortest path from a slot that was skipped or dropped to its cause."""
         ways = [[cause] for cause in self.direct(place)]
         seen = {place.slot}
         while ways:

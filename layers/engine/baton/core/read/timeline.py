@@ -31,7 +31,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A token that came. `cause` is the slot that sent it, or that left a loop over the sender's head; empty: the start.
+    """A token that came. `cause` is the slot that sent it, or that left a loop around the sender; empty: the start.
 
     `late`: the join had fired already, and it was absorbed.
     """

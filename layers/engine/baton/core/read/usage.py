@@ -115,7 +115,7 @@ class _Turn(msgspec.Struct, kw_only=True):
 class Ledger:
     """Adds up what a saga used: every entry of all its branches, in the order of versions.
 
-    Write units are exact for a saga that nothing got in the way of. A log does not tell, and this leaves out:
+    Write units are exact for a saga without disturbances. A log does not tell, and this leaves out:
     writes refused for other reasons than an outside entry, repeated messages and requests, rows that a tool
     writes itself and the transaction they come in, looking at the saga, the rate limit of its tenant, and what
     a process reads once for all its sagas. Lambda's time is an upper estimate where sagas share an invocation: each counts all of it.

@@ -48,7 +48,7 @@ def caught(name: str, node: NodeModel) -> Iterator[tuple[str, str]]:
 
 
 class Edges:
-    """Forward edges between existing nodes; the way back of a loop is none of them.
+    """Forward edges between existing nodes; the back edge of a loop is none of them.
 
     Edges that can only be meant as something else are in `problems` and nowhere else.
     """

@@ -39,7 +39,7 @@ def check(source: Source) -> Iterator[Problem]:
 def named_tools(
     source: Source, tool: str, changes: Sequence[Change]
 ) -> tuple[tuple[Alternative, ...], dict[str, str]]:
-    """The ways and hooks of a tool with those that rules name by the names of tools."""
+    """The alternatives and hooks of a tool with those that rules name by the names of tools."""
     ways, hooks = source.ways(tool), source.hooks(tool)
     for change in changes:
         for hint in change.hints or ():

@@ -50,7 +50,7 @@ class Flow:
         self.at = at = {name: index for index, name in enumerate(edges.order)}
         self.spots: list[Spot] = []
         self.behind: list[int] = []
-        """For each node: all that come before it, on any way."""
+        """For each node: all that come before it, on any path."""
         self.loops: dict[int, tuple[int, int]] = {}
         """For each last node of a loop: the first one, and the set of all of them. Filled by loops.py."""
         for name in edges.order:

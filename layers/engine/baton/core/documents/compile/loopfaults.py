@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def check(source: Source) -> Iterator[Problem]:
-    """What is wrong with loops: their ways in and out, and those that have no end."""
+    """What is wrong with loops: their edges in and out, and those that have no end."""
     yield from source.loops.problems
     yield from _half_meant(source)
     flow = source.flow

@@ -32,7 +32,7 @@ class Loops:
         if flow.loops:
             self._nest()
         if not self.problems:
-            # Of a loop that is none, every way in and out would be wrong.
+            # Of a loop that is none, every edge in and out would be wrong.
             self._check_ways_in()
             for name in flow.names:
                 self._check_ways_out(name)

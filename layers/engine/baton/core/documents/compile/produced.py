@@ -36,7 +36,7 @@ class Produced:
                 self._known_failed[index] = self._known[index] & self._from_failed(index)
 
     def has(self, reader: str, node: str, *, is_failed: bool = False) -> bool:
-        """Whether `node` has certainly given something when the turn of `reader` comes, or when that has failed."""
+        """Whether `node` has certainly given an output when `reader` is ready, or when that has failed."""
         at = self._flow.at
         known = self._when_failed(at[reader]) if is_failed else self._known[at[reader]]
         mask = known & self._ended.before[at[reader]]
@@ -60,7 +60,7 @@ class Produced:
         return ("", False) if found is None else (self._flow.names[found[0]], found[1])
 
     def _at(self, index: int) -> int:
-        """What is sure when the node's turn comes."""
+        """What is sure when the node is ready."""
         spot = self._flow.spots[index]
         if not spot.before:
             return self._sure.start
@@ -99,7 +99,7 @@ class Produced:
         return known
 
     def _when_failed(self, index: int) -> int:
-        """What is sure when the node has failed. A join may have done so before it was its turn, or for what is lost."""
+        """What is sure when the node has failed. A join may have failed before it was ready, or for what is lost."""
         spot = self._flow.spots[index]
         if spot.tolerated < 0:
             return self._known[index]

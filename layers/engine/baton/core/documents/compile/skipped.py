@@ -38,7 +38,7 @@ def by_a_when(source: Source, name: str, reader: str) -> str:
 
 
 def _candidates(source: Source, name: str) -> Iterator[tuple[str, str]]:
-    """(node with a `when`, node that comes directly after it) on the ways to `name`, the nearest first."""
+    """(node with a `when`, node that comes directly after it) on the paths to `name`, the nearest first."""
     flow: Flow = source.flow
     behind = flow.behind[flow.at[name]]
     for index in range(flow.at[name] - 1, -1, -1):

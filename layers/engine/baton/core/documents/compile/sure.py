@@ -58,9 +58,9 @@ class Sure:
         self.done = [0] * count
         """What follows from a node's being done; of the last node of a loop: and the loop's being left."""
         self.along: dict[int, list[tuple[tuple[int, ...], int]]] = {}
-        """For nodes with several ways on: each way, and what follows from its being taken."""
+        """For nodes with several outcome sets: each, and what follows from its being taken."""
         self.handled: dict[int, list[tuple[tuple[int, ...], int]]] = {}
-        """For nodes that catch their failures: each way to handlers, and what follows from its being taken."""
+        """For nodes that catch their failures: each set of handlers, and what follows from its being taken."""
         self._called = [0] * count
         self._called_failed: dict[int, int] = {}
         for index in range(count - 1, -1, -1):
@@ -90,7 +90,7 @@ class Sure:
             after &= facts
             if len(spot.ways) > 1:
                 self.along.setdefault(index, []).append((going, facts))
-            # The last node of a loop leaves its own with every way; a way that leads further leaves more.
+            # The last node of a loop leaves its own with every outcome set; one that leads further leaves more.
             for last in spot.around[level:]:
                 self._left[last] &= facts | 1 << index
         done = 1 << index | after
@@ -169,7 +169,7 @@ class Sure:
         )
 
     def _failed(self, index: int) -> int:
-        """What follows when the node fails, or passes a failure on. The ways out of a loop are its last node's."""
+        """What follows when the node fails, or passes a failure on. The edges out of a loop are its last node's."""
         flow, facts = self._flow, 0
         level = flow.level(index)
         for other in flow.spots[index].after:
