@@ -1,4 +1,4 @@
-"""Words that other tools have for what a document says otherwise, and where they lead.
+"""Words of other tools, and the words of a document that mean the same.
 
 Keys that are nearly right are in places.py; the value under a wrong key is handled in repair.py.
 """

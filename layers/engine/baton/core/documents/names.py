@@ -1,4 +1,4 @@
-"""What is said of a text that is no name: the rule, and the name nearest to it that is one.
+"""The words about a text that is no name: the rule, and the nearest valid name.
 
 The rules themselves are patterns in fields.py.
 """

@@ -1,4 +1,4 @@
-"""What the parsers of YAML and JSON find wrong with a text, in our words, and what would be right.
+"""The errors of the parsers of YAML and JSON in our words, with what would be right.
 
 What only this engine refuses, such as aliases, is in text.py.
 """

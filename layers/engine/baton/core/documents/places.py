@@ -112,7 +112,7 @@ def meant(location: Sequence[Any]) -> str:
 
 
 def advice(location: Sequence[Any]) -> str:
-    """What is said of a key that is familiar from elsewhere, where no key here stands for it."""
+    """The message about a key of another tool that has no counterpart here."""
     words = WORDS.get(model_around(location))
     return words.advice(plainly(str(location[-1]))) if words is not None else ""
 

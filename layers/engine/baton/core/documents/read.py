@@ -30,7 +30,7 @@ from baton.errors import Problem
 
 # A node with more of them is no slip of the pen.
 _MOST_KEYS = 20
-# What pydantic says in the words of Python.
+# Pydantic's messages in the words of Python.
 _PLAIN_WORDS = {
     "dict_type": "must be an object",
     "model_type": "must be an object",
@@ -188,7 +188,7 @@ def _advice(location: Sequence[Any], value: Any) -> str:
 
 
 def _of_no_kind(location: Sequence[Any], document: Any) -> str:
-    """What is said of an unknown key of a node that has no other which says what it is."""
+    """The message about an unknown key of a node without a kind."""
     node = document["nodes"][location[1]] if len(location) == 3 and location[0] == "nodes" else {}
     if not 0 < len(node) <= _MOST_KEYS:
         return ""

@@ -152,7 +152,7 @@ def document_schema(own: OwnKinds = MappingProxyType({})) -> dict[str, Any]:
 
 
 def node_types(own: OwnKinds = MappingProxyType({})) -> list[dict[str, Any]]:
-    """Every kind of node: what it is called and drawn as, what a node of it can do, and its JSON Schemas.
+    """Every kind of node: its name and drawing, its abilities, and its JSON Schemas.
 
     `schema` is that of one node, complete in itself; `input` that of its `with`, None for a kind that takes none; `output`
     that of what every such node gives. `example` is such a node; `runs` is false for a kind that this version knows and
@@ -248,7 +248,7 @@ def _definitions() -> Mapping[str, Any]:
 
 
 def _part(described: Mapping[str, Any], made: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
-    """The schema of an object, or of what it can be written as in short."""
+    """The schema of an object, or of its short form."""
     inside = _object(described, made)
     short = getattr(model, "short", "")
     if not short:

@@ -148,7 +148,7 @@ def misfit(other: ToolSpec, spec: ToolSpec) -> str:
 
 
 def problems_of(specs: Specs) -> Iterator[tuple[str, str]]:
-    """What tools say of each other and cannot be: the tool's name, and what is wrong.
+    """Contradictions between the declarations of tools: the tool's name, and the problem.
 
     A pattern means those of its tools that fit; a name means that tool.
     """
@@ -250,7 +250,7 @@ def _context(spec: ToolSpec) -> Iterator[tuple[Merits, Alternative]]:
 
 
 def kinds_of(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> frozenset[str]:
-    """JSON's types that a schema allows, as far as it says; none: any. `root` has its definitions."""
+    """JSON's types that a schema allows; none: any. `root` has its definitions."""
     root = schema if root is None else root
     schema = _resolved(schema, root)
     if "anyOf" in schema:

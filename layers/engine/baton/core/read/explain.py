@@ -243,7 +243,7 @@ def _edge(story: Story, arrival: Arrival) -> str:
 
 
 def _edges(reasons: Reasons, story: Story, place: Place) -> list[dict[str, Any]]:
-    """What each edge into the slot has said. A round after the first has none but that of its tail."""
+    """The tokens of the edges into the slot. A round after the first has only that of its tail."""
     names = dict.fromkeys(place.arrivals)
     if names.keys().isdisjoint(story.program.ways.tails_of.get(place.node, ())):
         names = dict.fromkeys((*story.program.nodes[place.node].before, *names))
@@ -266,7 +266,7 @@ def _edges(reasons: Reasons, story: Story, place: Place) -> list[dict[str, Any]]
 
 
 def _head(reasons: Reasons, story: Story, place: Place) -> str:
-    """That a slot did not run, and what its join has to do with it."""
+    """The sentence that a slot did not run, with its join's part in it."""
     end, node = end_of(place), story.program.nodes[place.node]
     alive, text = sum(place.heard.values()), f"`{place.slot}` did not run"
     if end.became == DROPPED or end.why:
@@ -280,7 +280,7 @@ def _head(reasons: Reasons, story: Story, place: Place) -> str:
 
 
 def _each(direct: Sequence[Cause]) -> str:
-    """Of several edges whose causes are no further away than they: each of them."""
+    """The causes of several edges, each directly behind its edge."""
     texts = list(dict.fromkeys(cause.text for cause in direct))
     if len(texts) < 2 or any(cause.then for cause in direct):
         return ""

@@ -71,7 +71,7 @@ class Tally:
 
 
 class Figures:
-    """Adds up what entries say, until it is taken."""
+    """Adds up the figures of entries until they are taken."""
 
     def __init__(self) -> None:
         self._tallies: dict[tuple[str, str], Tally] = {}
@@ -116,7 +116,7 @@ class Figures:
         # Else a person has given it up, or did not answer in time: its last attempt was counted when it failed.
 
     def take(self, now: int, quiet_ms: int, deployment: str) -> list[Document]:
-        """The documents of what was heard, which is then forgotten.
+        """The documents of the figures so far, which are then forgotten.
 
         A tool whose steps all succeeded at once is kept until `quiet_ms` have gone by. `deployment` tells several of
         one account apart.

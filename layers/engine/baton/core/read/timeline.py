@@ -146,7 +146,7 @@ class Story:
         self._begin_branch()
 
     def _begin_branch(self) -> None:
-        """A fork gives a fresh start to what had stopped the saga as a whole."""
+        """A fork forgets what had stopped the saga as a whole."""
         self.failed: Failed | None = None
         self.cancelled: tuple[ev.CancelRequested, Moment] | None = None
         self.end: tuple[ev.SagaEnded, Moment] | None = None
@@ -280,7 +280,7 @@ class Story:
 
 
 def failure_of(event: ev.Settles) -> ev.Failure | None:
-    """What a node failed with, or why it cannot be told where it goes on."""
+    """The failure of a node, or why the next nodes are unknown."""
     return event.failure if isinstance(event, ev.StepFailed) else event.fault
 
 

@@ -1,4 +1,4 @@
-"""From a saga's log to what it used: write and read units, requests, Lambda's time.
+"""The resources that a saga used, from its log: write and read units, requests, Lambda's time.
 
 This is the cost model of AWS's bill, for a store on DynamoDB: arithmetic only, nothing that the engine does depends on it.
 The protocols' known costs, replayed over the entries; the table is "What it costs" of docs/protocols.md.
@@ -144,7 +144,7 @@ class Ledger:
         self._turn = _Turn()
         self._head = self._start = 0  # bytes of a free head, and of entry 1 while it is on the head
         self._around = 0  # bytes of a snapshot's item besides the snapshot
-        self._data = self._size = 0  # what is to be read behind the newest snapshot: of data, of items
+        self._data = self._size = 0  # to be read behind the newest snapshot: bytes, items
         self._snapshot = 0  # read units of that snapshot
         self._is_blob = False  # whether it is one
         self._blobs = self._gets = 0  # snapshots that are blobs, and how often one was read
@@ -236,7 +236,7 @@ class Ledger:
         turn.state, turn.data, turn.size, turn.armed = self._state, self._data, self._size, self._armed
 
     def _claim(self, event: ev.Event) -> None:
-        """An effect that may happen only once: the claim before, and what came of it after."""
+        """An effect that may happen only once: the write of its claim, and of its result."""
         if (
             isinstance(event, ev.StepSucceeded | ev.StepFailed | ev.AttemptFailed)
             and event.node in self._once
@@ -256,7 +256,7 @@ class Ledger:
             self._end(self._turn, dead)
         for epoch in range(self._turn.epoch + 1, entry.epoch):
             self._end(self._silent(epoch), dead)
-        self._news.clear()  # what came from outside meanwhile was there when this one loaded
+        self._news.clear()  # entries from outside since then were there when this one loaded
         began = [at for event in entry.events if (at := getattr(event, "started_at", None)) is not None]
         self._turn = _Turn(epoch=entry.epoch, owner=len(entry.invocation), first=min([*began, entry.at]))
         self._take(self._turn.owner)
@@ -355,7 +355,7 @@ class Ledger:
         )
 
     def _load(self) -> int:
-        """Read units of the head, the newest snapshot, and what comes behind it; a snapshot's blob is counted, too."""
+        """Read units of the head, the newest snapshot, and the entries behind it; a snapshot's blob is counted, too."""
         self._gets += self._is_blob
         return 1 + self._snapshot + units(self._size, READ_BYTES)
 

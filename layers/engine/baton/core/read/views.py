@@ -192,7 +192,7 @@ def _reason(state: State) -> str | None:
 
 
 def _error(state: State) -> dict[str, str] | None:
-    """Why it failed: what was said, and what its code means to a person."""
+    """Why it failed: the message, and the meaning of its code to a person."""
     failure = state.ended.failure if state.ended else state.failure
     if failure is None:
         return None

@@ -50,7 +50,7 @@ def _transitions(source: Source) -> Iterator[Problem]:
 
 
 def _outside_of_among(source: Source, name: str, node: NodeModel) -> Iterator[Problem]:
-    """Where an agent goes on is what it is asked: nothing else may follow on it."""
+    """An agent chooses where the saga goes on: no other edge may follow it."""
     assert node.branch is not None
     named = {*node.branch.among, *node.branch.default}.union(*caught_ways(node))
     for dst in source.edges.after[name]:

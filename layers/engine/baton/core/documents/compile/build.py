@@ -62,7 +62,7 @@ def _node(source: Source, name: str, kept: dict[str, Any]) -> Node:
 
 
 def attempts(source: Source, name: str, spec: ToolSpec) -> dict[str, Any]:
-    """The fields of a node that say what happens when an attempt at its tool fails."""
+    """The fields of a node about failed attempts at its tool."""
     node = source.nodes[name]
     failures = rules_of(node.retry, node.on_failure)
     changes = (*failures.values(), *source.failures.values())

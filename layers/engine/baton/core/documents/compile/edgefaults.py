@@ -1,4 +1,4 @@
-"""What is wrong with the edges of a document: names that lead nowhere, circles, and what can only be meant otherwise.
+"""Problems of the edges of a document: names that lead nowhere, circles, and edges that must be meant otherwise.
 
 The edges themselves are in edges.py.
 """

@@ -111,7 +111,7 @@ class Edges:
         return order, missing.keys() - set(order)
 
     def _drop_exits_that_lead_back(self, exits: Mapping[tuple[str, str], str]) -> None:
-        """A circle that an exit of a loop or a handler closes is told as what it is."""
+        """A circle that an exit of a loop or a handler closes gets a problem of its own."""
         wrong = [(src, dst) for src, dst in exits if self._leads_to(dst, src, exits)]
         for src, dst in wrong:
             place = self.written.pop((src, dst))

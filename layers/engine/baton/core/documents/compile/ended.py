@@ -31,7 +31,7 @@ class Ended:
         node has ended its part in the round."""
 
     def by(self, index: int) -> int:
-        """What has ended when the node has told its receivers how it ended."""
+        """The nodes that have ended when this one's tokens reach its receivers."""
         return self._early.get(index, self.before[index]) | 1 << index
 
     def can_fail_early(self, index: int) -> bool:

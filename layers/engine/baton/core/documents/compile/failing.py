@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def check(source: Source) -> Iterator[Problem]:
-    """Everything that `retry`, `on_failure`, `failover` and `catch` name, and what of it can do nothing."""
+    """Problems of the names in `retry`, `on_failure`, `failover` and `catch`, and of rules that can do nothing."""
     yield from rules.check(source)
     yield from _rules(source, "", source.model, source.tasks)
     for name in source.tasks:
@@ -177,7 +177,7 @@ def _with(source: Source, place: str, policy: PolicyModel, names: tuple[str, ...
             yield from types(source, name, given, spec, below)
 
     if not differ(path for _, path in paths):
-        # One for each tool says it all.
+        # One problem for each tool is enough.
         names = tuple({source.tool(name): name for name in reversed(names)}.values())[::-1]
     if paths:
         yield from first_of(place, names, map(at, names))

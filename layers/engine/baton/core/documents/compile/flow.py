@@ -192,5 +192,5 @@ def in_most(masks: list[int], least: int) -> int:
     return counts[-1]
 
 
-# Beyond it, only what is in all of the sets is told: less than the truth, and never more.
+# Beyond it, only nodes that are in all of the sets count: less than the truth, and never more.
 _MOST_WORK = 20_000

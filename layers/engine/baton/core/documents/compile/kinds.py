@@ -1,4 +1,4 @@
-"""Each kind of node is asked what is wrong with its nodes, and what the graph keeps of them.
+"""Each kind of node checks its nodes, and gives the fields that the graph keeps of them.
 
 What a kind may ask in return is `Compiler` in nodes/base.py.
 """

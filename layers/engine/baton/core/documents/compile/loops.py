@@ -145,7 +145,7 @@ class Loops:
             for way in ways:
                 self._check_choice(name, [other for other in way if other in flow.at])
         for rule in node.catch:
-            # One that leads back is told of elsewhere, and no edge.
+            # A node that leads back is a problem told elsewhere, and no edge.
             self._check_choice(name, [other for other in rule.then if (name, other) in self._edges.written])
 
     def _check_choice(self, name: str, way: list[str]) -> None:

@@ -76,14 +76,14 @@ class Lost:
         return found
 
     def _is_always_rescued(self, cause: int, index: int) -> bool:
-        """Whether the node has a live edge from the handlers, or from what simply follows, once this has happened."""
+        """Whether the node has a live edge from the handlers, or from nodes that simply follow, once this has happened."""
         follows = self._follows(cause)
         return any(
             follows >> src & 1 and self._is_plain(src, index) for src in self._flow.spots[index].before
         )
 
     def _follows(self, cause: int) -> int:
-        """Nodes that are sure to be done if the saga goes on once this has happened: handlers, and what simply follows."""
+        """Nodes that are sure to be done if the saga goes on once this has happened: handlers, and nodes that simply follow."""
         if cause not in self._following:
             self._go_on()
             failed, handlers = self.causes[cause]

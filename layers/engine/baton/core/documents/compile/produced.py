@@ -74,7 +74,7 @@ class Produced:
             # because a later node of the first round needed nothing else.
             known &= self._from_failed(index)
         if may_be_failed and self.lost.into[index]:
-            # Or nothing but what is lost: then as much as is sure in any saga.
+            # Or only lost edges: then as much as is sure in any saga.
             known &= self._sure.start
         return known
 

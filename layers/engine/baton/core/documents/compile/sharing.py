@@ -44,7 +44,7 @@ def shared_keys(graph: Graph, tools: Tools) -> Iterator[str]:
 
 
 def _made_of(spec: ToolSpec, arguments: Any) -> Any:
-    """The templates of what is in the key."""
+    """The templates of the values in the key."""
     parameters, names = parameters_of(spec.key, arguments, spec.parameters), names_of(spec.key)
     if names is None:
         return canonical(parameters)

@@ -1,4 +1,4 @@
-"""Why a node need not have given anything: a `when` before it, with which the node is skipped, too.
+"""Why a node need not have given an output: it is skipped with a node before it whose `when` does not hold.
 
 The one change to a document that helps is found by trying it. What each node can count on is in produced.py.
 """

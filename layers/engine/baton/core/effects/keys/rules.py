@@ -175,7 +175,7 @@ def _at(value: Any, path: str) -> Any:
 
 
 def _is_blank(value: Any) -> bool:
-    """Whether it names nothing: such a key would make one of all calls that have none."""
+    """Whether the key is empty: such a key would make one call of all calls without a key."""
     return value is None or (isinstance(value, str) and not value.strip())
 
 
