@@ -1,4 +1,4 @@
-"""Contract of `Log`: take, nudge and release, the life of a lease."""
+"""Contract of `Log`: take, pending wake and release, the life of a lease."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_a_postponing_makes_no_head(stores: Stores) -> None:
     assert stores.log.read_head(SAGA) is None
 
 
-# -- nudge
+# -- pending wake
 
 
 def test_a_nudge_leaves_its_version_for_the_holder(stores: Stores) -> None:

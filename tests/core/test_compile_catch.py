@@ -207,7 +207,7 @@ STOPPED = "a: {catch: h}, h: {}, x: {}, b: {after: [a, x]}, j: {after: [b, x], j
         ("j", "a", COUNTING, False),
         ("j", "a", STRICT, True),
         ("", "j", STRICT, True),
-        # The ways out of a loop that a caught failure leaves.
+        # The edges out of a loop that a caught failure leaves.
         ("y", "t", LEFT, True),
         ("", "y", LEFT, False),
         ("", "w", LEFT, True),

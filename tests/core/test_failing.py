@@ -159,7 +159,7 @@ def test_a_failover_policy_goes_before_the_ladder_and_says_what_is_different() -
     assert step.arguments == {"party": 2, "hour": 20}
     (event,) = (e for e in saga.entries[-1].events if isinstance(e, ev.StrategyChosen))
     assert event.policy == "late"
-    saga.go(broken("a", "no_tables", attempt=2))  # used up: the ladder has its turn
+    saga.go(broken("a", "no_tables", attempt=2))  # used up: the ladder follows
     assert chosen(saga) == [REPLAN, RETRY]
 
 

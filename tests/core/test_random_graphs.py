@@ -1,6 +1,6 @@
 """Any graph in any order of settling: the engine does what a naive interpreter would do.
 
-1. The nodes that run are those whose turn it is, each exactly once, after all before it.
+1. The nodes that run are those that are ready, each exactly once, after all before it.
 2. Every step gets the values that its document names.
 3. The outputs that the state holds are exactly those that a node can still read.
 4. There is always an end, and it rides in the same entry as the last outcome.
@@ -180,7 +180,7 @@ def test_deaths_and_interruptions_change_nothing_in_the_end(shape: Shape, data: 
             run.started = {name: step for name, step in run.started.items() if name not in lost}
             if data.draw(st.booleans()):
                 run.saga.die()
-                run.saga.epoch += 1  # a lease without a death behind it is not careful
+                run.saga.epoch += 1  # a lease without a crash before it is no recovery
             else:
                 run.saga.put(*(event for slot in lost for event in [_cut_off(slot)]))
             run.saga.put(ev.Resumed(by="ada", at=1))

@@ -1,4 +1,4 @@
-"""Ways, waits and values that a graph can have, one by one; all of them together are in graphs/."""
+"""Paths, waits and values that a graph can have, one by one; all of them together are in graphs/."""
 
 from __future__ import annotations
 

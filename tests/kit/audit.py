@@ -29,7 +29,7 @@ MOST_ATTEMPTS: Mapping[str, int] = {
 """By code, else by class, where the document says nothing else: what docs/failures.md says. Written down once more."""
 SAID: Mapping[tuple[str, str], int] = {("mishaps", "late"): 2}
 """What a document says of a node."""
-MOST_RETRIES, MOST_WAYS = 20, 3  # of one step: retries since a person last decided, and other ways
+MOST_RETRIES, MOST_WAYS = 20, 3  # of one step: retries since a person last decided, and alternatives
 UNKNOWN_OUTCOME = "unknown_outcome"
 MADE_AT_THE_END = frozenset({"output_unbound", "output_too_large"})
 
@@ -37,7 +37,7 @@ _OF_ATTEMPTS = (ev.AttemptFailed, ev.StepFailed, ev.StepSucceeded, ev.StrategyCh
 
 
 class Audit:
-    """`met`: which classes, strategies, answers, ways and ends there were."""
+    """`met`: which classes, strategies, answers, alternatives and ends there were."""
 
     def __init__(self, world: World) -> None:
         self._world = world

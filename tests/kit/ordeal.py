@@ -36,7 +36,7 @@ SCENARIOS = (*CORPUS, Scenario("doubts", _doubts))
 
 @dataclass(frozen=True)
 class Ordeal:
-    """What came of a scenario whose steps failed at random. `met`: classes, strategies, answers, ways and ends."""
+    """What came of a scenario whose steps failed at random. `met`: classes, strategies, answers, alternatives and ends."""
 
     broken: tuple[str, ...]
     met: frozenset[str]

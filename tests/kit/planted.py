@@ -88,7 +88,7 @@ def at_rest(*scenarios: str) -> Search:
 
 
 def in_races() -> Iterator[tuple[str, ...]]:
-    for moment in MOMENTS[55:] + MOMENTS[:55]:  # that a nudge is ignored shows soon after
+    for moment in MOMENTS[55:] + MOMENTS[:55]:  # that a pending wake is ignored shows soon after
         is_late = race(moment, "signal").seconds > SLOWEST_S
         yield (f"{LATENESS}: a signal at {moment} s",) if is_late else ()
 

@@ -18,7 +18,7 @@ from tests.runtime.conftest import Stage
 
 
 def add_bank(world: World, deeds: list[str], *, seconds: float = 0.1, verify: bool = True) -> None:
-    """Two ways to pay; the card's takes its time, and the money is gone at its beginning."""
+    """Two tools that pay; the card's takes its time, and the money is gone at its beginning."""
 
     @tool("card", registry=world.registry, effect="once", verify="find_card" if verify else "")
     async def card() -> str:

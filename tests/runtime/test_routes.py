@@ -1,4 +1,4 @@
-"""What the runner has to do with the ways of a graph: stop what a join does not wait for, ask, hand over in loops."""
+"""The runner's part in transitions: stop nodes that a join does not wait for, ask conditions, hand over in loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How else a tool's work can be done, as its tools say: which ways there are, in which order, and what cannot be."""
+"""Alternatives to a tool, as tools declare them: which there are, in which order, and what cannot be."""
 
 from __future__ import annotations
 

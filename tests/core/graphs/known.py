@@ -14,7 +14,7 @@ from tests.core.graphs.plan import Document, Plan, names
 
 
 class Known:
-    """The history of a saga. `became` is what became of slots; `open` are those whose turn it is, with what they were given."""
+    """The history of a saga. `became` is what became of slots; `open` are those that are ready, with their arguments."""
 
     def __init__(self, document: Document, given: Any) -> None:
         self.plan = Plan(document)

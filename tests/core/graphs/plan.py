@@ -77,7 +77,7 @@ class Plan:
             )
 
         def is_never_taken(source: str, name: str) -> bool:
-            """Whether `source` would have kept `failed` from its turn, had it failed and led there."""
+            """Whether `source` would have kept `failed` from being ready, had it failed and led there."""
             its = self.handlers(source)
             if name not in its or any(failed == one or failed in self.ahead[one] for one in its):
                 return False

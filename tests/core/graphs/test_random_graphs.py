@@ -1,6 +1,6 @@
 """Thousands of random graphs, each run by the engine with the interpreter looking on; pair.py and mirror.py say what must hold.
 
-Half of them say what is done about failures: retries, other ways, questions, incidents, and edges taken on failure.
+Half of them say what is done about failures: retries, alternatives, questions, incidents, and edges taken on failure.
 
 `make test` runs COUNTS of each size; `make graphs EXAMPLES=100000 SEED=7` as many as wanted, of another seed. A graph
 that fails is made small by `python -m tests.core.graphs.shrink SEED`, and then kept in cases/.

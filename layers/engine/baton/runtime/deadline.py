@@ -10,7 +10,7 @@ from baton.runtime.context import Invocation
 
 @dataclass(slots=True)
 class Turn:
-    """Whether the sagas of an invocation have had their turn, because others wait for a worker (runtime/turns.py)."""
+    """Whether the sagas of an invocation have to yield, because others wait for a worker (runtime/turns.py)."""
 
     is_over: bool = False
 

@@ -280,7 +280,7 @@ def _head(reasons: Reasons, story: Story, place: Place) -> str:
 
 
 def _each(direct: Sequence[Cause]) -> str:
-    """The causes of several edges, each directly behind its edge."""
+    """The causes of several edges in one clause; empty if some cause has a cause of its own."""
     texts = list(dict.fromkeys(cause.text for cause in direct))
     if len(texts) < 2 or any(cause.then for cause in direct):
         return ""
