@@ -1,7 +1,4 @@
-"""What `baton up` says once everything runs: where it is, and commands to copy that start a saga of what is there.
-
-running.py runs it.
-"""
+"""What `baton up` says once everything runs: where it is, and commands to copy that start a saga of what is there."""
 
 from __future__ import annotations
 

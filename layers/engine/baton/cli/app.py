@@ -1,7 +1,4 @@
-"""The application layer as the command line finds it: its module, its tools, its documents.
-
-It imports the module by name, with a readable error.
-"""
+"""The application layer as the command line finds it: its module, its tools, its documents."""
 
 from __future__ import annotations
 

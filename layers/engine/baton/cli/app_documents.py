@@ -1,6 +1,6 @@
 """The documents of an application that `baton up` runs: compiled before anything starts, registered when something changed.
 
-Single documents are compiled in check.py and registered in workflows.py.
+One document is in check.py and workflows.py.
 """
 
 from __future__ import annotations

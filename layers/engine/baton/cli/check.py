@@ -21,7 +21,6 @@ from baton.cli.sources import Source, read_source
 from baton.cli.standard import off_note, tools_off
 from baton.client.exits import NO, line_of
 from baton.client.text import counted, course, plain
-from baton.core.nodes.registry import KINDS
 
 if TYPE_CHECKING:
     from baton.core.effects.toolspec import ToolSpec
@@ -127,6 +126,7 @@ def _compiled(
     from baton.core.decide.program import Program
     from baton.core.documents.compile import children_of, no_such_child, notes_of
     from baton.core.limits import Limits
+    from baton.core.nodes.registry import KINDS
     from baton.core.read.forecast import foretold
     from baton.core.read.views import graph_view
 

@@ -1,7 +1,7 @@
 """Completion in a shell: the script for it, and what can stand in an argument.
 
-It asks the API for names while a user is typing. That takes a second at most, and every error there is silent:
-nothing may be printed into a line that is being typed.
+Asking the API for names takes a second at most, and whatever goes wrong there is silent: nothing may be
+printed into a line that is being typed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The commands that run Baton on this machine: up, demo.
 
-`up` is in running.py, the demo in baton.demo; both are imported when needed, because they bring half of AWS along.
+What `up` does is in running.py, what the demo does in demonstrating.py. Both are imported when needed, because
+they bring half of AWS along.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Workflows that a document may start, as far as they can be found on this machine.
 
-The API knows what is registered.
+What is registered, the API knows.
 """
 
 from __future__ import annotations

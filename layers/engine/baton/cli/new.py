@@ -1,6 +1,6 @@
 """`baton new`: a project of one's own.
 
-Projects are made in baton.scaffold.
+What a project is and how it is made is in baton.scaffold.
 """
 
 from __future__ import annotations

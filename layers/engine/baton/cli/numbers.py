@@ -1,6 +1,6 @@
 """Whole numbers as options and arguments, with a refusal that says which there can be.
 
-Types for click. Lengths of time are in durations.py.
+Lengths of time are in durations.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Registers all documents of an application, when everything starts and when a file of it has changed.
 
-One document is registered in workflows.py; sources.py finds them.
+One document is in workflows.py, finding them in sources.py.
 """
 
 from __future__ import annotations

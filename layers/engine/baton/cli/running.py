@@ -1,7 +1,4 @@
-"""What `baton up` does: start the local run, say how to reach it, stop it again.
-
-What runs is in baton.local.
-"""
+"""What `baton up` does: start the local run, say how to reach it, stop it again."""
 
 from __future__ import annotations
 

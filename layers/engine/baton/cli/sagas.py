@@ -1,6 +1,6 @@
 """The commands that start sagas and look at them: start, show, events, explain, list, cost.
 
-Answers are laid out in render.py; watching.py stays with a saga.
+How an answer looks is in render.py, how long a command stays with a saga in watching.py.
 """
 
 from __future__ import annotations

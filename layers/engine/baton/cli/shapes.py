@@ -1,6 +1,6 @@
 """A workflow as the API describes it, as boxes to draw and as text.
 
-The boxes are laid out in graph.py.
+How they are laid out is in graph.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What is said of standard tools that a document uses and a deployment has to switch on.
 
-Their names are found in the compiler's problems. The grants are in core/effects/grants.py.
+Which there are, core.effects.grants knows.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The command that fetches what an entry only names: `value`.
 
-A reference may be typed by its beginning. The value is printed as JSON.
+The reference as it is typed may be the beginning of one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Staying with a saga until it ends or needs a person: `show --watch` and `events --follow`.
 
-When to ask again, and when it is over. Sagas and events are laid out in render.py.
+How a saga or an event looks is in render.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The commands about registered workflows: deploy-workflow, workflows.
 
-What is wrong with a document is said in check.py.
+What is wrong with a document, check.py says.
 """
 
 from __future__ import annotations

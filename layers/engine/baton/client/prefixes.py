@@ -1,6 +1,6 @@
 """Sagas that are named by the beginning of their ids, as `baton list` shortens them.
 
-Pure: the client fetches the list. The API knows whole ids only.
+Pure. The API knows whole ids only.
 """
 
 from __future__ import annotations

@@ -165,7 +165,7 @@ class Story:
         """What its entries alone do not say: that a branch has just begun, which children it has not any more, and
         whether the saga is parked.
         """
-        self._come_to(state.branch)
+        self._come_to(state.lineage.branch)
         self.parked = state.parked
         for slot, place in self.places.items():
             is_child = place.opened is not None and place.opened.work().orphan is not None
