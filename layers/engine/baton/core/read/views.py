@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 
 from baton.core.decide.program import Program
 from baton.core.decide.readiness import WAITS
@@ -321,17 +322,7 @@ def tool_view(spec: ToolSpec) -> dict[str, Any]:
 
 def entry_view(entry: Entry) -> dict[str, Any]:
     """An entry as `GET /sagas/{id}/events` shows it; every field of the log, defaults included."""
-    return {
-        "format": entry.format,
-        "version": entry.version,
-        "branch": entry.branch,
-        "at": iso(entry.at),
-        "epoch": entry.epoch,
-        "invocation": entry.invocation,
-        "cold": entry.cold,
-        "traceparent": entry.traceparent,
-        "events": [_event_view(event) for event in entry.events],
-    }
+    return asdict(entry) | {"at": iso(entry.at), "events": [_event_view(event) for event in entry.events]}
 
 
 def _event_view(event: Event) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def check(source: Source) -> Iterator[Problem]:
 
 
 class _Exclusions:
-    """For each node, which alternatives of which branches are not taken when it is ready. One bit for each."""
+    """For each node, which outcome sets of which branches are not taken when it is ready. One bit for each."""
 
     def __init__(self, nodes: dict[str, NodeModel], flow: Flow) -> None:
         self._flow = flow
