@@ -1,7 +1,7 @@
 """What a kind of node is called, and what it opens, is known where the kind is: in core/nodes/ and core/documents/nodes/.
 
-Belongs here: the law that nothing else asks `node.kind == "wait"` or `isinstance(event, WaitOpened)`, and the files that
-still do. Does not belong here: which file may import a kind (law.py).
+The law: no other file asks `node.kind == "wait"` or `isinstance(event, WaitOpened)`. The files that still do are
+listed. Which file may import a kind is in law.py.
 """
 
 from __future__ import annotations

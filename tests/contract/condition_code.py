@@ -1,6 +1,6 @@
-"""Python conditions for the sandbox's contract: what authors write, and what somebody writes who means harm.
+"""Python conditions for the sandbox's contract: those that authors write, and those that mean harm.
 
-Belongs here: code, the data it gets and what has to come of it. Does not belong here: how it is run.
+Code, the data it gets and what has to come of it.
 """
 
 from __future__ import annotations

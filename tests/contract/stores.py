@@ -94,7 +94,7 @@ class Stores(Protocol):
     def notices(self) -> Notices: ...
 
     def told(self) -> list[dict[str, str]]:
-        """What somebody was told so far: the attributes of each notice that are not empty, and its message."""
+        """The notices sent so far: the attributes of each notice that are not empty, and its message."""
         ...
 
     @property

@@ -230,7 +230,7 @@ def test_a_blob_that_was_damaged_on_the_way_is_unavailable_not_corrupt() -> None
         S3Blobs(Aws(address).s3, "blobs").get("acme", REF)
 
 
-def test_a_store_that_nobody_listens_for_is_unavailable() -> None:
+def test_a_store_without_a_listener_is_unavailable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"
     with pytest.raises(EngineFault):

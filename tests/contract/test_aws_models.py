@@ -25,7 +25,7 @@ def test_what_all_services_share_is_the_same_too(name: str) -> None:
     assert Models(*SERVICES).load_data(name) == Loader().load_data(name)
 
 
-def test_a_service_that_nobody_uses_is_not_known() -> None:
+def test_a_service_without_users_is_not_known() -> None:
     with pytest.raises(UnknownServiceError):
         Models(*SERVICES).load_service_model("iam", "service-2")
 

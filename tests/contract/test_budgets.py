@@ -1,4 +1,4 @@
-"""Contract of `Budgets`: nobody gets money twice, what is spent counts once, and what the dead held comes free."""
+"""Contract of `Budgets`: no money is given twice, what is spent counts once, and what the dead held comes free."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def one(id_: str = "a", amount: int = 100 * CENT, until: int = UNTIL) -> Reserva
     return Reservation(id_, amount, until)
 
 
-def test_nobody_has_spent_anything_at_first(stores: Stores) -> None:
+def test_an_account_has_no_spending_at_first(stores: Stores) -> None:
     assert stores.budgets.read(ADA) == Sums(0, 0, 0)
 
 
@@ -121,7 +121,7 @@ def test_a_refused_reserve_frees_what_is_past_its_time_and_tries_again(stores: S
     assert budgets.reserve(ADA, one(), LIMIT, NOW) == Held(Sums(0, 100 * CENT, 1))
 
 
-def test_whoever_finds_a_dead_invocation_can_free_what_it_held(stores: Stores) -> None:
+def test_a_worker_that_finds_a_dead_invocation_can_free_what_it_held(stores: Stores) -> None:
     budgets = stores.budgets
     for n in range(30):
         budgets.reserve(ADA, one(f"dead{n}", CENT, NOW), LIMIT, NOW - 1)

@@ -1,4 +1,4 @@
-"""What becomes of a kept connection that the other side closed while nobody looked, as in a frozen process.
+"""What becomes of a kept connection that the other side closed unnoticed, as in a frozen process.
 
 AWS is a server on loopback here, which answers a few requests on one connection and then hangs up.
 """
@@ -99,7 +99,7 @@ def test_a_connection_is_kept_from_one_call_to_the_next() -> None:
         aws.dynamodb.close()
 
 
-def test_a_connection_that_was_closed_while_idle_is_replaced_and_nobody_notices() -> None:
+def test_a_connection_that_was_closed_while_idle_is_replaced_without_an_error() -> None:
     with a_peer(answers=1) as peer:
         aws = Aws(peer.address)
         for calls in (1, 2, 3):

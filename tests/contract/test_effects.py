@@ -48,7 +48,7 @@ def test_keys_and_tenants_have_claims_of_their_own(stores: Stores) -> None:
     others = [a_claim(), a_claim(tenant="globex"), a_claim(key="f" * 32), a_claim(tenant="a#EFFECT#b")]
     assert [stores.effects.claim(claim) for claim in others] == [None] * 4
     assert [stores.effects.read(claim.tenant, claim.key) for claim in others] == others
-    assert stores.effects.read("nobody", KEY) is None
+    assert stores.effects.read("stranger", KEY) is None
 
 
 def test_an_effect_reads_back_with_all_that_it_holds(stores: Stores) -> None:
@@ -69,7 +69,7 @@ def test_an_effect_reads_back_with_all_that_it_holds(stores: Stores) -> None:
         assert stores.effects.claim(a_claim()) is None
 
 
-def test_who_has_seen_an_effect_replaces_it_and_nobody_else(stores: Stores) -> None:
+def test_only_a_writer_that_has_seen_an_effect_replaces_it(stores: Stores) -> None:
     stores.effects.claim(a_claim())
     done, taken = a_claim(status=COMPLETED, data=b"{}"), a_claim("you-1")
     assert stores.effects.change(a_claim("them-1"), taken) == a_claim(), "another owner"
@@ -158,7 +158,7 @@ def test_what_no_item_can_hold_is_refused_with_its_size(moto: AwsStores) -> None
         moto.effects.claim(a_claim(data=noise))
 
 
-def test_an_effect_that_nobody_of_ours_has_written_is_told(moto: AwsStores) -> None:
+def test_an_effect_that_no_version_of_ours_has_written_is_told(moto: AwsStores) -> None:
     effects = moto.effects
     assert isinstance(effects, DynamoEffects)
     effects._client.put_item(

@@ -142,7 +142,7 @@ def test_an_expression_cannot_name_an_attribute_that_the_table_does_not_have() -
         names_in("SET #ownr = :o")
 
 
-# -- what nobody of ours has written
+# -- what no version of ours has written
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Contract of `Log`: take, nudge and release, the life of a lease."""
+"""Contract of `Log`: take, pending wake and release, the life of a lease."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_taking_a_free_lease_makes_it_mine_and_due_when_others_may_take_it(store
     assert head_of(stores) == a_head(owner="me", until=UNTIL, due_at=DUE, epoch=1)
 
 
-def test_whoever_saw_the_head_before_another_took_it_is_refused(stores: Stores) -> None:
+def test_a_worker_that_saw_the_head_before_another_took_it_is_refused(stores: Stores) -> None:
     taken(stores)
     before = head_of(stores)
     assert stores.log.take(SAGA, "you", UNTIL + 9, 0, DUE + 9) is None
@@ -155,7 +155,7 @@ def test_a_postponing_makes_no_head(stores: Stores) -> None:
     assert stores.log.read_head(SAGA) is None
 
 
-# -- nudge
+# -- pending wake
 
 
 def test_a_nudge_leaves_its_version_for_the_holder(stores: Stores) -> None:
@@ -269,7 +269,7 @@ def test_a_release_that_has_folded_the_nudge_is_accepted(stores: Stores, folded:
     assert stores.log.release(SAGA, "me", 1, a_release(folded=folded))
 
 
-def test_a_release_is_refused_when_somebody_armed_the_saga_since(stores: Stores) -> None:
+def test_a_release_is_refused_when_another_writer_armed_the_saga_since(stores: Stores) -> None:
     taken(stores)
     assert stores.log.arm(head_of(stores), 95_000)
     before = head_of(stores)
@@ -277,7 +277,7 @@ def test_a_release_is_refused_when_somebody_armed_the_saga_since(stores: Stores)
     assert head_of(stores) == before
 
 
-def test_a_release_is_refused_when_somebody_armed_an_armed_saga_again(stores: Stores) -> None:
+def test_a_release_is_refused_when_another_writer_armed_an_armed_saga_again(stores: Stores) -> None:
     taken(stores, armed=70_000)
     assert stores.log.arm(head_of(stores), 95_000)
     assert not stores.log.release(SAGA, "me", 1, a_release(armed=70_000))
@@ -320,7 +320,7 @@ def test_the_group_changes_only_with_the_time_of_its_change(stores: Stores) -> N
     assert head_of(stores).group == "done"
 
 
-def test_one_sagas_lease_is_nobody_elses(stores: Stores) -> None:
+def test_one_sagas_lease_holds_no_other_saga(stores: Stores) -> None:
     stores.log.create_head(a_head(OTHER))
     taken(stores)
     stores.log.leave_wake(SAGA, "me", 1, 4)

@@ -131,4 +131,4 @@ def test_sagas_at_work_are_counted_and_those_that_wait_or_have_ended_are_not(sto
     stores.log.take(refs[1], "me", 90_000, 0, 93_000)
     stores.log.release(refs[1], "me", 1, a_release(status="waiting", group="waiting", group_at=5_000))
     assert stores.log.at_work("acme", 0, 100) == 3
-    assert stores.log.at_work("nobody", 0, 100) == 0
+    assert stores.log.at_work("idle", 0, 100) == 0

@@ -101,7 +101,7 @@ def delivered(address: str, subject: str) -> list[dict[str, Any]]:
     return [each for of in sent.values() for each in of if each["Subject"] == subject]
 
 
-def test_the_same_mail_to_the_same_person_is_sent_once_in_24_hours_whoever_asks(
+def test_the_same_mail_to_the_same_person_is_sent_once_in_24_hours_by_all_sagas(
     ministack: str, embedded: Stores, post: SesMailer
 ) -> None:
     desk = Desk(embedded, post)

@@ -112,7 +112,7 @@ def test_the_newest_incident_is_the_first_and_pages_go_on_behind_each_other(stor
     assert seen == [f"dinner-{number}" for number in (4, 3, 2, 1, 0)]
 
 
-def test_an_incident_is_resolved_once_by_whoever_was_first(stores: Stores) -> None:
+def test_an_incident_is_resolved_once_by_the_first_caller(stores: Stores) -> None:
     tell(stores, BROKEN)
     (found,) = stores.incidents.of_saga("acme", "dinner-1")
     first = stores.incidents.resolve("acme", found, "grace", NOW + 60_000)
@@ -218,7 +218,7 @@ def test_another_saga_waits_for_a_claim_to_run_out_and_keeps_the_first_incident(
     assert incident.opened == NOW
 
 
-def test_a_claim_that_somebody_else_takes_over_first_is_theirs(moto: AwsStores, moto_aws: Aws) -> None:
+def test_a_claim_belongs_to_the_process_that_takes_it_over_first(moto: AwsStores, moto_aws: Aws) -> None:
     kept = moto.incidents
     assert kept.claim("acme", "dinner-1", ASKED, NOW) == ASKED
 

@@ -58,7 +58,7 @@ def test_an_item_may_have_the_tables_limit_and_not_a_byte_more() -> None:
 
 
 @pytest.mark.parametrize("stored", [b"", b"[1]", zlib.compress(SOFT)[:-4], b"x\x9cgarbage"])
-def test_bytes_that_nobody_packed_are_a_corrupt_log(stored: bytes) -> None:
+def test_bytes_that_were_never_packed_are_a_corrupt_log(stored: bytes) -> None:
     with pytest.raises(CorruptLog):
         unpack(stored)
 

@@ -42,7 +42,7 @@ def ask(*cases: Case, at_once: int = 2) -> list[Answer]:
 
 
 def children() -> set[int]:
-    """The processes that this one has started, dead ones that nobody asked about included."""
+    """The processes that this one has started, dead ones that were never waited for included."""
     found: set[int] = set()
     for task in Path("/proc/self/task").iterdir():
         with suppress(FileNotFoundError):  # a thread that has ended meanwhile

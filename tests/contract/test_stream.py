@@ -31,7 +31,7 @@ def test_a_wake_keeps_its_moment_and_its_parent(stores: Stores) -> None:
     assert stores.wakes() == [(SAGA, wake)]
 
 
-def test_an_entry_that_was_refused_wakes_nobody(stores: Stores) -> None:
+def test_an_entry_that_was_refused_sends_no_wake(stores: Stores) -> None:
     stores.log.append(SAGA, an_entry(1))
     stores.log.append(SAGA, an_entry(1), Wake(v=1))
     assert stores.wakes() == []
@@ -50,7 +50,7 @@ def test_a_yield_is_passed_on_by_the_write_that_frees_the_lease(stores: Stores) 
     assert stores.wakes() == [(SAGA, Wake(v=3))]
 
 
-def test_a_release_that_was_refused_wakes_nobody(stores: Stores) -> None:
+def test_a_release_that_was_refused_sends_no_wake(stores: Stores) -> None:
     stores.log.create_head(a_head())
     assert not stores.log.release(SAGA, "me", 1, a_release(wake=Wake(v=3)))
     assert stores.wakes() == []

@@ -167,7 +167,7 @@ class Saga:
         self.put(started(graph, value, dead=dead, **more), epoch=0, invocation="api")
 
     def put(self, *events: ev.Event, epoch: int | None = None, invocation: str = "") -> State:
-        """Append one entry, as whoever holds the lease unless told otherwise."""
+        """Append one entry, as the holder of the lease unless told otherwise."""
         number = self.epoch if epoch is None else epoch
         written = entry(
             self.state.version + 1,

@@ -1,6 +1,6 @@
 """Documents that mean harm, or that a program writes: each is compiled or refused soon, in little memory.
 
-Belongs here: the cases, and what the process does that tries them (test_hostile_documents.py starts it).
+The cases, and the process that tries them (test_hostile_documents.py starts it).
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def joins(count: int, width: int, **join: Any) -> Nodes:
 
 
 def caught(count: int) -> Nodes:
-    """A chain whose failures are each caught, and where each two ways meet again."""
+    """A chain whose failures are each caught, and where each two paths meet again."""
     nodes: Nodes = {}
     for i in range(count):
         nodes[f"m{i}"] = step(f"j{i - 1}" if i else None, catch=f"h{i}")

@@ -1,7 +1,7 @@
 """JSON Schemas that mean harm, or that a tired author writes, each with a value: none stops or fills a process.
 
-Belongs here: the cases, and what the process does that tries them, each in a process of its own (test_hostile_schemas.py
-starts it). Conditions that hold values against schemas are in conditions/hostile.py.
+The cases, and what tries them, each in a process of its own (test_hostile_schemas.py starts it). Conditions that hold
+values against schemas are in conditions/hostile.py.
 """
 
 from __future__ import annotations

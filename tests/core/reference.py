@@ -60,7 +60,7 @@ def shapes(draw: st.DrawFn, kinds: tuple[str, ...] = KINDS, most: int = 9) -> Sh
     spots = []
     for index, name in enumerate(names):
         earlier = names[:index]
-        # Mostly near ones, so that long ways through the graph are as common as wide ones.
+        # Mostly near ones, so that long paths through the graph are as common as wide ones.
         near = earlier[-draw(st.sampled_from((1, 1, 2, 9))) :]
         before = draw(st.lists(st.sampled_from(near), unique=True, max_size=4)) if near else []
         ancestors[name] = set(before).union(*(ancestors[other] for other in before))
@@ -85,7 +85,7 @@ class Reference:
 
     @property
     def open(self) -> set[str]:
-        """Nodes whose turn it is: all before them are done, they are not."""
+        """Nodes that are ready: all before them are done, they are not."""
         return {
             spot.name
             for spot in self.shape.spots

@@ -76,7 +76,7 @@ _IN_NODE: list[tuple[str, str, str, str, str]] = [
      "`max_iteration` is not known here", "did you mean `max_iterations`?"),
     # ---- join
     ("a join like none", "join: most", "/join", _COUNT, ""),
-    ("a join for nobody", "join: 0", "/join", "`0` must be between 1 and 10,000", ""),
+    ("a join for no edge", "join: 0", "/join", "`0` must be between 1 and 10,000", ""),
     ("a join for half of one", "join: 0.5", "/join", "`0.5` is not a whole number", ""),
     ("a join that is a list", "join: [b]", "/join", _COUNT, ""),
     ("a join that is true", "join: true", "/join", _COUNT, ""),

@@ -299,7 +299,7 @@ def test_an_event_that_comes_twice_counts_once() -> None:
         before.money.spent,
         before.begun,
     )
-    saga.put(ev.NodeBegan(node="nobody", at=1))
+    saga.put(ev.NodeBegan(node="absent", at=1))
     assert saga.state.begun == before.begun
 
 

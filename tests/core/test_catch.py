@@ -59,7 +59,7 @@ def test_a_failure_that_no_rule_fits_ends_the_saga() -> None:
     assert status_of(saga.state) == "failed"
 
 
-def test_where_the_failure_is_caught_nobody_is_asked_but_it_is_retried() -> None:
+def test_where_the_failure_is_caught_no_person_is_asked_but_it_is_retried() -> None:
     b = program(
         task("a", catch=(Catch(then=("h",)),)),
         task("h", "a"),

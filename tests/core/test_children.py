@@ -89,7 +89,7 @@ def test_two_children_that_end_together_leave_nothing_held_that_only_they_read()
     assert saga.state.outputs == {}
 
 
-def test_a_childs_name_is_its_parents_with_branch_and_slot_so_nobody_else_has_it() -> None:
+def test_a_childs_name_is_its_parents_with_branch_and_slot_and_so_unique() -> None:
     saga = Saga(program(child("c")))
     saga.put(ev.Forked(cut=1, branch=1, by="ada", at=1), epoch=0)
     saga.go()
@@ -126,7 +126,7 @@ def test_a_child_whose_input_is_in_a_blob_is_opened_once_the_blob_was_read() -> 
 
 
 def test_open_children_are_cancelled_before_the_end_is_recorded() -> None:
-    """The runner must do it first: afterwards nobody knows them any more."""
+    """The runner must do it first: afterwards the log does not know them any more."""
     saga = Saga(program(child("c"), child("d"), task("a")))
     saga.go()
     reported(saga, slot="d")
@@ -237,7 +237,7 @@ def test_a_fork_to_between_two_parts_opens_what_was_cancelled_anew_and_keeps_wha
     saga.put(ev.Forked(cut=cut, branch=1, by="ada", at=saga.now), epoch=0)
     assert list(saga.state.children) == ["c0"]
     open_before = MANY - 2 * CANCELLED_TOGETHER
-    assert len(saga.state.orphaned_children) == open_before, "those that nobody has asked yet"
+    assert len(saga.state.orphaned_children) == open_before, "those that were not asked yet"
     assert len(part_of(saga)) == open_before
     saga.go()
     assert "c0" not in saga.state.tokens

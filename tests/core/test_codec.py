@@ -71,7 +71,7 @@ def test_a_newer_format_is_recognised_even_where_its_shape_is_another() -> None:
         decode_entry(b'{"format":7,"everything":"is different","events":{"not":"a list"}}')
 
 
-def test_an_entry_of_an_older_format_is_refused_as_long_as_nobody_reads_it() -> None:
+def test_an_entry_of_an_older_format_is_refused_as_long_as_no_code_reads_it() -> None:
     with pytest.raises(UnknownEntry, match="format 0"):
         decode_entry(changed(format=0))
 

@@ -20,9 +20,9 @@ WRONG: list[tuple[str, str, str, str, str]] = [
     ("a written way back that may not be taken", "h: {}, a: {after: h, loop: {AGAIN, back_to: h}}",
      "guardrails: {allowed_transitions: {a: [a]}}", "/nodes/a/loop/back_to",
      "`a` may not go on to `h`: `guardrails.allowed_transitions` does not name it"),
-    ("a guardrail for nobody", "a: {}", "guardrails: {allowed_transitions: {q: a}}", "/guardrails/allowed_transitions/q",
+    ("a guardrail for no node", "a: {}", "guardrails: {allowed_transitions: {q: a}}", "/guardrails/allowed_transitions/q",
      "there is no node `q`"),
-    ("a guardrail to nobody", "a: {}", "guardrails: {allowed_transitions: {a: [q]}}", "/guardrails/allowed_transitions/a",
+    ("a guardrail to no node", "a: {}", "guardrails: {allowed_transitions: {a: [q]}}", "/guardrails/allowed_transitions/a",
      "there is no node `q`"),
     ("more than a node may send", "a: {limits: {fan_out: 1}}, b: {after: a}, c: {after: a}", "", "/nodes/a/limits/fan_out",
      "`a` goes on to 2 nodes at once, and `fan_out` ends the saga beyond 1"),
@@ -34,7 +34,7 @@ WRONG: list[tuple[str, str, str, str, str]] = [
      "there is no schema `doen` under `schemas`"),
     ("a condition that cannot be read", "a: {when: 'input.x >'}", "", "/nodes/a/when", ""),
     ("an agent", "a: {agent: {model: m}}", "", "/nodes/a/agent", "nodes of kind `agent` cannot be run by this version"),
-    ("somebody to ask", "a: {human: {question: q}}", "", "/nodes/a/human", "nodes of kind `human` cannot be run by this version"),
+    ("a person to ask", "a: {human: {question: q}}", "", "/nodes/a/human", "nodes of kind `human` cannot be run by this version"),
     ("a map", "a: {map: {over: [1]}}", "", "/nodes/a/map", "nodes of kind `map` cannot be run by this version"),
 ]  # fmt: skip
 

@@ -44,9 +44,9 @@ LOOPING = "to try the same again write `retry`; to go round again, `loop`"
 OWN_NODE = "let both lead to it through a node of their own, such as `value: null`"
 LOOP = "h: {}, m: {after: h, %s}, a: {after: m, loop: {AGAIN, back_to: h}}, z: {after: a}"
 WRONG: list[tuple[str, str, str, str, str | None]] = [
-    ("nobody", "a: {catch: hadnler}, handler: {}", "/nodes/a/catch", "there is no node `hadnler`", "did you mean `handler`?"),
-    ("nobody in a list", "a: {catch: [h, q]}, h: {}", "/nodes/a/catch/1", "there is no node `q`", ""),
-    ("nobody in a rule", "a: {catch: [{then: [h, q]}]}, h: {}", "/nodes/a/catch/0/then/1", "there is no node `q`", ""),
+    ("no node", "a: {catch: hadnler}, handler: {}", "/nodes/a/catch", "there is no node `hadnler`", "did you mean `handler`?"),
+    ("no node in a list", "a: {catch: [h, q]}, h: {}", "/nodes/a/catch/1", "there is no node `q`", ""),
+    ("no node in a rule", "a: {catch: [{then: [h, q]}]}, h: {}", "/nodes/a/catch/0/then/1", "there is no node `q`", ""),
     ("the node itself", "a: {catch: a}", "/nodes/a/catch", f"`a` is `a` itself, or comes before it: {HANDLED}", LOOPING),
     ("a node before it", "a: {}, b: {after: a, catch: [{then: a}]}", "/nodes/b/catch/0/then",
      f"`a` is `b` itself, or comes before it: {HANDLED}", LOOPING),
@@ -68,7 +68,7 @@ WRONG: list[tuple[str, str, str, str, str | None]] = [
      "a choice stays in the loop, or leaves it with all that it names"),
     ("its own output", "a: {catch: [{if: output.score > 1, then: h}]}, h: {}", "/nodes/a/catch/0/if",
      "`output.score`: the node has given no output yet", "`output` is for `branch` and `loop`; elsewhere, `ctx.NODE.output`"),
-    ("what nobody has called it with", "a: {catch: [{if: last_error.parameters.x == 1, then: h}]}, h: {}", "/nodes/a/catch/0/if",
+    ("what it was not called with", "a: {catch: [{if: last_error.parameters.x == 1, then: h}]}, h: {}", "/nodes/a/catch/0/if",
      "`last_error.parameters.x`: nothing produces `parameters`", None),
     ("a condition that is none", "a: {catch: [{if: [], then: h}]}, h: {}", "/nodes/a/catch/0/if",
      "a condition is a text or an object, not a list", None),
@@ -207,7 +207,7 @@ STOPPED = "a: {catch: h}, h: {}, x: {}, b: {after: [a, x]}, j: {after: [b, x], j
         ("j", "a", COUNTING, False),
         ("j", "a", STRICT, True),
         ("", "j", STRICT, True),
-        # The ways out of a loop that a caught failure leaves.
+        # The edges out of a loop that a caught failure leaves.
         ("y", "t", LEFT, True),
         ("", "y", LEFT, False),
         ("", "w", LEFT, True),

@@ -164,16 +164,16 @@ def test_a_rule_that_a_newer_version_knows_is_refused(where: str) -> None:
 P = "failover: [{name: p, %s}]"
 A = "a: {tool: find, %s}"
 ONCE = "what goes before a tool is called anew for every attempt, and no claim is made for it"
-NOBODY = 'declare one with `@tool(…, carries_out="%s")`, or leave it out'
+UNDECLARED = 'declare one with `@tool(…, carries_out="%s")`, or leave it out'
 WRONG: list[tuple[str, str, str, str, str, str]] = [
-    ("a hint that nobody knows", A % "on_failure: {timeout: {hints: [falback_model]}}", "",
+    ("a hint that is unknown", A % "on_failure: {timeout: {hints: [falback_model]}}", "",
      "/nodes/a/on_failure/timeout/hints/0", "there is no hint and no tool `falback_model`", "did you mean `fallback_model`?"),
-    ("a hook that nobody knows", "a: {}", "on_failure: {any: {before_retry: [clear_cash]}}",
+    ("a hook that is unknown", "a: {}", "on_failure: {any: {before_retry: [clear_cash]}}",
      "/on_failure/any/before_retry/0", "there is no hook and no tool `clear_cash`", "did you mean `clear_cache`?"),
-    ("a hint that nobody carries out", A % "on_failure: {any: {hints: [alternative_provider, rephrase_request]}}", "",
-     "/nodes/a/on_failure/any/hints/1", "no tool carries out `rephrase_request` for `find`", NOBODY % "rephrase_request"),
-    ("a hook that nobody carries out", A % "on_failure: {any: {before_retry: clear_cache}}", "",
-     "/nodes/a/on_failure/any/before_retry/0", "no tool carries out `clear_cache` for `find`", NOBODY % "clear_cache"),
+    ("a hint that no tool carries out", A % "on_failure: {any: {hints: [alternative_provider, rephrase_request]}}", "",
+     "/nodes/a/on_failure/any/hints/1", "no tool carries out `rephrase_request` for `find`", UNDECLARED % "rephrase_request"),
+    ("a hook that no tool carries out", A % "on_failure: {any: {before_retry: clear_cache}}", "",
+     "/nodes/a/on_failure/any/before_retry/0", "no tool carries out `clear_cache` for `find`", UNDECLARED % "clear_cache"),
     ("a tool that is no help", A % "on_failure: {any: {hints: needy}}", "", "/nodes/a/on_failure/any/hints/0",
      "`needy` can neither stand in for `find` nor help it", ""),
     ("a tool that may act only once, before another", A % "on_failure: {any: {hints: charge}}", "",
@@ -191,7 +191,7 @@ WRONG: list[tuple[str, str, str, str, str, str]] = [
     ("a hook that may not run", A % "on_failure: {any: {before_retry: help}}", RAILS,
      "/nodes/a/on_failure/any/before_retry/0", "`help` may not run: `guardrails.allowed_tools` does not name it",
      "add `help` to `allowed_tools`, or take another tool"),
-    ("a policy for nobody", "a: {}", P % "when: {node: [a, b*]}, then: rollback", "/failover/0/when/node/1",
+    ("a policy for no node", "a: {}", P % "when: {node: [a, b*]}, then: rollback", "/failover/0/when/node/1",
      "no task here is called `b*`", ""),
     ("a policy of another node", A % (P % "when: {node: b}, then: rollback"), "", "/nodes/a/failover/0/when/node",
      "no task here is called `b`", ""),
@@ -200,10 +200,10 @@ WRONG: list[tuple[str, str, str, str, str, str]] = [
     ("a policy for a tool that is not here", "a: {}", P % "when: {tool: find}, then: rollback", "/failover/0/when",
      "no task here is like this", ""),
     ("a policy where there is no task", "a: {value: 1}", P % "then: rollback", "/failover/0", "no task here is like this", ""),
-    ("a policy with a hint that nobody knows", "a: {}", P % "then: {hint: what}", "/failover/0/then/hint",
+    ("a policy with an unknown hint", "a: {}", P % "then: {hint: what}", "/failover/0/then/hint",
      "there is no hint and no tool `what`", ""),
-    ("a policy with a hint that nobody carries out", "a: {}", P % "then: {hint: rephrase_request}", "/failover/0/then/hint",
-     "no tool carries out `rephrase_request` for `t`", NOBODY % "rephrase_request"),
+    ("a policy with a hint that no tool carries out", "a: {}", P % "then: {hint: rephrase_request}", "/failover/0/then/hint",
+     "no tool carries out `rephrase_request` for `t`", UNDECLARED % "rephrase_request"),
     ("a policy with no such tool", "a: {}", P % "then: {tool: fnid}", "/failover/0/then/tool", "there is no tool `fnid`",
      "did you mean `find`?"),
     ("a policy with a tool that may not run", "a: {}", f"{P % 'then: {tool: find.other}'}\n{RAILS}", "/failover/0/then/tool",

@@ -97,6 +97,6 @@ def test_in_a_document_with_a_circle_only_numbers_are_compared() -> None:
     assert [path for path, _, _ in told(nodes)] == ["/nodes/x/after", "/nodes/k/join"]
 
 
-def test_a_join_that_counts_is_no_trouble_where_a_branch_names_nobody() -> None:
-    nodes = "a: {branch: {rules: [{if: 'output.score > 1', then: nobody}], default: b}}, b: {}, c: {}, d: {after: [b, c], join: 2}"
-    assert [message for _, message, _ in told(nodes)] == ["there is no node `nobody`"]
+def test_a_join_that_counts_is_no_trouble_where_a_branch_names_no_node() -> None:
+    nodes = "a: {branch: {rules: [{if: 'output.score > 1', then: absent}], default: b}}, b: {}, c: {}, d: {after: [b, c], join: 2}"
+    assert [message for _, message, _ in told(nodes)] == ["there is no node `absent`"]

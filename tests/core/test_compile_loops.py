@@ -130,7 +130,7 @@ def test_the_inner_loop_is_left_by_its_end_and_the_outer_one_by_a_choice() -> No
     assert told(nodes % (branch, "")) == []
 
 
-def test_names_of_nobody_are_told_wherever_they_stand() -> None:
+def test_names_of_no_node_are_told_wherever_they_stand() -> None:
     nodes = "a: {branch: {rules: [{if: input.x, then: q}], default: [b, r]}, loop: {AGAIN, break_path: [b, s], timeout_path: u}}"
     assert told(nodes + ", b: {}") == [
         ("/nodes/a/branch/rules/0/then", "there is no node `q`", ""),

@@ -35,7 +35,7 @@ def test_what_the_nearest_key_could_not_have_is_told_with_the_key(field: str, hi
 
 
 def test_what_is_wrong_inside_has_its_own_place() -> None:
-    problems = problems_of(TEXT % "withs:\n      x: ${ctx.nobody.output}")
+    problems = problems_of(TEXT % "withs:\n      x: ${ctx.absent.output}")
     assert [(problem.path, problem.line) for problem in problems] == [
         ("/nodes/b/withs", 7),
         ("/nodes/b/withs/x", 7),
@@ -44,12 +44,12 @@ def test_what_is_wrong_inside_has_its_own_place() -> None:
     assert [problem.message for problem in problems] == [
         "`withs` is not known here",
         "`t` takes no `x`",
-        "`ctx.nobody.output`: there is no node `nobody`",
+        "`ctx.absent.output`: there is no node `absent`",
     ]
 
 
 def test_each_item_of_a_list_has_its_own_place_too() -> None:
-    problems = problems_of(TEXT % "afterr: [nobody, nowhere]")
+    problems = problems_of(TEXT % "afterr: [absent, nowhere]")
     assert [(problem.path, problem.suggestion) for problem in problems] == [
         ("/nodes/b/afterr", "did you mean `after`?"),
         ("/nodes/b/afterr/0", ""),

@@ -298,10 +298,10 @@ nodes:
   a: {tool: table.search, with: {city: 5, x: 1}}
   b:
     tool: tt
-    after: [a, nobody]
+    after: [a, absent]
   c:
     tool: anything
-    with: {deep: [{x: "${ctx.nobody.output}"}, "${bad"]}
+    with: {deep: [{x: "${ctx.absent.output}"}, "${bad"]}
 output: "${ctx.a.output.nope}"
 """
 

@@ -128,7 +128,7 @@ def test_the_name_of_an_exception_leads_to_what_it_is_called_here(name: str, mea
     assert exception_meant(name) == f"write `{meant}`"
 
 
-def test_an_exception_that_nobody_knows_leads_to_a_code_of_the_tools_own() -> None:
+def test_an_unknown_exception_leads_to_a_code_of_the_tools_own() -> None:
     wanted = 'let the tool raise `StepFailure("sold_out")`, and write `sold_out`'
     assert exception_meant("SoldOutError") == wanted
     assert {exception_meant(name) for name in ("sold_out", "SoldOut", "NETWORK_ERROR", "ETIMEDOUT")} == {None}

@@ -41,7 +41,7 @@ def calls_of(function: Callable[[], Any]) -> int:
 
     before = sys.getprofile()
     gc.collect()
-    gc.disable()  # what is called when it runs is nobody's cost here
+    gc.disable()  # what is called when it runs is not measured here
     sys.setprofile(look)
     try:
         function()

@@ -273,7 +273,7 @@ def test_every_example_of_what_fields_share_is_valid(name: str) -> None:
         assert violations({**PARTS[name], "$defs": SCHEMA["$defs"]}, value) == ()
 
 
-def test_whoever_changes_what_they_were_given_changes_it_for_nobody_else() -> None:
+def test_a_caller_who_changes_what_it_was_given_changes_it_for_no_other() -> None:
     document_schema()["$defs"]["after"]["anyOf"].clear()
     node_types()[0]["example"]["with"].clear()
     assert document_schema() == SCHEMA

@@ -1,4 +1,4 @@
-"""Steps that may act only once and may have acted: what ends them, and who is told where nobody will look."""
+"""Steps that may act only once and may have acted: what ends them, and who is told where no `verify` will look."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def told(saga: Saga) -> list[tuple[str, str, bool]]:
     return [(notice.code, notice.node, notice.incident) for notice in saga.state.outbox.due]
 
 
-def test_somebody_is_told_of_what_a_cancel_leaves_in_doubt() -> None:
+def test_a_person_is_told_of_what_a_cancel_leaves_in_doubt() -> None:
     saga = Saga(program(task("a", effect=ONCE), task("b")))
     saga.go(interrupted("a"), running=["b"])
     saga.cancel()
@@ -35,7 +35,7 @@ def test_somebody_is_told_of_what_a_cancel_leaves_in_doubt() -> None:
     assert saga.state.ended is not None
 
 
-def test_nobody_is_told_of_what_has_not_begun_or_does_not_matter() -> None:
+def test_what_has_not_begun_or_does_not_matter_sends_no_notice() -> None:
     saga = Saga(
         program(task("a", effect=ONCE), task("b", effect="keyed"), task("c", effect=ONCE), failures={})
     )
@@ -45,7 +45,7 @@ def test_nobody_is_told_of_what_has_not_begun_or_does_not_matter() -> None:
     assert (told(saga), saga.kinds) == ([], ["saga_ended"])
 
 
-def test_somebody_is_told_where_a_join_goes_on_without_what_is_acting() -> None:
+def test_a_person_is_told_where_a_join_goes_on_without_a_running_effect() -> None:
     nodes = task("a", effect=ONCE), task("b"), task("j", "a", "b", join=Join(need=1))
     saga = Saga(program(*nodes))
     decision = saga.go(done("b"), running=["a"])
@@ -87,14 +87,14 @@ def test_what_has_not_run_yet_is_ended_by_its_limit() -> None:
     assert ready(saga.go(after_ms=2_000)) == ["b"]
 
 
-def test_nobody_is_told_of_what_was_cut_off_and_then_refused_for_good() -> None:
+def test_what_was_cut_off_and_then_refused_for_good_sends_no_notice() -> None:
     saga = Saga(program(task("a", effect=ONCE)))
     saga.go(interrupted("a"))
     saga.go(broken("a", "bad_request"))
     assert (told(saga), saga.kinds) == ([], ["step_failed", "saga_ended"])
 
 
-def test_somebody_is_told_of_a_doubt_that_comes_while_the_saga_ends_anyway() -> None:
+def test_a_person_is_told_of_a_doubt_that_comes_while_the_saga_ends_anyway() -> None:
     saga = Saga(program(task("a", effect=ONCE)))
     saga.cancel(grace_ms=1_000)
     outcome = broken("a", "timeout")
@@ -105,7 +105,7 @@ def test_somebody_is_told_of_a_doubt_that_comes_while_the_saga_ends_anyway() -> 
     assert saga.state.ended is not None
 
 
-def test_somebody_is_told_of_what_could_not_be_found_out_while_the_saga_ends_anyway() -> None:
+def test_a_person_is_told_of_what_could_not_be_found_out_while_the_saga_ends_anyway() -> None:
     saga = Saga(program(task("a", effect=ONCE)))
     saga.cancel(grace_ms=1_000)
     saga.go(broken("a", UNKNOWN_OUTCOME))

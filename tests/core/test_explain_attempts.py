@@ -244,16 +244,16 @@ def test_a_step_whose_question_is_answered_runs_again() -> None:
     assert saga_view(saga.state, saga.program)["questions"] == []
 
 
-def test_a_question_that_nobody_answers_is_told_with_what_followed() -> None:
+def test_a_question_without_an_answer_is_told_with_what_followed() -> None:
     saga = of(task("a"), any=Change(ladder=(ASK_USER, ESCALATE, ROLLBACK), at_most={ASK_USER: 1}))
     saga.go(broken("a"))
     saga.go(after_ms=86_400_000)
     (text,) = words(saga)
-    assert "; nobody answered in time; an incident was opened, severity medium" in text
+    assert "; no answer came in time; an incident was opened, severity medium" in text
     assert [one["strategy"] for one in attempts(saga)[0]["then"]] == ["ask_user", "escalate"]
 
 
-def test_an_incident_parks_the_saga_and_its_step_waits_for_whoever_is_on_call() -> None:
+def test_an_incident_parks_the_saga_and_its_step_waits_for_the_person_on_call() -> None:
     saga = of(task("a"), task("b"), any=Change(ladder=(ESCALATE, ROLLBACK), severity="high"))
     saga.go(broken("a"))
     assert why(saga, "a") == (
@@ -327,7 +327,7 @@ def test_a_fork_tells_the_attempts_before_its_cut() -> None:
     assert [one["attempt"] for one in attempts(saga)] == [1]
 
 
-def test_what_is_said_of_a_step_that_nobody_waits_for_any_more_is_passed_over() -> None:
+def test_what_is_said_of_a_step_that_the_saga_no_longer_needs_is_passed_over() -> None:
     saga = of(task("a"), task("b", "a"))
     saga.put(ev.QuestionClosed(node="b", ask="?", action="retry", at=T0))
     saga.put(ev.StrategyChosen(node="a", strategy="retry", code="x", at=T0))
@@ -382,7 +382,7 @@ def test_a_fault_that_is_caught_is_told_with_the_way_that_it_goes() -> None:
     assert why(saga, "b") == f"`b` did not run, because `a` went another way: {moved}"
 
 
-def test_what_somebody_is_told_is_no_part_of_the_way() -> None:
+def test_notices_are_no_part_of_the_path() -> None:
     saga = of(task("a"))
     saga.put(ev.NoticesSent(keys=("k",)))
     assert why(saga, "a").startswith("`a` is ready")

@@ -110,7 +110,7 @@ def test_a_saga_that_is_cancelled_is_not_tried_again() -> None:
     assert status_of(saga.state) == "cancelled"
 
 
-def test_hooks_are_called_before_the_next_attempt_and_those_that_nobody_carries_out_are_not() -> None:
+def test_hooks_are_called_before_the_next_attempt_but_not_those_that_no_tool_carries_out() -> None:
     node = task("a", hooks={"clear_cache": "cache.clear"})
     change = Change(before_retry=("clear_cache", "refresh_page"), **_ladder(RETRY))
     saga = Saga(one(node, any=change))
@@ -159,7 +159,7 @@ def test_a_failover_policy_goes_before_the_ladder_and_says_what_is_different() -
     assert step.arguments == {"party": 2, "hour": 20}
     (event,) = (e for e in saga.entries[-1].events if isinstance(e, ev.StrategyChosen))
     assert event.policy == "late"
-    saga.go(broken("a", "no_tables", attempt=2))  # used up: the ladder has its turn
+    saga.go(broken("a", "no_tables", attempt=2))  # used up: the ladder follows
     assert chosen(saga) == [REPLAN, RETRY]
 
 

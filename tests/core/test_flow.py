@@ -104,7 +104,7 @@ def test_a_success_is_recorded_with_what_ran() -> None:
     )  # fmt: skip
 
 
-def test_an_output_that_nobody_reads_is_not_kept_but_recorded() -> None:
+def test_an_output_that_no_node_reads_is_not_kept_but_recorded() -> None:
     saga = Saga(chain(2))
     saga.go(done("n0", 7))
     (event,) = saga.entries[-1].events
@@ -351,7 +351,7 @@ def test_what_is_in_a_blob_is_asked_for_before_anything_is_decided() -> None:
     assert step.arguments == {"x": 5, "y": [1]}
 
 
-def test_a_blob_that_nobody_reads_is_never_asked_for() -> None:
+def test_a_blob_that_no_node_reads_is_never_fetched() -> None:
     saga = Saga(chain(2), ev.Value(ref="cas://in", size=9))
     assert saga.go(done("n0", ref="cas://a")).needs == frozenset()
 

@@ -192,14 +192,14 @@ def test_a_skipped_node_is_no_step() -> None:
 # ---- outputs -----------------------------------------------------------------------------------------------
 
 
-def test_an_output_is_kept_only_where_somebody_can_read_it() -> None:
+def test_an_output_is_kept_only_where_a_node_can_read_it() -> None:
     state = Saga(PAIR).state
     assert apply(state, succeeded("a", ev.Token("a", "b"))).outputs == {"a": ev.Value(v="a")}
     assert apply(state, succeeded("a", ev.Token("a", "b"), keep=False)).outputs == {}
 
 
 @pytest.mark.parametrize("kind", [ev.WaitClosed, ev.ChildClosed])
-def test_what_a_wait_or_a_child_gave_is_kept_only_where_somebody_can_read_it(kind: typing.Any) -> None:
+def test_what_a_wait_or_a_child_gave_is_kept_only_where_a_node_can_read_it(kind: typing.Any) -> None:
     saga = Saga(program(wait("w", signal="s"), child("c")))
     saga.go()
     more = {"node": "w", "by": "k"} if kind is ev.WaitClosed else {"node": "c", "child": "s1.0.c"}
@@ -271,7 +271,7 @@ def test_a_death_after_an_invocation_that_ended_in_order_is_the_first_of_a_new_r
     saga = Saga(PAIR)
     saga.die()
     saga.die()
-    saga.epoch += 1  # somebody took the lease and gave it back
+    saga.epoch += 1  # a worker took the lease and gave it back
     saga.die()
     assert (saga.state.recovery.consecutive_crashes, saga.state.counts.revivals) == (1, 3)
 

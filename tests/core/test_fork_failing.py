@@ -12,7 +12,7 @@ from tests.core.strategies import ASK_USER, ESCALATE
 
 
 def asking(strategy: str = ASK_USER, code: str = "x") -> Saga:
-    """A step has failed, and somebody is asked."""
+    """A step has failed, and a person is asked."""
     saga = Saga(program(task("a"), failures={code: Change(ladder=(strategy,))}))
     saga.go(broken("a", code))
     return saga
@@ -30,20 +30,20 @@ def forked(strategy: str) -> Saga:
     return fork(saga, saga.state.version)
 
 
-def test_whoever_forks_a_saga_to_an_incident_has_its_step_tried_again() -> None:
+def test_a_saga_forked_to_an_incident_tries_its_step_again() -> None:
     saga = forked(ESCALATE)
     assert attempts(saga.go()) == [("a", 2)]
-    assert list(asked(saga.state)) == [], "nobody would hear an answer"
+    assert list(asked(saga.state)) == [], "no answer would be heard"
 
 
-def test_whoever_forks_a_saga_to_a_question_waits_for_its_answer() -> None:
+def test_a_saga_forked_to_a_question_waits_for_its_answer() -> None:
     saga = forked(ASK_USER)
     assert attempts(saga.go()) == []
     assert [slot for slot, _ in asked(saga.state)] == ["a"]
     assert status_of(saga.state, saga.program) == "suspended"
 
 
-def test_whoever_answers_is_told_of_a_question_that_a_fork_has_opened_again() -> None:
+def test_the_person_who_answers_is_told_of_a_question_that_a_fork_has_opened_again() -> None:
     saga = asking()
     saga.tell()
     cut = saga.state.version
@@ -66,7 +66,7 @@ def test_who_has_not_been_told_yet_is_told_once() -> None:
     assert fork(saga, saga.state.version).go().notices == told
 
 
-def test_nobody_is_told_of_a_question_that_had_its_answer_at_the_cut() -> None:
+def test_a_question_that_had_its_answer_at_the_cut_sends_no_notice() -> None:
     saga = asking()
     saga.tell()
     ((_, ask),) = asked(saga.state)
@@ -99,7 +99,7 @@ def test_all_are_told_of_all_questions_that_a_fork_has_opened_again_however_many
     assert saga.state.outbox.due == ()
 
 
-def test_nobody_is_told_of_an_incident_that_a_fork_has_ended() -> None:
+def test_an_incident_that_a_fork_has_ended_sends_no_notice() -> None:
     saga = asking(ESCALATE)
     saga.tell()
     assert fork(saga, saga.state.version).go().notices == ()

@@ -85,7 +85,7 @@ def test_a_parent_whose_own_failure_is_taken_takes_that_of_its_children() -> Non
     ("code", "done"),
     [("login_required", []), ("database_down", []), ("timeout", [RETRY]), ("unknown_outcome", [ASK_USER])],
 )
-def test_a_child_whose_failure_is_taken_asks_nobody_but_about_what_may_have_happened(
+def test_a_child_whose_failure_is_handled_asks_only_about_what_may_have_happened(
     code: str, done: list[str]
 ) -> None:
     saga = Saga(program(task("a"), failures={}), handled=True)

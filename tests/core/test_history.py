@@ -1,6 +1,6 @@
 """Old logs still fold. The logs in tests/history were stored by earlier versions and are never rewritten.
 
-A log that does not fold any more, or to another state, would be somebody's running saga that is lost or
+A log that does not fold any more, or to another state, would be a user's running saga that is lost or
 changed by a deployment. `python -m tests.history.make` adds logs of new shapes.
 """
 

@@ -44,7 +44,7 @@ def test_what_there_is_no_money_for_beside_what_is_under_way_waits_for_that() ->
     assert ready(saga.go(paid(done("a"), 0.3))) == ["b"]
 
 
-def test_what_there_is_no_money_for_at_all_parks_the_saga_and_somebody_is_told() -> None:
+def test_what_there_is_no_money_for_at_all_parks_the_saga_and_a_user_is_told() -> None:
     saga = saga_with(program(task("a"), task("b", "a", cost=600_000)))
     decision = saga.go(paid(done("a"), 0.5))
     assert saga.state.parked is not None

@@ -1,4 +1,4 @@
-"""Attempts that come no further because of money, or because nobody waits for them: what they spent counts, and no more."""
+"""Attempts that come no further because of money, or because the saga no longer needs them: what they spent counts, and no more."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_what_was_spent_at_a_slot_that_is_gone_counts_and_does_nothing_else() ->
     assert saga.state.money.spent == 5
     assert (saga.state.tokens, saga.state.failing) == (before.tokens, before.failing)
     assert not saga.go(no_further("n0", cost=0, halt=PARKED)).record
-    assert saga.state.parked is None, "nobody waits for it"
+    assert saga.state.parked is None, "the saga no longer needs it"
 
 
 def test_a_saga_that_has_ended_hears_of_nothing() -> None:
@@ -98,7 +98,7 @@ def test_an_attempt_that_a_fault_has_stopped_may_have_acted_and_is_not_counted_a
     assert saga.state.recovery.possibly_running == ()
 
 
-def test_a_fault_is_written_down_of_what_cost_nothing_too_unless_nobody_waits_for_it() -> None:
+def test_a_fault_is_written_down_of_what_cost_nothing_too_if_it_is_still_needed() -> None:
     saga = Saga(program(task("n0"), task("n1", "n0")))
     saga.go(replace(interrupted("n0"), why=FAULT))
     assert (saga.kinds, saga.state.recovery.possibly_running) == (["step_interrupted"], ("n0",))

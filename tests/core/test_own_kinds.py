@@ -53,7 +53,7 @@ def test_it_is_the_graph_that_the_built_in_kinds_give() -> None:
     )
 
 
-def test_names_of_an_expansion_are_nobody_elses() -> None:
+def test_names_of_an_expansion_are_unique() -> None:
     made = nodes({"buy": BUY, "buy__search": {"tool": "u.v"}, "buy__search_": {"tool": "u.v"}})
     assert made["buy__search__"].tool == "search"
     assert made["buy"].before == ("buy__search__",)

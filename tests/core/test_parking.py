@@ -277,7 +277,7 @@ def test_a_careful_saga_with_nothing_ready_runs_nothing() -> None:
     assert ready(saga.go()) == []
 
 
-def test_what_a_join_has_stopped_holds_up_nobody_after_a_death() -> None:
+def test_what_a_join_has_stopped_holds_up_no_step_after_a_crash() -> None:
     saga = of("slow: {tool: t}\nfast: {wait: {for: 5s}}\nfirst: {tool: t, after: [slow, fast], join: any}")
     saga.die()
     assert ready(saga.go()) == ["slow"]

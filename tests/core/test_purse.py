@@ -130,7 +130,7 @@ def test_a_step_that_costs_more_than_a_limit_can_be_paid_for_in_the_end() -> Non
     assert ask(of, TERMS, large, 0) == BEGINS
 
 
-def test_whoever_was_parked_for_something_else_is_given_nothing() -> None:
+def test_a_saga_parked_for_something_else_is_given_nothing() -> None:
     assert afresh(state(DOLLAR, parked=ev.Parked(code="worker_killed", message="")), TERMS) == 0
     assert afresh(state(DOLLAR), TERMS) == 0
 
@@ -157,7 +157,7 @@ def test_the_share_can_be_another() -> None:
     assert notice.key == "budget50/saga/s1/1000000"
 
 
-def test_nobody_is_warned_twice_and_of_a_new_limit_once_more() -> None:
+def test_a_user_is_warned_once_and_of_a_new_limit_once_more() -> None:
     of = state(spent=900_000)
     notice = saga_notice(of, TERMS, NOW)
     assert notice is not None
@@ -174,7 +174,7 @@ def test_without_a_limit_there_is_nothing_to_warn_of() -> None:
     assert saga_notice(state(spent=10**12), Terms(), NOW) is None
 
 
-def test_somebody_is_told_that_a_saga_waits_for_money() -> None:
+def test_a_user_is_told_that_a_saga_waits_for_money() -> None:
     of = state(spent=DOLLAR)
     parked = ask(of, TERMS, node(5), 0)
     assert isinstance(parked, ev.Parked)

@@ -85,7 +85,7 @@ def test_a_signal_to_a_wait_is_no_answer() -> None:
     assert [signal.name for signal in saga.state.signals] == ["go"]
 
 
-def test_a_question_that_nobody_answers_expires_and_the_next_strategy_has_its_turn() -> None:
+def test_a_question_without_an_answer_expires_and_the_next_strategy_follows() -> None:
     saga = Saga(program(task("a"), failures={"x": Change(ladder=(ASK_USER, ESCALATE))}))
     saga.go(broken("a", "x"))
     saga.go(after_ms=DAY)
@@ -166,7 +166,7 @@ def test_a_notice_that_was_told_is_not_told_again() -> None:
     assert len(saga.state.outbox.due) == 0
 
 
-def test_a_fork_gives_whoever_is_asked_as_much_time_as_at_the_cut() -> None:
+def test_a_fork_gives_the_person_asked_as_much_time_as_at_the_cut() -> None:
     saga = asking()
     cut = saga.state.version
     saga.now += 5 * DAY

@@ -1,8 +1,8 @@
 """Any graph in any order of settling: the engine does what a naive interpreter would do.
 
-1. The nodes that run are those whose turn it is, each exactly once, after all before it.
+1. The nodes that run are those that are ready, each exactly once, after all before it.
 2. Every step gets the values that its document names.
-3. The outputs that the state holds are exactly those that somebody can still read.
+3. The outputs that the state holds are exactly those that a node can still read.
 4. There is always an end, and it rides in the same entry as the last outcome.
 5. Tokens in flight are tokens emitted less tokens consumed, never below zero, and zero at the end.
 6. A snapshot taken anywhere, and the log behind it, fold to the same state as the whole log.
@@ -171,7 +171,7 @@ def test_a_saga_folds_to_the_same_state_from_any_snapshot(shape: Shape, data: st
 @given(shapes(), st.data())
 @FEW
 def test_deaths_and_interruptions_change_nothing_in_the_end(shape: Shape, data: st.DataObject) -> None:
-    """A dead or ended invocation loses what ran; whoever comes next runs just that again."""
+    """A dead or ended invocation loses what ran; the next worker runs just that again."""
     run = Run(shape)
     run.compare()
     while not run.reference.is_over:
@@ -181,7 +181,7 @@ def test_deaths_and_interruptions_change_nothing_in_the_end(shape: Shape, data: 
             run.started = {name: step for name, step in run.started.items() if name not in lost}
             if data.draw(st.booleans()):
                 run.saga.die()
-                run.saga.epoch += 1  # a lease without a death behind it is not careful
+                run.saga.epoch += 1  # a lease without a crash before it is no recovery
             else:
                 run.saga.put(*(event for slot in lost for event in [_cut_off(slot)]))
             run.saga.put(ev.Resumed(by="ada", at=1))

@@ -70,7 +70,7 @@ def test_why_a_policy_did_not_fit_quotes_no_secret() -> None:
     assert SECRET not in why
 
 
-def test_a_question_that_a_policy_asked_and_nobody_answered_goes_on_where_its_class_does() -> None:
+def test_a_question_of_a_policy_without_an_answer_goes_on_where_its_class_does() -> None:
     policy = Policy(name="p", then=Action(strategy=ASK_USER))
     saga = Saga(program(task("a", failover=(policy,)), failures={}))
     saga.go(broken("a", "disk_full"))
@@ -149,7 +149,7 @@ def test_a_retry_after_a_doubt_keeps_away_from_what_was_cut_off() -> None:
     assert saga.go(in_doubt()).again == T0 + GRACE
 
 
-def test_what_nobody_could_find_out_is_for_a_person() -> None:
+def test_what_verify_could_not_find_out_is_for_a_person() -> None:
     saga = Saga(
         program(task("a", effect=ONCE), failures=AT_ONCE | {UNKNOWN_OUTCOME: Change(ladder=(ASK_USER,))})
     )
@@ -187,7 +187,7 @@ def test_an_answer_about_another_failure_covers_no_claim() -> None:
     assert step.decided == ""
 
 
-def test_what_nobody_could_find_out_names_the_claim_that_was_looked_at() -> None:
+def test_what_verify_could_not_find_out_names_the_claim_that_was_looked_at() -> None:
     saga = Saga(
         program(task("a", effect=ONCE), failures=AT_ONCE | {UNKNOWN_OUTCOME: Change(ladder=(ASK_USER,))})
     )
@@ -239,7 +239,7 @@ def test_what_was_resumed_by_hand_waits_for_no_answer_any_more() -> None:
     assert attempts(saga.go()) == [("a", 2)]
 
 
-def test_an_answer_about_a_step_that_nobody_waits_for_is_forgotten() -> None:
+def test_an_answer_about_a_step_that_the_saga_no_longer_needs_is_forgotten() -> None:
     """As when a join went on without it in the moment in which the answer came."""
     saga = Saga(program(task("a"), task("b"), failures={"x": Change(ladder=(ASK_USER,))}))
     saga.go(broken("a", "x"), running=["b"])

@@ -115,7 +115,7 @@ def test_what_cannot_be_a_row_is_refused_with_its_reason(row: Row, what: str) ->
 def test_names_that_the_engine_looks_for_in_its_table_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match=f"attributes cannot be called {name}"):
         check_row(Row("k", "s", {name: "1"}))
-    assert check_row(Row("k", "s", {"inner": {name: 1}})).attributes, "deeper inside nobody looks"
+    assert check_row(Row("k", "s", {"inner": {name: 1}})).attributes, "deeper inside nothing is checked"
 
 
 def test_the_size_of_a_row_is_never_less_than_that_of_its_item() -> None:

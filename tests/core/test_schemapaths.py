@@ -30,7 +30,7 @@ def of(value: Any, **defs: Any) -> Schema:
         (None, TYPES), (True, TYPES), (False, TYPES), ({}, TYPES), ({"enum": [1]}, TYPES), ({"anyOf": []}, TYPES),
         ({"anyOf": {}}, TYPES), ({"anyOf": [{"type": "string"}, {}]}, TYPES), ({"type": "nope"}, TYPES),
         ({"type": [{}, 5]}, TYPES), ({"$ref": "#"}, TYPES), ({"$ref": "other.json"}, TYPES), ({"$ref": 5}, TYPES),
-        ({"$ref": "#/$defs/nobody"}, TYPES), ({"$ref": "#/$defs/Circle"}, TYPES),
+        ({"$ref": "#/$defs/Absent"}, TYPES), ({"$ref": "#/$defs/Circle"}, TYPES),
         ({"$ref": "#/$defs/Endless"}, TYPES), ({"$ref": "#/$defs/List"}, {"array", "null"}),
         ({"anyOf": [{"type": "null"} for _ in range(50)]}, TYPES),
     ],

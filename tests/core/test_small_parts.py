@@ -204,7 +204,7 @@ def test_what_is_a_schema_is_one(schema: Any) -> None:
     "reference", ["http://127.0.0.1:1/x", "https://127.0.0.1:1/x", "file:///etc/hostname"]
 )
 @pytest.mark.parametrize("place", ["{}", "inside"])
-def test_no_schema_makes_anybody_fetch_anything(reference: str, place: str) -> None:
+def test_no_schema_makes_the_compiler_fetch_anything(reference: str, place: str) -> None:
     schema: Any = (
         {"$ref": reference} if place == "{}" else {"properties": {"a": {"items": {"$ref": reference}}}}
     )
@@ -254,7 +254,7 @@ def test_an_output_is_needed_as_long_as_a_reader_can_still_run() -> None:
     assert needed("a", "c"), "d comes after c and w"
     assert needed("a", "w@3.1"), "in any round of a loop"
     assert not needed("a")
-    assert not needed("b", "a", "b", "c", "w", "d"), "nobody reads it"
+    assert not needed("b", "a", "b", "c", "w", "d"), "no node reads it"
     assert needed("c"), "the output of the saga does"
 
 

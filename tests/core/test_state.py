@@ -109,7 +109,7 @@ def test_a_join_that_still_misses_an_edge_does_not_make_a_waiting_saga_run() -> 
     assert status_of(saga.state, saga.program) == "running", "k is ready"
     saga.go(done("k"))
     assert status_of(saga.state, saga.program) == "waiting"
-    assert status_of(saga.state) == "running", "without the graph nobody can tell"
+    assert status_of(saga.state) == "running", "without the graph it is unknown"
 
 
 def test_a_saga_with_nothing_open_runs() -> None:
@@ -122,7 +122,7 @@ def test_finished_sagas_are_done(status: str) -> None:
 
 
 @pytest.mark.parametrize("status", sorted(WAITING))
-def test_sagas_that_wait_for_somebody_are_waiting(status: str) -> None:
+def test_sagas_that_wait_for_a_person_or_a_signal_are_waiting(status: str) -> None:
     assert group_of(status) == "waiting"
 
 

@@ -1,4 +1,4 @@
-"""Limits that slow down: who runs, who waits and for what; and that nobody waits for ever."""
+"""Limits that slow down: who runs, who waits and for what; and that no step waits for ever."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_child_that_has_ended_takes_no_turn() -> None:
     assert ready(saga.go()) == ["b", "c"]
 
 
-def test_a_step_that_runs_for_nobody_takes_no_turn() -> None:
+def test_a_step_that_the_saga_no_longer_needs_takes_no_place() -> None:
     saga = Saga(fan(2, 1, "node"))
     saga.go(done("a"))
     saga.go(done("b0"))
@@ -116,7 +116,7 @@ def test_children_are_opened_one_at_a_time_beyond_a_limit_but_hold_up_no_step() 
     assert [slot for slot, _ in saga.go(running=["b"]).children] == ["k1"]
 
 
-def test_a_node_beyond_its_own_limit_pauses_between_its_rounds_and_holds_up_nobody() -> None:
+def test_a_node_beyond_its_own_limit_pauses_between_its_rounds_and_holds_up_no_other() -> None:
     loop = Loop(condition=again(), max_iterations=5, back_to="a")
     saga = Saga(program(task("a", loops=("a",), loop=loop, limits={"hops": throttle(1)}), task("b")))
     decision = saga.go(done("a@0"))

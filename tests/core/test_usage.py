@@ -55,7 +55,7 @@ def test_a_saga_of_one_invocation_costs_its_entries_and_eleven_units_less_one_en
     assert writes(saga, 1) == START + TAKE + 3 + FINISH
 
 
-def test_a_saga_that_nobody_took_yet_costs_its_start() -> None:
+def test_a_saga_that_no_worker_took_yet_costs_its_start() -> None:
     assert writes(Saga(chain(1))) == START
     assert used(Saga(chain(1))).lambda_requests == 3, "the API, the relay, and the worker that is on its way"
 

@@ -41,7 +41,7 @@ def test_a_wait_for_a_time_ends_at_that_time_and_not_before() -> None:
     assert (ready(decision), decision.due) == (["a"], None)
 
 
-def test_a_deadline_is_not_counted_anew_by_whoever_comes_later() -> None:
+def test_a_deadline_is_not_counted_anew_by_a_later_worker() -> None:
     saga = Saga(program(wait("w", ms=500)))
     saga.go()
     saga.epoch += 1
@@ -103,7 +103,7 @@ def test_a_signal_that_came_before_the_wait_ends_it_as_soon_as_it_opens() -> Non
 
 
 def test_a_signal_in_time_wins_over_a_deadline_that_has_passed() -> None:
-    """Both are in the log when somebody looks: what a person said counts, not who looked when."""
+    """Both are in the log when a worker decides: what a person said counts, not when the worker looked."""
     saga = Saga(program(wait("w", signal="yes", ms=50), task("b", "w", arguments={"x": "${ctx.w.output}"})))
     saga.go()
     saga.signal("yes", "in time")

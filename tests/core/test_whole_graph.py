@@ -1,4 +1,4 @@
-"""Ways, waits and values that a graph can have, one by one; all of them together are in graphs/."""
+"""Paths, waits and values that a graph can have, one by one; all of them together are in graphs/."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_what_is_too_large_is_said() -> None:
     assert excess_of({"a": [1, "b", None]}, 50) == ""
 
 
-def test_a_join_of_all_that_tolerates_nothing_never_stops_anybody() -> None:
+def test_a_join_of_all_that_tolerates_nothing_never_stops_a_node() -> None:
     graph = program(task("a"), task("b"), task("j", "a", "b", join=Join())).graph
     saga = Saga(Program(replace(graph), KINDS))
     saga.go()

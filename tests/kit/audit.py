@@ -1,7 +1,7 @@
 """What must hold of all sagas of a world in which anything may fail, whatever they came to.
 
-Belongs here: promises about failures, attempts, ends, deeds and notices, read from logs and books. Does not belong here: those
-that hold without failures, too (verdict.py).
+Promises about failures, attempts, ends, deeds and notices, read from logs and books. Those that hold without failures,
+too, are in verdict.py.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ MOST_ATTEMPTS: Mapping[str, int] = {
     "transient": 5,
     "unknown": 4,
 }
-"""By code, else by class, where nobody says anything else: what docs/failures.md says. Written down once more."""
+"""By code, else by class, where the document says nothing else: what docs/failures.md says. Written down once more."""
 SAID: Mapping[tuple[str, str], int] = {("mishaps", "late"): 2}
 """What a document says of a node."""
-MOST_RETRIES, MOST_WAYS = 20, 3  # of one step: retries since a person last decided, and other ways
+MOST_RETRIES, MOST_WAYS = 20, 3  # of one step: retries since a person last decided, and alternatives
 UNKNOWN_OUTCOME = "unknown_outcome"
 MADE_AT_THE_END = frozenset({"output_unbound", "output_too_large"})
 
@@ -37,7 +37,7 @@ _OF_ATTEMPTS = (ev.AttemptFailed, ev.StepFailed, ev.StepSucceeded, ev.StrategyCh
 
 
 class Audit:
-    """`met`: which classes, strategies, answers, ways and ends there were."""
+    """`met`: which classes, strategies, answers, alternatives and ends there were."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -114,7 +114,7 @@ class Audit:
         elif status == "completed":
             yield from _completed(events)
         elif not any(isinstance(event, ev.CancelRequested) for event in events):
-            yield f"it is {status}, and nobody asked for that"
+            yield f"it is {status}, and no caller asked for that"
 
     def _parked(self, head: Head, events: list[ev.Event]) -> Iterator[str]:
         parked = next((event for event in reversed(events) if isinstance(event, ev.Parked)), None)
@@ -127,7 +127,7 @@ class Audit:
                 yield "it waits for an answer, and no question is open"
             found, _ = self._world.store.incidents.listed(TENANT, status="open", limit=100)
             if head.ref.id not in {incident.saga for incident in found}:
-                yield "it waits for somebody on call, and no incident is open"
+                yield "it waits for the person on call, and no incident is open"
 
     def _notices(self, saga: str) -> Iterator[str]:
         events = self._events[saga]
@@ -136,7 +136,7 @@ class Audit:
         is_cancelled = any(isinstance(event, ev.CancelRequested) for event in events)
         has_forks = any(isinstance(event, ev.Forked) for event in events)
         for key, notice in due.items():
-            # Who cancels waits for nobody but for those who have to look whether something has happened.
+            # A cancel waits only for notices about effects whose outcome a person has to find out.
             if key not in self._told and not (is_cancelled and notice.code != UNKNOWN_OUTCOME):
                 yield f"{key} was never told"
         for key in sorted(sent - due.keys()):
@@ -149,7 +149,7 @@ class Audit:
     # ---- all of them
 
     def _deeds(self) -> Iterator[str]:
-        """No deed that nobody knows of: the log has what came of it, or somebody was told that it is in doubt."""
+        """Every deed is known: the log has what came of it, or a person was told that it is in doubt."""
         known: set[str] = set()
         doubted: set[tuple[str, str]] = set()
         for saga, events in self._events.items():
@@ -164,7 +164,7 @@ class Audit:
             if called.tool in ONCE and is_known:
                 known.add(deed_of(called.tool, called.arguments))
         for deed in sorted({*self._world.books.happened} - known):
-            yield f"it has happened, and nobody knows: {deed}"
+            yield f"it has happened, and no log knows: {deed}"
 
 
 class _Climb:
@@ -190,7 +190,7 @@ class _Climb:
             yield f"tried again after {self.retries + 1} attempts, for {code}"
         self.retries, self.total = self.retries + 1, self.total + 1
         if not event.look and self.total > MOST_RETRIES:
-            yield f"tried again for the {self.total}th time, and nobody was asked"
+            yield f"tried again for the {self.total}th time, and no person was asked"
 
 
 def _failed(end: ev.SagaEnded, events: list[ev.Event]) -> Iterator[str]:
@@ -205,7 +205,7 @@ def _failed(end: ev.SagaEnded, events: list[ev.Event]) -> Iterator[str]:
 
 
 def _completed(events: list[ev.Event]) -> Iterator[str]:
-    """Every step whose attempts failed was done after all, or somebody decided about it, or the graph goes on without it."""
+    """Every step whose attempts failed was done after all, or a person decided about it, or the graph goes on without it."""
     open_: set[str] = set()
     used: set[str] = set()
     for event in events:
@@ -221,7 +221,7 @@ def _completed(events: list[ev.Event]) -> Iterator[str]:
         elif isinstance(event, ev.NodePassed) and slot in open_:
             open_.discard(slot)
             if slot not in used:
-                yield f"{slot} has an output, and nobody gave it one"
+                yield f"{slot} has an output, and no attempt gave it one"
         elif isinstance(event, ev.StepFailed):
             open_.discard(slot)
             if not event.emits:

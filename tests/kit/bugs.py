@@ -97,7 +97,7 @@ def a_yield_leaves_the_due_index() -> Iterator[None]:
 
 @contextmanager
 def a_stale_invocation_appends() -> Iterator[None]:
-    """Step row: no look at the own lease, and an entry of a higher epoch stops nobody."""
+    """Step row: no look at the own lease, and an entry of a higher epoch stops no worker."""
 
     async def news(self: LogWriter, lease: Lease, history: History) -> bool:
         branch = history.state.lineage.branch
@@ -113,7 +113,7 @@ def a_stale_invocation_appends() -> Iterator[None]:
 
 @contextmanager
 def an_orphan_head_is_not_rolled_forward() -> Iterator[None]:
-    """Start row: a starter that died between head and entry 1 leaves a saga that nobody begins."""
+    """Start row: a starter that died between head and entry 1 leaves a saga that no worker begins."""
 
     async def load(self: Runner, lease: Lease, history: History) -> Any:
         await history.load(lease.before)
@@ -241,7 +241,7 @@ def a_load_does_not_look_at_the_epoch() -> Iterator[None]:
 
 @contextmanager
 def a_missing_child_is_not_started_before_it_is_cancelled() -> Iterator[None]:
-    """Cancel row: a child that nobody finds yet is started afterwards by an invocation that was frozen."""
+    """Cancel row: a child that is not stored yet is started afterwards by an invocation that was frozen."""
     real = Children.start
 
     async def start(
@@ -271,7 +271,7 @@ def the_fence_of_a_revival_is_tried_once() -> Iterator[None]:
 
 
 @contextmanager
-def nobody_looks_at_the_lease_right_before_an_append() -> Iterator[None]:
+def the_lease_is_not_checked_right_before_an_append() -> Iterator[None]:
     """Step row: what comes before an append takes longer than the lease."""
     real_append, real_check = LogWriter.append, LogWriter.check_lease
     appending: set[int] = set()

@@ -1,7 +1,6 @@
 """The documents that the scenarios of the corpus run.
 
-Belongs here: text alone. Does not belong here: what their tools do, and who drives their sagas (corpus.py); the
-documents whose steps fail on purpose in every way (mishaps.py).
+Their tools and drivers are in corpus.py; documents whose steps fail on purpose in every way are in mishaps.py.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def what_is_catastrophic_has_not_happened() -> Iterator[None]:
 
 
 @contextmanager
-def an_end_tells_nobody_of_a_doubt() -> Iterator[None]:
+def an_end_sends_no_notice_of_a_doubt() -> Iterator[None]:
     """Ends: a saga that fails or is cancelled while an effect is in doubt says nothing of it."""
 
     def nothing(*_: Any) -> Iterator[Any]:
@@ -64,8 +64,8 @@ def an_end_tells_nobody_of_a_doubt() -> Iterator[None]:
 
 
 @contextmanager
-def an_end_tells_nobody_that_a_look_has_failed() -> Iterator[None]:
-    """Ends: what could not be found out while the saga ends is the step's failure, and nobody's question."""
+def an_end_sends_no_notice_that_a_look_has_failed() -> Iterator[None]:
+    """Ends: what could not be found out while the saga ends is the step's failure, and no person is asked."""
     real = outcomes.settle
 
     def settle(program: Any, state: State, outcome: Any, *more: Any) -> Iterator[Any]:
@@ -124,8 +124,8 @@ FAILURE_BUGS: Mapping[str, tuple[Callable[[], Any], str]] = {
     for bug, scenario in (
         (who_cannot_look_says_that_it_has_not_happened, "effects"),
         (what_is_catastrophic_has_not_happened, "effects"),
-        (an_end_tells_nobody_of_a_doubt, "doubts"),
-        (an_end_tells_nobody_that_a_look_has_failed, "doubts"),
+        (an_end_sends_no_notice_of_a_doubt, "doubts"),
+        (an_end_sends_no_notice_that_a_look_has_failed, "doubts"),
         (a_lease_is_looked_at_only_before_what_precedes_a_call, "doubts"),
         (the_same_failure_again_is_not_written_down, "effects"),
         (a_death_gives_all_retries_anew, "effects"),

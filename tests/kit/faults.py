@@ -1,7 +1,6 @@
 """What can go wrong at a port call or a message in the simulation, and when: a plan, scripted or drawn from a seed.
 
-Belongs here: fates, and who meets them. Does not belong here: what a fate does to a process (process.py), and what else is
-different about a world (schedule.py).
+What a fate does to a process is in process.py; what else is different about a world is in schedule.py.
 """
 
 from __future__ import annotations

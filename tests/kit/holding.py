@@ -1,6 +1,6 @@
 """A tool that holds the event loop, in virtual time: the loop's clock goes on, and the watchdog looks at it meanwhile.
 
-Belongs here: the clock and the thread of a watchdog, played by the tool that it watches. Does not belong here: what is made of it.
+The tool that is watched plays the clock and the thread of the watchdog.
 """
 
 from __future__ import annotations

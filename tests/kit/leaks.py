@@ -1,6 +1,6 @@
 """Texts as the outside writes them, each with a secret in it that no store and no log may hold: the text, and the secret.
 
-Belongs here: data. Secrets that have a shape of their own are in secrets.py.
+Secrets that have a shape of their own are in secrets.py.
 """
 
 from __future__ import annotations

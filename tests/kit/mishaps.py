@@ -1,6 +1,6 @@
 """Scenarios in which steps fail: tools that fail in every way, effects that may happen only once, and people who answer.
 
-Belongs here: what these scenarios need besides the corpus. Does not belong here: what must hold afterwards (verdict.py).
+What must hold afterwards is in verdict.py.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def add_mishaps(registry: Registry, books: Books) -> None:
 
     @tool("send", registry=registry, effect="once")
     async def send(n: int, context: Context) -> dict[str, str]:
-        """Nobody can look whether it has happened, but a person."""
+        """Only a person can look whether it has happened."""
         await pause(0.2, stands_still=False)
         books.do(f"send {n}")
         context.spend("0.01")
@@ -161,7 +161,7 @@ async def answering(
     every_s: float = 15,
 ) -> None:
     """A person who looks every now and then, and answers what is asked; with the same key until it is heard."""
-    while world.end(saga) is None and world.troubles is None:  # then somebody else does (people.py)
+    while world.end(saga) is None and world.troubles is None:  # then another person does (people.py)
         await asyncio.sleep(every_s)
         view = await show(world, saga)
         if view["status"] == "parked" and not view["questions"]:
@@ -172,11 +172,11 @@ async def answering(
                 await world.service().answer(saga, answer_to(question), f"answer-{question['id']}")
             except (Crash, EngineFault, NotAllowedNow, NotFound):
                 continue
-    await asyncio.sleep(2 * world.stall_s)  # until whoever was frozen has thawed
+    await asyncio.sleep(2 * world.stall_s)  # until frozen processes have thawed
 
 
 def with_books(books: Books) -> Callable[[Mapping[str, Any]], Answer]:
-    """Somebody who looks into the books of the service where nobody knows whether something has happened."""
+    """A person who looks into the books of the service where an outcome is unknown."""
 
     def answer(question: Mapping[str, Any]) -> Answer:
         if "unknown_outcome" in question["message"] and "send 3" in books.happened:

@@ -33,10 +33,10 @@ def a_failed_settlement_is_not_tried_again() -> Iterator[None]:
 def a_result_is_gone_when_its_window_is_over() -> Iterator[None]:
     """Effect row: what a step has done is given to itself no longer than to others."""
 
-    def nobodys(effect: Any) -> object:
+    def unknown_place(effect: Any) -> object:
         return object()
 
-    with replaced(effect_claims, "place_of", nobodys):
+    with replaced(effect_claims, "place_of", unknown_place):
         yield
 
 
@@ -94,7 +94,7 @@ def an_attempt_may_outlast_its_lease() -> Iterator[None]:
 
 
 @contextmanager
-def a_claim_that_nobody_holds_is_taken_without_a_look() -> Iterator[None]:
+def an_orphaned_claim_is_taken_without_a_look() -> Iterator[None]:
     """Effect row: what may have happened is done again."""
 
     async def look(self: EffectClaims, one: Any, there: Any) -> Any:

@@ -1,6 +1,6 @@
 """Two tenants in one world with few workers: one floods it with sagas, the other's twenty are timed.
 
-Belongs here: the scenario and its one figure. What it may come to is the test's and the bench's business.
+The scenario and its one figure. The test and the bench set its bounds.
 """
 
 from __future__ import annotations

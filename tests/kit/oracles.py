@@ -1,7 +1,7 @@
 """What must hold in a world whatever went wrong in it, each promise with the name of the oracle that watches it.
 
-Belongs here: promises about logs, deeds, money and callers, for every run. Does not belong here: what a scenario comes to
-(verdict.py), and what is promised about failing steps (audit.py).
+Promises about logs, deeds, money and callers, for every run. What a scenario comes to is in verdict.py, what is
+promised about failing steps in audit.py.
 
 A broken promise is a sentence that begins with the name of its oracle and a colon.
 """

@@ -1,7 +1,7 @@
 """Runs a scenario while its steps fail at random, and says which promises were broken.
 
 There is no one right end: steps may fail, and people decide. So it is asked of every saga, however it ended, whether its
-log can be believed, whether somebody was told, and whether what happened outside is what the log says.
+log can be believed, whether a person was told, and whether what happened outside is what the log says.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SCENARIOS = (*CORPUS, Scenario("doubts", _doubts))
 
 @dataclass(frozen=True)
 class Ordeal:
-    """What came of a scenario whose steps failed at random. `met`: classes, strategies, answers, ways and ends."""
+    """What came of a scenario whose steps failed at random. `met`: classes, strategies, answers, alternatives and ends."""
 
     broken: tuple[str, ...]
     met: frozenset[str]
@@ -91,7 +91,7 @@ async def _endure(scenario: Scenario, seed: int, plan: Plan, script: Script | No
     if attending.done():
         attending.result()
     attending.cancel()
-    await asyncio.sleep(2 * world.stall_s)  # until whoever was frozen has thawed
+    await asyncio.sleep(2 * world.stall_s)  # until frozen processes have thawed
     found = Audit(world)
     broken = [*troubles.broken, *found.complaints()]
     if not is_over:
@@ -112,12 +112,12 @@ async def _endure(scenario: Scenario, seed: int, plan: Plan, script: Script | No
 
 
 async def _drive(scenario: Scenario, world: World) -> None:
-    with suppress(UserError):  # it has ended before somebody could signal, fork or cancel
+    with suppress(UserError):  # it has ended before the scenario could signal, fork or cancel
         await scenario.drive(world)
 
 
 async def _settled(world: World, person: Person, driven: asyncio.Task[None]) -> bool:
-    """Whether everything comes to an end. Who drives a saga that somebody has left parked may wait for ever."""
+    """Whether everything comes to an end. The driver of a saga that the person has left parked may wait for ever."""
     loop, idle = asyncio.get_running_loop(), 0
     while loop.time() < LONGEST_S:
         await asyncio.sleep(20)

@@ -1,6 +1,6 @@
 """A payment service on loopback, with books: accounts, reservations, payments, and every request it got.
 
-Belongs here: the service and its faults. What a tool makes of it is in the tests. Amounts are in cents.
+What a tool makes of it is in the tests. Amounts are in cents.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Somebody who looks after the sagas of a world: answers what is asked, resumes what is parked, and gives up at last.
+"""A person who looks after the sagas of a world: answers what is asked, resumes what is parked, and gives up at last.
 
-What is said is drawn from a seed, out of what a question allows. Only about what has happened nobody lies: whoever is
-asked whether it has looks into the books of the service.
+What is said is drawn from a seed, out of what a question allows. Only about what has happened the person never lies: asked
+whether it has, they look into the books of the service.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def output_of(tool: str, given: Mapping[str, Any]) -> Any:
 
 
 class Person:
-    """`is_away`: nobody ever answers. `cancels_at`: seconds after which everything is cancelled; 0 for never."""
+    """`is_away`: the person never answers. `cancels_at`: seconds after which everything is cancelled; 0 for never."""
 
     def __init__(
         self, world: World, troubles: Troubles, *, is_away: bool = False, cancels_at: int = 0
@@ -70,12 +70,12 @@ class Person:
         self.has_changed_something = False
 
     async def attend(self) -> None:
-        """Until somebody stops it."""
+        """Looks after the sagas until the task is cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(900 if self._is_away else self._random.randint(20, 60))
             for head in self._world.log.heads():
-                # With the same words again until they are heard: whoever hears them may die.
+                # With the same words again until they are heard: the process that hears them may die.
                 with suppress(Crash, EngineFault, UserError):
                     if head.status in OPEN:
                         await self._look_at(head.ref.id)
@@ -91,7 +91,7 @@ class Person:
             return
         for question in [] if self._is_away else view["questions"]:
             name = f"{saga}/{question['id']}"
-            if name not in self._seen:  # until whoever was frozen has thawed, nobody can know
+            if name not in self._seen:  # not known before frozen processes have thawed
                 self._seen.add(name)
                 continue
             if name not in self._said:
@@ -108,7 +108,7 @@ class Person:
         elif self._stays:
             self.left.add(saga)
         else:
-            await self._world.service().cancel(saga, "nobody knows any further", 0)
+            await self._world.service().cancel(saga, "no answer helps any further", 0)
 
     def _answer(self, saga: str, question: Mapping[str, Any]) -> Answer:
         node, ask = question["node"], question["id"]

@@ -88,7 +88,7 @@ def at_rest(*scenarios: str) -> Search:
 
 
 def in_races() -> Iterator[tuple[str, ...]]:
-    for moment in MOMENTS[55:] + MOMENTS[:55]:  # that a nudge is ignored shows soon after
+    for moment in MOMENTS[55:] + MOMENTS[:55]:  # that a pending wake is ignored shows soon after
         is_late = race(moment, "signal").seconds > SLOWEST_S
         yield (f"{LATENESS}: a signal at {moment} s",) if is_late else ()
 
@@ -138,7 +138,7 @@ PLANTED: Mapping[str, Planted] = {
             FENCE,
             in_schedules(*(_crash_while_slow("chatter", write) for write in range(15, 21))),
         ),
-        Planted(bugs.nobody_looks_at_the_lease_right_before_an_append, FENCE, everywhere("big", (STALL,))),
+        Planted(bugs.the_lease_is_not_checked_right_before_an_append, FENCE, everywhere("big", (STALL,))),
         Planted(bugs.a_cut_off_throws_away_what_has_just_finished, RESULT, everywhere("polite", (), drawn=0)),
         Planted(bugs.clocks_are_believed, DEEDS, seeds("chatter", 14, skew_ms=3_000, gap_s=1)),
         Planted(money_bugs.a_result_is_gone_when_its_window_is_over, DEEDS, everywhere("rented", drawn=0)),
@@ -148,9 +148,7 @@ PLANTED: Mapping[str, Planted] = {
             in_schedules(*(_two_crashes("asked", 8, later) for later in range(12, 30))),
         ),
         Planted(money_bugs.an_attempt_may_outlast_its_lease, DEEDS, at_reads("wired", STALL)),
-        Planted(
-            money_bugs.a_claim_that_nobody_holds_is_taken_without_a_look, DEEDS, in_schedules(STILL_INSIDE)
-        ),
+        Planted(money_bugs.an_orphaned_claim_is_taken_without_a_look, DEEDS, in_schedules(STILL_INSIDE)),
         Planted(money_bugs.money_is_free_by_any_clock, MONEY, seeds("spenders", 12, skew_ms=3_000, gap_s=1)),
         Planted(money_bugs.what_is_left_behind_owes_nothing, MONEY, seeds("losers", 1)),
         Planted(bugs.a_take_names_no_epoch, DEATHS, everywhere("waiting", (LATE,), drawn=0)),

@@ -1,7 +1,6 @@
 """One process of a simulated deployment: how it dies, stands still, and loses what it asked for.
 
-Belongs here: what a fate does to a process and to its calls. Does not belong here: which fate (faults.py), and what a process
-is for (world.py).
+Fates are drawn in faults.py; what a process is for is in world.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """moto, in half the time: nothing of what it answers is changed, only how long it looks for it.
 
-What belongs here: the few of its inner parts that cost most of a test's time. Nothing of ours.
+Only the few inner parts of moto that cost most of a test's time are replaced. Nothing of ours.
 """
 
 from __future__ import annotations

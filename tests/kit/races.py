@@ -1,4 +1,4 @@
-"""Signals and cancels at every moment of a saga's life, so that conflict, nudge and refusal really happen."""
+"""Signals and cancels at every moment of a saga's life, so that conflict, pending wake and refusal really happen."""
 
 from __future__ import annotations
 

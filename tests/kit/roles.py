@@ -1,7 +1,7 @@
 """The engine's roles as a simulated deployment runs them: its own code, with what an onlooker has to remember.
 
-Belongs here: a worker whose process can stand still, an API that knows what it has acknowledged, tools whose deeds are
-timed, direct invocation. Does not belong here: who runs when (world.py).
+A worker whose process can stand still, an API that knows what it has acknowledged, tools whose deeds are timed, direct
+invocation. Which of them runs when is in world.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A schedule: all that is drawn of one run of the simulation, as a value that can be run again, made smaller, and told.
 
-Belongs here: what a world can be like besides its faults, and how a schedule is drawn and run. Does not belong here: the faults
-themselves (faults.py), and what must hold (oracles.py).
+What a world can be like besides its faults, and how a schedule is drawn and run. The faults are in faults.py; what
+must hold is in oracles.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The tools of the corpus, with the outside services they act on.
 
-Belongs here: what the tools of scenarios do. Does not belong here: tools that fail on purpose (mishaps.py), and who runs them.
+Tools that fail on purpose are in mishaps.py.
 """
 
 from __future__ import annotations

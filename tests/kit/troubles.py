@@ -1,7 +1,7 @@
 """Failures drawn from a seed, at any call of any tool: refusals, broken connections, lost answers, nonsense.
 
-Belongs here: what a call can meet, which one it meets, and a memory of all calls. Does not belong here: who answers for
-it (people.py), and what must hold in spite of it (ordeal.py).
+What a call can meet, which one it meets, and a memory of all calls. people.py answers for it; ordeal.py says what must
+hold in spite of it.
 
 A call that is refused has done nothing. One that breaks has done it or not, and only the books of the services know.
 """
@@ -229,7 +229,7 @@ class Troubles:
         if called.attempt > 1 and not _has_failed(events, slot, called.attempt - 1):
             self.broken.append(f"{slot}: attempt {called.attempt} began before the log had the one before it")
         attempt, process = self._thrown.get(slot, (0, called.process))
-        # What a process knew that has died since, nobody knows; and a fork begins anew.
+        # What a process knew is lost if it has died since; and a fork begins anew.
         is_lost = process.is_dead or (bool(world.faults) and process is not called.process)
         if called.attempt <= attempt and not is_lost and not any(isinstance(one, Forked) for one in events):
             self.broken.append(f"{slot}: attempt {attempt} has failed, and is made again")

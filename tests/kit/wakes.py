@@ -71,7 +71,7 @@ class WakeQueue:
             await self._show(_Sent(message, receives))
 
     async def _show(self, sent: _Sent) -> None:
-        """Batched with others it is received, and visible again if nobody deletes it in time."""
+        """Batched with others it is received, and visible again unless it is deleted in time."""
         self._visible.append(sent)
         await asyncio.sleep(0.003)
         if self._slots is None:
@@ -95,7 +95,7 @@ class WakeQueue:
         receives = [received.receives for received in batch]
         failed = await self._world.work([received.message for received in batch], receives)
         for received, count in zip(batch, receives, strict=True):
-            # Nobody deletes what was received by somebody else since.
+            # A message that another worker has received since is not deleted.
             if received.message not in failed and received.receives == count:
                 received.is_deleted = True
         tenants = [tenant_of(received.message) for received in batch]

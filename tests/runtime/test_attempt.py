@@ -353,7 +353,7 @@ def test_a_tool_that_acts_once_keeps_the_key_that_was_claimed_for_it(stage: Stag
     assert set(stage.keys()) == {"k"}
 
 
-def test_whoever_looks_gets_the_arguments_that_it_takes_and_the_same_key(stage: Stage) -> None:
+def test_verify_gets_the_arguments_that_it_takes_and_the_same_key(stage: Stage) -> None:
     with_model(stage, effect="once", verify="llm.find")
 
     @stage.tool("llm.find")

@@ -1,4 +1,4 @@
-"""Limits where they meet the world: time with nobody running, steps that are stopped, pauses, blobs, money."""
+"""Limits where they meet the world: time with no worker running, steps that are stopped, pauses, blobs, money."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def add_spender(world: World) -> None:
     world.tools = world.registry.specs()
 
 
-def test_a_saga_ends_at_the_end_of_its_time_with_nobody_at_work(stage: Stage) -> None:
+def test_a_saga_ends_at_the_end_of_its_time_with_no_worker_at_work(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         document = "name: w\ntimeout: 40m\nnodes: {a: {wait: {signal: s}}, b: {workflow: other}}"
         await world.service().register("name: other\nnodes: {a: {wait: {for: 1d}}}", json_only=False)

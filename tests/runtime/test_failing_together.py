@@ -77,7 +77,7 @@ def test_every_attempt_is_in_the_log_whatever_a_policy_would_put_in_place_of_arg
     stage(story)
 
 
-def test_an_answer_to_an_incident_that_somebody_resumed_is_refused(stage: Stage) -> None:
+def test_an_answer_to_an_incident_that_was_resumed_is_refused(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         add_tools(world, "disk_full", then_s=5)
         saga = await start(world, "name: w\nnodes: {a: {tool: call}}\noutput: ${ctx.a.output}", {}, "w")

@@ -336,7 +336,7 @@ def test_a_settlement_that_failed_is_tried_again_before_the_invocation_is_over(s
     stage(story, **ALONE)
 
 
-def test_what_has_acted_when_its_record_hung_is_told_of_if_its_saga_is_cancelled_before_anybody_looks(
+def test_what_has_acted_when_its_record_hung_is_told_of_if_its_saga_is_cancelled_before_a_look(
     stage: Stage,
 ) -> None:
     async def story(world: World, books: Books) -> None:

@@ -245,7 +245,7 @@ def test_a_signal_key_with_another_payload_is_refused_and_is_free_for_another_si
     stage(story)
 
 
-def test_signals_that_nobody_takes_are_bounded(stage: Stage) -> None:
+def test_signals_that_no_wait_takes_are_bounded(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         saga = await start(world, WAITING, {}, "waiting")
         await asyncio.sleep(5)

@@ -18,7 +18,7 @@ from tests.runtime.conftest import Stage
 
 
 def add_bank(world: World, deeds: list[str], *, seconds: float = 0.1, verify: bool = True) -> None:
-    """Two ways to pay; the card's takes its time, and the money is gone at its beginning."""
+    """Two tools that pay; the card's takes its time, and the money is gone at its beginning."""
 
     @tool("card", registry=world.registry, effect="once", verify="find_card" if verify else "")
     async def card() -> str:
@@ -85,7 +85,7 @@ def test_a_rule_that_names_the_doubt_does(stage: Stage) -> None:
     stage(story)
 
 
-def test_somebody_is_told_where_a_join_goes_on_without_it(stage: Stage) -> None:
+def test_a_person_is_told_where_a_join_goes_on_without_it(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         deeds: list[str] = []
         add_bank(world, deeds, seconds=10)
@@ -104,7 +104,7 @@ nodes:
     stage(story)
 
 
-def test_somebody_is_told_where_a_cancel_has_stopped_it(stage: Stage) -> None:
+def test_a_person_is_told_where_a_cancel_has_stopped_it(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         deeds: list[str] = []
         add_bank(world, deeds, seconds=60)

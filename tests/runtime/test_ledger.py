@@ -48,7 +48,7 @@ def test_without_a_limit_nothing_is_asked_for_or_counted() -> None:
     assert desk.budgets.calls == 0
 
 
-def test_a_cost_that_nobody_declared_counts_once_it_is_reported() -> None:
+def test_an_undeclared_cost_counts_once_it_is_reported() -> None:
     desk = Desk()
     ledger = desk.ledger()
     run(ledger.reserve(state(), step(), []))
@@ -166,7 +166,7 @@ def test_an_attempt_that_takes_the_place_of_one_that_spent_finds_that_counted_an
     assert desk.sums() == Sums(60, 60, 0)
 
 
-def test_what_a_cancelled_attempt_held_is_free_at_once_whoever_needs_it() -> None:
+def test_what_a_cancelled_attempt_held_is_free_at_once_for_every_saga() -> None:
     desk = Desk()
     ledger, other = desk.ledger(), desk.ledger()
 
@@ -218,7 +218,7 @@ def test_a_store_that_does_not_answer_fails_no_step_that_is_done_and_counts_it_o
     assert desk.sums() == Sums(100_000, 100_000, 0)
 
 
-def test_whoever_revives_a_saga_frees_what_the_dead_invocation_held() -> None:
+def test_a_worker_that_revives_a_saga_frees_what_the_dead_invocation_held() -> None:
     desk = Desk()
     desk.clock.at = (DAY + 1) * DAY_MS - 1_000
     run(desk.ledger().reserve(state(), step(DOLLAR), []))
@@ -233,7 +233,7 @@ def test_whoever_revives_a_saga_frees_what_the_dead_invocation_held() -> None:
 
 
 @pytest.mark.parametrize("skew", [-3_000, 3_000])
-def test_what_is_held_is_nobody_elses_until_its_time_is_over_by_every_clock(skew: int) -> None:
+def test_what_is_held_goes_to_no_other_until_its_time_is_over_by_every_clock(skew: int) -> None:
     """Its holder can spend it up to then: what was free before would be spent twice."""
     desk, other = Desk(user_day=DOLLAR // 2), Desk(user_day=DOLLAR // 2)
     other.budgets = other.cache.budgets = desk.budgets
@@ -267,12 +267,12 @@ def test_of_a_blocked_user_no_saga_runs_in_which_something_costs() -> None:
     assert run(desk.ledger().blocked(over, graph(1))) is None, "it is parked already"
 
 
-def test_whoever_has_money_left_runs() -> None:
+def test_a_user_with_money_left_runs() -> None:
     desk = Desk()
     assert run(desk.ledger().blocked(state(spent=1), graph())) is None
 
 
-def test_a_process_that_knows_a_user_to_be_blocked_begins_nothing_that_costs_and_asks_nobody() -> None:
+def test_a_process_that_knows_a_user_to_be_blocked_begins_nothing_that_costs_and_reads_no_account() -> None:
     desk = Desk()
     ledger = desk.ledger()
     run(ledger.reserve(state(), step(), []))

@@ -41,7 +41,7 @@ def test_what_was_spent_without_having_been_held_counts_before_the_next_call_and
     assert desk.sums() == Sums(1_500_000, 1_500_000, 0)
 
 
-def test_a_call_that_the_day_has_no_money_for_is_refused_whoever_has_spent_it() -> None:
+def test_a_call_that_the_day_has_no_money_for_is_refused_whichever_saga_spent_it() -> None:
     desk = Desk(user_day=250)
     ledger, spent = desk.ledger(), list[Decimal]()
     run(ledger.reserve(state(), step(200), spent))

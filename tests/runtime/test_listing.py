@@ -23,7 +23,7 @@ ALL = Listing(tenant="acme")
 
 
 class Idle:
-    """A clock and a source of randomness that nobody asks: the log in memory never fails."""
+    """A clock and a source of randomness that are never asked: the log in memory never fails."""
 
     def now(self) -> int:
         return NOON

@@ -1,4 +1,4 @@
-"""Figures of attempts reach standard output as lines that CloudWatch reads, once per invocation, and harm nobody."""
+"""Figures of attempts reach standard output as lines that CloudWatch reads, once per invocation, and harm no step."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_quiet_tool_is_told_of_by_the_first_invocation_after_its_minute(stage:
     stage(story, metrics=Metrics(lines.append, "f"))
 
 
-def test_standard_output_that_is_gone_stops_nobody() -> None:
+def test_standard_output_that_is_gone_stops_no_step() -> None:
     def gone(line: str) -> None:
         raise BrokenPipeError
 

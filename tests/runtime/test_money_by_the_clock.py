@@ -39,7 +39,7 @@ def add_tools(world: World) -> list[str]:
 
 
 def told(world: World, saga: str) -> tuple[list[str], list[str]]:
-    """Codes of what somebody is to be told, and keys of what somebody was told."""
+    """Codes of the notices that are due, and keys of those that were sent."""
     events = world.events(saga)
     due = [event.notice.code for event in events if isinstance(event, NoticeDue)]
     return due, [key for event in events if isinstance(event, NoticesSent) for key in event.keys]
@@ -69,7 +69,7 @@ def test_reservations_of_the_dead_are_freed_and_a_day_that_is_spent_parks_who_ha
         rich = await start(world, "name: r\nnodes: {rich: {tool: model, with: {usd: '5'}}}")
         while sums(world).spent < 500 * CENT:
             await asyncio.sleep(1)
-        assert sums(world).reserved == 40 * CENT, "of the dead one, which nobody has found yet"
+        assert sums(world).reserved == 40 * CENT, "of the dead one, which no worker has found yet"
         await asyncio.sleep(180)
         assert await status(world, rich) == "completed"
         assert sums(world).reserved == 0

@@ -1,4 +1,4 @@
-"""One attempt that calls several tools, or one several times: no call spends what nobody has held for it."""
+"""One attempt that calls several tools, or one several times: no call spends what was not held for it."""
 
 from __future__ import annotations
 
@@ -115,7 +115,9 @@ def test_a_context_in_parts_or_shortened_is_not_paid_for_beyond_what_there_is(
     stage(story, limits=money(saga_usd, day_usd))
 
 
-def test_whoever_gives_the_saga_more_lets_the_attempt_be_made_anew_and_loses_none(stage: Stage) -> None:
+def test_an_operator_who_gives_the_saga_more_lets_the_attempt_be_made_anew_and_loses_none(
+    stage: Stage,
+) -> None:
     async def story(world: World, books: Books) -> None:
         calls = add_tools(world)
         saga = await start(world, hint("truncate_context"))

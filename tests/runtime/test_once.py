@@ -1,6 +1,6 @@
 """Exactly-once effects: what makes two actions the same, who waits for whom, and a crash at every point.
 
-One rule holds in all of them: what may have happened is done again only after somebody has looked.
+One rule holds in all of them: what may have happened is done again only after `verify` or a person has looked.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def test_a_second_caller_is_refused_at_once_where_the_tool_says_so() -> None:
     play(story)
 
 
-def test_whoever_waits_does_so_for_the_time_of_the_step_and_no_longer() -> None:
+def test_an_attempt_waits_for_the_time_of_its_step_and_no_longer() -> None:
     async def story(place: Place) -> None:
         place.seconds = 20
         first = asyncio.create_task(place.invocation().run(key=Key.request()))
@@ -257,7 +257,7 @@ def test_what_failed_for_the_first_is_tried_by_the_next_that_waits() -> None:
 def test_whatever_the_point_of_a_crash_it_happens_once(
     point: str, with_verify: int, bookings: int | None
 ) -> None:
-    """None: nobody can tell, so a person is asked, and it happened at most once."""
+    """None: no `verify` can tell, so a person is asked, and it happened at most once."""
 
     async def story(place: Place) -> None:
         first = place.invocation()

@@ -24,7 +24,7 @@ SKEWS = [-3_000, -500, 500, 3_000]
 
 
 @pytest.mark.parametrize("skew", SKEWS)
-def test_nobody_looks_before_the_time_of_an_attempt_is_over_by_every_clock(skew: int) -> None:
+def test_verify_is_not_called_before_the_time_of_an_attempt_is_over_by_every_clock(skew: int) -> None:
     """The claim's holder acts up to the end of its own time, while `verify` of the other still finds nothing."""
 
     async def story(place: Place) -> None:

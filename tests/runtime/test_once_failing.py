@@ -42,7 +42,7 @@ from tests.runtime.restaurant import (
         TimeoutError(),
     ],
 )
-def test_a_failure_after_which_it_may_have_happened_is_not_tried_again_before_somebody_looked(
+def test_a_failure_after_which_it_may_have_happened_is_not_tried_again_before_a_look(
     error: Exception,
 ) -> None:
     async def story(place: Place) -> None:
@@ -106,7 +106,7 @@ def test_a_tool_that_found_no_room_has_done_nothing_and_frees_its_claim() -> Non
     play(story)
 
 
-def test_whoever_waits_for_an_attempt_that_finds_no_room_has_its_turn() -> None:
+def test_after_an_attempt_that_finds_no_room_the_one_that_waits_acts() -> None:
     async def story(place: Place) -> None:
         async def act() -> Any:
             await asyncio.sleep(1)
@@ -206,7 +206,7 @@ def test_of_two_that_find_it_at_the_same_time_both_have_what_the_first_recorded(
     play(story)
 
 
-def test_of_those_who_wait_for_a_claim_that_somebody_deletes_one_acts() -> None:
+def test_of_those_who_wait_for_a_claim_that_is_deleted_one_acts() -> None:
     async def story(place: Place) -> None:
         first = place.invocation()
         first.die_before = "change"
@@ -319,8 +319,8 @@ def test_what_a_person_says_came_of_it_is_recorded() -> None:
         assert await one.once.happened(SPEC, "book#0", context, value, asked)
         assert not await one.once.happened(SPEC, "book#0", context, value, asked)
         assert (await place.invocation().run()).value.v == {"number": 5}
-        nobody = replace(context, idempotency_key="0" * 32)
-        assert not await one.once.happened(SPEC, "book#0", nobody, value, asked)
+        stranger = replace(context, idempotency_key="0" * 32)
+        assert not await one.once.happened(SPEC, "book#0", stranger, value, asked)
 
     play(story)
 

@@ -160,7 +160,7 @@ def test_a_thing_that_is_named_by_default_is_named(stage: Stage, given: str) -> 
     stage(story)
 
 
-def test_an_answer_covers_no_attempt_that_nobody_was_asked_about(stage: Stage) -> None:
+def test_an_answer_covers_no_attempt_without_a_question(stage: Stage) -> None:
     """Two sagas are in doubt about one claim; the second try of the one is not what the other's person looked at."""
 
     async def story(world: World, books: Books) -> None:
@@ -227,7 +227,7 @@ def test_what_has_not_happened_can_be_done_with_other_parameters(stage: Stage, c
     stage(story)
 
 
-def test_nobody_looks_before_what_was_cut_off_can_have_come_to_its_end(stage: Stage) -> None:
+def test_verify_is_not_called_before_a_call_that_was_cut_off_can_have_ended(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         moved: Counter[str] = Counter()
 
@@ -265,7 +265,7 @@ nodes:
     [
         pytest.param(300, "60s", "3s", id="while it runs"),
         pytest.param(6, "60s", "8s", id="while a person is asked about what was cut off"),
-        pytest.param(60, "2s", "3s", id="before anybody has looked"),
+        pytest.param(60, "2s", "3s", id="before verify has looked"),
     ],
 )
 def test_a_limit_that_is_reached_takes_no_other_way_while_it_is_not_known_what_happened(
@@ -280,7 +280,7 @@ def test_a_limit_that_is_reached_takes_no_other_way_while_it_is_not_known_what_h
     stage(story, timeout_s=worker_s)
 
 
-def test_nobody_takes_another_way_while_a_doubt_is_not_cleared_up(stage: Stage) -> None:
+def test_no_alternative_is_taken_while_a_doubt_is_not_cleared_up(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         moved = bank(world, hangs(1))
         saga = await begin(

@@ -1,4 +1,4 @@
-"""Tools that act only once, in whole sagas: what becomes of a saga when nobody knows whether its step has happened."""
+"""Tools that act only once, in whole sagas: what becomes of a saga when the outcome of its step is unknown."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def test_wherever_another_dies_that_takes_the_place_of_a_result_its_own_place_fi
         await asyncio.sleep(6)
         await killed(dying(place, when, nth).run("s2", key=KEY))
         for _ in range(2):
-            assert await acted(place) == 1, "whoever is there by then"
+            assert await acted(place) == 1, "the one that acts by then"
             found = await acted(place, "s2", verify=place.finds)
             assert found in (1, 2)
             assert await acted(place, "s2", verify=place.finds) == found
@@ -161,7 +161,7 @@ def test_one_that_acted_beyond_its_time_has_what_it_did_kept() -> None:
 
 @pytest.mark.parametrize("failed_between", [False, True])
 def test_one_that_takes_the_place_of_a_result_and_finds_no_room_leaves_it_there(failed_between: bool) -> None:
-    """A claim that is freed is met by nobody: the place of the result would not look for it, and act again."""
+    """No attempt meets a freed claim: the place of the result would not look for it, and act again."""
 
     async def story(place: Place) -> None:
         await acted(place)

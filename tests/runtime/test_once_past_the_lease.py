@@ -80,7 +80,7 @@ def test_a_tool_is_told_no_later_deadline_than_the_end_of_its_lease(stage: Stage
     stage(story)
 
 
-def test_nobody_looks_before_the_deadline_that_a_dead_call_was_told_is_over_by_every_clock(
+def test_verify_is_not_called_before_the_deadline_of_a_dead_call_is_over_by_every_clock(
     stage: Stage,
 ) -> None:
     async def story(world: World, books: Books) -> None:

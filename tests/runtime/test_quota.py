@@ -1,4 +1,4 @@
-"""How many sagas of one tenant are at work at once: callers are refused, children are put off, nobody else notices."""
+"""How many sagas of one tenant are at work at once: callers are refused, children are put off, other tenants notice nothing."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def test_the_bytes_of_an_answer_are_taken_from_the_requests_that_follow() -> Non
     assert asks(first)
     first.answered("acme", 5_500)
     assert sum(asks(limiter) for limiter in (first, second) for _ in range(10)) == 10 - 6
-    first.answered("nobody", 5_500)
+    first.answered("idle", 5_500)
 
 
 def test_one_tenant_does_not_spend_anothers() -> None:

@@ -1,4 +1,4 @@
-"""A wake that comes back while somebody still holds its saga: it outlives a dead holder, and is no dead letter of a live one."""
+"""A wake that comes back while a worker still holds its saga: it outlives a dead holder, and is no dead letter of a live one."""
 
 from __future__ import annotations
 

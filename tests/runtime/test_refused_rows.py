@@ -88,7 +88,7 @@ def test_rows_of_many_steps_are_written_in_as_many_transactions_as_it_takes(stag
                 context.put_row("heavy", f"{n}-{number}", {"text": "x" * 90_000})
 
         world.tools = world.registry.specs()
-        asked = refuse(world, "nobody")
+        asked = refuse(world, "nothing")
         nodes = "".join(f"  n{i}: {{tool: heavy, with: {{n: {i}}}}}\n" for i in range(8))
         saga = await start(world, f"name: w\nnodes:\n{nodes}", {}, "w")
         await world.settle()

@@ -1,4 +1,4 @@
-"""What the runner has to do with the ways of a graph: stop what a join does not wait for, ask, hand over in loops."""
+"""The runner's part in transitions: stop nodes that a join does not wait for, ask conditions, hand over in loops."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ output: '${{ctx.j.output}}'
     stage(story)
 
 
-def test_a_large_value_that_nobody_reads_does_not_fill_its_entry(stage: Stage) -> None:
+def test_a_large_value_that_no_node_reads_does_not_fill_its_entry(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         saga = await start(world, "name: w\nnodes: {p: {value: '${input}'}}", "x" * 400_000, "w")
         await world.settle()

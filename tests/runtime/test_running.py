@@ -185,7 +185,7 @@ def test_wrong_requests_are_refused_before_anything_is_written(stage: Stage) -> 
         with pytest.raises(NotFound, match="no version"):
             await world.service().start("w@9", {"n": 1}, "")
         with pytest.raises(NotFound):
-            await world.queries().show("nobody")
+            await world.queries().show("missing")
         assert world.log.heads() == []
 
     stage(story)

@@ -77,7 +77,7 @@ def test_a_stale_invocation_that_wakes_after_its_lease_appends_and_starts_nothin
     stage(story, plan=Plan({10: STALL}))
 
 
-def test_past_its_own_lease_a_runner_stops_even_if_nobody_took_over(stage: Stage) -> None:
+def test_past_its_own_lease_a_runner_stops_even_if_no_other_took_over(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         saga = await start(world, chain_of(5), {"n": 0}, "chain")
         process = world.process("worker")
@@ -119,7 +119,7 @@ def test_an_older_lease_stops_at_the_first_entry_of_a_newer_one(stage: Stage) ->
         await asyncio.sleep(0.1)
         head = world.log.read_head(ref)
         assert head is not None
-        # Somebody takes the lease while the first still believes in it: a clock far ahead of ours.
+        # Another worker takes the lease while the first still believes in it: its clock is far ahead of ours.
         assert (
             world.log.take(ref, "thief", head.until + 100_000, head.epoch, head.until + 103_000) is not None
         )

@@ -1,4 +1,4 @@
-"""What a failing tool quotes of the outside: no secret of it is written anywhere, told to anybody, nor answered."""
+"""What a failing tool quotes of the outside: no secret of it is written anywhere, told to any person, nor answered."""
 
 from __future__ import annotations
 

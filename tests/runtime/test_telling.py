@@ -22,7 +22,7 @@ UNTOLD = Limits().untold_end_ms
 
 @dataclass
 class Topic:
-    """What can go wrong with telling: nobody answers, or some notices are refused. `tries` counts by code."""
+    """What can go wrong with telling: the topic does not answer, or some notices are refused. `tries` counts by code."""
 
     is_away: bool = True
     refused: set[str] = field(default_factory=set)
@@ -42,7 +42,7 @@ class Topic:
 
         @tool("spender", registry=world.registry, cost_usd="0.9")
         async def spender(context: Context) -> int:
-            """Of which somebody is told: it has spent most of what its saga may."""
+            """A user is told of it: it has spent most of what its saga may."""
             context.spend("0.85")
             return 1
 
@@ -103,7 +103,7 @@ def test_who_is_asked_again_by_a_fork_is_told_again_and_can_answer(stage: Stage)
     stage(story)
 
 
-def test_steps_go_on_while_nobody_can_be_told_and_it_is_told_once_somebody_can(stage: Stage) -> None:
+def test_steps_go_on_while_no_notice_can_be_sent_and_it_is_sent_later(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         topic = Topic()
         topic.hang_in(world)
@@ -128,7 +128,7 @@ def test_steps_go_on_while_nobody_can_be_told_and_it_is_told_once_somebody_can(s
     stage(story, timeout_s=60)
 
 
-def test_a_saga_ends_although_nobody_could_be_told(stage: Stage) -> None:
+def test_a_saga_ends_although_no_notice_could_be_sent(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         topic = Topic()
         topic.hang_in(world)
@@ -142,7 +142,7 @@ def test_a_saga_ends_although_nobody_could_be_told(stage: Stage) -> None:
     stage(story, timeout_s=60)
 
 
-def test_a_saga_that_is_cancelled_ends_whoever_is_still_to_be_told(stage: Stage) -> None:
+def test_a_saga_that_is_cancelled_ends_with_notices_still_to_be_sent(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         topic = Topic()
         topic.hang_in(world)

@@ -239,7 +239,7 @@ def test_what_is_catastrophic_is_escalated(stage: Stage) -> None:
     stage(story)
 
 
-def test_what_nobody_knows_is_tried_again_and_then_a_person_is_asked(stage: Stage) -> None:
+def test_an_unknown_failure_is_tried_again_and_then_a_person_is_asked(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         service = Service([RuntimeError("odd")] * 9)
         service.add_to(world)
@@ -293,14 +293,14 @@ def test_parts_of_a_fan_are_retried_each_by_itself(stage: Stage) -> None:
         _, view = await run(world, document)
         assert view["status"] == "completed"
         assert (len(flaky.calls), len(steady.calls)) == (3, 2)
-        assert steady.calls[1][0] < flaky.calls[1][0], "nobody waited for the one that failed"
+        assert steady.calls[1][0] < flaky.calls[1][0], "it did not wait for the one that failed"
 
     stage(story)
 
 
 @pytest.mark.parametrize("fault", ["crash before", "crash after"])
 def test_no_crash_adds_an_attempt(stage: Stage, fault: str) -> None:
-    """Whatever is lost is the attempt that nobody wrote down; every one that is in the log counts."""
+    """A crash loses only an attempt that was not written down; every one that is in the log counts."""
 
     async def story(world: World, books: Books) -> None:
         service = Service([HttpError(503)] * 50)
@@ -360,7 +360,7 @@ def test_what_has_not_happened_fails_as_it_did_and_is_not_tried_again_on_the_way
     stage(story)
 
 
-def test_without_anybody_who_could_look_a_person_is_asked(stage: Stage) -> None:
+def test_without_a_verify_a_person_is_asked(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         deeds: list[str] = []
         _add_payments(world, deeds, loses="answer", verify=False)

@@ -69,7 +69,7 @@ def _engine(
     tools: Mapping[str, ToolSpec],
 ) -> Engine:
     _log_to_stdout(config.log_level)
-    # Only a worker tells people; the others show and resolve what it has kept.
+    # Only a worker sends notices; the others show and resolve the incidents it has kept.
     topic = config.notices_topic if isinstance(config, settings.WorkerSettings) else ""
     return Engine.on(
         store,
@@ -98,7 +98,7 @@ def _line_to_stdout(line: str) -> None:
 
 
 def _standard(aws: Aws, store: DynamoStore, config: settings.WorkerSettings) -> Services:
-    """What the standard tools are given. Nothing of it is imported, connected or created before one is called."""
+    """The ports of the standard tools. None is imported, connected or created before one is called."""
     from baton.tools.standard import Services
 
     return Services(

@@ -1,7 +1,7 @@
 """A case of a condition: as a document writes it, what it is asked about, and what is to come of it.
 
-Belongs here: the form of the cases and how one is tried, in this process or in another. The cases themselves are in
-ordinary.py and hostile.py. Of kind `python` too: its answer is then that of the sandbox, or of `answer`.
+How a case is tried, in this process or in another. The cases are in ordinary.py and hostile.py. Of kind `python` too:
+its answer is then that of the sandbox, or of `answer`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Conditions that mean harm, or that a tired author writes: each ends soon, in little memory, and never as true.
 
-Belongs here: the cases, and what the process does that tries them (test_hostile.py starts it). Those in Python are the
-sandbox's: tests/contract/condition_code.py.
+The cases, and the process that tries them (test_hostile.py starts it). Those in Python are in
+tests/contract/condition_code.py.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def test_what_is_wrong_is_told_at_its_place_and_all_at_once(
     assert [words for (_, words), (_, said) in zip(found, expected, strict=True) if said not in words] == []
 
 
-def test_warnings_of_pythons_parser_are_nobodys_business() -> None:
+def test_warnings_of_pythons_parser_are_ignored() -> None:
     assert problems({"python": 'def evaluate(output, context):\n    return "\\d" is output\n'}) == []
 
 

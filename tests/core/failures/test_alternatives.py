@@ -1,4 +1,4 @@
-"""How else a tool's work can be done, as its tools say: which ways there are, in which order, and what cannot be."""
+"""Alternatives to a tool, as tools declare them: which there are, in which order, and what cannot be."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_what_stands_in_takes_what_the_other_needs_and_gives_the_same(other: Too
     assert misfit(other, spec("t", "a b?")) == why
 
 
-def test_a_whole_number_is_a_number_and_nobody_misses_nothing() -> None:
+def test_a_whole_number_is_a_number_and_an_untyped_schema_fits_every_type() -> None:
     assert misfit(spec("b", "", {"type": "integer"}), spec("t", "", {"type": "number"})) == ""
     assert misfit(spec("b", "", {"type": "number"}), spec("t", "", {"type": "integer"})) != ""
     assert misfit(spec("b", "", {"type": "object"}), spec("t", "", {"type": "null"})) == ""

@@ -83,7 +83,7 @@ def test_every_code_has_a_class_a_sentence_and_advice() -> None:
         assert code_of(code.upper().replace("_", "-")) == code
 
 
-def test_a_code_that_nobody_knows_is_told_by_its_name() -> None:
+def test_an_unknown_code_is_told_by_its_name() -> None:
     assert kind_of("no_tables") == "unknown"
     assert told("no_tables").says == "The step failed with `no_tables`."
 

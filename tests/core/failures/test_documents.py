@@ -206,7 +206,7 @@ def test_what_is_wrong_with_a_reaction_is_said(value: Any, words: str) -> None:
     assert words in refusal(on_failure=value)
 
 
-def test_names_that_nobody_knows_are_found() -> None:
+def test_unknown_names_are_found() -> None:
     said = {"timeout": {"hints": ["falback_model", "models.switch"], "before_retry": ["clear_cash"]}}
     assert list(strange_names(rules(on_failure=said), {"models.switch"})) == [
         (

@@ -27,7 +27,7 @@ def test_what_was_refused_has_not_happened(code: str) -> None:
     assert not leaves_doubt(code)
 
 
-def test_a_class_says_it_of_a_code_that_nobody_knows() -> None:
+def test_a_class_says_it_of_an_unknown_code() -> None:
     assert not leaves_doubt("card_declined", "permanent")
     assert not leaves_doubt("card_blocked", "user_resolvable")
     assert leaves_doubt("terminal_lost", "transient")

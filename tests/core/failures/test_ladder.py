@@ -1,4 +1,4 @@
-"""The climb: each strategy in its turn, each within its limits, and an end to it whatever happens."""
+"""The ladder: one strategy after the other, each within its limits, and an end to it whatever happens."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ TABLE: list[tuple[str, str, str, int, str, int, int, dict[str, Any]]] = [
     ("", "504", "retry", 5, "exponential", 1_000, 30_000, {}),
     ("", "500", "retry", 3, "exponential", 1_000, 30_000, {}),
     ("", "599", "retry", 3, "exponential", 1_000, 30_000, {}),
-    # Whatever it is about: nobody knows, and the system underneath.
+    # Whatever it is about: unknown failures, and the system underneath.
     ("", "never_heard_of", "retry", 3, "exponential", 1_000, 30_000, {}),
     ("", "tool_error", "retry", 3, "exponential", 1_000, 30_000, {}),
     ("", "validation_failed", "rollback", 0, "", 0, 0, {}),
@@ -265,7 +265,7 @@ def test_caps_are_added_to_those_that_are_there() -> None:
     assert entry.at_most == {"escalate": 1, "rollback": 0}
 
 
-def test_where_the_graph_goes_on_from_a_failure_nobody_is_asked_and_nothing_undone_unless_the_document_says_so() -> (
+def test_where_the_graph_goes_on_from_a_failure_no_person_is_asked_and_nothing_undone_unless_the_document_says_so() -> (
     None
 ):
     assert entry_of("timeout", "transient", "", (), is_handled=True).ladder == ("retry", "replan")

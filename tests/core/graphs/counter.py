@@ -1,4 +1,4 @@
-"""Tokens, counted anew from the raw events: emitted less consumed, by nobody's word but the log's.
+"""Tokens, counted anew from the raw events: emitted less consumed, by the log's word alone.
 
 Shares no code with the fold. Every edge speaks once in each iteration of its receiver.
 """

@@ -1,6 +1,6 @@
 """Carries a pair to its end: in which order steps end, how many at once, and with what bad luck.
 
-Belongs here: the drawing of orders. What must hold is in pair.py.
+What must hold is in pair.py.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MOST_STEPS = 600
 class Luck:
     """How one run goes: steps that end at once, room in an entry, chances of deaths, early signals, late outcomes.
 
-    `cut`: of steps cut off by the end of their invocation; `stray`: of answers that nobody has asked for.
+    `cut`: of steps cut off by the end of their invocation; `stray`: of answers without a question.
     """
 
     together: int = 1

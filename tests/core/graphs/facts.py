@@ -14,7 +14,7 @@ Slot = tuple[str, Rounds]
 
 @dataclass(frozen=True)
 class Error:
-    """A failure. `attempt`: that of the step which made it, 0 for one that nobody's attempt has made.
+    """A failure. `attempt`: that of the step which made it, 0 for one that no attempt has made.
 
     `by`: the handlers that it was caught by.
     """

@@ -183,10 +183,10 @@ def _times(what: str, trying: Trying) -> int:
 def _pause(cell: Cell, trying: Trying, now: int) -> int | None:
     """How long until it is tried again; None if it is not."""
     latest = [*takewhile(lambda did: did.what == RETRY, reversed(trying.did))]
-    by_nobody = takewhile(lambda did: did.what not in (ASK, ESCALATE), reversed(trying.did))
+    by_itself = takewhile(lambda did: did.what not in (ASK, ESCALATE), reversed(trying.did))
     count = len(latest)
     may = min(len(cell.pauses), cell.at_most.get(RETRY, len(cell.pauses)))
-    if count >= may or sum(did.what == RETRY for did in by_nobody) >= max(MOST[RETRY], may):
+    if count >= may or sum(did.what == RETRY for did in by_itself) >= max(MOST[RETRY], may):
         return None
     pause = cell.pauses[count]
     since = latest[-1].at if latest else now

@@ -115,7 +115,7 @@ class Interpreter(Known):
                     yield slot
 
     def _hear(self, slot: Slot, turn: Firing | tuple[Error, ...]) -> None:
-        """The join has its turn: whatever it does not wait for any more is stopped from now on."""
+        """The join is ready: nodes that it does not wait for any more are stopped from now on."""
         if isinstance(turn, Firing) and not self._is_rest(slot):
             self.fired[slot] = turn
             if turn.early and self.plan.join(slot[0])[2] == "cancel":
@@ -178,7 +178,7 @@ class Interpreter(Known):
         return bool(error.by) and not self.plan.due_to(error.node, error.by).isdisjoint(alive)
 
     def _is_later_round(self, slot: Slot) -> bool:
-        """Whether a header comes to its turn by a way back."""
+        """Whether a header becomes ready by a back edge."""
         name, at = slot
         return any(at[len(at) - len(self.plan.headed[name]) :])
 

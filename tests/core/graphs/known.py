@@ -1,6 +1,6 @@
 """What is known at a slot of a running graph: where it stands, what expressions stand for there, what catches a failure.
 
-Belongs here: questions about what has happened. What happens next is in interpreter.py.
+What happens next is in interpreter.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.core.graphs.plan import Document, Plan, names
 
 
 class Known:
-    """The history of a saga. `became` is what became of slots; `open` are those whose turn it is, with what they were given."""
+    """The history of a saga. `became` is what became of slots; `open` are those that are ready, with their arguments."""
 
     def __init__(self, document: Document, given: Any) -> None:
         self.plan = Plan(document)
@@ -48,7 +48,7 @@ class Known:
     # ---- what catches a failure --------------------------------------------------------------------------------
 
     def caught(self, slot: Slot, error: Error) -> frozenset[str] | None:
-        """Where it goes on from a failure by the first rule that fits; None: nobody catches it."""
+        """Where it goes on from a failure by the first rule that fits; None: no rule catches it."""
 
         def ask(path: tuple[str, ...]) -> Any:
             return into(error.told, path[1:]) if path[0] == "last_error" else self.ask(slot, path)
@@ -117,7 +117,7 @@ class Known:
         return {source: self.gave(its) for source, its in slots.items() if self.became[its].kind == "done"}
 
     def readable(self) -> set[str]:
-        """The nodes whose output somebody may still read, in this round of their loops or a later one."""
+        """The nodes whose output another may still read, in this round of their loops or a later one."""
         to_come: set[str] = set()
         for name, _ in self.open:
             to_come |= self.plan.ahead[name]

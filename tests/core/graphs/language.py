@@ -1,6 +1,6 @@
 """The few expressions and conditions that the graphs of these tests use, read and judged in the plainest way.
 
-Shares no code with the engine. Belongs here: the text of expressions. What a name stands for is the asker's matter.
+Shares no code with the engine. The caller says what a name stands for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The interpreter looks on: every event that the engine writes is held against what the interpreter says of the saga.
 
-Belongs here: one event after the other, and what must stand beside it in its entry. Does not belong here: carrying the
-saga on, and what holds between entries (pair.py).
+One event after the other, and what must stand beside it in its entry. What holds between entries is in pair.py.
 """
 
 from __future__ import annotations
@@ -44,12 +43,12 @@ class Mirror:
         self.world = World(document, INPUT)
         self.skipped: set[Slot] = set()
         self.queues: dict[str, list[tuple[str, Any]]] = {}
-        """Signals that nobody has taken yet, by name: the key and the payload."""
+        """Signals that no wait has taken yet, by name: the key and the payload."""
         self.asks: dict[str, Slot] = {}
-        """Questions that nobody has closed, with their slots."""
+        """Questions that are not closed, with their slots."""
         self.known_asks: set[str] = set()
         self.answers: list[tuple[str, str, Mapping[str, Any]]] = []
-        """What people answered and nobody has heard yet: the question, the key, what they said."""
+        """Answers of people that the engine has not taken yet: the question, the key, what they said."""
         self.expected: list[tuple[type, Slot]] = []
         """What the next events of this entry must be, because of what is done about a failure."""
 
@@ -83,7 +82,7 @@ class Mirror:
                 stopped = event.notice.key.partition("/0.")[2].removesuffix(".stopped")
                 assert self.world.ended is not None or slot_of(stopped) not in self.world.open, event
             elif isinstance(event, ev.StrategyChosen | ev.Parked | ev.NoticeDue):
-                raise AssertionError(f"nobody expects {event}")
+                raise AssertionError(f"unexpected: {event}")
             elif isinstance(event, ev.Settles) and self._is_going_on(event):
                 self._look_on_nodes(event, told)
         assert not self.expected, f"no {self.expected} in this entry"
@@ -101,7 +100,7 @@ class Mirror:
         if isinstance(event, ev.NodeSkipped):
             self.skipped.add(slot)
             is_skipped = fate is not None and fate.kind == "skipped"
-            # A join that fails at the same moment as another that it leads to: which was first, nobody can tell.
+            # A join that fails at the same moment as another that it leads to: which was first, is unknown.
             is_skipped = is_skipped or (
                 fate is not None and {error.code for error in fate.errors} == {"join_failed"}
             )
@@ -182,7 +181,7 @@ class Mirror:
     def _hear(self, event: ev.QuestionClosed, slot: Slot) -> None:
         """The first answer to this very question counts, and what it comes to is in the same entry."""
         heard = next((one for one in self.answers if one[0] == event.ask), None)
-        assert heard is not None, f"nobody has answered {event.ask}"
+        assert heard is not None, f"no person has answered {event.ask}"
         self.answers.remove(heard)
         _, key, said = heard
         assert (event.by, event.action, event.arguments) == (key, said["action"], said.get("arguments", {}))

@@ -1,7 +1,6 @@
 """The engine and the interpreter, side by side, over one saga: whatever the engine writes down, the interpreter checks.
 
-Belongs here: carrying a saga on entry by entry, and what must hold after each. Does not belong here: what one event must
-be like (mirror.py); which graphs, in which order, and with what bad luck.
+It carries a saga on entry by entry and checks what must hold after each. What one event must be like is in mirror.py.
 """
 
 from __future__ import annotations
@@ -207,12 +206,12 @@ class Pair:
         missing = {slot for slot in fates - self.mirror.skipped if not world.is_over(slot)}
         assert not missing, f"{missing} were not skipped"
         unread = set(state.outputs) - world.readable()
-        assert not unread, f"nobody reads {unread} any more"
+        assert not unread, f"no node reads {unread} any more"
 
     # ---- bad luck ------------------------------------------------------------------------------------------
 
     def check_restart(self) -> None:
-        """Whoever begins with a snapshot wants to run just what runs, with the same arguments, and writes nothing."""
+        """A worker that begins with a snapshot runs just what runs, with the same arguments, and writes nothing."""
         read = decode_state(encode_state(self.state))
         assert read == self.state
         decision = decide(self.program, read, self.now)

@@ -1,7 +1,7 @@
 """A document as the interpreter sees it: its edges, its loops and what leads where, from the plain JSON alone.
 
-Shares no code with the engine. Belongs here: what follows from the document only. What happens when it runs is in
-interpreter.py, conditions and expressions are in language.py.
+Shares no code with the engine. What happens when it runs is in interpreter.py, conditions and expressions are in
+language.py.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Plan:
             )
 
         def is_never_taken(source: str, name: str) -> bool:
-            """Whether `source` would have kept `failed` from its turn, had it failed and led there."""
+            """Whether `source` would have kept `failed` from being ready, had it failed and led there."""
             its = self.handlers(source)
             if name not in its or any(failed == one or failed in self.ahead[one] for one in its):
                 return False

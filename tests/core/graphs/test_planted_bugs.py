@@ -129,7 +129,7 @@ def _loses(patch: pytest.MonkeyPatch, change: Callable[..., Any]) -> None:
         patch.setattr(module, "unrescued", lambda *given: change(plain, *given))
 
 
-def a_caught_failure_is_lost_to_nobody(patch: pytest.MonkeyPatch) -> None:
+def a_caught_failure_is_lost_to_no_join(patch: pytest.MonkeyPatch) -> None:
     _loses(patch, lambda plain, *given: tuple(one for one in plain(*given) if not one.handled))
 
 
@@ -174,7 +174,7 @@ def what_is_lost_is_not_chosen_where_failures_are_tolerated(patch: pytest.Monkey
 
 
 BUGS: list[Patch] = [
-    a_caught_failure_is_lost_to_nobody,
+    a_caught_failure_is_lost_to_no_join,
     a_handler_rescues_nothing,
     anything_alive_rescues,
     only_handlers_rescue_and_nothing_behind_them,
@@ -196,7 +196,7 @@ BUGS: list[Patch] = [
 
 
 LATE = {
-    "a_caught_failure_is_lost_to_nobody": 79,
+    "a_caught_failure_is_lost_to_no_join": 79,
     "anything_alive_rescues": 485,
     "only_handlers_rescue_and_nothing_behind_them": 85,
     "ways_out_of_a_loop_are_not_lost": 258,

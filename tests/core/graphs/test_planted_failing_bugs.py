@@ -86,7 +86,7 @@ def a_way_is_forgotten_when_it_fails(patch: pytest.MonkeyPatch) -> None:
     _folds(patch, ev.AttemptFailed, to)
 
 
-def nobody_waits_before_a_retry(patch: pytest.MonkeyPatch) -> None:
+def a_retry_begins_without_a_pause(patch: pytest.MonkeyPatch) -> None:
     def may_try_again(draft: Any, at: Activation) -> bool:
         return draft.state.failing[at.slot].due_at > 0 or retries.may_try_again(draft, at)
 
@@ -113,7 +113,7 @@ def an_answer_counts_for_any_question(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(retries, "_answer", answer)
 
 
-def what_nobody_answers_is_tried_again(patch: pytest.MonkeyPatch) -> None:
+def a_question_without_an_answer_is_tried_again(patch: pytest.MonkeyPatch) -> None:
     plain = failure_handling.handle_failure
 
     def handle_failure(*given: Any, above: str = "") -> Iterator[ev.Event]:
@@ -206,11 +206,11 @@ BUGS: list[Patch] = [
     a_second_time_counts_again,
     what_was_settled_goes_on_failing,
     a_way_is_forgotten_when_it_fails,
-    nobody_waits_before_a_retry,
+    a_retry_begins_without_a_pause,
     what_waits_for_its_time_is_not_looked_at_then,
     arguments_of_an_answer_are_forgotten,
     an_answer_counts_for_any_question,
-    what_nobody_answers_is_tried_again,
+    a_question_without_an_answer_is_tried_again,
     a_question_never_expires,
     people_are_asked_about_what_the_graph_handles,
     retries_before_an_answer_count_after_it,

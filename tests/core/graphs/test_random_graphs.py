@@ -1,6 +1,6 @@
 """Thousands of random graphs, each run by the engine with the interpreter looking on; pair.py and mirror.py say what must hold.
 
-Half of them say what is done about failures: retries, other ways, questions, incidents, and edges taken on failure.
+Half of them say what is done about failures: retries, alternatives, questions, incidents, and edges taken on failure.
 
 `make test` runs COUNTS of each size; `make graphs EXAMPLES=100000 SEED=7` as many as wanted, of another seed. A graph
 that fails is made small by `python -m tests.core.graphs.shrink SEED`, and then kept in cases/.
@@ -56,7 +56,7 @@ def graphs(kind: str, size: int, count: int) -> Iterator[tuple[str, Doc, Program
 
 
 def bad_luck(draw: random.Random) -> Luck:
-    """Several ends in one entry, little room in it, deaths between entries, what comes too early, too late or for nobody."""
+    """Several ends in one entry, little room in it, deaths between entries, what comes too early, too late or for no node."""
     return Luck(
         together=draw.choice((1, 2, 3)),
         room=draw.choice((1, 300, ROOM)),

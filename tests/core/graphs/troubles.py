@@ -1,6 +1,6 @@
 """What random graphs say about failures: edges that are taken on failure, and what is done about attempts that fail.
 
-Belongs here: how they are drawn onto a graph in the making. What they mean is in failing.py and interpreter.py.
+They are drawn onto a graph in the making. What they mean is in failing.py and interpreter.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The interpreter of a saga whose steps may be tried several times: graphs as in interpreter.py, failures as in failing.py.
 
-Belongs here: what is between the two. A parked saga begins nothing and hears nothing until it goes on.
+A parked saga begins nothing and hears nothing until it goes on.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class World(Interpreter):
         return self._go_on(slot, code, before.attempts + 1, found)
 
     def expires(self, slot: Slot, now: int) -> str:
-        """Nobody has answered in time: what is done then. Empty: the step has failed."""
+        """No answer came in time: what is done then. Empty: the step has failed."""
         before = self.trying[slot]
         assert before.doing == ASK
         assert before.asks
@@ -51,7 +51,7 @@ class World(Interpreter):
     def answer(self, slot: Slot, action: str, arguments: Mapping[str, Any], output: Any) -> None:
         """A person has answered the question about a step."""
         before = self.trying[slot]
-        assert before.asks, f"nobody has asked about {slot}"
+        assert before.asks, f"no question is open about {slot}"
         decided = len(before.did) if action == "retry" else before.decided
         arguments = {**before.arguments, **arguments}
         self.trying[slot] = replace(before, asks=False, arguments=arguments, decided=decided)
@@ -61,7 +61,7 @@ class World(Interpreter):
             self.fail(slot, before.code, before.attempts)
 
     def resume(self) -> None:
-        """A parked saga goes on: whatever somebody on call was to decide about is tried again."""
+        """A parked saga goes on: what the person on call was to decide about is tried again."""
         assert self.is_parked
         self.is_parked = False
         for slot, trying in self.trying.items():
@@ -82,7 +82,7 @@ class World(Interpreter):
         return {**(given or {}), **self.trying.get(slot, Trying()).arguments}
 
     def may_run(self, now: int) -> set[Slot]:
-        """The tasks that are at work, or would be if nobody was yet."""
+        """The tasks that are at work, or would be if none was yet."""
         return (
             set() if self.is_parked else {slot for slot in self.open_of("task") if self._is_free(slot, now)}
         )

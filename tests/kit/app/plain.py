@@ -71,7 +71,7 @@ def busy(context: Context) -> str:
 
 @tool("plain.noise")
 def noise() -> str:
-    """Write to where nobody should."""
+    """Write to standard output, where no tool should."""
     print("from a tool")  # noqa: T201  # that is the point
     os.write(1, b"\xff\x00\n")
     _log.warning("half a character: \ud800 and %s", "x" * 300_000, extra={"of": object()})

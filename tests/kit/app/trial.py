@@ -1,7 +1,7 @@
 """Tools that a worker has to survive: slow ones, endless ones, large ones, and one that kills its process.
 
 An app module like any other (see BATON_APP): importing it registers the tools. Their effects go into the
-books of books.py, so that what was done twice is counted by somebody other than the engine.
+books of books.py, so that what was done twice is not counted by the engine itself.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ async def forever(context: Context) -> None:
 
 @tool("trial.stubborn", effect="pure", timeout="10m")
 def stubborn(context: Context, seconds: float = 60) -> None:
-    """The same in a thread, where nobody can stop it."""
+    """The same in a thread, which cannot be stopped."""
     Books.of_environment().write("begun", context.saga, context.node, context.idempotency_key)
     time.sleep(seconds)
 

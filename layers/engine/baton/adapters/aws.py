@@ -118,7 +118,7 @@ def refusals_are_outages() -> Iterator[None]:
         raise StoreUnavailable(str(error)) from error
 
 
-# What AWS reads of whoever calls it. Fixed, because botocore would put it together twice for every request,
+# The user agent that AWS reads. Fixed, because botocore would put it together twice for every request,
 # which is a tenth of what a request costs.
 _USER_AGENT = f"Baton Botocore/{botocore.__version__} Python/{platform.python_version()}"
 

@@ -1,6 +1,6 @@
 """How botocore reads its descriptions of the services: without looking through the four hundred it brings.
 
-Belongs here: what makes a client cheap to create, and why it may. Which clients there are is in aws.py.
+What makes a client cheap to create, and why it may. The clients are in aws.py.
 """
 
 from __future__ import annotations

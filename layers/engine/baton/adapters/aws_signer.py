@@ -1,7 +1,7 @@
 """Headers that sign a request with the caller's AWS credentials: Signature Version 4, as API Gateway wants it.
 
-Belongs here: finding credentials and region as every AWS tool finds them, and signing. Beside aws.py the only
-file of this room that imports botocore. No HTTP: the request is sent by whoever asked for its signature.
+Finds credentials and region as every AWS tool finds them. Beside aws.py the only
+file of this room that imports botocore. No HTTP: the caller sends the request.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The wall clock and randomness: the only file that may import `time`, `secrets` or `random`.
 
-Nothing else belongs here; a clock or a seed that a test controls belongs to the tests.
+A clock or a seed that a test controls is in the tests.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What stands in the log without the secrets in it: a filter for the handlers of a process.
 
-Belongs here: records of any logger, the tools' own too. What a tool prints goes past the log, and past this.
+It covers records of any logger, the tools' own too. What a tool prints bypasses the log, and this filter.
 """
 
 from __future__ import annotations

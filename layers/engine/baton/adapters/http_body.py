@@ -1,6 +1,6 @@
 """The body of an answer, from the bytes of the network: bounded before and after it is decoded.
 
-Belongs here: how much is read, and which encodings are undone. Where the bytes are from is in httpx_exchange.py.
+The bytes come from httpx_exchange.py.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ class HttpxClient:
     async def _exchange(self, request: HttpRequest, host: str) -> HttpAnswer:
         headers = {"user-agent": f"Baton/{VERSION}", "accept-encoding": "identity", **request.headers}
         opened = self._client()
-        # One process serves many tenants: what a service wants to be remembered by is nobody's.
+        # One process serves many tenants: cookies must not pass from one to another.
         opened.cookies.clear()
         built = opened.build_request(
             request.method, request.url, headers=headers, content=request.body or None

@@ -1,7 +1,6 @@
 """The code of Python conditions, run by Monty: an interpreter of its own, in a process of its own for each question.
 
-Belongs here: how such a process is limited, and what its outcomes mean. Does not belong here: what is asked.
-See docs/adr/0020-python-conditions-run-in-monty.md.
+How such a process is limited, and what its outcomes mean. See docs/adr/0020-python-conditions-run-in-monty.md.
 """
 
 from __future__ import annotations

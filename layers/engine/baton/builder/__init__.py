@@ -1,7 +1,6 @@
 """Workflows written in Python: they become the documents that YAML would have been.
 
-Belongs here: making a document, and (found.py) finding the workflows of an application. Does not belong here: what a
-document means and whether it is right, which is the compiler's for all documents alike.
+The compiler says what a document means and whether it is right, for all documents alike.
 """
 
 from baton.builder.conditions import (

@@ -1,7 +1,6 @@
 """Conditions as Python says them: CEL as text, and functions for the other ways of asking.
 
-Belongs here: how each is written in a document. Does not belong here: which operators, queries and schemas there are,
-and what they give, which the compiler says; how a Python function becomes text (source.py).
+The compiler says which operators, queries and schemas there are. source.py turns a Python function into text.
 """
 
 from __future__ import annotations
@@ -145,7 +144,7 @@ def condition(made: Collector, path: str, value: Any) -> Any:
 
 
 def _cel(made: Collector, path: str, value: Any) -> Any:
-    """CEL, in which a reference is its bare name. In quotes it would be text, which nobody means."""
+    """CEL, in which a reference is its bare name. In quotes it would be text, which no author means."""
     text = made.value(path, value)
     if not isinstance(text, str):
         return text

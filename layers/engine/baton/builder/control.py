@@ -1,7 +1,7 @@
 """Where it goes on from a node, what a node waits for, and how far it may go, as Python says them.
 
-Belongs here: `branch`, `choose`, `loop`, `join`, and the types of `limits` and `guardrails`. Does not belong here:
-whether the nodes exist and the numbers make sense, which the compiler says.
+`branch`, `choose`, `loop`, `join`, and the types of `limits` and `guardrails`. The compiler checks that the nodes
+exist and that the numbers make sense.
 """
 
 from __future__ import annotations

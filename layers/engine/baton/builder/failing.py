@@ -1,7 +1,6 @@
 """What is done when a step fails, as Python says it: `caught`, and the types of `retry`, `on_failure` and `failover`.
 
-Belongs here: how each is written in a document. Does not belong here: which words and numbers make sense, which the
-compiler says.
+The compiler says which words and numbers make sense.
 """
 
 from __future__ import annotations

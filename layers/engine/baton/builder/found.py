@@ -1,6 +1,6 @@
 """The workflows of an application: module-level `Workflow` objects, by name.
 
-Belongs here: looking them up in modules. Does not belong here: documents in files, which whoever has the files finds.
+It looks them up in modules. Documents in files are found by the callers that have the files.
 """
 
 from __future__ import annotations

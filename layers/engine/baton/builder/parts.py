@@ -1,7 +1,6 @@
-"""Parts of a document that are made before anybody knows of which workflow: conditions, branches, loops, joins.
+"""Parts of a document that are made before their workflow is known: conditions, branches, loops, joins.
 
-Belongs here: how such a part is held, and how it becomes a JSON value in the end. Does not belong here: which parts
-there are (conditions.py, control.py).
+Each is held here, and becomes a JSON value in the end. The parts themselves are in conditions.py and control.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Nodes as Python holds them, and references to values that are known only when a saga runs.
 
-Belongs here: how `hold.output.tables[0].id` becomes `${ctx.hold.output.tables[0].id}`. Does not belong here: whether
-there is such a thing, which the compiler says.
+`hold.output.tables[0].id` becomes `${ctx.hold.output.tables[0].id}`. The compiler says whether there is such a thing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A Python function as the text that a sandbox runs, under the name `evaluate`.
 
-Belongs here: reading its source, and refusing what would not be there when it runs. Does not belong here: what its
-parameters are and what the sandbox can do, which the compiler and the sandbox say.
+It reads the source of the function and refuses what would be missing when it runs. The compiler checks its parameters,
+the sandbox what it can do.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a user hands to the builder, as plain JSON values; what is none is noted with its place.
 
-Belongs here: references, tuples, enumerations, durations, times, names of nodes and tools, and what is wrong with them.
-Does not belong here: which fields there are (workflow.py, control.py, conditions.py).
+References, tuples, enumerations, durations, times, names of nodes and tools, and what is wrong with them. The fields
+are in workflow.py, control.py and conditions.py.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LONGEST_SHOWN = 60
 class Collector:
     """Collects the problems of one workflow. In the place of each broken value stands null.
 
-    `stand_ins` are the paths where it does, so that nobody complains about the null.
+    `stand_ins` are the paths where it does, so that the compiler's problems about the null are dropped.
     """
 
     def __init__(self, origin: Origin) -> None:

@@ -1,9 +1,8 @@
 """`Workflow`: a workflow document, built by calls.
 
-Belongs here: one method per kind of node and the fields of a document, written as they were given. Does not belong here:
-values and references inside fields (values.py, references.py), the parts of a node that have a shape of their own
-(conditions.py, control.py), and any rule about what makes sense: `compile` asks the compiler, with the text that would
-be registered.
+One method per kind of node and the fields of a document, written as they were given. Values and references inside
+fields are in values.py and references.py, parts with a shape of their own in conditions.py and control.py. `compile`
+asks the compiler, with the text that would be registered.
 
 A module of the application may be imported by a worker, so nothing here loads the compiler before it is asked to.
 """
@@ -280,7 +279,7 @@ class Workflow:
         try:
             graph = compile_document(write_yaml(value), specs, kinds=NODE_KINDS)
         except (InvalidDefinition, MalformedDocument) as error:
-            # Positions are those in a text that nobody has seen.
+            # Positions are those in a text that the author has never seen.
             found = (replace(problem, line=0, column=0) for problem in error.problems)
             new = [problem for problem in found if problem.path not in made.stand_ins]
             raise refusal_of([*made.problems, *new]) from error
@@ -292,7 +291,7 @@ class Workflow:
         made = Collector(self._origin)
         made.problems += self._made.problems
         made.stand_ins |= self._made.stand_ins
-        # A copy, so that whoever changes a document does not change the workflow.
+        # A copy, so that a caller who changes a document does not change the workflow.
         return made, finished(made, "", {**self._head, "nodes": self._nodes, **self._output})
 
 

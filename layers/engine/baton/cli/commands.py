@@ -63,7 +63,7 @@ class _Group(click.Group):
         try:
             return super().main(*args, **extra)
         except SystemExit as end:
-            # click ends with 1, which here is an answer, when nobody reads what it prints.
+            # click ends with 1, which here is an answer, when the reader of its output has gone.
             if isinstance(end.__context__, BrokenPipeError):
                 raise SystemExit(exits.UNREAD) from None
             raise

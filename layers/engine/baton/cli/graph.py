@@ -298,7 +298,7 @@ def _labelled(rows: Sequence[Row], width: int) -> list[str]:
         line = f"{text:<{gutter}}{box.name:<{names}}  {box.what:<{whats}}"
         line += f"  ← {_listed(box.before)}{box.joins}" if says(box) else ""
         line = f"{line.rstrip()}  {box.note}" if box.note else line
-        # A name is never cut: somebody will look for it.
+        # A name is never cut: users search for it.
         most = max(width, gutter + len(box.name) + 1)
         line = line.rstrip()
         lines.append(line if len(line) <= most else line[: most - 1] + "…")

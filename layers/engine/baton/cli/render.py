@@ -190,7 +190,7 @@ class EventLines:
 
 
 def _writer(entry: Mapping[str, Any]) -> str:
-    """Who wrote an entry: a worker under its lease's epoch, or the API on somebody's behalf."""
+    """Who wrote an entry: a worker under its lease's epoch, or the API for a caller."""
     if not entry.get("epoch"):
         return f"API request {entry.get('invocation')}"
     return f"worker {entry.get('invocation')}, epoch {entry['epoch']}" + (

@@ -83,7 +83,7 @@ async def run_until_stopped(wanted: Wanted) -> None:
         async with Api(connection) as api:
             names = await register_all(api, sources)
             tried = await to_try(api, names)
-        # Somebody may have been quicker while everything started.
+        # Another run may have been quicker while everything started.
         owner = owner_of(root)
         if owner is None:
             write_local(root, connection)
@@ -113,7 +113,7 @@ async def run_until_stopped(wanted: Wanted) -> None:
 
 
 def _removal_of(run_dir: Path) -> Callable[[type[BaseException] | None, object, object], None]:
-    """Removes the logs of a run that ended because somebody wanted it to, or because a document was refused.
+    """Removes the logs of a run that its user ended, or that ended because a document was refused.
 
     Those of any other failure are needed.
     """
@@ -135,7 +135,7 @@ def _logs_hints(run_dir: Path) -> tuple[str, ...]:
 
 
 def _port_hints(why: str, port: int) -> tuple[str, ...]:
-    """What to do about a port that somebody else listens on."""
+    """What to do about a port that another program listens on."""
     return (f"To take any free port: {typed('up --port 0')}",) if port and str(port) in why else ()
 
 

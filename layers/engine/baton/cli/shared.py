@@ -118,7 +118,7 @@ def print_json(value: Any, *, line: bool = False) -> None:
 
 @contextlib.contextmanager
 def progress() -> Iterator[Callable[[str], None]]:
-    """A line on standard error that says how far something has come; nothing where nobody sees it."""
+    """A line on standard error that says how far something has come; nothing where standard error is no terminal."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return

@@ -1,4 +1,4 @@
-"""The standard streams as the shell left them: closed, of another encoding, with nobody reading, on a full disk."""
+"""The standard streams as the shell left them: closed, of another encoding, without a reader, on a full disk."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import sys
 from contextlib import suppress
 
-# Where printing ends for good, and no mistake of anybody's program.
+# Errors that end printing for good and are no mistake of a program.
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 

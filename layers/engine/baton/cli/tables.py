@@ -143,7 +143,7 @@ def workflow_table(workflow: Mapping[str, Any]) -> Table:
     return _facts(
         workflow=f"{workflow['name']}@{workflow['version']}",
         graph=str(workflow["graph"]),
-        registered=f"{_moment(workflow.get('created_at'))} UTC by {workflow.get('by') or 'nobody known'}",
+        registered=f"{_moment(workflow.get('created_at'))} UTC by {workflow.get('by') or 'an unknown user'}",
         input=_properties(workflow.get("input")),
     )
 

@@ -13,7 +13,7 @@ import click
 
 from baton.client.exits import USAGE, Failed
 
-_GUESSED = 80  # characters of what somebody typed; longer texts come from a program
+_GUESSED = 80  # characters that a person typed; longer texts come from a program
 
 
 def read_value(given: str | None, option: str) -> Any:

@@ -31,7 +31,7 @@ _TAKES_UP = frozenset({"resumed", "forked", "limit_reached", "cancel_requested"}
 class Pace:
     """Pauses between two questions: fixed if given, else from one second up to fifteen while nothing changes.
 
-    A saga may wait for days, and nobody wants to be the reason that its API is busy.
+    A saga may wait for days, and watching it should not keep its API busy.
     """
 
     def __init__(self, every_s: float | None) -> None:
@@ -138,7 +138,7 @@ def _fails_saga(event: Mapping[str, Any]) -> bool:
 
 
 def _asks_after(entry: Mapping[str, Any], asks: bool) -> bool:
-    """Whether somebody may be asked something after this entry."""
+    """Whether a question may be open after this entry."""
     for event in entry["events"]:
         if event["kind"] == "strategy_chosen":
             asks = asks or bool(event.get("ask"))

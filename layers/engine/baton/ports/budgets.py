@@ -1,4 +1,4 @@
-"""What users have spent on a day, and what is reserved of it for calls under way: one item for each user and day.
+"""The money that users have spent on a day or reserved for calls under way: one item for each user and day.
 
 Amounts are whole micro-dollars, times UTC epoch milliseconds. What a limit is, and what follows from a refusal, is
 not decided here (core/decide/spending.py, runtime/ledger.py).
@@ -20,7 +20,7 @@ class Account(msgspec.Struct, frozen=True):
 
 
 class Reservation(msgspec.Struct, frozen=True):
-    """An amount held for one attempt. After `until` whoever holds it is dead, and it may be freed."""
+    """An amount held for one attempt. After `until` its holder is dead, and it may be freed."""
 
     id: str
     amount: int
@@ -28,7 +28,7 @@ class Reservation(msgspec.Struct, frozen=True):
 
 
 class Sums(msgspec.Struct, frozen=True):
-    """`held` is what was spent and what is reserved together, `open` the number of reservations."""
+    """`held` is the sum of spent and reserved money, `open` the number of reservations."""
 
     spent: int = 0
     held: int = 0
@@ -46,7 +46,7 @@ class Held(msgspec.Struct, frozen=True):
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """It is not reserved. `is_busy`: what others have reserved is in the way, and may be freed soon."""
+    """The reservation is refused. `is_busy`: reservations of others stand against it, and may be freed soon."""
 
     sums: Sums
     is_busy: bool
@@ -65,7 +65,7 @@ class Budgets(Protocol):
         ...
 
     def settle(self, account: Account, reservation: Reservation, cost: int) -> Sums:
-        """Put what was spent in the place of what was held.
+        """Replace the held amount by the spent one.
 
         Also of a reservation that was freed meanwhile, and also more than was held: spent is spent. One that is
         settled already, or was never held, changes nothing.
@@ -73,9 +73,9 @@ class Budgets(Protocol):
         ...
 
     def expire(self, account: Account, now: int) -> Sums:
-        """Free what is past its time."""
+        """Free reservations past their time."""
         ...
 
     def read(self, account: Account) -> Sums:
-        """The sums, eventually consistent; zeros for an account that nobody has touched."""
+        """The sums, eventually consistent; zeros for an account without any spending."""
         ...

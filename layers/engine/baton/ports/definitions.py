@@ -44,7 +44,7 @@ class Rates(Protocol):
     """How many requests each tenant has made, by window of time."""
 
     def spend(self, tenant: str, window: int, count: int) -> int:
-        """Add `count` to what was spent in the window that began at `window`; the sum before that.
+        """Add `count` to the sum of the window that began at `window`. Returns the sum before that.
 
         Atomic: of two callers, one gets the sum with the other's count. It need not be exact where a call
         is repeated, and it is forgotten some time after the window.

@@ -1,7 +1,7 @@
-"""What is stored of an effect that may happen only once, and the port to it.
+"""The record of an effect that may happen only once, and the port to it.
 
-Belongs here: the claim's shape, and three calls, each of one item. Does not belong here: who may claim what when, and
-what an old claim means (runtime/effect_claims.py).
+Three calls, each of one item. Which attempt may claim what, and what an old claim means, is in
+runtime/effect_claims.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ IN_PROGRESS, COMPLETED, FAILED, FREED = "in_progress", "completed", "failed", "f
 class Effect(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One effect, by its idempotency key.
 
-    `owner` names one try of one attempt, and nobody else's: with `status` it says which state of the effect this is.
+    `owner` names one try of one attempt, and no other: with `status` it says which state of the effect this is.
     `saga` and `slot` are where that attempt belongs. `until`: when it has ended in any case. `first` and `updated`: when
     the effect was first claimed, and last written. `scope` is the place of that saga
     in all branches. `about`: a hash of the parameters, where the key is made of something
@@ -51,17 +51,17 @@ class Effects(Protocol):
     """Claims of once-only effects. Each write is one conditional write of one item."""
 
     def claim(self, effect: Effect) -> Effect | None:
-        """Put a claim. None when it was put, else the effect that is there (strongly read), and nothing is written.
+        """Put a claim. None when it was put, else the stored effect (strongly read), and nothing is written.
 
         One that was freed counts as not there; one that has expired and is not deleted yet is there.
         """
         ...
 
     def change(self, seen: Effect, effect: Effect) -> Effect | None:
-        """Put `effect` in the place of what was seen. None when it was put.
+        """Replace `seen` by `effect`. None when it was put.
 
-        Else somebody was there before: what is there now (strongly read), and nothing is written. An effect that has
-        gone is put.
+        Else another writer was first: the stored effect (strongly read), and nothing is written. If `seen` is gone,
+        `effect` is put.
         """
         ...
 

@@ -50,7 +50,7 @@ class Wake(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
-    """The mutable part of a saga: who works on it, when it is due, and caches of what the log says.
+    """The mutable part of a saga: its lease, when it is due, and caches of facts from the log.
 
     `owner` is empty when the lease is free. `due_at` None: not in the due index. `start` is the encoded
     first entry, kept until entry 1 is known to exist. `armed` is the deadline of a caller that is about
@@ -93,8 +93,8 @@ class Record(msgspec.Struct, frozen=True):
 class Release(msgspec.Struct, frozen=True, kw_only=True):
     """What a holder leaves on the head when it gives the lease back.
 
-    `armed` is the value that the head had when the holder loaded; a release is refused when somebody
-    armed it since. `group_at` is set only when the status group changes, because that moves an index.
+    `armed` is the value that the head had when the holder loaded; a release is refused when another
+    writer has armed it since. `group_at` is set only when the status group changes, because that moves an index.
     `clear_start`: entry 1 exists, so the head need not carry it any longer.
     """
 
@@ -111,7 +111,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
-    """A saga as lists show it: what the last release left on the head. `changed`: when its group last did."""
+    """A saga as lists show it, from the last release of its head. `changed`: when its group last changed."""
 
     id: str
     workflow: str
@@ -134,7 +134,7 @@ class Log(Protocol):
         ...
 
     def create_head(self, head: Head) -> Head | None:
-        """Put a new head. None when it was created, else the head that is there (strongly read)."""
+        """Put a new head. None when it was created, else the stored head (strongly read)."""
         ...
 
     def read_head(self, ref: SagaRef) -> Head | None:

@@ -1,4 +1,4 @@
-"""What sets invocations going: the queue of wakes, direct invocations, and what nobody can handle."""
+"""What sets invocations going: the queue of wakes, direct invocations, and dead letters."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def tenant_of(message: Message) -> str:
 
 
 class Queue(Protocol):
-    """The queue of wakes. While more wait than there are workers, each tenant's are received in their turn."""
+    """The queue of wakes. While more wait than there are workers, tenants are served in turn."""
 
     def send(self, messages: Sequence[tuple[Message, int]]) -> Sequence[int]:
         """Send (message, delay in whole seconds, 0-900). Returns the positions that were not accepted."""
@@ -35,7 +35,7 @@ class Queue(Protocol):
 
 
 class DeadLetters(Protocol):
-    """The queue of what nobody could handle."""
+    """The queue of messages that no worker could handle."""
 
     def send(self, body: str, reason: str) -> None: ...
 

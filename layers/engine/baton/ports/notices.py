@@ -1,4 +1,4 @@
-"""Telling people what needs them, and the record of what did: notices and incidents, as Protocols.
+"""Notices to people, and the incidents that need a person, as Protocols.
 
 What is told, to whom and when is decided in core/; in which words it is sent is the adapter's business.
 """
@@ -18,7 +18,7 @@ CLAIM_MS = 10_000  # longer than an answer of the topic may take; then another s
 
 
 class Incident(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that went wrong and that a person has to look at. `resolved` 0: nobody has, so far.
+    """Something that went wrong and that a person has to look at. `resolved` 0: none has, so far.
 
     `by` is who did something about it.
     """
@@ -69,7 +69,7 @@ class Notices(Protocol):
 
 
 class Incidents(Protocol):
-    """What was opened, and what became of it. Every read sees every write before it."""
+    """The incidents and their resolutions. Every read sees every write before it."""
 
     def listed(
         self, tenant: str, *, status: str = "", limit: int, after: str = ""
@@ -93,7 +93,7 @@ class Incidents(Protocol):
 
 
 class NoticeRecord(Incidents, Protocol):
-    """What a sender needs to be the only one: claims of notices, beside the incidents that they open."""
+    """Claims of notices, so that each has one sender, beside the incidents that they open."""
 
     def claim(self, tenant: str, saga: str, notice: Notice, now: int) -> Notice | None:
         """The notice that is to be sent under this key, or None when that has been done.

@@ -41,7 +41,7 @@ class HttpClient(Protocol):
         """Whatever was answered, of any status.
 
         Raises `StepFailure`: timeout, connection_failed, result_too_large, invalid_response; permission_denied for an
-        address that nobody may call from here. Its message names the host and nothing else of the address.
+        address that no tool may call from here. Its message names the host and nothing else of the address.
         """
         ...
 
@@ -96,7 +96,7 @@ class Entities(Protocol):
     def put(
         self, tenant: str, type: str, id: str, data: Any, *, key: str, expected: int | None = None
     ) -> Written:
-        """Replace what is there, and count its version up, unless the write with this key has been done already.
+        """Replace the stored value and count its version up, unless the write with this key has been done already.
 
         expected: the version that must be there, 0 for none. A repeated write is recognised as long as fewer than
         half of `KEYS_KEPT` others have come after it.
@@ -109,7 +109,7 @@ class Entities(Protocol):
 
 
 class StoredObject(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an object is. `is_new`: it was written by this call, and not there before."""
+    """The place of an object. `is_new`: this call has written it."""
 
     ref: str
     sha256: str
@@ -121,9 +121,9 @@ class Objects(Protocol):
     """Named bytes of a tenant, which never change: the hash of the content is part of the name. Synchronous."""
 
     def put(self, tenant: str, name: str, data: bytes, content_type: str) -> StoredObject:
-        """Written only if it is not there."""
+        """Writes the object only if none is stored."""
         ...
 
     def get(self, tenant: str, name: str, sha256: str) -> bytes | None:
-        """None for what is not there."""
+        """None for an object that is not stored."""
         ...

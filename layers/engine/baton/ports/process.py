@@ -24,7 +24,7 @@ class Clock(Protocol):
 
 
 class Meter(Protocol):
-    """What nobody sets, unlike a clock; both in milliseconds since some moment."""
+    """Unlike a clock, it cannot be set. Both values are in milliseconds since some moment."""
 
     def passed(self) -> int:
         """Time that has passed."""
@@ -36,7 +36,7 @@ class Meter(Protocol):
 
 
 class Pulse(Protocol):
-    """Calls `look` every so often in a thread of its own, until what it returns is called."""
+    """Calls `look` at intervals in a thread of its own, until the function that it returns is called."""
 
     def __call__(self, look: Callable[[], None], every_ms: int) -> Callable[[], None]: ...
 
@@ -60,7 +60,7 @@ class Offload(Protocol):
 
 
 class Blocked(NamedTuple):
-    """While an attempt ran, this tool (empty: something else) held the event loop for so long. `is_own`: that very attempt."""
+    """While an attempt ran, this tool (empty: other code) held the event loop for so long. `is_own`: that very attempt."""
 
     tool: str
     ms: int
@@ -68,7 +68,7 @@ class Blocked(NamedTuple):
 
 
 class StepContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tool may know about the step it is run for."""
+    """The context of the step that a tool is run for."""
 
     saga: str
     tenant: str
@@ -124,7 +124,7 @@ class Sandbox(Protocol):
     """Runs the code of Python conditions, each evaluation in a process of its own with hard limits."""
 
     async def answer(self, question: Question) -> Answer:
-        """Whatever the code does, an answer; nothing of it is left afterwards.
+        """Returns an answer whatever the code does; nothing of it is left afterwards.
 
         Without a value it has one of the codes condition_timeout, condition_memory, condition_error,
         condition_invalid and condition_not_boolean, and a message for the author. Raises `SandboxUnavailable`.
@@ -133,7 +133,7 @@ class Sandbox(Protocol):
 
 
 class StepFailure(Exception):
-    """What a performer raises: a failure that goes into the log, not an engine fault.
+    """Raised by a performer: a failure that goes into the log, not an engine fault.
 
     `kind` is one of the classes of core/failures/codes.py, where more is known than the code says; `status` that of an
     HTTP answer; `retry_after` the text of its header of that name. `happened`: whether what the tool does outside
@@ -160,4 +160,4 @@ class StepFailure(Exception):
 
 
 class NoRoom(Exception):
-    """What a performer raises when it cannot begin now: nothing was done, and nobody failed. Ask again later."""
+    """Raised by a performer that cannot begin now: nothing was done, and nothing failed. Ask again later."""

@@ -18,7 +18,7 @@ from baton.ports.outside import Entities
 
 
 class Store(Protocol):
-    """What one table keeps. Each port has its own contract (tests/contract)."""
+    """The ports to one table. Each has its own contract (tests/contract)."""
 
     @property
     def limits(self) -> StoreLimits:

@@ -20,7 +20,7 @@ class Overdue(TimeoutError):
 
 
 class _Call(Struct, eq=False):
-    """One that is under way in a task. `cancels`: how often that task had been cancelled before."""
+    """A call that is under way in a task. `cancels`: how often that task had been cancelled before."""
 
     task: asyncio.Task[Any]
     cancels: int
@@ -36,7 +36,7 @@ class Alarm:
         self._timer: asyncio.TimerHandle | None = None
 
     async def within(self, seconds: float, what: Awaitable[T]) -> T:
-        """What it returns. It is cancelled when its time is over; raises `Overdue` then."""
+        """The result of the call. When its time is over it is cancelled, and `Overdue` is raised."""
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
         assert task is not None
         call = _Call(task, task.cancelling(), loop.time() + seconds)
@@ -47,7 +47,7 @@ class Alarm:
         try:
             return await what
         except asyncio.CancelledError as error:
-            if call.is_over and task.cancelling() <= call.cancels + 1:  # nobody else has cancelled it
+            if call.is_over and task.cancelling() <= call.cancels + 1:  # no other caller has cancelled it
                 raise Overdue from error
             raise
         finally:

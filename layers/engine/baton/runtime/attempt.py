@@ -1,7 +1,7 @@
 """carry_out(...): one attempt of one step: what is called before the tool, which tool is called, and with what.
 
-Belongs here: hooks and ways, carried out with the calls of a `Performer`. Does not belong here: which way is taken
-(core/failures/), the time of an attempt and what becomes of its result (steps.py).
+Hooks and alternatives are carried out with the calls of a `Performer`. The policy in core/failures/ chooses the
+alternative. The time of an attempt and what becomes of its result are in steps.py.
 """
 
 from __future__ import annotations
@@ -38,9 +38,8 @@ def tool_called(step: RunStep) -> str:
 async def carry_out(performer: Performer, specs: Specs, step: RunStep, context: StepContext) -> Any:
     """The result of one attempt. Raises `StepFailure`, `NoRoom`; cancellation passes through.
 
-    What spends, writes rows or fails on the way does so for the step. What is called besides the tool, and the tool itself
-    where it is called for something else than the step says, has an idempotency key of its own; a tool that is `once`
-    keeps the key of the context.
+    Hooks and helpers spend, write rows and fail for the step. Each has an idempotency key of its own, and so has the tool
+    where it is called with other arguments than the step's; a tool that is `once` keeps the key of the context.
     """
     if step.way is None and not step.hooks:
         return await performer.perform(step.node.tool, step.arguments, context)
@@ -178,7 +177,7 @@ class _Attempt:
         return True
 
     def _may_have_acted(self, error: StepFailure) -> bool:
-        """Whether the tool must not be called again before somebody has looked."""
+        """Whether the tool must not be called again before `verify` or a person has looked."""
         spec = self._specs.get(self._called)
         is_once = spec is not None and spec.effect == ONCE
         return is_once and leaves_doubt(error.code, error.kind, error.happened)

@@ -92,7 +92,7 @@ def cut(reports: Sequence[ChildReported], room: int) -> list[ChildReported]:
 
 
 def report_of(child: State, slot: str) -> ChildReported | None:
-    """What a parent must know of a child; None while it has not ended."""
+    """The end of a child as its parent records it; None while the child has not ended."""
     if child.ended is None:
         return None
     output = child.ended.output if child.ended.status == "completed" else Value()

@@ -1,7 +1,6 @@
-"""Whose a once-only effect is, what came of it, and what is said of one that nobody can tell anything of.
+"""Reads a claim or a record of a once-only effect: who owns it, what came of it, what is said when that is unknown.
 
-Belongs here: what is read off a claim or a record. Does not belong here: when which is written (effect_claims.py), and how it is
-stored (the adapters).
+Claims and records are written by effect_claims.py and stored by the adapters.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ decode = msgspec.json.Decoder(Recorded).decode
 
 @dataclass(frozen=True)
 class Done:
-    """What came of an effect. `is_recorded`: it had happened before, and nothing was done now."""
+    """The result of an effect. `is_recorded`: it had happened before, and nothing was done now."""
 
     value: Value
     rows: tuple[Row, ...] = ()
@@ -38,7 +37,7 @@ class Done:
 
 
 class OfClaim(StepFailure):
-    """What became of a claim could not be found out. `claim` is its owner: what a person says of it holds for that one."""
+    """The outcome of a claim could not be found out. A person's answer holds for `claim`, its owner, alone."""
 
     def __init__(self, failure: StepFailure, claim: str) -> None:
         super().__init__(
@@ -58,13 +57,13 @@ def place_of(effect: Effect) -> tuple[str, str]:
 
 
 def key_of_its_own(effect: Effect) -> str:
-    """Where what came of an effect is kept for its own place, once its key is used by another."""
+    """The key that keeps an effect's result for its own place, once another place uses the effect's key."""
     place = hashlib.sha256("\n".join(place_of(effect)).encode()).hexdigest()
     return f"{effect.key}.{place[:16]}"
 
 
 def check_about(there: Effect, about: str) -> None:
-    """What came of a call is no answer to one with other parameters. Raises `StepFailure`."""
+    """Raises `StepFailure` if the recorded call had other parameters: its result is no answer to this one."""
     if there.about in ("", about) or not about:
         return
     raise StepFailure(
@@ -85,7 +84,7 @@ def unknown(there: Effect, why: str, is_sure: bool = False) -> StepFailure:
     return StepFailure(
         "unknown_outcome",
         f"`{there.tool}` may have happened: {begun} and did not say how it ended; {why}. "
-        "It is not done again before somebody has looked",
+        "It is not done again before a person has looked",
     )
 
 

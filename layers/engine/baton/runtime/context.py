@@ -1,4 +1,4 @@
-"""What everything in one invocation is given: who it is, how long it has, and what of the outside it may use."""
+"""The context of one invocation: its name, its time, and the ports that it may use."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the attempts of one invocation have spent without having reserved it, on its way to the accounts.
+"""Sends what the attempts of one invocation have spent without a reservation to the accounts.
 
-Belongs here: one request at a time for each account, with all that was reported while the last one was under way. Does
-not belong here: what an attempt has spent, and what was held for it (ledger.py).
+Each account has one request at a time, with all that was reported while the last one was under way. What an attempt has
+spent, and what was held for it, is in ledger.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Cursors: where a list goes on, as a word for the outside. What is in one is the list's own business."""
+"""Cursors: the place where a list goes on, as an opaque word. Only the list reads its content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is left of an invocation's time, and whether a step still fits into it."""
+"""The rest of an invocation's time, and whether a step still fits into it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from baton.runtime.context import Invocation
 
 @dataclass(slots=True)
 class Turn:
-    """Whether the sagas of an invocation have had their turn, because others wait for a worker (runtime/turns.py)."""
+    """Whether the sagas of an invocation have to yield, because others wait for a worker (runtime/turns.py)."""
 
     is_over: bool = False
 
@@ -37,7 +37,7 @@ class Deadline:
 
     @property
     def cut_off(self) -> int:
-        """When running steps are interrupted; what is left then is for the append and the hand-over."""
+        """When running steps are interrupted; the rest of the time is for the append and the hand-over."""
         return self.end - self.reserve * 2 // 3
 
     def fits(self, now: int, expected: float) -> bool:

@@ -41,7 +41,7 @@ class DurationEstimator:
                     self.cut_off(graph, event.node, event.ended_at - event.started_at)
 
     def cut_off(self, graph: str, node: str, after: float) -> None:
-        """A run of this node was interrupted after `after` ms: it needs at least twice what it had."""
+        """A run of this node was interrupted after `after` ms: it needs at least twice that time."""
         self._nodes[graph, node] = max(self._nodes.get((graph, node), 0), 2 * after)
 
     def expected(self, graph: str, node: str, tool: str, timeout: int) -> float:

@@ -1,14 +1,14 @@
 """An effect that happens once: claim it, act, record what came of it; and what an earlier claim means.
 
-Belongs here: the order of the writes, and every way to meet an effect that is there already. Does not belong here: what
-a key is made of (core/effects/keys), which failures leave a doubt (core/failures/doubts.py), how a claim is stored.
+The order of the writes, and every way to meet an effect that is there already. What a key is made of is in
+core/effects/keys, which failures leave a doubt in core/failures/doubts.py; the adapters store claims.
 
 A happy effect is two writes: the claim before, the result after. A crash before the claim has done nothing; one after
-the result finds it. One in between leaves a claim that nobody holds: whether the effect has happened is not known, and
+the result finds it. One in between leaves an orphaned claim: whether the effect has happened is unknown, and
 it is never simply done again. `verify` looks, or a person does.
 
-A claim is nobody's when its time has passed by every clock, when its try has ended in this process, or when it is of this
-very saga and of another invocation: only one at a time runs a saga.
+A claim is orphaned when its time has passed by every clock, when its attempt has ended in this process, or when it is of
+this very saga and of another invocation: only one at a time runs a saga.
 
 A result is given to other sagas until its `shared_until`, and to the place that it belongs to for as long as it is there:
 what was done before is not done again by a retry, a revival or a fork. Where the tool has such a window (`keep`), the key
@@ -57,9 +57,9 @@ logger = logging.getLogger("baton.worker")
 
 @dataclass
 class _Try:
-    """One try of one attempt. `claim` is what it puts; `pause` is the next one if it has to wait.
+    """One try of one attempt. It puts `claim`; `pause` is its next pause if it has to wait.
 
-    `before` is what that took the place of, `has_asked`: it has looked for what is kept for its own place.
+    `before` is the record that `claim` replaced; `has_asked`: it has read the record kept for its own place.
     """
 
     spec: ToolSpec
@@ -103,8 +103,8 @@ class EffectClaims:
 
         `act` does it, within the time until `context.deadline_ms`; `verify` says what `spec.verify` returns.
         `decided`: a person has said that what this owner has claimed has not happened; empty if no person has. Raises
-        `StepFailure`, and whatever `act` raises; `in_progress` is its own, and so is `OfClaim` where nobody could find
-        out what became of a claim. Cancelled, it leaves its claim as it is. A store that stays away is an engine fault,
+        `StepFailure`, and whatever `act` raises; `in_progress` is its own, and so is `OfClaim` where what became of a
+        claim could not be found out. Cancelled, it leaves its claim as it is. A store that stays away is an engine fault,
         also after the effect: nothing else could be written either, and the next attempt looks whether it has happened.
         """
         self._name = self._name or self._entropy.token(64)
@@ -158,7 +158,7 @@ class EffectClaims:
     # -- meeting an effect that is there
 
     async def _meet(self, one: _Try, there: Effect) -> Effect | Done | None:
-        """What is there after this one was met; None when the claim is ours, and it is our turn to act."""
+        """The effect that is stored after this one was met; None when the claim is ours, and we act."""
         now = self._clock.now()
         is_own = place_of(there) == place_of(one.claim)
         if not is_own and (kept := await self._kept(one)) is not None:
@@ -176,7 +176,7 @@ class EffectClaims:
             return await self._take(one, there)
         if there.status == FAILED:
             return await self._try_again(one, there, now)
-        if not self._is_nobodys(one, there, now):
+        if not self._is_orphaned(one, there, now):
             return await self._wait(one, there, now)
         if there.owner == one.decided:
             return await self._take(one, there)
@@ -197,13 +197,13 @@ class EffectClaims:
         )
 
     async def _kept(self, one: _Try) -> Effect | None:
-        """What this place has done before, where its key has been used anew since. Nothing else can bring it while it waits."""
+        """The earlier result of this place, if its key was used anew since. Read once: no other writer adds it."""
         if not one.spec.key.keep_ms or one.has_asked:
             return None
         one.has_asked = True
         return await self._call(self._effects.read, one.claim.tenant, key_of_its_own(one.claim))
 
-    def _is_nobodys(self, one: _Try, there: Effect, now: int) -> bool:
+    def _is_orphaned(self, one: _Try, there: Effect, now: int) -> bool:
         if self._over(there) <= now:
             return True
         if there.owner.startswith(f"{self._name}-"):
@@ -229,7 +229,7 @@ class EffectClaims:
         return await self._claim(one) if found is None else found
 
     async def _look(self, one: _Try, there: Effect) -> Effect | Done | None:
-        """A claim that nobody holds: whether it has happened is for `verify` to say, or for a person."""
+        """An orphaned claim: `verify` says whether the effect has happened, or a person does."""
         if one.verify is None:
             raise unknown(there, "the tool names no `verify` that could look")
         try:
@@ -245,7 +245,7 @@ class EffectClaims:
                 kind=failure.kind,
                 status=failure.status,
                 retry_after=failure.retry_after,
-                happened=True,  # as far as anybody knows
+                happened=True,  # as far as is known
             ) from error
         match told:
             case {"happened": True}:
@@ -288,8 +288,8 @@ class EffectClaims:
         try:
             result = await act()
         except NoRoom:
-            # Nothing was done. One that is freed is met by nobody, so where other places may have something kept, what
-            # was there before is there again.
+            # Nothing was done. No other attempt meets a freed claim, so where a key is kept for other places, the
+            # record from before is put back.
             before = one.before if one.spec.key.keep_ms else None
             await self._call(self._effects.change, claim, before or self._ended(claim, FREED, one.spec))
             raise
@@ -307,8 +307,8 @@ class EffectClaims:
         done = await self._completed(claim, one.spec, outcome)
         found = await self._call(self._effects.change, claim, done)
         if found is not None and found.owner != claim.owner:
-            # Our time was over, and somebody was told that it had not happened, or has found that it had. What they
-            # recorded is what everybody gets; without that, ours is as true.
+            # Our time was over, and another attempt was told that it had not happened, or has found that it had. Its
+            # record is what every attempt gets; without one, ours is as true.
             logger.warning(
                 "an effect was taken over while it was acted on",
                 extra={"tool": one.spec.name, "saga": claim.saga, "key": claim.key},
@@ -339,14 +339,14 @@ class EffectClaims:
         )
 
     async def _keep_for(self, there: Effect, done: Effect, spec: ToolSpec) -> None:
-        """Keep what came of the claim of another place, which is about to be recorded as this one's."""
+        """Keep the result of another place's claim, which is about to be recorded as this place's."""
         if spec.key.keep_ms and place_of(there) != place_of(done):
             await self._keep(
                 replace(done, saga=there.saga, slot=there.slot, scope=there.scope, about=there.about)
             )
 
     async def _keep(self, done: Effect) -> None:
-        """Keep what came of an effect for its own place. The first that is kept stays."""
+        """Keep the result of an effect for its own place. The first that is kept stays."""
         kept = replace(done, key=key_of_its_own(done), shared_until=0)
         await self._call(self._effects.claim, kept)
 
@@ -365,7 +365,7 @@ class EffectClaims:
         return Value(ref=await self._call(self._blobs.put, one.context.tenant, data), size=len(data))
 
     async def _recorded(self, there: Effect, mine: Effect) -> Done:
-        """What was recorded. Rows are the saga's own that acted: only its entry brings them, however often it is tried."""
+        """The recorded result. Only the saga that acted gets the rows: its entry writes them, however often it is tried."""
         data = there.data or await self._call(self._blobs.get, there.tenant, there.ref)
         outcome = decode(data)
         is_own = (there.scope or there.saga) == (mine.scope or mine.saga)

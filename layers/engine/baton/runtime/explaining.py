@@ -1,6 +1,6 @@
-"""Which way a saga went, and why a node did not run: the log of its present branch read, page by page.
+"""Reads the log of a saga's present branch, page by page, to explain the path it took and why a node did not run.
 
-No answers here: core/read/explain.py gives them.
+The answers are made in core/read/explain.py.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def _never(_: Story) -> bool:
 async def story_of(
     log: Log, call: StoreRetrier, clock: Clock, opened: Opened, is_enough: Callable[[Story], bool] = _never
 ) -> Story:
-    """What the log says up to the state that was opened; what a fork left is no part of it.
+    """The story of the log up to the state that was opened, without branches that a fork left.
 
-    No further than is enough: that is asked in the present branch only, because a fork undoes what came before it.
+    Reading stops once `is_enough`. That is asked in the present branch only, because a fork undoes what came before it.
     Raises `TooLarge` for a log that takes too much of the request's time.
     """
     ref, state = opened.head.ref, opened.history.state

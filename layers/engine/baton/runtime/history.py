@@ -30,9 +30,9 @@ logger = logging.getLogger("baton.history")
 class History:
     """The state of a saga at the newest version that was read.
 
-    `tail_bytes` is what a reader would have to read behind the newest snapshot, at `snapshot`. Of earlier states it keeps
-    those that were asked for, and the one that it began with. `unanswered`: an append, as it was asked for, of which a fault
-    has left open whether it happened.
+    `tail_bytes` is the size of the log behind the newest snapshot, at `snapshot`. Of earlier states it keeps
+    those that were asked for, and the one that it began with. `unanswered`: an append whose outcome a fault has left
+    unknown.
     """
 
     def __init__(self, log: Log, blobs: Blobs, call: StoreRetrier, ref: SagaRef) -> None:
@@ -70,7 +70,7 @@ class History:
         *,
         wake: Wake | None = None,
     ) -> bool:
-        """Put the next entry and fold it. False when somebody else's is there: catch up and decide again.
+        """Put the next entry and fold it. False when another writer's is there: catch up and decide again.
 
         With `rows` it is a transaction. `after`: the state behind its events, where the caller knows it already. `wake`:
         what the stream carries then; the end of a child is told to its parent.
@@ -125,7 +125,7 @@ class History:
     async def save_snapshot(self, limits: Limits, now: int) -> None:
         """Write a snapshot if the tail has outgrown it, so that all of them cost no more than the log.
 
-        A snapshot only saves reading: one that cannot be written must not stand in anybody's way.
+        A snapshot only saves reading: one that cannot be written must not hold up the worker.
         """
         if self.tail_bytes < limits.snapshot_tail_bytes or self.state.ended is not None:
             return

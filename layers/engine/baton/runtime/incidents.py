@@ -48,7 +48,7 @@ class IncidentDesk:
     async def resolve_all(self, saga: str, by: str, node: str = "") -> None:
         """Those of a saga, or of one of its nodes, because a person has decided what becomes of it.
 
-        After the entry that says so: whoever dies in between leaves an incident open, which can be resolved by itself.
+        After the entry that says so: a process that dies in between leaves an incident open, which an operator can resolve.
         """
         for incident in await self._call(self._incidents.of_saga, self._tenant, saga, node):
             await self._call(self._incidents.resolve, self._tenant, incident, by, self._clock.now())

@@ -27,11 +27,11 @@ from baton.runtime.duration_estimator import DurationEstimator
 from baton.runtime.steps import Steps
 
 AT_ONCE_S = 0.01
-"""What comes after a join waits so long, at most, for what its losers have spent: it may be all that there was."""
+"""How long, at most, a join's successors wait for the costs of the steps it stopped: these may use up the budget."""
 
 
 class _Attempt(Struct, frozen=True, eq=False):
-    """One that began here at `started`, and what it has spent so far."""
+    """An attempt that began here at `started`, and what it has spent so far."""
 
     step: RunStep
     started: int
@@ -43,8 +43,8 @@ class InFlight:
     """Running attempts by slot.
 
     `_full`: tools that had no room in this process, with when to ask again and the pause before that. `_dying`: attempts
-    that were cancelled, as far as the log may still owe what they have spent. `_fault`: what kept the engine from carrying
-    one through.
+    that were cancelled and whose costs the log may still lack. `_fault`: the fault that kept the engine from finishing
+    one.
     """
 
     def __init__(
@@ -208,7 +208,7 @@ class InFlight:
         ]
 
     async def let_go(self, state: State) -> list[Outcome]:
-        """Cancel what is running at slots where the log waits for nothing any more.
+        """Cancel the attempts at slots that the log no longer waits for.
 
         Returns what those have spent that are gone since this was asked. The saga does not wait for one that is slow to
         die: it will be among those of another time.
@@ -221,7 +221,7 @@ class InFlight:
         return self._spent_by([one for one in self._dying if one.task.done()])
 
     async def end(self) -> list[Outcome]:
-        """Cancel all that is left and wait, briefly, until it is gone; what will not go is abandoned. What it has spent."""
+        """Cancel all attempts and wait briefly for their ends; those that do not end are abandoned. Returns their costs."""
         self._drop(list(self._running))
         await self._wait_for(self._dying)
         return self._spent_by(self._dying)
@@ -240,7 +240,7 @@ class InFlight:
             await asyncio.wait(tasks, timeout=self._deadline.reserve / 6_000 if seconds is None else seconds)
 
     def _spent_by(self, gone: Sequence[_Attempt]) -> list[Outcome]:
-        """What these have spent. They are forgotten: the log is told once."""
+        """The costs of these attempts, which are then forgotten: the log records them once."""
         self._dying = [one for one in self._dying if one not in gone]
         return spent_by(map(self._end_of, gone))
 
@@ -259,12 +259,12 @@ class InFlight:
 
 
 def spent_by(outcomes: Iterable[Outcome]) -> list[Outcome]:
-    """What is left of attempts that nobody waits for any more."""
+    """The costs and notices of attempts whose results the saga no longer needs."""
     return [replace(one, why=STOPPED, halt=None) for one in outcomes if one.cost or one.notices]
 
 
 def undecided(outcome: Outcome) -> Outcome:
-    """What becomes of an outcome that a fault keeps from being decided: the attempt has spent, and runs again."""
+    """The outcome in place of one that a fault keeps from being decided: the attempt has spent, and runs again."""
     return replace(outcome, output=None, failure=None, rows=(), halt=None, why=FAULT)
 
 

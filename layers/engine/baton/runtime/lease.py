@@ -1,6 +1,6 @@
 """The lease on a saga's head: the wake, take, held and release rows of the protocol table.
 
-What is done while the lease is held is the runner's.
+The runner does the work under the lease.
 """
 
 from __future__ import annotations

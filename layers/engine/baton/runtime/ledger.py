@@ -1,4 +1,4 @@
-"""The money of sagas and users, around the calls of attempts: held before, settled after, freed where nobody does.
+"""The money of sagas and users, around the calls of attempts: held before, settled after, freed after a crash.
 
 How much may be spent is decided in core/decide/spending.py, the accounts are a port, which calls there are is not known here.
 Without limits nothing here does anything; a tool that neither declares nor reports a cost causes no request.
@@ -44,14 +44,14 @@ BRIEFLY_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Halt:
-    """The attempt comes no further: the saga has to be parked, and somebody is to be told."""
+    """The attempt comes no further: the saga has to be parked, and the notices are to be sent."""
 
     parked: ev.Parked
     notices: tuple[ev.Notice, ...]
 
 
 class Halted(NoRoom):
-    """There is no money for a call, and nobody holds any that would come back."""
+    """There is no money for a call, and no other attempt holds any that would come back."""
 
     def __init__(self, halt: Halt) -> None:
         super().__init__(halt.parked.message)
@@ -60,10 +60,10 @@ class Halted(NoRoom):
 
 @dataclass
 class _Attempt:
-    """One that is under way, named by `words`: `cover` is what may be spent in it beyond what has been `closed`, which is counted.
+    """An attempt under way, named by `words`: `cover` is what it may spend beyond what has been `closed`, which is counted.
 
-    `held` None: nothing is reserved for that, and what is spent of it is `told` to be counted. `sums` are the last that
-    were heard of the account. `rests`: there was no room for it in its process.
+    `held` None: nothing is reserved for it, and its spending is `told` to be counted. `sums` are the last known
+    ones of the account. `rests`: there was no room for it in its process.
     """
 
     words: tuple[Any, ...]
@@ -85,7 +85,7 @@ class _Attempt:
 
     @property
     def most(self) -> int:
-        """What it has spent, or may come to."""
+        """The cost so far, or the most that it may come to."""
         return max(micro_dollars(self.spent), self.closed + self.cover)
 
     def next_hold(self) -> str:
@@ -96,8 +96,8 @@ class _Attempt:
 class Ledger:
     """The money of the steps of one invocation.
 
-    `_seen` are the sagas as they last were, `_unlogged` what attempts of theirs have spent that is not in that, by
-    slot. `_wanted`: what an attempt lacked that was under way when others held the rest; it begins with that.
+    `_seen` are the last states of the sagas, `_unlogged` the costs of their attempts that are not in these states, by
+    slot. `_wanted`: the amount that an attempt under way lacked while others held the rest; it begins with that.
     """
 
     def __init__(self, context: InvocationContext, cache: LedgerCache) -> None:
@@ -118,7 +118,7 @@ class Ledger:
         self._count = 0
 
     def see(self, state: State, running: Collection[str]) -> None:
-        """The saga as it is now. What attempts have spent that are not `running` is in it."""
+        """Take in the present state of the saga. It includes the costs of attempts that are not `running`."""
         saga = _key(state)
         self._seen[saga] = state
         if found := self._unlogged.get(saga):
@@ -132,8 +132,8 @@ class Ledger:
     ) -> Halt | None:
         """Hold what an attempt may cost, before it begins; `amount`, where it is not that of its node.
 
-        `spent` is what it says, as it says it: an attempt that is never settled is, by `drain`, with that. Raises
-        `NoRoom` when others hold what is left: it can be asked again soon, and nobody has failed.
+        `spent` collects what it reports: `drain` settles with that an attempt that was never settled. Raises
+        `NoRoom` when others hold what is left: it can be asked again soon, and no attempt has failed.
         """
         cache = self._cache
         if not (cache.terms.user_day or cache.terms.saga):
@@ -175,7 +175,7 @@ class Ledger:
         spent = micro_dollars(attempt.spent)
         if spent + cost <= attempt.closed + attempt.cover:
             return
-        # What is used up is counted first, so that it is not taken for something that may be free soon.
+        # Spent money is counted first, so that it is not taken for money that may be free soon.
         attempt.sums = await self._close(attempt, spent)
         attempt.held, attempt.cover, attempt.closed, attempt.told = None, 0, spent, 0
         try:
@@ -201,7 +201,7 @@ class Ledger:
             raise Halted(Halt(answer, () if is_told(seen, notice.key) else (notice,)))
         if answer == WAITS:
             raise NoRoom
-        attempt.cover = cost  # from here on it counts, before anybody else can ask
+        attempt.cover = cost  # from here on it counts, before another attempt can ask
         if not terms.user_day:
             return
         attempt.held = Reservation(attempt.next_hold(), cost, attempt.until)
@@ -216,7 +216,7 @@ class Ledger:
             raise Halted(self._halt(state, node, attempt.account, found.sums, cost, what))
 
     async def settle(self, state: State, step: RunStep, cost: int) -> tuple[ev.Notice, ...]:
-        """Count what an attempt has cost; what the user is to be told now. Never fails an attempt that is done."""
+        """Count what an attempt has cost. Returns the notices due now. Never fails an attempt that is done."""
         saga = _key(state)
         attempt = self._under_way.pop((saga, step.slot), None)
         if attempt is None:
@@ -241,12 +241,12 @@ class Ledger:
         return self._news(state, attempt.account, sums)
 
     def rest(self, state: State, step: RunStep) -> None:
-        """An attempt found no room in its process: what it holds is kept for it, as long as somebody waits for it."""
+        """An attempt found no room in its process: what it holds is kept for it, as long as the saga needs it."""
         if attempt := self._under_way.get((_key(state), step.slot)):
             attempt.rests = True
 
     def abandon(self, state: State, step: RunStep) -> None:
-        """An attempt was cancelled: what it holds is free as soon as may be, whoever waits for it."""
+        """An attempt was cancelled: what it holds is free as soon as may be, even if the saga needs it."""
         self._leave((_key(state), step.slot))
 
     def leave(self, saga: str) -> None:
@@ -282,7 +282,7 @@ class Ledger:
                 logger.warning("left open until its time is over: %r", done, extra={"saga": ref.id})
 
     def _leave(self, place: tuple[str, str]) -> None:
-        """Settle an attempt that nobody settles, beside everything else."""
+        """Settle in the background an attempt that does not settle itself."""
         attempt = self._under_way.pop(place, None)
         if attempt is None:
             return

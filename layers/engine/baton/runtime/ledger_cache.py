@@ -1,7 +1,6 @@
-"""The accounts as one process knows them: what is allowed, and who may begin nothing more today.
+"""The accounts as one process knows them: their limits, and the users who may begin nothing more today.
 
-Belongs here: what outlives an invocation. Does not belong here: reservations (ledger.py), and what a limit means
-(core/decide/spending.py).
+It outlives an invocation. Reservations are in ledger.py; what a limit means is in core/decide/spending.py.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from baton.runtime.store_retrier import StoreRetrier
 
 @dataclass
 class LedgerCache:
-    """What lives as long as a process: the accounts, what is allowed, and what is known of today.
+    """Lives as long as a process: the accounts, their limits, and what is known of today.
 
     `blocked` have spent their day's money, which no later call undoes; `told` are keys of notices that this process
     has asked for.

@@ -112,7 +112,7 @@ class Listing:
                 *(read(group, shard, done) for (group, shard), done in zip(parts, before.reads, strict=True))
             )
         )
-        # Below the place where some shard stopped looking it may have rows that nobody has seen yet.
+        # Below the place where some shard stopped looking it may have rows that no page has shown yet.
         known_from = max((place[0] for _, place in found if place is not None), default=0)
         merged = heapq.merge(
             *([(row, index) for row in rows] for index, (rows, _) in enumerate(found)),

@@ -1,7 +1,4 @@
-"""How long a request may read a log: what is left of its time is for the answer, which takes longer the more was read.
-
-Belongs here: the bound, and what the caller is told. Does not belong here: what is read for.
-"""
+"""How long a request may read a log: the rest of its time is for the answer, which takes longer the more was read."""
 
 from __future__ import annotations
 

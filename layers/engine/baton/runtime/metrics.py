@@ -1,7 +1,6 @@
-"""The figures of a process: heard with each entry that it appends, written when an invocation ends.
+"""The figures of a process: collected with each entry that it appends, written when an invocation ends.
 
-Belongs here: when figures are written. Does not belong here: what they are (core/read/metrics.py), where a line goes
-(wiring.py).
+The figures themselves are in core/read/metrics.py. Where a line goes is set in wiring.py.
 
 A line reaches CloudWatch as it is, and as a whole, only by standard output: what goes through `logging` is wrapped into
 an object of Lambda's own when the function's log format is JSON, and a document inside of another is none; what is
@@ -40,7 +39,7 @@ class Metrics:
             self._figures.heard(workflow, events, now)
 
     def flush(self, now: int) -> None:
-        """Write what is due; at the end of an invocation. Nobody's step is worse off if it cannot be written."""
+        """Write what is due; at the end of an invocation. No step is worse off if it cannot be written."""
         self._put(self._figures.take(now, QUIET_MS, self._deployment))
 
     def blocked(self, tool: str, now: int) -> None:

@@ -1,7 +1,7 @@
 """Telling people what a saga's log says they are to be told, beside its steps and never instead of them.
 
-Belongs here: one try at a time, within a short time, and when to try again. Does not belong here: what is to be told
-(core/), how it is sent (a port), and the entry that says it was (runner.py).
+One try at a time, within a short time. What is to be told is decided in core/, a port sends it, and runner.py appends
+the entry that says it was sent.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Teller:
         self._task = None
         keys = task.result()
         if not keys:
-            # The longer nobody can be told, the more seldom it is tried.
+            # The longer sending fails, the more seldom it is tried.
             now = self._clock.now()
             pause = max(self._limits.fault_pause_ms, now - self._oldest)
             self.again = now + min(pause, self._limits.sweep_longest_ms)

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
-    """What lives as long as a process: ports and what was learned or cached."""
+    """Lives as long as a process: ports, and what was learned or cached."""
 
     store: Store
     blobs: Blobs
@@ -159,7 +159,7 @@ class Parts:
     async def _slim(self, tenant: str, event: Event) -> Event:
         """The event with a large value of the engine's own making moved to a blob.
 
-        Also one that nobody reads: it is in the log all the same, and an entry has only so much room. None is too
+        Also a value that no node reads: the log holds it all the same, and an entry has only so much room. None is too
         large: the decision would have been another (core/sizes.py).
         """
         for name in event.made:
@@ -167,7 +167,7 @@ class Parts:
             if value is not None and not value.ref:
                 event = replace(event, **{name: await self.values.inline_or_blob(tenant, value.v)})
         if isinstance(event, Gives) and event.full is not None and not event.full.ref:
-            # What the log only summarises is there before the log says so.
+            # The full output of a summary is stored before the log refers to it.
             event = replace(event, full=await self.values.blob(tenant, event.full.v))
         return event
 

@@ -1,6 +1,6 @@
 """What the calls of one attempt may cost: known before it begins, and held before each of them.
 
-Belongs here: which calls there are and what their tools declare. Does not belong here: limits and accounts (ledger.py).
+Limits and accounts are in ledger.py.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ Specs = Mapping[str, ToolSpec]
 
 
 def cost_of(step: RunStep, specs: Specs, tool: str) -> int:
-    """The most that one call of a tool costs in this step, as far as anybody says."""
+    """The most that one call of a tool costs in this step, as far as it is declared."""
     spec = specs.get(tool)
     declared = spec.cost if spec is not None else 0
-    # The step's own is what it was when its graph was compiled, if that was more.
+    # The step's own cost is from when its graph was compiled; the larger of both counts.
     return max(declared, step.node.cost) if tool == tool_called(step) else declared
 
 
 def foreseen(step: RunStep, specs: Specs) -> int:
-    """What the calls may cost that are certain to be made: without the tool, what goes before it is of no use."""
+    """The most that the calls of a whole attempt may cost: hooks are of no use without the tool."""
     tool = tool_called(step)
     if step.way is None and not step.hooks and not step.look:
         return cost_of(step, specs, tool)

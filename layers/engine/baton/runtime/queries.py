@@ -1,4 +1,4 @@
-"""What a caller can look at: sagas, their events and cost, workflows, tools, kinds of nodes. Nothing is changed.
+"""What a caller can read: sagas, their events and cost, workflows, tools, kinds of nodes. Nothing is changed.
 
 One `Queries` per request.
 """

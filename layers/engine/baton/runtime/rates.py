@@ -17,7 +17,7 @@ _BATCHES = 20  # a window is claimed in batches of at most a twentieth
 
 @dataclass(slots=True)
 class _Share:
-    """What this process has of a tenant's window: requests it may still let through, and its next claim."""
+    """The share of this process in a tenant's window: requests it may still let through, and its next claim."""
 
     left: int = 0
     next_claim: int = 1
@@ -32,7 +32,7 @@ class RateLimiter:
 
     A process claims requests in batches that double up to a twentieth of the window, so a busy tenant
     costs one write a batch and a quiet one wastes nothing: a process never holds more unused requests
-    than it has let through, so at least half of a window is let through before anybody is refused.
+    than it has let through, so at least half of a window is let through before a request is refused.
     Claims never overlap, so all processes together let through at most `per_second` × 10 a window.
 
     Availability comes first: while the store cannot be asked, requests are let through uncounted.

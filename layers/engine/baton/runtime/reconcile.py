@@ -1,4 +1,4 @@
-"""The reconciler: the one clock. What is due is woken without any queue; what is nearly due is timed.
+"""The reconciler: the one clock. It wakes sagas that are due without any queue, and times those that are nearly due.
 
 It knows nothing of a saga but its key; the worker's own rules decide whether there is anything to do.
 """

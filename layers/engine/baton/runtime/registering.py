@@ -1,7 +1,7 @@
 """A document becomes a registered workflow: compiled, held against the children that it starts, stored.
 
-Belongs here: what the store of definitions knows of children. Does not belong here: what is wrong with a document by
-itself (core/documents/compile). Imported by the API alone: compiling takes libraries that the worker does without.
+Here are the checks against the store of definitions; those of a document by itself are in core/documents/compile.
+Only the API imports this: compiling takes libraries that the worker does without.
 """
 
 from __future__ import annotations

@@ -17,12 +17,12 @@ from baton.runtime.notices import Teller
 
 @dataclass
 class Run:
-    """The saga as it is known here, and what is under way.
+    """The saga as this invocation knows it, and the work under way.
 
-    `absent`: blobs that cannot be had, with why. `asked`: children that this invocation has looked at. `outcomes`: what
-    the log does not know yet, what stopped steps have spent among it. `sent`: so many of them are in the entry that is
+    `absent`: blobs that cannot be had, with why. `asked`: children that this invocation has looked at. `outcomes`: those
+    that the log does not have yet, with the costs of stopped steps. `sent`: so many of them are in the entry that is
     being appended. `cancelled`: children that this invocation has asked to stop. `in_turn`: there is time for what comes
-    before an outcome. `put_off`: until when children wait for which their tenant has no room. `wants_more`: something is
+    before an outcome. `put_off`: until when children wait because their tenant has no room. `wants_more`: a step is
     ready that only another invocation has time for.
     """
 

@@ -256,7 +256,7 @@ class Service:
         return accepted
 
     async def resolve(self, incident: str) -> dict[str, Any]:
-        """Say that somebody has done something about an incident; again, it changes nothing. Raises `NotFound`."""
+        """Resolve an incident for the caller, who has done something about it. Repeated, a no-op. Raises `NotFound`."""
         return await self._incidents.resolve(incident, self._caller.by)
 
     async def fork(self, saga: str, cut: int, reason: str, key: str = "") -> dict[str, Any]:

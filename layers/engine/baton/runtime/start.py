@@ -1,4 +1,4 @@
-"""The start row of the protocol table: head, then entry 1, rolled forward by whoever finds it half done."""
+"""The start row of the protocol table: head, then entry 1, rolled forward by the caller or worker that finds it half done."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """One attempt of one step: what goes before the tool, the tool within its time, and what became of it.
 
-Belongs here: the order of money, claim, and call. Does not belong here: accounts (ledger.py), claims (effect_claims.py), what is
-called in which way (attempt.py).
+The order of money, claim and call. Accounts are in ledger.py, claims in effect_claims.py, calls in attempt.py.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ T = TypeVar("T")
 class _Doubt(msgspec.Struct):
     """Whether an effect that may happen only once may have happened. `is_met`: its claim is looked at.
 
-    `acting`: an invocation that is gone may have come further with it than this one. `is_recorded`: it had happened
+    `acting`: an earlier invocation may have come further with it than this one. `is_recorded`: it had happened
     before.
     """
 
@@ -62,13 +61,13 @@ class _Doubt(msgspec.Struct):
 
 
 _OWN = frozenset({"in_progress", "unknown_outcome"})
-"""What the claim itself says: of somebody else's try, or of a doubt that is a person's."""
+"""Codes that the claim itself raises: another attempt holds it, or a person has to find out the outcome."""
 
 
 class _Attempt(msgspec.Struct, eq=False):
     """What one attempt is given: the step, of which saga, since when, and where to note what it spends and what holds it up.
 
-    `doubt` is about an effect that may happen only once: until its claim is looked at, what was in doubt still is.
+    `doubt` is about an effect that may happen only once: an earlier doubt remains until its claim is looked at.
     """
 
     state: State
@@ -221,8 +220,8 @@ class Steps:
         async def before() -> dict[str, Any]:
             return await self._in_time(context, prepared(performer, tools, step, context))
 
-        # What goes before it does so before the claim: what hangs there leaves no doubt about the effect. Who only looks
-        # begins with the claim, which may say all there is to know.
+        # Hooks run before the claim: one that hangs leaves no doubt about the effect. A step that only looks begins with
+        # the claim, which may have the answer.
         arguments = {} if step.look else await before()
         one.doubt.is_met = True
 
@@ -252,12 +251,12 @@ class Steps:
         return done.value, done.rows
 
     async def _in_time(self, context: StepContext, what: Coroutine[Any, Any, T]) -> T:
-        """Within what is left of the attempt's time. What is written down about it afterwards may take longer."""
+        """Await within the rest of the attempt's time. The writes that record its outcome may take longer."""
         left = max(context.deadline_ms - self._clock.now(), 0)
         return await self._alarm.within(left / 1_000, what)
 
     async def _settled(self, state: State, step: RunStep, spec: ToolSpec | None, given: Value) -> Outcome:
-        """What a person says came of an effect whose outcome nobody knew: recorded, so that it is not done again."""
+        """Records what a person says came of an effect whose outcome was unknown, so that it is not done again."""
         now = self._clock.now()
         if spec is not None and spec.effect == ONCE:
             try:
@@ -298,7 +297,7 @@ class Steps:
                     if spec
                     else step.arguments,
                     occurrence=step.iteration,
-                    # A graph that was compiled before its tool had a window does not say when the turn came.
+                    # A graph that was compiled before its tool had a window does not say when the step became ready.
                     at=step.since or state.origin.started_at,
                 )
             )

@@ -1,4 +1,4 @@
-"""Whose turn it is: how long a worker goes on while other wakes wait, and in which order several tenants' are passed on.
+"""How long a worker goes on with its sagas while other wakes wait, and in which order several tenants' wakes follow.
 
 A long saga needs no other worker, so it would keep its own for a whole invocation. When wakes wait, the sagas of a batch
 yield after a turn: they go to the end of their tenant's line, and the queue hands out those of other tenants first.

@@ -1,7 +1,7 @@
 """The watchdog of an event loop: it notices from another thread that a tool does not give the loop back, and tells of it.
 
-Belongs here: when a loop counts as blocked, by whose code, and for how long. Does not belong here: the thread and its
-clock (ports), and what a step that timed out makes of it (steps.py).
+It says when a loop counts as blocked, by which tool, and for how long. The thread and its clock are ports; steps.py says
+what becomes of a step that timed out.
 
 A tool that blocks cannot be stopped, so it is told of while it does: an invocation that it lasts longer than writes
 nothing any more.

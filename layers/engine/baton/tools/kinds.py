@@ -1,6 +1,6 @@
 """@node_kind: a pydantic model becomes a kind of node, made of built-in ones when a document is compiled.
 
-Belongs here: the declaration. Does not belong here: how a node of it is expanded (core/documents/expand.py).
+A node of it is expanded in core/documents/expand.py.
 """
 
 from __future__ import annotations

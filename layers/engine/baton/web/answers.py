@@ -1,4 +1,4 @@
-"""What the API answers with, as models: the OpenAPI document is made from them, and nothing else.
+"""The answers of the API, as models: the OpenAPI document is made from them alone.
 
 Imported only where that document is made, because models cost time at a cold start. That real answers are
 so is held by the tests that compare them with the document. The values are made in core/read/views.py and
@@ -204,7 +204,9 @@ class Saga(Answer):
     revivals: int = Field(ge=0)
     interruptions: int = Field(ge=0)
     spent_usd: float = Field(ge=0, description="What its tools and its children said they had spent.")
-    budget_usd: float | None = Field(description="What it may spend since somebody said so; null: the usual.")
+    budget_usd: float | None = Field(
+        description="What it may spend, as an operator has set it; null: the default."
+    )
     failing: list[FailingStep] = Field(description="Steps that are tried again, or are asked about.")
     on_failure: OnFailure | None = Field(
         description="What happens when a step fails for good; null once it has ended."
@@ -227,7 +229,7 @@ class Entry(Answer):
     version: int = Field(ge=1)
     branch: int = Field(ge=0)
     at: Time
-    epoch: int = Field(ge=0, description="Of the lease under which a worker wrote; 0 for anybody else.")
+    epoch: int = Field(ge=0, description="Of the lease under which a worker wrote; 0 for any other writer.")
     invocation: str
     cold: bool
     traceparent: str

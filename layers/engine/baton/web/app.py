@@ -37,7 +37,7 @@ from baton.web.routes import ROUTES, Route
 logger = logging.getLogger("baton.api")
 
 ANSWER_RESERVE_MS = 500
-_NOBODY = Caller(tenant="-", user="-", request="open")
+_ANONYMOUS = Caller(tenant="-", user="-", request="open")
 
 
 class Api:
@@ -74,7 +74,7 @@ class Api:
         return serve
 
     async def _answer(self, route: Route[Any], path: dict[str, str]) -> tuple[Caller, Reply]:
-        caller = _NOBODY
+        caller = _ANONYMOUS
         if route.roles:
             identity = await self._admitted()
             identity.need(route.roles)
@@ -82,7 +82,7 @@ class Api:
         return caller, await route.handler(self._ask(route, path, caller))
 
     async def _admitted(self) -> Identity:
-        """The caller, if its tenant may ask anything now. Before all else: a request that is refused counts, too."""
+        """The caller, if its tenant's rate allows the request. Comes first: a request that is refused counts, too."""
         event = self._app.current_event
         identity = identity_of(event.raw_event, self._config)
         await self._limiter.admit(identity.caller.tenant, len(event.body or ""))
@@ -93,7 +93,7 @@ class Api:
         try:
             self._loop.run(self._admitted())
         except Unauthenticated:
-            pass  # nobody's
+            pass  # no caller
         except UserError as error:
             return problems.of_user_error(error)
         return _unserved(self._app.current_event.http_method, self._app.current_event.path)

@@ -1,4 +1,4 @@
-"""What a handler works with: one request whose caller, query and body have been checked."""
+"""The argument of a handler: one request whose caller, query and body have been checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The handlers of routes that change something. What they do is in runtime/service.py."""
+"""The handlers of routes that change something, by runtime/service.py."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class FailedAttempt(AttemptFailure):
 
 
 class Incident(Answer):
-    """Something that went wrong and needs a person. It is resolved once somebody has decided about its saga."""
+    """Something that went wrong and needs a person. It is resolved once a person has decided about its saga."""
 
     id: str
     status: Annotated[str, WithJsonSchema({"type": "string", "enum": ["open", "resolved"]})]

@@ -1,4 +1,4 @@
-"""Who is calling, and as what: from what API Gateway's authorizer verified, and from nothing else."""
+"""The caller and its roles, from the claims that API Gateway's authorizer verified and from nothing else."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SESSION = re.compile(r"(arn:[\w-]+:sts::[0-9]+:(?:assumed-role/[^/]+|federated-
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A caller and its roles; `source` says where the roles were read, for whoever lacks one."""
+    """A caller and its roles; `source` says where the roles were read, for the refusal of a caller who lacks one."""
 
     caller: Caller
     roles: frozenset[str]

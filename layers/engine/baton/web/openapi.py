@@ -1,6 +1,6 @@
 """The API's description in OpenAPI 3.1, made from the table of routes, the bodies and the models of answers.
 
-Imported only when somebody asks for it. A fuzzer holds it against the running API (tests/e2e/test_openapi.py).
+Imported only when a caller asks for the description. A fuzzer holds it against the running API (tests/e2e/test_openapi.py).
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ def _header(description: str, schema: Mapping[str, Any], *, required: bool = Tru
 
 
 def _links(route: Route[Any], status: int) -> dict[str, Any]:
-    """What can be asked next of what has just been made, for programs that follow links."""
+    """Links to the requests that can follow an answer, for programs that follow links."""
     if status not in (HTTPStatus.OK, HTTPStatus.CREATED) or route.method != "POST":
         return {}
     name, field = ("name", "name") if route.takes_text else ("saga", "id")

@@ -107,7 +107,7 @@ def _milliseconds(text: str) -> int:
 
 
 def read_path(parameters: Iterable[Parameter], given: Mapping[str, str]) -> dict[str, Any]:
-    """The values in a path. Raises `NotFound`: what cannot be, is not there."""
+    """The values in a path. Raises `NotFound` for values that cannot exist."""
     values = {}
     for parameter in parameters:
         text = given[parameter.name]
@@ -121,7 +121,7 @@ def read_path(parameters: Iterable[Parameter], given: Mapping[str, str]) -> dict
 
 
 def read_query(parameters: Iterable[Parameter], given: Mapping[str, str]) -> dict[str, Any]:
-    """The values of a query, all parameters included. Raises `UserError` that says all that is wrong with it."""
+    """The values of a query, all parameters included. Raises a `UserError` that names all that is wrong with it."""
     known = {parameter.name: parameter for parameter in parameters}
     wrong = [_unknown(name, known) for name in given if name not in known]
     values: dict[str, Any] = {}

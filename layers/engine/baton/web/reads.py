@@ -1,4 +1,4 @@
-"""The handlers of routes that only look. What is shown is made by runtime/queries.py."""
+"""The handlers of routes that only read, by runtime/queries.py."""
 
 from __future__ import annotations
 

@@ -208,7 +208,7 @@ ROUTES: tuple[Route[Any], ...] = (
     Route(
         method="POST", path="/incidents/{incident}/resolve", id="resolveIncident", handler=commands.resolve,
         roles=("operate",),
-        summary="Say that somebody has done something about an incident; again, it changes nothing.",
+        summary="Resolve an incident: the caller has done something about it. Repeated, it changes nothing.",
         parameters=(_INCIDENT,), answers={202: "Incident"}, refusals=(404,),
     ),
     Route(

@@ -27,7 +27,7 @@ _KEPT_DAYS = 7
 _AT_ONCE = 25  # attributes that one update moves: an expression has only so much room
 _STALE_AT_ONCE = 32  # attributes that it removes besides
 _MANY_DUE = 16  # reservations past their time before freeing them is worth a write of its own
-_FREED_KEPT_MS = 3_600_000  # whoever held it has been dead for as long
+_FREED_KEPT_MS = 3_600_000  # its holder has been dead for as long
 
 _NEW = "#held = if_not_exists(#held, :zero)"
 _RESERVE = (
@@ -119,7 +119,7 @@ class DynamoBudgets:
         return _sums(self._get(account, consistent=False))
 
     def _free(self, account: Account, item: StoredItem, now: int) -> bool:
-        """Free what is past its time, or find that others have. False when there was nothing to free."""
+        """Free reservations past their time, unless others have. False when there was nothing to free."""
         due = _due(item, now)[:_AT_ONCE]
         if not due:
             return False
@@ -219,6 +219,6 @@ def _due(item: StoredItem, now: int) -> list[Reservation]:
 
 
 def _stale(item: StoredItem, long_ago: int) -> Sequence[str]:
-    """Marks of reservations that were freed, and ended, so long ago that nobody settles them any more."""
+    """Marks of reservations that were freed, and ended, so long ago that no attempt settles them any more."""
     found = (name for name in item if name.startswith(_FREED) and int(item[name]["N"]) <= long_ago)
     return [name for name, _ in zip(found, range(_STALE_AT_ONCE), strict=False)]

@@ -1,6 +1,6 @@
 """`Effects` on DynamoDB: one item for each effect, and one conditional write for each change of it.
 
-The conditions are the protocol: whoever writes has seen what it replaces. The names of the attributes are in
+The conditions are the protocol: a writer has seen what it replaces. The names of the attributes are in
 items.py; when a call is made is the runtime's business.
 """
 

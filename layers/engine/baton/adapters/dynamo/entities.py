@@ -28,7 +28,7 @@ _PUT = "SET #d = :data, #keys = list_append(if_not_exists(#keys, :none), :key) A
 _IS_OTHER = "(attribute_not_exists(#keys) OR NOT contains(#keys, :name))"
 _IS_NONE = "attribute_not_exists(#ver)"
 _IS_THERE = "#ver = :expected"
-# Half of the keys at once, so that it is done seldom; only while nobody has written since.
+# Half of the keys at once, so that it is done seldom; only if the item has not changed since.
 _FORGET = "SET #keys = :kept"
 _IS_STILL = "#ver = :ver"
 _BESIDES = 6_000  # bytes of an item besides its data: both keys, and the keys of writes
@@ -91,7 +91,7 @@ class DynamoEntities:
                     },
                 )
         except ConditionFailed:
-            pass  # whoever has written since sees to it
+            pass  # the writer that came since does it
 
     def get(self, tenant: str, type: str, id: str) -> Entity | None:
         with translated():

@@ -58,7 +58,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "doc": "reference of the document's blob",
     "by": "who registered it (also who resolved an incident)",
     # notice
-    "told": "when it was told; absent: somebody is about to (whose saga: `owner`, for how long: `until`)",
+    "told": "when it was told; absent: a worker is about to send it (whose saga: `owner`, for how long: `until`)",
     "at": "when the notice was made",
     # incident
     "saga": "whose incident it is",
@@ -66,7 +66,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "code": "code of the failure",
     "said": "what was told",
     "severity": "low, medium, high or critical",
-    "resolved": "when a person did something about it (who: `by`); absent: nobody has",
+    "resolved": "when a person did something about it (who: `by`); absent: it is open",
     # requests of a tenant in a window of time
     "spent": "how many there were; of a user's day, what was spent, in micro-dollars",
     # a user's day; besides, r#ID an open reservation, x#ID one that was freed
@@ -91,7 +91,7 @@ ATTRIBUTES: Mapping[str, str] = {
 
 
 def saga_pk(ref: SagaRef) -> str:
-    """Where all of one saga is. It is the name that messages have for it, too."""
+    """The partition key of one saga. Messages name the saga by it, too."""
     return str(ref)
 
 

@@ -113,7 +113,7 @@ class DynamoLog:
         return self._update(ref, update, condition, values) is not None
 
     def arm(self, seen: Head, until: int) -> bool:
-        # Whatever changes a head between two takes changes one of these.
+        # Every change of a head between two takes changes one of these.
         condition, values = _unchanged(
             {
                 "epoch": number(seen.epoch),

@@ -248,7 +248,7 @@ class MemoryLog:
         return stream
 
     def heads(self) -> Sequence[Head]:
-        """Every head there is; for looking on, no port has it."""
+        """Every head. For tests only: no port has it."""
         with self._lock:
             return list(self._heads.values())
 
@@ -263,7 +263,7 @@ class MemoryLog:
             self._stream.append((ref, wake))
 
     def _deliver(self) -> None:
-        """Outside the lock, so that what listens may write in its turn."""
+        """Outside the lock, so that listeners may write, too."""
         if self._on_wake is not None:
             for ref, wake in self.drain():
                 self._on_wake(ref, wake)

@@ -85,7 +85,7 @@ class MemoryIncidents:
 
 
 class MemoryNotices:
-    """`Notices` that sends nothing. `told` holds what was told: tenant, saga, user and the notice."""
+    """`Notices` that sends nothing. `told` holds each notice with tenant, saga and user."""
 
     def __init__(self, kept: NoticeRecord | None = None) -> None:
         self._kept = kept or MemoryIncidents()

@@ -1,4 +1,4 @@
-"""`Notices` on SNS: one topic for all; whoever subscribes filters by the attributes of a message.
+"""`Notices` on SNS: one topic for all; subscribers filter by the attributes of a message.
 
 Here are the words of a message. Whether it is to be sent at all is the business of the store.
 """

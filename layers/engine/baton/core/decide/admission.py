@@ -1,8 +1,7 @@
-"""Whether a node whose turn has come may begin now, by the limits of its saga and its own.
+"""Whether a ready node may begin now, by the limits of its saga and its own.
 
-Belongs here: what stops or holds it. Does not belong here: counting (workflow_limits.py), and what it does then (core/nodes/).
-Whoever is held here is let go by something that is sure to come: the end of a step that is running, of a child that
-is open, or the end of a pause.
+Limits are counted in workflow_limits.py. A node that is held here goes on after something that is sure to come: the end
+of a running step, of an open child, or of a pause.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ def ask(draft: Draft, at: Activation) -> ev.Failure | str:
             if cap.then == THROTTLE:
                 is_slow = _is_slow(draft, caps, scope, at.node) or is_slow
     if not kind.load:
-        return ""  # what does no work takes no turn from what does
+        return ""  # a node that does no work takes no place from one that does
     if is_slow or _is_full(draft, caps, at.node):
         return HELD
     _begins(draft, caps, at.node)
@@ -83,7 +82,7 @@ def _under_way(draft: Draft, caps: Caps) -> int:
 
 
 def _is_slow(draft: Draft, caps: Caps, scope: str, node: Node) -> bool:
-    """Whether a node behind a throttled limit still has to wait: for its turn, then for the end of the pause."""
+    """Whether a node behind a throttled limit still has to wait: for earlier nodes, then for the end of the pause."""
     busy = _busy(draft, caps)
     if scope == SAGA and (busy[SAGA] or (_is_child(draft, node) and busy[_CHILDREN])):
         return True

@@ -1,4 +1,4 @@
-"""A decision in the making: what has been noted so far, and what everything after it is decided by."""
+"""A decision in the making: the facts noted so far, and the state that follows from them."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ ENDS = (FIRES, FAILS)
 
 
 class RunStep(Struct, frozen=True):
-    """Run a tool once: this attempt, after the `hooks` (tools) and in this `way`. `failure` is the last one's.
+    """Run a tool once: this attempt, after the `hooks` (tools) and by the alternative `way`. `failure`: of the last one.
 
-    `look`: only find out whether the last attempt has done it. `since`: when the step's turn came, where that matters.
-    `decided`: a person has said what became of the attempt that this claim is of: it has not happened, or this came of it
+    `look`: only find out whether the last attempt has done it. `since`: when the step became ready, where that matters.
+    `decided`: the claim of the attempt about which a person has said that it has not happened, or what came of it
     (`given`).
     """
 
@@ -72,7 +72,7 @@ class Draft(Struct):
     needs: set[str] = set()
     questions: set[Question] = set()
     busy: dict[str, int] | None = None
-    """What admission.py has counted."""
+    """The counts of admission.py."""
     most_bytes: int = Limits().result_bytes
     """What a value of the engine's own making may have, as JSON."""
     terms: Terms = ANY_AMOUNT
@@ -88,7 +88,7 @@ class Draft(Struct):
                 self.close(slot_of(token.dst, token.iteration))
 
     def close(self, slot: str) -> None:
-        """A join whose turn comes before every edge has spoken hears nobody any more, from that moment on."""
+        """A join that becomes ready before every edge has arrived ignores the edges that arrive later."""
         state, program = self.state, self.program
         name, iteration = node_of(slot)
         node = program.nodes[name]

@@ -1,6 +1,6 @@
 """What the expressions at one slot can name, and what has to be fetched before they can be read.
 
-Belongs here: values, by the roots of expressions (docs/semantics.md). Does not belong here: what is made of them.
+The roots of expressions are in docs/semantics.md.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class Scope(Struct, frozen=True):
             message=failure.message,
         )
         value = context.as_value(is_retryable=kind in RETRYABLE)
-        # The engine's own failures were nobody's attempt.
+        # The engine's own failures belong to no attempt.
         value["at"] = value["at"] if failure.at else None
         value["errors"] = [_shown(error) for error in failure.errors]
         if self.parameters is None:

@@ -48,7 +48,7 @@ UNTOLD_END_MS = Limits().untold_end_ms
 LARGE = 12_288
 REFERENCE = 128
 CANCELLED_TOGETHER = 200
-"""Children that are asked to stop before one entry says so: their ids fit into it, however long they are."""
+"""The most children that one entry records as asked to stop: their ids fit into it, however long they are."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -74,10 +74,10 @@ def decide(
     if not state.outbox.due or (state.kills_workers and state.recovery.consecutive_crashes > max_deaths):
         # It was tried once more since the saga is parked, in case that it was something else that killed the workers.
         return decision
-    # Who cancels waits for nobody but for those who have to look whether something has happened.
+    # A cancel waits only for notices about effects whose outcome a person has to find out.
     is_urgent = state.cancel is None or any(notice.code == UNKNOWN_OUTCOME for notice in state.outbox.due)
     if is_urgent and any(isinstance(event, ev.SagaEnded) for event in decision.record):
-        # Nobody looks at a saga that has ended: what is to be told is told before, if it can be.
+        # No worker runs a saga that has ended: its notices are sent before, if they can be.
         until = max(notice.at for notice in state.outbox.due) + UNTOLD_END_MS
         if now < until:
             return Decision(commands=(SendNotices(state.outbox.due),), due=until)
@@ -94,7 +94,7 @@ def _decide(
     most_bytes: int,
     terms: Terms,
 ) -> Decision:
-    # What a join has stopped may run on for a moment: nobody waits for its end.
+    # A step that a join has stopped may run on for a moment: the saga does not wait for its end.
     running = {slot for slot in running if slot in state.tokens}
     if state.is_stopping and state.kills_workers:
         return Decision()
@@ -122,7 +122,7 @@ def _decide(
     schedule_ready(draft)
     run = draft.run
     if state.recovery.epoch and state.recovery.epoch == state.epoch:
-        # After a death nobody knows which of several steps was the killer: one at a time, another first.
+        # After a crash it is unknown which of several steps caused it: run one at a time, another one first.
         turn = state.counts.revivals % len(run) if run else 0
         run = [] if running else run[turn : turn + 1]
     commands = (*missing(draft.needs, draft.questions), *next_up(run, draft.children))
@@ -176,7 +176,7 @@ def advance(
     is_quiet = not hurries
     for outcome in outcomes:
         if not is_quiet:
-            # What a join does not wait for must not be heard only because it came at the same time.
+            # A join must not take in an outcome that it does not wait for only because it came at the same time.
             busy = {*running, *(outcome.slot for outcome in outcomes[taken:])}
             decision, is_part = entry.follow(busy)
             if lacking:
@@ -190,7 +190,7 @@ def advance(
             continue
         is_overtaken = outcome.slot in state.tokens and outcome.slot not in entry.state.tokens
         if is_overtaken and not settled:
-            # It was done just when nobody waited for it any more: what it has spent is spent.
+            # It ended just when the saga no longer needed it: only what it has spent counts.
             settled = list(settle(program, entry.state, replace(outcome, why=STOPPED, halt=None), found))
         entry.room -= sum(map(_size, settled))
         has_room = not outcome.rows or (together and row_room.takes(rows + outcome.rows))
@@ -303,7 +303,7 @@ def _stop(program: Program, state: State, now: int, running: Collection[str]) ->
 
 
 def abandoned(children: Iterable[Child]) -> ev.ChildrenAbandoned:
-    """What to record of children that were asked to stop: nothing has to ask them again."""
+    """The event that these children were asked to stop, so that they are not asked again."""
     return ev.ChildrenAbandoned(children=tuple(child.saga for child in children))
 
 

@@ -1,8 +1,7 @@
 """What is done about an attempt that failed, as events; or nothing, and the step has failed.
 
-Belongs here: from a failure to the events that say what follows, by failover policies and the ladder
-(core/failures/). Does not belong here: where it goes on from a step that has failed (transitions.py). This file and the
-strategies are loaded with the first failure.
+Failover policies and the ladder (core/failures/) choose the events. Where the saga goes on from a step that has failed
+is in transitions.py. This file and the strategies are loaded with the first failure.
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ MOST_ARGUMENTS = 32_768
 def handle_failure(
     scope: Scope, failing: Failing, now: int, retry_after_ms: int | None = None, above: str = ""
 ) -> Iterator[ev.Event]:
-    """What is done about `failing.failure`; nothing when it is the step's last word.
+    """The events that handle `failing.failure`; none when the step fails for good.
 
     `scope` is that of the step, `failing` what was tried for it until now; `above`: only strategies that come after
-    this one, which has led to nothing. Raises `LackingError`.
+    this one, which did not help. Raises `LackingError`.
     """
     name, iteration = node_of(scope.slot)
     node = scope.program.nodes[name]
@@ -118,14 +117,14 @@ def _above(entry: PolicyEntry, name: str) -> PolicyEntry:
 
 
 def _rules(code: str, *levels: Rules) -> tuple[Rules, ...]:
-    """What the author says. Of an effect in doubt only what is said of just that: it is no failure like others."""
+    """The author's rules. For an unknown outcome only the rules for that very code apply."""
     if code != UNKNOWN_OUTCOME:
         return levels
     return tuple({name: change for name, change in level.items() if name == code} for level in levels)
 
 
 def _earliest(failure: ev.Failure, now: int) -> int:
-    """Before then nobody looks whether it has happened: what was cut off in the middle may still come to its end."""
+    """When `verify` looks at the earliest whether it has happened: a call that was cut off may still complete."""
     return now + Limits().effect_grace_ms if failure.doubt and failure.code == "timeout" else now
 
 

@@ -1,7 +1,7 @@
 """Whether the failure of a child saga goes on from somewhere above it, so that the child does not ask a person first.
 
-Belongs here: what a parent knows when it starts a child. Does not belong here: the failure of a step of the saga's own,
-for which conditions can be asked (transitions.py).
+A parent knows this when it starts a child. For the failure of a saga's own step, transitions.py evaluates the
+conditions.
 """
 
 from __future__ import annotations

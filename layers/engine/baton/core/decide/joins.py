@@ -1,6 +1,6 @@
 """What a join says that fails: how many nodes before it have failed, how many may, and which they were.
 
-Belongs here: the failure as a value. Does not belong here: when a join fails (readiness.py), and where it goes on (transitions.py).
+When a join fails is in readiness.py, where the saga goes on in transitions.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from baton.core.log import events as ev
 from baton.core.log.lost import unrescued
 
 ERRORS_KEPT, LONGEST_MESSAGE = 20, 500
-"""What a failure keeps of those it is for: it is in an entry and in the state."""
+"""How many errors a join's failure keeps, and how long each: it is stored in an entry and in the state."""
 
 
 def join_failure(scope: Scope, node: Node) -> ev.Failure:

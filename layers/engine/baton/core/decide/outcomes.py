@@ -1,4 +1,4 @@
-"""What became of a step, and the event that says so: tokens consumed, tokens emitted, outputs forgotten."""
+"""The outcome of a step, and the event that records it: tokens consumed, tokens emitted, outputs forgotten."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Outcome(Struct, frozen=True, kw_only=True):
     `tool_version` and `schema_hash` are those of the code that ran. `budget_ms` is set for an
     interruption: the time from the step's start to the cut. `rows` go into the transaction of its entry.
     `cost`: what the tool said it spent, in millionths of a dollar. `retry_after_ms`: the pause that a service asked for.
-    `tool`: the one that ran, where it was not the node's own. `recorded`: what may happen only once had happened before.
+    `tool`: the one that ran, where it was not the node's own. `recorded`: its once-only effect had happened before.
     `blocked_ms`: how long it held the event loop.
     `why` it came no further, where it was not cut off (events.py): then only its cost counts, and `halt`, if the saga
-    has to be parked. `notices`: what somebody is to be told besides.
+    has to be parked. `notices`: what is to be sent besides.
     """
 
     slot: str
@@ -62,7 +62,7 @@ def refused(outcome: Outcome, why: str) -> Outcome:
 
 
 def _no_further(program: Program, state: State, outcome: Outcome) -> Iterator[ev.Event]:
-    """The events for an attempt that there was no money for, or that nobody waits for: its slot may be gone."""
+    """The events for an attempt without money, or whose result the saga no longer needs: its slot may be gone."""
     if state.ended is not None:
         return
     slot = outcome.slot
@@ -142,7 +142,7 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
     )
     scope = Scope(program, state, found, slot)
     if failure.doubt and failing is not None and failing.look:
-        # Nobody could find out: that is for a person now.
+        # `verify` could not find out: a person has to.
         text = f"it may have happened, and whether it has could not be found out: {failure.message}"
         failure = replace(
             failure, code=UNKNOWN_OUTCOME, kind=kind_of(UNKNOWN_OUTCOME), message=text[:2_000], doubt=False
@@ -157,7 +157,7 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
         yield from handling
         return
     if failure.doubt or (is_over and failure.code == UNKNOWN_OUTCOME):
-        # Only where the saga ends anyway: otherwise somebody looks first, or is asked.
+        # Only where the saga ends anyway: otherwise `verify` looks first, or a person is asked.
         yield ev.NoticeDue(notice=doubt_notice(state, slot, outcome.ended_at))
     yield stopped(scope, failure).on(ev.StepFailed(failure=failure, **place, **ran))
 

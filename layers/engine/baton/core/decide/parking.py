@@ -1,7 +1,6 @@
-"""Sagas that get no further without a person, whatever their steps say: how they are parked, and who is told.
+"""Sagas that cannot go on without a person, whatever their steps return: how they are parked, and who is told.
 
-Belongs here: which sagas these are, and what is recorded of their parking. Does not belong here: incidents about failures of
-steps (failure_handling.py), and money (spending.py).
+Incidents about failures of steps are in failure_handling.py, parking for money in spending.py.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class Program:
         self._for_output = frozenset(path.node for path in self.output.paths if path.node)
 
     def turn(self, state: State, slot: str) -> str:
-        """Whether the turn of a slot with tokens has come; see readiness.py."""
+        """Whether a slot with tokens is ready; see readiness.py."""
         if "#" in slot:
             return FIRES  # an item waits for no edges
         return self.turn_at(node_of(slot)[0], state.tokens[slot], state.errors.get(slot))

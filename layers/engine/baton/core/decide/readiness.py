@@ -1,6 +1,6 @@
-"""When a node's turn comes: what has arrived at a join, held against what it waits for.
+"""When a node is ready: what has arrived at a join, held against what it waits for.
 
-Belongs here: the table of joins (docs/semantics.md). Does not belong here: `when`, and what happens then.
+The table of joins is in docs/semantics.md. `when` is not read here.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def turn_of(
     if join.need == 0:
         if missing:
             return WAITS
-        # An edge that has not spoken could have rescued what was lost.
+        # An edge that has not arrived could have rescued what was lost.
         if len(failed) + len(lost) > join.tolerated:
             return FAILS
         return FIRES if alive or failed or lost else SKIPPED

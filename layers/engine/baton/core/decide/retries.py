@@ -1,7 +1,7 @@
 """A step some of whose attempts have failed: whether it is tried again now, and what the next attempt is like.
 
-Belongs here: pauses between attempts, and answers to questions about failures. Does not belong here: what is done
-about a failure (failure_handling.py, which is imported where a step has failed), and where it goes on (transitions.py).
+Pauses between attempts, and answers to questions about failures. What is done about a failure is in
+failure_handling.py, which is imported where a step has failed; where the saga goes on is in transitions.py.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def may_try_again(draft: Draft, at: Activation) -> bool:
 
 
 def unpark(draft: Draft) -> None:
-    """Let a saga go on whose incidents have answers, or are not about anything any more. Raises `LackingError`."""
+    """Let a parked saga go on when each incident has an answer, or its step is gone. Raises `LackingError`."""
     from baton.core.failures.strategies.registry import of
 
     for slot, failing in list(draft.state.failing.items()):

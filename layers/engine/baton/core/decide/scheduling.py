@@ -1,7 +1,6 @@
-"""What is to be done at each slot: whether its turn has come, and what follows from what its kind says then.
+"""What is to be done at each slot: whether it is ready, and what follows from the answer of its kind.
 
-Does not belong here: what a kind of node does (core/nodes/), what concerns the saga as a whole (decide.py), and where it
-goes on (transitions.py).
+The kinds are in core/nodes/, what concerns the saga as a whole in decide.py, where the saga goes on in transitions.py.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ def _schedule(draft: Draft, slot: str, *, to_begin: bool) -> None:
     elif (
         _is_admitted(draft, at, to_begin=to_begin)
         and to_begin
-        # What only waits for its next attempt, or for an answer, is not at work.
+        # A step that waits for its next attempt, or for an answer, is not running.
         and (slot not in state.failing or may_try_again(draft, at))
         and (program.caps is None or _may_begin(draft, at))
     ):
@@ -151,7 +150,7 @@ def _asks_python(condition: Condition) -> bool:
 
 
 def _ask_its_kind(draft: Draft, at: Activation) -> None:
-    """What a node does whose turn has come. Raises `LackingError`."""
+    """Begin or resume a ready node. Raises `LackingError`."""
     kind, work = draft.program.kinds[at.node.kind], draft.state.open.get(at.slot)
     items = draft.state.items_of(at.slot) if draft.state.items and work is None else None
     said: Next | None

@@ -1,7 +1,7 @@
 """Limits of money: what a saga may still begin, what parks it or its user, and what people are told of it.
 
-Belongs here: arithmetic on what the log says. Does not belong here: the limits that a document gives (workflow_limits.py), and
-the reservations of a user's day, which many sagas share (runtime/ledger.py). Amounts are micro-dollars.
+Arithmetic on what the log says. The limits that a document gives are in workflow_limits.py; the reservations of a
+user's day, which many sagas share, are in runtime/ledger.py. Amounts are micro-dollars.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def day_of(now: int) -> int:
 
 
 def end_of(day: int) -> int:
-    """The moment at which a day turns."""
+    """The moment at which a day ends."""
     return (day + 1) * DAY_MS
 
 
@@ -110,7 +110,7 @@ def _spent_up(spent: int, total: int, terms: Terms, node: str, what: str, cost: 
 
 
 def saga_notice(state: State, terms: Terms, now: int) -> ev.Notice | None:
-    """The warning that is due, unless somebody has been told: so much is spent."""
+    """The warning that so much is spent, if it is due and was not sent yet."""
     total = total_of(state, terms)
     if not (total and _is_over(state.money.spent, total, terms)):
         return None
@@ -125,7 +125,7 @@ def saga_notice(state: State, terms: Terms, now: int) -> ev.Notice | None:
 
 
 def parked_notice(state: State, terms: Terms, parked: ev.Parked, now: int) -> ev.Notice:
-    """That the saga waits for somebody to give it more."""
+    """The notice that the saga waits until an operator raises its budget."""
     return ev.Notice(
         key=f"budget100/saga/{state.origin.saga}/{total_of(state, terms)}",
         to="user",
@@ -153,7 +153,7 @@ def is_blocked(sums: Spending, terms: Terms) -> bool:
 def user_parked(
     sums: Spending, terms: Terms, day: int, node: str = "", amount: int = 0, what: str = ""
 ) -> ev.Parked:
-    """Why a saga waits until the day turns. An attempt that no day has room for waits for a person.
+    """Why a saga waits until the day ends. An attempt that costs more than a day allows waits for a person.
 
     `what` would cost `amount`, if that is not what the node is called.
     """
@@ -169,7 +169,7 @@ def user_parked(
 
 
 def user_notices(user: str, sums: Spending, terms: Terms, day: int, now: int) -> tuple[ev.Notice, ...]:
-    """What the user is to be told, as far as it has come by now; each has the same key all day."""
+    """The notices that the user's spending calls for so far; each has the same key all day."""
     if not terms.user_day:
         return ()
     said = (

@@ -1,7 +1,6 @@
-"""Which way it goes on from a node that is done, was skipped or failed: the settlement of the event that says so.
+"""Where the saga goes on from a node that is done, was skipped or failed: the settlement of the event.
 
-Belongs here: `loop`, `branch`, what leaving a round does, and which outputs nobody reads any more. Does not belong
-here: whose turn it is (readiness.py), and what a node itself does.
+`loop`, `branch`, what leaving a round does, and which outputs are no longer read. Which nodes are ready: readiness.py.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _NONE: frozenset[str] = frozenset()
 
 
 class RouteError(Exception):
-    """The way from here cannot be told."""
+    """The transition from here cannot be computed."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -67,7 +66,7 @@ def done(scope: Scope, cost: int = 0, *, has_schema: bool = True) -> Settlement:
 
 
 def skipped(program: Program, state: State, slot: str, *, passes_on: bool) -> Settlement:
-    """The settlement of a node that does not run: no way from it is taken, and the errors it got go on.
+    """The settlement of a node that does not run: none of its edges is taken, and the errors it got go on.
 
     They do not where its join has fired: what it let pass ends there.
     """
@@ -200,7 +199,7 @@ def _holds(scope: Scope, condition: Any, where: str) -> bool:
 
 
 def _again(program: Program, state: State, slot: str, node: Node) -> Settlement:
-    """The next round: what the last one gave is the previous now, or forgotten."""
+    """The next round: outputs of the last one become the previous ones, or are forgotten."""
     _, iteration = node_of(slot)
     header, following = program.ways.again(node.name, iteration)
     body = program.ways.body[node.name]

@@ -1,7 +1,6 @@
-"""Effects that may happen only once and may have happened: which steps are in doubt, and who is told when nobody looks.
+"""Effects that may happen only once and may have happened: which steps are in doubt, and who is told when no `verify` looks.
 
-Belongs here: what the state says of that. Does not belong here: claims (runtime/effect_claims.py), and which failures leave a doubt
-(core/failures/doubts.py).
+Claims are made in runtime/effect_claims.py. Which failures leave a doubt: core/failures/doubts.py.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from baton.core.log.state import UNKNOWN_OUTCOME, State, node_of
 
 
 def is_in_doubt(program: Program, state: State, slot: str, running: Collection[str]) -> bool:
-    """Whether it may have happened: then the step is not ended before somebody has looked."""
+    """Whether its effect may have happened: then the step does not end before `verify` or a person has looked."""
     node, failing = program.nodes[node_of(slot)[0]], state.failing.get(slot)
     # What is called in the tool's place may be such a tool, too.
     by_another = failing is not None and failing.way is not None and bool(failing.way.tool)
@@ -29,14 +28,14 @@ def is_in_doubt(program: Program, state: State, slot: str, running: Collection[s
 
 
 def doubts(program: Program, state: State, now: int) -> Iterator[ev.Notice]:
-    """What is to be told of the steps in doubt of a saga that ends now."""
+    """The notices about steps in doubt of a saga that ends now."""
     for slot in state.tokens:
         if is_in_doubt(program, state, slot, ()):
             yield doubt_notice(state, slot, now)
 
 
 def doubt_notice(state: State, slot: str, now: int) -> ev.Notice:
-    """That a step was stopped in the middle of what may happen only once, for good: nobody else will look."""
+    """The notice that a step was stopped for good in the middle of an effect that may happen only once: a person looks."""
     return ev.Notice(
         key=f"{state.origin.saga}/{state.lineage.branch}.{slot}.stopped",
         to="on_call",

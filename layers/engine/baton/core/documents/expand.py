@@ -35,7 +35,7 @@ class Written(NamedTuple):
 
 @dataclass
 class Expansion:
-    """A document without own kinds, what is wrong with those that it had, and where its nodes come from."""
+    """A document without own kinds, the problems of those that it had, and the origin of its nodes."""
 
     value: Any
     problems: list[Problem] = field(default_factory=list)
@@ -153,7 +153,7 @@ def _nodes_of(kind: OwnKind, fields: Any, rest: Mapping[str, Any], names: _Names
     _check(kind, inner, rest, names)
     first, last = inner[steps[0]], inner[steps[-1]]
     first |= {key: rest[key] for key in AT_THE_BEGIN if key in rest}
-    # What is not known, or goes with other kinds, is told where it is written.
+    # Problems of unknown fields, or of fields of other kinds, are told where the fields stand.
     known = (*AT_THE_BEGIN, "catch")
     last |= {key: value for key, value in rest.items() if key not in known}
     if isinstance(loop := last.get("loop"), dict) and "loop" in rest and len(inner) > 1:

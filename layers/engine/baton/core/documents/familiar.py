@@ -1,7 +1,6 @@
-"""Words that other tools have for what a document says otherwise, and where they lead.
+"""Words of other tools, and the words of a document that mean the same.
 
-Belongs here: the words. Does not belong here: keys that are nearly right (places.py), and what becomes of the value
-under a wrong key (repair.py).
+Keys that are nearly right are in places.py; the value under a wrong key is handled in repair.py.
 """
 
 from __future__ import annotations

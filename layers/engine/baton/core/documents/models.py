@@ -1,6 +1,6 @@
-"""The model of a document as a whole: which fields there are, what each is for.
+"""The model of a document as a whole: its fields, and what each is for.
 
-Does not belong here: a node (parts/node.py, nodes/), what is told of a document that does not fit (read.py). The
+Nodes are in parts/node.py and nodes/; refusals are worded in read.py. The
 descriptions and examples go into the published JSON Schema, which schema.py makes of these models.
 """
 

@@ -1,6 +1,6 @@
-"""What is said of a text that is no name: the rule, and the name nearest to it that is one.
+"""The words about a text that is no name: the rule, and the nearest valid name.
 
-Belongs here: the words of the rules. Does not belong here: the rules themselves (fields.py), which are patterns.
+The rules themselves are patterns in fields.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What the parsers of YAML and JSON find wrong with a text, in our words, and what would be right.
+"""The errors of the parsers of YAML and JSON in our words, with what would be right.
 
-Belongs here: their messages. Does not belong here: what only this engine refuses, such as aliases (text.py).
+What only this engine refuses, such as aliases, is in text.py.
 """
 
 from __future__ import annotations

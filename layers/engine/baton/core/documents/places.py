@@ -35,7 +35,7 @@ from baton.core.documents.parts.failing import (
 )
 from baton.core.expressions import escape
 
-# Looking for the nearest of many names takes long, and nobody mends a document from the end.
+# Looking for the nearest of many names takes long, and authors repair a document from its beginning.
 MAX_HINTS = 1_000
 # Keys are short: with less in common, the nearest would be one by chance.
 _NEAR = 0.6
@@ -112,7 +112,7 @@ def meant(location: Sequence[Any]) -> str:
 
 
 def advice(location: Sequence[Any]) -> str:
-    """What is said of a key that is familiar from elsewhere, where no key here stands for it."""
+    """The message about a key of another tool that has no counterpart here."""
     words = WORDS.get(model_around(location))
     return words.advice(plainly(str(location[-1]))) if words is not None else ""
 

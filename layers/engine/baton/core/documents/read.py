@@ -1,7 +1,7 @@
 """read_definition(value) -> the model of a document, and everything that is wrong with its shape, in plain words.
 
-Belongs here: how pydantic's refusals are told. What is made of a broken document, so that the rest of it can be
-checked too, is repair.py's; the shapes themselves are the models'.
+It words pydantic's refusals. repair.py repairs a broken document, so that the rest of it can be checked too; the
+shapes are in the models.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from baton.errors import Problem
 
 # A node with more of them is no slip of the pen.
 _MOST_KEYS = 20
-# What pydantic says in the words of Python.
+# Pydantic's messages in the words of Python.
 _PLAIN_WORDS = {
     "dict_type": "must be an object",
     "model_type": "must be an object",
@@ -45,7 +45,7 @@ class Definition(NamedTuple):
     """The model of a document, everything that is wrong with its shape, and which keys are written otherwise.
 
     With problems, the model is of what could be made out of the rest, so that this can be checked too; None when there
-    is too little of it. Not `is_whole`: the ways between the nodes may not be those that are meant. The problems are
+    is too little of it. Not `is_whole`: the edges between the nodes may not be those that are meant. The problems are
     where the keys that were meant would be: see `as_written`.
     """
 
@@ -188,7 +188,7 @@ def _advice(location: Sequence[Any], value: Any) -> str:
 
 
 def _of_no_kind(location: Sequence[Any], document: Any) -> str:
-    """What is said of an unknown key of a node that has no other which says what it is."""
+    """The message about an unknown key of a node without a kind."""
     node = document["nodes"][location[1]] if len(location) == 3 and location[0] == "nodes" else {}
     if not 0 < len(node) <= _MOST_KEYS:
         return ""

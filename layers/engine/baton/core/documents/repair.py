@@ -1,7 +1,7 @@
-"""What is made of a document whose shape is wrong, so that the rest of it can be checked too.
+"""Repairs a document whose shape is wrong, so that the rest of it can be checked too.
 
 A key that is nearly one that is missing counts as that one, which is what its author will make of it. What is wrong
-otherwise is left out, or something harmless takes its place, but the ways between the nodes stay: without them, other
+otherwise is left out, or something harmless takes its place, but the edges between the nodes stay: without them, other
 nodes would be told of what is not their fault.
 """
 
@@ -128,7 +128,7 @@ def _rekeyed(value: Any, faults: Faults, written: Written, before: tuple[str, ..
 
 
 def rearranged(document: _Object, written: Written) -> tuple[_Object, list[Problem]]:
-    """The document with its nodes by their names under `nodes`, and what is said of their standing elsewhere.
+    """The document with its nodes by their names under `nodes`, and the problem of their standing elsewhere.
 
     What is moved is added to `written`.
     """
@@ -219,7 +219,7 @@ def _repaired(value: Any, faults: Faults, *, name: str, names: Collection[str], 
     broken = {fault["loc"][:1] for fault in faults if fault["type"] != "extra_forbidden"}
     for (field,) in filter(None, broken):
         node = _repaired_field(node, field, names)
-    # Without a kind there is nothing to say but that a key is unknown, which has been said.
+    # Without a kind the only problem is that a key is unknown, which has been told.
     if () in broken or (told_of_a_key and not BY_KEY.keys() & node.keys()):
         node = _of_one_kind(node, place, written)
     return node
@@ -276,7 +276,7 @@ def _branch(value: Any, names: Collection[str]) -> _Object | None:
 
 
 def _loop(value: Any, names: Collection[str]) -> _Object | None:
-    """A loop over the same nodes, with the same ways out."""
+    """A loop over the same nodes, with the same edges out."""
     if not isinstance(value, dict):
         return None
     condition, back_to = value.get("while"), value.get("back_to")
@@ -306,13 +306,13 @@ _EDGES: Mapping[str, Callable[[Any, Collection[str]], Any]] = {
 }
 
 
-# ---- the ways between the nodes --------------------------------------------------------------------------------
+# ---- the edges between the nodes ------------------------------------------------------------------------------
 
 
 def keeps_ways(faults: Faults, document: _Object, written: Written) -> bool:
-    """Whether what is wrong can have nothing to do with the ways between the nodes.
+    """Whether what is wrong can have nothing to do with the edges between the nodes.
 
-    A key that is not known, and that no known one stands for, is a way between nodes only if it names one.
+    A key that is not known, and that no known one stands for, is an edge between nodes only if it names one.
     """
     return all(
         _keeps_ways(fault, document["nodes"], written) for fault in faults if fault["loc"][0] == "nodes"

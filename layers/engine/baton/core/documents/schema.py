@@ -1,8 +1,7 @@
 """The published JSON Schema of workflow documents (2020-12) and the registry of node types, as data.
 
-Belongs here: what turns the models of parts/ into schemas that an editor or a form can use. Does not belong
-here: what the fields are and mean (models.py, parts/, nodes/), validation of documents
-(compile).
+It turns the models of parts/ into schemas that an editor or a form can use. The fields are in models.py, parts/ and
+nodes/, validation is in compile/.
 
 The schema refuses nothing that the compiler accepts. What it cannot say is left to the compiler: that names exist,
 that arguments fit their tools, that nothing waits for itself, that `366d` is the longest duration, that a month has
@@ -153,7 +152,7 @@ def document_schema(own: OwnKinds = MappingProxyType({})) -> dict[str, Any]:
 
 
 def node_types(own: OwnKinds = MappingProxyType({})) -> list[dict[str, Any]]:
-    """Every kind of node: what it is called and drawn as, what a node of it can do, and its JSON Schemas.
+    """Every kind of node: its name and drawing, its abilities, and its JSON Schemas.
 
     `schema` is that of one node, complete in itself; `input` that of its `with`, None for a kind that takes none; `output`
     that of what every such node gives. `example` is such a node; `runs` is false for a kind that this version knows and
@@ -249,7 +248,7 @@ def _definitions() -> Mapping[str, Any]:
 
 
 def _part(described: Mapping[str, Any], made: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
-    """The schema of an object, or of what it can be written as in short."""
+    """The schema of an object, or of its short form."""
     inside = _object(described, made)
     short = getattr(model, "short", "")
     if not short:
@@ -316,7 +315,7 @@ def _used_by(schema: Any) -> dict[str, Any]:
 
 
 def _copy(value: Any) -> Any:
-    """So that nobody who changes what they were given changes it for others."""
+    """A copy, so that a caller who changes it changes it for no other caller."""
     if isinstance(value, dict):
         return {key: _copy(item) for key, item in value.items()}
     return [_copy(item) for item in value] if isinstance(value, list) else value

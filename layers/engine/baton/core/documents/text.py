@@ -39,7 +39,7 @@ _YAML_WORDS: dict[str, bool | None] = {
 }
 _JSON_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
 _JSON_WORD = re.compile(r"[^\s,\]}]+")
-# What JSON's parser says of texts that are YAML in flow style; the last one from Python 3.13 on.
+# Messages of JSON's parser about YAML in flow style; the last one from Python 3.13 on.
 _FLOW_YAML = ("Expecting property name", "Expecting value", "Illegal trailing comma")
 _JSON_SPACE = re.compile(r"[ \t\n\r]*")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -60,7 +60,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Document:
-    """A parsed text: its value, and where each part of it stands, which is found out when somebody asks."""
+    """A parsed text: its value, and the place of each part of it, which is computed on demand."""
 
     value: Any
     places: Callable[[], Place]
@@ -183,7 +183,7 @@ class _Reader:
         return value
 
     def _number(self, word: str, line: int, column: int) -> int | float | None:
-        """None for what is not a number."""
+        """None for a text that is not a number."""
         match = NUMBER.fullmatch(word)
         if not match:
             return None

@@ -1,7 +1,4 @@
-"""Data to text: a JSON value as the YAML that text.py reads back as the same value.
-
-Belongs here: how values are spelt. Does not belong here: what they mean.
-"""
+"""Data to text: a JSON value as the YAML that text.py reads back as the same value."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Row(msgspec.Struct, frozen=True):
 
 
 def check_row(row: Row) -> Row:
-    """A deep copy of the row. Raises `ValueError` that says what would be right."""
+    """A deep copy of the row. Raises a `ValueError` that says what would be right."""
     for name, value in (("key", row.key), ("sort", row.sort)):
         _check_key(name, value)
     if not isinstance(row.attributes, dict):
@@ -106,7 +106,7 @@ def _name(name: Any, at: str) -> str:
     return _text(name, at or "a name")
 
 
-# An enumeration's member is stored as what it is a member of: hence the exact types below.
+# A member of an enumeration is stored as its base type: hence the exact types below.
 
 
 def _text(value: str, at: str) -> str:

@@ -15,7 +15,7 @@ EFFECTS = (PURE, IDEMPOTENT, ONCE)
 
 
 class Merits(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What speaks for a way: each from 0 to 1, but cost and latency, which are relative to the usual ones, 1."""
+    """The rating of an alternative: each from 0 to 1, but cost and latency, which are relative to the usual ones, 1."""
 
     reliability: float = 0.9
     cost: float = 1.0

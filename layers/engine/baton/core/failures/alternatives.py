@@ -1,4 +1,4 @@
-"""Other ways to do what a tool does: what tools say of themselves makes them (`ways_of`), and which is next (`choose`).
+"""Alternatives to a tool: what tools say of themselves makes them (`ways_of`), and which is next (`choose`).
 
 When an alternative is taken is in strategies/, how it is carried out in runtime/attempt.py.
 """
@@ -36,7 +36,7 @@ _LONGEST_VALUE = 60
 
 
 class Alternative(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """Another way to do what a tool does. `hints` are the hints that it carries out; none: any.
+    """An alternative to a tool. `hints` are the hints that it carries out; none: any.
 
     Either `tool` is called in its place (`first` False), or before it (`first` True), and what that gives takes the
     place of the arguments of the same names. `arguments` take the place of those of the same names, too. `shorten` and
@@ -53,9 +53,9 @@ class Alternative(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True,
 
 
 def choose(hints: Iterable[str], ways: Sequence[Alternative], used: Collection[str]) -> Alternative | None:
-    """The best way for the first hint that has a way left; else the best way that fits any hint.
+    """The best alternative for the first hint that has one left; else the best one that fits any hint.
 
-    `used` are the names of the ways that were tried.
+    `used` are the names of the alternatives that were tried.
     """
     left = [way for way in ways if way.name not in used]
     for hint in hints:
@@ -66,7 +66,7 @@ def choose(hints: Iterable[str], ways: Sequence[Alternative], used: Collection[s
 
 
 def score(merits: Merits) -> float:
-    """What speaks for a way, for comparisons. What costs or takes more than twice the usual is not worse for that."""
+    """The score of an alternative, for comparisons. Above twice the usual cost or latency it gets no worse."""
     return (
         _within(merits.reliability, 0) * 30
         + (1 - _within(merits.cost, 0, 2)) * 20
@@ -77,7 +77,7 @@ def score(merits: Merits) -> float:
 
 
 def ways_of(tool: str, specs: Specs) -> tuple[Alternative, ...]:
-    """All other ways to do what a tool does, the best first; give only the tools that may run.
+    """All alternatives to a tool, the best first; give only the tools that may run.
 
     Tools that can stand in for it, tools that carry out a hint before it, other values of its parameters, a shorter
     context, and the context in parts. A tool that does not exist has none.
@@ -107,7 +107,7 @@ def hooks_of(tool: str, specs: Specs) -> dict[str, str]:
 
 
 def way_by(name: str, tool: str, specs: Specs) -> Alternative | None:
-    """The way for a hint that is the name of a tool; None if that tool can neither stand in nor help.
+    """The alternative for a hint that is the name of a tool; None if that tool can neither stand in nor help.
 
     A tool that carries out something is called before the step's own tool, and so is one with other parameters. A tool
     that may act only once is never called before, because that call is not claimed.
@@ -148,7 +148,7 @@ def misfit(other: ToolSpec, spec: ToolSpec) -> str:
 
 
 def problems_of(specs: Specs) -> Iterator[tuple[str, str]]:
-    """What tools say of each other and cannot be: the tool's name, and what is wrong.
+    """Contradictions between the declarations of tools: the tool's name, and the problem.
 
     A pattern means those of its tools that fit; a name means that tool.
     """
@@ -190,7 +190,7 @@ def _unaided(remedy: ToolSpec, spec: ToolSpec) -> str:
     return ""
 
 
-# ---- the ways ------------------------------------------------------------------------------------------------------
+# ---- the alternatives ----------------------------------------------------------------------------------------------
 
 
 def _instead(spec: ToolSpec, specs: Specs) -> Iterator[tuple[Merits, Alternative]]:
@@ -250,7 +250,7 @@ def _context(spec: ToolSpec) -> Iterator[tuple[Merits, Alternative]]:
 
 
 def kinds_of(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> frozenset[str]:
-    """JSON's types that a schema allows, as far as it says; none: any. `root` has its definitions."""
+    """JSON's types that a schema allows; none: any. `root` has its definitions."""
     root = schema if root is None else root
     schema = _resolved(schema, root)
     if "anyOf" in schema:

@@ -14,7 +14,7 @@ from baton.core.failures.codes import ALIASES, CLASSES, CODES, UNKNOWN, kind_of
 from baton.core.failures.names import EXCEPTIONS, OTHER_4XX, OTHER_5XX, SERVICES, STATUSES
 
 RETRYABLE = frozenset({"transient", "unknown"})
-"""The classes that are worth another try without anything being changed."""
+"""The classes that are worth another try with nothing changed."""
 
 _MOST = 64
 _STRANGE = re.compile(r"[^a-z0-9_.]")

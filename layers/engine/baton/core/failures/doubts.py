@@ -1,4 +1,4 @@
-"""Whether an attempt that failed may have done what it was to do all the same.
+"""Whether the effect of a failed attempt may have happened.
 
 What is done about a doubt is in runtime/effect_claims.py.
 

@@ -13,7 +13,7 @@ import msgspec
 from baton.core.failures.retry import RetryChange, RetryPolicy
 
 ASK, FAIL = "ask", "fail"
-"""Words of documents and deployments for what comes after retries and other ways: people are asked, or the step fails."""
+"""Words of documents and deployments for what comes after retries and alternatives: people are asked, or the step fails."""
 
 ANY = "any"
 """Where a rule names a code or a class: it holds for any failure."""

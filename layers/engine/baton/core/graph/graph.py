@@ -105,11 +105,11 @@ class Node(_Part, frozen=True, kw_only=True):
 
     `kind` is one of those in core/nodes/; `value` is what a node gives that runs nothing. `wait_ms` None: no time limit on the
     wait; `wait_for` and `wait_until` are templates of a duration and of a time. `before` and `after` are the
-    forward edges; a loop's way back is in neither. `loops` are the last nodes of the loops around it, outermost
+    forward edges; a loop's back edge is in neither. `loops` are the last nodes of the loops around it, outermost
     first. `limits` by name: fan_out, hops, wall_time (ms), bytes, cost (micro-dollars). `failures` are rules by code or
     class, over the graph's; `failover` are asked before the graph's. `cost` is reserved for each attempt, in
-    micro-dollars. `timed`: it matters when the node's turn came. `ways` are in the order in which they are tried; `hooks` maps what can be done before a retry to the
-    tool that does it.
+    micro-dollars. `timed`: it matters when the node became ready. `ways` are the alternatives in the order in
+    which they are tried; `hooks` maps what can be done before a retry to the tool that does it.
     """
 
     name: str

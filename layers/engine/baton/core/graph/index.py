@@ -1,7 +1,7 @@
-"""What follows from the shape of a graph alone: rounds of loops, ways out of them, what a join may cancel.
+"""What follows from the shape of a graph alone: rounds of loops, edges out of them, what a join may cancel.
 
-Belongs here: facts about nodes and edges, derived once in a process. Does not belong here: tokens and values
-(program.py, context.py), and what a document may say (compile/).
+Facts about nodes and edges, derived once in a process. Tokens and values are in program.py and context.py, what a
+document may say is in compile/.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Ways:
         """For each node that catches failures: all that they can lead to."""
         self._only_through: dict[tuple[str, tuple[str, ...]], frozenset[str]] = {}
         self.hurries = any(node.join and (node.join.need or node.join.tolerated >= 0) for node in graph.nodes)
-        """Whether some join's turn can come before every edge has spoken."""
+        """Whether some join can become ready before every edge has arrived."""
         self.can_fail = self._find_tolerated(graph)
         self.stopped_by = self._find_rests(graph)
 
@@ -56,7 +56,7 @@ class Ways:
         return count
 
     def only_through(self, failed: str, handlers: tuple[str, ...]) -> frozenset[str]:
-        """The handlers, and the nodes to which no way leads but through them once `failed` has failed."""
+        """The handlers, and the nodes that are reached only through them once `failed` has failed."""
         key = (failed, handlers)
         if key not in self._only_through:
             found, open_ = set(handlers), set[str]()
@@ -73,7 +73,7 @@ class Ways:
         return self._only_through[key]
 
     def _closed_to(self, failed: str) -> set[tuple[str, str]]:
-        """The edges to handlers of earlier nodes that cannot have been taken if `failed` had its turn.
+        """The edges to handlers of earlier nodes that cannot have been taken if `failed` was ready.
 
         A node leads to it through joins that wait for all, and none of the node's own handlers does: after a failure of
         the node that is caught, `failed` is skipped.
@@ -123,14 +123,14 @@ class Ways:
         self.inner[node.name] = tuple(inner)
 
     def _find_tolerated(self, graph: Graph) -> frozenset[str]:
-        """The nodes whose failure is one of the joins that every way from them leads to.
+        """The nodes whose failure is one of the joins that every path from them leads to.
 
-        The first join on a way that can do without the node ends its failure. One that cannot fails, and its failure has
+        The first join on a path that can do without the node ends its failure. One that cannot fails, and its failure has
         to be one of the joins further on.
         """
         found: set[str] = set()
         leads: set[str] = set()
-        """Those that every way from them leads to a join that counts failures, and these joins."""
+        """The nodes from which every path leads to a join that counts failures, and these joins."""
         takes: set[str] = set()
         for node in reversed(graph.nodes):
             is_counted = bool(node.after) and leads.issuperset(node.after)
@@ -143,7 +143,7 @@ class Ways:
         return frozenset(found)
 
     def _find_rests(self, graph: Graph) -> dict[str, tuple[tuple[str, int, int], ...]]:
-        """For each node: the joins that stop it when they fire without it. Those to which every way leads.
+        """For each node: the joins that stop it when they fire without it. Those to which every path leads.
 
         With the number of loops around the edges into the join, and of those that begin with it: its slot is
         that of the node's own rounds of the former, in the first round of the latter.

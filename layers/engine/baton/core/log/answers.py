@@ -1,7 +1,6 @@
 """Answers to questions about failures: which questions are open, whom they are for, and what can be an answer to one.
 
-Belongs here: checking what a person says against the question and the step. Does not belong here: what an answer
-comes to (core/decide/retries.py), and asking (core/decide/failure_handling.py).
+What an answer comes to is in core/decide/retries.py; questions are asked in core/decide/failure_handling.py.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ def asked(state: State) -> Iterator[tuple[str, Ask]]:
 
 
 def open_questions(state: State) -> Iterator[tuple[str, Ask]]:
-    """Each question that nobody has answered yet, with the slot of its step."""
+    """Each question without an answer so far, with the slot of its step."""
     for slot, ask in asked(state):
         if not is_answered(state, ask.id):
             yield slot, ask
@@ -73,14 +72,14 @@ def answer_key(ask: str, key: str) -> str:
 
 
 def is_answered(state: State, ask: str) -> bool:
-    """Whether an answer has come, be it closed with it or not heard yet. Of those of long ago the key is forgotten."""
+    """Whether an answer has come, taken in or not. Keys of old answers are forgotten."""
     said = [signal.key for signal in state.signals if signal.name == ANSWER]
     said += [key.removeprefix(_REMEMBERED) for key in state.keys if key.startswith(_REMEMBERED)]
     return any(key == ask or key.startswith(f"{ask}/") for key in said)
 
 
 def named(state: State) -> str:
-    """The open questions, for somebody who has asked for one that is not."""
+    """The open questions, for a caller who has named one that is not open."""
     ids = [ask.id for _, ask in open_questions(state)]
     if not ids:
         return "no question is open"

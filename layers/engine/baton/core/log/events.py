@@ -46,7 +46,7 @@ class Settles(About, frozen=True, omit_defaults=True, kw_only=True):
     `way` says in words what `loop` and `branch` chose: again, break, timeout; rule 1, default, chosen. `drops`
     are the slots of a round that is over with this. `forget` names nodes whose outputs no later step can read any
     more; `carry` those that the next round reads as the previous one's, as LOOP/NODE, which may be forgotten, too.
-    `fault`: the node was done, but not which way it goes on; unless something is emitted, the saga fails with it.
+    `fault`: the node was done, but where it goes on is unknown; unless something is emitted, the saga fails with it.
     """
 
     became: ClassVar[str] = "ran"
@@ -61,12 +61,12 @@ class Settles(About, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def ended_by(self) -> str:
-        """What ended the node, where that was something outside."""
+        """The key of the outside event that ended the node, if one did."""
         return ""
 
 
 class Gives(Settles, frozen=True, omit_defaults=True, kw_only=True):
-    """Of a node that is done. `keep` False: nobody reads its output, so the state need not hold it.
+    """Of a node that is done. `keep` False: no node reads its output any more, so the state does not hold it.
 
     `full`: the output is only a summary of this.
     """
@@ -139,8 +139,8 @@ class StepInterrupted(About, frozen=True, tag="step_interrupted", omit_defaults=
 
     `budget_ms` is what it could have had at most, from its start to the cut. Also told of a step that was not cut off
     but had spent something when it came no further (`why`): `money` for its next call was missing, or it was
-    `stopped` because nobody waits for it any more. That counts for nothing but money, whatever else the step is at. With
-    `fault`, the engine could not go on and stopped it: it runs again, and may have acted.
+    `stopped` because the saga no longer needs its result. That counts for nothing but money, whatever else the step is at.
+    With `fault`, the engine could not go on and stopped it: it runs again, and may have acted.
     """
 
     started_at: int
@@ -151,7 +151,7 @@ class StepInterrupted(About, frozen=True, tag="step_interrupted", omit_defaults=
 
 
 class NodeSkipped(Settles, frozen=True, tag="node_skipped", omit_defaults=True, kw_only=True):
-    """It did not run, or what it did is not needed any more.
+    """It did not run, or its result is not needed any more.
 
     `why` is empty when its edges were dead, `when` when its condition said no, `join NAME` when the join that it
     leads to has fired without it.
@@ -162,7 +162,7 @@ class NodeSkipped(Settles, frozen=True, tag="node_skipped", omit_defaults=True, 
 
 
 class JoinFired(Root, frozen=True, tag="join_fired", omit_defaults=True, kw_only=True):
-    """A join's turn came before every edge had spoken: by `by`; what `unspoken` still say is absorbed."""
+    """A join was ready, by `by`, before every edge had arrived; tokens of `unspoken` that arrive later are absorbed."""
 
     node: str
     iteration: tuple[int, ...] = ()
@@ -175,7 +175,7 @@ class NodeAdmitted(About, frozen=True, tag="node_admitted", omit_defaults=True, 
 
 
 class NodeBegan(About, frozen=True, tag="node_began", omit_defaults=True, kw_only=True):
-    """The turn of a node came whose time is limited; or that of an item, which begins with this."""
+    """A node whose time is limited became ready; or an item, which begins with this."""
 
     at: int
 
@@ -252,7 +252,7 @@ class ChildrenAbandoned(Root, frozen=True, tag="children_abandoned", omit_defaul
 
 
 class SignalReceived(Root, frozen=True, tag="signal_received", omit_defaults=True, kw_only=True):
-    """Somebody outside said something. A repeated `key` is a no-op."""
+    """A caller sent a signal. A repeated `key` is a no-op."""
 
     name: str
     key: str
@@ -362,8 +362,8 @@ Event = (
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One append: its events, and who wrote it when.
 
-    `epoch` is that of the lease under which a worker wrote it, 0 for anybody else. Epoch and invocation
-    together tell whoever repeats a put without having seen the answer that the entry is its own.
+    `epoch` is that of the lease under which a worker wrote it, 0 for any other writer. By epoch and invocation
+    a writer that repeats a put without having seen the answer recognises the entry as its own.
     """
 
     format: int = FORMAT

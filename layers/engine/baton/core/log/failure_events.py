@@ -1,7 +1,6 @@
-"""What the log says of steps some of whose attempts failed, and of who is told: kinds of event.
+"""Kinds of event about steps with failed attempts, and about notices to people.
 
-Belongs here: the facts. Does not belong here: what they make of a state (failure_folds.py), and what is done about a failure
-(failure_handling.py).
+failure_folds.py folds them into a state; failure_handling.py writes them.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class QuestionClosed(About, frozen=True, tag="question_closed", omit_defaults=Tr
     """A question has its answer: `retry` (with other arguments, perhaps), `use`, `fail`; or it `expired`.
 
     `by` is the key of the signal that brought the answer. What the answer comes to follows in the same entry, but for an
-    effect of which nobody knew what became of it: what a person says (`output`) is recorded by the next attempt.
+    effect whose outcome was unknown: what a person says (`output`) is recorded by the next attempt.
     """
 
     made = ("output",)
@@ -65,7 +64,7 @@ class QuestionClosed(About, frozen=True, tag="question_closed", omit_defaults=Tr
 
 
 class NoticeDue(Root, frozen=True, tag="notice_due", omit_defaults=True, kw_only=True):
-    """Somebody outside is to be told. Until `NoticesSent` says so, whoever runs the saga tells them."""
+    """A person outside is to be told. The worker that runs the saga tries until `NoticesSent` says that it was."""
 
     notice: Notice
 

@@ -118,7 +118,7 @@ def notices_sent(state: State, e: ev.NoticesSent) -> State:
 
 
 def asked_anew(state: State, now: int) -> State:
-    """With what is to be told of questions that a fork has opened again: their first notice may be long forgotten."""
+    """With new notices for the questions that a fork has opened again: the first ones were sent long ago."""
     if not state.failing:
         return state
     from baton.core.failures.strategies.ladder import severity_of
@@ -126,11 +126,11 @@ def asked_anew(state: State, now: int) -> State:
     anew = []
     for slot, ask in open_questions(state):
         if any(notice.key.endswith(f"/{ask.id}") for notice in state.outbox.due):
-            continue  # nobody was told yet
+            continue  # its first notice is still to be sent
 
         failure = state.failing[slot].failure
         one = ev.Notice(
-            # Not the first one's, which whoever sends it knows.
+            # Another key than the first notice's: the sender knows that one as sent.
             key=f"{state.origin.saga}/{state.lineage.branch}/{ask.id}",
             to="user",
             code=failure.code,
@@ -163,7 +163,7 @@ def decided(state: State) -> State:
 
 
 def forget_answers(state: State, slots: Collection[str]) -> State:
-    """Nobody waits any more for an answer to what these asked. The key of an answer begins with its question's."""
+    """Drops the answers to what these slots asked. The key of an answer begins with its question's."""
     asks = {failing.ask.id for slot, failing in state.failing.items() if failing.ask and slot in slots}
     if not asks or not state.signals:
         return state

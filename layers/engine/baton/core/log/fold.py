@@ -79,7 +79,7 @@ def _emit(
     blame: tuple[ev.Failure, ...] = (),
     carried_by: Collection[tuple[str, str]] = (),
 ) -> dict[str, Any]:
-    """The tokens in flight once these are emitted and those at the slots `gone` are not there any more.
+    """The tokens in flight once these are emitted and those at the slots `gone` are removed.
 
     Those of `carried_by` (sender, receiver) carry `blame`.
     """
@@ -150,7 +150,7 @@ def _counted(state: State, event: ev.Settles) -> dict[str, Any]:
 
 
 def _emptied(state: State, gone: Collection[str]) -> dict[str, Any]:
-    """What there is at slots, without those that are `gone`; a saga of plain steps has none of it."""
+    """The map without the slots that are `gone`; in a saga of plain steps it is empty."""
     news: dict[str, Any] = {}
     for name in ("open", "items", "begun", "first_started_at", "failing"):
         if known := getattr(state, name):
@@ -166,13 +166,13 @@ def _emptied(state: State, gone: Collection[str]) -> dict[str, Any]:
 
 
 def _stop(state: State, **news: Any) -> State:
-    """What is cancelled or has failed comes to its end, whatever it was parked for."""
+    """A cancelled or failed saga ends, whatever it was parked for."""
     recovery = replace(news.pop("recovery", state.recovery), consecutive_crashes=0)
     return replace(state, parked=None, recovery=recovery, **news)
 
 
 def signal_key(name: str, key: str) -> str:
-    """What a signal is remembered by."""
+    """The key under which a signal is remembered."""
     return f"{name}/{key}"
 
 
@@ -266,7 +266,7 @@ def _opened(state: State, e: ev.Opens) -> State:
 def _wait_closed(state: State, e: ev.WaitClosed) -> State:
     work = state.open.get(slot_of(e.node, e.iteration, e.item))
     name = "" if work is None else work.signal
-    # By name too: somebody may have called the key of another signal "time".
+    # By name too: a caller may have given another signal the key "time".
     signals = tuple(other for other in state.signals if (other.name, other.key) != (name, e.by))
     return _consume(state, e, e.output if e.keep else None, signals=signals)
 
@@ -305,7 +305,7 @@ def _cancel(state: State, e: ev.CancelRequested) -> State:
 
 
 def _abandoned(state: State, e: ev.ChildrenAbandoned) -> State:
-    """They are nobody's now, but for those that came to an end of their own: a fork from here goes on with that."""
+    """Forgets these children, but for those that ended by themselves: a fork from here goes on with their end."""
     gone = set(e.children)
     over = {
         slot
@@ -325,13 +325,13 @@ def _limited(state: State, e: ev.LimitReached) -> State:
 
 
 def _parked(state: State, e: ev.Parked) -> State:
-    """What stops is parked for the deaths of its workers only; a log may tell of money all the same, from before."""
+    """A saga that stops is parked only for crashes of its workers; an older log may still park it for money."""
     parked = replace(state, parked=e)
     return state if state.is_stopping and not parked.kills_workers else parked
 
 
 def _resumed(state: State, e: ev.Resumed) -> State:
-    """What somebody on call was asked to decide about is tried again."""
+    """The steps that the person on call was asked about are tried again."""
     return replace(
         decided(state),
         parked=None,

@@ -1,7 +1,6 @@
 """fork_to(before, at_cut, entry) -> state: where a log goes back in time and on in a new branch.
 
-Belongs here: what a fork keeps of what really happened, and what it takes from the cut. All other entries are folded
-by fold.py.
+All other entries are folded by fold.py.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
     `before` is the state before the fork's entry, `at_cut` the one at version `fork.cut` of the same
     history. Versions never go down: the new branch starts behind the fork's entry. Counters of what
     really happened are kept, and so is what was spent; the time that is limited begins anew. The fork
-    gives tries, cancels, parking and incidents a fresh start, forgets the signals behind the cut, and has
-    whoever is asked at the cut told again. A child that is open on both sides goes on; any other open one
+    gives revivals, cancels, parking and incidents a fresh start, forgets the signals behind the cut, and has
+    the notices of questions open at the cut sent again. A child that is open on both sides goes on; any other open one
     is left behind, to be cancelled, and opened anew where the cut needs it.
     """
     if entry.version != before.version + 1 or entry.branch != before.lineage.branch:
@@ -73,7 +72,7 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
 
 
 def _with_time(failing: Failing, later: int) -> Failing:
-    """Whoever is asked has as much time left as at the cut, and so have the retries."""
+    """The person asked has as much time left as at the cut, and so have the retries."""
     history = failing.history
     if history.since:
         failing = replace(failing, history=replace(history, since=history.since + later))

@@ -1,7 +1,7 @@
-"""Edges that are lost: their sender failed, and its `catch` went on from there another way.
+"""Edges that are lost: their sender failed, and its `catch` went on to handlers.
 
-Belongs here: which tokens carry a failure, and which failures that were caught are rescued at a join. Does not belong
-here: what a join does about them (readiness.py).
+Which tokens carry a failure, and which failures that were caught are rescued at a join. What a join does about them is
+in readiness.py.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def unrescued(
 ) -> tuple[Failure, ...]:
     """What the dead edge from `src` to `name` carries, less the failures that were caught and are rescued there.
 
-    They are by a live edge from their handlers, or from where no way leads but through those; and at a handler by any
+    They are by a live edge from their handlers, or from nodes that are reached only through those; and at a handler by any
     failure that it is there for. An edge that is only taken when `src` fails is not lost by what else has failed.
     """
     is_handler = name in ways.handlers.get(src, ())

@@ -52,7 +52,7 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def failed_with(code: str, message: str, node: str = "") -> Failure:
-    """A failure that the engine has found: what it quotes of values and of others has no secret left in it."""
+    """A failure that the engine has found. Secrets are removed from what it quotes."""
     return Failure(code, quoted(message), node)
 
 
@@ -75,7 +75,7 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Notice(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What somebody outside is to be told, once for each `key`. `to` is `user` or `on_call`.
+    """A message to a person outside, sent once for each `key`. `to` is `user` or `on_call`.
 
     `incident`: this notice opens an incident under its key.
     """

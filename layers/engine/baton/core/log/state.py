@@ -117,7 +117,7 @@ class Used(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Origin(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What a saga was started with. It does not change."""
+    """The facts of a saga's start. They do not change."""
 
     tenant: str = ""
     saga: str = ""
@@ -150,7 +150,7 @@ class Lineage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Recovery(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What deaths of its invocations have left behind."""
+    """Traces of crashes of its invocations."""
 
     consecutive_crashes: int = 0
     """Revivals in a row without any progress."""
@@ -159,7 +159,7 @@ class Recovery(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     interruptions: dict[str, int] = {}
     """By slot, how often the end of an invocation cut it off since the last progress."""
     possibly_running: tuple[str, ...] = ()
-    """Slots that were perhaps at work when an invocation ended, and of which the log says nothing since."""
+    """Slots that were possibly running when an invocation ended, and have not reported since."""
 
 
 class Counts(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -181,7 +181,7 @@ class Money(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Outbox(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What people are told."""
+    """Notices to people."""
 
     due: tuple[Notice, ...] = ()
     sent: tuple[str, ...] = ()
@@ -271,7 +271,7 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Turns(Protocol):
-    """Knows when a node's turn has come: `Program`."""
+    """Knows when a node is ready: `Program`."""
 
     def has_come(self, state: State, slot: str) -> bool:
         """Whether what has arrived at `slot` is all that its join waits for."""

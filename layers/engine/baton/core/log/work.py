@@ -34,7 +34,7 @@ class Wait(msgspec.Struct, frozen=True, omit_defaults=True, tag="wait"):
         return False
 
     def after_fork(self, before: Open | None, *, is_ending: bool) -> Open | None:
-        """What a fork to where this was open has of it; `before` is what was open there before the fork."""
+        """This work after a fork to a cut where it was open; `before` is the work open there before the fork."""
         return self
 
 

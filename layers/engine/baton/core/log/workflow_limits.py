@@ -1,7 +1,7 @@
 """The limits of a graph, and what has been used, held against each other (docs/semantics.md, "Limits").
 
-Belongs here: counting, comparing, and the failures that say what was too much. Does not belong here: which step
-begins (admission.py), what a summary looks like (summary.py).
+Counting, comparing, and the failures that say what was too much. Which step begins is in admission.py, summaries are
+in summary.py.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from baton.core.summary import LONGEST, summary_of
 
 SAGA = ""
 LOOPING = "#hops"  # no node's name
-"""The scope that counts how many nodes have run in a saga that goes round in circles, and nothing else."""
+"""The limit owner that counts how many nodes have run in a saga that goes round in circles, and nothing else."""
 COUNTED = ("hops", "bytes", "cost")
 TERMINATE, THROTTLE, SUMMARISE = "terminate", "throttle", "summarise"
 OUT_OF_TIME = "limit_wall_time"
@@ -40,7 +40,7 @@ class Caps:
         self.wide = frozenset(
             scope for scope, limits in self.of.items() if _does(limits.get("fan_out"), THROTTLE)
         )
-        """The scopes whose fan-out is throttled."""
+        """The owners of limits whose fan-out is throttled."""
 
     def reached(self, state: State, now: int) -> ev.Failure | None:
         """Why the whole saga has to end, if it does."""
@@ -60,7 +60,7 @@ class Caps:
         return None if cap is None else _since(state) + cap.most
 
     def fault(self, state: State, node: Node, live: int, size: int, cost: int) -> ev.Failure | None:
-        """What is too much about a node that is done: it sends on to `live` nodes, gave `size` bytes, spent `cost`."""
+        """The limit that a done node exceeds, if any: it sends on to `live` nodes, gave `size` bytes, spent `cost`."""
         for limits in (node.limits, self.saga):
             cap = limits.get("fan_out")
             if _does(cap, TERMINATE) and live > cap.most:
@@ -75,7 +75,7 @@ class Caps:
     def fit(
         self, state: State, node: Node, value: ev.Value, content: Callable[[ev.Value], Any]
     ) -> tuple[ev.Value, ev.Value | None]:
-        """What stands for a node's output in the log, and the full one where that is only a summary."""
+        """The output as the log holds it, and the full one where that is only a summary."""
         left = [
             cap.most - state.used.get(scope, _NONE).bytes
             for scope, limits in ((node.name, node.limits), (SAGA, self.saga))
@@ -97,7 +97,7 @@ def caps_of(graph: Graph) -> Caps | None:
 
 
 def counts_of(graph: Graph) -> tuple[str, ...]:
-    """The scopes for which the state has to count: nodes by name, the saga as an empty text."""
+    """The owners of limits for which the state has to count: nodes by name, the saga as an empty text."""
     found = tuple(node.name for node in graph.nodes if not node.limits.keys().isdisjoint(COUNTED))
     if not graph.limits.keys() <= {"fan_out"}:
         found = (SAGA, *found)

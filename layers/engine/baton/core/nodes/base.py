@@ -1,7 +1,7 @@
 """What a kind of node is asked, and what it can say.
 
-Belongs here: the protocol between decide/ and the kinds. Does not belong here: when a node is asked, and what follows from
-its answer (decide/); what open work means to folds and forks (log/work.py).
+The protocol between decide/ and the kinds. decide/ asks a node and carries out its answer; log/work.py says what open
+work means to folds and forks.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ Next = Opened | Spread | Done | Failed | Run | Tend
 
 
 class UnfitError(Exception):
-    """What a node is to get cannot be had: it fails with `failure`."""
+    """A value for a node cannot be computed: the node fails with `failure`."""
 
     def __init__(self, failure: ev.Failure) -> None:
         super().__init__(failure.message)
@@ -77,7 +77,7 @@ class UnfitError(Exception):
 
 
 class Desk(Protocol):
-    """What a kind gets of values, money and time. What it asks for may have to be fetched first: then it is asked again."""
+    """Gives a kind values, money and time. If a value has to be fetched first, the kind is asked again afterwards."""
 
     @property
     def now(self) -> int:
@@ -111,19 +111,19 @@ class Kind:
     """The word for a slot where it has open work."""
 
     def template(self, node: Node) -> Any:
-        """All of a node that is rendered when its turn has come."""
+        """All templates of a node that are rendered when it is ready."""
         return node.arguments
 
     def begin(self, at: Activation, desk: Desk) -> Next | None:
-        """Its turn has come, and nothing is open there. None: not now."""
+        """The node is ready and has no open work. None: it cannot begin now."""
         raise NotImplementedError
 
     def resume(self, at: Activation, work: Open, desk: Desk) -> Next | None:
-        """It has open work. None: that is not over."""
+        """The node has open work. None: that is not over."""
         return None
 
     def gather(self, at: Activation, items: Mapping[str, ev.Value | None], desk: Desk) -> Next | None:
-        """It has items: what each gave, None while it is at work. None: the node waits for more of them."""
+        """The node has items: the output of each, None while it runs. None: the node waits for more of them."""
         return None
 
     def node_view(self, node: Node) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from baton.core.nodes.base import Activation, Desk, Done, Failed, Kind, Next, Op
 from baton.core.times import iso
 
 TIMED_OUT = {"timed_out": True}
-"""What a wait for a signal gives whose time is over."""
+"""The output of a wait for a signal whose time is over."""
 
 
 class WaitKind(Kind):

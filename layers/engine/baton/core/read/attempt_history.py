@@ -1,7 +1,6 @@
 """The attempts of a step that failed before its last: as JSON, and in words for a person.
 
-Belongs here: what was done about each of them and why, what was asked, and what comes next. Does not belong here:
-gathering that from a log (timeline.py), and deciding it (failure_handling.py).
+What was done about each of them and why, what was asked, and what comes next. timeline.py gathers this from the log.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _ANSWERS = {
     TRY_AGAIN: "a person said: try it again",
     USE: "a person gave what it was to give",
     GIVE_UP: "a person gave it up",
-    "expired": "nobody answered in time",
+    "expired": "no answer came in time",
 }
 
 

@@ -1,6 +1,6 @@
-"""A user's money of a day, for somebody to look at.
+"""The view of a user's money of a day.
 
-Belongs here: that one view. Does not belong here: what follows from it (spending.py).
+What follows from it is decided in core/decide/spending.py.
 """
 
 from __future__ import annotations

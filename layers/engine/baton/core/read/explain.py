@@ -1,7 +1,6 @@
-"""Which way a saga went, and why a node ran or did not: answers from the log and the graph, and nothing else.
+"""The path that a saga took, and why a node ran or did not: answers from the log and the graph alone.
 
-Belongs here: what the two questions are answered with. Does not belong here: gathering the facts (timeline.py), and
-following them to their cause (reasons.py).
+timeline.py gathers the facts, reasons.py follows them to their cause.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _SAID = 5  # of edges, of causes, or of what a node waits for, in one sentence
 
 
 def way(story: Story, after: int, limit: int, room: int) -> dict[str, Any]:
-    """Which way it went: slots in the order in which they were settled, by entries above `after`.
+    """The path: slots in the order in which they were settled, by entries above `after`.
 
     A page has about `limit` of them, never a part of an entry's, and no more than `room` bytes but for its first
     entry. `next` continues it.
@@ -121,7 +120,7 @@ def _iterations(story: Story, name: str) -> list[tuple[int, ...]]:
     return found
 
 
-# ---- which way it went
+# ---- the path of a saga
 
 
 def _step(reasons: Reasons, story: Story, place: Place) -> dict[str, Any]:
@@ -161,7 +160,7 @@ def _alive(place: Place) -> list[Arrival]:
 
 
 def _onward(story: Story, place: Place) -> str:
-    """What it failed with, and which way it went on."""
+    """What it failed with, and where it went on."""
     end = end_of(place)
     failed = said(end.failure) if end.became == FAILED and end.failure is not None else ""
     skipped = unhandled(story.places, end.to) if end.failure is not None else ()
@@ -217,7 +216,7 @@ def _unfinished(reasons: Reasons, place: Place, state: str) -> tuple[str, Sequen
 
 
 def _reached(story: Story, place: Place) -> str:
-    """Of a slot that had its turn: how it came to it, and which way it went on."""
+    """Of a slot that was ready: how it became so, and where it went on."""
     end = end_of(place)
     parts = [f"`{place.slot}` {end.became}"]
     edges = [_edge(story, arrival) for arrival in _alive(place)[:_SAID]]
@@ -244,7 +243,7 @@ def _edge(story: Story, arrival: Arrival) -> str:
 
 
 def _edges(reasons: Reasons, story: Story, place: Place) -> list[dict[str, Any]]:
-    """What each edge into the slot has said. A round after the first has none but that of its tail."""
+    """The tokens of the edges into the slot. A round after the first has only that of its tail."""
     names = dict.fromkeys(place.arrivals)
     if names.keys().isdisjoint(story.program.ways.tails_of.get(place.node, ())):
         names = dict.fromkeys((*story.program.nodes[place.node].before, *names))
@@ -267,11 +266,11 @@ def _edges(reasons: Reasons, story: Story, place: Place) -> list[dict[str, Any]]
 
 
 def _head(reasons: Reasons, story: Story, place: Place) -> str:
-    """That a slot did not run, and what its join has to do with it."""
+    """The sentence that a slot did not run, with its join's part in it."""
     end, node = end_of(place), story.program.nodes[place.node]
     alive, text = sum(place.heard.values()), f"`{place.slot}` did not run"
     if end.became == DROPPED or end.why:
-        # That a step began is in no log: it is over as if it had not, once nobody waits for it.
+        # No log says that a step began: once the saga no longer needs it, it ends as if it had not.
         may_have_begun = end.why != "when" and reasons.had_turn(place)
         return f"{text}, or was stopped" if may_have_begun else text
     if node.join is not None and node.join.need:
@@ -281,7 +280,7 @@ def _head(reasons: Reasons, story: Story, place: Place) -> str:
 
 
 def _each(direct: Sequence[Cause]) -> str:
-    """Of several edges whose causes are no further away than they: each of them."""
+    """The causes of several edges in one clause; empty if some cause has a cause of its own."""
     texts = list(dict.fromkeys(cause.text for cause in direct))
     if len(texts) < 2 or any(cause.then for cause in direct):
         return ""

@@ -1,7 +1,7 @@
-"""What will happen when a step fails for good, in words: after its retries and other ways, before it has.
+"""What will happen when a step fails for good, in words: after its retries and alternatives, before it has.
 
-Belongs here: the ladder of a graph's tasks, read in advance. Does not belong here: what is done about a failure that has
-happened (failure_handling.py). Failover policies are not foretold: which of them fits is known when it has happened.
+The ladder of a graph's tasks, read in advance. What is done about a failure that has happened is in
+failure_handling.py. Failover policies are not foretold: which of them fits is known when it has happened.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MOST = 20
 
 
 def foretold(program: Program, *, handled: bool = False, last: str = "") -> dict[str, Any]:
-    """What a task of the graph does about a failure that nothing else helps.
+    """What a task of the graph does about a failure after retries and alternatives.
 
     `steps` is what a task does that has no rules of its own, empty where there is none; `nodes` are those that do something
     else, each with its words, the first `MOST` of them. `handled` and `last` are those of the saga's start.
@@ -60,7 +60,7 @@ def _words(program: Program, node: Node, *, handled: bool, last: str) -> str:
 
 
 def _course(program: Program, node: Node, code: str, kind: str, *, handled: bool, last: str) -> str:
-    """What is done about one failure, and what follows when that has led to nothing."""
+    """The strategy for one failure, and the next one if it does not help."""
     catches = _catches(node, code, kind)
     is_caught = any(rule.condition is None for rule in catches)
     goes_on = node.name in program.ways.can_fail
@@ -98,7 +98,7 @@ def _catches(node: Node, code: str, kind: str) -> list[Catch]:
 
 
 def _done(entry: PolicyEntry, code: str) -> list[Strategy]:
-    """What comes after the retries and the other ways, up to the first strategy that nothing comes after."""
+    """The steps of the ladder after retries and alternatives, up to the first that ends it."""
     found = []
     for name in ladder_of(entry, code):
         strategy = of(name)

@@ -1,7 +1,7 @@
 """From the events of a log to figures of its attempts: retries by tool, errors by code, time lost; and their documents.
 
-Belongs here: what is counted, and the form in which CloudWatch reads it out of a log line. Does not belong here: when
-that is written, and where (runtime/metrics.py).
+What is counted, and the form in which CloudWatch reads it out of a log line. When and where it is written is in
+runtime/metrics.py.
 
 The form is the "Embedded metric format" of the CloudWatch user guide: the line is one JSON object and nothing else; its
 `_aws` has a `Timestamp` (epoch ms) and `CloudWatchMetrics`, a list of namespace, sets of dimensions (30 keys in one at
@@ -71,7 +71,7 @@ class Tally:
 
 
 class Figures:
-    """Adds up what entries say, until it is taken."""
+    """Adds up the figures of entries until they are taken."""
 
     def __init__(self) -> None:
         self._tallies: dict[tuple[str, str], Tally] = {}
@@ -113,10 +113,10 @@ class Figures:
             tally.fail(failure)  # no attempt was made
         elif failure.at == event.ended_at:
             _failed_attempt(tally, event)
-        # Else a person has given it up, or nobody answered: its last attempt was counted when it failed.
+        # Else a person has given it up, or did not answer in time: its last attempt was counted when it failed.
 
     def take(self, now: int, quiet_ms: int, deployment: str) -> list[Document]:
-        """The documents of what was heard, which is then forgotten.
+        """The documents of the figures so far, which are then forgotten.
 
         A tool whose steps all succeeded at once is kept until `quiet_ms` have gone by. `deployment` tells several of
         one account apart.

@@ -1,7 +1,6 @@
 """Why a slot did not run, and what it still waits for: followed through the log to where it began.
 
-Belongs here: from fact to cause. Does not belong here: gathering the facts (timeline.py), what is shown of them
-(explain.py).
+timeline.py gathers the facts; explain.py shows the causes.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ class Reasons:
     # ---- what did not run
 
     def chain(self, place: Place) -> list[Cause]:
-        """The shortest way from a slot that was skipped or dropped to what caused it."""
+        """The shortest path from a slot that was skipped or dropped to its cause."""
         ways = [[cause] for cause in self.direct(place)]
         seen = {place.slot}
         while ways:
@@ -182,7 +181,7 @@ class Reasons:
         return Cause(by, text, end.when)
 
     def ended_round(self, place: Place) -> list[Cause]:
-        """Why a slot that was never reached cannot be any more: its round is over. Empty if it goes on."""
+        """Why a slot that was never reached cannot be reached any more: its round is over. Empty if it goes on."""
         loops = self._program.nodes[place.node].loops
         for depth, tail in enumerate(loops, 1):
             by = self._story.over.get((tail, place.iteration[:depth]))
@@ -246,7 +245,7 @@ class Reasons:
         return FIRES if place.item else self._program.turn_at(place.node, place.heard, place.errors)
 
     def missing(self, place: Place) -> list[str]:
-        """The nodes whose edges have not spoken."""
+        """The nodes whose edges have not arrived."""
         return [src for src in self._program.nodes[place.node].before if src not in place.arrivals]
 
     def held_up_by(self, place: Place) -> list[Place]:

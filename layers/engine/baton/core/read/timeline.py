@@ -1,7 +1,7 @@
-"""What a log says of each slot: what arrived there and why, what became of it, and which way it went on.
+"""What a log says of each slot: what arrived there and why, what became of it, and which edges it went on by.
 
-Belongs here: facts, gathered entry by entry; values are let go, so that a long log fits. Does not belong here: what
-follows from them (explain.py), and how it is said (wording.py).
+Facts, gathered entry by entry; values are let go, so that a long log fits. explain.py draws conclusions from them,
+wording.py words them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A token that came. `cause` is the slot that sent it, or that left a loop over the sender's head; empty: the start.
+    """A token that came. `cause` is the slot that sent it, or that left a loop around the sender; empty: the start.
 
     `late`: the join had fired already, and it was absorbed.
     """
@@ -71,7 +71,7 @@ class End:
 class Attempt:
     """An attempt that failed, but was not the step's last word. `lasted` and `blocked` (of the event loop, by it) in ms.
 
-    `then` is what was done about it: more than one thing where nobody answered a question. `answers`: what became of
+    `then` is what was done about it: more than one thing where a question was not answered. `answers`: what became of
     questions, by their ids.
     """
 
@@ -146,7 +146,7 @@ class Story:
         self._begin_branch()
 
     def _begin_branch(self) -> None:
-        """A fork gives a fresh start to what had stopped the saga as a whole."""
+        """A fork forgets what had stopped the saga as a whole."""
         self.failed: Failed | None = None
         self.cancelled: tuple[ev.CancelRequested, Moment] | None = None
         self.end: tuple[ev.SagaEnded, Moment] | None = None
@@ -236,7 +236,7 @@ class Story:
     def _settle(self, event: ev.Settles, when: Moment) -> None:
         place = self.places.get(slot_of(event.node, event.iteration, event.item))
         if place is None or place.end is not None:
-            return  # somebody was faster: the fold passes over it, too
+            return  # another event came first: the fold passes over this one, too
         slot = place.slot
         if event.item and event.emits:  # it has failed its node
             place.end = End(event.became, when, failure=failure_of(event))
@@ -280,7 +280,7 @@ class Story:
 
 
 def failure_of(event: ev.Settles) -> ev.Failure | None:
-    """What a node failed with, or why it cannot be told where it goes on."""
+    """The failure of a node, or why the next nodes are unknown."""
     return event.failure if isinstance(event, ev.StepFailed) else event.fault
 
 

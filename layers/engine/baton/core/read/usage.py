@@ -1,4 +1,4 @@
-"""From a saga's log to what it used: write and read units, requests, Lambda's time.
+"""The resources that a saga used, from its log: write and read units, requests, Lambda's time.
 
 This is the cost model of AWS's bill, for a store on DynamoDB: arithmetic only, nothing that the engine does depends on it.
 The protocols' known costs, replayed over the entries; the table is "What it costs" of docs/protocols.md.
@@ -116,7 +116,7 @@ class _Turn(msgspec.Struct, kw_only=True):
 class Ledger:
     """Adds up what a saga used: every entry of all its branches, in the order of versions.
 
-    Write units are exact for a saga that nothing got in the way of. A log does not tell, and this leaves out:
+    Write units are exact for a saga without disturbances. A log does not tell, and this leaves out:
     writes refused for other reasons than an outside entry, repeated messages and requests, rows that a tool
     writes itself and the transaction they come in, looking at the saga, the rate limit of its tenant, and what
     a process reads once for all its sagas. Lambda's time is an upper estimate where sagas share an invocation: each counts all of it.
@@ -145,7 +145,7 @@ class Ledger:
         self._turn = _Turn()
         self._head = self._start = 0  # bytes of a free head, and of entry 1 while it is on the head
         self._around = 0  # bytes of a snapshot's item besides the snapshot
-        self._data = self._size = 0  # what is to be read behind the newest snapshot: of data, of items
+        self._data = self._size = 0  # to be read behind the newest snapshot: bytes, items
         self._snapshot = 0  # read units of that snapshot
         self._is_blob = False  # whether it is one
         self._blobs = self._gets = 0  # snapshots that are blobs, and how often one was read
@@ -237,7 +237,7 @@ class Ledger:
         turn.state, turn.data, turn.size, turn.armed = self._state, self._data, self._size, self._armed
 
     def _claim(self, event: ev.Event) -> None:
-        """An effect that may happen only once: the claim before, and what came of it after."""
+        """An effect that may happen only once: the write of its claim, and of its result."""
         if (
             isinstance(event, ev.StepSucceeded | ev.StepFailed | ev.AttemptFailed)
             and event.node in self._once
@@ -257,7 +257,7 @@ class Ledger:
             self._end(self._turn, dead)
         for epoch in range(self._turn.epoch + 1, entry.epoch):
             self._end(self._silent(epoch), dead)
-        self._news.clear()  # what came from outside meanwhile was there when this one loaded
+        self._news.clear()  # entries from outside since then were there when this one loaded
         began = [at for event in entry.events if (at := getattr(event, "started_at", None)) is not None]
         self._turn = _Turn(epoch=entry.epoch, owner=len(entry.invocation), first=min([*began, entry.at]))
         self._take(self._turn.owner)
@@ -322,7 +322,7 @@ class Ledger:
     # ---- sums
 
     def total(self, takes: int, *, is_held: bool) -> Usage:
-        """Everything so far; the ledger is closed by it. `takes`: the head's epoch; `is_held`: by somebody now."""
+        """Everything so far; the ledger is closed by it. `takes`: the head's epoch; `is_held`: by a worker now."""
         last = max(takes, self._turn.epoch)
         turns = [self._turn] if self._turn.epoch else []
         turns += [self._silent(epoch) for epoch in range(self._turn.epoch + 1, last + 1)]
@@ -356,7 +356,7 @@ class Ledger:
         )
 
     def _load(self) -> int:
-        """Read units of the head, the newest snapshot, and what comes behind it; a snapshot's blob is counted, too."""
+        """Read units of the head, the newest snapshot, and the entries behind it; a snapshot's blob is counted, too."""
         self._gets += self._is_blob
         return 1 + self._snapshot + units(self._size, READ_BYTES)
 

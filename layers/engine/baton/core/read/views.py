@@ -193,7 +193,7 @@ def _reason(state: State) -> str | None:
 
 
 def _error(state: State) -> dict[str, str] | None:
-    """Why it failed: what was said, and what its code means to a person."""
+    """Why it failed: the message, and the meaning of its code to a person."""
     failure = state.ended.failure if state.ended else state.failure
     if failure is None:
         return None
@@ -219,7 +219,7 @@ def graph_view(graph: Graph, kinds: Kinds = KINDS) -> dict[str, Any]:
 
 
 def _edges(graph: Graph) -> list[dict[str, Any]]:
-    """The edges by their receivers, with what decides whether they are taken; a loop's way back behind them."""
+    """The edges by their receivers, with what decides whether they are taken; a loop's back edge behind them."""
     nodes = {node.name: node for node in graph.nodes}
     forward = [
         {"from": before, "to": node.name, "kind": _kind(nodes[before], node.name)}
@@ -269,7 +269,7 @@ def _node_view(node: Node, kinds: Kinds) -> dict[str, Any]:
 
 
 def _control_view(node: Node) -> dict[str, Any]:
-    """Whether it runs, what it waits for, and which way it goes on; conditions as the graph has them."""
+    """Whether it runs, what it waits for, and where it goes on; conditions as the graph has them."""
     shown: dict[str, Any] = {}
     if node.when is not None:
         shown["when"] = _plain(node.when)

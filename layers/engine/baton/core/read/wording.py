@@ -1,7 +1,6 @@
 """What became of slots, in words for a person.
 
-Belongs here: sentences, made of facts. Does not belong here: finding out what the facts are (timeline.py) or what follows
-from them (explain.py).
+timeline.py finds the facts; explain.py says what follows from them.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ def condition_words(condition: Condition) -> str:
 
 
 def choice(program: Program, place: Place) -> str:
-    """How the way on from a slot was chosen: by its loop, by its branch, or by leaving a loop. Empty: it was not."""
+    """How the edges from a slot were chosen: by its loop, by its branch, or by leaving a loop. Empty: they were not."""
     end = place.end
     assert end is not None, "it is done"
     words = [_word(word, program, place) for word in end.way.split(", ") if word]
@@ -92,7 +91,7 @@ def _word(word: str, program: Program, place: Place) -> str:
 
 
 def moved(program: Program, place: Place) -> str:
-    """Which way it went on from a slot that had its turn, and which not; empty where nothing follows."""
+    """Where it went on from a slot that was ready, and where not; empty where nothing follows."""
     end = place.end
     assert end is not None, "it is done"
     receivers = list(dict.fromkeys(node_of(slot)[0] for slot in (*end.to, *end.not_to)))

@@ -1,1 +1,1 @@
-"""What the core asks for, carried out: one file for each command of core/decide/commands.py."""
+"""The performers: one file for each command of core/decide/commands.py."""

@@ -1,4 +1,4 @@
-"""What a performer is, and where it stands: a saga that is held, and a way to append to its log."""
+"""The protocol of performers, and what they are given: a saga that is held, and a function that appends to its log."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from baton.runtime.run import Run
 
 
 class StepStarter:
-    """Starts steps; what has no time here is left to another invocation."""
+    """Starts steps; those that have no time here are left to another invocation."""
 
     def __init__(self, parts: Parts) -> None:
         self._p = parts

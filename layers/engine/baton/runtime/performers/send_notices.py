@@ -1,4 +1,4 @@
-"""Have people told what a saga's log says that they are to be told, and note who was."""
+"""Sends the notices that are due by a saga's log, and notes those that were sent."""
 
 from __future__ import annotations
 

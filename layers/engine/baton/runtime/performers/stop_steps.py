@@ -1,4 +1,4 @@
-"""Stop running steps. What they have spent, or have done just now, is recorded next."""
+"""Stop running steps. Their costs, and outcomes that came just now, are recorded next."""
 
 from __future__ import annotations
 

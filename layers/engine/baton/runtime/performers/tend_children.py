@@ -63,7 +63,7 @@ class ChildTender:
         And when to come back, where the tenant has no room for one: until then, all of them count as looked at.
 
         It begins elsewhere in each lease, so that thousands of them have theirs. Where there is time for some only, and
-        those are all at work, the others count as looked at: they have their turn at the next wake or sweep.
+        those are all running, the others count as looked at: they follow at the next wake or sweep.
         """
         state = run.history.state
         tended: list[str] = []

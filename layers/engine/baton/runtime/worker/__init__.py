@@ -1,1 +1,1 @@
-"""The worker: what a message comes to, and the loop of one saga. Nothing else of the runtime knows of it."""
+"""The worker: from a message to the loop of one saga. No other part of the runtime imports it."""

@@ -105,7 +105,7 @@ class Runner:
             await self._p.ledger.drain(ref)
 
     async def _rescue(self, run: Run) -> None:
-        """After a fault, append what finished and what stopped steps spent. What cannot be decided now counts as stopped."""
+        """After a fault, append finished outcomes and the costs of stopped steps. Undecidable outcomes count as stopped."""
         try:
             rescued = await run.steps.rescue(run.history.state)
             self._p.ledger.leave(str(run.lease.ref))  # those that ended by the fault have settled nothing
@@ -145,14 +145,14 @@ class Runner:
         program = await self._p.catalog.program(lease.ref.tenant, history.state.origin.graph)
         self._p.durations.learn(history.state.origin.graph, entries)
         if lease.dead is not None:
-            # Before the entry, so that whoever stood still meanwhile learns from that that it is too late.
+            # Before the entry: a worker that stood still meanwhile learns from the entry that it is too late.
             await self._p.ledger.revived(history.state, program.graph, lease.dead.until)
             await self._record_death(lease, history)
         await self._check_money(lease, history, program)
         return program
 
     async def _check_money(self, lease: Lease, history: History, program: Program) -> None:
-        """A saga whose user may spend nothing more today is parked before anything of it begins."""
+        """A saga whose user may spend nothing more today is parked before any step of it begins."""
         parked = await self._p.ledger.blocked(history.state, program.graph)
         while parked is not None and history.state.parked is None and history.state.ended is None:
             if await self._log.append(lease, history, (parked,)):
@@ -194,7 +194,7 @@ class Runner:
             await self._refused(run)
 
     async def _perform(self, run: Run, decision: Decision) -> bool:
-        """Do what was decided. True when more is known now, so that it is to be decided anew."""
+        """Perform the decision. True when more is known now, so that a new decision is due."""
         run.wants_more = decision is _CUT_SHORT
         if (stop := decision.of(StopSteps)) is not None:
             return await self._stop.perform(run, stop)
@@ -209,7 +209,7 @@ class Runner:
         return False
 
     async def _record(self, run: Run) -> Decision:
-        """Append what the outcomes mean; the decision that holds afterwards.
+        """Append the events of the outcomes. Returns the decision that holds afterwards.
 
         `_CUT_SHORT` when more is to be appended than this invocation has time for: rounds that run nothing, or
         children that are to be cancelled before.
@@ -220,7 +220,7 @@ class Runner:
             step = await self._advance(run, together)
             events = step.events
             if run.steps.unpaid and any(isinstance(event, ev.SagaEnded) for event in events):
-                # Nothing may follow an end: what nobody waits for any more says before it what it has spent.
+                # Nothing may follow an end: steps that the saga no longer needs report their costs before it.
                 run.outcomes = [*await run.steps.end(), *run.outcomes]
                 continue
             cancel = step.decision.of(CancelChildren)
@@ -268,7 +268,7 @@ class Runner:
                     await self._performers[type(command)].perform(run, command)
 
     def _advance_by(self, run: Run, together: bool, size: int | None = None) -> Advance:
-        """By what is in memory. With a `size`, by so many outcomes; the others count as running still."""
+        """Decide by the state in memory. With a `size`, by so many outcomes; the others count as running still."""
         limits = self._p.limits
         later = () if size is None else run.outcomes[size:]
         return advance(
@@ -288,7 +288,7 @@ class Runner:
         )
 
     async def _wait(self, run: Run, decision: Decision) -> None:
-        """Until a step is done, or time has brought something else; then collect the outcomes of those that are."""
+        """Wait until a step is done or something is due, then collect the outcomes of steps that are done."""
         now, cut_off = self._p.clock.now(), self._deadline.cut_off
         await run.steps.wait(min(cut_off, now + self._p.limits.news_every_ms, decision.due or cut_off))
         self._log.check_lease(run.lease)

@@ -30,7 +30,7 @@ LAST_HELD_RECEIVE = 3  # of the five that a message has: two are left for faults
 
 
 class _Verdict(Enum):
-    """What becomes of a message. HELD: somebody else is at work on its saga, as far as one can see."""
+    """What becomes of a message. HELD: another worker seems to be at work on its saga."""
 
     DONE = auto()
     HELD = auto()
@@ -46,10 +46,10 @@ class Delivery:
     receives: int = 1
 
     def must_come_again(self, task: asyncio.Task[_Verdict]) -> bool:
-        """Whether it is to be reported as failed, after what became of it.
+        """Whether the message is to be reported as failed, by the end of its task.
 
-        A message that comes back was not finished by whoever had it first, and may come back before that
-        one's lease has run out. It must outlive the lease, because nothing else revives the saga at once.
+        The worker that first received a message that comes back has not finished it, and its lease may not have
+        run out yet. The message must outlive the lease, because nothing else revives the saga at once.
         """
         if task.cancelled() or not task.done():
             return True
@@ -58,7 +58,7 @@ class Delivery:
 
 
 def read_message(body: str) -> Message:
-    """Raises `PoisonMessage` for what no delivery will make readable."""
+    """Raises `PoisonMessage` for a message that no delivery will make readable."""
     try:
         message = msgspec.json.decode(body, type=Message)
         SagaRef.parse(message.saga)
@@ -75,7 +75,7 @@ class Worker:
     def __init__(
         self, engine: Engine, dead_letters: DeadLetters, invoker: Invoker, queue: Queue | None = None
     ) -> None:
-        """`queue`: of wakes; without one, no saga makes room for those that wait in it."""
+        """`queue`: of wakes; without one, no saga yields to wakes that wait in it."""
         self._engine = engine
         self._dead_letters = dead_letters
         self._invoker = invoker
@@ -153,7 +153,7 @@ class Worker:
         return _Verdict.HELD if ending in (HELD, NUDGED) else _Verdict.DONE
 
     async def _bury(self, parts: Parts, body: str, reason: str) -> _Verdict:
-        """Send to the dead letters with its reason; what cannot be sent comes again."""
+        """Send a message to the dead letters with its reason; if that fails, it is delivered again."""
         logger.error("dead letter", extra={"reason": reason, "body": body[:500]})
         try:
             await parts.call(self._dead_letters.send, body, reason)

@@ -1,7 +1,7 @@
 """compile_document(text, tools) -> graph and every problem at once, each with its path and position.
 
-Belongs here: the order of the checks, which see a document whose shape is right. Does not belong here: the checks
-themselves, one room for each thing that can be wrong. Nothing here runs a workflow.
+The order of the checks, which see a document whose shape is right. The checks themselves have a file for each thing
+that can be wrong. Nothing here runs a workflow.
 """
 
 from __future__ import annotations

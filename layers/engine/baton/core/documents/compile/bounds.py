@@ -1,7 +1,6 @@
 """Limits and guardrails: edges that may not be taken, and sends that no limit can ever allow.
 
-Belongs here: what a document says about itself that it then breaks. Does not belong here: tools that may not run
-(tools.py).
+These are contradictions inside one document. Tools that may not run are in tools.py.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ def _transitions(source: Source) -> Iterator[Problem]:
 
 
 def _outside_of_among(source: Source, name: str, node: NodeModel) -> Iterator[Problem]:
-    """Where an agent goes on is what it is asked: nothing else may follow on it."""
+    """An agent chooses where the saga goes on: no other edge may follow it."""
     assert node.branch is not None
     named = {*node.branch.among, *node.branch.default}.union(*caught_ways(node))
     for dst in source.edges.after[name]:

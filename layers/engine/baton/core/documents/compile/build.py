@@ -1,6 +1,6 @@
 """A document without problems becomes a graph.
 
-Belongs here: what of a document is stored, and in which spelling: one for each meaning. Does not belong here: checks.
+Each meaning is stored in one spelling. Nothing is checked here.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _node(source: Source, name: str, kept: dict[str, Any]) -> Node:
 
 
 def attempts(source: Source, name: str, spec: ToolSpec) -> dict[str, Any]:
-    """The fields of a node that say what happens when an attempt at its tool fails."""
+    """The fields of a node about failed attempts at its tool."""
     node = source.nodes[name]
     failures = rules_of(node.retry, node.on_failure)
     changes = (*failures.values(), *source.failures.values())

@@ -1,7 +1,7 @@
 """Comparisons in conditions that come out the same whatever is given, because of the types of both sides.
 
-Belongs here: what schemas prove. Does not belong here: two values that stand in the condition itself (conditions/), and
-fields that nothing produces (expressions.py).
+Only what schemas prove. Two values that stand in the condition itself are in conditions/, fields that nothing produces
+in expressions.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What is wrong with the edges of a document: names that lead nowhere, circles, and what can only be meant otherwise.
+"""Problems of the edges of a document: names that lead nowhere, circles, and edges that must be meant otherwise.
 
-Belongs here: the checks and their words. Does not belong here: which edges there are (edges.py).
+The edges themselves are in edges.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The edges of a document, each once, and an order of its nodes.
 
-Belongs here: which node comes before which. Does not belong here: what flows along the edges (flow.py), and names that lead
-nowhere and circles (edgefaults.py).
+What flows along the edges is in flow.py; names that lead nowhere and circles are in edgefaults.py.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def caught(name: str, node: NodeModel) -> Iterator[tuple[str, str]]:
 
 
 class Edges:
-    """Forward edges between existing nodes; the way back of a loop is none of them.
+    """Forward edges between existing nodes; the back edge of a loop is none of them.
 
     Edges that can only be meant as something else are in `problems` and nowhere else.
     """
@@ -112,7 +111,7 @@ class Edges:
         return order, missing.keys() - set(order)
 
     def _drop_exits_that_lead_back(self, exits: Mapping[tuple[str, str], str]) -> None:
-        """A circle that an exit of a loop or a handler closes is told as what it is."""
+        """A circle that an exit of a loop or a handler closes gets a problem of its own."""
         wrong = [(src, dst) for src, dst in exits if self._leads_to(dst, src, exits)]
         for src, dst in wrong:
             place = self.written.pop((src, dst))

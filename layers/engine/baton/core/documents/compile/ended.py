@@ -1,6 +1,6 @@
-"""What has ended before a node's turn comes, whose failure is tolerated, and who may be stopped on the way.
+"""What has ended before a node is ready, whose failure is tolerated, and which nodes may be stopped on the way.
 
-Belongs here: time and failure. Does not belong here: who has given an output by then (sure.py, produced.py).
+Time and failure. Which nodes have given an output by then is in sure.py and produced.py.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Ended:
         node has ended its part in the round."""
 
     def by(self, index: int) -> int:
-        """What has ended when the node has told its receivers how it ended."""
+        """The nodes that have ended when this one's tokens reach its receivers."""
         return self._early.get(index, self.before[index]) | 1 << index
 
     def can_fail_early(self, index: int) -> bool:

@@ -1,7 +1,7 @@
-"""Expressions of a document: that they can be read, that what they name is there by then, and has such a part.
+"""Checks of a document's expressions: each can be read, and the value that it names exists by then and has such a part.
 
-Belongs here: every place where an expression may stand, and what is told of it. Does not belong here: what is known of
-values (known.py) and of their being there (produced.py).
+Every place where an expression may stand, and the problems of it. What is known of values is in known.py, of their
+being there in produced.py.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _asked_at(
 
 
 def first_of(place: str, names: tuple[str, ...], problems: Iterable[Iterable[Problem]]) -> Iterator[Problem]:
-    """What is wrong at the first of several nodes where anything is, for what stands at none of them."""
+    """The problem at the first of several nodes that has one, for an expression that stands at none of them."""
     for name, found in zip(names, problems, strict=True):
         told = list(found)
         if told and place.startswith("/nodes/"):
@@ -301,7 +301,7 @@ _CHECK_ROOT = {
 
 
 def _check_known(source: Source, pointer: str, path: Path, where: Place) -> Iterator[Problem]:
-    """Follow the path through the schema of its value as far as that says what there is."""
+    """Follow the path through the schema of its value, as far as the schema goes."""
     here, taken = follow(source, path, where.node)
     if taken == len(path.inner):
         return

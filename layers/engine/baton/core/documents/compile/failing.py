@@ -1,7 +1,6 @@
 """What is done when a step fails: names of hints, hooks and tools, and policies that can never be taken.
 
-Belongs here: what `on_failure` and `failover` name. Does not belong here: conditions of policies (expressions.py), and
-where it goes on from a failure (`catch`: edges.py).
+Conditions of policies are in expressions.py; `catch` is in edges.py.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def check(source: Source) -> Iterator[Problem]:
-    """Everything that `retry`, `on_failure`, `failover` and `catch` name, and what of it can do nothing."""
+    """Problems of the names in `retry`, `on_failure`, `failover` and `catch`, and of rules that can do nothing."""
     yield from rules.check(source)
     yield from _rules(source, "", source.model, source.tasks)
     for name in source.tasks:
@@ -40,7 +39,7 @@ def check(source: Source) -> Iterator[Problem]:
 def named_tools(
     source: Source, tool: str, changes: Sequence[Change]
 ) -> tuple[tuple[Alternative, ...], dict[str, str]]:
-    """The ways and hooks of a tool with those that rules name by the names of tools."""
+    """The alternatives and hooks of a tool with those that rules name by the names of tools."""
     ways, hooks = source.ways(tool), source.hooks(tool)
     for change in changes:
         for hint in change.hints or ():
@@ -91,14 +90,14 @@ def _hint(source: Source, place: str, hint: str, names: Sequence[str]) -> Iterat
         if hint not in HINTS and way_by(hint, tool, source.allowed) is not None:
             return
     if tools:
-        yield from _nobody(source, place, hint, min(tools))
+        yield from _unknown(source, place, hint, min(tools))
 
 
 def _hook(source: Source, place: str, hook: str, names: Sequence[str]) -> Iterator[Problem]:
     tools = {source.tool(name) for name in names} & source.tools.keys()
     is_tool = hook not in HOOKS and _may_help(source, hook)
     if tools and not is_tool and not any(hook in source.hooks(tool) for tool in tools):
-        yield from _nobody(source, place, hook, min(tools))
+        yield from _unknown(source, place, hook, min(tools))
 
 
 def _may_help(source: Source, name: str) -> bool:
@@ -107,7 +106,7 @@ def _may_help(source: Source, name: str) -> bool:
     return spec is not None and spec.effect != ONCE
 
 
-def _nobody(source: Source, place: str, name: str, tool: str) -> Iterator[Problem]:
+def _unknown(source: Source, place: str, name: str, tool: str) -> Iterator[Problem]:
     if name in source.tools:
         if name not in source.allowed:
             yield from exists(source, place, name)
@@ -178,7 +177,7 @@ def _with(source: Source, place: str, policy: PolicyModel, names: tuple[str, ...
             yield from types(source, name, given, spec, below)
 
     if not differ(path for _, path in paths):
-        # One for each tool says it all.
+        # One problem for each tool is enough.
         names = tuple({source.tool(name): name for name in reversed(names)}.values())[::-1]
     if paths:
         yield from first_of(place, names, map(at, names))

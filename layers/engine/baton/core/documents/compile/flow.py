@@ -1,7 +1,7 @@
-"""A document's nodes as numbers, in their order: what the questions about all ways through a graph are answered by.
+"""A document's nodes as numbers, in their order: the questions about all paths through a graph are answered by it.
 
-Belongs here: who comes before whom, and which receivers get a token together. Sets of nodes are integers, one bit per
-node: as sets of names, a chain of 10,000 would take gigabytes. Does not belong here: names and places of problems.
+Which node comes before which, and which receivers get a token together. Sets of nodes are integers, one bit per node:
+as sets of names, a chain of 10,000 would take gigabytes. Names and places of problems are not here.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Flow:
         self.at = at = {name: index for index, name in enumerate(edges.order)}
         self.spots: list[Spot] = []
         self.behind: list[int] = []
-        """For each node: all that come before it, on any way."""
+        """For each node: all that come before it, on any path."""
         self.loops: dict[int, tuple[int, int]] = {}
         """For each last node of a loop: the first one, and the set of all of them. Filled by loops.py."""
         for name in edges.order:
@@ -97,7 +97,7 @@ class Flow:
         return len(spot.around) - spot.is_tail
 
     def going(self, index: int, way: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
-        """How many loops a way stays in, and who gets a live token: in a loop that is left, nobody does."""
+        """How many loops an outcome set stays in, and which nodes get a live token: in a loop that is left, none."""
         if not self.spots[index].around:
             return 0, way
         levels = [self.shared(index, other) for other in way]
@@ -192,5 +192,5 @@ def in_most(masks: list[int], least: int) -> int:
     return counts[-1]
 
 
-# Beyond it, only what is in all of the sets is told: less than the truth, and never more.
+# Beyond it, only nodes that are in all of the sets count: less than the truth, and never more.
 _MOST_WORK = 20_000

@@ -1,7 +1,7 @@
-"""What a document says of failures, as the graph keeps it: rules by code or class, and failover policies.
+"""A document's handling of failures, as the graph keeps it: rules by code or class, and failover policies.
 
-Belongs here: from the models (core/documents/parts/failing.py) to frozen data, and the names in them that have to be known.
-Does not belong here: which shapes are right (the models), and what is wrong with rules (rules.py, failing.py).
+From the models (core/documents/parts/failing.py) to frozen data, and the names in them that have to be known. The
+models check shapes; what is wrong with rules is in rules.py and failing.py.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def strange_names(
     tools: Collection[str],
     meant: Callable[[str, Iterable[str]], str] = nearest,
 ) -> Iterator[tuple[str, str, str]]:
-    """Hints and hooks that nobody knows: what is neither of the engine's own nor a tool of the application.
+    """Unknown hints and hooks: neither the engine's own nor a tool of the application.
 
     Of each the place below `on_failure`, what is wrong, and what may have been meant, which `meant` says.
     """

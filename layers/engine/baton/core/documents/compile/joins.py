@@ -1,6 +1,6 @@
 """Joins that can never fire: more live edges are waited for than there can be.
 
-Belongs here: how many edges can be alive together. Does not belong here: who is done by then (sure.py).
+Which nodes are done by then is in sure.py.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def check(source: Source) -> Iterator[Problem]:
 
 
 class _Exclusions:
-    """For each node, which ways of which branches are not taken when its turn comes. One bit for each way."""
+    """For each node, which outcome sets of which branches are not taken when it is ready. One bit for each."""
 
     def __init__(self, nodes: dict[str, NodeModel], flow: Flow) -> None:
         self._flow = flow

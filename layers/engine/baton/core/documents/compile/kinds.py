@@ -1,6 +1,6 @@
-"""Each kind of node is asked what is wrong with its nodes, and what the graph keeps of them.
+"""Each kind of node checks its nodes, and gives the fields that the graph keeps of them.
 
-Belongs here: what a kind may ask in return (nodes/base.py `Compiler`). Does not belong here: any kind.
+What a kind may ask in return is `Compiler` in nodes/base.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What is known of a value before anything runs: the schema of whatever an expression names.
+"""The schema of the value that an expression names, as far as it is known before a saga runs.
 
-Belongs here: where schemas come from. Does not belong here: what a schema says (schemapaths.py), and what is told when
-an expression asks for something else (expressions.py).
+Where schemas come from. What a schema says is in schemapaths.py; problems of expressions that ask for something else
+are in expressions.py.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def follow(source: Source, path: Path, node: str) -> tuple[Schema, int]:
     else:
         return _NOTHING, length
     left = len(steps) - taken
-    # What is wrong further away is told there.
+    # Problems further away are told there.
     return (here, length - left) if left <= length else (_NOTHING, length)
 
 
@@ -81,7 +81,7 @@ def _written(source: Source, name: str) -> str:
 
 
 def _of(source: Source, path: Path, name: str, node: str) -> Schema:
-    """What is known of the value that the path goes into: a node's output, the saga's input, what the engine adds."""
+    """The schema of the value that the path goes into: a node's output, the saga's input, or a value of the engine."""
     if path.root == "input":
         return Schema(source.model.input, source.model.input)
     if path.root == "join":

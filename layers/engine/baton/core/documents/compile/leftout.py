@@ -1,6 +1,6 @@
 """Parts of a saga's input that may be left out, where a tool or a child cannot do without.
 
-Belongs here: what the input's schema says of that. Does not belong here: types (expressions.py).
+Only what the input's schema says of that. Types are in expressions.py.
 """
 
 from __future__ import annotations

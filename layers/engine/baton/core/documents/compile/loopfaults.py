@@ -1,6 +1,6 @@
 """What is wrong with the loops of a document: those that have no end, and edges that are meant otherwise.
 
-Belongs here: the checks and their words. Does not belong here: which loops there are, and what cannot be one (loops.py).
+Which loops there are, and what cannot be one, is in loops.py.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def check(source: Source) -> Iterator[Problem]:
-    """What is wrong with loops: their ways in and out, and those that have no end."""
+    """Problems of loops: their edges in and out, and those that have no end."""
     yield from source.loops.problems
     yield from _half_meant(source)
     flow = source.flow
@@ -69,7 +69,7 @@ def always_holds(condition: Condition | None) -> bool:
 
 
 def _constant(condition: Condition) -> bool | None:
-    """What a condition that depends on nothing says; None for one that depends on something, or breaks."""
+    """The answer of a constant condition; None for one that depends on a value, or breaks."""
     if isinstance(condition, AllOf):
         return _of_all(map(_constant, condition.conditions))
     if isinstance(condition, AnyOf):

@@ -1,7 +1,7 @@
-"""Loops: which nodes each is made of, which lies inside which, and the ways into them and out of them.
+"""Loops: which nodes each is made of, which lies inside which, and the edges into them and out of them.
 
-Belongs here: the bodies, and edges that a body does not allow. Does not belong here: what becomes of values in rounds
-(produced.py), and loops that have no end (loopfaults.py).
+The bodies, and edges that a body does not allow. What becomes of values in rounds is in produced.py, loops that have
+no end in loopfaults.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TOO_MANY = f"there may be {MAX_NESTED}"
 
 
 class Loops:
-    """The loops around each node. What cannot be a loop is in `problems`, and around nobody."""
+    """The loops around each node. What cannot be a loop is in `problems`, and around no node."""
 
     def __init__(self, nodes: Mapping[str, NodeModel], edges: Edges, flow: Flow) -> None:
         self._nodes, self._edges, self._flow = nodes, edges, flow
@@ -32,7 +32,7 @@ class Loops:
         if flow.loops:
             self._nest()
         if not self.problems:
-            # Of a loop that is none, every way in and out would be wrong.
+            # Of a loop that is none, every edge in and out would be wrong.
             self._check_ways_in()
             for name in flow.names:
                 self._check_ways_out(name)
@@ -145,7 +145,7 @@ class Loops:
             for way in ways:
                 self._check_choice(name, [other for other in way if other in flow.at])
         for rule in node.catch:
-            # One that leads back is told of elsewhere, and no edge.
+            # A node that leads back is a problem told elsewhere, and no edge.
             self._check_choice(name, [other for other in rule.then if (name, other) in self._edges.written])
 
     def _check_choice(self, name: str, way: list[str]) -> None:

@@ -1,8 +1,7 @@
 """Which edges may be lost: by a failure that is caught, at its sender or before it; and what then does not run.
 
-Belongs here: what a join can count on when something before it is caught. Does not belong here: failures that a join
-tolerates (ended.py). Every approximation here is for the worse: what may be lost is lost, what is not sure to be
-rescued is not.
+What a join can count on when something before it is caught. Failures that a join tolerates are in ended.py. Every
+approximation here is for the worse: what may be lost is lost, what is not sure to be rescued is not.
 """
 
 from __future__ import annotations
@@ -77,14 +76,14 @@ class Lost:
         return found
 
     def _is_always_rescued(self, cause: int, index: int) -> bool:
-        """Whether the node has a live edge from the handlers, or from what simply follows, once this has happened."""
+        """Whether the node has a live edge from the handlers, or from nodes that simply follow, once this has happened."""
         follows = self._follows(cause)
         return any(
             follows >> src & 1 and self._is_plain(src, index) for src in self._flow.spots[index].before
         )
 
     def _follows(self, cause: int) -> int:
-        """Nodes that are sure to be done if the saga goes on once this has happened: handlers, and what simply follows."""
+        """Nodes that are sure to be done if the saga goes on once this has happened: handlers, and nodes that simply follow."""
         if cause not in self._following:
             self._go_on()
             failed, handlers = self.causes[cause]
@@ -148,7 +147,7 @@ class Lost:
         return None
 
     def through(self, cause: int) -> int:
-        """The handlers, and the nodes to which no way leads but through them once the node has failed."""
+        """The handlers, and the nodes that are reached only through them once the node has failed."""
         if cause not in self._through:
             self._go_on()
             failed, handlers = self.causes[cause]
@@ -168,7 +167,7 @@ class Lost:
         return self._through[cause]
 
     def _spared_by(self, failed: int) -> int:
-        """Earlier nodes with handlers, none of which can have been chosen if the node had its turn."""
+        """Earlier nodes with handlers, none of which can have been chosen if the node was ready."""
         flow, needed = self._flow, 1 << failed
         behind, around = flow.behind[failed] | needed, flow.spots[failed].around
         for index in range(failed, -1, -1):
@@ -184,7 +183,7 @@ class Lost:
         return found
 
     def _only_behind(self, index: int, *, has_failed: bool = False) -> int:
-        """The nodes that have their turn, or fail, only if the node was done: every way to them leads through its success.
+        """The nodes that become ready, or fail, only if the node was done: every path to them leads through its success.
 
         `has_failed`: or through its failure.
         """
@@ -193,7 +192,7 @@ class Lost:
             found, handlers = 0, self._handlers[index]
             for number in range(index + 1, len(self._flow.spots)):
                 spot = self._flow.spots[number]
-                # A join that tolerates failures can come to its turn, or fail, by what is lost.
+                # A join that tolerates failures can become ready, or fail, by what is lost.
                 can_begin_without = not spot.before or (
                     spot.tolerated >= 0 and (not spot.need or spot.caught)
                 )

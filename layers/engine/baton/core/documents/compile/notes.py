@@ -1,6 +1,6 @@
-"""What the author of a workflow may not expect, and what only the deployment knows. None of it is a problem.
+"""Notes to the author: behaviour that may surprise, and facts that only the deployment knows. None is a problem.
 
-Belongs here: sentences about a graph. Does not belong here: problems, for which a document is refused.
+Problems, for which a document is refused, are elsewhere.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ def children_of(graph: Graph) -> tuple[str, ...]:
 
 
 def no_such_child(reference: str, known: Collection[str]) -> str:
-    """What is said of a child that there is not among the known names."""
+    """The note about a child whose name is not known."""
     near = get_close_matches(reference.partition("@")[0], known, n=1, cutoff=_NEAR)
     hint = f"did you mean `{near[0]}`?" if near else "register it before a saga comes there"
     return f"there is no workflow of that name; {hint}"
 
 
 def _skippable(graph: Graph) -> Iterator[str]:
-    """Failures that nothing handles when the conditions of their handlers say no."""
+    """Failures without a handler when the conditions of their handlers do not hold."""
     asking = {node.name for node in graph.nodes if node.when is not None}
     for node in graph.nodes:
         for then in dict.fromkeys(rule.then for rule in node.catch):

@@ -1,7 +1,7 @@
-"""Which nodes have certainly given an output when a node's turn comes, on every way that leads there.
+"""Which nodes have certainly given an output when a node is ready, on every path that leads there.
 
-Belongs here: what is known along the edges, from the first nodes to the last. Does not belong here: what follows
-forwards (sure.py), and what is told of an expression that cannot count on its node (expressions.py).
+What is known along the edges, from the first nodes to the last. What follows forwards is in sure.py; problems of an
+expression that cannot count on its node are in expressions.py.
 
 A node counts if it is sure to be done, whichever way led here, and has ended by then. What may be cut off by the end
 of a round is never among what is sure: sure.py leaves it out.
@@ -36,7 +36,7 @@ class Produced:
                 self._known_failed[index] = self._known[index] & self._from_failed(index)
 
     def has(self, reader: str, node: str, *, is_failed: bool = False) -> bool:
-        """Whether `node` has certainly given something when the turn of `reader` comes, or when that has failed."""
+        """Whether `node` has certainly given an output when `reader` is ready, or when that has failed."""
         at = self._flow.at
         known = self._when_failed(at[reader]) if is_failed else self._known[at[reader]]
         mask = known & self._ended.before[at[reader]]
@@ -60,7 +60,7 @@ class Produced:
         return ("", False) if found is None else (self._flow.names[found[0]], found[1])
 
     def _at(self, index: int) -> int:
-        """What is sure when the node's turn comes."""
+        """What is sure when the node is ready."""
         spot = self._flow.spots[index]
         if not spot.before:
             return self._sure.start
@@ -71,10 +71,10 @@ class Produced:
         may_be_failed = spot.tolerated > 0 and not spot.need
         if may_be_failed or (index in self._firsts and self._ended.tolerated >> index & 1):
             # A join that needs nothing but failures; or the first node of a loop, which came to its second round
-            # because somebody further on in the first one needed nothing else.
+            # because a later node of the first round needed nothing else.
             known &= self._from_failed(index)
         if may_be_failed and self.lost.into[index]:
-            # Or nothing but what is lost: then as much as is sure in any saga.
+            # Or only lost edges: then as much as is sure in any saga.
             known &= self._sure.start
         return known
 
@@ -99,7 +99,7 @@ class Produced:
         return known
 
     def _when_failed(self, index: int) -> int:
-        """What is sure when the node has failed. A join may have done so before it was its turn, or for what is lost."""
+        """What is sure when the node has failed. A join may have failed before it was ready, or for what is lost."""
         spot = self._flow.spots[index]
         if spot.tolerated < 0:
             return self._known[index]

@@ -1,7 +1,6 @@
 """Rules for failures that can do nothing: codes that no failure has, and strategies that are in no ladder.
 
-Belongs here: `retry`, `on_failure`, and the codes of `failover` and `catch`. Does not belong here: the names of tools, hints
-and hooks (failing.py).
+`retry`, `on_failure`, and the codes of `failover` and `catch`. The names of tools, hints and hooks are in failing.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """JSON Schemas in a document: that they are schemas, and that names of them lead somewhere.
 
-Belongs here: `input`, `schemas`, `output_schema`. Does not belong here: schemas in conditions (conditions/), and what
-follows from a schema (known.py).
+`input`, `schemas`, `output_schema`. Schemas in conditions are in conditions/; what follows from a schema is in
+known.py.
 """
 
 from __future__ import annotations

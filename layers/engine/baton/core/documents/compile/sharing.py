@@ -1,7 +1,7 @@
 """Which steps of a workflow share a key, so that one of them acts and the others are given its result.
 
-Belongs here: what is known of that without running anything. It is no mistake, so nothing here is a problem. Does not
-belong here: what a key is made of (core/effects/keys/).
+It is known without running anything. Sharing is no mistake, so nothing here is a problem. What a key is made of is in
+core/effects/keys/.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def shared_keys(graph: Graph, tools: Tools) -> Iterator[str]:
 
 
 def _made_of(spec: ToolSpec, arguments: Any) -> Any:
-    """The templates of what is in the key."""
+    """The templates of the values in the key."""
     parameters, names = parameters_of(spec.key, arguments, spec.parameters), names_of(spec.key)
     if names is None:
         return canonical(parameters)

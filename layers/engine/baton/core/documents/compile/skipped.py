@@ -1,7 +1,6 @@
-"""Why a node need not have given anything: a `when` before it, with which the node is skipped, too.
+"""Why a node need not have given an output: it is skipped with a node before it whose `when` does not hold.
 
-Belongs here: the one change to a document that helps, found by trying it. Does not belong here: what each node can
-count on (produced.py).
+The one change to a document that helps is found by trying it. What each node can count on is in produced.py.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def by_a_when(source: Source, name: str, reader: str) -> str:
 
 
 def _candidates(source: Source, name: str) -> Iterator[tuple[str, str]]:
-    """(node with a `when`, node that comes directly after it) on the ways to `name`, the nearest first."""
+    """(node with a `when`, node that comes directly after it) on the paths to `name`, the nearest first."""
     flow: Flow = source.flow
     behind = flow.behind[flow.at[name]]
     for index in range(flow.at[name] - 1, -1, -1):

@@ -1,7 +1,4 @@
-"""A document whose shape is right, and what more than one check asks of it, each worked out once.
-
-Belongs here: who is asked for what. Does not belong here: how it is worked out.
-"""
+"""A document whose shape is right, and what more than one check asks of it, each worked out once."""
 
 from __future__ import annotations
 
@@ -35,7 +32,7 @@ if TYPE_CHECKING:
 Tools = Mapping[str, ToolSpec]
 Children = Mapping[str, Any]
 """By reference (`NAME` or `NAME@VERSION`): the schema of what a child takes; None for one that takes anything."""
-# Looking for the nearest of many names takes long, and nobody mends a document from the end.
+# Looking for the nearest of many names takes long, and authors repair a document from its beginning.
 MAX_HINTS = 20
 
 

@@ -1,7 +1,7 @@
-"""What is sure to be done sooner or later once a node is done, as long as the saga does not fail.
+"""What is sure to be done sooner or later once a node is done, as long as the saga does not fail (must-run).
 
-Belongs here: facts that follow forwards, along every way on. Does not belong here: what has been before, and when
-(produced.py). Every approximation here is for the worse: what is not proved does not count.
+Facts that follow forwards, along every path. What has been before, and when, is in produced.py. Every approximation
+here is for the worse: what is not proved does not count.
 
 A fact is a bit: that a node is done, in this round or, seen from outside of its loop, in every round of it. Besides,
 for joins that count and for loops:
@@ -58,9 +58,9 @@ class Sure:
         self.done = [0] * count
         """What follows from a node's being done; of the last node of a loop: and the loop's being left."""
         self.along: dict[int, list[tuple[tuple[int, ...], int]]] = {}
-        """For nodes with several ways on: each way, and what follows from its being taken."""
+        """For nodes with several outcome sets: each, and what follows from its being taken."""
         self.handled: dict[int, list[tuple[tuple[int, ...], int]]] = {}
-        """For nodes that catch their failures: each way to handlers, and what follows from its being taken."""
+        """For nodes that catch their failures: each set of handlers, and what follows from its being taken."""
         self._called = [0] * count
         self._called_failed: dict[int, int] = {}
         for index in range(count - 1, -1, -1):
@@ -90,7 +90,7 @@ class Sure:
             after &= facts
             if len(spot.ways) > 1:
                 self.along.setdefault(index, []).append((going, facts))
-            # The last node of a loop leaves its own with every way; a way that leads further leaves more.
+            # The last node of a loop leaves its own with every outcome set; one that leads further leaves more.
             for last in spot.around[level:]:
                 self._left[last] &= facts | 1 << index
         done = 1 << index | after
@@ -169,7 +169,7 @@ class Sure:
         )
 
     def _failed(self, index: int) -> int:
-        """What follows when the node fails, or passes a failure on. The ways out of a loop are its last node's."""
+        """What follows when the node fails, or passes a failure on. The edges out of a loop are its last node's."""
         flow, facts = self._flow, 0
         level = flow.level(index)
         for other in flow.spots[index].after:
@@ -192,7 +192,7 @@ class Sure:
         return facts
 
     def _kept(self, index: int, facts: int) -> int:
-        """What is left of the facts for somebody who only knows that a node was called, and may yet be stopped."""
+        """The facts that still hold if a node is only known to have been called: it may yet be stopped."""
         around = self._flow.spots[index].around
         for join in self._ended.stopped_by.get(index, ()):
             instead = self._called[join] | self._voices.get(join, 0)

@@ -1,7 +1,6 @@
 """Tools that exist and may run, and arguments that a tool takes.
 
-Belongs here: what is held against the list of tools, for whichever kind of node calls one. Does not belong here: what
-expressions name (expressions.py).
+Checks against the list of tools, for whichever kind of node calls one. What expressions name is in expressions.py.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ def known(place: str, patterns: Iterable[str], source: Source) -> Iterator[Probl
 
 
 def allows(source: Source, place: str, patterns: Sequence[str]) -> Iterator[Problem]:
-    """Tools that a node may call as it likes: there must be such, and all of them must be allowed."""
+    """Tools that a node may call as it likes: each must exist and be allowed."""
     yield from known(place, patterns, source)
     for index, pattern in enumerate(patterns):
         refused = next(

@@ -1,7 +1,6 @@
-"""What a kind of node says of itself to all that read documents: `NodeDocument`, and what it may ask of the compiler.
+"""How a kind of node is written in documents: `NodeDocument`, and what a kind may ask of the compiler.
 
-Belongs here: the protocol with its defaults. Does not belong here: any kind (one file each, listed in registry.py), and
-what a node does when its turn comes (core/nodes/).
+The kinds have a file each and are listed in registry.py. What a node does when it is ready is in core/nodes/.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ if TYPE_CHECKING:
 
 # What a node of any kind may have.
 COMMON = ("after", "when", "branch", "loop", "join", "catch", "output_schema", "limits", "description")
-# What only a node may have whose work can be done again.
+# Fields only of nodes whose work can be done again.
 FAILING = ("retry", "on_failure", "failover")
 
 
 class Words(NamedTuple):
-    """Of one object: what other tools call each of its keys, and what is said of words that no key stands for."""
+    """Of one object: the words of other tools for its keys, and messages about words without a key."""
 
     keys: Mapping[str, str]
     said: Mapping[str, str] = {}
@@ -33,7 +32,7 @@ class Words(NamedTuple):
         return _of(word, ((key, words) for key, words in self.keys.items()))
 
     def advice(self, word: str) -> str:
-        """What is said of a word that no key stands for, or an empty string."""
+        """The message about a word without a key, or an empty string."""
         return _of(word, ((advice, words) for words, advice in self.said.items()))
 
 
@@ -43,7 +42,7 @@ def _of(word: str, found: Iterable[tuple[str, str]]) -> str:
 
 
 class Known(Protocol):
-    """What is known besides the document: the tools, and by reference the schema of what each child takes."""
+    """Known besides the document: the tools, and by reference the schema of each child's input."""
 
     @property
     def tools(self) -> Mapping[str, ToolSpec]: ...
@@ -68,11 +67,11 @@ class Compiler(Known, Protocol):
         ...
 
     def takes(self, name: str, spec: ToolSpec) -> Iterator[Problem]:
-        """What is wrong with the `with` of a node, held against what takes it."""
+        """The problems of a node's `with`, held against the schema of the tool or child."""
         ...
 
     def attempts(self, name: str, spec: ToolSpec) -> dict[str, Any]:
-        """The fields of the graph's node that say what happens when an attempt at a tool fails."""
+        """The fields of the graph's node about failed attempts at a tool."""
         ...
 
 
@@ -99,7 +98,7 @@ class NodeDocument:
     own: ClassVar[tuple[str, ...]] = ()
     """The fields besides `key` that not every kind has."""
     refusal: ClassVar[str] = ""
-    """What is said of any other field that a node can have."""
+    """The message about any other field that a node can have."""
     is_parked: ClassVar[bool] = False
     """Whether no invocation runs while it is open."""
     takes_signals: ClassVar[bool] = False
@@ -115,7 +114,7 @@ class NodeDocument:
     familiar: ClassVar[str] = ""
     """What other tools call `key`."""
     advice: ClassVar[Mapping[str, str]] = {}
-    """By words that no key stands for: what is said of them."""
+    """Messages about words without a key, by word."""
     definitions: ClassVar[Mapping[str, dict[str, Any]]] = {}
     """What `field` and `model` refer to by `defined`."""
 
@@ -131,7 +130,7 @@ class NodeDocument:
 
     @property
     def capabilities(self) -> dict[str, bool]:
-        """What a node of this kind can do, for those who draw or choose one."""
+        """The abilities of a node of this kind, for users who draw or choose one."""
         return {
             "input": "with" in self.own,
             "timeout": "timeout" in self.own,
@@ -141,7 +140,7 @@ class NodeDocument:
         }
 
     def refuses(self, names: Collection[str]) -> str:
-        """What is said of fields that it may not have."""
+        """The message about fields that it may not have."""
         name = next((name for name in FAILING if name in names), "")
         return (
             f"`{name}` goes with a `tool`: nothing else is tried again or done another way; "
@@ -176,11 +175,11 @@ class NodeDocument:
         return declared
 
     def values(self, node: NodeModel) -> Iterator[tuple[str, Any]]:
-        """(JSON Pointer below the node, value) of what may have expressions in it, besides `with`."""
+        """(JSON Pointer below the node, value) of each value that may have expressions in it, besides `with`."""
         yield f"/{self.key}", self.of(node)
 
     def check(self, compiler: Compiler, name: str, node: NodeModel) -> Iterator[Problem]:
-        """What is wrong with a node of this kind whose shape is right."""
+        """The problems of a node of this kind whose shape is right."""
         yield from ()
 
     def never_fails_with(self, code: str) -> tuple[str, str] | None:

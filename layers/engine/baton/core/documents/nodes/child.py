@@ -78,7 +78,7 @@ class Child(NodeDocument):
         yield from ()
 
     def check(self, compiler: Compiler, name: str, node: NodeModel) -> Iterator[Problem]:
-        """A workflow that starts itself, and what is missing for the child, or what it does not take."""
+        """Problems: a workflow that starts itself, and inputs that the child misses or does not take."""
         child = str(self.of(node))
         if child.partition("@")[0] == compiler.workflow:
             yield Problem(f"/nodes/{name}/workflow", "a workflow that always starts itself never ends")

@@ -1,7 +1,7 @@
 """A kind of node of an application's own: a macro over kinds that are built in, expanded when a document is compiled.
 
-Belongs here: what there is to know of one. Does not belong here: how it is declared (tools/kinds.py) and expanded
-(documents/expand.py). A worker may import this: nothing here loads pydantic.
+It is declared in tools/kinds.py and expanded in documents/expand.py. A worker may import this: nothing here loads
+pydantic.
 """
 
 from __future__ import annotations

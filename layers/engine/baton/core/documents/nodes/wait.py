@@ -110,7 +110,7 @@ class Wait(NodeDocument):
     refusal = "a wait takes neither `with` nor `timeout` of the node; use wait.timeout"
     example: ClassVar[Mapping[str, Any]] = {
         "wait": {"signal": "approved", "timeout": "2d"},
-        "description": "Somebody has to say yes.",
+        "description": "A person has to approve.",
     }
     is_parked = True
     takes_signals = True

@@ -161,7 +161,7 @@ Limits = Annotated[dict[str, LimitModel], BeforeValidator(_limits), Given, defin
 
 
 class GuardrailsModel(Model):
-    """What the saga may do at all, whoever decides: tools that may run, and ways that may be taken."""
+    """What the saga may do at all, by whichever decision: tools that may run, and transitions that may be taken."""
 
     allowed_tools: Annotated[ToolPatterns | None, Given] = Field(
         default=None,

@@ -121,7 +121,7 @@ class LoopModel(Model):
         default_factory=list,
         description="The node, or nodes, to go on to when the rounds are used up, in place of all others. Without it "
         "the node then fails.",
-        examples=["ask_somebody"],
+        examples=["ask_a_person"],
     )
 
 

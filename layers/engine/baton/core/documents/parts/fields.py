@@ -1,7 +1,7 @@
 """Types of fields that more than one model of a document has, and how they refuse what is wrong.
 
-Belongs here: names, durations, numbers, words to choose from, and the root of the models. Does not belong here: what
-a field is for (control.py, bounds.py, models.py), how a refusal is told (read.py).
+Names, durations, numbers, words to choose from, and the root of the models. What a field is for is in control.py,
+bounds.py and models.py; refusals are worded in read.py.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _EXPRESSION = re.compile(rf"[{SPACE}]*\$\{{([^}}]*)\}}[{SPACE}]*")
 
 
 def refuse(message: str, suggestion: str = "") -> PydanticCustomError:
-    """What a validator raises when it knows what would be right."""
+    """Raised by a validator that knows what would be right."""
     return PydanticCustomError("refused", "{message}", {"message": message, "suggestion": suggestion})
 
 
@@ -61,7 +61,7 @@ def _given(value: Any) -> Any:
 
 
 def defined(name: str) -> WithJsonSchema:
-    """Stands in the models' JSON Schema for what schema.py defines by this name."""
+    """Stands in the models' JSON Schema for the definition of this name in schema.py."""
     return WithJsonSchema({DEFINED: name})
 
 
@@ -77,7 +77,7 @@ Condition = Annotated[JsonValue, Given, defined("condition")]
 
 
 def check_time(value: Any) -> None:
-    """Raises `ValueError` for what is no time with its offset from UTC."""
+    """Raises `ValueError` for a text that is no time with its offset from UTC."""
     if not isinstance(value, str) or not _TIME.fullmatch(value):
         raise refuse(
             f"`{shown(value)}` is not a time with its offset; write for example 2026-12-01T09:00:00Z"
@@ -119,7 +119,7 @@ ToolPatterns = Annotated[_Names, BeforeValidator(_each_once), defined("toolPatte
 
 
 def _choose(value: Any) -> Any:
-    """With or without `${}`: what stands between."""
+    """The text between `${` and `}`, or the text itself without them."""
     match = _EXPRESSION.fullmatch(value) if isinstance(value, str) else None
     return match[1] if match else value
 

@@ -1,6 +1,6 @@
 """The fields that more than one kind of node has, and JSON Schemas in a document.
 
-Belongs here: what each field is for. Does not belong here: the field that makes a node one of its kind (nodes/).
+The field that makes a node one of its kind is in nodes/.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class Key:
 
     @staticmethod
     def node(**options: Any) -> KeyRule:
-        """The same action of this node of the saga, in this round of its loops: what holds where a tool says nothing."""
+        """The default of a tool without a rule: the same action of this node of the saga, in this round of its loops."""
         return _rule(NODE, **options)
 
     @staticmethod

@@ -122,7 +122,7 @@ def key_of(
 
     `saga` is the saga's place: its id, or for a child its place in the sagas above it. `node` is the name of the node that
     the step stands for, whichever tool does its work. `occurrence` is the iteration of the enclosing loops. `at` is the
-    moment when the step's turn came, the same for all of its attempts. `generation` counts how often the effect was undone
+    moment when the step became ready, the same for all of its attempts. `generation` counts how often the effect was undone
     or was to be repeated.
     """
     if rule.strategy in WITHIN_SAGA:
@@ -175,7 +175,7 @@ def _at(value: Any, path: str) -> Any:
 
 
 def _is_blank(value: Any) -> bool:
-    """Whether it names nothing: such a key would make one of all calls that have none."""
+    """Whether the key is empty: such a key would make one call of all calls without a key."""
     return value is None or (isinstance(value, str) and not value.strip())
 
 

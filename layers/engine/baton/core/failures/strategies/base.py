@@ -1,7 +1,7 @@
 """What a strategy is, and the data that it works on and answers with.
 
-Belongs here: what the log, the decision, the views and the documents know of any strategy. Does not belong here: a
-strategy (a file each), their order (registry.py), and the walk (ladder.py).
+What the log, the decision, the views and the documents know of any strategy. Each strategy has a file; their order is
+in registry.py, the walk in ladder.py.
 
 A strategy knows no graph, no state and no tools. What it writes into a log is data that core/decide/failure_handling.py
 makes events of.
@@ -33,7 +33,7 @@ class History(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     `since`: the time of the first failure after anything but a retry, 0 for never. `retries`: retries after that, whatever
     their failures were. `total`: retries since a person last decided. `used`: uses of each other strategy. `ways`: the names
-    of the ways that were tried.
+    of the alternatives that were tried.
     """
 
     since: int = 0
@@ -128,7 +128,7 @@ class Strategy:
 
     @property
     def is_last(self) -> bool:
-        """Whether no strategy after it has its turn: it ends the step, or waits until a person decides."""
+        """Whether no strategy after it is tried: it ends the step, or waits until a person decides."""
         return self.ends or bool(self.parks)
 
     def is_wanted(self, entry: PolicyEntry, code: str) -> bool | None:
@@ -152,7 +152,7 @@ class Strategy:
 
     def recorded(self, history: History, step: LadderStep, now: int) -> History:
         """The history with a step of it that is done about a failure at `now`."""
-        # A step that is done another way, or again by a person's decision, has all its retries anew.
+        # A step that takes an alternative, or runs again by a person's decision, has all its retries anew.
         return History(
             total=0 if self.asks else history.total,
             used={**history.used, step.strategy: history.used.get(step.strategy, 0) + 1},

@@ -1,7 +1,7 @@
 """The ladder of a failure: entry_of(code, …) is which one it is, next_step(situation) what is done now.
 
-Belongs here: how rules are laid over the defaults, the walk, and what was tried as data. Does not belong here: the defaults
-(core/failures/matrix.py), and what a strategy does and when it can (a file each).
+How rules are laid over the defaults, the walk, and what was tried as data. The defaults are in
+core/failures/matrix.py; each strategy's file says what it does and when it can.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""replan: another way to do the same, as one of the hints says (core/failures/alternatives.py)."""
+"""replan: an alternative to the tool, as one of the hints says (core/failures/alternatives.py)."""
 
 from __future__ import annotations
 
