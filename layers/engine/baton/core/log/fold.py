@@ -1,8 +1,7 @@
 """fold(state, entry) -> state: the only place where a log becomes a state.
 
-One small function per kind of event, registered in one table. A fold trusts the log (its writer
-decided) but never counts twice: an event whose tokens are gone, whose wait is closed or whose key is
-known changes nothing.
+One small function per kind of event, registered in one table. A fold trusts the log (its writer decided) but never
+counts twice: an event whose tokens are gone, whose wait is closed or whose key is known changes nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection
 from functools import reduce
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -27,7 +26,17 @@ from baton.core.log.failure_folds import (
 )
 from baton.core.log.forks import FORK_KEY
 from baton.core.log.lost import carriers
-from baton.core.log.state import FAULT, KEYS_REMEMBERED, Signal, State, Used, node_of, owner_of, slot_of
+from baton.core.log.state import (
+    FAULT,
+    KEYS_REMEMBERED,
+    Signal,
+    State,
+    Used,
+    node_of,
+    owner_of,
+    slot_of,
+    without,
+)
 from baton.core.log.workflow_limits import counted, pay
 from baton.errors import CorruptLog
 
@@ -75,8 +84,10 @@ def _emit(
 
     Those of `carried_by` (sender, receiver) carry `blame`.
     """
-    tokens = {slot: arrived for slot, arrived in state.tokens.items() if slot not in gone}
-    errors, closed = _without(state.errors, gone), _without(state.closed, gone) if gone else state.closed
+    tokens = state.tokens.copy()
+    for slot in gone:
+        tokens.pop(slot, None)
+    errors, closed = without(state.errors, gone), without(state.closed, gone)
     for token in emits:
         slot = slot_of(token.dst, token.iteration)
         if slot in closed:
@@ -86,13 +97,6 @@ def _emit(
             if carried_by and (token.src, token.dst) in carried_by:
                 errors = {**errors, slot: {**errors.get(slot, {}), token.src: blame}}
     return {"tokens": tokens, "errors": errors, "closed": closed}
-
-
-_V = TypeVar("_V")
-
-
-def _without(values: dict[str, _V], keys: Collection[str]) -> dict[str, _V]:
-    return {key: value for key, value in values.items() if key not in keys} if values else values
 
 
 def _consume(state: State, event: ev.Settles, output: ev.Value | None, **more: Any) -> State:
@@ -112,7 +116,7 @@ def _consume(state: State, event: ev.Settles, output: ev.Value | None, **more: A
     if state.items:
         gone |= {one for one in state.items if owner_of(one) in gone}
     if still_closed is not None:
-        state = replace(state, closed=_without(state.closed, (slot,)))
+        state = replace(state, closed=without(state.closed, (slot,)))
     news = _emit(state, event.emits, gone, event.errors, carriers(event))
     if still_closed is not None and slot not in event.drops:
         news["closed"] = {**news["closed"], slot: still_closed}
@@ -122,7 +126,7 @@ def _consume(state: State, event: ev.Settles, output: ev.Value | None, **more: A
     if event.carry:
         previous = {**previous, **{key: outputs[key.partition("/")[2]] for key in event.carry}}
     if event.forget:
-        outputs, previous = _without(outputs, event.forget), _without(previous, event.forget)
+        outputs, previous = without(outputs, event.forget), without(previous, event.forget)
     is_run = not isinstance(event, ev.NodeSkipped) and not event.item
     if state.used:
         news["used"] = counted(state.used, event, is_run=is_run)
@@ -141,7 +145,7 @@ def _emptied(state: State, gone: Collection[str]) -> dict[str, Any]:
     news: dict[str, Any] = {}
     for name in ("open", "items", "begun", "turned", "failing"):
         if known := getattr(state, name):
-            news[name] = _without(known, gone)
+            news[name] = without(known, gone)
     for name in ("admitted", "acting"):
         if known := getattr(state, name):
             news[name] = tuple(other for other in known if other not in gone)
@@ -204,7 +208,7 @@ def _failed(state: State, e: ev.StepFailed) -> State:
     return _stop(
         state,
         failure=state.failure or e.failure,
-        failing=_without(state.failing, (slot,)),
+        failing=without(state.failing, (slot,)),
         acting=tuple(other for other in state.acting if other != slot),
     )
 
@@ -315,13 +319,9 @@ def _revived(state: State, e: ev.Revived) -> State:
 def _abandoned(state: State, e: ev.ChildrenAbandoned) -> State:
     """They are nobody's now, but for those that came to an end of their own: a fork from here goes on with that."""
     gone = set(e.children)
-    over = {
-        slot
-        for slot, child in state.children.items()
-        if child.saga in gone and child.status in ("", "cancelled")
-    }
+    over = {at for at, one in state.children.items() if one.saga in gone and one.status in ("", "cancelled")}
     left = tuple(one for one in state.left if one.saga not in gone)
-    return replace(state, left=left, open=_without(state.open, over), tries=0)
+    return replace(state, left=left, open=without(state.open, over), tries=0)
 
 
 def _limited(state: State, e: ev.LimitReached) -> State:
