@@ -65,7 +65,7 @@ class End(Struct, frozen=True, gc=False):
     blocked_ms: int = 0
 
 
-class Attempt(Struct):
+class Attempt(Struct, gc=False):
     """An attempt that failed, but was not the step's last word. `lasted` and `blocked` (of the event loop, by it) in ms.
 
     `then` is what was done about it: more than one thing where nobody answered a question. `answers`: what became of
@@ -90,7 +90,7 @@ class Failed(Struct, frozen=True, gc=False):
     when: Moment
 
 
-class Place(Struct):
+class Place(Struct, gc=False):
     """One slot, as far as the log was read. `opened` is the work that it began with.
 
     `attempts` are those that failed before the last.
@@ -182,30 +182,31 @@ class Story:
             self._settle(event, before, when)
         elif isinstance(event, ev.SagaStarted):
             self._hear(event.emits, "", when)
-        elif isinstance(event, ev.JoinFired):
-            self._place(event.node, event.iteration).fired = (event, when)
+        elif isinstance(event, ev.JoinFired) and after is not before:
+            self.places[slot_of(event.node, event.iteration)].fired = (event, when)
         elif isinstance(event, ev.Opens):
-            self._place(event.node, event.iteration, event.item).opened = event
+            # Also where the fold passes over it: which children a fork has left, it does not know here.
+            self.places[slot_of(event.node, event.iteration, event.item)].opened = event
         elif isinstance(event, ev.AttemptFailed | ev.StrategyChosen | ev.QuestionClosed):
             if after.failing is not before.failing:
-                _try(self._place(event.node, event.iteration, event.item), event, when)
+                _try(self.places[slot_of(event.node, event.iteration, event.item)], event, when)
         elif isinstance(event, ev.NodeBegan) and len(after.items) > len(before.items):
-            place = self._place(event.node, event.iteration, event.item)
-            owner = owner_of(place.slot)
-            self.items.setdefault(owner, []).append(place)
+            slot, owner = next(reversed(after.items)), slot_of(event.node, event.iteration)
+            place = self._place(slot, event.node, event.iteration, event.item)
             place.arrivals[event.node] = Arrival(event.node, True, (), owner, when, False)
+            self.items.setdefault(owner, []).append(place)
         elif isinstance(event, ev.CancelRequested):
             self.cancelled = self.cancelled or (event, when)
         elif isinstance(event, ev.LimitReached):
             self.failed = self.failed or Failed("", event.failure, when)
 
-    def _place(self, node: str, iteration: tuple[int, ...], item: str = "") -> Place:
-        slot = slot_of(node, iteration, item)
-        if slot not in self.places:
-            self.places[slot] = Place(node, iteration, item)
+    def _place(self, slot: str, node: str, iteration: tuple[int, ...], item: str = "") -> Place:
+        place = self.places.get(slot)
+        if place is None:
+            place = self.places[slot] = Place(node, iteration, item)
             for depth, tail in enumerate(self.program.nodes[node].loops[: len(iteration)], 1):
                 self.rounds.setdefault(tail, {})[iteration[:depth]] = None
-        return self.places[slot]
+        return place
 
     def _hear(
         self,
@@ -218,7 +219,7 @@ class Story:
         """What was emitted has arrived, or was absorbed."""
         for token in emits:
             slot = slot_of(token.dst, token.iteration)
-            place = self.places.get(slot) or self._place(token.dst, token.iteration)
+            place = self._place(slot, token.dst, token.iteration)
             errors = blame if (token.src, token.dst) in carried_by else ()
             late = token.src not in self.state.tokens.get(slot, ())
             place.arrivals[token.src] = Arrival(token.src, token.alive, errors, cause, when, late)
@@ -232,7 +233,10 @@ class Story:
             self._end(slot, End(event.became, when, failure=failure))
             event, slot = replace(event, item=""), owner_of(slot)
         self._hear(event.emits, slot, when, event.errors, carriers(event))
-        own = [token for token in event.emits if token.src == event.node]
+        ways: dict[bool, list[str]] = {True: [], False: []}
+        for token in event.emits:
+            if token.src == event.node:
+                ways[token.alive].append(slot_of(token.dst, token.iteration))
         loops = () if event.item else self.program.nodes[event.node].loops
         level = self._level(event) if loops else 0
         leaves = loops[level] if level < len(loops) else ""
@@ -241,8 +245,8 @@ class Story:
             when=when,
             way=event.way,
             why=event.why if isinstance(event, ev.NodeSkipped) else "",
-            to=tuple(slot_of(token.dst, token.iteration) for token in own if token.alive),
-            not_to=tuple(slot_of(token.dst, token.iteration) for token in own if not token.alive),
+            to=tuple(ways[True]),
+            not_to=tuple(ways[False]),
             leaves=leaves,
             failure=failure,
             closed_by=event.ended_by,
@@ -264,9 +268,9 @@ class Story:
 
     def _level(self, event: ev.Settles) -> int:
         """How many loops are still around what comes after it in this round: fewer than around it, if one is left."""
-        node = self.program.nodes[event.node]
+        node, shared = self.program.nodes[event.node], self.program.ways.shared
         depth = len(node.loops) - (node.loop is not None)
-        return min((depth, *(self.program.ways.shared(token.src, token.dst) for token in event.emits)))
+        return min([depth, *[shared(token.src, token.dst) for token in event.emits]])
 
 
 def failure_of(event: ev.Settles) -> ev.Failure | None:
