@@ -119,7 +119,7 @@ def _statuses(program: Program, life: Life, entry: ev.Entry) -> Iterator[tuple[s
 def _shape(state: State) -> str:
     """What two lives must differ in for a different future: no times, no counters of the past."""
     shape = (
-        state.branch,
+        state.lineage.branch,
         sorted((slot, sorted(arrived.items())) for slot, arrived in state.tokens.items()),
         sorted(state.open),
         sorted((slot, child.status) for slot, child in state.children.items()),
@@ -129,12 +129,12 @@ def _shape(state: State) -> str:
         state.failure is None,
         state.parked and state.parked.code,
         [(slot, one.strategy, one.ask is None, one.history.used) for slot, one in state.failing.items()],
-        bool(state.notices),  # their number grows with every answer of a person
+        bool(state.outbox.due),  # their number grows with every answer of a person
         state.ended and state.ended.status,
-        min(state.tries, MAX_DEATHS),
-        sorted((slot, min(count, MAX_DEATHS)) for slot, count in state.interruptions.items()),
-        bool(state.careful) and state.careful == state.epoch,
-        bool(state.left),
+        min(state.recovery.consecutive_crashes, MAX_DEATHS),
+        sorted((slot, min(count, MAX_DEATHS)) for slot, count in state.recovery.interruptions.items()),
+        bool(state.recovery.epoch) and state.recovery.epoch == state.epoch,
+        bool(state.orphaned_children),
     )
     return repr(shape)
 
@@ -148,7 +148,7 @@ def _moves(program: Program, life: Life) -> Iterator[ev.Entry]:
     if state.version == 0:
         yield from (_entry(state, event) for event in _starts(program))
         return
-    if state.branch == 0:
+    if state.lineage.branch == 0:
         for cut in life.past.values():
             yield _entry(state, ev.Forked(cut=cut.version, branch=1, by="ann", at=state.last_at + SOON))
     if state.ended is None:
@@ -164,7 +164,7 @@ def _moves(program: Program, life: Life) -> Iterator[ev.Entry]:
 def _entry(state: State, *events: ev.Event, epoch: int = 0) -> ev.Entry:
     return ev.Entry(
         version=state.version + 1,
-        branch=state.branch,
+        branch=state.lineage.branch,
         at=state.last_at + SOON,
         epoch=epoch,
         invocation=f"i{epoch}" if epoch else "api",
@@ -221,8 +221,8 @@ def _by_the_worker(program: Program, state: State) -> Iterator[tuple[ev.Event, .
     yield _advance(program, state, LATER)
     yield _advance(program, state, SOON)
     yield _advance(program, state, DAYS)
-    if state.notices:
-        yield (ev.NoticesSent(keys=tuple(notice.key for notice in state.notices)),)
+    if state.outbox.due:
+        yield (ev.NoticesSent(keys=tuple(notice.key for notice in state.outbox.due)),)
     ready = [
         slot
         for slot in state.tokens

@@ -24,7 +24,6 @@ EXCEPTIONS: Mapping[str, set[str]] = {
     "core/documents/parts/failing_schema.py": {"tool", "value"},
     "core/documents/parts/fields.py": {"value"},
     "core/documents/schema.py": {"value"},
-    "core/documents/parts/failing_schema.py": {"value", "tool"},
     # A tool: of a policy, of a hint, of an event, in a list of tools; a part of an example.
     "builder/failing.py": {"tool"},
     "cli/catalog.py": {"tool"},

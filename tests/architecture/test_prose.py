@@ -13,7 +13,6 @@ TO_DO = (
     "layers/engine/baton/adapters/",
     "layers/engine/baton/builder/",
     "layers/engine/baton/cli/",
-    "layers/engine/baton/client/",
     "layers/engine/baton/core/decide/",
     "layers/engine/baton/core/documents/",
     "layers/engine/baton/core/log/",
@@ -29,7 +28,6 @@ TO_DO = (
 # Quotations: a line of a document that is an example, and lines that repeat a text of a room above.
 QUOTED = {
     ("docs/documents.md", 'careful.value("drop", "nobody liked it")'),
-    ("docs/cli.md", "| 141 | nobody reads the output any more, as after `| head` |"),
 }
 WORD = re.compile(r"(?<![a-z])(somebody|someone|nobody|whoever|anybody)(s|'s)?(?![a-z])", re.IGNORECASE)
 # On pages: what the generator takes from the code, and names of tests, which are found where they are written.

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from baton.core.limits import Limits
-from baton.core.log.state import encode_moved, encode_state
+from baton.core.log.snapshots import encode_moved, encode_state
 from baton.ports import Head, Record
 from baton.runtime.history import History
 from baton.runtime.store_retrier import StoreRetrier, inline

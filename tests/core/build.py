@@ -172,7 +172,7 @@ class Saga:
         written = entry(
             self.state.version + 1,
             *events,
-            branch=self.state.branch,
+            branch=self.state.lineage.branch,
             at=self.now,
             epoch=number,
             invocation=invocation or f"i{number}",

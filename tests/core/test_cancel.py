@@ -25,7 +25,7 @@ def test_a_graceful_cancel_lets_running_steps_end_and_starts_nothing_after_them(
     saga.cancel(grace_ms=1_000)
     assert saga.go(running=["a", "b"]) == Decision(due=T0 + 1_000)
     assert saga.go(done("a"), running=["b"], after_ms=500) == Decision(due=T0 + 1_000)
-    assert saga.state.steps == 1
+    assert saga.state.counts.steps == 1
     saga.go(done("b"), after_ms=100)
     assert saga.kinds == ["step_succeeded", "saga_ended"]
     assert status_of(saga.state) == "cancelled"

@@ -196,7 +196,7 @@ def test_children_that_a_fork_left_are_cancelled_in_parts_too() -> None:
     saga = crowd()
     saga.put(ev.Forked(cut=1, branch=1, by="ada", at=saga.now), epoch=0)
     assert [len(part_of(saga)) for _ in range(3)] == [CANCELLED_TOGETHER, CANCELLED_TOGETHER, 5]
-    assert (saga.kinds, saga.state.left) == (["children_abandoned"], ())
+    assert (saga.kinds, saga.state.orphaned_children) == (["children_abandoned"], ())
     assert len(saga.state.tokens) == MANY
 
 
@@ -222,7 +222,7 @@ def test_a_child_that_was_asked_to_stop_is_not_heard_any_more() -> None:
     part_of(saga)
     before = saga.state.children
     saga.put(ev.ChildReported(slot="c0", child=one.saga, status="cancelled", cost=5), epoch=0)
-    assert (saga.state.children, saga.state.spent) == (before, 0)
+    assert (saga.state.children, saga.state.money.spent) == (before, 0)
 
 
 def test_a_fork_to_between_two_parts_opens_what_was_cancelled_anew_and_keeps_what_had_completed() -> None:
@@ -237,7 +237,7 @@ def test_a_fork_to_between_two_parts_opens_what_was_cancelled_anew_and_keeps_wha
     saga.put(ev.Forked(cut=cut, branch=1, by="ada", at=saga.now), epoch=0)
     assert list(saga.state.children) == ["c0"]
     open_before = MANY - 2 * CANCELLED_TOGETHER
-    assert len(saga.state.left) == open_before, "those that nobody has asked yet"
+    assert len(saga.state.orphaned_children) == open_before, "those that nobody has asked yet"
     assert len(part_of(saga)) == open_before
     saga.go()
     assert "c0" not in saga.state.tokens
@@ -252,7 +252,7 @@ def test_an_outcome_need_not_wait_for_children_that_there_is_no_time_to_cancel()
     saga.go()
     step = advance(graph, saga.state, [done("b")], saga.now, ["c"])
     saga.put(*step.events)
-    assert [one.saga for one in saga.state.left] == ["s1.0.k"]
+    assert [one.saga for one in saga.state.orphaned_children] == ["s1.0.k"]
     assert advance(graph, saga.state, [done("c")], saga.now).events == ()
     late = advance(graph, saga.state, [done("c")], saga.now, in_turn=False)
     assert [type(event) for event in late.events] == [ev.StepSucceeded]

@@ -71,7 +71,7 @@ def test_a_saga_without_steps_has_no_price_per_step() -> None:
 
 def test_every_price_has_a_page_of_aws_and_says_how_it_was_confirmed() -> None:
     table = [price for price in vars(prices).values() if isinstance(price, Price)]
-    assert len(table) == 14
+    assert len(table) == 13
     for price in table:
         assert re.match(r"https://(aws|docs\.aws)\.amazon\.com/", price.page)
         assert price.confirmed in {prices.ON_AWS, prices.BY_OTHERS}

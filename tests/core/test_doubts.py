@@ -21,7 +21,7 @@ CAUGHT = (Catch(then=("b",)),)
 
 
 def told(saga: Saga) -> list[tuple[str, str, bool]]:
-    return [(notice.code, notice.node, notice.incident) for notice in saga.state.notices]
+    return [(notice.code, notice.node, notice.incident) for notice in saga.state.outbox.due]
 
 
 def test_somebody_is_told_of_what_a_cancel_leaves_in_doubt() -> None:

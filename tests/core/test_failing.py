@@ -228,7 +228,7 @@ def test_events_about_slots_that_are_gone_change_nothing() -> None:
     same = msgspec.structs.replace(
         saga.state, version=state.version, last_at=state.last_at, epoch=state.epoch
     )
-    assert msgspec.structs.replace(same, invocation=state.invocation, invocations=state.invocations) == state
+    assert msgspec.structs.replace(same, invocation=state.invocation, counts=state.counts) == state
 
 
 def test_a_policy_whose_arguments_break_does_not_fit() -> None:

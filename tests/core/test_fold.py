@@ -81,22 +81,28 @@ def test_a_fold_changes_nothing_that_it_was_given(events: list[ev.Event]) -> Non
 
 def test_the_first_entry_names_the_saga() -> None:
     state = Saga(PAIR, {"n": 1}, parent="T#acme#SAGA#p", slot="c").state
-    assert (state.workflow, state.graph, state.tenant, state.user, state.saga) == (
+    assert (
+        state.origin.workflow,
+        state.origin.graph,
+        state.origin.tenant,
+        state.origin.user,
+        state.origin.saga,
+    ) == (
         "w",
         "hash",
         "acme",
         "ada",
         "s1",
     )
-    assert (state.input, state.started_at) == (ev.Value(v={"n": 1}), T0)
-    assert (state.parent, state.parent_slot) == ("T#acme#SAGA#p", "c")
+    assert (state.origin.input, state.origin.started_at) == (ev.Value(v={"n": 1}), T0)
+    assert (state.origin.parent, state.origin.parent_slot) == ("T#acme#SAGA#p", "c")
 
 
 def test_the_trace_is_that_of_the_first_entry() -> None:
     event = Saga(PAIR).entries[0].events[0]
     state = fold(State(), entry(1, event, traceparent="00-a"))
     state = fold(state, entry(2, ev.Resumed(by="x", at=1), traceparent="00-b"))
-    assert state.traceparent == "00-a"
+    assert state.origin.traceparent == "00-a"
 
 
 def test_the_state_knows_when_and_by_whom_it_was_written_last() -> None:
@@ -108,16 +114,16 @@ def test_who_writes_without_a_lease_leaves_epoch_and_invocation_alone() -> None:
     saga = Saga(PAIR)
     saga.go(done("a"))
     saga.signal("s")
-    assert (saga.state.epoch, saga.state.invocation, saga.state.invocations) == (1, "i1", 1)
+    assert (saga.state.epoch, saga.state.invocation, saga.state.counts.invocations) == (1, "i1", 1)
 
 
 def test_invocations_are_counted_and_not_their_entries() -> None:
     saga = Saga(program(task("a"), task("b", "a"), task("c", "b")))
     saga.go(done("a"))
     saga.go(done("b"))
-    assert saga.state.invocations == 1
+    assert saga.state.counts.invocations == 1
     saga.die()
-    assert saga.state.invocations == 2
+    assert saga.state.counts.invocations == 2
 
 
 # ---- second delivery ---------------------------------------------------------------------------------------
@@ -127,7 +133,7 @@ def test_a_second_delivery_of_a_result_is_a_no_op() -> None:
     saga = Saga(PAIR)
     event = succeeded("a", ev.Token("a", "b"))
     once = apply(saga.state, event)
-    assert once.steps == 1
+    assert once.counts.steps == 1
     assert apply(once, event) is once
 
 
@@ -179,7 +185,7 @@ def test_a_wait_or_a_child_that_is_closed_stays_closed() -> None:
 def test_a_skipped_node_is_no_step() -> None:
     event = ev.NodeSkipped(node="a", emits=(ev.Token("a", "b", (), False),))
     state = apply(Saga(PAIR).state, event)
-    assert (state.tokens, state.outputs, state.steps) == ({"b": {"a": False}}, {}, 0)
+    assert (state.tokens, state.outputs, state.counts.steps) == ({"b": {"a": False}}, {}, 0)
     assert apply(state, event) is state
 
 
@@ -256,9 +262,9 @@ def test_deaths_in_a_row_are_counted_until_something_is_settled() -> None:
     saga = Saga(PAIR)
     saga.die()
     saga.die()
-    assert (saga.state.tries, saga.state.revivals) == (2, 2)
+    assert (saga.state.recovery.consecutive_crashes, saga.state.counts.revivals) == (2, 2)
     saga.go(done("a"))
-    assert (saga.state.tries, saga.state.revivals) == (0, 2)
+    assert (saga.state.recovery.consecutive_crashes, saga.state.counts.revivals) == (0, 2)
 
 
 def test_a_death_after_an_invocation_that_ended_in_order_is_the_first_of_a_new_row() -> None:
@@ -267,7 +273,7 @@ def test_a_death_after_an_invocation_that_ended_in_order_is_the_first_of_a_new_r
     saga.die()
     saga.epoch += 1  # somebody took the lease and gave it back
     saga.die()
-    assert (saga.state.tries, saga.state.revivals) == (1, 3)
+    assert (saga.state.recovery.consecutive_crashes, saga.state.counts.revivals) == (1, 3)
 
 
 def test_a_failure_is_progress_too() -> None:
@@ -277,17 +283,17 @@ def test_a_failure_is_progress_too() -> None:
         node="a", attempt=1, failure=ev.Failure("c", "m"), started_at=1, ended_at=2,
         tool="t", tool_version="1", schema_hash="h",
     )  # fmt: skip
-    assert apply(saga.state, event).tries == 0
+    assert apply(saga.state, event).recovery.consecutive_crashes == 0
 
 
 def test_the_epoch_of_the_last_revival_is_the_careful_one() -> None:
     saga = Saga(PAIR)
     saga.epoch = 6
     saga.die()
-    assert (saga.state.careful, saga.state.epoch) == (7, 7)
+    assert (saga.state.recovery.epoch, saga.state.epoch) == (7, 7)
     saga.epoch = 8
     saga.put(ev.Resumed(by="x", at=1))
-    assert (saga.state.careful, saga.state.epoch) == (7, 8)
+    assert (saga.state.recovery.epoch, saga.state.epoch) == (7, 8)
 
 
 def test_interruptions_are_counted_by_slot_until_there_is_any_progress() -> None:
@@ -295,9 +301,9 @@ def test_interruptions_are_counted_by_slot_until_there_is_any_progress() -> None
     cut: dict[str, typing.Any] = {"started_at": 1, "ended_at": 2, "budget_ms": 3}
     saga.put(ev.StepInterrupted(node="a", **cut), ev.StepInterrupted(node="b", **cut))
     saga.put(ev.StepInterrupted(node="a", **cut))
-    assert (saga.state.interruptions, saga.state.interrupted) == ({"a": 2, "b": 1}, 3)
+    assert (saga.state.recovery.interruptions, saga.state.counts.interrupted) == ({"a": 2, "b": 1}, 3)
     saga.go(done("a"))
-    assert (saga.state.interruptions, saga.state.interrupted) == ({}, 3)
+    assert (saga.state.recovery.interruptions, saga.state.counts.interrupted) == ({}, 3)
 
 
 def test_a_person_who_resumes_gives_a_parked_saga_a_fresh_start() -> None:
@@ -309,7 +315,11 @@ def test_a_person_who_resumes_gives_a_parked_saga_a_fresh_start() -> None:
     assert saga.state.parked is not None
     saga.put(ev.Resumed(by="ada", at=T0), epoch=0)
     state = saga.state
-    assert (state.parked is None, state.tries, state.interruptions) == (True, 0, {})
+    assert (state.parked is None, state.recovery.consecutive_crashes, state.recovery.interruptions) == (
+        True,
+        0,
+        {},
+    )
 
 
 def test_the_end_clears_whatever_was_still_open() -> None:
@@ -319,7 +329,7 @@ def test_the_end_clears_whatever_was_still_open() -> None:
     saga.put(ev.SagaEnded(status="failed", failure=ev.Failure("x", "y")))
     state = saga.state
     assert (state.tokens, state.outputs, state.open) == ({}, {}, {})
-    assert (state.signals, state.interruptions, state.in_flight) == ((), {}, 0)
+    assert (state.signals, state.recovery.interruptions, state.in_flight) == ((), {}, 0)
     assert state.ended == ev.SagaEnded(status="failed", failure=ev.Failure("x", "y"))
     assert list(state.keys) == ["other/k-other"]
 

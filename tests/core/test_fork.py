@@ -29,7 +29,7 @@ from tests.core.build import (
 
 
 def fork(saga: Saga, cut: int, key: str = "") -> None:
-    branch = saga.state.branch + 1
+    branch = saga.state.lineage.branch + 1
     saga.put(ev.Forked(cut=cut, branch=branch, by="ada", at=saga.now, key=key), epoch=0, invocation="api")
 
 
@@ -38,7 +38,7 @@ def test_the_new_branch_begins_with_the_state_at_the_cut_and_goes_on_counting_ve
     saga.go(done("n0"))
     saga.go(done("n1"))
     fork(saga, cut=2)
-    assert (saga.state.version, saga.state.branch, saga.state.branch_first) == (4, 1, 5)
+    assert (saga.state.version, saga.state.lineage.branch, saga.state.lineage.first) == (4, 1, 5)
     assert ready(saga.go()) == ["n1"]
     saga.go(done("n1"))
     assert (saga.entries[-1].branch, saga.entries[-1].version) == (1, 5)
@@ -64,7 +64,7 @@ def test_a_fork_starts_afresh_after_failure_cancel_and_parking() -> None:
     fork(saga, cut=saga.state.version)
     state = saga.state
     assert (state.cancel, state.failure, state.parked, state.ended) == (None, None, None, None)
-    assert (state.tries, state.interruptions) == (0, {})
+    assert (state.recovery.consecutive_crashes, state.recovery.interruptions) == (0, {})
     assert ready(saga.go()) != []
 
 
@@ -75,8 +75,8 @@ def test_a_fork_keeps_what_really_happened() -> None:
     saga.go(done("n0"))
     fork(saga, cut=1)
     state = saga.state
-    assert (state.epoch, state.invocation, state.invocations) == (2, "i2", 2)
-    assert (state.revivals, state.interrupted, state.steps) == (1, 1, 0)
+    assert (state.epoch, state.invocation, state.counts.invocations) == (2, "i2", 2)
+    assert (state.counts.revivals, state.counts.interrupted, state.counts.steps) == (1, 1, 0)
 
 
 def test_a_fork_forgets_the_signals_behind_the_cut_so_that_they_can_be_sent_again() -> None:
@@ -123,7 +123,7 @@ def test_a_child_that_is_open_on_both_sides_goes_on() -> None:
     saga.go(done("a"))
     fork(saga, cut=2)
     assert {slot: one.saga for slot, one in saga.state.children.items()} == {"d": "s1.0.d"}
-    assert [one.saga for one in saga.state.left] == ["s1.0.c"]
+    assert [one.saga for one in saga.state.orphaned_children] == ["s1.0.c"]
 
 
 def test_a_child_that_was_opened_behind_the_cut_is_cancelled_before_anything_else() -> None:
@@ -133,7 +133,7 @@ def test_a_child_that_was_opened_behind_the_cut_is_cancelled_before_anything_els
     fork(saga, cut=2)
     decision = saga.go()
     assert [(slot, one.saga) for slot, one in decision.cancel] == [("", "s1.0.c")]
-    assert (ready(decision), saga.kinds, saga.state.left) == ([], ["children_abandoned"], ())
+    assert (ready(decision), saga.kinds, saga.state.orphaned_children) == ([], ["children_abandoned"], ())
     assert ready(saga.go()) == ["a"]
     saga.go(done("a"))
     assert saga.state.children["c"].saga == "s1.1.c", "another one than that which was cancelled"
@@ -145,9 +145,9 @@ def test_children_that_were_left_are_remembered_over_further_forks() -> None:
     saga.go(done("a"))
     fork(saga, cut=2)
     fork(saga, cut=1)
-    assert [one.saga for one in saga.state.left] == ["s1.0.c", "s1.0.d"]
+    assert [one.saga for one in saga.state.orphaned_children] == ["s1.0.c", "s1.0.d"]
     saga.go()
-    assert saga.state.left == ()
+    assert saga.state.orphaned_children == ()
 
 
 def test_a_child_that_had_reported_at_the_cut_has_reported() -> None:
@@ -165,7 +165,7 @@ def test_a_child_that_ended_behind_the_cut_is_started_anew() -> None:
     saga.go()
     saga.put(ev.ChildReported(slot="d", child="s1.0.d", status="completed", output=ev.Value(v=1)), epoch=0)
     fork(saga, cut=2)
-    assert (saga.state.children, saga.state.left) == ({}, ())
+    assert (saga.state.children, saga.state.orphaned_children) == ({}, ())
     saga.go()
     assert saga.state.children["d"].saga == "s1.1.d"
 
@@ -184,7 +184,7 @@ def test_children_of_a_saga_that_was_ending_do_not_go_on(ending: str) -> None:
         assert status_of(saga.state) == "cancelled"
     fork(saga, cut=2)
     assert saga.state.children == {}
-    assert [one.saga for one in saga.state.left] == ([] if ending == "cancelled" else ["s1.0.d"])
+    assert [one.saga for one in saga.state.orphaned_children] == ([] if ending == "cancelled" else ["s1.0.d"])
 
 
 def test_children_that_were_left_are_cancelled_even_if_the_saga_ends_first() -> None:
@@ -195,7 +195,7 @@ def test_children_that_were_left_are_cancelled_even_if_the_saga_ends_first() -> 
     saga.cancel()
     decision = saga.go()
     assert [(slot, one.saga) for slot, one in decision.cancel] == [("d", "s1.0.d"), ("", "s1.0.c")]
-    assert (status_of(saga.state), saga.state.left) == ("cancelled", ())
+    assert (status_of(saga.state), saga.state.orphaned_children) == ("cancelled", ())
 
 
 # ---- lineage -------------------------------------------------------------------------------------------------------
@@ -210,16 +210,16 @@ def test_the_lineage_lists_every_segment_that_belongs_to_the_history() -> None:
     saga.go(done("n1"))  # entry 5, in branch 1
     assert lineage_to(saga.state) == (Segment(0, 1, 2), Segment(1, 5, 5))
     fork(saga, cut=5)
-    assert list(saga.state.lineage) == [Segment(0, 1, 2), Segment(1, 5, 5)]
+    assert list(saga.state.lineage.closed) == [Segment(0, 1, 2), Segment(1, 5, 5)]
     fork(saga, cut=1)
-    assert list(saga.state.lineage) == [Segment(0, 1, 1)]
+    assert list(saga.state.lineage.closed) == [Segment(0, 1, 1)]
 
 
 def test_a_fork_to_where_the_branch_just_began_adds_no_empty_segment() -> None:
     saga = Saga(chain(2))
     fork(saga, cut=1)
     fork(saga, cut=2)
-    assert saga.state.lineage == (Segment(0, 1, 1),)
+    assert saga.state.lineage.closed == (Segment(0, 1, 1),)
 
 
 @pytest.mark.parametrize(("version", "branch"), [(2, 0), (4, 0), (3, 1)])

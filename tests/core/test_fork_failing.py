@@ -21,7 +21,7 @@ def asking(strategy: str = ASK_USER, code: str = "x") -> Saga:
 def fork(saga: Saga, cut: int) -> Saga:
     """Five days later it goes back to that moment."""
     saga.now += 5 * DAY
-    saga.put(ev.Forked(cut=cut, branch=saga.state.branch + 1, by="bob", at=saga.now))
+    saga.put(ev.Forked(cut=cut, branch=saga.state.lineage.branch + 1, by="bob", at=saga.now))
     return saga
 
 
@@ -81,7 +81,7 @@ def test_the_notice_of_a_question_that_is_open_again_is_as_severe_as_the_first()
     first = saga.go().notices
     saga.tell()
     fork(saga, saga.state.version)
-    assert [notice.severity for notice in (*first, *saga.state.notices)] == ["critical"] * 2
+    assert [notice.severity for notice in (*first, *saga.state.outbox.due)] == ["critical"] * 2
 
 
 def test_all_are_told_of_all_questions_that_a_fork_has_opened_again_however_many() -> None:
@@ -92,11 +92,11 @@ def test_all_are_told_of_all_questions_that_a_fork_has_opened_again_however_many
         saga.tell()
     fork(saga, saga.state.version)
     saga.put(ev.NoticeDue(notice=ev.Notice(key="k", to="user", code="x", message="m", node="z", at=saga.now)))
-    assert [notice.node for notice in saga.state.notices] == [*names[1:], "z"], (
+    assert [notice.node for notice in saga.state.outbox.due] == [*names[1:], "z"], (
         "it takes the place of one, and not of all above fifty"
     )
     saga.tell()
-    assert saga.state.notices == ()
+    assert saga.state.outbox.due == ()
 
 
 def test_nobody_is_told_of_an_incident_that_a_fork_has_ended() -> None:

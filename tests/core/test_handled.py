@@ -9,7 +9,7 @@ from baton.core.decide.handled import takes_failure
 from baton.core.decide.program import Program
 from baton.core.failures.policy import Change
 from baton.core.graph.graph import Catch, Join, Node
-from baton.core.log.state import State, status_of
+from baton.core.log.state import Origin, State, status_of
 from tests.core.build import Saga, child, program, task
 from tests.core.failing import broken, chosen, one
 from tests.core.strategies import ASK_USER, ESCALATE, RETRY
@@ -30,7 +30,7 @@ def parent(*rules: Catch, **more: object) -> Program:
 
 
 def taken(graph: Program, *, handled: bool = False) -> bool:
-    return takes_failure(graph, State(handled=handled), "c")
+    return takes_failure(graph, State(origin=Origin(handled=handled)), "c")
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_in_a_loop_the_rounds_of_a_child_are_taken_alike() -> None:
 def test_nothing_is_known_of_a_child_that_was_left_behind() -> None:
     graph = parent(Catch(then=("h",)))
     assert not takes_failure(graph, State(), "")
-    assert takes_failure(graph, State(handled=True), "")
+    assert takes_failure(graph, State(origin=Origin(handled=True)), "")
 
 
 def test_a_parent_whose_own_failure_is_taken_takes_that_of_its_children() -> None:

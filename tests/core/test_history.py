@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from baton.core.log.codec import KINDS, decode_entry, encode_entry
-from baton.core.log.state import decode_state, encode_state
+from baton.core.log.snapshots import decode_state, encode_state
 from tests.core.build import replay
 from tests.history.make import HERE, SHAPES, make, read_log, state_as_text
 

@@ -58,7 +58,7 @@ def test_a_saga_that_has_spent_most_of_it_says_so_once() -> None:
     assert [notice.code for notice in decision.notices] == [WARNING]
     assert ready(decision) == ["b"]
     saga.go(running=["b"])
-    assert len(saga.state.notices) == 1
+    assert len(saga.state.outbox.due) == 1
 
 
 def test_no_child_begins_once_all_is_spent() -> None:
@@ -81,7 +81,7 @@ def test_what_an_attempt_has_spent_before_the_money_was_gone_is_in_the_log() -> 
     saga = Saga(program(task("a")))
     saga.go(halted(cost=200_000))
     assert saga.kinds == ["step_interrupted", "notice_due", "parked"]
-    assert saga.state.spent == 200_000
+    assert saga.state.money.spent == 200_000
 
 
 @pytest.mark.parametrize("attempt", [1, 2])
@@ -90,7 +90,7 @@ def test_an_attempt_that_is_in_the_log_costs_nothing_more(attempt: int) -> None:
     saga.go(paid(broken("a", "timeout"), 0.2))
     event = next(event for event in saga.entries[-1].events if isinstance(event, ev.AttemptFailed))
     saga.put(msgspec.structs.replace(event, attempt=attempt))
-    assert saga.state.spent == attempt * 200_000
+    assert saga.state.money.spent == attempt * 200_000
     assert saga.state.failing["a"].attempts == attempt
 
 

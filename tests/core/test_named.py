@@ -9,7 +9,7 @@ import pytest
 from baton.core.graph.graph import hash_of
 from baton.core.log import events as ev
 from baton.core.log.references import SCHEME, value_of
-from baton.core.log.state import State
+from baton.core.log.state import Origin, State
 
 BLOB = ev.Value(ref=SCHEME + "a" * 64, size=9_000)
 TOKEN = ev.Token("a", "b", ())
@@ -33,7 +33,7 @@ def succeeded(**more: Any) -> ev.StepSucceeded:
         succeeded(output=BLOB),
         succeeded(full=BLOB),
         State(outputs={"a": ev.Value(v=1), "b": BLOB}),
-        State(open={}, input=BLOB),
+        State(open={}, origin=Origin(input=BLOB)),
     ],
 )
 def test_a_blob_is_named_by_the_value_that_refers_to_it(part: Any) -> None:
@@ -44,7 +44,7 @@ def test_a_blob_is_named_by_the_value_that_refers_to_it(part: Any) -> None:
 def test_text_that_looks_like_a_reference_names_nothing() -> None:
     told = {"ref": BLOB.ref, "size": 9_000, "deep": [BLOB.ref]}
     assert value_of(succeeded(output=ev.Value(v=told)), BLOB.ref) is None
-    assert value_of(State(input=ev.Value(v=told)), BLOB.ref) is None
+    assert value_of(State(origin=Origin(input=ev.Value(v=told))), BLOB.ref) is None
 
 
 def test_what_a_summary_stands_for_is_named_by_its_hash_where_the_entry_still_holds_it() -> None:

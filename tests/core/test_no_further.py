@@ -24,7 +24,7 @@ def test_a_halted_attempt_parks_its_saga_and_loses_no_attempt() -> None:
     saga = Saga(chain(1))
     saga.go(no_further("n0", halt=PARKED))
     assert saga.kinds == ["step_interrupted", "notice_due", "parked"]
-    assert (saga.state.spent, saga.state.parked, saga.state.failing) == (5, PARKED, {})
+    assert (saga.state.money.spent, saga.state.parked, saga.state.failing) == (5, PARKED, {})
     saga.put(ev.Resumed(by="u", at=1))
     assert [(run.slot, run.attempt) for run in saga.go().run] == [("n0", 1)]
 
@@ -35,15 +35,19 @@ def test_of_two_that_are_halted_at_once_one_parks_it_and_both_are_paid() -> None
         no_further("n0", halt=PARKED), no_further("n1", cost=0, halt=PARKED), no_further("n1", halt=PARKED)
     )
     assert saga.kinds.count("parked") == 1
-    assert saga.state.spent == 10
+    assert saga.state.money.spent == 10
 
 
 def test_an_attempt_that_waits_for_money_is_not_counted_as_cut_off() -> None:
     saga = Saga(chain(1))
     for _ in range(MAX_DEATHS + 1):
         assert ready(saga.go(no_further("n0"))) == ["n0"]
-    assert (saga.state.interruptions, saga.state.interrupted, saga.state.parked) == ({}, 0, None)
-    assert saga.state.spent == 5 * (MAX_DEATHS + 1)
+    assert (saga.state.recovery.interruptions, saga.state.counts.interrupted, saga.state.parked) == (
+        {},
+        0,
+        None,
+    )
+    assert saga.state.money.spent == 5 * (MAX_DEATHS + 1)
 
 
 def test_what_was_spent_at_a_slot_that_is_gone_counts_and_does_nothing_else() -> None:
@@ -52,7 +56,7 @@ def test_what_was_spent_at_a_slot_that_is_gone_counts_and_does_nothing_else() ->
     before = saga.state
     saga.go(no_further("n0", why=STOPPED))
     assert saga.kinds == ["step_interrupted", "notice_due"]
-    assert saga.state.spent == 5
+    assert saga.state.money.spent == 5
     assert (saga.state.tokens, saga.state.failing) == (before.tokens, before.failing)
     assert not saga.go(no_further("n0", cost=0, halt=PARKED)).record
     assert saga.state.parked is None, "nobody waits for it"
@@ -63,7 +67,7 @@ def test_a_saga_that_has_ended_hears_of_nothing() -> None:
     saga.go(done("n0"))
     entries = len(saga.entries)
     saga.go(no_further("n0"))
-    assert (len(saga.entries), saga.state.spent) == (entries, 0)
+    assert (len(saga.entries), saga.state.money.spent) == (entries, 0)
 
 
 @pytest.mark.parametrize("late", [done("b"), failed("b")], ids=["succeeds", "fails"])
@@ -75,28 +79,32 @@ def test_a_step_that_is_done_just_when_its_join_goes_on_without_it_has_spent_wha
     saga.go(replace(done("a"), cost=3), replace(late, cost=4), running=())
     (event,) = (event for event in saga.entries[-1].events if isinstance(event, ev.StepInterrupted))
     assert (event.node, event.cost, event.why) == ("b", 4, STOPPED)
-    assert saga.state.spent == 7
+    assert saga.state.money.spent == 7
     assert saga.go(replace(late, cost=4)).record == ()
-    assert saga.state.spent == 7, "it is in the log"
+    assert saga.state.money.spent == 7, "it is in the log"
 
 
 def test_an_attempt_that_a_fault_has_stopped_may_have_acted_and_is_not_counted_as_cut_off() -> None:
     saga = Saga(program(task("n0"), task("n1", "n0")))
     for _ in range(MAX_DEATHS + 1):
         assert ready(saga.go(no_further("n0", why=FAULT))) == ["n0"]
-    assert (saga.state.interruptions, saga.state.interrupted, saga.state.parked) == ({}, 0, None)
-    assert (saga.state.spent, saga.state.acting) == (5 * (MAX_DEATHS + 1), ("n0",))
+    assert (saga.state.recovery.interruptions, saga.state.counts.interrupted, saga.state.parked) == (
+        {},
+        0,
+        None,
+    )
+    assert (saga.state.money.spent, saga.state.recovery.possibly_running) == (5 * (MAX_DEATHS + 1), ("n0",))
     saga.go(done("n0"))
-    assert saga.state.acting == ()
+    assert saga.state.recovery.possibly_running == ()
 
 
 def test_a_fault_is_written_down_of_what_cost_nothing_too_unless_nobody_waits_for_it() -> None:
     saga = Saga(program(task("n0"), task("n1", "n0")))
     saga.go(replace(interrupted("n0"), why=FAULT))
-    assert (saga.kinds, saga.state.acting) == (["step_interrupted"], ("n0",))
+    assert (saga.kinds, saga.state.recovery.possibly_running) == (["step_interrupted"], ("n0",))
     saga.go(done("n0"))
     version = saga.state.version
     saga.go(replace(interrupted("n0"), why=FAULT))
     assert saga.state.version == version
     saga.go(no_further("n0", why=FAULT))
-    assert (saga.state.spent, saga.state.acting) == (5, ())
+    assert (saga.state.money.spent, saga.state.recovery.possibly_running) == (5, ())

@@ -17,7 +17,7 @@ from tests.core.told import of
 
 
 def tell(saga: Saga) -> None:
-    saga.put(ev.NoticesSent(keys=tuple(notice.key for notice in saga.state.notices)))
+    saga.put(ev.NoticesSent(keys=tuple(notice.key for notice in saga.state.outbox.due)))
 
 
 def test_a_saga_is_parked_after_three_deaths_without_progress() -> None:
@@ -26,7 +26,7 @@ def test_a_saga_is_parked_after_three_deaths_without_progress() -> None:
         saga.die()
         assert ready(saga.go()) == ["n0"]
     saga.die()
-    assert saga.go() == Decision(commands=(SendNotices(saga.state.notices),))
+    assert saga.go() == Decision(commands=(SendNotices(saga.state.outbox.due),))
     assert saga.kinds == ["notice_due", "parked"]
     assert saga.state.parked is not None
     assert (saga.state.parked.code, saga.state.parked.node) == ("worker_killed", "n0")
@@ -49,7 +49,9 @@ def test_a_saga_is_parked_after_three_interruptions_of_one_step_without_progress
     for _ in range(MAX_DEATHS - 1):
         assert ready(saga.go(interrupted("a"), interrupted("b"))) == ["a", "b"]
         assert saga.kinds == ["step_interrupted", "step_interrupted"]
-    assert saga.go(interrupted("a"), running=["b"]) == Decision(commands=(SendNotices(saga.state.notices),))
+    assert saga.go(interrupted("a"), running=["b"]) == Decision(
+        commands=(SendNotices(saga.state.outbox.due),)
+    )
     assert saga.kinds == ["step_interrupted", "notice_due", "parked"]
     assert saga.state.parked is not None
     assert (saga.state.parked.code, saga.state.parked.node) == ("over_budget", "a")
@@ -159,9 +161,9 @@ def test_a_saga_that_is_parked_for_deaths_is_an_incident_of_the_same_entry() -> 
     assert (notice.to, notice.severity, notice.incident) == ("on_call", "high", True)
     assert (notice.code, notice.node, notice.at) == ("worker_killed", "n0", saga.now)
     assert notice.message == (
-        f"saga `{saga.state.saga}` is parked at `n0`: 3 invocations in a row died without any progress; steps that were "
+        f"saga `{saga.state.origin.saga}` is parked at `n0`: 3 invocations in a row died without any progress; steps that were "
         "ready: n0. See whether a step needs more memory, then let the saga go on: "
-        f"`baton resume {saga.state.saga}`"
+        f"`baton resume {saga.state.origin.saga}`"
     )
 
 
@@ -169,10 +171,10 @@ def test_a_saga_that_is_parked_for_a_step_longer_than_an_invocation_is_an_incide
     saga = Saga(program(task("a"), task("b")))
     for _ in range(MAX_DEATHS):
         saga.go(interrupted("a"))
-    (notice,) = saga.state.notices
+    (notice,) = saga.state.outbox.due
     assert (notice.code, notice.node, notice.incident) == ("over_budget", "a", True)
     assert "`a` was cut off 3 times" in notice.message
-    assert f"`baton resume {saga.state.saga}`" in notice.message
+    assert f"`baton resume {saga.state.origin.saga}`" in notice.message
 
 
 def test_with_no_room_left_the_notice_is_still_in_the_entry_of_its_parking() -> None:
@@ -204,7 +206,7 @@ def test_a_parking_with_no_step_in_flight_names_no_node() -> None:
     for _ in range(MAX_DEATHS):
         saga.die()
     (notice,) = saga.go().notices
-    assert notice.message.startswith(f"saga `{saga.state.saga}` is parked: 3 invocations")
+    assert notice.message.startswith(f"saga `{saga.state.origin.saga}` is parked: 3 invocations")
 
 
 # ---- careful: one at a time -------------------------------------------------------------------------------------

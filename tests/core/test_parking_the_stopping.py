@@ -15,7 +15,8 @@ from baton.core.decide.program import Program
 from baton.core.effects.toolspec import ONCE
 from baton.core.graph.graph import Cap
 from baton.core.log import events as ev
-from baton.core.log.state import _PARTS, SHAPE, status_of
+from baton.core.log.snapshots import PARTS, SHAPE
+from baton.core.log.state import status_of
 from baton.core.nodes.registry import KINDS
 from baton.core.read.views import saga_view
 from tests.core.build import T0, Saga, child, done, failed, interrupted, program, task
@@ -103,7 +104,7 @@ def test_a_person_who_resumes_it_lets_it_go_on_where_it_stopped(make: Any, end: 
         assert len(wants(saga).cancel) == 2
     saga.go()
     assert status_of(saga.state) == (end or "running")
-    assert saga.state.left == ()
+    assert saga.state.orphaned_children == ()
 
 
 @STOPPING
@@ -111,7 +112,7 @@ def test_a_cancel_lets_it_go_on_too(make: Any, end: str) -> None:
     saga = make()
     kill(saga)
     saga.cancel(grace_ms=60_000)
-    assert (status_of(saga.state), saga.state.tries) == ("running", 0)
+    assert (status_of(saga.state), saga.state.recovery.consecutive_crashes) == ("running", 0)
     assert saga.state.cancel is not None
     assert saga.state.cancel.grace_ms == (30_000 if end == "cancelled" else 60_000), "never a longer grace"
     assert len(wants(saga).cancel) == 2
@@ -127,7 +128,7 @@ def test_each_part_of_the_children_that_is_in_the_log_is_progress(make: Any, end
             saga.die()
         decision = wants(saga)
         saga.put(abandoned(one for _, one in decision.cancel[:CANCELLED_TOGETHER]))
-        assert saga.state.tries == 0
+        assert saga.state.recovery.consecutive_crashes == 0
     kill(saga)
     assert saga.state.parked is not None
     assert saga.state.parked.message.endswith("children to cancel: 5")
@@ -158,7 +159,11 @@ def test_the_end_of_its_time_ends_one_that_is_parked_and_counts_its_deaths_anew(
     saga.now += 3_600_000
     saga.put(*advance(saga.program, saga.state, [], saga.now).events)
     assert saga.kinds == ["limit_reached"]
-    assert (status_of(saga.state), saga.state.parked, saga.state.tries) == ("running", None, 0)
+    assert (status_of(saga.state), saga.state.parked, saga.state.recovery.consecutive_crashes) == (
+        "running",
+        None,
+        0,
+    )
     kill(saga)
     saga.tell()
     saga.put(ev.Resumed(by="ada", at=saga.now), epoch=0)
@@ -195,7 +200,7 @@ def test_what_was_left_behind_is_cancelled_though_the_saga_waits_for_its_money()
 def test_an_attempt_that_comes_no_further_does_not_park_a_saga_that_stops() -> None:
     for saga in (cancelled(), failing()):
         saga.go(replace(interrupted("a"), why=MONEY, cost=5, halt=SPENT))
-        assert saga.state.spent == 5
+        assert saga.state.money.spent == 5
         assert not any(isinstance(event, ev.Parked) for one in saga.entries for event in one.events)
 
 
@@ -209,7 +214,7 @@ def test_an_old_log_in_which_one_did_goes_on_as_it_did() -> None:
 
 def test_a_snapshot_of_a_version_that_did_not_park_what_stops_is_not_believed() -> None:
     """In it, a saga that was cancelled while it was parked looks like one that is parked while it stops."""
-    old = [(part.__name__, part.__struct_fields__) for part in _PARTS]
+    old = [(part.__name__, part.__struct_fields__) for part in PARTS]
     assert hashlib.sha256(repr(old).encode()).hexdigest()[:12] != SHAPE
 
 

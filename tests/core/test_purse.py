@@ -30,7 +30,7 @@ from baton.core.decide.spending import (
 from baton.core.graph.graph import Node
 from baton.core.limits import Limits
 from baton.core.log import events as ev
-from baton.core.log.state import State
+from baton.core.log.state import Money, Origin, Outbox, State
 from baton.core.read.budgets import budget_view
 
 DOLLAR = 1_000_000
@@ -44,7 +44,7 @@ def node(cost: int = 0) -> Node:
 
 
 def state(spent: int = 0, budget: int = 0, **more: Any) -> State:
-    return State(version=1, saga="s1", spent=spent, budget=budget, **more)
+    return State(version=1, origin=Origin(saga="s1"), money=Money(spent=spent, budget=budget), **more)
 
 
 @dataclass
@@ -126,7 +126,7 @@ def test_a_step_that_costs_more_than_a_limit_can_be_paid_for_in_the_end() -> Non
     for _ in range(2):
         parked = ask(of, TERMS, large, 0)
         assert isinstance(parked, ev.Parked)
-        of = replace(of, budget=afresh(replace(of, parked=parked), TERMS))
+        of = replace(of, money=Money(budget=afresh(replace(of, parked=parked), TERMS)))
     assert ask(of, TERMS, large, 0) == BEGINS
 
 
@@ -161,11 +161,11 @@ def test_nobody_is_warned_twice_and_of_a_new_limit_once_more() -> None:
     of = state(spent=900_000)
     notice = saga_notice(of, TERMS, NOW)
     assert notice is not None
-    assert saga_notice(replace(of, notices=(notice,)), TERMS, NOW) is None
-    told = replace(of, noticed=(notice.key,))
+    assert saga_notice(replace(of, outbox=Outbox(due=(notice,))), TERMS, NOW) is None
+    told = replace(of, outbox=Outbox(sent=(notice.key,)))
     assert saga_notice(told, TERMS, NOW) is None
     assert is_told(told, notice.key)
-    more = saga_notice(replace(told, spent=1_700_000, budget=2 * DOLLAR), TERMS, NOW)
+    more = saga_notice(replace(told, money=Money(spent=1_700_000, budget=2 * DOLLAR)), TERMS, NOW)
     assert more is not None
     assert more.key == "budget80/saga/s1/2000000"
 

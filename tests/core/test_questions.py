@@ -114,7 +114,7 @@ def escalated() -> Saga:
 def test_an_escalation_opens_an_incident_tells_who_is_on_call_and_parks() -> None:
     saga = escalated()
     assert saga.kinds == ["attempt_failed", "strategy_chosen", "notice_due", "parked"]
-    (notice,) = saga.state.notices
+    (notice,) = saga.state.outbox.due
     assert (notice.key, notice.to, notice.severity, notice.incident) == (
         "s1/0.a.1.incident",
         "on_call",
@@ -160,10 +160,10 @@ def test_a_notice_that_was_told_is_not_told_again() -> None:
     saga = Saga(program(task("a")))
     notice = ev.Notice(key="k", to="user", code="c", message="m")
     saga.put(ev.NoticeDue(notice=notice), ev.NoticeDue(notice=notice))
-    assert saga.state.notices == (notice,)
+    assert saga.state.outbox.due == (notice,)
     saga.put(ev.NoticesSent(keys=("k",)))
     saga.put(ev.NoticeDue(notice=notice))
-    assert len(saga.state.notices) == 0
+    assert len(saga.state.outbox.due) == 0
 
 
 def test_a_fork_gives_whoever_is_asked_as_much_time_as_at_the_cut() -> None:

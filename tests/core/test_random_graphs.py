@@ -24,7 +24,8 @@ from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
 from baton.core.log.fold import fold
-from baton.core.log.state import State, decode_state, encode_state, status_of
+from baton.core.log.snapshots import decode_state, encode_state
+from baton.core.log.state import State, status_of
 from baton.core.nodes.registry import KINDS
 from tests.core.build import FEW, PROPERTY, Saga, done, failed, interrupted, ready, tool_spec
 from tests.core.reference import Reference, Shape, shapes
@@ -114,7 +115,7 @@ def test_any_graph_settled_in_any_order_runs_as_the_reference_does(shape: Shape,
     run = Run(shape)
     run.carry_on(data)
     assert set(run.started) == {spot.name for spot in shape.spots if spot.kind == "task"}
-    assert run.saga.state.steps == len(shape.spots)
+    assert run.saga.state.counts.steps == len(shape.spots)
     assert run.saga.kinds[-1] == "saga_ended"
     assert run.saga.kinds[0] in ("step_succeeded", "wait_closed", "child_closed")
 
@@ -127,7 +128,7 @@ def test_with_little_room_in_an_entry_it_takes_more_of_them_and_nothing_else_cha
     run = Run(shape, room)
     run.carry_on(data)
     assert set(run.started) == {spot.name for spot in shape.spots if spot.kind == "task"}
-    assert run.saga.state.steps == len(shape.spots)
+    assert run.saga.state.counts.steps == len(shape.spots)
     for entry in run.saga.entries[1:]:
         assert (
             len(entry.events) == 1 or sum(len(msgspec.json.encode(event)) for event in entry.events) <= room

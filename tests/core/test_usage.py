@@ -10,7 +10,7 @@ import pytest
 
 from baton.core.log import codec
 from baton.core.log import events as ev
-from baton.core.log.state import encode_state
+from baton.core.log.snapshots import encode_state
 from baton.core.read.usage import Ledger, stored_bytes, units
 from tests.core.build import Saga, chain, done, failed, program, task, wait
 from tests.core.spending import (
@@ -195,7 +195,7 @@ def test_steps_of_all_branches_count() -> None:
     ledger = Ledger(saga.program, BARE)
     for entry in saga.entries:
         ledger.add(entry, b"", 1)
-    assert (ledger.steps, saga.state.steps) == (3, 2)
+    assert (ledger.steps, saga.state.counts.steps) == (3, 2)
 
 
 def test_of_the_past_only_the_cuts_of_forks_are_kept() -> None:

@@ -24,7 +24,7 @@ def test_an_attempt_that_failed_costs_one_entry_with_what_is_done_about_it() -> 
 
 
 def test_what_the_tool_spent_is_spent_whether_it_succeeded_or_not() -> None:
-    assert failing(0).state.spent == 300
+    assert failing(0).state.money.spent == 300
 
 
 def test_a_retry_in_a_later_invocation_costs_a_release_a_message_and_a_take() -> None:

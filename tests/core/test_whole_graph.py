@@ -39,9 +39,9 @@ def test_of_two_outcomes_the_second_is_heard_though_the_first_leaves_a_child_to_
     saga = saga_of("a: {tool: t}, b: {tool: t}, c: {workflow: other}, j: {tool: t, after: [a, c], join: any}")
     saga.go(done("a"), done("b"))
     assert {event.node for event in saga.entries[-1].events if isinstance(event, ev.StepSucceeded)} <= {"b"}
-    assert saga.state.steps == 2
+    assert saga.state.counts.steps == 2
     assert ready(saga.decision) == ["j"]
-    assert saga.state.left == ()
+    assert saga.state.orphaned_children == ()
 
 
 def test_what_a_value_drops_when_it_leaves_a_loop_does_not_begin() -> None:

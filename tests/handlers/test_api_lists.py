@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
+from baton import node_kind
 from baton.ports import SagaRef
+from baton.tools.kinds import NODE_KINDS
 from tests.handlers.http import Http
 from tests.handlers.sagas import ADA, ECHO, PARTY, begin
 
@@ -126,6 +129,30 @@ def test_kinds_of_nodes_are_shown_with_an_example_that_their_schema_allows(http:
     assert (task["version"], task["title"], task["input"]) == ("1", "Task", {"type": "object"})
     assert all((task["capabilities"]["retry"], task["icon"], task["output"]))
     assert shown["schema"]["required"] == ["name", "nodes"]
+
+
+class Nap(BaseModel):
+    """Sleeps for a while."""
+
+    minutes: int
+
+    def nodes(self, step: Any) -> dict[str, Any]:
+        return {"sleep": {"wait": {"for": f"{self.minutes}m"}}}
+
+
+def test_a_kind_of_the_application_is_shown_and_registered(
+    http: Http, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kinds: dict[str, Any] = {}
+    node_kind("nap", title="Nap", example={"minutes": 5}, kinds=kinds)(Nap)
+    monkeypatch.setitem(NODE_KINDS, "nap", kinds["nap"])
+    shown = http.get("/node-types").body
+    nap = shown["node_types"][-1]
+    assert (nap["kind"], nap["title"], nap["description"]) == ("nap", "Nap", "Sleeps for a while.")
+    assert {"$ref": "#/$defs/nap"} in shown["schema"]["$defs"]["node"]["oneOf"]
+    http.register("name: tired\nnodes: {a: {nap: {minutes: 5}}}")
+    (node,) = http.get("/workflows/tired").body["nodes"]
+    assert (node["kind"], node["wait_ms"]) == ("wait", 300_000)
 
 
 def test_the_cost_of_a_saga_is_an_estimate_that_names_its_prices(http: Http) -> None:

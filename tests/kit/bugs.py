@@ -100,9 +100,9 @@ def a_stale_invocation_appends() -> Iterator[None]:
     """Step row: no look at the own lease, and an entry of a higher epoch stops nobody."""
 
     async def news(self: LogWriter, lease: Lease, history: History) -> bool:
-        branch = history.state.branch
+        branch = history.state.lineage.branch
         await history.catch_up()
-        return history.state.branch != branch
+        return history.state.lineage.branch != branch
 
     def check(self: LogWriter, lease: Lease) -> None:
         return None
@@ -366,7 +366,7 @@ def on_call_is_told_of_the_first_parking_only() -> Iterator[None]:
 
     def parking(state: State, parked: Parked, now: int) -> tuple[NoticeDue, Parked]:
         due, same = parked_and_told(state, parked, now)
-        notice = msgspec.structs.replace(due.notice, key=f"{state.saga}/parked")
+        notice = msgspec.structs.replace(due.notice, key=f"{state.origin.saga}/parked")
         return NoticeDue(notice=notice), same
 
     with replaced(deciding, "parking", parking):

@@ -73,7 +73,7 @@ def test_a_function_over_its_time_is_killed_with_all_it_started_and_its_message_
             assert second.pid != pid
             assert not alive(pid)
             assert not alive(helper)
-            log = run.log_file("Worker").read_text()
+            log = run._lambdas.find("Worker").log.read_text()
             assert f"START RequestId: {first.request_id}" in log
             assert "Task timed out after 1.00 seconds" in log
             assert f"REPORT RequestId: {second.request_id}\tDuration:" in log

@@ -13,7 +13,7 @@ from baton.core.decide.builder import RunStep
 from baton.core.decide.spending import DAY_MS, Terms
 from baton.core.graph.graph import Graph, Node
 from baton.core.limits import Limits
-from baton.core.log.state import State
+from baton.core.log.state import Money, Origin, State
 from baton.errors import StoreUnavailable
 from baton.ports import Account, Held, Offload, Refused, Reservation, Sums
 from baton.runtime.context import Invocation, InvocationContext
@@ -107,7 +107,9 @@ class Desk:
 
 
 def state(saga: str = "s1", spent: int = 0, **more: Any) -> State:
-    return State(version=1, tenant="acme", user="ada", saga=saga, spent=spent, **more)
+    return State(
+        version=1, origin=Origin(tenant="acme", user="ada", saga=saga), money=Money(spent=spent), **more
+    )
 
 
 def step(cost: int = 0, slot: str = "a") -> RunStep:

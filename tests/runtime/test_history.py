@@ -79,7 +79,7 @@ class Desk:
             user="ada",
             created=EPOCH,
             start_hash="",
-            branch=history.state.branch,
+            branch=history.state.lineage.branch,
             folded=history.state.version,
             snapshot=history.snapshot,
         )

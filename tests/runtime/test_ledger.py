@@ -10,6 +10,7 @@ import pytest
 
 from baton.core.decide.spending import DAY_MS, day_of
 from baton.core.log import events as ev
+from baton.core.log.state import Outbox
 from baton.errors import BudgetSpent
 from baton.ports import NoRoom, SagaRef, Sums
 from baton.runtime.ledger import Halt
@@ -121,7 +122,7 @@ def test_the_user_is_warned_once_by_a_process_and_told_when_it_is_over() -> None
 def test_a_saga_that_has_said_so_does_not_say_so_again_in_another_process() -> None:
     first, second = Desk(), Desk()
     second.budgets = second.cache.budgets = first.budgets
-    for desk, of in ((first, state()), (second, state(noticed=(f"budget80/user/ada/{DAY}",)))):
+    for desk, of in ((first, state()), (second, state(outbox=Outbox(sent=(f"budget80/user/ada/{DAY}",))))):
         ledger = desk.ledger()
         run(ledger.reserve(of, step(), []))
         notices = run(ledger.settle(of, step(), 4_000_000 if desk is first else 1))

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pytest
 
+from baton.core.log.state import Outbox
 from baton.ports import NoRoom, SagaRef, Sums
 from baton.runtime.ledger import Halt, Halted
 from tests.runtime.desk import DAY, DOLLAR, Desk, run, state, step
@@ -118,7 +119,7 @@ def test_what_a_saga_has_spent_counts_until_its_log_says_so_and_what_is_under_wa
 
 def test_a_halted_saga_has_its_owner_told_once() -> None:
     desk = Desk(user_day=0, saga=DOLLAR)
-    for of in (state(), state(noticed=("budget100/saga/s1/1000000",))):
+    for of in (state(), state(outbox=Outbox(sent=("budget100/saga/s1/1000000",)))):
         halt = run(desk.ledger().reserve(of, step(2 * DOLLAR), []))
         assert isinstance(halt, Halt)
-        assert len(halt.notices) == (not of.noticed)
+        assert len(halt.notices) == (not of.outbox.sent)

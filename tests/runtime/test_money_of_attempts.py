@@ -107,7 +107,7 @@ def test_a_context_in_parts_or_shortened_is_not_paid_for_beyond_what_there_is(
         is_of_day = saga_usd in ("0", "5")
         assert of.parked.code == ("budget_user_day" if is_of_day else "budget_saga")
         assert (of.parked.node, of.parked.until > 0) == ("p", is_of_day)
-        assert of.spent == 30 * CENT, "also what was spent in the attempt that was not carried through"
+        assert of.money.spent == 30 * CENT, "also what was spent in the attempt that was not carried through"
         if day_usd != "0":
             assert sums(world) == Sums(30 * CENT, 30 * CENT, 0)
         assert [told[3].code for told in world.notices.told][-1] == of.parked.code
@@ -126,7 +126,7 @@ def test_whoever_gives_the_saga_more_lets_the_attempt_be_made_anew_and_loses_non
         await world.settle()
         assert (await world.queries().show(saga))["status"] == "completed"
         assert calls == {"llm": 6}, "what is a quarter as long is short enough, and that begins anew"
-        assert state(world, saga).spent == 60 * CENT
+        assert state(world, saga).money.spent == 60 * CENT
 
     stage(story, limits=money("0.30", "5"))
 
@@ -153,7 +153,7 @@ def test_what_is_called_before_the_tool_is_paid_for_as_well(stage: Stage) -> Non
         assert calls == {"llm": 1}, "a summary is of no use without the call that it is for"
         of = state(world, saga)
         assert of.parked is not None
-        assert (of.parked.code, of.spent) == ("budget_user_day", 10 * CENT)
+        assert (of.parked.code, of.money.spent) == ("budget_user_day", 10 * CENT)
         assert sums(world) == Sums(10 * CENT, 10 * CENT, 0)
 
     stage(story, limits=money("1", "0.35"))
@@ -168,14 +168,14 @@ def test_a_way_that_is_dearer_than_its_node_does_not_pass_the_sagas_limit(stage:
         )
         await world.settle()
         of = state(world, saga)
-        assert (calls, of.spent) == ({"cheap": 2}, 20 * CENT)
+        assert (calls, of.money.spent) == ({"cheap": 2}, 20 * CENT)
         assert of.parked is not None
         assert of.parked.code == "budget_saga"
         assert "0.2 of the 1 dollars" in of.parked.message
         await world.service().resume(saga)
         await world.settle()
         assert (await world.queries().show(saga))["status"] == "completed"
-        assert (calls["dear"], state(world, saga).spent) == (2, 200 * CENT)
+        assert (calls["dear"], state(world, saga).money.spent) == (2, 200 * CENT)
 
     stage(story, limits=money("1", day_usd))
 
@@ -187,7 +187,7 @@ def test_of_two_dear_ways_at_once_the_second_waits_for_what_the_first_leaves(sta
         saga = await start(world, f"name: w\nnodes: {{{nodes}}}")
         await world.settle()
         of = state(world, saga)
-        assert (calls["dear"], of.spent) == (1, 110 * CENT)
+        assert (calls["dear"], of.money.spent) == (1, 110 * CENT)
         assert [type(event) for event in world.events(saga)].count(StepFailed) == 0
         assert [event.code for event in world.events(saga) if isinstance(event, Parked)] == ["budget_saga"]
 
@@ -210,7 +210,7 @@ def test_an_attempt_whose_next_call_finds_the_money_held_by_another_saga_begins_
         assert calls["llm"] == 3 + 3, "it begins anew once, when there is room for as much as it lacked"
         events = world.events(saga)
         assert [event.cost for event in events if isinstance(event, StepInterrupted)] == [20 * CENT]
-        assert state(world, saga).spent == 60 * CENT
+        assert state(world, saga).money.spent == 60 * CENT
         assert sums(world) == Sums(70 * CENT, 70 * CENT, 0)
 
     stage(story, limits=money("5", "0.80"), timeout_s=300)
@@ -255,14 +255,14 @@ def test_looking_whether_an_effect_has_happened_is_paid_for_too(stage: Stage) ->
         saga = await start(world, "name: w\nnodes: {a: {tool: bill}}")
         await world.settle()
         of = state(world, saga)
-        assert (calls, of.spent) == ({"bill": 1}, 10 * CENT)
+        assert (calls, of.money.spent) == ({"bill": 1}, 10 * CENT)
         assert of.parked is not None
         assert of.parked.code == "budget_saga"
         await world.service().resume(saga)
         await world.settle()
         assert (await world.queries().show(saga))["status"] == "completed"
         assert calls == {"bill": 2, "find": 1}
-        assert state(world, saga).spent == 40 * CENT
+        assert state(world, saga).money.spent == 40 * CENT
 
     stage(story, limits=money("0.25", "5"))
 
@@ -348,11 +348,11 @@ def test_what_a_join_goes_on_without_has_spent_counts_for_the_saga(stage: Stage)
         await world.settle()
         of = state(world, saga)
         assert of.parked is not None
-        assert (of.parked.code, of.spent) == ("budget_saga", 30 * CENT)
+        assert (of.parked.code, of.money.spent) == ("budget_saga", 30 * CENT)
         assert sums(world) == Sums(30 * CENT, 30 * CENT, 0)
         await world.service().resume(saga)
         await world.settle()
         assert (await world.queries().show(saga))["status"] == "completed"
-        assert state(world, saga).spent == 60 * CENT, "also where nothing comes after the join"
+        assert state(world, saga).money.spent == 60 * CENT, "also where nothing comes after the join"
 
     stage(story, limits=money("0.50", "5"), timeout_s=60)

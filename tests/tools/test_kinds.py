@@ -8,9 +8,12 @@ import pytest
 from pydantic import BaseModel
 
 from baton import Workflow, tool
+from baton.cli.check import problems_of
+from baton.cli.sources import Source
 from baton.core.documents.compile import compile_document
 from baton.core.documents.nodes.own import OwnKind, Step
 from baton.errors import InvalidDefinition
+from baton.testing import run
 from baton.tools.define import Registry, ToolError
 from baton.tools.kinds import NODE_KINDS, node_kind
 
@@ -84,3 +87,17 @@ def test_the_builder_writes_such_a_node(monkeypatch: pytest.MonkeyPatch) -> None
         "after": "begin",
     }
     assert [node.name for node in flow.compile(tools()).nodes] == ["begin", "asked__first", "asked"]
+
+
+def test_a_saga_runs_its_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(NODE_KINDS, "ask_twice", declared()["ask_twice"])
+    text = "name: w\nnodes: {a: {ask_twice: {text: hm}}, b: {value: '${ctx.a.output}!', after: a}}\noutput: ${ctx.b.output}"
+    assert run(text, {}, tools=tools()).output == "hm!"
+
+
+def test_baton_check_knows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(NODE_KINDS, "ask_twice", declared()["ask_twice"])
+    source = Source("w.yaml", "name: w\nnodes: {a: {ask_twice: {text: hm}}}")
+    graph, problems = problems_of(source, tools().specs(), {})
+    assert graph is not None
+    assert problems == ()

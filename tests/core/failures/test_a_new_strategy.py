@@ -225,7 +225,7 @@ def test_a_strategy_asks_whom_it_says_and_the_ladder_goes_on_when_it_is_gone() -
     ask = saga.state.failing["a"].ask
     assert ask is not None
     assert (ask.id, ask.to, ask.expires_at) == ("0.a.1.team", "team", T0 + HOUR_MS)
-    assert [notice.to for notice in saga.state.notices] == ["team"]
+    assert [notice.to for notice in saga.state.outbox.due] == ["team"]
     saga.go(after_ms=HOUR_MS)
     assert chosen(saga) == ["ask_team", "escalate"]
 

@@ -24,7 +24,7 @@ from baton.core.log.answers import (
 )
 from baton.core.log.events import Ask, Failure, Value
 from baton.core.log.fold import signal_key
-from baton.core.log.state import ANSWER, Failing, Signal, State
+from baton.core.log.state import ANSWER, Failing, Origin, Signal, State
 
 ASK = Ask(
     id="0.pay.3", kind="error_resolution", message="What now?", options=tuple(ACTIONS), may_change=("amount",)
@@ -184,7 +184,7 @@ def test_a_question_is_answered_by_the_sagas_user_and_by_operators_and_an_incide
     to: str, user: str, roles: set[str], may: bool
 ) -> None:
     ask = msgspec.structs.replace(ASK, to=to)
-    why = refusal(State(user="ada"), ask, user, roles)
+    why = refusal(State(origin=Origin(user="ada")), ask, user, roles)
     assert (why == "") == may
     named = "the role `operate`" if to else "the user `ada` or the role `operate`"
     assert may or why == f"question `0.pay.3` is for {named}; the caller is the user `{user}`"

@@ -12,7 +12,7 @@ import httpx
 import pydantic
 import pytest
 
-from baton.core.failures.classes import Verdict, classify, code_of, code_of_status
+from baton.core.failures.classes import RETRYABLE, Verdict, classify, code_of, code_of_status
 from baton.core.failures.codes import CODES
 from baton.core.failures.evidence import MOST_CAUSES, evidence_of
 from baton.core.failures.names import EXCEPTIONS, SERVICES, STATUSES
@@ -92,10 +92,10 @@ def test_a_code_of_the_tools_own_has_the_class_of_what_else_is_known() -> None:
 
 
 def test_what_is_transient_or_unknown_is_worth_another_try() -> None:
-    assert classify(status=503).retryable
+    assert classify(status=503).kind in RETRYABLE
     assert classify(exceptions=("ValueError",)) == Verdict("tool_error", "unknown")
-    assert classify(exceptions=("ValueError",)).retryable
-    assert not classify(status=400).retryable
+    assert classify(exceptions=("ValueError",)).kind in RETRYABLE
+    assert classify(status=400).kind not in RETRYABLE
 
 
 def client_error(code: str, status: int) -> botocore.exceptions.ClientError:

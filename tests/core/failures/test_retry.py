@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from baton.core.failures.classes import RETRYABLE
 from baton.core.failures.retry import (
     BACKOFFS,
     LONGEST_RETRY_AFTER_MS,
@@ -17,9 +18,17 @@ from baton.core.failures.retry import (
     backoff_ms,
     changed,
     draw,
-    next_delay,
+    listed,
     pause,
 )
+
+
+def next_delay(
+    policy: RetryPolicy, attempt: int, *, code: str = "", kind: str = "transient", **more: Any
+) -> int | None:
+    said = listed(policy, code, kind)
+    retried = kind in RETRYABLE if said is None else said
+    return pause(policy, attempt, **{"draw": 0.5, **more}) if retried else None
 
 
 def delays(policy: RetryPolicy, **more: Any) -> list[int | None]:

@@ -29,7 +29,7 @@ def went(outcome):
         for event in advance(program, state, outcomes, 3, [], NOTHING).events:
             state = apply(state, event)
     loaded = [name for name in sys.modules if name in {LATE}]
-    return state.steps, sorted(loaded)
+    return state.counts.steps, sorted(loaded)
 
 print(json.dumps([went({"output": ev.Value(v=1)}), went({"failure": ev.Failure("timeout", "late", "a")})]))
 """

@@ -106,7 +106,7 @@ def carry_on(pair: Pair, script: Script, draw: random.Random, luck: Luck) -> int
                 happen(pair, script, f"signal {draw.choice(names)}")
         if draw.random() < luck.stray and pair.mirror.known_asks and pair.world.ended is None:
             happen(pair, script, f"answer {draw.choice(sorted(pair.mirror.known_asks))}")
-        if pair.running and draw.random() < luck.cut and not pair.state.interruptions:
+        if pair.running and draw.random() < luck.cut and not pair.state.recovery.interruptions:
             pair.interrupt(draw.choice(sorted(pair.running)))
         outcomes = [outcome_of(pair, script, slot) for slot in chosen if slot in pair.running]
         gone = sorted(seen - pair.running)

@@ -22,7 +22,8 @@ from baton.core.effects.toolspec import Merits
 from baton.core.log import codec
 from baton.core.log import events as ev
 from baton.core.log.fold import apply, fold
-from baton.core.log.state import ANSWER, State, decode_state, encode_state
+from baton.core.log.snapshots import decode_state, encode_state
+from baton.core.log.state import ANSWER, State
 from baton.core.nodes.registry import KINDS
 from tests.core.build import T0, started, tool_spec
 from tests.core.graphs.counter import Counter

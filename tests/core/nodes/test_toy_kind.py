@@ -56,7 +56,7 @@ def test_each_item_has_a_slot_of_its_own_and_the_node_gives_what_all_of_them_gav
     saga.signal("a", 1)
     (step,) = saga.go().run
     assert (step.slot, step.arguments) == ("z", {"got": {"a": 1, "b": 2}})
-    assert (saga.state.items, saga.state.open, saga.state.steps) == ({}, {}, 1)
+    assert (saga.state.items, saga.state.open, saga.state.counts.steps) == ({}, {}, 1)
     saga.go(done("z"))
     assert status_of(saga.state) == "completed"
     assert replay(saga.entries) == saga.state
@@ -85,7 +85,7 @@ def replaced(graph: Any, **more: Any) -> Any:
 def test_an_item_that_is_cut_off_runs_again() -> None:
     saga = begun(CALLS)
     saga.put(ev.StepInterrupted(node="m", item="a", started_at=0, ended_at=1, budget_ms=1))
-    assert (saga.state.interruptions, ready(saga.go())) == ({"m#a": 1}, ["m#a", "m#b"])
+    assert (saga.state.recovery.interruptions, ready(saga.go())) == ({"m#a": 1}, ["m#a", "m#b"])
 
 
 def test_an_item_that_fails_fails_its_node_and_takes_the_others_with_it() -> None:

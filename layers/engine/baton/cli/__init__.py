@@ -1,7 +1,6 @@
 """The `baton` command: what a person or a program says to a running Baton from a terminal.
 
-Belongs here: reading arguments, calling the HTTP API, showing answers. Does not belong here: any
-behaviour of a saga; whatever this package can do, the API can.
+It reads arguments, calls the HTTP API and shows answers. Whatever this package can do, the API can.
 """
 
 from baton.cli.commands import main

@@ -1,7 +1,4 @@
-"""What `baton up` says once everything runs: where it is, and commands to copy that start a saga of what is there.
-
-Belongs here: the words, those of the end among them, and a workflow with an input that it takes. What runs is running.py's.
-"""
+"""What `baton up` says once everything runs: where it is, and commands to copy that start a saga of what is there."""
 
 from __future__ import annotations
 

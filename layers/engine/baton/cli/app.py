@@ -1,7 +1,4 @@
-"""The application layer as the command line finds it: its module, its tools, its documents.
-
-Belongs here: importing it by name with a readable error. What a tool or a document is, others know.
-"""
+"""The application layer as the command line finds it: its module, its tools, its documents."""
 
 from __future__ import annotations
 

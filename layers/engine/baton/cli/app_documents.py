@@ -1,6 +1,6 @@
 """The documents of an application that `baton up` runs: compiled before anything starts, registered when something changed.
 
-Belongs here: all of them together. One document is check.py's and workflows.py's.
+One document is in check.py and workflows.py.
 """
 
 from __future__ import annotations

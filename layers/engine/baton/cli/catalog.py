@@ -1,7 +1,4 @@
-"""The commands about what workflows are made of: tools, node-types.
-
-Belongs here: the API's lists, and one of each in full.
-"""
+"""The commands about what workflows are made of: tools, node-types."""
 
 from __future__ import annotations
 

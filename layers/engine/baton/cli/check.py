@@ -1,7 +1,6 @@
 """`baton check`: compile workflow documents on this machine, draw them, and say everything that is wrong.
 
-Belongs here: files in, drawings and problems out. What a problem is, the compiler knows. `compile_locally`
-is the only place that knows how the compiler is called.
+`compile_locally` is the only place that knows how the compiler is called.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from baton.cli.sources import Source, read_source
 from baton.cli.standard import off_note, tools_off
 from baton.client.exits import NO, line_of
 from baton.client.text import counted, course, plain
-from baton.core.nodes.registry import KINDS
 
 if TYPE_CHECKING:
     from baton.core.effects.toolspec import ToolSpec
@@ -128,6 +126,7 @@ def _compiled(
     from baton.core.decide.program import Program
     from baton.core.documents.compile import children_of, no_such_child, notes_of
     from baton.core.limits import Limits
+    from baton.core.nodes.registry import KINDS
     from baton.core.read.forecast import foretold
     from baton.core.read.views import graph_view
 

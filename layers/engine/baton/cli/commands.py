@@ -1,7 +1,7 @@
 """The group of all commands and what they share: the address, who is asking, how commands end.
 
-Belongs here: putting the commands together. Each family of commands has a file of its own, whose imports are
-light: `baton --help` and completion import all of them.
+Each family of commands has a file of its own, whose imports are light: `baton --help` and completion import
+all of them.
 """
 
 from __future__ import annotations

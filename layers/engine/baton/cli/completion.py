@@ -1,7 +1,7 @@
 """Completion in a shell: the script for it, and what can stand in an argument.
 
-Belongs here: `baton completion`, and asking the API for names while somebody is typing. That takes a second at
-most, and whatever goes wrong there is silent: nothing may be printed into a line that is being typed.
+Asking the API for names takes a second at most, and whatever goes wrong there is silent: nothing may be
+printed into a line that is being typed.
 """
 
 from __future__ import annotations

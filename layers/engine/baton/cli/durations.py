@@ -1,7 +1,4 @@
-"""Times and lengths of time as options: `500ms`, `2h`, a number of seconds, or a moment in ISO 8601.
-
-Belongs here: click's types for them. What a duration is, core says.
-"""
+"""Times and lengths of time as options: `500ms`, `2h`, a number of seconds, or a moment in ISO 8601."""
 
 from __future__ import annotations
 

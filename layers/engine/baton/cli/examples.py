@@ -1,6 +1,6 @@
 """A value to try: what fits a JSON Schema well enough to be typed and changed.
 
-Belongs here: making it up. Pure. What is returned was held against the whole schema.
+Pure. What is returned was held against the whole schema.
 """
 
 from __future__ import annotations

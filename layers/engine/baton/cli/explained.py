@@ -1,6 +1,6 @@
 """Which way a saga went, and why a node did not run, as something a person reads.
 
-Belongs here: laying out. Pure: documents in, rich text out.
+Pure: documents in, rich text out.
 """
 
 from __future__ import annotations

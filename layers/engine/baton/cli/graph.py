@@ -1,6 +1,6 @@
 """A workflow's graph as lines of text, or as a Mermaid flowchart. Pure: boxes in, text out.
 
-Belongs here: how a graph of any shape is laid out. Where boxes come from is shapes.py's.
+Where boxes come from is in shapes.py.
 
 The drawing runs downwards. A lane (a column of `│`) leads to exactly one node: edges to the same node share
 a lane from where they meet, so a lane never stands for an edge that is not there. A line that crosses a

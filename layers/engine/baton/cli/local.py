@@ -1,7 +1,7 @@
 """The commands that run Baton on this machine: up, demo.
 
-Belongs here: their command lines. What `up` does is running.py's, what the demo does baton.demo's; both are
-imported when needed, because they bring half of AWS along.
+What `up` does is in running.py, what the demo does in demonstrating.py. Both are imported when needed, because
+they bring half of AWS along.
 """
 
 from __future__ import annotations

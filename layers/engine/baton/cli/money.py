@@ -1,6 +1,6 @@
 """The command about money: what the caller's sagas may still spend today.
 
-Belongs here: `budget`. Does not belong here: what a saga has cost AWS (sagas.py).
+What a saga has cost AWS is in sagas.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Workflows that a document may start, as far as they can be found on this machine.
 
-Belongs here: where to look, and what each takes. Does not belong here: what is registered, which the API knows.
+What is registered, the API knows.
 """
 
 from __future__ import annotations

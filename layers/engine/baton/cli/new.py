@@ -1,6 +1,6 @@
 """`baton new`: a project of one's own.
 
-Belongs here: the command's words. What a project is and how it is made, baton.scaffold knows.
+What a project is and how it is made is in baton.scaffold.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Whole numbers as options and arguments, with a refusal that says which there can be.
 
-Belongs here: click's type for them. Lengths of time are in durations.py.
+Lengths of time are in durations.py.
 """
 
 from __future__ import annotations

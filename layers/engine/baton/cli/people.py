@@ -1,6 +1,6 @@
 """The commands of a person who is asked: answer, incidents, resolve.
 
-Belongs here: arguments to calls, answers to output. What steers a saga that asks nothing is in steering.py.
+What steers a saga that asks nothing is in steering.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Registers all documents of an application, when everything starts and when a file of it has changed.
 
-Belongs here: all of them together. Does not belong here: one document (workflows.py), and finding them (sources.py).
+One document is in workflows.py, finding them in sources.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`baton up` takes up a changed file of the application: new processes, the documents registered anew.
 
-Belongs here: noticing, and the order. Whether the application loads, and what its documents are, is asked in a process of
-its own (this module as a program), because modules that were imported cannot be taken back.
+Whether the application loads, and what its documents are, is asked in a process of its own (this module as a
+program), because modules that were imported cannot be taken back.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A saga and its events as something a person reads.
 
-Belongs here: laying out. Pure: documents in, rich renderables and text out. Lists are in tables.py.
+Pure: documents in, rich renderables and text out. Lists are in tables.py.
 """
 
 from __future__ import annotations

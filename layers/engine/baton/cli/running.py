@@ -1,7 +1,4 @@
-"""What `baton up` does: start the local run, say how to reach it, stop it again.
-
-Belongs here: the order of these, and the words. What runs is baton.local.
-"""
+"""What `baton up` does: start the local run, say how to reach it, stop it again."""
 
 from __future__ import annotations
 

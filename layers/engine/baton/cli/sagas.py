@@ -1,7 +1,6 @@
 """The commands that start sagas and look at them: start, show, events, explain, list, cost.
 
-Belongs here: arguments to calls, answers to output. How an answer looks is render.py's, how long one stays
-with a saga watching.py's.
+How an answer looks is in render.py, how long a command stays with a saga in watching.py.
 """
 
 from __future__ import annotations

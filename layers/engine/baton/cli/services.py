@@ -1,7 +1,6 @@
 """Starts the outside services of the example as processes of their own, and ends them.
 
-Belongs here: processes and their addresses. What the services do is in examples/services, which the
-engine does not import.
+What the services do is in examples/services, which the engine does not import.
 """
 
 from __future__ import annotations

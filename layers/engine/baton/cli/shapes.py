@@ -1,6 +1,6 @@
 """A workflow as the API describes it, as boxes to draw and as text.
 
-Belongs here: what the nodes of a document say in a few words. How they are laid out is graph.py's.
+How they are laid out is in graph.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What the commands hand to each other: how to reach the API, and how to show an answer.
 
-Belongs here: running one asynchronous call from a command, `--json`, the console, progress. No command. rich
-and httpx are imported when something is shown or asked, so that `baton --help` need not wait for them.
+rich and httpx are imported when something is shown or asked, so that `baton --help` need not wait for them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Workflow documents wherever they are: in files, or built in Python as `module:attribute`.
-
-Belongs here: finding them and reading their text. What a document is, the compiler knows.
-"""
+"""Workflow documents wherever they are: in files, or built in Python as `module:attribute`."""
 
 from __future__ import annotations
 

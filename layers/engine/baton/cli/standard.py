@@ -1,6 +1,6 @@
 """What is said of standard tools that a document uses and a deployment has to switch on.
 
-Belongs here: finding their names in the compiler's problems, and the parameters they need. Which there are, core.grants knows.
+Which there are, core.effects.grants knows.
 """
 
 from __future__ import annotations

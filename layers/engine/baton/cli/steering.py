@@ -1,7 +1,4 @@
-"""The commands that change the course of a saga: cancel, signal, resume, fork.
-
-Belongs here: arguments to calls, answers to output.
-"""
+"""The commands that change the course of a saga: cancel, signal, resume, fork."""
 
 from __future__ import annotations
 

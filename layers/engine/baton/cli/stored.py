@@ -1,6 +1,6 @@
 """The command that fetches what an entry only names: `value`.
 
-Belongs here: the reference as it is typed, which may be the beginning of one, and the value as JSON.
+The reference as it is typed may be the beginning of one.
 """
 
 from __future__ import annotations

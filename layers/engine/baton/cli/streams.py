@@ -1,7 +1,4 @@
-"""The standard streams as the shell left them: closed, of another encoding, with nobody reading, on a full disk.
-
-Belongs here: what has to be done so that a command can print at all. What it prints, others say.
-"""
+"""The standard streams as the shell left them: closed, of another encoding, with nobody reading, on a full disk."""
 
 from __future__ import annotations
 

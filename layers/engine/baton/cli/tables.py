@@ -1,7 +1,7 @@
 """Lists and facts as something a person reads: sagas, costs, workflows, tools.
 
-Belongs here: laying out. Pure: documents in, rich text out. A row is one line, however wide, but in a
-terminal: what a list is asked for is mostly an id to copy, or lines to search in.
+Pure: documents in, rich text out. A row is one line, however wide, but in a terminal: what a list is asked for
+is mostly an id to copy, or lines to search in.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""JSON given on the command line: as text, as a file, as standard input, or as NAME=VALUE pairs.
-
-Belongs here: turning arguments into JSON values, with errors that name line and column. No HTTP.
-"""
+"""JSON given on the command line: as text, as a file, as standard input, or as NAME=VALUE pairs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What a saga waits for, and the commands that help it on, as a person reads and types them.
 
-Belongs here: reading `GET /sagas/{id}`. Pure. The rest of what `show` says is render.py's.
+Pure. The rest of what `show` says is in render.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Staying with a saga until it ends or needs a person: `show --watch` and `events --follow`.
 
-Belongs here: when to ask again, and when it is over. How a saga or an event looks is render.py's.
+How a saga or an event looks is in render.py.
 """
 
 from __future__ import annotations

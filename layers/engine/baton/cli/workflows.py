@@ -1,6 +1,6 @@
 """The commands about registered workflows: deploy-workflow, workflows.
 
-Belongs here: files to the API, and what it knows back. What is wrong with a document, check.py says.
+What is wrong with a document, check.py says.
 """
 
 from __future__ import annotations

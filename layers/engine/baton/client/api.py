@@ -1,6 +1,6 @@
 """The routes of the HTTP API as Python calls, for the commands and the demo.
 
-Belongs here: paths, bodies, pages. How a request travels is transport.py's; what a command prints, its own.
+How a request travels is in transport.py.
 """
 
 from __future__ import annotations
@@ -298,7 +298,7 @@ class Reader:
 
 
 def new_key() -> str:
-    """An idempotency key that nobody has used."""
+    """An idempotency key that no request has used."""
     return str(uuid.uuid4())
 
 

@@ -1,6 +1,6 @@
 """Which Baton the commands speak to, and as whom: options, environment, or the file that `baton up` leaves.
 
-Belongs here: finding, writing and removing an address with its token. No HTTP, no AWS.
+No HTTP, no AWS.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def find_connection(url: str | None, token: str | None, auth: str | None = None)
             "Set BATON_TOKEN, or sign requests with your AWS credentials: --aws.",
         )
     if not (token.isascii() and token.isprintable()) or " " in token:
-        # Never shown: whoever sends it would quote it.
+        # Never shown: a person who sends the message on would quote it.
         raise Failed(
             USAGE, "the token has characters that no token has, such as a space or the end of a line"
         )

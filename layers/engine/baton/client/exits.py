@@ -1,7 +1,4 @@
-"""How `baton` ends: the exit statuses, and the errors that carry them.
-
-Belongs here: the statuses, their meaning, how an error is printed. No command, no HTTP.
-"""
+"""How `baton` ends: the exit statuses, and the errors that carry them."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ MEANINGS = {
     DENIED: "no address, token or AWS credentials are known, or the API did not accept them, or they lack the role",
     UNREACHABLE: "the API could not be reached, was too busy for too long, or failed",
     INTERRUPTED: "interrupted by Ctrl-C",
-    UNREAD: "nobody reads the output any more, as after `| head`",
+    UNREAD: "the output has no reader any more, as after `| head`",
 }
 
 _SHOWN = "The token comes from --token, BATON_TOKEN or .baton/local.json (written by `baton up`)."

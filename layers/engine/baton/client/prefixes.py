@@ -1,6 +1,6 @@
 """Sagas that are named by the beginning of their ids, as `baton list` shortens them.
 
-Belongs here: which sagas of a list are meant. Pure; the list is the client's to fetch. The API knows whole ids only.
+Pure. The API knows whole ids only.
 """
 
 from __future__ import annotations

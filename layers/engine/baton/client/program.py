@@ -1,7 +1,4 @@
-"""How this very command is called from the user's shell: `baton`, or the path of it that works here.
-
-Belongs here: what messages print when they name a command to type. Nothing is started.
-"""
+"""How this very command is called from the user's shell: `baton`, or the path of it that works here."""
 
 from __future__ import annotations
 

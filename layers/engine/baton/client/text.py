@@ -1,7 +1,4 @@
-"""Small pieces of text: times and amounts written, foreign strings made harmless.
-
-Belongs here: pure functions on strings and numbers. No terminal, no HTTP.
-"""
+"""Small pieces of text: times and amounts written, foreign strings made harmless."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """HTTP to one API: who is asking, repeating what may be repeated, problem documents to errors.
 
-Belongs here: everything between a path and a JSON document. Which paths there are is api.py's.
+Which paths there are is in api.py.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Transport:
     """One API for one caller. Every call raises `Failed`, which says how the command ends.
 
     Each call may be repeated: reads by nature, writes by their `Idempotency-Key`. So a connection that
-    breaks, or a server that is busy, is tried again before anybody hears of it.
+    breaks, or a server that is busy, is tried again before the caller hears of it.
     """
 
     def __init__(self, connection: Connection, connections: int) -> None:
@@ -130,7 +130,7 @@ class Transport:
 def glance(connection: Connection, path: str) -> Any:
     """What a path answers, if it does within `GLANCE_S`; else None, and never an error.
 
-    In a thread of its own that nobody waits for afterwards: a name that does not resolve, or credentials
+    In a thread of its own that the command does not wait for when it ends: a name that does not resolve, or credentials
     that are asked for somewhere, must not hold up who is typing.
     """
     found: list[Any] = []

@@ -153,10 +153,6 @@ class LocalRun:
             raise FunctionError(function, result.document())
         return result.document()
 
-    def log_file(self, function: str) -> Path:
-        """Where the output of a function's processes goes."""
-        return self._lambdas.find(function).log
-
     # ---- starting
 
     async def __aenter__(self) -> LocalRun:

@@ -36,27 +36,27 @@ class Children:
 
     async def start(self, parent: SagaRef, ref: SagaRef, state: State, slot: str, child: Child) -> None:
         """Make a child exist. Raises `UserError` for one that can never start."""
-        if state.depth >= self._limits.nesting_depth:
+        if state.origin.depth >= self._limits.nesting_depth:
             raise TooLarge(f"sagas start sagas at most {self._limits.nesting_depth} levels deep")
         definition = await self._catalog.find(parent.tenant, child.workflow)
         given: Any = child.input.v
         if child.input.ref:
             given = msgspec.json.decode(await self._call(self._blobs.get, parent.tenant, child.input.ref))
-        program = await self._catalog.program(parent.tenant, state.graph)
+        program = await self._catalog.program(parent.tenant, state.origin.graph)
         await self._starter.start(
             Beginning(
                 ref=ref,
                 definition=definition,
                 graph=await self._catalog.graph(parent.tenant, definition.graph),
                 given=given,
-                user=state.user,
+                user=state.origin.user,
                 invocation=self._invocation,
-                traceparent=state.traceparent,
+                traceparent=state.origin.traceparent,
                 body_hash=body_hash([child.workflow, given]),
                 parent=str(parent),
                 slot=slot,
-                depth=state.depth + 1,
-                scope=f"{state.scope or state.saga}/{slot}",
+                depth=state.origin.depth + 1,
+                scope=f"{state.origin.scope or state.origin.saga}/{slot}",
                 handled=takes_failure(program, state, slot),
             )
         )
@@ -98,9 +98,9 @@ def report_of(child: State, slot: str) -> ChildReported | None:
     output = child.ended.output if child.ended.status == "completed" else Value()
     return ChildReported(
         slot=slot,
-        child=child.saga,
+        child=child.origin.saga,
         status=child.ended.status,
         output=output,
         failure=child.ended.failure,
-        cost=child.spent,
+        cost=child.money.spent,
     )

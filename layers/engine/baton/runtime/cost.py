@@ -36,7 +36,7 @@ async def cost_of(
     once = frozenset(node.name for node in program.graph.nodes if node.effect == ONCE)
     time = ReadingTime(clock, call.deadline)
     cuts = set()
-    if state.branch:
+    if state.lineage.branch:
         async for record in _records(log, call, opened, time):
             # Decoding takes far longer than looking, and forks are rare.
             if _FORK in record.data and (fork := fork_of(decode_entry(record.data))) is not None:
@@ -45,13 +45,15 @@ async def cost_of(
     async for record in _records(log, call, opened, time):
         ledger.add(decode_entry(record.data), record.data, record.size)
     usage = ledger.total(head.epoch, is_held=bool(head.owner) or state.epoch > head.epoch)
-    return cost_view(state.saga, status_of(state, program), usage, ledger.steps, state.invocations)
+    return cost_view(
+        state.origin.saga, status_of(state, program), usage, ledger.steps, state.counts.invocations
+    )
 
 
 async def _records(log: Log, call: StoreRetrier, opened: Opened, time: ReadingTime) -> AsyncIterator[Record]:
     """No further than the state: what came since may belong to a lease that the head does not know."""
     state = opened.history.state
-    async with aclosing(records_of(log, call, opened.head.ref, state.branch + 1, 0, PAGE)) as pages:
+    async with aclosing(records_of(log, call, opened.head.ref, state.lineage.branch + 1, 0, PAGE)) as pages:
         async for page in pages:
             for record in page:
                 if record.version <= state.version:

@@ -35,7 +35,7 @@ async def story_of(
     story, time = Story(opened.program), ReadingTime(clock, call.deadline)
     for segment in lineage_to(state):
         after = segment.first - 1
-        while after < segment.last and not (segment.branch == state.branch and is_enough(story)):
+        while after < segment.last and not (segment.branch == state.lineage.branch and is_enough(story)):
             if after:
                 time.check("explained", state.version, after)
             page = await call(log.read_tail, ref, segment.branch, after, min(PAGE, segment.last - after))

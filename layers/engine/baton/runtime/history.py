@@ -16,7 +16,8 @@ from baton.core.log.codec import decode_entry, encode_entry
 from baton.core.log.events import Entry, Event, Forked, SagaEnded
 from baton.core.log.fold import closed, fold
 from baton.core.log.forks import fork_to
-from baton.core.log.state import State, decode_state, encode_moved, encode_state, moved_to
+from baton.core.log.snapshots import decode_state, encode_moved, encode_state, moved_to
+from baton.core.log.state import State
 from baton.errors import CorruptLog, EngineFault, RowsRefused
 from baton.ports import Blobs, Head, Log, Record, SagaRef, Wake
 from baton.runtime.store_retrier import StoreRetrier
@@ -55,10 +56,10 @@ class History:
         """Fold what others appended since. Returns it; empty when there is no news."""
         news: list[Entry] = []
         while True:
-            branch = self.state.branch
+            branch = self.state.lineage.branch
             records = await self._call(self._log.read_tail, self.ref, branch, self.state.version)
             news.extend([await self._fold(record) for record in records])
-            if self.state.branch == branch:
+            if self.state.lineage.branch == branch:
                 return news
 
     async def append(
@@ -112,7 +113,7 @@ class History:
         """The entry that would follow the state as it is now."""
         return Entry(
             version=self.state.version + 1,
-            branch=self.state.branch,
+            branch=self.state.lineage.branch,
             at=at,
             epoch=epoch,
             invocation=invocation,
@@ -136,7 +137,7 @@ class History:
         try:
             if size > limits.snapshot_blob_bytes:
                 data = encode_moved(await call(self._blobs.put, self.ref.tenant, data))
-            record = Record(self.state.branch, self.state.version, data)
+            record = Record(self.state.lineage.branch, self.state.version, data)
             await call(self._log.put_snapshot, self.ref, record)
         except (EngineFault, ValueError):
             logger.warning("no snapshot", exc_info=True, extra={"saga": str(self.ref), "bytes": size})
@@ -161,7 +162,7 @@ class History:
         past.state = max((one for one in known if one.version <= version), key=_version, default=State())
         while (at := past.state.version) < version:
             most = min(version - at, PAGE)
-            records = await self._call(self._log.read_tail, self.ref, past.state.branch, at, most)
+            records = await self._call(self._log.read_tail, self.ref, past.state.lineage.branch, at, most)
             if not records or records[-1].version > version:
                 raise CorruptLog(f"{self.ref} has no version {version}")
             for record in records:
@@ -221,6 +222,6 @@ def is_own(there: Entry, mine: Entry) -> bool:
 
 def _wake_of_end(state: State, entry: Entry) -> Wake | None:
     """What the stream must carry when this entry ends a child: word to its parent."""
-    if not state.parent or not any(isinstance(event, SagaEnded) for event in entry.events):
+    if not state.origin.parent or not any(isinstance(event, SagaEnded) for event in entry.events):
         return None
-    return Wake(v=entry.version, parent=state.parent, slot=state.parent_slot)
+    return Wake(v=entry.version, parent=state.origin.parent, slot=state.origin.parent_slot)

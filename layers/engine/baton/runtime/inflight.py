@@ -91,7 +91,7 @@ class InFlight:
                 break
             now = self._clock.now()
             timeout = self._steps.timeout(step)
-            expected = self._durations.expected(state.graph, step.node.name, step.node.tool, timeout)
+            expected = self._durations.expected(state.origin.graph, step.node.name, step.node.tool, timeout)
             again, _ = self._full.get(step.node.tool, (now, 0))
             if not (self._deadline.fits(now, expected) or (is_first and now < self._deadline.cut_off)):
                 wants_more = True
@@ -100,7 +100,7 @@ class InFlight:
             else:
                 spent: list[Decimal] = []
                 attempt = self._steps.run(state, step, traceparent, spent)
-                task = asyncio.create_task(attempt, name=f"{state.saga}/{step.slot}")
+                task = asyncio.create_task(attempt, name=f"{state.origin.saga}/{step.slot}")
                 task.add_done_callback(self._tell)
                 self._running[step.slot] = _Attempt(step, now, spent, task)
                 self._begun += 1
@@ -149,7 +149,7 @@ class InFlight:
                 continue
             self._full.pop(step.node.tool, None)
             lasted = outcome.ended_at - outcome.started_at
-            self._durations.observe(state.graph, step.node.name, step.node.tool, lasted)
+            self._durations.observe(state.origin.graph, step.node.name, step.node.tool, lasted)
             outcomes.append(outcome)
         return outcomes
 
@@ -173,7 +173,7 @@ class InFlight:
         now = self._clock.now()
         for one in late:
             self._dying.remove(one)  # its outcome says what it has spent
-            self._durations.cut_off(state.graph, one.step.node.name, now - one.started)
+            self._durations.cut_off(state.origin.graph, one.step.node.name, now - one.started)
             outcomes.append(self._interrupted(one))
         return outcomes
 

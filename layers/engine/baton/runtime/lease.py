@@ -158,7 +158,7 @@ class Leases:
             status=status,
             group=group,
             group_at=now if group != lease.before.group else None,
-            branch=state.branch,
+            branch=state.lineage.branch,
             snapshot=history.snapshot,
             due_at=next_due,
             armed=armed,

@@ -142,9 +142,10 @@ class Ledger:
         amount = step.node.cost if amount is None else amount
         amount = max(amount, self._wanted.get((*place, step.attempt), 0))
         now = self._clock.now()
-        account = cache.account(state.tenant, state.user, now)
+        owner = state.origin.tenant, state.origin.user
+        account = cache.account(*owner, now)
         self._seen.setdefault(saga, state)
-        if cache.terms.user_day and (state.tenant, state.user) in cache.blocked and (amount or state.spent):
+        if cache.terms.user_day and owner in cache.blocked and (amount or state.money.spent):
             sums = Sums(spent=cache.terms.user_day)
             return self._halt(state, step.node.name, account, sums, 0)
         before = self._under_way.get(place)
@@ -193,7 +194,7 @@ class Ledger:
         seen = self._seen.get(saga, state)
         mine = [one for (of, _), one in self._under_way.items() if of == saga]
         busy = sum(one.most for one in mine if one is not attempt)
-        spent = seen.spent + sum(self._unlogged.get(saga, {}).values()) + attempt.closed
+        spent = seen.money.spent + sum(self._unlogged.get(saga, {}).values()) + attempt.closed
         answer = ask_for(seen, terms, node, what, spent, busy, cost)
         if isinstance(answer, ev.Parked):
             notice = parked_notice(seen, terms, answer, self._clock.now())
@@ -224,14 +225,14 @@ class Ledger:
             logger.warning(
                 "`%s` has cost more than its tool declares",
                 step.node.name,
-                extra={"saga": state.saga, "declared": attempt.closed + attempt.cover, "cost": cost},
+                extra={"saga": state.origin.saga, "declared": attempt.closed + attempt.cover, "cost": cost},
             )
         pair = (saga, attempt)
         self._over(pair, step.slot, cost)
         try:
             sums = await self._close(attempt, cost)
         except EngineFault:
-            logger.warning("not settled yet", exc_info=True, extra={"saga": state.saga})
+            logger.warning("not settled yet", exc_info=True, extra={"saga": state.origin.saga})
             return ()  # `drain` tries again
         self._left.remove(pair)
         if sums is None:
@@ -318,7 +319,7 @@ class Ledger:
         if not terms.user_day or is_idle or not _costs(state, graph):
             return None
         now = self._clock.now()
-        account = self._cache.account(state.tenant, state.user, now)
+        account = self._cache.account(state.origin.tenant, state.origin.user, now)
         sums = await self._call(self._budgets.read, account)
         return user_parked(sums, terms, account.day) if self._cache.learn(account, sums) else None
 
@@ -329,11 +330,11 @@ class Ledger:
         # Who took its lease has judged by every clock that its time is over.
         over = max(dead_until, self._by_every_clock())
         for day in sorted({day_of(dead_until - LONGEST_LIFE_MS), day_of(dead_until)}):
-            account = Account(state.tenant, state.user, day)
+            account = Account(state.origin.tenant, state.origin.user, day)
             try:
                 await self._call(self._budgets.expire, account, over)
             except EngineFault:
-                logger.warning("not freed", exc_info=True, extra={"saga": state.saga})
+                logger.warning("not freed", exc_info=True, extra={"saga": state.origin.saga})
 
     def _by_every_clock(self) -> int:
         """A moment that has passed whichever clock is looked at.
@@ -381,12 +382,13 @@ class Ledger:
 
     def _words(self, state: State, step: RunStep) -> tuple[Any, ...]:
         self._count += 1
-        return (self._invocation, self._count, state.saga, state.branch, step.slot, step.attempt)
+        saga, branch = state.origin.saga, state.lineage.branch
+        return (self._invocation, self._count, saga, branch, step.slot, step.attempt)
 
 
 def _key(state: State) -> str:
-    return str(SagaRef(state.tenant, state.saga))
+    return str(SagaRef(state.origin.tenant, state.origin.saga))
 
 
 def _costs(state: State, graph: Graph) -> bool:
-    return bool(state.spent) or any(node.cost for node in graph.nodes)
+    return bool(state.money.spent) or any(node.cost for node in graph.nodes)

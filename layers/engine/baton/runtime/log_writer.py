@@ -47,7 +47,7 @@ class LogWriter:
             invocation=self._p.invocation.id,
             epoch=lease.epoch,
             cold=self._p.invocation.cold,
-            trace=self._p.traceparent(history.state.traceparent),
+            trace=self._p.traceparent(history.state.origin.traceparent),
         )
         return await self.put(lease, history, entry, rows, after)
 
@@ -58,16 +58,16 @@ class LogWriter:
         self.check_lease(lease)
         appended = await history.append(entry, rows, after)
         if appended:
-            self._p.metrics.heard(history.state.workflow, entry.events, entry.at)
+            self._p.metrics.heard(history.state.origin.workflow, entry.events, entry.at)
         return appended
 
     async def news(self, lease: Lease, history: History) -> bool:
         """Read what others appended. True when it was a fork; raises `Superseded` when it was a newer holder."""
-        branch = history.state.branch
+        branch = history.state.lineage.branch
         for entry in await history.catch_up():
             if entry.epoch > lease.epoch:
                 raise Superseded
-        return history.state.branch != branch
+        return history.state.lineage.branch != branch
 
     async def catch_up(self, run: Run) -> bool:
         """The news for a running saga. True after a fork: what was under way belongs to the old branch."""

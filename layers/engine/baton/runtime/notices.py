@@ -41,7 +41,7 @@ class Teller:
         if not notices or self._task is not None or (self.again is not None and now < self.again):
             return
         self._oldest = min(notice.at for notice in notices)
-        self._task = asyncio.create_task(self._tell(state, notices), name=f"{state.saga}/notices")
+        self._task = asyncio.create_task(self._tell(state, notices), name=f"{state.origin.saga}/notices")
 
     async def wait(self) -> None:
         """Until the try is over. It has its own time, which is short."""
@@ -75,10 +75,17 @@ class Teller:
 
         async def one(notice: Notice) -> None:
             try:
-                await call(self._notices.tell, state.tenant, state.saga, state.user, notice, began)
+                await call(
+                    self._notices.tell,
+                    state.origin.tenant,
+                    state.origin.saga,
+                    state.origin.user,
+                    notice,
+                    began,
+                )
                 told.append(notice.key)
             except EngineFault as error:
-                logger.warning("a notice could not be sent: %r", error, extra={"saga": state.saga})
+                logger.warning("a notice could not be sent: %r", error, extra={"saga": state.origin.saga})
 
         await asyncio.gather(*map(one, notices))
         return tuple(told)

@@ -6,11 +6,11 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from baton.core.decide.spending import Terms
-from baton.core.documents.nodes.own import OwnKinds
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
 from baton.core.log.events import Event, Gives, Value
@@ -42,6 +42,9 @@ from baton.runtime.start import Starter
 from baton.runtime.steps import Steps
 from baton.runtime.store_retrier import StoreRetrier
 from baton.runtime.values import Values
+
+if TYPE_CHECKING:
+    from baton.core.documents.nodes.own import OwnKinds
 
 
 @dataclass(frozen=True, kw_only=True)

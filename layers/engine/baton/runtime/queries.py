@@ -128,7 +128,7 @@ class Queries:
         if not 1 <= limit <= MAX_EVENTS or after < 0:
             raise UserError(f"limit is 1 to {MAX_EVENTS}, after is 0 or more")
         opened = await self._request.open(saga)
-        branches, at_once = opened.history.state.branch + 1, min(limit + 1, EVENTS_AT_ONCE)
+        branches, at_once = opened.history.state.lineage.branch + 1, min(limit + 1, EVENTS_AT_ONCE)
         entries: list[dict[str, Any]] = []
         room = MAX_SHOWN
         log, call = self._engine.log, self._parts.call
@@ -199,11 +199,11 @@ def _named(opened: Opened) -> dict[str, Any]:
     """Which saga an answer is about, and as of when."""
     state = opened.history.state
     return {
-        "saga": state.saga,
-        "workflow": state.workflow,
+        "saga": state.origin.saga,
+        "workflow": state.origin.workflow,
         "status": status_of(state, opened.program),
         "version": state.version,
-        "branch": state.branch,
+        "branch": state.lineage.branch,
     }
 
 

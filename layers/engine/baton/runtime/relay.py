@@ -109,7 +109,7 @@ class Relay:
                 return
             part = cut(news, self._engine.limits.entry_bytes)
             entry = history.next_entry(
-                part, at=clock.now(), invocation=request, trace=history.state.traceparent
+                part, at=clock.now(), invocation=request, trace=history.state.origin.traceparent
             )
             if not await history.append(entry, wake=Wake(v=entry.version)):
                 await history.catch_up()

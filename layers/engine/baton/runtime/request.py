@@ -73,5 +73,5 @@ class Request:
         if history.state.version == 0:
             await self.parts.starter.put_entry_one(head)
             await history.catch_up()
-        program = await self.parts.catalog.program(ref.tenant, history.state.graph)
+        program = await self.parts.catalog.program(ref.tenant, history.state.origin.graph)
         return Opened(head, history, program)

@@ -91,7 +91,7 @@ class Service:
             refuse_another_body(head, hashed)
             # Whatever became of the workflow's name and schema, and of the user's money, since: it has been started.
             opened = await self._request.open(ref.id)
-            return self._accepted(opened) | {"workflow": opened.history.state.workflow}, False
+            return self._accepted(opened) | {"workflow": opened.history.state.origin.workflow}, False
         now = self._engine.clock.now()
         await self._engine.ledger_cache.refuse_the_blocked(self._parts.call, caller.tenant, caller.user, now)
         definition, _ = await asyncio.gather(
@@ -153,7 +153,7 @@ class Service:
         expected = {node.signal for node in opened.program.graph.nodes if node.signal}
         if name not in expected:
             hint = nearest(name, expected) or ("it waits for none" if not expected else "")
-            workflow = opened.history.state.workflow
+            workflow = opened.history.state.origin.workflow
             raise NotFound(hinted(f"workflow `{workflow}` waits for no signal `{name}`", hint))
         value, blob = self._unstored(payload, "a payload")
         unique = key or self._engine.entropy.token(96)
@@ -245,8 +245,8 @@ class Service:
         def make(state: State, now: int) -> Event | None:
             if state.parked is None:
                 raise NotAllowedNow(f"only a parked saga can be resumed; this one is {status_of(state)}")
-            if 0 < budget <= state.spent:
-                spent = f"{dollars(state.spent)} dollars are spent; `budget_usd` is for the whole saga"
+            if 0 < budget <= state.money.spent:
+                spent = f"{dollars(state.money.spent)} dollars are spent; `budget_usd` is for the whole saga"
                 raise InvalidInput(f"at /budget_usd: {spent}", (Problem("/budget_usd", spent),))
             more = budget or afresh(state, self._engine.ledger_cache.terms)
             return Resumed(by=self._caller.by, at=now, budget=more)
@@ -280,7 +280,7 @@ class Service:
             if now >= armed:
                 armed = await self._arm(opened.head)
             fork = Forked(
-                cut=cut, branch=state.branch + 1, by=self._caller.by, at=now, reason=reason, key=key
+                cut=cut, branch=state.lineage.branch + 1, by=self._caller.by, at=now, reason=reason, key=key
             )
             entry = self._entry(history, fork, now)
             if await history.append(entry, wake=Wake(v=entry.version)):
@@ -336,13 +336,13 @@ class Service:
 
     def _entry(self, history: History, event: Event, now: int) -> Entry:
         """What this caller appends, in its own trace if it has one, else in the saga's."""
-        trace = self._caller.traceparent or self._parts.traceparent(history.state.traceparent)
+        trace = self._caller.traceparent or self._parts.traceparent(history.state.origin.traceparent)
         return history.next_entry((event,), at=now, invocation=self._caller.request, trace=trace)
 
     def _accepted(self, opened: Opened) -> dict[str, Any]:
         state = opened.history.state
         status = status_of(state, opened.program)
-        return {"id": state.saga, "status": status, "version": state.version}
+        return {"id": state.origin.saga, "status": status, "version": state.version}
 
     async def health(self) -> dict[str, str]:
         """Answers whether the table does. Raises `StoreUnavailable` otherwise."""

@@ -131,7 +131,9 @@ class Steps:
                 raise Halted(halt)
             doubt = _Doubt(
                 before=step.failure is not None and step.failure.doubt,
-                acting=spec is not None and spec.effect == ONCE and step.slot in state.acting,
+                acting=spec is not None
+                and spec.effect == ONCE
+                and step.slot in state.recovery.possibly_running,
             )
             return await self._begun(_Attempt(state, step, spec, traceparent, spent, started, doubt))
         except NoRoom as refusal:
@@ -244,7 +246,7 @@ class Steps:
             verify if spec.verify else None,
             decided=step.decided,
             about=about(spec.key, relevant(step.arguments, spec.parameters)),
-            scope=one.state.scope,
+            scope=one.state.origin.scope,
         )
         one.doubt.is_recorded = done.is_recorded
         return done.value, done.rows
@@ -265,7 +267,7 @@ class Steps:
                 return Outcome(
                     slot=step.slot, attempt=step.attempt, started_at=now, ended_at=now, failure=failure
                 )
-            await self._claims.happened(spec, step.slot, context, given, step.decided, state.scope)
+            await self._claims.happened(spec, step.slot, context, given, step.decided, state.origin.scope)
         return Outcome(
             slot=step.slot,
             attempt=step.attempt,
@@ -287,9 +289,9 @@ class Steps:
                 if _has_no_use_for_a_key(step, spec)
                 else key_of(
                     spec.key if spec else KeyRule(),
-                    tenant=state.tenant,
-                    user=state.user,
-                    saga=state.scope or state.saga,
+                    tenant=state.origin.tenant,
+                    user=state.origin.user,
+                    saga=state.origin.scope or state.origin.saga,
                     node=step.node.name,
                     tool=tool,
                     parameters=parameters_of(spec.key, step.arguments, spec.parameters)
@@ -297,15 +299,15 @@ class Steps:
                     else step.arguments,
                     occurrence=step.iteration,
                     # A graph that was compiled before its tool had a window does not say when the turn came.
-                    at=step.since or state.started_at,
+                    at=step.since or state.origin.started_at,
                 )
             )
         except KeyIncomplete as error:
             raise StepFailure("key_incomplete", str(error)) from error
         return StepContext(
-            saga=state.saga,
-            tenant=state.tenant,
-            user=state.user,
+            saga=state.origin.saga,
+            tenant=state.origin.tenant,
+            user=state.origin.user,
             node=step.node.name,
             iteration=step.iteration,
             attempt=step.attempt,

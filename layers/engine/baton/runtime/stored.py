@@ -31,7 +31,7 @@ async def find_value(log: Log, call: StoreRetrier, clock: Clock, opened: Opened,
     ref, state = SCHEME + digest, opened.history.state
     if (found := value_of(state, ref)) is not None:
         return found
-    async with aclosing(records_of(log, call, opened.head.ref, state.branch + 1, 0, PAGE)) as pages:
+    async with aclosing(records_of(log, call, opened.head.ref, state.lineage.branch + 1, 0, PAGE)) as pages:
         async for page in pages:
             for record in page:
                 for event in decode_entry(record.data).events:
@@ -42,7 +42,7 @@ async def find_value(log: Log, call: StoreRetrier, clock: Clock, opened: Opened,
                     f"the log of this saga is too long to be searched within one request: of {state.version} "
                     f"versions it came to {page[-1].version}"
                 )
-    raise NotFound(f"the log of `{state.saga}` names no value {ref}")
+    raise NotFound(f"the log of `{state.origin.saga}` names no value {ref}")
 
 
 def shown(ref: str, data: bytes, after: int, most: int) -> dict[str, Any]:

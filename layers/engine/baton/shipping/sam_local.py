@@ -22,7 +22,6 @@ ENV: Final = "env.json"
 # Where boto3 finds the AWS API, and Lambda's own, which the local run serves itself. env.json says the addresses.
 ENDPOINTS: Final = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_LAMBDA")
 _ROUTE: Final = "AWS::ApiGatewayV2::Route"
-_FUNCTION: Final = "AWS::Serverless::Function"
 
 
 class NotBuilt(BatonError):

@@ -14,7 +14,6 @@ from baton.runtime.watch import Held, Watch, own_ms
 
 LIMIT_MS = 1_000  # by the machine's clock: a thousand times what a tool needs between two awaits, also on a slow machine
 SHOWN = 3
-_LIBRARIES = ("/lib/python", "/baton/")
 _DEBUGGERS = ("bdb.py:", "pydevd")
 
 

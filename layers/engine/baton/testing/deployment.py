@@ -150,7 +150,7 @@ class Deployment:
                 return any(node.signal == signal.name for node in program.graph.nodes)
 
             opened = await self._open(parked=True)
-            takers = [state.saga for _, state, program in opened if is_taken(program)]
+            takers = [state.origin.saga for _, state, program in opened if is_taken(program)]
             if not takers and not is_taken((await self._request().open(saga)).program):
                 raise NotAllowedNow(
                     f"no child that waits for `{signal.name}` is there: it has ended or not begun"
@@ -182,7 +182,7 @@ class Deployment:
     async def result(self, saga: str) -> Result:
         """What came of a saga."""
         opened = await self._request().open(saga)
-        branches = range(opened.history.state.branch + 1)
+        branches = range(opened.history.state.lineage.branch + 1)
         records = [
             record for branch in branches for record in self._log.read_tail(opened.head.ref, branch, 0)
         ]
@@ -237,10 +237,10 @@ class Deployment:
     async def _signal(self, signals: Mapping[str, Any]) -> bool:
         """Send what open waits wait for, each once. Whether there was any."""
         waits = [
-            (state.saga, slot, work.signal)
+            (state.origin.saga, slot, work.signal)
             for _, state, _ in await self._open()
             for slot, work in state.open.items()
-            if work.signal in signals and (state.saga, slot) not in self._sent
+            if work.signal in signals and (state.origin.saga, slot) not in self._sent
         ]
         for saga, slot, name in waits:
             self._sent.add((saga, slot))
@@ -250,10 +250,10 @@ class Deployment:
     async def _answer(self, answers: Answers) -> bool:
         """Answer open questions, each once. Whether there was any."""
         given = [
-            (state.saga, node_of(slot)[0], Answer(ask=ask.id, **answer))
+            (state.origin.saga, node_of(slot)[0], Answer(ask=ask.id, **answer))
             for _, state, _ in await self._open(parked=True)
             for slot, ask in asked(state)
-            if (answer := answers.get(node_of(slot)[0])) and (state.saga, ask.id) not in self._sent
+            if (answer := answers.get(node_of(slot)[0])) and (state.origin.saga, ask.id) not in self._sent
         ]
         for saga, node, said in given:
             self._sent.add((saga, said.ask))

@@ -2,32 +2,19 @@
 
 Imported only where that document is made, because models cost time at a cold start. That real answers are
 so is held by the tests that compare them with the document. The values are made in core/read/views.py and
-runtime/queries.py. Larger answers have files of their own: graphs.py, explained.py, failing.py, incidents.py.
+runtime/queries.py. Larger answers have files of their own: graphs.py, explained.py, failing.py.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, Field, WithJsonSchema
 
 from baton.core.effects.toolspec import EFFECTS
 from baton.core.log.events import Event
-from baton.web.explained import Explanation, Way
 from baton.web.failing import FailingStep, ParkedAs, Question
-from baton.web.graphs import Edge, Limits, NodeTypes, WorkflowNode
-from baton.web.incidents import Incident, IncidentPage
-from baton.web.models import Answer, Cursor, Schema, Status, Time
-from baton.web.stored import StoredValue
-
-__all__ = [
-    "Explanation",
-    "Incident",
-    "IncidentPage",
-    "NodeTypes",
-    "StoredValue",
-    "Way",
-]  # besides those below
+from baton.web.models import Answer, Cursor, OpenAnswer, Schema, SparseAnswer, Status, Time
 
 KINDS_OF_EVENT = tuple(str(kind.__struct_config__.tag) for kind in get_args(Event))
 
@@ -40,20 +27,16 @@ class Health(Answer):
     status: Literal["ok"]
 
 
-class Description(BaseModel):
+class Description(OpenAnswer):
     """An OpenAPI document."""
-
-    model_config = ConfigDict(extra="allow")
 
     openapi: Literal["3.1.0"]
     info: dict[str, Any]
     paths: dict[str, Any]
 
 
-class ProblemError(BaseModel):
+class ProblemError(SparseAnswer):
     """One thing that is wrong with a document or an input."""
-
-    model_config = ConfigDict(extra="forbid")
 
     path: str = Field(description="JSON Pointer to it; empty: the whole.")
     message: str
@@ -63,10 +46,8 @@ class ProblemError(BaseModel):
     column: int = Field(default_factory=int, ge=1, description="Counted from 1.")
 
 
-class Problem(BaseModel):
+class Problem(SparseAnswer):
     """A problem after RFC 9457."""
-
-    model_config = ConfigDict(extra="forbid")
 
     type: str = Field(pattern="^urn:baton:problem:[a-z-]+$")
     title: str
@@ -79,56 +60,6 @@ class GatewayMessage(BaseModel):
     """What API Gateway says itself, before a request has reached Baton."""
 
     message: str
-
-
-# ---- workflows
-
-
-class WorkflowVersion(Answer):
-    """One version of a workflow."""
-
-    name: str
-    version: int = Field(ge=1)
-    graph: str = Field(description="Hash of the compiled graph.")
-    created_at: Time
-    by: str = Field(description="Who registered it.")
-
-
-class WorkflowPage(Answer):
-    """Workflows by name, each with its newest version."""
-
-    workflows: list[WorkflowVersion]
-    next: Cursor
-
-
-class Workflow(WorkflowVersion):
-    """One version of a workflow, with its document and its shape."""
-
-    document: str = Field(description="The text that was registered.")
-    input: Schema | None
-    nodes: list[WorkflowNode]
-    edges: list[Edge]
-    limits: Limits
-
-
-class WorkflowWithVersions(Workflow):
-    """The newest version of a workflow, and the versions there are."""
-
-    versions: list[WorkflowVersion] = Field(max_length=100, description="Newest first, at most 100.")
-
-
-class Registered(Answer):
-    """What was registered."""
-
-    name: str
-    version: int = Field(ge=1)
-    graph: str = Field(description="Hash of the compiled graph.")
-    notes: list[str] = Field(
-        [],
-        max_length=100,
-        description="What the author may not expect: steps that share a key, steps longer than an invocation, children "
-        "that are not registered or take something else.",
-    )
 
 
 # ---- money
@@ -191,10 +122,8 @@ class Accepted(Answer):
     version: int = Field(ge=1, description="Version of its log.")
 
 
-class ActiveNode(BaseModel):
+class ActiveNode(SparseAnswer):
     """A node that is not done yet."""
-
-    model_config = ConfigDict(extra="forbid")
 
     node: str
     iteration: list[int]
@@ -209,17 +138,12 @@ class ActiveNode(BaseModel):
     waits_for: list[str] = Field([], description="The nodes whose edges have not spoken.")
 
 
-class Failure(Answer):
-    """Why a step or a saga failed."""
+class SagaError(Answer):
+    """Why a saga failed, and what that means."""
 
     code: str
     message: str
     node: str
-
-
-class SagaError(Failure):
-    """Why a saga failed, and what that means."""
-
     kind: str = Field(
         description="transient, recoverable, user_resolvable, permanent, catastrophic or unknown."
     )
@@ -290,10 +214,8 @@ class Saga(Answer):
     limits: list[LimitUse] = Field([], description="What it has used of its limits, where it has any.")
 
 
-class LoggedEvent(BaseModel):
+class LoggedEvent(OpenAnswer):
     """An event; its other fields depend on its kind."""
-
-    model_config = ConfigDict(extra="allow")
 
     kind: Annotated[str, WithJsonSchema({"type": "string", "enum": list(KINDS_OF_EVENT)})]
 
@@ -317,6 +239,16 @@ class EventPage(Answer):
 
     entries: list[Entry]
     next: int | None = Field(description="The `after` of the next page; null at the end.")
+
+
+class StoredValue(Answer):
+    """A value that the log names by `cas://sha256/…`: whole, or a part of its JSON where no answer has room for it."""
+
+    ref: str = Field(description="Its name, which is the SHA-256 of its JSON.")
+    size: int = Field(ge=1, description="Bytes of its JSON.")
+    value: Any = Field(description="The value; null where it comes in parts.")
+    part: str | None = Field(description="The next characters of its JSON, where it comes in parts.")
+    next: int | None = Field(description="The `after` of the next part; null at the end.")
 
 
 class Priced(Answer):

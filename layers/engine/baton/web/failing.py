@@ -1,6 +1,7 @@
-"""Attempts that failed, what is done about them, and questions to people, as models.
+"""Attempts that failed, what is done about them, questions to people, and incidents, as models.
 
-The values are made in core/read/views.py and core/read/attempt_history.py. Imported only where the OpenAPI document is made: see answers.py.
+The values are made in core/read/views.py, core/read/attempt_history.py and runtime/incidents.py.
+Imported only where the OpenAPI document is made: see answers.py.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, WithJsonSchema
 
-from baton.core.failures.policy import QUESTIONS
-from baton.web.models import Answer, Schema, Time
+from baton.core.failures.policy import QUESTIONS, SEVERITIES
+from baton.web.models import Answer, Cursor, Schema, Time
 
 _KINDS = "transient, recoverable, user_resolvable, permanent, catastrophic or unknown."
 
@@ -98,3 +99,25 @@ class FailedAttempt(AttemptFailure):
     lasted_ms: int
     then: list[Reaction]
     text: str = Field(description="All of it, for a person.")
+
+
+class Incident(Answer):
+    """Something that went wrong and needs a person. It is resolved once somebody has decided about its saga."""
+
+    id: str
+    status: Annotated[str, WithJsonSchema({"type": "string", "enum": ["open", "resolved"]})]
+    saga: str
+    node: str | None
+    code: str
+    message: str
+    severity: Annotated[str, WithJsonSchema({"type": "string", "enum": list(SEVERITIES)})]
+    opened_at: Time
+    resolved_at: Time | None
+    resolved_by: str | None = Field(description="Who answered, resumed, cancelled, forked or said so.")
+
+
+class IncidentPage(Answer):
+    """Incidents, the newest first."""
+
+    incidents: list[Incident]
+    next: Cursor

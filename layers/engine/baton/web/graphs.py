@@ -1,6 +1,6 @@
-"""How a compiled workflow and the kinds of its nodes are described to the outside, as models.
+"""How workflows and the kinds of their nodes are described to the outside, as models.
 
-The values are made in core/read/views.py and core/documents/schema.py.
+The values are made in core/read/views.py, core/documents/schema.py and runtime/queries.py.
 Imported only where the OpenAPI document is made: see answers.py.
 """
 
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-from baton.web.models import Answer, Condition, Schema
+from baton.web.models import Answer, Condition, Cursor, OpenAnswer, Schema, Time
 
 
 class WorkflowRule(BaseModel):
@@ -68,10 +68,8 @@ Limits = Annotated[
 ]
 
 
-class WorkflowNode(BaseModel):
+class WorkflowNode(OpenAnswer):
     """A node of the compiled graph; other fields depend on its kind. What it has not is left out."""
-
-    model_config = ConfigDict(extra="allow")
 
     name: str
     kind: str
@@ -82,7 +80,7 @@ class WorkflowNode(BaseModel):
     loop: WorkflowLoop | None = None
     catch: list[WorkflowCatch] = Field([], description="The first that fits a failure is taken.")
     output_schema: Any = None
-    limits: Limits = {}
+    limits: Limits = Field({})
 
 
 class Edge(Answer):
@@ -131,3 +129,50 @@ class NodeTypes(Answer):
 
     node_types: list[NodeType]
     schema_: Schema = Field(alias="schema")
+
+
+class WorkflowVersion(Answer):
+    """One version of a workflow."""
+
+    name: str
+    version: int = Field(ge=1)
+    graph: str = Field(description="Hash of the compiled graph.")
+    created_at: Time
+    by: str = Field(description="Who registered it.")
+
+
+class WorkflowPage(Answer):
+    """Workflows by name, each with its newest version."""
+
+    workflows: list[WorkflowVersion]
+    next: Cursor
+
+
+class Workflow(WorkflowVersion):
+    """One version of a workflow, with its document and its shape."""
+
+    document: str = Field(description="The text that was registered.")
+    input: Schema | None
+    nodes: list[WorkflowNode]
+    edges: list[Edge]
+    limits: Limits
+
+
+class WorkflowWithVersions(Workflow):
+    """The newest version of a workflow, and the versions there are."""
+
+    versions: list[WorkflowVersion] = Field(max_length=100, description="Newest first, at most 100.")
+
+
+class Registered(Answer):
+    """What was registered."""
+
+    name: str
+    version: int = Field(ge=1)
+    graph: str = Field(description="Hash of the compiled graph.")
+    notes: list[str] = Field(
+        [],
+        max_length=100,
+        description="What the author may not expect: steps that share a key, steps longer than an invocation, children "
+        "that are not registered or take something else.",
+    )

@@ -28,3 +28,15 @@ class Answer(BaseModel):
     """Exactly these fields."""
 
     model_config = ConfigDict(extra="forbid", json_schema_serialization_defaults_required=True)
+
+
+class SparseAnswer(BaseModel):
+    """No other fields than these; one that has a default may be absent."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class OpenAnswer(BaseModel):
+    """These fields and others."""
+
+    model_config = ConfigDict(extra="allow")

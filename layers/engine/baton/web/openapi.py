@@ -15,11 +15,15 @@ from pydantic.json_schema import models_json_schema
 from baton.core.documents.schema import document_schema
 from baton.core.version import VERSION
 from baton.settings import ApiSettings
-from baton.web import answers, problems
+from baton.web import answers, explained, failing, graphs, problems
 from baton.web.parameters import Parameter
 from baton.web.requests import MAX_KEY
 from baton.web.routes import ROUTES, Route
 
+# The models of answers by name, for the table of routes names them only: it is read at every cold start.
+_ANSWERS = {
+    name: model for file in (answers, explained, failing, graphs) for name, model in vars(file).items()
+}
 _REF = "#/components/schemas/"
 _JSON, _YAML = "application/json", "application/yaml"
 # Statuses that API Gateway itself can answer with, before a function is called or in its place.
@@ -166,7 +170,7 @@ def _response(route: Route[Any], status: int) -> dict[str, Any]:
     if status in route.answers:
         name = route.answers[status]
         response = {
-            "description": (getattr(answers, name).__doc__ or "").strip(),
+            "description": (_ANSWERS[name].__doc__ or "").strip(),
             "content": {_JSON: {"schema": {"$ref": _REF + name}}},
         }
     else:
@@ -225,7 +229,7 @@ def _links(route: Route[Any], status: int) -> dict[str, Any]:
 def _schemas() -> dict[str, Any]:
     bodies: dict[str, type[BaseModel]] = {r.body.__name__: r.body for r in ROUTES if r.body is not None}
     names = {name for route in ROUTES for name in route.answers.values()}
-    shown: list[type[BaseModel]] = [getattr(answers, name) for name in sorted(names)]
+    shown: list[type[BaseModel]] = [_ANSWERS[name] for name in sorted(names)]
     shown += [answers.Problem, answers.GatewayMessage]
     _, made = models_json_schema(
         [

@@ -112,7 +112,7 @@ def plan_of(expression: str) -> Plan:
         found = find_names(tree)
     except Refused as refused:
         raise _Unfit(*refused.args) from refused
-    places = tuple(dict.fromkeys((root, known_part(root, steps)[0]) for root, steps in found.reads))
+    places = tuple(dict.fromkeys((root, known_part(steps)[0]) for root, steps in found.reads))
     free = next((size for size in _FREE if _is_free(tree, places, size)), 0)
     if not free:
         raise _Unfit(*_too_much())

@@ -131,7 +131,7 @@ def chain(tree: Tree, bound: frozenset[str]) -> tuple[str, Steps] | None:
     return None if tree.name in bound or tree.name not in VARIABLES else (tree.name, tuple(reversed(steps)))
 
 
-def known_part(root: str, steps: Steps) -> tuple[Steps, Steps]:
+def known_part(steps: Steps) -> tuple[Steps, Steps]:
     """The steps up to the first that no expression can write or no pruning follows, and the rest.
 
     The first part is keys only: what is read of the root.
@@ -221,7 +221,7 @@ def _visit_field(tree: Field, bound: frozenset[str], found: Names) -> None:
 
 
 def _read(root: str, steps: Steps, found: Names) -> None:
-    known, rest = known_part(root, steps)
+    known, rest = known_part(steps)
     indexes: Steps = ()
     for step in rest:  # what a path can still write, for those who check it against a schema
         if not isinstance(step, int) or not 0 <= step < 10**9:

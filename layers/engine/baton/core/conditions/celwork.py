@@ -63,8 +63,9 @@ class _Bound:
     def _shape(self, tree: Tree, scope: _Scope) -> Shape:
         named = chain(tree, frozenset(scope.variables))
         if named is not None:
-            known, rest = known_part(*named)
-            return _down(self._shapes.get((named[0], known), SMALL), len(rest))
+            root, steps = named
+            known, rest = known_part(steps)
+            return _down(self._shapes.get((root, known), SMALL), len(rest))
         if isinstance(tree, Const):
             size = (
                 units(tree.value)

@@ -131,7 +131,7 @@ class Draft(Struct):
 
     def may_spend(self, at: Activation) -> bool:
         node, terms = at.node, self.terms
-        if not terms.saga or (not node.cost and self.state.spent < terms.saga):
+        if not terms.saga or (not node.cost and self.state.money.spent < terms.saga):
             return True
         if self.reserved is None:
             self.reserved = sum(self.program.nodes[node_of(slot)[0]].cost for slot in self.running)

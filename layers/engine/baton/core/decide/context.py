@@ -118,7 +118,7 @@ class Scope(Struct, frozen=True):
 
     def _value(self, path: Path) -> ev.Value | None:
         if path.root == "input":
-            return self.state.input
+            return self.state.origin.input
         if path.root == "output":
             return self.output
         if path.root != "ctx":
@@ -134,7 +134,12 @@ class Scope(Struct, frozen=True):
         """What the root of a path (with its node) stands for. Raises `ExpressionError`."""
         if path.root == "saga":
             state = self.state
-            return {"id": state.saga, "user": state.user, "tenant": state.tenant, "workflow": state.workflow}
+            return {
+                "id": state.origin.saga,
+                "user": state.origin.user,
+                "tenant": state.origin.tenant,
+                "workflow": state.origin.workflow,
+            }
         if path.root == "loop":
             return {"iteration": node_of(self.slot)[1][-1]}
         if path.root == "join":

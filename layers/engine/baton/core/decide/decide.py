@@ -71,17 +71,17 @@ def decide(
     if state.ended is not None or state.version == 0:
         return Decision()
     decision = _decide(program, state, now, running, found, max_deaths, most_bytes, terms)
-    if not state.notices or (state.kills_workers and state.tries > max_deaths):
+    if not state.outbox.due or (state.kills_workers and state.recovery.consecutive_crashes > max_deaths):
         # It was tried once more since the saga is parked, in case that it was something else that killed the workers.
         return decision
     # Who cancels waits for nobody but for those who have to look whether something has happened.
-    is_urgent = state.cancel is None or any(notice.code == UNKNOWN_OUTCOME for notice in state.notices)
+    is_urgent = state.cancel is None or any(notice.code == UNKNOWN_OUTCOME for notice in state.outbox.due)
     if is_urgent and any(isinstance(event, ev.SagaEnded) for event in decision.record):
         # Nobody looks at a saga that has ended: what is to be told is told before, if it can be.
-        until = max(notice.at for notice in state.notices) + UNTOLD_END_MS
+        until = max(notice.at for notice in state.outbox.due) + UNTOLD_END_MS
         if now < until:
-            return Decision(commands=(SendNotices(state.notices),), due=until)
-    return replace(decision, commands=(*decision.commands, SendNotices(state.notices)))
+            return Decision(commands=(SendNotices(state.outbox.due),), due=until)
+    return replace(decision, commands=(*decision.commands, SendNotices(state.outbox.due)))
 
 
 def _decide(
@@ -98,7 +98,7 @@ def _decide(
     running = {slot for slot in running if slot in state.tokens}
     if state.is_stopping and state.kills_workers:
         return Decision()
-    if (state.is_stopping or state.left) and not state.kills_workers:
+    if (state.is_stopping or state.orphaned_children) and not state.kills_workers:
         if parked := killed(state, max_deaths):
             return Decision(record=parking(state, parked, now))
         # Whatever else is to be done, children of a branch that was left must not act on.
@@ -114,16 +114,16 @@ def _decide(
         return _parked(Draft(program, state, now, running, found, due=deadline), state.parked)
     if parked := killed(state, max_deaths) or cut_off(state, max_deaths):
         return Decision(record=parking(state, parked, now))
-    if state.spent and (notice := saga_notice(state, terms, now)):
+    if state.money.spent and (notice := saga_notice(state, terms, now)):
         return Decision(record=(ev.NoticeDue(notice=notice),))
     draft = Draft(program, state, now, running, found, due=deadline, most_bytes=most_bytes, terms=terms)
     if not state.tokens:
         return _complete(draft)
     schedule_ready(draft)
     run = draft.run
-    if state.careful and state.careful == state.epoch:
+    if state.recovery.epoch and state.recovery.epoch == state.epoch:
         # After a death nobody knows which of several steps was the killer: one at a time, another first.
-        turn = state.revivals % len(run) if run else 0
+        turn = state.counts.revivals % len(run) if run else 0
         run = [] if running else run[turn : turn + 1]
     commands = (*missing(draft.needs, draft.questions), *next_up(run, draft.children))
     return Decision(tuple(draft.record), commands, draft.again, draft.due)

@@ -50,8 +50,8 @@ def handle_failure(
         kind,
         node.domain,
         _rules(failure.code, graph.failures, node.failures),
-        is_handled=not in_doubt and (scope.state.handled or is_handled(scope, failure)),
-        last=ASK if in_doubt else scope.state.last or ASK,
+        is_handled=not in_doubt and (scope.state.origin.handled or is_handled(scope, failure)),
+        last=ASK if in_doubt else scope.state.origin.last or ASK,
     )
     policy: Policy | None = None
     arguments: dict[str, Any] = {}
@@ -66,7 +66,7 @@ def handle_failure(
         code=failure.code,
         now=now,
         retry_after_ms=retry_after_ms,
-        draw=draw(scope.state.saga, scope.slot, failing.attempts),
+        draw=draw(scope.state.origin.saga, scope.slot, failing.attempts),
         ways=node.ways,
     )
     step = None if policy is None else of(policy.then.strategy).by_policy(at, policy)
@@ -185,7 +185,7 @@ def _ask(
     failure = failing.failure
     own = severity_of(failure.code, failure.kind)
     return ev.Ask(
-        id=f"{scope.state.branch}.{scope.slot}.{failing.attempts}{strategy.suffix}",
+        id=f"{scope.state.lineage.branch}.{scope.slot}.{failing.attempts}{strategy.suffix}",
         kind=entry.question,
         message=f"{message or told(failure.code).says} ({failure.code}: {failure.message})"[:2_000],
         options=tuple(ACTIONS),
@@ -200,7 +200,7 @@ def _notice(
     scope: Scope, strategy: Strategy, entry: PolicyEntry, ask: ev.Ask, failure: ev.Failure, now: int
 ) -> ev.Notice:
     return ev.Notice(
-        key=f"{scope.state.saga}/{ask.id}",
+        key=f"{scope.state.origin.saga}/{ask.id}",
         to=strategy.asks,
         code=failure.code,
         message=ask.message,

@@ -20,10 +20,10 @@ def parking(state: State, parked: ev.Parked, now: int) -> tuple[ev.NoticeDue, ev
     where = f" at `{parked.node}`" if parked.node else ""
     advice = told(parked.code).advice.rstrip(".")
     notice = ev.Notice(
-        key=f"{state.saga}/{state.branch}.parked.{state.version + 1}",
+        key=f"{state.origin.saga}/{state.lineage.branch}.parked.{state.version + 1}",
         to="on_call",
         code=parked.code,
-        message=f"saga `{state.saga}` is parked{where}: {parked.message}. {advice}: `baton resume {state.saga}`",
+        message=f"saga `{state.origin.saga}` is parked{where}: {parked.message}. {advice}: `baton resume {state.origin.saga}`",
         severity="high",
         node=parked.node,
         at=now,
@@ -34,20 +34,20 @@ def parking(state: State, parked: ev.Parked, now: int) -> tuple[ev.NoticeDue, ev
 
 def killed(state: State, max_deaths: int) -> ev.Parked | None:
     """Parks a saga that kills its workers, whatever they do for it."""
-    if state.tries < max_deaths:
+    if state.recovery.consecutive_crashes < max_deaths:
         return None
-    if state.is_stopping or state.left:
+    if state.is_stopping or state.orphaned_children:
         node, doing = "", f"no step was to run; children to cancel: {len(orphans_of(state))}"
     else:
         nodes = list(state.tokens)[:10]
         node, doing = next(iter(nodes), ""), f"steps that were ready: {', '.join(nodes) or 'none'}"
-    text = f"{state.tries} invocations in a row died without any progress; {doing}"
+    text = f"{state.recovery.consecutive_crashes} invocations in a row died without any progress; {doing}"
     return ev.Parked(code="worker_killed", message=text, node=node)
 
 
 def cut_off(state: State, max_deaths: int) -> ev.Parked | None:
     """Parks a saga with a step for which no invocation is long enough."""
-    for slot, count in state.interruptions.items():
+    for slot, count in state.recovery.interruptions.items():
         if count >= max_deaths:
             text = (
                 f"`{slot}` was cut off {count} times by the end of its invocation, with no progress in between: "
@@ -64,4 +64,4 @@ def orphans_of(state: State) -> list[tuple[str, Child]]:
         for slot, work in state.open.items()
         if state.is_stopping and work.orphan is not None
     ]
-    return [*is_open, *(("", child) for child in state.left)]
+    return [*is_open, *(("", child) for child in state.orphaned_children)]

@@ -22,7 +22,7 @@ EXPIRED = "expired"
 
 def next_attempt(state: State, at: Activation, arguments: Any) -> RunStep:
     """The attempt that is made now."""
-    failing, since = state.failing.get(at.slot), state.turned.get(at.slot, 0)
+    failing, since = state.failing.get(at.slot), state.first_started_at.get(at.slot, 0)
     if failing is None:
         return RunStep(at.slot, at.node, at.iteration, arguments, since=since)
     if failing.arguments:

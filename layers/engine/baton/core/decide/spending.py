@@ -64,13 +64,13 @@ def end_of(day: int) -> int:
 
 def total_of(state: State, terms: Terms) -> int:
     """What the saga may spend in all; 0: any amount."""
-    return max(state.budget, terms.saga) if terms.saga else 0
+    return max(state.money.budget, terms.saga) if terms.saga else 0
 
 
 def afresh(state: State, terms: Terms) -> int:
     """What a saga that was parked for its money may spend in all from now on: as much again. 0: as before."""
     is_for_money = state.parked is not None and state.parked.code == SAGA_SPENT
-    return max(state.spent, total_of(state, terms)) + terms.saga if is_for_money else 0
+    return max(state.money.spent, total_of(state, terms)) + terms.saga if is_for_money else 0
 
 
 def ask(state: State, terms: Terms, node: Node, busy: int) -> str | ev.Parked:
@@ -80,9 +80,9 @@ def ask(state: State, terms: Terms, node: Node, busy: int) -> str | ev.Parked:
     do not say so before.
     """
     total = total_of(state, terms)
-    if total and state.spent >= total:
-        return WAITS if busy else _spent_up(state.spent, total, terms, node.name, node.name, node.cost)
-    return ask_for(state, terms, node.name, node.name, state.spent, busy, node.cost)
+    if total and state.money.spent >= total:
+        return WAITS if busy else _spent_up(state.money.spent, total, terms, node.name, node.name, node.cost)
+    return ask_for(state, terms, node.name, node.name, state.money.spent, busy, node.cost)
 
 
 def ask_for(
@@ -112,13 +112,13 @@ def _spent_up(spent: int, total: int, terms: Terms, node: str, what: str, cost: 
 def saga_notice(state: State, terms: Terms, now: int) -> ev.Notice | None:
     """The warning that is due, unless somebody has been told: so much is spent."""
     total = total_of(state, terms)
-    if not (total and _is_over(state.spent, total, terms)):
+    if not (total and _is_over(state.money.spent, total, terms)):
         return None
     notice = ev.Notice(
-        key=f"budget{terms.warn_percent}/saga/{state.saga}/{total}",
+        key=f"budget{terms.warn_percent}/saga/{state.origin.saga}/{total}",
         to="user",
         code=WARNING,
-        message=f"{dollars(state.spent)} of the {dollars(total)} dollars of this saga are spent",
+        message=f"{dollars(state.money.spent)} of the {dollars(total)} dollars of this saga are spent",
         at=now,
     )
     return None if is_told(state, notice.key) else notice
@@ -127,7 +127,7 @@ def saga_notice(state: State, terms: Terms, now: int) -> ev.Notice | None:
 def parked_notice(state: State, terms: Terms, parked: ev.Parked, now: int) -> ev.Notice:
     """That the saga waits for somebody to give it more."""
     return ev.Notice(
-        key=f"budget100/saga/{state.saga}/{total_of(state, terms)}",
+        key=f"budget100/saga/{state.origin.saga}/{total_of(state, terms)}",
         to="user",
         code=SAGA_SPENT,
         message=parked.message,
@@ -139,7 +139,7 @@ def parked_notice(state: State, terms: Terms, parked: ev.Parked, now: int) -> ev
 
 def is_told(state: State, key: str) -> bool:
     """Whether a notice with this key is on its way, or has been sent."""
-    return key in state.noticed or any(notice.key == key for notice in state.notices)
+    return key in state.outbox.sent or any(notice.key == key for notice in state.outbox.due)
 
 
 # ---- a user's day

@@ -21,7 +21,7 @@ def is_in_doubt(program: Program, state: State, slot: str, running: Collection[s
     by_another = failing is not None and failing.way is not None and bool(failing.way.tool)
     if node.effect != ONCE and not by_another:
         return False
-    if slot in running or (slot in state.acting and program.has_come(state, slot)):
+    if slot in running or (slot in state.recovery.possibly_running and program.has_come(state, slot)):
         return True
     if failing is None:
         return False
@@ -38,7 +38,7 @@ def doubts(program: Program, state: State, now: int) -> Iterator[ev.Notice]:
 def doubt_notice(state: State, slot: str, now: int) -> ev.Notice:
     """That a step was stopped in the middle of what may happen only once, for good: nobody else will look."""
     return ev.Notice(
-        key=f"{state.saga}/{state.branch}.{slot}.stopped",
+        key=f"{state.origin.saga}/{state.lineage.branch}.{slot}.stopped",
         to="on_call",
         code=UNKNOWN_OUTCOME,
         message=f"`{slot}` was stopped while it acted, and its saga goes on or ends without it: it may have happened",

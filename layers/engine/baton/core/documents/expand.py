@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from baton.core.documents.nodes.base import FAILING
 from baton.core.documents.nodes.own import AT_THE_BEGIN, AT_THE_END, FIELDS, OwnKind, OwnKinds
 from baton.core.documents.nodes.registry import BY_KEY, HOLDER, KINDS, RESERVED
 from baton.core.documents.parts.fields import NODE_NAME
@@ -178,11 +177,11 @@ def _check(kind: OwnKind, inner: Mapping[str, _Object], rest: Mapping[str, Any],
         for key in keys:
             if key in rest and key in inner[owner]:
                 raise _Refused(f"/{key}", f"the kind `{kind.key}` itself says `{key}`", "leave it out here")
-    for key in rest:
-        if key in (*KINDS, "limits", "with", "timeout", *FAILING):
-            one = f"a node has exactly one of {', '.join(KINDS)}, {kind.key}" if key in KINDS else ""
-            own = f"a node of kind `{kind.key}` takes no `{key}`: what it needs stands under `{kind.key}`"
-            raise _Refused("" if one else f"/{key}", one or own)
+    for key in sorted(rest.keys() & RESERVED - set(FIELDS)):
+        if key in BY_KEY:
+            raise _Refused("", f"a node has exactly one of {', '.join(KINDS)}, {kind.key}")
+        message = f"a node of kind `{kind.key}` takes no `{key}`: what it needs stands under `{kind.key}`"
+        raise _Refused(f"/{key}", message)
 
 
 def _stand_in(name: str, rest: Mapping[str, Any]) -> _Object:

@@ -27,11 +27,6 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
     kind: str
     status: int = 0
 
-    @property
-    def retryable(self) -> bool:
-        """Whether trying again, and nothing else, may help."""
-        return self.kind in RETRYABLE
-
 
 def code_of(name: str) -> str:
     """A code as it is spelled here: `NETWORK_ERROR`, `not-found` and `503` are other spellings."""

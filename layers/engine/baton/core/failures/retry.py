@@ -11,8 +11,6 @@ from typing import Any
 
 import msgspec
 
-from baton.core.failures.classes import RETRYABLE
-
 FIXED, LINEAR, FIBONACCI, CUSTOM = "fixed", "linear", "fibonacci", "custom"
 EXPONENTIAL, JITTERED = "exponential", "exponential_jitter"
 BACKOFFS: Mapping[str, str] = {
@@ -114,27 +112,6 @@ def listed(policy: RetryPolicy, code: str, kind: str) -> bool | None:
     if code in policy.never or kind in policy.never:
         return False
     return code in policy.on or kind in policy.on if policy.on else None
-
-
-def next_delay(
-    policy: RetryPolicy,
-    attempt: int,
-    *,
-    code: str = "",
-    kind: str = "transient",
-    elapsed_ms: int = 0,
-    retry_after_ms: int | None = None,
-    draw: float = 0.5,
-) -> int | None:
-    """The pause in ms before the attempt after number `attempt` (the first is 1); None if there is none.
-
-    elapsed_ms: since the first attempt failed. retry_after_ms: the pause that the service asks for. draw: a number of
-    [0, 1) for the jitter. A code that the lists do not name is tried again if its class is.
-    """
-    said = listed(policy, code, kind)
-    if not (kind in RETRYABLE if said is None else said):
-        return None
-    return pause(policy, attempt, elapsed_ms=elapsed_ms, retry_after_ms=retry_after_ms, draw=draw)
 
 
 def pause(

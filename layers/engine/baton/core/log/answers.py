@@ -91,7 +91,7 @@ def named(state: State) -> str:
 def may_answer(state: State, ask: Ask) -> tuple[tuple[str, str], ...]:
     """Whom a question is for, as kinds and names: operators, and the saga's user unless it is for operators only."""
     operators = ("role", OPERATORS)
-    return (operators,) if ask.to == ON_CALL else (("user", state.user), operators)
+    return (operators,) if ask.to == ON_CALL else (("user", state.origin.user), operators)
 
 
 def refusal(state: State, ask: Ask, user: str, roles: Collection[str]) -> str:

@@ -13,7 +13,17 @@ from msgspec.structs import replace
 from baton.core.failures.strategies.base import History, LadderStep
 from baton.core.log import events as ev
 from baton.core.log.answers import TRY_AGAIN, USE, open_questions
-from baton.core.log.state import ANSWER, NOTICES_REMEMBERED, UNKNOWN_OUTCOME, Failing, State, node_of, slot_of
+from baton.core.log.recovery_folds import without_running
+from baton.core.log.state import (
+    ANSWER,
+    NOTICES_REMEMBERED,
+    UNKNOWN_OUTCOME,
+    Failing,
+    Outbox,
+    State,
+    node_of,
+    slot_of,
+)
 from baton.core.log.workflow_limits import pay
 
 
@@ -35,9 +45,11 @@ def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
     return replace(
         pay(state, slot, e.cost),
         failing={**state.failing, slot: failing},
-        interruptions={key: count for key, count in state.interruptions.items() if key != slot},
-        acting=tuple(other for other in state.acting if other != slot),
-        tries=0,
+        recovery=replace(
+            without_running(state.recovery, slot),
+            consecutive_crashes=0,
+            interruptions={key: count for key, count in state.recovery.interruptions.items() if key != slot},
+        ),
     )
 
 
@@ -91,17 +103,18 @@ def question_closed(state: State, e: ev.QuestionClosed) -> State:
 
 
 def notice_due(state: State, e: ev.NoticeDue) -> State:
-    if e.notice.key in state.noticed or e.notice in state.notices:
+    outbox = state.outbox
+    if e.notice.key in outbox.sent or e.notice in outbox.due:
         return state
     # No fewer than there are: a fork can have opened more questions than that.
-    most = max(NOTICES_REMEMBERED, len(state.notices))
-    return replace(state, notices=(*state.notices, e.notice)[-most:])
+    most = max(NOTICES_REMEMBERED, len(outbox.due))
+    return replace(state, outbox=replace(outbox, due=(*outbox.due, e.notice)[-most:]))
 
 
 def notices_sent(state: State, e: ev.NoticesSent) -> State:
-    left = tuple(notice for notice in state.notices if notice.key not in e.keys)
-    new = (key for key in e.keys if key not in state.noticed)
-    return replace(state, notices=left, noticed=(*state.noticed, *new)[-NOTICES_REMEMBERED:])
+    due = tuple(notice for notice in state.outbox.due if notice.key not in e.keys)
+    new = (key for key in e.keys if key not in state.outbox.sent)
+    return replace(state, outbox=Outbox(due=due, sent=(*state.outbox.sent, *new)[-NOTICES_REMEMBERED:]))
 
 
 def asked_anew(state: State, now: int) -> State:
@@ -112,13 +125,13 @@ def asked_anew(state: State, now: int) -> State:
 
     anew = []
     for slot, ask in open_questions(state):
-        if any(notice.key.endswith(f"/{ask.id}") for notice in state.notices):
+        if any(notice.key.endswith(f"/{ask.id}") for notice in state.outbox.due):
             continue  # nobody was told yet
 
         failure = state.failing[slot].failure
         one = ev.Notice(
             # Not the first one's, which whoever sends it knows.
-            key=f"{state.saga}/{state.branch}/{ask.id}",
+            key=f"{state.origin.saga}/{state.lineage.branch}/{ask.id}",
             to="user",
             code=failure.code,
             message=ask.message,
@@ -128,7 +141,7 @@ def asked_anew(state: State, now: int) -> State:
         )
         anew.append(one)
     # All of them, however many: no entry follows in which those that find no room would come.
-    return replace(state, notices=(*state.notices, *anew))
+    return replace(state, outbox=replace(state.outbox, due=(*state.outbox.due, *anew)))
 
 
 def decided(state: State) -> State:

@@ -1,7 +1,7 @@
 """fold(state, entry) -> state: the only place where a log becomes a state.
 
-One small function per kind of event, registered in one table. A fold trusts the log (its writer decided) but never
-counts twice: an event whose tokens are gone, whose wait is closed or whose key is known changes nothing.
+One small function per kind of event, registered in one table. A fold trusts the log but never counts twice: an event whose
+tokens are gone, whose wait is closed or whose key is known changes nothing.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from baton.core.log.failure_folds import (
 )
 from baton.core.log.forks import FORK_KEY
 from baton.core.log.lost import carriers
+from baton.core.log.recovery_folds import interrupted, progressed, revived, without_running
 from baton.core.log.state import (
-    FAULT,
     KEYS_REMEMBERED,
+    Origin,
     Signal,
     State,
     Used,
-    node_of,
     owner_of,
     slot_of,
     without,
@@ -46,9 +46,9 @@ def fold(state: State, entry: ev.Entry) -> State:
 
     A fork's entry cannot be folded alone, because it goes back in time: see `fork_to`.
     """
-    if entry.version != state.version + 1 or entry.branch != state.branch:
+    if entry.version != state.version + 1 or entry.branch != state.lineage.branch:
         raise CorruptLog(
-            f"entry {entry.branch}/{entry.version} cannot follow {state.branch}/{state.version} of {state.saga}"
+            f"entry {entry.branch}/{entry.version} cannot follow {state.lineage.branch}/{state.version} of {state.origin.saga}"
         )
     return closed(state, entry, reduce(apply, entry.events, state))
 
@@ -59,12 +59,12 @@ def closed(before: State, entry: ev.Entry, after: State) -> State:
     if entry.epoch:
         news["epoch"] = entry.epoch
         if any(isinstance(event, ev.Revived) for event in entry.events):
-            news["careful"] = entry.epoch
+            news["recovery"] = replace(after.recovery, epoch=entry.epoch)
         if entry.invocation != before.invocation:
             news["invocation"] = entry.invocation
-            news["invocations"] = before.invocations + 1
+            news["counts"] = replace(after.counts, invocations=before.counts.invocations + 1)
     if entry.version == 1:
-        news["traceparent"] = entry.traceparent
+        news["origin"] = replace(after.origin, traceparent=entry.traceparent)
     return replace(after, **news)
 
 
@@ -127,39 +127,44 @@ def _consume(state: State, event: ev.Settles, output: ev.Value | None, **more: A
         previous = {**previous, **{key: outputs[key.partition("/")[2]] for key in event.carry}}
     if event.forget:
         outputs, previous = without(outputs, event.forget), without(previous, event.forget)
-    is_run = not isinstance(event, ev.NodeSkipped) and not event.item
-    if state.used:
-        news["used"] = counted(state.used, event, is_run=is_run)
-    news |= _emptied(state, gone)
+    news |= _counted(state, event) | _emptied(state, gone)
     if event.item:
         news["items"] = {**state.items, slot: output}
     if state.failing:
         state = forget_answers(state, gone)
     # Any progress: the saga as a whole is not stuck.
-    news |= {"outputs": outputs, "previous": previous, "interruptions": {}, "tries": 0}
-    return replace(state, **news, steps=state.steps + is_run, **more)
+    news |= {"outputs": outputs, "previous": previous, "recovery": progressed(state.recovery, gone)}
+    return replace(state, **news, **more)
+
+
+def _counted(state: State, event: ev.Settles) -> dict[str, Any]:
+    is_run = not isinstance(event, ev.NodeSkipped) and not event.item
+    news: dict[str, Any] = {"used": counted(state.used, event, is_run=is_run)} if state.used else {}
+    if is_run:
+        news["counts"] = replace(state.counts, steps=state.counts.steps + 1)
+    return news
 
 
 def _emptied(state: State, gone: Collection[str]) -> dict[str, Any]:
     """What there is at slots, without those that are `gone`; a saga of plain steps has none of it."""
     news: dict[str, Any] = {}
-    for name in ("open", "items", "begun", "turned", "failing"):
+    for name in ("open", "items", "begun", "first_started_at", "failing"):
         if known := getattr(state, name):
             news[name] = without(known, gone)
-    for name in ("admitted", "acting"):
-        if known := getattr(state, name):
-            news[name] = tuple(other for other in known if other not in gone)
+    if state.admitted:
+        news["admitted"] = tuple(other for other in state.admitted if other not in gone)
     if state.open:
         left = tuple(
             work.orphan for key, work in state.open.items() if key in gone and work.orphan is not None
         )
-        news["left"] = state.left + left
+        news["orphaned_children"] = state.orphaned_children + left
     return news
 
 
 def _stop(state: State, **news: Any) -> State:
     """What is cancelled or has failed comes to its end, whatever it was parked for."""
-    return replace(state, parked=None, tries=0, **news)
+    recovery = replace(news.pop("recovery", state.recovery), consecutive_crashes=0)
+    return replace(state, parked=None, recovery=recovery, **news)
 
 
 def signal_key(name: str, key: str) -> str:
@@ -176,20 +181,22 @@ def _started(state: State, e: ev.SagaStarted) -> State:
     return replace(
         state,
         **_emit(state, e.emits),
-        workflow=e.workflow,
-        graph=e.graph,
-        tenant=e.tenant,
-        user=e.user,
-        saga=e.saga,
-        parent=e.parent,
-        parent_slot=e.slot,
-        depth=e.depth,
-        scope=e.scope,
-        handled=e.handled,
-        last=e.last,
+        origin=Origin(
+            tenant=e.tenant,
+            saga=e.saga,
+            user=e.user,
+            workflow=e.workflow,
+            graph=e.graph,
+            input=e.input,
+            parent=e.parent,
+            parent_slot=e.slot,
+            depth=e.depth,
+            scope=e.scope,
+            handled=e.handled,
+            last=e.last,
+            started_at=e.at,
+        ),
         used=dict.fromkeys(e.counts, Used()),
-        input=e.input,
-        started_at=e.at,
     )
 
 
@@ -209,20 +216,8 @@ def _failed(state: State, e: ev.StepFailed) -> State:
         state,
         failure=state.failure or e.failure,
         failing=without(state.failing, (slot,)),
-        acting=tuple(other for other in state.acting if other != slot),
+        recovery=without_running(state.recovery, slot),
     )
-
-
-def _interrupted(state: State, e: ev.StepInterrupted) -> State:
-    slot = slot_of(e.node, e.iteration, e.item)
-    state = pay(state, slot, e.cost, is_late=bool(e.why))
-    if slot not in state.tokens or e.why not in ("", FAULT):
-        return state
-    acting = state.acting if slot in state.acting else (*state.acting, slot)
-    if e.why:
-        return replace(state, acting=acting)
-    counts = {**state.interruptions, slot: state.interruptions.get(slot, 0) + 1}
-    return replace(state, interruptions=counts, interrupted=state.interrupted + 1, acting=acting)
 
 
 def _skipped(state: State, e: ev.NodeSkipped) -> State:
@@ -243,8 +238,8 @@ def _began(state: State, e: ev.NodeBegan) -> State:
         state = replace(state, tokens=tokens, items={**state.items, slot: None})
     if slot not in state.tokens or slot in state.begun:
         return state
-    turned = state.turned if slot in state.turned else {**state.turned, slot: e.at}
-    return replace(state, begun={**state.begun, slot: e.at}, turned=turned)
+    first = {slot: e.at, **state.first_started_at}
+    return replace(state, begun={**state.begun, slot: e.at}, first_started_at=first)
 
 
 def _admitted(state: State, e: ev.NodeAdmitted) -> State:
@@ -305,23 +300,20 @@ def _cancel(state: State, e: ev.CancelRequested) -> State:
     return _stop(state, cancel=first if is_longer else e)
 
 
-def _revived(state: State, e: ev.Revived) -> State:
-    """Deaths in a row: only the death of the last revival itself follows on from it.
-
-    Whatever an invocation settled before it died has set `tries` to zero. What failed keeps its place, and acts no more.
-    """
-    tries = state.tries + 1 if e.dead_epoch == state.careful else 1
-    failed = state.failure.node if state.failure is not None and state.failure.attempt else ""
-    acting = tuple(slot for slot in state.tokens if node_of(slot)[0] != failed)
-    return replace(state, tries=tries, revivals=state.revivals + 1, acting=acting)
-
-
 def _abandoned(state: State, e: ev.ChildrenAbandoned) -> State:
     """They are nobody's now, but for those that came to an end of their own: a fork from here goes on with that."""
     gone = set(e.children)
-    over = {at for at, one in state.children.items() if one.saga in gone and one.status in ("", "cancelled")}
-    left = tuple(one for one in state.left if one.saga not in gone)
-    return replace(state, left=left, open=without(state.open, over), tries=0)
+    over = {
+        slot
+        for slot, child in state.children.items()
+        if child.saga in gone and child.status in ("", "cancelled")
+    }
+    return replace(
+        state,
+        orphaned_children=tuple(one for one in state.orphaned_children if one.saga not in gone),
+        open=without(state.open, over),
+        recovery=replace(state.recovery, consecutive_crashes=0),
+    )
 
 
 def _limited(state: State, e: ev.LimitReached) -> State:
@@ -336,11 +328,16 @@ def _parked(state: State, e: ev.Parked) -> State:
 
 def _resumed(state: State, e: ev.Resumed) -> State:
     """What somebody on call was asked to decide about is tried again."""
-    return replace(decided(state), parked=None, tries=0, interruptions={}, budget=max(state.budget, e.budget))
+    return replace(
+        decided(state),
+        parked=None,
+        recovery=replace(state.recovery, consecutive_crashes=0, interruptions={}),
+        money=replace(state.money, budget=max(state.money.budget, e.budget)),
+    )
 
 
 def _forked(state: State, e: ev.Forked) -> State:
-    raise CorruptLog(f"the fork of {state.saga} to branch {e.branch} was folded as if it went forward")
+    raise CorruptLog(f"the fork of {state.origin.saga} to branch {e.branch} was folded as if it went forward")
 
 
 def _ended(state: State, e: ev.SagaEnded) -> State:
@@ -352,16 +349,15 @@ def _ended(state: State, e: ev.SagaEnded) -> State:
         closed={},
         admitted=(),
         begun={},
-        turned={},
-        acting=(),
+        first_started_at={},
         failing={},
         outputs={},
         previous={},
         open={},
         items={},
-        left=(),
+        orphaned_children=(),
         signals=(),
-        interruptions={},
+        recovery=replace(state.recovery, interruptions={}, possibly_running=()),
     )
 
 
@@ -376,7 +372,7 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.QuestionClosed: question_closed,
         ev.NoticeDue: notice_due,
         ev.NoticesSent: notices_sent,
-        ev.StepInterrupted: _interrupted,
+        ev.StepInterrupted: interrupted,
         ev.NodeSkipped: _skipped,
         ev.JoinFired: _join_fired,
         ev.NodeAdmitted: _admitted,
@@ -390,7 +386,7 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.ChildrenAbandoned: _abandoned,
         ev.SignalReceived: _signal,
         ev.CancelRequested: _cancel,
-        ev.Revived: _revived,
+        ev.Revived: revived,
         ev.LimitReached: _limited,
         ev.Parked: _parked,
         ev.Resumed: _resumed,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from baton.core.log import events as ev
 from baton.core.log.failure_folds import asked_anew, decided
-from baton.core.log.state import Failing, Segment, State
+from baton.core.log.state import Failing, Lineage, Segment, State
 from baton.core.log.workflow_limits import cut_back
 from baton.errors import CorruptLog
 
@@ -27,9 +27,9 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
     whoever is asked at the cut told again. A child that is open on both sides goes on; any other open one
     is left behind, to be cancelled, and opened anew where the cut needs it.
     """
-    if entry.version != before.version + 1 or entry.branch != before.branch:
+    if entry.version != before.version + 1 or entry.branch != before.lineage.branch:
         raise CorruptLog(
-            f"fork {entry.branch}/{entry.version} cannot follow {before.branch}/{before.version}"
+            f"fork {entry.branch}/{entry.version} cannot follow {before.lineage.branch}/{before.version}"
         )
     is_ending = bool(before.ended or before.cancel or before.failure)
     after = {
@@ -45,35 +45,32 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
     forked = replace(
         at_cut,
         version=entry.version,
-        branch=fork.branch,
-        branch_first=entry.version + 1,
-        lineage=lineage_to(at_cut),
+        lineage=Lineage(branch=fork.branch, first=entry.version + 1, closed=lineage_to(at_cut)),
         last_at=entry.at,
         epoch=before.epoch,
         invocation=before.invocation,
-        invocations=before.invocations,
-        revivals=before.revivals,
-        interrupted=before.interrupted,
+        counts=replace(before.counts, steps=at_cut.counts.steps),
         begun=dict.fromkeys(at_cut.begun, fork.at),
-        spent=before.spent,
+        money=before.money,
         used=cut_back(before, at_cut, fork.at),
         failing={
             slot: _with_time(failing, fork.at - at_cut.last_at) for slot, failing in at_cut.failing.items()
         },
-        notices=before.notices,
-        noticed=before.noticed,
-        budget=before.budget,
+        outbox=before.outbox,
         keys={**at_cut.keys, **forks},
         open=kept,
-        left=(*before.left, *(child for child in running if child.saga not in staying)),
+        orphaned_children=(
+            *before.orphaned_children,
+            *(child for child in running if child.saga not in staying),
+        ),
     )
     return asked_anew(afresh(forked), fork.at)
 
 
 def afresh(at_cut: State) -> State:
     """What is at a cut, less what had stopped the saga as a whole: a fork gives that a fresh start."""
-    free = replace(at_cut, cancel=None, failure=None, parked=None, ended=None, tries=0, interruptions={})
-    return decided(free)
+    recovery = replace(at_cut.recovery, consecutive_crashes=0, interruptions={})
+    return decided(replace(at_cut, cancel=None, failure=None, parked=None, ended=None, recovery=recovery))
 
 
 def _with_time(failing: Failing, later: int) -> Failing:
@@ -89,6 +86,7 @@ def _with_time(failing: Failing, later: int) -> Failing:
 
 def lineage_to(state: State) -> tuple[Segment, ...]:
     """All segments of the history of `state`, its own open one included."""
-    if state.version < state.branch_first:
-        return state.lineage
-    return (*state.lineage, Segment(state.branch, state.branch_first, state.version))
+    lineage = state.lineage
+    if state.version < lineage.first:
+        return lineage.closed
+    return (*lineage.closed, Segment(lineage.branch, lineage.first, state.version))

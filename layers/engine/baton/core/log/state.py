@@ -5,7 +5,6 @@ No transitions here (see fold.py) and no decisions (see decide.py). Values are r
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Collection, Mapping
 from functools import lru_cache
@@ -15,8 +14,8 @@ import msgspec
 
 from baton.core.failures.alternatives import Alternative
 from baton.core.failures.strategies.base import History
-from baton.core.log.events import Ask, Blamed, CancelRequested, Failure, Notice, Parked, SagaEnded, Value
-from baton.core.log.work import Child, Open, Wait, children_in
+from baton.core.log.events import Ask, CancelRequested, Failure, Notice, Parked, SagaEnded, Value
+from baton.core.log.work import Child, Open, children_in
 
 FINISHED = frozenset({"completed", "failed", "cancelled", "rolled_back", "rollback_failed"})
 WAITING = frozenset({"waiting", "suspended", "paused", "parked", "reflecting"})
@@ -130,75 +129,130 @@ class Used(msgspec.Struct, frozen=True, omit_defaults=True):
     since: int = 0
 
 
-class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """All of a saga that matters from here on.
+class Origin(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What a saga was started with. It does not change."""
 
-    `tokens` maps a slot to what has arrived there: sender to alive; `errors` to what the dead ones carry; `open` a slot to the work it has begun. `items` has
-    the slots of items whose node is not settled: what each gave, None while it is at work. `closed`
-    maps the slot of a join that fired early to the senders that had not spoken, less those that have since. `previous` holds what a round
-    reads of the one before, by LOOP/NODE. `admitted` are slots whose `when` is known to hold. `lineage` lists the closed segments
-    of earlier branches; the open one is (`branch`, `branch_first`..`version`). `tries` counts revivals
-    in a row without any progress; `careful` is the epoch of the last revival; `interruptions` counts
-    those of each slot since the last progress. `keys` remembers signals and forks by their keys; `left` are
-    children that a fork left behind and nobody has cancelled yet. `begun` tells of slots whose time is limited when
-    their turn came, `turned` keeps that over a fork; `acting` were perhaps at work when an invocation ended, and nobody has
-    heard of them since; `used` has the scopes with limits that count: nodes by name, the saga as an empty text. `spent`
-    is what tools and children said they cost, in millionths of a dollar; `budget` what it may spend, 0 for the default.
-    `notices` are still to be told, `noticed` are the keys of the last that were. `handled` and `last` are those of its start.
-    """
-
-    version: int = 0
-    branch: int = 0
-    branch_first: int = 1
-    lineage: tuple[Segment, ...] = ()
+    tenant: str = ""
+    saga: str = ""
+    user: str = ""
     workflow: str = ""
     graph: str = ""
-    tenant: str = ""
-    user: str = ""
-    saga: str = ""
+    """The hash of the graph that it runs."""
+    input: Value = Value()
     parent: str = ""
+    """The key of the saga that waits for this one, and where in it."""
     parent_slot: str = ""
     depth: int = 0
+    """The number of sagas above it."""
     scope: str = ""
+    """Its place in the sagas above, whatever the branch that they are in: what happens once there happens once in all."""
     handled: bool = False
+    """Whether a saga above goes on from its failure."""
     last: str = ""
-    input: Value = Value()
+    """What its deployment does in place of a question: `escalate` or `fail`. Empty: it asks."""
     traceparent: str = ""
     started_at: int = 0
-    last_at: int = 0
+
+
+class Lineage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """The entries that are its history: the closed segments of earlier branches, then `first` to the newest of `branch`."""
+
+    branch: int = 0
+    first: int = 1
+    closed: tuple[Segment, ...] = ()
+
+
+class Recovery(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What deaths of its invocations have left behind."""
+
+    consecutive_crashes: int = 0
+    """Revivals in a row without any progress."""
     epoch: int = 0
-    invocation: str = ""
-    tokens: dict[str, dict[str, bool]] = {}
-    errors: dict[str, dict[str, tuple[Failure, ...]]] = {}
-    closed: dict[str, tuple[str, ...]] = {}
-    admitted: tuple[str, ...] = ()
-    begun: dict[str, int] = {}
-    turned: dict[str, int] = {}
-    acting: tuple[str, ...] = ()
-    outputs: dict[str, Value] = {}
-    previous: dict[str, Value] = {}
-    open: dict[str, Open] = {}
-    items: dict[str, Value | None] = {}
-    signals: tuple[Signal, ...] = ()
-    keys: dict[str, str] = {}
-    left: tuple[Child, ...] = ()
-    cancel: CancelRequested | None = None
-    failure: Failure | None = None
-    parked: Parked | None = None
-    ended: SagaEnded | None = None
-    tries: int = 0
-    careful: int = 0
+    """That of the last revival."""
     interruptions: dict[str, int] = {}
+    """By slot, how often the end of an invocation cut it off since the last progress."""
+    possibly_running: tuple[str, ...] = ()
+    """Slots that were perhaps at work when an invocation ended, and of which the log says nothing since."""
+
+
+class Counts(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """How often something has happened, in all branches. No decision is made of it."""
+
     steps: int = 0
     invocations: int = 0
     revivals: int = 0
     interrupted: int = 0
+
+
+class Money(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Millionths of a dollar."""
+
     spent: int = 0
-    used: dict[str, Used] = {}
-    failing: dict[str, Failing] = {}
-    notices: tuple[Notice, ...] = ()
-    noticed: tuple[str, ...] = ()
+    """What tools and children said that they cost."""
     budget: int = 0
+    """What it may spend; 0: the default."""
+
+
+class Outbox(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What people are told."""
+
+    due: tuple[Notice, ...] = ()
+    sent: tuple[str, ...] = ()
+    """The keys of the last notices that were sent."""
+
+
+class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """All of a saga that matters from here on, by concern. A slot is a key wherever a dictionary has no other key."""
+
+    version: int = 0
+    last_at: int = 0
+    epoch: int = 0
+    invocation: str = ""
+    origin: Origin = Origin()
+    lineage: Lineage = Lineage()
+
+    # ---- where it is
+    tokens: dict[str, dict[str, bool]] = {}
+    """What has arrived: sender to alive."""
+    errors: dict[str, dict[str, tuple[Failure, ...]]] = {}
+    """What the dead tokens carry, by sender."""
+    closed: dict[str, tuple[str, ...]] = {}
+    """Of a join that fired early: the senders that had not spoken, less those that have since."""
+    admitted: tuple[str, ...] = ()
+    """Slots whose `when` is known to hold."""
+    begun: dict[str, int] = {}
+    """When the turn of a slot came whose time is limited."""
+    first_started_at: dict[str, int] = {}
+    """The same, kept over a fork."""
+    outputs: dict[str, Value] = {}
+    """By node, what a later step can still read."""
+    previous: dict[str, Value] = {}
+    """By LOOP/NODE, what a round reads of the one before."""
+
+    # ---- what it has open
+    open: dict[str, Open] = {}
+    items: dict[str, Value | None] = {}
+    """Slots of items whose node is not settled: what each gave, None while it is at work."""
+    orphaned_children: tuple[Child, ...] = ()
+    """Those that a fork or a join left behind and that are not cancelled yet."""
+    signals: tuple[Signal, ...] = ()
+    keys: dict[str, str] = {}
+    """Signals and forks that are remembered, by their keys."""
+
+    # ---- how it ends, and what went wrong
+    cancel: CancelRequested | None = None
+    failure: Failure | None = None
+    parked: Parked | None = None
+    ended: SagaEnded | None = None
+    failing: dict[str, Failing] = {}
+    recovery: Recovery = Recovery()
+
+    # ---- what it has used, and what people are told
+    counts: Counts = Counts()
+    used: dict[str, Used] = {}
+    """Scopes with limits that count: nodes by name, the saga as an empty text."""
+    money: Money = Money()
+    outbox: Outbox = Outbox()
 
     def items_of(self, slot: str) -> dict[str, Value | None]:
         """The items of a node that does several things at once, by their names; empty until it has begun."""
@@ -284,57 +338,3 @@ LISTS: Mapping[str, tuple[tuple[str, ...], str]] = {
 
 Only what a saga can come to in this release; `pending` is none, because the first entry makes it `running`.
 """
-
-
-class _Snapshot(msgspec.Struct, frozen=True):
-    """`shape` names the fields that the writer knew, and what it meant by them: one that was added or dropped
-    since would be read as its default, which is not what the log says.
-    """
-
-    shape: str
-    state: State
-
-
-_PARTS = (
-    *(State, Value, Wait, Signal, Child, Segment, Used, CancelRequested, Failure, Parked, SagaEnded),
-    *(Failing, History, Alternative, Ask, Notice, Blamed),
-)
-_MEANING = "parked is what does not go on"  # earlier versions kept it when a cancel or a failure came
-SHAPE = hashlib.sha256(
-    repr([_MEANING, *((part.__name__, part.__struct_fields__) for part in _PARTS)]).encode()
-).hexdigest()[:12]
-
-_encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(_Snapshot).decode
-
-
-class _Moved(msgspec.Struct, frozen=True):
-    """Instead of a large snapshot: the reference of the blob that holds it."""
-
-    ref: str
-
-
-_decode_moved = msgspec.json.Decoder(_Moved).decode
-
-
-def encode_moved(ref: str) -> bytes:
-    """What stands in for a snapshot that is a blob. An older version takes it for a damaged one, and reads the log."""
-    return _encode(_Moved(ref))
-
-
-def moved_to(data: bytes) -> str:
-    """The reference of the blob that holds a snapshot; empty where the bytes are the snapshot itself."""
-    return _decode_moved(data).ref if data.startswith(b'{"ref":') else ""
-
-
-def encode_state(state: State) -> bytes:
-    """A snapshot's bytes."""
-    return _encode(_Snapshot(SHAPE, state))
-
-
-def decode_state(data: bytes) -> State:
-    """Raises `msgspec.DecodeError` for bytes that another version wrote; the log is then read instead."""
-    snapshot = _decode(data)
-    if snapshot.shape != SHAPE:
-        raise msgspec.DecodeError(f"a snapshot of shape {snapshot.shape}; this version knows {SHAPE}")
-    return snapshot.state

@@ -25,7 +25,6 @@ COUNTED = ("hops", "bytes", "cost")
 TERMINATE, THROTTLE, SUMMARISE = "terminate", "throttle", "summarise"
 OUT_OF_TIME = "limit_wall_time"
 _NONE = Used()
-_NO_LIMITS: Mapping[str, Cap] = {}
 _encode = msgspec.json.Encoder().encode
 
 
@@ -146,7 +145,8 @@ def pay(state: State, slot: str, cost: int, *, is_late: bool = False) -> State:
         for scope in (SAGA, node_of(slot)[0])
         if (known := state.used.get(scope)) is not None
     }
-    return replace(state, spent=state.spent + cost, used={**state.used, **used})
+    money = replace(state.money, spent=state.money.spent + cost)
+    return replace(state, money=money, used={**state.used, **used})
 
 
 def cut_back(before: State, at_cut: State, now: int) -> dict[str, Used]:
@@ -171,7 +171,7 @@ def size_of(value: ev.Value) -> int:
 
 def _since(state: State) -> int:
     used = state.used.get(SAGA)
-    return used.since if used is not None and used.since else state.started_at
+    return used.since if used is not None and used.since else state.origin.started_at
 
 
 def _does(cap: Cap | None, then: str) -> TypeGuard[Cap]:

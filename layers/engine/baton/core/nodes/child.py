@@ -22,7 +22,7 @@ class ChildKind(Kind):
         if not desk.may_spend(at):
             return None
         slot = at.slot.replace("@", "-").replace("#", "-")
-        child = f"{desk.state.saga}.{desk.state.branch}.{slot}"
+        child = f"{desk.state.origin.saga}.{desk.state.lineage.branch}.{slot}"
         if len(child) > LONGEST_ID:
             text = f"its id would have {len(child)} characters, more than {LONGEST_ID}: children and loops lie too deep"
             return Failed(ev.Failure("child_failed", text, at.node.name))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 
 from baton.core.read import prices
 from baton.core.read.prices import Price
@@ -64,12 +65,7 @@ def cost_view(saga: str, status: str, usage: Usage, steps: int, invocations: int
         "priced": {"region": prices.REGION, "date": prices.DATE},
         "usd": {"total": _dollars(total), "aws": _dollars(total), "models": 0.0},
         "aws": [
-            {
-                "what": line.what,
-                "quantity": round(line.quantity, 6),
-                "unit": line.unit,
-                "usd": _dollars(line.usd),
-            }
+            asdict(line) | {"quantity": round(line.quantity, 6), "usd": _dollars(line.usd)}
             for line in charges
         ],
         "models": [],

@@ -39,16 +39,7 @@ _S3 = "https://aws.amazon.com/s3/pricing/"
 # A write unit is a kilobyte begun; a read unit is four, strongly consistent.
 WRITE_UNIT = Price("DynamoDB writes", "write units", 0.625, _DYNAMODB, BY_OTHERS)
 READ_UNIT = Price("DynamoDB reads", "read units", 0.125, _DYNAMODB, BY_OTHERS)
-# A write in a transaction costs that many times its units.
-TRANSACTION_FACTOR = 2
-# A stream is read for nothing when Lambda reads it, whatever the relay's filter lets through.
-STREAM_READ = Price(
-    "DynamoDB stream reads by Lambda",
-    "requests",
-    0.0,
-    "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CostOptimization_StreamsUsage.html",
-    ON_AWS,
-)
+# Lambda's reads of a stream cost nothing.
 SQS_REQUEST = Price("SQS requests", "requests", 0.40, "https://aws.amazon.com/sqs/pricing/", BY_OTHERS)
 LAMBDA_REQUEST = Price("Lambda requests", "requests", 0.20, _LAMBDA, ON_AWS)
 # arm64, the first 7.5 billion GB-seconds of a month; billed by the millisecond, initialisation included.

@@ -156,8 +156,8 @@ class Story:
 
         No entry can be added after it.
         """
-        if state.branch != self._branch:
-            self._come_to(state.branch)
+        if state.lineage.branch != self._branch:
+            self._come_to(state.lineage.branch)
         self.state = state
         for slot, place in self.places.items():
             is_child = place.opened is not None and place.opened.work().orphan is not None

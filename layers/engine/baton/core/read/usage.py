@@ -16,7 +16,8 @@ from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.fold import fold
 from baton.core.log.forks import fork_to
-from baton.core.log.state import State, Turns, encode_moved, encode_state, group_of, status_of
+from baton.core.log.snapshots import encode_moved, encode_state
+from baton.core.log.state import State, Turns, group_of, status_of
 
 WRITE_BYTES, READ_BYTES = 1_024, 4_096
 REQUESTS_PER_MESSAGE = 3  # it is sent, received and deleted; batches make it less
@@ -174,7 +175,7 @@ class Ledger:
         for event in entry.events:
             self._put_blobs(event)
             self._claim(event)
-            if isinstance(event, ev.SagaEnded) and self._state.parent:
+            if isinstance(event, ev.SagaEnded) and self._state.origin.parent:
                 self._passed += 1  # to the relay, which tells the parent
 
     def _fold(self, entry: ev.Entry) -> None:
@@ -183,7 +184,7 @@ class Ledger:
             self._state = fork_to(before, self._past[fork.cut], entry, fork)
         else:
             self._state = fold(before, entry)
-            self.steps += self._state.steps - before.steps
+            self.steps += self._state.counts.steps - before.counts.steps
         if self._cuts is None or entry.version in self._cuts:
             self._past[entry.version] = self._state
 
@@ -219,7 +220,7 @@ class Ledger:
                 self._writes += self._head_units(0)
                 self._writes += ROW_MOVES if self._state.ended is None else ROW_CHANGES
                 self._armed = event.at + self._deployment.fork_deadline
-        if not all(_is_engines(event, self._state.parent) for event in entry.events):
+        if not all(_is_engines(event, self._state.origin.parent) for event in entry.events):
             self._asked += 1
 
     def _hold(self, entry: ev.Entry) -> None:

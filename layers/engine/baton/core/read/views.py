@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 
 from baton.core.decide.program import Program
 from baton.core.decide.readiness import WAITS
@@ -37,29 +38,29 @@ def saga_view(state: State, program: Program, tools: Mapping[str, ToolSpec] = _N
     `tools` give the schemas of arguments that an answer may change.
     """
     return {
-        "id": state.saga,
-        "workflow": state.workflow,
-        "graph": state.graph,
+        "id": state.origin.saga,
+        "workflow": state.origin.workflow,
+        "graph": state.origin.graph,
         "status": status_of(state, program),
         "reason": _reason(state),
-        "user": state.user,
+        "user": state.origin.user,
         "version": state.version,
-        "branch": state.branch,
-        "created_at": iso(state.started_at),
+        "branch": state.lineage.branch,
+        "created_at": iso(state.origin.started_at),
         "updated_at": iso(state.last_at),
-        "steps": state.steps,
+        "steps": state.counts.steps,
         "most_steps": _most_steps(state, program),
         "active": [_active(state, program, slot) for slot in state.tokens],
         "cancelling": state.cancel is not None and state.ended is None,
         "result": msgspec.to_builtins(state.ended.output) if state.ended else None,
         "error": _error(state),
-        "invocations": state.invocations,
-        "revivals": state.revivals,
-        "interruptions": state.interrupted,
-        "spent_usd": state.spent / MICRO,
-        "budget_usd": state.budget / MICRO if state.budget else None,
+        "invocations": state.counts.invocations,
+        "revivals": state.counts.revivals,
+        "interruptions": state.counts.interrupted,
+        "spent_usd": state.money.spent / MICRO,
+        "budget_usd": state.money.budget / MICRO if state.money.budget else None,
         "failing": [_failing(state, slot) for slot in state.failing],
-        "on_failure": foretold(program, handled=state.handled, last=state.last)
+        "on_failure": foretold(program, handled=state.origin.handled, last=state.origin.last)
         if state.ended is None
         else None,
         "questions": [_question(state, program, tools, slot, ask) for slot, ask in asked(state)],
@@ -161,7 +162,7 @@ def _time(milliseconds: int) -> str | None:
 
 def _most_steps(state: State, program: Program) -> int | None:
     left = None if state.is_stopping else program.most_left(state.tokens)
-    return None if left is None else state.steps + left
+    return None if left is None else state.counts.steps + left
 
 
 def _active(state: State, program: Program, slot: str) -> dict[str, Any]:
@@ -321,17 +322,7 @@ def tool_view(spec: ToolSpec) -> dict[str, Any]:
 
 def entry_view(entry: Entry) -> dict[str, Any]:
     """An entry as `GET /sagas/{id}/events` shows it; every field of the log, defaults included."""
-    return {
-        "format": entry.format,
-        "version": entry.version,
-        "branch": entry.branch,
-        "at": iso(entry.at),
-        "epoch": entry.epoch,
-        "invocation": entry.invocation,
-        "cold": entry.cold,
-        "traceparent": entry.traceparent,
-        "events": [_event_view(event) for event in entry.events],
-    }
+    return asdict(entry) | {"at": iso(entry.at), "events": [_event_view(event) for event in entry.events]}
 
 
 def _event_view(event: Event) -> dict[str, Any]:

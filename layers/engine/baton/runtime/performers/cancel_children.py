@@ -65,7 +65,7 @@ class ChildCanceller:
             now = self._p.clock.now()
             request = CancelRequested(reason="its parent ended", by=str(parent), at=now, grace_ms=0)
             entry = history.next_entry(
-                (request,), at=now, invocation=self._p.invocation.id, trace=history.state.traceparent
+                (request,), at=now, invocation=self._p.invocation.id, trace=history.state.origin.traceparent
             )
             if not await history.append(entry, wake=Wake(v=entry.version)):
                 await history.catch_up()

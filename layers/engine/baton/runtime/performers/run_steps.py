@@ -15,6 +15,6 @@ class StepStarter:
 
     async def perform(self, run: Run, command: RunSteps) -> bool:
         state = run.history.state
-        if run.steps.start(state, command.steps, self._p.traceparent(state.traceparent)):
+        if run.steps.start(state, command.steps, self._p.traceparent(state.origin.traceparent)):
             run.wants_more = True
         return False

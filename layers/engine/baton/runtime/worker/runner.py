@@ -142,8 +142,8 @@ class Runner:
             entries = await history.catch_up()
         if history.state.epoch > lease.epoch:
             raise Superseded
-        program = await self._p.catalog.program(lease.ref.tenant, history.state.graph)
-        self._p.durations.learn(history.state.graph, entries)
+        program = await self._p.catalog.program(lease.ref.tenant, history.state.origin.graph)
+        self._p.durations.learn(history.state.origin.graph, entries)
         if lease.dead is not None:
             # Before the entry, so that whoever stood still meanwhile learns from that that it is too late.
             await self._p.ledger.revived(history.state, program.graph, lease.dead.until)
@@ -299,7 +299,7 @@ class Runner:
             await self._log.catch_up(run)
 
     def _finished(self, run: Run) -> str:
-        for notice in run.history.state.notices:
+        for notice in run.history.state.outbox.due:
             logger.error(
                 "a notice was never sent",
                 extra={"saga": run.lease.ref.id, "key": notice.key, "code": notice.code},

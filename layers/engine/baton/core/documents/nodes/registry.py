@@ -21,12 +21,15 @@ from baton.core.documents.nodes.wait import Wait
 from baton.core.documents.parts import node as parts
 from baton.core.documents.parts.fields import refuse
 
+_NAMES = {field.alias: name for name, field in parts.NodeModel.model_fields.items() if field.alias}
 NODE_TYPES: tuple[NodeDocument, ...] = (Task(), Wait(), Child(), Made(), Agent(), Human(), Map())
 
 BY_KEY: Mapping[str, NodeDocument] = {kind.key: kind for kind in NODE_TYPES}
 BY_KIND: Mapping[str, NodeDocument] = {kind.kind: kind for kind in NODE_TYPES}
 KINDS = tuple(kind.key for kind in NODE_TYPES if kind.runs)
 KINDS_TO_COME = tuple(kind.key for kind in NODE_TYPES if not kind.runs)
+_FIELDS = {kind.key: {kind.key, *(_NAMES.get(name, name) for name in kind.fields)} for kind in NODE_TYPES}
+"""By key, the fields that such a node may have, as the model calls them."""
 SIMPLEST = Task.key
 """What a name in place of a node is most likely meant as."""
 HOLDER = Made.key
@@ -42,20 +45,20 @@ def kind_named(kind: str) -> NodeDocument:
 
 def kind_of(node: parts.NodeModel) -> NodeDocument:
     """The kind whose field the node has."""
-    return next(kind for kind in NODE_TYPES if kind.key in node.model_fields_set)
+    (key,) = node.model_fields_set & BY_KEY.keys()
+    return BY_KEY[key]
 
 
 class _OneKind(parts.NodeModel):
     @model_validator(mode="after")
     def _one_kind(self) -> _OneKind:
-        chosen = [kind for kind in NODE_TYPES if kind.key in self.model_fields_set]
+        chosen = self.model_fields_set & BY_KEY.keys()
         if len(chosen) != 1:
-            found = " and ".join(kind.key for kind in chosen) or "none"
+            found = " and ".join(key for key in BY_KEY if key in chosen) or "none"
             raise refuse(f"a node has exactly one of {', '.join(KINDS)}; found {found}")
-        (kind,) = chosen
-        strange = {name.rstrip("_") for name in self.model_fields_set} - {kind.key, *kind.fields}
-        if strange:
-            raise refuse(kind.refuses(strange))
+        kind = BY_KEY[chosen.pop()]
+        if strange := self.model_fields_set - _FIELDS[kind.key]:
+            raise refuse(kind.refuses({name.rstrip("_") for name in strange}))
         return self
 
 

@@ -1,0 +1,100 @@
+"""A state to bytes and back: the codec of snapshots.
+
+A snapshot is a cache of the log. One that this version cannot read is passed over, and the log is read instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from baton.core.failures.alternatives import Alternative
+from baton.core.failures.strategies.base import History
+from baton.core.log.events import Ask, Blamed, CancelRequested, Failure, Notice, Parked, SagaEnded, Value
+from baton.core.log.state import (
+    Counts,
+    Failing,
+    Lineage,
+    Money,
+    Origin,
+    Outbox,
+    Recovery,
+    Segment,
+    Signal,
+    State,
+    Used,
+)
+from baton.core.log.work import Child, Wait
+
+
+class _Snapshot(msgspec.Struct, frozen=True):
+    """`shape` names the fields that the writer knew, and what it meant by them: one that was added or dropped
+    since would be read as its default, which is not what the log says.
+    """
+
+    shape: str
+    state: State
+
+
+PARTS = (
+    *(
+        State,
+        Origin,
+        Lineage,
+        Recovery,
+        Counts,
+        Money,
+        Outbox,
+        Value,
+        Wait,
+        Signal,
+        Child,
+        Segment,
+        Used,
+        CancelRequested,
+        Failure,
+        Parked,
+        SagaEnded,
+    ),
+    *(Failing, History, Alternative, Ask, Notice, Blamed),
+)
+_MEANING = "parked is what does not go on"  # earlier versions kept it when a cancel or a failure came
+SHAPE = hashlib.sha256(
+    repr([_MEANING, *((part.__name__, part.__struct_fields__) for part in PARTS)]).encode()
+).hexdigest()[:12]
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(_Snapshot).decode
+
+
+class _Moved(msgspec.Struct, frozen=True):
+    """Instead of a large snapshot: the reference of the blob that holds it."""
+
+    ref: str
+
+
+_decode_moved = msgspec.json.Decoder(_Moved).decode
+
+
+def encode_moved(ref: str) -> bytes:
+    """What stands in for a snapshot that is a blob. An older version takes it for a damaged one, and reads the log."""
+    return _encode(_Moved(ref))
+
+
+def moved_to(data: bytes) -> str:
+    """The reference of the blob that holds a snapshot; empty where the bytes are the snapshot itself."""
+    return _decode_moved(data).ref if data.startswith(b'{"ref":') else ""
+
+
+def encode_state(state: State) -> bytes:
+    """A snapshot's bytes."""
+    return _encode(_Snapshot(SHAPE, state))
+
+
+def decode_state(data: bytes) -> State:
+    """Raises `msgspec.DecodeError` for bytes that another version wrote; the log is then read instead."""
+    snapshot = _decode(data)
+    if snapshot.shape != SHAPE:
+        raise msgspec.DecodeError(f"a snapshot of shape {snapshot.shape}; this version knows {SHAPE}")
+    return snapshot.state
