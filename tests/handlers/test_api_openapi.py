@@ -14,11 +14,14 @@ import jsonschema_rs
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from baton.core.graph.graph import Cap
+from baton.core.read.views import saga_view
 from baton.core.version import VERSION
 from baton.settings import ApiSettings
 from baton.web.app import matches
 from baton.web.openapi import describe
 from baton.web.routes import ROUTES, Route
+from tests.core.build import Saga, program, task
 from tests.handlers.deployment import ROOT, Deployment, payload, payload_names
 from tests.handlers.http import Answer, Http
 from tests.handlers.sagas import ADA, GRACE, PARTY, SILENT, asking, begin
@@ -96,6 +99,13 @@ def test_the_answer_to_a_payload_is_as_described(name: str, http: Http) -> None:
     for route in routes:
         check(route, http.send(event))
     assert len(routes) == (name != "unknown-route")
+
+
+@pytest.mark.parametrize("limit", ["hops", "wall_time", "bytes", "cost", "fan_out"])
+def test_what_was_used_of_each_limit_is_as_described(limit: str) -> None:
+    saga = Saga(program(task("a", limits={limit: Cap(most=9)})))
+    (row,) = saga_view(saga.state, saga.program)["limits"]
+    validate({"$ref": "#/components/schemas/LimitUse"}, row)
 
 
 def test_an_answer_that_is_not_as_described_would_be_seen(http: Http) -> None:

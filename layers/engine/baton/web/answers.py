@@ -158,7 +158,7 @@ class LargeValue(Answer):
     size: int = Field(ge=1, description="Bytes of its JSON.")
 
 
-class LimitUse(Answer):
+class LimitUse(SparseAnswer):
     """One limit, and what was used of it."""
 
     node: str | None = Field(description="The node whose limit it is; null: the saga's.")
