@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection
 from functools import reduce
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -35,6 +35,7 @@ from baton.core.log.state import (
     Used,
     owner_of,
     slot_of,
+    without,
 )
 from baton.core.log.workflow_limits import counted, pay
 from baton.errors import CorruptLog
@@ -83,8 +84,10 @@ def _emit(
 
     Those of `carried_by` (sender, receiver) carry `blame`.
     """
-    tokens = {slot: arrived for slot, arrived in state.tokens.items() if slot not in gone}
-    errors, closed = _without(state.errors, gone), _without(state.closed, gone) if gone else state.closed
+    tokens = state.tokens.copy()
+    for slot in gone:
+        tokens.pop(slot, None)
+    errors, closed = without(state.errors, gone), without(state.closed, gone)
     for token in emits:
         slot = slot_of(token.dst, token.iteration)
         if slot in closed:
@@ -94,13 +97,6 @@ def _emit(
             if carried_by and (token.src, token.dst) in carried_by:
                 errors = {**errors, slot: {**errors.get(slot, {}), token.src: blame}}
     return {"tokens": tokens, "errors": errors, "closed": closed}
-
-
-_V = TypeVar("_V")
-
-
-def _without(values: dict[str, _V], keys: Collection[str]) -> dict[str, _V]:
-    return {key: value for key, value in values.items() if key not in keys} if values else values
 
 
 def _consume(state: State, event: ev.Settles, output: ev.Value | None, **more: Any) -> State:
@@ -120,7 +116,7 @@ def _consume(state: State, event: ev.Settles, output: ev.Value | None, **more: A
     if state.items:
         gone |= {one for one in state.items if owner_of(one) in gone}
     if still_closed is not None:
-        state = replace(state, closed=_without(state.closed, (slot,)))
+        state = replace(state, closed=without(state.closed, (slot,)))
     news = _emit(state, event.emits, gone, event.errors, carriers(event))
     if still_closed is not None and slot not in event.drops:
         news["closed"] = {**news["closed"], slot: still_closed}
@@ -130,7 +126,7 @@ def _consume(state: State, event: ev.Settles, output: ev.Value | None, **more: A
     if event.carry:
         previous = {**previous, **{key: outputs[key.partition("/")[2]] for key in event.carry}}
     if event.forget:
-        outputs, previous = _without(outputs, event.forget), _without(previous, event.forget)
+        outputs, previous = without(outputs, event.forget), without(previous, event.forget)
     news |= _counted(state, event) | _emptied(state, gone)
     if event.item:
         news["items"] = {**state.items, slot: output}
@@ -154,7 +150,7 @@ def _emptied(state: State, gone: Collection[str]) -> dict[str, Any]:
     news: dict[str, Any] = {}
     for name in ("open", "items", "begun", "first_started_at", "failing"):
         if known := getattr(state, name):
-            news[name] = _without(known, gone)
+            news[name] = without(known, gone)
     if state.admitted:
         news["admitted"] = tuple(other for other in state.admitted if other not in gone)
     if state.open:
@@ -219,7 +215,7 @@ def _failed(state: State, e: ev.StepFailed) -> State:
     return _stop(
         state,
         failure=state.failure or e.failure,
-        failing=_without(state.failing, (slot,)),
+        failing=without(state.failing, (slot,)),
         recovery=without_running(state.recovery, slot),
     )
 
@@ -315,7 +311,7 @@ def _abandoned(state: State, e: ev.ChildrenAbandoned) -> State:
     return replace(
         state,
         orphaned_children=tuple(one for one in state.orphaned_children if one.saga not in gone),
-        open=_without(state.open, over),
+        open=without(state.open, over),
         recovery=replace(state.recovery, consecutive_crashes=0),
     )
 

@@ -62,13 +62,14 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
             *before.orphaned_children,
             *(child for child in running if child.saga not in staying),
         ),
-        cancel=None,
-        failure=None,
-        parked=None,
-        ended=None,
-        recovery=replace(at_cut.recovery, consecutive_crashes=0, interruptions={}),
     )
-    return asked_anew(decided(forked), fork.at)
+    return asked_anew(afresh(forked), fork.at)
+
+
+def afresh(at_cut: State) -> State:
+    """What is at a cut, less what had stopped the saga as a whole: a fork gives that a fresh start."""
+    recovery = replace(at_cut.recovery, consecutive_crashes=0, interruptions={})
+    return decided(replace(at_cut, cancel=None, failure=None, parked=None, ended=None, recovery=recovery))
 
 
 def _with_time(failing: Failing, later: int) -> Failing:

@@ -63,7 +63,7 @@ class Reasons:
 
     def _held_up(self) -> str:
         """Why a saga that was stopped does not come to its end."""
-        return f"; {_parked(self._story.parked)}" if self._story.parked is not None else ""
+        return f"; {_parked(self._story.state.parked)}" if self._story.state.parked is not None else ""
 
     # ---- what did not run
 
@@ -217,10 +217,10 @@ class Reasons:
         turn = self._turn(place)
         if turn == WAITS:
             return f"waits for its edges from {listed(self.missing(place))}"
-        if place.attempts and (is_asking(place) or self._story.parked is None):
+        if place.attempts and (is_asking(place) or self._story.state.parked is None):
             return outlook(place)
-        if self._story.parked is not None:
-            return f"is ready, but {_parked(self._story.parked)}"
+        if self._story.state.parked is not None:
+            return f"is ready, but {_parked(self._story.state.parked)}"
         if turn == FIRES:
             limits = "" if self._program.caps is None else ", and its limits allow it"
             return f"is ready: it runs, or will as soon as there is room{limits}"

@@ -1,36 +1,35 @@
 """What a log says of each slot: what arrived there and why, what became of it, and which edges it went on by.
 
-Facts, gathered entry by entry; values are let go, so that a long log fits. explain.py draws conclusions from them,
-wording.py words them.
+Facts, seen while the entries are folded; values are let go, so that a long log fits. What an entry changes is in
+log/fold.py, explain.py draws conclusions from the facts, wording.py words them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from baton.core.decide.program import Program
 from baton.core.log import events as ev
-from baton.core.log.forks import lineage_to
+from baton.core.log.fold import apply
+from baton.core.log.forks import afresh, lineage_to
 from baton.core.log.lost import carriers
-from baton.core.log.state import State, item_of, node_of, slot_of
+from baton.core.log.state import State, owner_of, slot_of
 
 RAN, PASSED, WAITED, SKIPPED, FAILED, DROPPED = "ran", "passed", "waited", "skipped", "failed", "dropped"
 BECAME = (RAN, PASSED, WAITED, SKIPPED, FAILED, DROPPED)
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(Struct, frozen=True, gc=False):
     """An entry of the log: its version, and when it was written."""
 
     version: int
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
+class Arrival(Struct, frozen=True, gc=False):
     """A token that came. `cause` is the slot that sent it, or that left a loop around the sender; empty: the start.
 
     `late`: the join had fired already, and it was absorbed.
@@ -44,8 +43,7 @@ class Arrival:
     late: bool
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(Struct, frozen=True, gc=False):
     """What became of a slot. `by` is the slot that ended the round of one that was dropped.
 
     `why` is that of a skipped node, `way` the log's word for what was chosen. `to` and `not_to` are the receivers of
@@ -67,8 +65,7 @@ class End:
     blocked_ms: int = 0
 
 
-@dataclass(slots=True)
-class Attempt:
+class Attempt(Struct, gc=False):
     """An attempt that failed, but was not the step's last word. `lasted` and `blocked` (of the event loop, by it) in ms.
 
     `then` is what was done about it: more than one thing where a question was not answered. `answers`: what became of
@@ -81,12 +78,11 @@ class Attempt:
     lasted: int
     blocked: int
     when: Moment
-    then: list[ev.StrategyChosen] = field(default_factory=list)
-    answers: dict[str, ev.QuestionClosed] = field(default_factory=dict)
+    then: list[ev.StrategyChosen] = []
+    answers: dict[str, ev.QuestionClosed] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Struct, frozen=True, gc=False):
     """What the saga fails with: the slot's failure, or (no slot) a limit of the saga."""
 
     slot: str
@@ -94,8 +90,7 @@ class Failed:
     when: Moment
 
 
-@dataclass(slots=True)
-class Place:
+class Place(Struct, gc=False):
     """One slot, as far as the log was read. `opened` is the work that it began with.
 
     `attempts` are those that failed before the last.
@@ -104,11 +99,11 @@ class Place:
     node: str
     iteration: tuple[int, ...]
     item: str = ""
-    arrivals: dict[str, Arrival] = field(default_factory=dict)
+    arrivals: dict[str, Arrival] = {}
     fired: tuple[ev.JoinFired, Moment] | None = None
     opened: ev.Opens | None = None
     end: End | None = None
-    attempts: list[Attempt] = field(default_factory=list)
+    attempts: list[Attempt] = []
 
     @property
     def slot(self) -> str:
@@ -127,10 +122,12 @@ class Place:
 
 
 class Story:
-    """The history of a saga, told by the entries of its lineage in their order."""
+    """The history of a saga: what is seen while the entries of its lineage are folded in their order."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self.state = State()
+        """What was read comes to, but for the saga's end: with that its slots would be gone."""
         self.places: dict[str, Place] = {}
         self.ended: list[str] = []
         """The slots that are done, skipped, failed or dropped, in that order."""
@@ -141,32 +138,27 @@ class Story:
         self.over: dict[tuple[str, tuple[int, ...]], str] = {}
         """For each round of a loop that is over: the slot that ended it."""
         self.version = 0
-        self.parked: ev.Parked | None = None
-        self._branch = 0
-        self._begin_branch()
+        self._come_to(0)
 
-    def _begin_branch(self) -> None:
-        """A fork forgets what had stopped the saga as a whole."""
+    def _come_to(self, branch: int) -> None:
+        """A fork gives a fresh start to what had stopped the saga as a whole, and to the step that did."""
+        self._branch, self.state = branch, afresh(self.state)
         self.failed: Failed | None = None
         self.cancelled: tuple[ev.CancelRequested, Moment] | None = None
         self.end: tuple[ev.SagaEnded, Moment] | None = None
-        for place in self.places.values():
-            end = place.end
-            if end is not None and end.failure is not None and not (end.to or end.not_to):
-                place.end = None  # its tokens are still there: it runs again
-                self.ended.remove(place.slot)
-
-    def _come_to(self, branch: int) -> None:
-        if branch != self._branch:
-            self._branch = branch
-            self._begin_branch()
+        for slot in self.state.tokens:
+            if self.places[slot].end is not None:
+                self.places[slot].end = None
+                self.ended.remove(slot)
 
     def agree_with(self, state: State) -> None:
-        """What its entries alone do not say: that a branch has just begun, which children it has not any more, and
-        whether the saga is parked.
+        """What its entries alone do not say: that a branch has just begun, and which children it has not any more.
+
+        No entry can be added after it.
         """
-        self._come_to(state.lineage.branch)
-        self.parked = state.parked
+        if state.lineage.branch != self._branch:
+            self._come_to(state.lineage.branch)
+        self.state = state
         for slot, place in self.places.items():
             is_child = place.opened is not None and place.opened.work().orphan is not None
             if is_child and place.end is None and slot not in state.open:
@@ -174,109 +166,111 @@ class Story:
 
     def add(self, entry: ev.Entry) -> None:
         """The next entry of the lineage."""
-        self._come_to(entry.branch)
+        if entry.branch != self._branch:
+            self._come_to(entry.branch)
         when = Moment(entry.version, entry.at)
         self.version = entry.version
         for event in entry.events:
-            self._add(event, when)
+            if isinstance(event, ev.SagaEnded):
+                self.end = (event, when)
+            else:
+                before, self.state = self.state, apply(self.state, event)
+                self._see(event, before, self.state, when)
 
-    def _add(self, event: ev.Event, when: Moment) -> None:
-        if isinstance(event, ev.SagaStarted):
-            self._send(event.emits, "", when)
-        elif isinstance(event, ev.Settles):
-            self._settle(event, when)
-        elif isinstance(event, ev.JoinFired):
-            self._place(event.node, event.iteration).fired = (event, when)
+    def _see(self, event: ev.Event, before: State, after: State, when: Moment) -> None:
+        if isinstance(event, ev.Settles):
+            self._settle(event, before, when)
+        elif isinstance(event, ev.SagaStarted):
+            self._hear(event.emits, "", when)
+        elif isinstance(event, ev.JoinFired) and after is not before:
+            self.places[slot_of(event.node, event.iteration)].fired = (event, when)
         elif isinstance(event, ev.Opens):
-            self._place(event.node, event.iteration, event.item).opened = event
-        elif isinstance(event, ev.NodeBegan) and event.item:
-            self._begin_item(event, when)
+            # Also where the fold passes over it: which children a fork has left, it does not know here.
+            self.places[slot_of(event.node, event.iteration, event.item)].opened = event
         elif isinstance(event, ev.AttemptFailed | ev.StrategyChosen | ev.QuestionClosed):
-            place = self.places.get(slot_of(event.node, event.iteration, event.item))
-            if place is not None and place.end is None:
-                _try(place, event, when)
-        elif isinstance(event, ev.LimitReached):
-            self.failed = self.failed or Failed("", event.failure, when)
+            if after.failing is not before.failing:
+                _try(self.places[slot_of(event.node, event.iteration, event.item)], event, when)
+        elif isinstance(event, ev.NodeBegan) and len(after.items) > len(before.items):
+            slot, owner = next(reversed(after.items)), slot_of(event.node, event.iteration)
+            place = self._place(slot, event.node, event.iteration, event.item)
+            place.arrivals[event.node] = Arrival(event.node, True, (), owner, when, False)
+            self.items.setdefault(owner, []).append(place)
         elif isinstance(event, ev.CancelRequested):
             self.cancelled = self.cancelled or (event, when)
-        elif isinstance(event, ev.SagaEnded):
-            self.end = (event, when)
+        elif isinstance(event, ev.LimitReached):
+            self.failed = self.failed or Failed("", event.failure, when)
 
-    def _begin_item(self, event: ev.NodeBegan, when: Moment) -> None:
-        owner = self.places.get(slot_of(event.node, event.iteration))
-        if owner is None or owner.end is not None:
-            return  # the fold passes over it, too
-        place = self._place(event.node, event.iteration, event.item)
-        if not place.arrivals:
-            self.items.setdefault(owner.slot, []).append(place)
-        place.arrivals[event.node] = Arrival(event.node, True, (), owner.slot, when, False)
-
-    def _place(self, node: str, iteration: tuple[int, ...], item: str = "") -> Place:
-        slot = slot_of(node, iteration, item)
-        if slot not in self.places:
-            self.places[slot] = Place(node, iteration, item)
+    def _place(self, slot: str, node: str, iteration: tuple[int, ...], item: str = "") -> Place:
+        place = self.places.get(slot)
+        if place is None:
+            place = self.places[slot] = Place(node, iteration, item)
             for depth, tail in enumerate(self.program.nodes[node].loops[: len(iteration)], 1):
                 self.rounds.setdefault(tail, {})[iteration[:depth]] = None
-        return self.places[slot]
+        return place
 
-    def _send(
+    def _hear(
         self,
-        emits: Sequence[ev.Token],
+        emits: Iterable[ev.Token],
         cause: str,
         when: Moment,
         blame: tuple[ev.Failure, ...] = (),
         carried_by: Collection[tuple[str, str]] = (),
     ) -> None:
+        """What was emitted has arrived, or was absorbed."""
         for token in emits:
+            slot = slot_of(token.dst, token.iteration)
+            place = self._place(slot, token.dst, token.iteration)
             errors = blame if (token.src, token.dst) in carried_by else ()
-            place = self._place(token.dst, token.iteration)
-            late = place.end is not None or (place.fired is not None and token.src in place.fired[0].unspoken)
+            late = token.src not in self.state.tokens.get(slot, ())
             place.arrivals[token.src] = Arrival(token.src, token.alive, errors, cause, when, late)
 
-    def _settle(self, event: ev.Settles, when: Moment) -> None:
-        place = self.places.get(slot_of(event.node, event.iteration, event.item))
-        if place is None or place.end is not None:
-            return  # another event came first: the fold passes over this one, too
-        slot = place.slot
-        if event.item and event.emits:  # it has failed its node
-            place.end = End(event.became, when, failure=failure_of(event))
-            self.ended.append(slot)
-            self._settle(replace(event, item=""), when)
-            return
-        self._send(event.emits, slot, when, event.errors, carriers(event))
+    def _settle(self, event: ev.Settles, before: State, when: Moment) -> None:
+        slot = slot_of(event.node, event.iteration, event.item)
+        if slot not in before.tokens or self.places[slot].end is not None:
+            return  # what fails the saga leaves its tokens
         failure = failure_of(event)
-        own = [token for token in event.emits if token.src == event.node]
-        loops = self.program.nodes[event.node].loops
-        level = len(loops) if event.item else self._level(event)
-        place.end = End(
+        if event.item and event.emits:  # it has failed its node, which ends with it
+            self._end(slot, End(event.became, when, failure=failure))
+            event, slot = replace(event, item=""), owner_of(slot)
+        self._hear(event.emits, slot, when, event.errors, carriers(event))
+        ways: dict[bool, list[str]] = {True: [], False: []}
+        for token in event.emits:
+            if token.src == event.node:
+                ways[token.alive].append(slot_of(token.dst, token.iteration))
+        loops = () if event.item else self.program.nodes[event.node].loops
+        level = self._level(event) if loops else 0
+        leaves = loops[level] if level < len(loops) else ""
+        end = End(
             became=event.became,
             when=when,
             way=event.way,
             why=event.why if isinstance(event, ev.NodeSkipped) else "",
-            to=tuple(slot_of(token.dst, token.iteration) for token in own if token.alive),
-            not_to=tuple(slot_of(token.dst, token.iteration) for token in own if not token.alive),
-            leaves=loops[level] if level < len(loops) else "",
+            to=tuple(ways[True]),
+            not_to=tuple(ways[False]),
+            leaves=leaves,
             failure=failure,
             closed_by=event.ended_by,
             recorded=isinstance(event, ev.StepSucceeded) and event.recorded,
             blocked_ms=event.blocked_ms if isinstance(event, ev.StepSucceeded | ev.StepFailed) else 0,
         )
-        self.ended.append(slot)
+        self._end(slot, end)
         if failure is not None and not event.emits:
             self.failed = self.failed or Failed(slot, failure, when)
-        elif place.end.leaves:
-            self.over[place.end.leaves, event.iteration[: level + 1]] = slot
-        for dropped in (*event.drops, *(one.slot for one in self.items.get(slot, ()))):
-            other = self._place(*node_of(dropped), item_of(dropped))
-            if other.end is None:
-                other.end = End(DROPPED, when, by=slot)
-                self.ended.append(dropped)
+        elif leaves:
+            self.over[leaves, event.iteration[: level + 1]] = slot
+        for gone in (*event.drops, *(one.slot for one in self.items.get(slot, ()))):
+            if self.places[gone].end is None:
+                self._end(gone, End(DROPPED, when, by=slot))
+
+    def _end(self, slot: str, end: End) -> None:
+        self.places[slot].end = end
+        self.ended.append(slot)
 
     def _level(self, event: ev.Settles) -> int:
         """How many loops are still around what comes after it in this round: fewer than around it, if one is left."""
-        node = self.program.nodes[event.node]
+        node, shared = self.program.nodes[event.node], self.program.ways.shared
         depth = len(node.loops) - (node.loop is not None)
-        return min((depth, *(self.program.ways.shared(token.src, token.dst) for token in event.emits)))
+        return min([depth, *[shared(token.src, token.dst) for token in event.emits]])
 
 
 def failure_of(event: ev.Settles) -> ev.Failure | None:
@@ -290,9 +284,9 @@ def _try(place: Place, event: ev.AttemptFailed | ev.StrategyChosen | ev.Question
         place.attempts.append(
             Attempt(event.attempt, event.tool, event.failure, lasted, event.blocked_ms, when)
         )
-    elif place.attempts and isinstance(event, ev.StrategyChosen):
+    elif isinstance(event, ev.StrategyChosen):
         place.attempts[-1].then.append(replace(event, arguments=dict.fromkeys(event.arguments)))
-    elif place.attempts and isinstance(event, ev.QuestionClosed):
+    else:
         place.attempts[-1].answers[event.ask] = replace(event, arguments=dict.fromkeys(event.arguments))
 
 
