@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from baton.core.decide.context import NOTHING, Scope
+from baton.core.decide.context import NOTHING, EvaluationContext
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
@@ -245,7 +245,7 @@ def test_the_last_node_of_a_loop_leaves_it_by_its_failure_or_when_its_rounds_are
 
 def test_in_a_policy_the_last_error_has_the_parameters_too() -> None:
     one = saga("a: {}")
-    scope = Scope(one.program, one.state, NOTHING, "a")
+    scope = EvaluationContext(one.program, one.state, NOTHING, "a")
     failure = ev.Failure("timeout", "slow", "gone", kind="unknown")
     path = one.program.arguments["a"]
     assert path.paths == ()

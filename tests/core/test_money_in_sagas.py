@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from baton.core.decide.outcomes import MONEY, Outcome
 from baton.core.decide.program import Program
-from baton.core.decide.spending import SAGA_SPENT, USER_SPENT, WARNING, Terms
+from baton.core.decide.spending import SAGA_SPENT, USER_SPENT, WARNING, SpendingLimits
 from baton.core.log import events as ev
 from baton.core.log.state import status_of
 from tests.core.build import T0, Saga, child, done, program, ready, task
@@ -20,7 +20,7 @@ HALT = ev.Parked(code=USER_SPENT, message="all is spent", until=T0 + 60_000)
 
 def saga_with(graph: Program, dollars: float = 1) -> Saga:
     saga = Saga(graph)
-    saga.terms = Terms(saga=round(dollars * DOLLAR))
+    saga.terms = SpendingLimits(saga=round(dollars * DOLLAR))
     return saga
 
 

@@ -12,7 +12,7 @@ from baton.core.decide.spending import (
     BEGINS,
     DAY_MS,
     WAITS,
-    Terms,
+    SpendingLimits,
     afresh,
     ask,
     ask_for,
@@ -34,7 +34,7 @@ from baton.core.log.state import Money, Origin, Outbox, State
 from baton.core.read.budgets import budget_view
 
 DOLLAR = 1_000_000
-TERMS = Terms(saga=DOLLAR, user_day=5 * DOLLAR)
+TERMS = SpendingLimits(saga=DOLLAR, user_day=5 * DOLLAR)
 DAY = 20_717
 NOW = DAY * DAY_MS + 1
 
@@ -53,9 +53,9 @@ class Day:
 
 
 def test_a_deployment_says_its_terms_in_dollars() -> None:
-    assert Terms.of(Limits()) == TERMS
+    assert SpendingLimits.of(Limits()) == TERMS
     limits = Limits(saga_budget_usd="0", user_day_budget_usd="12.345678", budget_warning_percent=50)
-    assert Terms.of(limits) == Terms(saga=0, user_day=12_345_678, warn_percent=50)
+    assert SpendingLimits.of(limits) == SpendingLimits(saga=0, user_day=12_345_678, warn_percent=50)
 
 
 # ---- what a saga may begin
@@ -92,7 +92,7 @@ def test_once_all_is_spent_nothing_begins_whatever_it_says_that_it_costs() -> No
 def test_a_call_is_asked_for_with_what_is_spent_though_the_log_does_not_say_so_yet() -> None:
     assert ask_for(state(spent=1), TERMS, "think", "llm", 500_000, 300_000, 200_000) == BEGINS
     assert ask_for(state(spent=1), TERMS, "think", "llm", 500_000, 300_000, 200_001) == WAITS
-    assert ask_for(state(), Terms(), "think", "llm", 10**12, 10**12, 10**12) == BEGINS
+    assert ask_for(state(), SpendingLimits(), "think", "llm", 10**12, 10**12, 10**12) == BEGINS
     parked = ask_for(state(spent=1), TERMS, "think", "llm", 900_000, 0, 200_000)
     assert isinstance(parked, ev.Parked)
     assert parked.message.startswith("`llm` would cost up to 0.2 dollars, and 0.9 of the 1 dollars")
@@ -100,7 +100,7 @@ def test_a_call_is_asked_for_with_what_is_spent_though_the_log_does_not_say_so_y
 
 
 def test_without_a_limit_everything_begins() -> None:
-    assert ask(state(spent=10**12, budget=5), Terms(), node(10**12), 10**12) == BEGINS
+    assert ask(state(spent=10**12, budget=5), SpendingLimits(), node(10**12), 10**12) == BEGINS
 
 
 def test_a_saga_that_was_given_more_has_more() -> None:
@@ -109,7 +109,7 @@ def test_a_saga_that_was_given_more_has_more() -> None:
 
 
 def test_a_limit_that_was_raised_since_holds_for_sagas_that_were_given_less() -> None:
-    assert total_of(state(budget=3 * DOLLAR), Terms(saga=10 * DOLLAR)) == 10 * DOLLAR
+    assert total_of(state(budget=3 * DOLLAR), SpendingLimits(saga=10 * DOLLAR)) == 10 * DOLLAR
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_at_four_fifths_of_its_money_there_is_a_warning() -> None:
 
 
 def test_the_share_can_be_another() -> None:
-    terms = Terms(saga=DOLLAR, warn_percent=50)
+    terms = SpendingLimits(saga=DOLLAR, warn_percent=50)
     assert saga_notice(state(spent=499_999), terms, NOW) is None
     notice = saga_notice(state(spent=500_000), terms, NOW)
     assert notice is not None
@@ -171,7 +171,7 @@ def test_a_user_is_warned_once_and_of_a_new_limit_once_more() -> None:
 
 
 def test_without_a_limit_there_is_nothing_to_warn_of() -> None:
-    assert saga_notice(state(spent=10**12), Terms(), NOW) is None
+    assert saga_notice(state(spent=10**12), SpendingLimits(), NOW) is None
 
 
 def test_a_user_is_told_that_a_saga_waits_for_money() -> None:
@@ -198,7 +198,7 @@ def test_a_day_is_that_of_utc() -> None:
 def test_a_user_who_has_spent_it_all_is_blocked_for_the_day() -> None:
     assert not is_blocked(Day(5 * DOLLAR - 1), TERMS)
     assert is_blocked(Day(5 * DOLLAR), TERMS)
-    assert not is_blocked(Day(10**12), Terms())
+    assert not is_blocked(Day(10**12), SpendingLimits())
 
 
 def test_a_saga_of_theirs_goes_on_by_itself_when_the_day_turns() -> None:
@@ -239,7 +239,7 @@ def test_the_user_is_warned_and_then_told_that_it_is_over() -> None:
 
 
 def test_without_a_limit_the_user_is_told_nothing() -> None:
-    assert user_notices("ada", Day(10**12), Terms(), DAY, NOW) == ()
+    assert user_notices("ada", Day(10**12), SpendingLimits(), DAY, NOW) == ()
 
 
 def test_a_users_day_can_be_looked_at() -> None:
@@ -255,5 +255,5 @@ def test_a_users_day_can_be_looked_at() -> None:
     }
     over = budget_view("ada", 5_500_000, 0, TERMS, DAY)
     assert (over["left_usd"], over["blocked_until"]) == (0, "2026-09-22T00:00:00.000Z")
-    free = budget_view("ada", 0, 0, Terms(), DAY)
+    free = budget_view("ada", 0, 0, SpendingLimits(), DAY)
     assert (free["limit_usd"], free["left_usd"], free["saga_limit_usd"], free["blocked_until"]) == (None,) * 4

@@ -10,7 +10,7 @@ from baton.adapters.memory.blobs import MemoryBlobs
 from baton.adapters.memory.budgets import MemoryBudgets
 from baton.adapters.memory.store import MemoryStore
 from baton.core.decide.builder import RunStep
-from baton.core.decide.spending import DAY_MS, Terms
+from baton.core.decide.spending import DAY_MS, SpendingLimits
 from baton.core.graph.graph import Graph, Node
 from baton.core.limits import Limits
 from baton.core.log.state import Money, Origin, State
@@ -81,7 +81,7 @@ class Desk:
     ) -> None:
         self.clock = Clock()
         self.budgets = budgets or MemoryBudgets()
-        self.cache = LedgerCache(self.budgets, Terms(saga=saga, user_day=user_day))
+        self.cache = LedgerCache(self.budgets, SpendingLimits(saga=saga, user_day=user_day))
         self.count = 0
 
     def call(self, offload: Offload = inline) -> StoreRetrier:

@@ -10,7 +10,7 @@ import random
 
 import pytest
 
-from baton.core.documents.compile.produced import Produced
+from baton.core.documents.compile.available_outputs import Produced
 from baton.core.documents.compile.source import Source
 from baton.core.documents.definition import read_definition
 from tests.core.graphs.driver import Luck, carry_on

@@ -10,10 +10,10 @@ import pytest
 from msgspec.structs import replace
 
 from baton.core.decide import context, program, readiness, transitions
-from baton.core.decide.context import Scope
+from baton.core.decide.context import EvaluationContext
 from baton.core.decide.settlement import Settlement
 from baton.core.graph.graph import Graph, Node
-from baton.core.graph.index import Ways
+from baton.core.graph.index import GraphIndex
 from baton.core.log import fold, lost
 from baton.core.nodes.registry import KINDS
 from tests.core.graphs.driver import Luck
@@ -60,7 +60,7 @@ def a_join_hears_what_comes_late(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_join_stops_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Ways, "_find_rests", lambda ways, graph: {})
+    patch.setattr(GraphIndex, "_find_rests", lambda ways, graph: {})
 
 
 def a_round_that_ends_leaves_its_rest_at_work(patch: pytest.MonkeyPatch) -> None:
@@ -70,7 +70,7 @@ def a_round_that_ends_leaves_its_rest_at_work(patch: pytest.MonkeyPatch) -> None
 def a_loop_goes_round_once_more(patch: pytest.MonkeyPatch) -> None:
     plain = transitions._choose
 
-    def choose(scope: Scope, node: Node) -> Any:
+    def choose(scope: EvaluationContext, node: Node) -> Any:
         if node.loop is not None:
             node = replace(node, loop=replace(node.loop, max_iterations=node.loop.max_iterations + 1))
         return plain(scope, node)
@@ -79,12 +79,12 @@ def a_loop_goes_round_once_more(patch: pytest.MonkeyPatch) -> None:
 
 
 def the_previous_round_is_this_one(patch: pytest.MonkeyPatch) -> None:
-    plain = Scope._value
+    plain = EvaluationContext._value
 
-    def value(scope: Scope, path: Any) -> Any:
+    def value(scope: EvaluationContext, path: Any) -> Any:
         return scope.state.outputs.get(path.node) if path.is_previous else plain(scope, path)
 
-    patch.setattr(Scope, "_value", value)
+    patch.setattr(EvaluationContext, "_value", value)
 
 
 def a_new_round_reads_what_the_last_one_gave(patch: pytest.MonkeyPatch) -> None:
@@ -107,7 +107,7 @@ def ways_out_of_a_loop_that_are_not_taken_say_nothing(patch: pytest.MonkeyPatch)
 
 
 def failures_are_forgotten_on_the_way(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Scope, "errors", lambda scope: ())
+    patch.setattr(EvaluationContext, "errors", lambda scope: ())
 
 
 def what_a_later_round_reads_is_forgotten(patch: pytest.MonkeyPatch) -> None:
@@ -146,17 +146,17 @@ def anything_alive_rescues(patch: pytest.MonkeyPatch) -> None:
 
 
 def only_handlers_rescue_and_nothing_behind_them(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Ways, "only_through", lambda ways, failed, handlers: frozenset(handlers))
+    patch.setattr(GraphIndex, "only_through", lambda ways, failed, handlers: frozenset(handlers))
 
 
 def every_handler_is_lost_but_the_chosen_ones(patch: pytest.MonkeyPatch) -> None:
-    plain = Ways.__init__
+    plain = GraphIndex.__init__
 
-    def init(ways: Ways, graph: Graph) -> None:
+    def init(ways: GraphIndex, graph: Graph) -> None:
         plain(ways, graph)
         ways.handlers = {}
 
-    patch.setattr(Ways, "__init__", init)
+    patch.setattr(GraphIndex, "__init__", init)
 
 
 def ways_out_of_a_loop_are_not_lost(patch: pytest.MonkeyPatch) -> None:

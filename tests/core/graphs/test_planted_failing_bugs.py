@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from baton.core.decide import decide, failure_handling, outcomes, retries, scheduling, transitions
-from baton.core.decide.builder import Draft, RunStep
-from baton.core.decide.context import Scope
+from baton.core.decide.builder import DecisionBuilder, RunStep
+from baton.core.decide.context import EvaluationContext
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.failures import alternatives
@@ -87,14 +87,14 @@ def a_way_is_forgotten_when_it_fails(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_retry_begins_without_a_pause(patch: pytest.MonkeyPatch) -> None:
-    def may_try_again(draft: Any, at: Activation) -> bool:
-        return draft.state.failing[at.slot].due_at > 0 or retries.may_try_again(draft, at)
+    def may_try_again(builder: Any, at: Activation) -> bool:
+        return builder.state.failing[at.slot].due_at > 0 or retries.may_try_again(builder, at)
 
     patch.setattr(scheduling, "may_try_again", may_try_again)
 
 
 def what_waits_for_its_time_is_not_looked_at_then(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Draft, "due_by", lambda draft, moment: None)
+    patch.setattr(DecisionBuilder, "due_by", lambda builder, moment: None)
 
 
 def arguments_of_an_answer_are_forgotten(patch: pytest.MonkeyPatch) -> None:
@@ -106,8 +106,8 @@ def arguments_of_an_answer_are_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 
 def an_answer_counts_for_any_question(patch: pytest.MonkeyPatch) -> None:
-    def answer(draft: Any, slot: str, ask: ev.Ask) -> Any:
-        said = (one for one in draft.state.signals if one.name == ANSWER)
+    def answer(builder: Any, slot: str, ask: ev.Ask) -> Any:
+        said = (one for one in builder.state.signals if one.name == ANSWER)
         return next(((one, one.payload.v) for one in said), None)
 
     patch.setattr(retries, "_answer", answer)
@@ -173,19 +173,21 @@ def all_rules_of_catch_fit(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(transitions, "caught", lambda scope, failure: 0 if _node(scope).catch else None)
 
 
-def _node(scope: Scope) -> Any:
+def _node(scope: EvaluationContext) -> Any:
     return scope.program.nodes[scope.slot.partition("@")[0]]
 
 
 def a_handler_does_not_know_the_failure(patch: pytest.MonkeyPatch) -> None:
-    plain = Scope._carried
-    patch.setattr(Scope, "_carried", lambda scope, *, alive: () if alive else plain(scope, alive=alive))
+    plain = EvaluationContext._carried
+    patch.setattr(
+        EvaluationContext, "_carried", lambda scope, *, alive: () if alive else plain(scope, alive=alive)
+    )
 
 
 def a_handler_runs_after_a_success(patch: pytest.MonkeyPatch) -> None:
     plain = transitions._choose
 
-    def choose(scope: Scope, node: Any) -> Any:
+    def choose(scope: EvaluationContext, node: Any) -> Any:
         again, chosen, way = plain(scope, node)
         return again, chosen | {name for rule in node.catch for name in rule.then}, way
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from baton.core.decide.spending import Terms, day_of, is_blocked, user_parked
+from baton.core.decide.spending import SpendingLimits, day_of, is_blocked, user_parked
 from baton.errors import BudgetSpent
 from baton.ports import Account, Budgets, Sums
 from baton.runtime.store_retrier import StoreRetrier
@@ -22,7 +22,7 @@ class LedgerCache:
     """
 
     budgets: Budgets
-    terms: Terms
+    terms: SpendingLimits
     day: int = 0
     blocked: set[tuple[str, str]] = field(default_factory=set)
     told: set[str] = field(default_factory=set)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from baton.core.decide.spending import Terms
+from baton.core.decide.spending import SpendingLimits
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
 from baton.core.log.events import Event, Gives, Value
@@ -100,7 +100,7 @@ class Engine:
             durations=DurationEstimator(limits.step_estimate_ms),
             limits=limits,
             notices=notices,
-            ledger_cache=LedgerCache(store.budgets, Terms.of(limits)),
+            ledger_cache=LedgerCache(store.budgets, SpendingLimits.of(limits)),
         )
 
     @property

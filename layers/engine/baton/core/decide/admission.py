@@ -16,7 +16,7 @@ from baton.core.log.workflow_limits import COUNTED, SAGA, TERMINATE, THROTTLE, C
 from baton.core.nodes.base import CHILD, Activation
 
 if TYPE_CHECKING:
-    from baton.core.decide.builder import Draft
+    from baton.core.decide.builder import DecisionBuilder
 
 PAUSE_MS = Limits().throttle_pause_ms
 HELD = "held"
@@ -24,32 +24,32 @@ _NONE = Used()
 _CHILDREN = "/children"
 
 
-def overtaken(draft: Draft, at: Activation) -> ev.Failure | None:
+def overtaken(builder: DecisionBuilder, at: Activation) -> ev.Failure | None:
     """Why a node that has begun may not go on. Otherwise its time is one of the decision's."""
-    since = draft.state.begun.get(at.slot)
+    since = builder.state.begun.get(at.slot)
     if since is None or "wall_time" not in at.node.limits:
         return None
     until = since + at.node.limits["wall_time"].most
-    if draft.now >= until:
-        return failure_of("wall_time", at.node.limits["wall_time"], at.node.name, draft.now - since)
-    draft.due_by(until)
+    if builder.now >= until:
+        return failure_of("wall_time", at.node.limits["wall_time"], at.node.name, builder.now - since)
+    builder.due_by(until)
     return None
 
 
-def ask(draft: Draft, at: Activation) -> ev.Failure | str:
+def ask(builder: DecisionBuilder, at: Activation) -> ev.Failure | str:
     """Empty: it may begin, or has begun. `HELD`: not now. A failure: never."""
-    caps, state = draft.program.caps, draft.state
+    caps, state = builder.program.caps, builder.state
     assert caps is not None
-    kind = draft.program.kinds[at.node.kind]
+    kind = builder.program.kinds[at.node.kind]
     if state.has_begun(at.slot):
         return ""
     if state.failure is not None:
         return HELD
     if "wall_time" in at.node.limits and kind.lasts and at.slot not in state.begun:
-        draft.note(ev.NodeBegan(node=at.node.name, iteration=at.iteration, item=at.item, at=draft.now))
-        draft.due_by(draft.now + at.node.limits["wall_time"].most)
+        builder.note(ev.NodeBegan(node=at.node.name, iteration=at.iteration, item=at.item, at=builder.now))
+        builder.due_by(builder.now + at.node.limits["wall_time"].most)
     is_slow = False
-    under_way = _under_way(draft, caps)
+    under_way = _under_way(builder, caps)
     for scope, ahead in ((SAGA, under_way), (at.node.name, 0)):
         used = state.used.get(scope, _NONE)
         for name, cap in caps.of.get(scope, {}).items():
@@ -61,66 +61,66 @@ def ask(draft: Draft, at: Activation) -> ev.Failure | str:
             if cap.then == TERMINATE and scope != SAGA:
                 return failure_of(name, cap, at.node.name, found)
             if cap.then == TERMINATE:
-                draft.note(ev.LimitReached(failure=failure_of(name, cap, "", found)))
+                builder.note(ev.LimitReached(failure=failure_of(name, cap, "", found)))
                 return HELD
             if cap.then == THROTTLE:
-                is_slow = _is_slow(draft, caps, scope, at.node) or is_slow
+                is_slow = _is_slow(builder, caps, scope, at.node) or is_slow
     if not kind.load:
         return ""  # a node that does no work takes no place from one that does
-    if is_slow or _is_full(draft, caps, at.node):
+    if is_slow or _is_full(builder, caps, at.node):
         return HELD
-    _begins(draft, caps, at.node)
+    _begins(builder, caps, at.node)
     return ""
 
 
-def _under_way(draft: Draft, caps: Caps) -> int:
+def _under_way(builder: DecisionBuilder, caps: Caps) -> int:
     """How many nodes have begun and will have run when they are done: one for all items of a node."""
-    busy, opened = _busy(draft, caps)[SAGA], draft.state.open
-    if not draft.state.items:
+    busy, opened = _busy(builder, caps)[SAGA], builder.state.open
+    if not builder.state.items:
         return busy + len(opened)
-    return len({owner_of(slot) for slot in (*draft.running, *(step.slot for step in draft.run), *opened)})
+    return len({owner_of(slot) for slot in (*builder.running, *(step.slot for step in builder.run), *opened)})
 
 
-def _is_slow(draft: Draft, caps: Caps, scope: str, node: Node) -> bool:
+def _is_slow(builder: DecisionBuilder, caps: Caps, scope: str, node: Node) -> bool:
     """Whether a node behind a throttled limit still has to wait: for earlier nodes, then for the end of the pause."""
-    busy = _busy(draft, caps)
-    if scope == SAGA and (busy[SAGA] or (_is_child(draft, node) and busy[_CHILDREN])):
+    busy = _busy(builder, caps)
+    if scope == SAGA and (busy[SAGA] or (_is_child(builder, node) and busy[_CHILDREN])):
         return True
-    until = draft.state.used[scope].last + PAUSE_MS
-    if until > draft.now:
-        draft.due_by(until)
+    until = builder.state.used[scope].last + PAUSE_MS
+    if until > builder.now:
+        builder.due_by(until)
         return True
     return False
 
 
-def _is_full(draft: Draft, caps: Caps, node: Node) -> bool:
+def _is_full(builder: DecisionBuilder, caps: Caps, node: Node) -> bool:
     """Whether as many as a throttled fan-out allows are at work: behind one of its senders, or in the saga."""
     if not caps.wide:
         return False
-    busy = _busy(draft, caps)
+    busy = _busy(builder, caps)
     if SAGA in caps.wide and busy[SAGA] + busy[_CHILDREN] >= caps.saga["fan_out"].most:
         return True
     return any(busy[name] >= caps.of[name]["fan_out"].most for name in node.before if name in caps.wide)
 
 
-def _busy(draft: Draft, caps: Caps) -> dict[str, int]:
+def _busy(builder: DecisionBuilder, caps: Caps) -> dict[str, int]:
     """How many are at work: steps in the saga, children in the saga, both behind each node whose fan-out is throttled."""
-    if draft.busy is None:
-        draft.busy = dict.fromkeys((SAGA, _CHILDREN, *caps.wide), 0)
-        for slot in draft.state.tokens.keys() & set(draft.running):
-            _begins(draft, caps, draft.program.nodes[node_of(slot)[0]])
-        for slot in draft.state.children:  # one that has ended is closed in this very decision
-            _begins(draft, caps, draft.program.nodes[node_of(slot)[0]])
-    return draft.busy
+    if builder.busy is None:
+        builder.busy = dict.fromkeys((SAGA, _CHILDREN, *caps.wide), 0)
+        for slot in builder.state.tokens.keys() & set(builder.running):
+            _begins(builder, caps, builder.program.nodes[node_of(slot)[0]])
+        for slot in builder.state.children:  # one that has ended is closed in this very decision
+            _begins(builder, caps, builder.program.nodes[node_of(slot)[0]])
+    return builder.busy
 
 
-def _is_child(draft: Draft, node: Node) -> bool:
-    return draft.program.kinds[node.kind].load == CHILD
+def _is_child(builder: DecisionBuilder, node: Node) -> bool:
+    return builder.program.kinds[node.kind].load == CHILD
 
 
-def _begins(draft: Draft, caps: Caps, node: Node) -> None:
-    busy = _busy(draft, caps)
-    busy[_CHILDREN if _is_child(draft, node) else SAGA] += 1
+def _begins(builder: DecisionBuilder, caps: Caps, node: Node) -> None:
+    busy = _busy(builder, caps)
+    busy[_CHILDREN if _is_child(builder, node) else SAGA] += 1
     for name in node.before:
         if name in caps.wide:
             busy[name] += 1

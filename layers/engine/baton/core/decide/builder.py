@@ -9,10 +9,10 @@ from msgspec import Struct
 
 from baton.core.conditions import Question
 from baton.core.decide import spending
-from baton.core.decide.context import Found, LackingError, Scope
+from baton.core.decide.context import EvaluationContext, Found, LackingError
 from baton.core.decide.program import Program
 from baton.core.decide.readiness import FAILS, FIRES
-from baton.core.decide.spending import ANY_AMOUNT, Terms
+from baton.core.decide.spending import ANY_AMOUNT, SpendingLimits
 from baton.core.expressions import ExpressionError
 from baton.core.failures.alternatives import Alternative
 from baton.core.graph.graph import Node
@@ -55,7 +55,7 @@ def activation(program: Program, slot: str) -> Activation:
     return Activation(slot, program.nodes[name], iteration, item_of(slot) if "#" in slot else "")
 
 
-class Draft(Struct):
+class DecisionBuilder(Struct):
     """A decision in the making. `state` moves on with every fact noted."""
 
     program: Program
@@ -75,7 +75,7 @@ class Draft(Struct):
     """The counts of admission.py."""
     most_bytes: int = Limits().result_bytes
     """What a value of the engine's own making may have, as JSON."""
-    terms: Terms = ANY_AMOUNT
+    terms: SpendingLimits = ANY_AMOUNT
     reserved: int | None = None
     """What the steps that run, and those that are to, may cost, in micro-dollars; looked up when it matters."""
 
@@ -83,7 +83,7 @@ class Draft(Struct):
         """Record a fact; what follows in this decision is decided as if it were in the log."""
         self.record.append(event)
         self.state = apply(self.state, event)
-        if self.program.ways.hurries:
+        if self.program.index.hurries:
             for token in getattr(event, "emits", ()):
                 self.close(slot_of(token.dst, token.iteration))
 
@@ -102,7 +102,7 @@ class Draft(Struct):
         ):
             return
         unspoken = tuple(src for src in node.before if src not in arrived)
-        is_later_round = not program.ways.tails_of.get(name, frozenset()).isdisjoint(arrived)
+        is_later_round = not program.index.tails_of.get(name, frozenset()).isdisjoint(arrived)
         if unspoken and not is_later_round:
             by = tuple(src for src in node.before if arrived.get(src))
             self.note(ev.JoinFired(node=name, iteration=iteration, by=by, unspoken=unspoken))
@@ -118,7 +118,7 @@ class Draft(Struct):
 
     def arguments(self, at: Activation) -> Any:
         try:
-            return self.scope(at.slot).render(self.program.arguments[at.node.name])
+            return self.context(at.slot).render(self.program.arguments[at.node.name])
         except ExpressionError as error:
             raise UnfitError(ev.failed_with("input_unbound", str(error), at.node.name)) from error
 
@@ -144,5 +144,5 @@ class Draft(Struct):
             self.reserved += node.cost
         return answer == spending.BEGINS
 
-    def scope(self, slot: str, output: ev.Value | None = None) -> Scope:
-        return Scope(self.program, self.state, self.found, slot, output)
+    def context(self, slot: str, output: ev.Value | None = None) -> EvaluationContext:
+        return EvaluationContext(self.program, self.state, self.found, slot, output)

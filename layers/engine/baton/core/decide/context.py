@@ -57,7 +57,7 @@ class Found(Struct, frozen=True):
 NOTHING = Found()
 
 
-class Scope(Struct, frozen=True):
+class EvaluationContext(Struct, frozen=True):
     """The values at `slot` (empty: for the saga's output). `output` is what its node has just given."""
 
     program: Program
@@ -68,7 +68,7 @@ class Scope(Struct, frozen=True):
     failure: ev.Failure | None = None
     parameters: Any = None
 
-    def blaming(self, failure: ev.Failure, parameters: Any = None) -> Scope:
+    def blaming(self, failure: ev.Failure, parameters: Any = None) -> EvaluationContext:
         """The same place, where `last_error` is a failure that has just happened, to a tool called with `parameters`."""
         return replace(self, output=None, failure=failure, parameters=parameters)
 
@@ -199,7 +199,7 @@ class Scope(Struct, frozen=True):
         In the order of the edges, but those first that nothing has caught: they are never too many to be passed on.
         """
         name, _ = node_of(self.slot)
-        arrived, ways = self.state.tokens.get(self.slot, {}), self.program.ways
+        arrived, ways = self.state.tokens.get(self.slot, {}), self.program.index
         carried = (unrescued(ways, src, name, arrived, its) for src, its in self._carried(alive=False))
         found = dict.fromkeys(chain.from_iterable(carried))
         return tuple(sorted(found, key=lambda error: bool(error.handled)))

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from baton.core.decide.builder import Draft, RunStep
+from baton.core.decide.builder import DecisionBuilder, RunStep
 from baton.core.decide.commands import (
     CancelChildren,
     Decision,
@@ -28,7 +28,7 @@ from baton.core.decide.program import Program
 from baton.core.decide.readiness import WAITS
 from baton.core.decide.retries import unpark
 from baton.core.decide.scheduling import schedule_ready
-from baton.core.decide.spending import ANY_AMOUNT, Terms, is_told, saga_notice
+from baton.core.decide.spending import ANY_AMOUNT, SpendingLimits, is_told, saga_notice
 from baton.core.decide.unknown_outcomes import doubts
 from baton.core.effects.rows import ANY_ROWS, Row, RowRoom
 from baton.core.expressions import ExpressionError
@@ -61,7 +61,7 @@ def decide(
     found: Found = NOTHING,
     max_deaths: int = MAX_DEATHS,
     most_bytes: int = MOST_BYTES,
-    terms: Terms = ANY_AMOUNT,
+    terms: SpendingLimits = ANY_AMOUNT,
 ) -> Decision:
     """What to do at `now`, given the slots that are `running` in this invocation.
 
@@ -92,7 +92,7 @@ def _decide(
     found: Found,
     max_deaths: int,
     most_bytes: int,
-    terms: Terms,
+    terms: SpendingLimits,
 ) -> Decision:
     # A step that a join has stopped may run on for a moment: the saga does not wait for its end.
     running = {slot for slot in running if slot in state.tokens}
@@ -111,22 +111,24 @@ def _decide(
             return Decision(record=(ev.LimitReached(failure=failure),))
         deadline = program.caps.deadline(state)
     if state.parked is not None:
-        return _parked(Draft(program, state, now, running, found, due=deadline), state.parked)
+        return _parked(DecisionBuilder(program, state, now, running, found, due=deadline), state.parked)
     if parked := killed(state, max_deaths) or cut_off(state, max_deaths):
         return Decision(record=parking(state, parked, now))
     if state.money.spent and (notice := saga_notice(state, terms, now)):
         return Decision(record=(ev.NoticeDue(notice=notice),))
-    draft = Draft(program, state, now, running, found, due=deadline, most_bytes=most_bytes, terms=terms)
+    builder = DecisionBuilder(
+        program, state, now, running, found, due=deadline, most_bytes=most_bytes, terms=terms
+    )
     if not state.tokens:
-        return _complete(draft)
-    schedule_ready(draft)
-    run = draft.run
+        return _complete(builder)
+    schedule_ready(builder)
+    run = builder.run
     if state.recovery.epoch and state.recovery.epoch == state.epoch:
         # After a crash it is unknown which of several steps caused it: run one at a time, another one first.
         turn = state.counts.revivals % len(run) if run else 0
         run = [] if running else run[turn : turn + 1]
-    commands = (*missing(draft.needs, draft.questions), *next_up(run, draft.children))
-    return Decision(tuple(draft.record), commands, draft.again, draft.due)
+    commands = (*missing(builder.needs, builder.questions), *next_up(run, builder.children))
+    return Decision(tuple(builder.record), commands, builder.again, builder.due)
 
 
 class Advance(Struct, frozen=True):
@@ -155,7 +157,7 @@ def advance(
     room: int = ROOM,
     max_deaths: int = MAX_DEATHS,
     most_bytes: int = MOST_BYTES,
-    terms: Terms = ANY_AMOUNT,
+    terms: SpendingLimits = ANY_AMOUNT,
     row_room: RowRoom = ANY_ROWS,
     *,
     together: bool = True,
@@ -172,7 +174,7 @@ def advance(
     rows: tuple[Row, ...] = ()
     taken = 0
     lacking: list[LackingError] = []
-    hurries = program.ways.hurries and in_turn
+    hurries = program.index.hurries and in_turn
     is_quiet = not hurries
     for outcome in outcomes:
         if not is_quiet:
@@ -220,7 +222,7 @@ class _Entry(Struct):
     found: Found
     max_deaths: int
     most_bytes: int
-    terms: Terms
+    terms: SpendingLimits
     events: list[ev.Event] = []
 
     def add(self, event: ev.Event) -> None:
@@ -313,29 +315,29 @@ def _cancelling(children: Sequence[tuple[str, Child]]) -> Decision:
     return Decision((abandoned(child for _, child in part),), (CancelChildren(part),))
 
 
-def _parked(draft: Draft, parked: ev.Parked) -> Decision:
+def _parked(builder: DecisionBuilder, parked: ev.Parked) -> Decision:
     """A parked saga starts nothing, until its time has come or its question has an answer."""
     if parked.until:
-        if draft.now >= parked.until:
-            return Decision(record=(ev.Resumed(by="time", at=draft.now),))
-        draft.due_by(parked.until)
+        if builder.now >= parked.until:
+            return Decision(record=(ev.Resumed(by="time", at=builder.now),))
+        builder.due_by(parked.until)
     try:
         if parked.code == ESCALATED:
-            unpark(draft)
+            unpark(builder)
     except LackingError as error:
         return Decision(commands=missing(error.needs, error.questions))
-    return Decision(record=tuple(draft.record), due=draft.due)
+    return Decision(record=tuple(builder.record), due=builder.due)
 
 
-def _complete(draft: Draft) -> Decision:
+def _complete(builder: DecisionBuilder) -> Decision:
     try:
-        output = draft.scope("").render(draft.program.output)
+        output = builder.context("").render(builder.program.output)
     except ExpressionError as error:
         failure = ev.failed_with("output_unbound", str(error))
         return Decision(record=(ev.SagaEnded(status="failed", failure=failure),))
     except LackingError as error:
         return Decision(commands=missing(error.needs, error.questions))
-    if excess := excess_of(output, draft.most_bytes):
+    if excess := excess_of(output, builder.most_bytes):
         failure = ev.Failure("output_too_large", f"the saga's output is too large: {excess}")
         return Decision(record=(ev.SagaEnded(status="failed", failure=failure),))
     return Decision(record=(ev.SagaEnded(status="completed", output=ev.Value(v=output)),))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from baton.core.decide.context import Scope
+from baton.core.decide.context import EvaluationContext
 from baton.core.decide.transitions import is_handled
 from baton.core.expressions import ExpressionError
 from baton.core.failures import quoted
@@ -32,25 +32,25 @@ MOST_ARGUMENTS = 32_768
 
 
 def handle_failure(
-    scope: Scope, failing: Failing, now: int, retry_after_ms: int | None = None, above: str = ""
+    context: EvaluationContext, failing: Failing, now: int, retry_after_ms: int | None = None, above: str = ""
 ) -> Iterator[ev.Event]:
     """The events that handle `failing.failure`; none when the step fails for good.
 
-    `scope` is that of the step, `failing` what was tried for it until now; `above`: only strategies that come after
+    `context` is that of the step, `failing` what was tried for it until now; `above`: only strategies that come after
     this one, which did not help. Raises `LackingError`.
     """
-    name, iteration = node_of(scope.slot)
-    node = scope.program.nodes[name]
+    name, iteration = node_of(context.slot)
+    node = context.program.nodes[name]
     failure = failing.failure
     kind = failure.kind or kind_of(failure.code)
-    graph, in_doubt = scope.program.graph, failure.code == UNKNOWN_OUTCOME
+    graph, in_doubt = context.program.graph, failure.code == UNKNOWN_OUTCOME
     entry = entry_of(
         failure.code,
         kind,
         node.domain,
         _rules(failure.code, graph.failures, node.failures),
-        is_handled=not in_doubt and (scope.state.origin.handled or is_handled(scope, failure)),
-        last=ASK if in_doubt else scope.state.origin.last or ASK,
+        is_handled=not in_doubt and (context.state.origin.handled or is_handled(context, failure)),
+        last=ASK if in_doubt else context.state.origin.last or ASK,
     )
     policy: Policy | None = None
     arguments: dict[str, Any] = {}
@@ -58,14 +58,14 @@ def handle_failure(
     if above:
         entry = _above(entry, above)
     else:
-        policy, arguments, broken = _policy(scope, node, failing, kind)
+        policy, arguments, broken = _policy(context, node, failing, kind)
     at = Situation(
         entry=entry,
         history=failing.history,
         code=failure.code,
         now=now,
         retry_after_ms=retry_after_ms,
-        draw=draw(scope.state.origin.saga, scope.slot, failing.attempts),
+        draw=draw(context.state.origin.saga, context.slot, failing.attempts),
         ways=node.ways,
     )
     step = None if policy is None else of(policy.then.strategy).by_policy(at, policy)
@@ -80,11 +80,11 @@ def handle_failure(
     if strategy.ends:
         return
     message = (policy.message if policy is not None else "") or entry.message
-    ask = _ask(scope, strategy, entry, failing, message, now) if strategy.asks else None
+    ask = _ask(context, strategy, entry, failing, message, now) if strategy.asks else None
     yield ev.StrategyChosen(
         node=name,
         iteration=iteration,
-        item=item_of(scope.slot),
+        item=item_of(context.slot),
         strategy=step.strategy,
         code=failure.code,
         at=now,
@@ -101,7 +101,7 @@ def handle_failure(
     )
     if ask is None:
         return
-    yield ev.NoticeDue(notice=_notice(scope, strategy, entry, ask, failure, now))
+    yield ev.NoticeDue(notice=_notice(context, strategy, entry, ask, failure, now))
     if strategy.parks:
         yield ev.Parked(code=strategy.parks, message=ask.message, node=name)
 
@@ -129,21 +129,19 @@ def _earliest(failure: ev.Failure, now: int) -> int:
 
 
 def _policy(
-    scope: Scope, node: Node, failing: Failing, kind: str
+    context: EvaluationContext, node: Node, failing: Failing, kind: str
 ) -> tuple[Policy | None, dict[str, Any], tuple[str, ...]]:
     """The failover policy that fits, with what it puts in place of arguments; and what broke in those that do not.
 
     One whose condition or `with` breaks does not fit: a policy must not hide the failure that it is about.
     """
-    rest = scope.program.failover[node.name]
+    rest = context.program.failover[node.name]
     if not rest:
         return None, {}, ()
-    context, blamed = _context(scope, node, failing, kind), scope.blaming(failing.failure)
+    about, blamed = _about(context, node, failing, kind), context.blaming(failing.failure)
     broken: list[str] = []
     while rest:
-        found = first_match(
-            [policy for policy, _ in rest], context, used=failing.policies, judge=blamed.holds
-        )
+        found = first_match([policy for policy, _ in rest], about, used=failing.policies, judge=blamed.holds)
         broken += (quoted(f"{name}: {why}", 500) for name, why in found.broken.items())
         if found.policy is None:
             break
@@ -161,9 +159,9 @@ def _policy(
     return None, {}, tuple(broken)
 
 
-def _context(scope: Scope, node: Node, failing: Failing, kind: str) -> Context:
+def _about(context: EvaluationContext, node: Node, failing: Failing, kind: str) -> Context:
     failure = failing.failure
-    given = scope.render(scope.program.arguments[node.name])
+    given = context.render(context.program.arguments[node.name])
     return Context(
         node=node.name,
         tool=failure.tool or node.tool,
@@ -179,12 +177,17 @@ def _context(scope: Scope, node: Node, failing: Failing, kind: str) -> Context:
 
 
 def _ask(
-    scope: Scope, strategy: Strategy, entry: PolicyEntry, failing: Failing, message: str, now: int
+    context: EvaluationContext,
+    strategy: Strategy,
+    entry: PolicyEntry,
+    failing: Failing,
+    message: str,
+    now: int,
 ) -> ev.Ask:
     failure = failing.failure
     own = severity_of(failure.code, failure.kind)
     return ev.Ask(
-        id=f"{scope.state.lineage.branch}.{scope.slot}.{failing.attempts}{strategy.suffix}",
+        id=f"{context.state.lineage.branch}.{context.slot}.{failing.attempts}{strategy.suffix}",
         kind=entry.question,
         message=f"{message or told(failure.code).says} ({failure.code}: {failure.message})"[:2_000],
         options=tuple(ACTIONS),
@@ -196,15 +199,20 @@ def _ask(
 
 
 def _notice(
-    scope: Scope, strategy: Strategy, entry: PolicyEntry, ask: ev.Ask, failure: ev.Failure, now: int
+    context: EvaluationContext,
+    strategy: Strategy,
+    entry: PolicyEntry,
+    ask: ev.Ask,
+    failure: ev.Failure,
+    now: int,
 ) -> ev.Notice:
     return ev.Notice(
-        key=f"{scope.state.origin.saga}/{ask.id}",
+        key=f"{context.state.origin.saga}/{ask.id}",
         to=strategy.asks,
         code=failure.code,
         message=ask.message,
         severity=entry.severity,
-        node=node_of(scope.slot)[0],
+        node=node_of(context.slot)[0],
         at=now,
         incident=bool(strategy.parks),
     )

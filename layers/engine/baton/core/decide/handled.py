@@ -21,7 +21,7 @@ def takes_failure(program: Program, state: State, slot: str) -> bool:
     """
     name, _ = node_of(slot)
     rules = program.nodes[name].catch if slot else ()
-    return state.origin.handled or name in program.ways.can_fail or any(map(_fits, rules))
+    return state.origin.handled or name in program.index.can_fail or any(map(_fits, rules))
 
 
 def _fits(rule: Catch) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from baton.core.decide.context import NOTHING, Found, Scope
+from baton.core.decide.context import NOTHING, EvaluationContext, Found
 from baton.core.decide.program import Program
 from baton.core.decide.transitions import RouteError, check_output, done, stopped
 from baton.core.decide.unknown_outcomes import doubt_notice
@@ -123,14 +123,14 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
     }
     failure = outcome.failure
     if outcome.output is not None and failure is None:
-        scope = Scope(program, state, found, slot, outcome.output)
+        context = EvaluationContext(program, state, found, slot, outcome.output)
         try:
-            check_output(scope, node)
+            check_output(context, node)
         except RouteError as error:
             failure = ev.failed_with(error.code, error.message, name)
         else:
             succeeded = ev.StepSucceeded(**place, **ran, recorded=outcome.recorded, output=outcome.output)
-            yield done(scope, outcome.cost).on(succeeded)
+            yield done(context, outcome.cost).on(succeeded)
             return
     assert failure is not None
     failure = replace(
@@ -140,7 +140,7 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
         attempt=outcome.attempt,
         at=outcome.ended_at,
     )
-    scope = Scope(program, state, found, slot)
+    context = EvaluationContext(program, state, found, slot)
     if failure.doubt and failing is not None and failing.look:
         # `verify` could not find out: a person has to.
         text = f"it may have happened, and whether it has could not be found out: {failure.message}"
@@ -151,7 +151,7 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
     failing = replace(before, attempts=outcome.attempt, failure=failure, ask=None)
     # A saga that ends anyway is not held up.
     is_over = state.is_stopping
-    handling = [] if is_over else _handling(scope, failing, outcome)
+    handling = [] if is_over else _handling(context, failing, outcome)
     if handling:
         yield ev.AttemptFailed(failure=failure, **place, **ran)
         yield from handling
@@ -159,11 +159,11 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
     if failure.doubt or (is_over and failure.code == UNKNOWN_OUTCOME):
         # Only where the saga ends anyway: otherwise `verify` looks first, or a person is asked.
         yield ev.NoticeDue(notice=doubt_notice(state, slot, outcome.ended_at))
-    yield stopped(scope, failure).on(ev.StepFailed(failure=failure, **place, **ran))
+    yield stopped(context, failure).on(ev.StepFailed(failure=failure, **place, **ran))
 
 
-def _handling(scope: Scope, failing: Failing, outcome: Outcome) -> list[ev.Event]:
+def _handling(context: EvaluationContext, failing: Failing, outcome: Outcome) -> list[ev.Event]:
     # Loaded with the first failure: most steps have none.
     from baton.core.decide.failure_handling import handle_failure
 
-    return list(handle_failure(scope, failing, outcome.ended_at, outcome.retry_after_ms))
+    return list(handle_failure(context, failing, outcome.ended_at, outcome.retry_after_ms))

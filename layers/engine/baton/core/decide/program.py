@@ -13,7 +13,7 @@ from baton.core.decide.readiness import FIRES, turn_of
 from baton.core.expressions import Path, Template, compile_template, parse
 from baton.core.failures.failover import Policy, named
 from baton.core.graph.graph import Graph, Node
-from baton.core.graph.index import Ways
+from baton.core.graph.index import GraphIndex
 from baton.core.log.lost import unrescued
 from baton.core.log.records import Failure
 from baton.core.log.state import State, node_of
@@ -34,9 +34,9 @@ class Program:
         self.graph = graph
         self.kinds = kinds
         self.most_hops = most_hops
-        self.ways = Ways(graph)
+        self.index = GraphIndex(graph)
         self.caps = caps_of(graph)
-        self.nodes = self.ways.nodes
+        self.nodes = self.index.nodes
         self.arguments: dict[str, Template] = {
             node.name: compile_template(kinds[node.kind].template(node)) for node in graph.nodes
         }
@@ -69,11 +69,11 @@ class Program:
         errors: Mapping[str, tuple[Failure, ...]] | None = None,
     ) -> str:
         """The same of a node, by what has arrived there: sender to alive, and to what came with its edge."""
-        tails = self.ways.tails_of.get(name, _NO_TAILS)
+        tails = self.index.tails_of.get(name, _NO_TAILS)
         if not errors:
             return turn_of(self.nodes[name], tails, arrived)
         dead = {
-            src: unrescued(self.ways, src, name, arrived, carried)
+            src: unrescued(self.index, src, name, arrived, carried)
             for src, carried in errors.items()
             if not arrived.get(src)
         }
@@ -87,7 +87,7 @@ class Program:
 
     def loop_around(self, reader: str, node: str) -> str:
         """The last node of the innermost loop around both; only for nodes that have one."""
-        return self.nodes[reader].loops[self.ways.shared(reader, node) - 1]
+        return self.nodes[reader].loops[self.index.shared(reader, node) - 1]
 
     def _reach(self) -> dict[str, int]:
         """For each node: itself and all that can run after it, in a later round of its loops too."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core.decide.builder import Draft, RunStep, activation
+from baton.core.decide.builder import DecisionBuilder, RunStep, activation
 from baton.core.decide.transitions import done, stopped
 from baton.core.log import events as ev
 from baton.core.log.answers import GIVE_UP, TRY_AGAIN, USE
@@ -43,32 +43,32 @@ def next_attempt(state: State, at: Activation, arguments: Any) -> RunStep:
     )
 
 
-def may_try_again(draft: Draft, at: Activation) -> bool:
+def may_try_again(builder: DecisionBuilder, at: Activation) -> bool:
     """Whether the step at `slot` runs now. If not, it may have been settled by an answer. Raises `LackingError`."""
-    failing = draft.state.failing[at.slot]
+    failing = builder.state.failing[at.slot]
     if failing.ask is not None:
-        return _is_answered(draft, at, failing, failing.ask)
-    if failing.due_at > draft.now:
-        draft.due_by(failing.due_at)
-        draft.again = failing.due_at if draft.again is None else min(draft.again, failing.due_at)
+        return _is_answered(builder, at, failing, failing.ask)
+    if failing.due_at > builder.now:
+        builder.due_by(failing.due_at)
+        builder.again = failing.due_at if builder.again is None else min(builder.again, failing.due_at)
         return False
     return True
 
 
-def unpark(draft: Draft) -> None:
+def unpark(builder: DecisionBuilder) -> None:
     """Let a parked saga go on when each incident has an answer, or its step is gone. Raises `LackingError`."""
     from baton.core.failures.strategies.registry import of
 
-    for slot, failing in list(draft.state.failing.items()):
-        if failing.ask is not None and of(failing.strategy).parks and _answer(draft, slot, failing.ask):
-            _is_answered(draft, activation(draft.program, slot), failing, failing.ask)
-    if not any(of(failing.strategy).parks for failing in draft.state.failing.values()):
-        draft.note(ev.Resumed(by=ANSWER, at=draft.now))
+    for slot, failing in list(builder.state.failing.items()):
+        if failing.ask is not None and of(failing.strategy).parks and _answer(builder, slot, failing.ask):
+            _is_answered(builder, activation(builder.program, slot), failing, failing.ask)
+    if not any(of(failing.strategy).parks for failing in builder.state.failing.values()):
+        builder.note(ev.Resumed(by=ANSWER, at=builder.now))
 
 
-def _is_answered(draft: Draft, at: Activation, failing: Failing, ask: ev.Ask) -> bool:
+def _is_answered(builder: DecisionBuilder, at: Activation, failing: Failing, ask: ev.Ask) -> bool:
     place: dict[str, Any] = {"node": at.node.name, "iteration": at.iteration, "item": at.item}
-    found = _answer(draft, at.slot, ask)
+    found = _answer(builder, at.slot, ask)
     if found is not None:
         signal, said = found
         action, output = said["action"], ev.Value(v=said.get("output"))
@@ -76,34 +76,34 @@ def _is_answered(draft: Draft, at: Activation, failing: Failing, ask: ev.Ask) ->
         closed = ev.QuestionClosed(
             ask=ask.id,
             action=action,
-            at=draft.now,
+            at=builder.now,
             by=signal.key,
             arguments=said.get("arguments") or {},
             output=output if is_recorded else None,
             **place,
         )
-        draft.note(closed)
+        builder.note(closed)
         if action == GIVE_UP:
-            _give_up(draft, at, failing)
+            _give_up(builder, at, failing)
         elif action == USE and not is_recorded:
-            draft.note(done(draft.scope(at.slot, output)).on(ev.NodePassed(**place, output=output)))
+            builder.note(done(builder.context(at.slot, output)).on(ev.NodePassed(**place, output=output)))
         return action == TRY_AGAIN or is_recorded
-    if draft.now < ask.expires_at:
-        draft.due_by(ask.expires_at)
+    if builder.now < ask.expires_at:
+        builder.due_by(ask.expires_at)
         return False
     from baton.core.decide.failure_handling import handle_failure
 
     last = replace(failing, ask=None)
-    events = list(handle_failure(draft.scope(at.slot), last, draft.now, above=failing.strategy))
-    draft.note(ev.QuestionClosed(ask=ask.id, action=EXPIRED, at=draft.now, **place))
+    events = list(handle_failure(builder.context(at.slot), last, builder.now, above=failing.strategy))
+    builder.note(ev.QuestionClosed(ask=ask.id, action=EXPIRED, at=builder.now, **place))
     for event in events:
-        draft.note(event)
+        builder.note(event)
     if not events:
-        _give_up(draft, at, failing)
+        _give_up(builder, at, failing)
     return False
 
 
-def _give_up(draft: Draft, at: Activation, failing: Failing) -> None:
+def _give_up(builder: DecisionBuilder, at: Activation, failing: Failing) -> None:
     """The last failure is the step's own."""
     failed = ev.StepFailed(
         node=at.node.name,
@@ -111,20 +111,20 @@ def _give_up(draft: Draft, at: Activation, failing: Failing) -> None:
         item=at.item,
         attempt=failing.attempts,
         failure=failing.failure,
-        started_at=draft.now,
-        ended_at=draft.now,
+        started_at=builder.now,
+        ended_at=builder.now,
         tool=at.node.tool,
         tool_version=at.node.tool_version,
         schema_hash=at.node.schema_hash,
     )
-    draft.note(stopped(draft.scope(at.slot), failing.failure).on(failed))
+    builder.note(stopped(builder.context(at.slot), failing.failure).on(failed))
 
 
-def _answer(draft: Draft, slot: str, ask: ev.Ask) -> tuple[Signal, dict[str, Any]] | None:
+def _answer(builder: DecisionBuilder, slot: str, ask: ev.Ask) -> tuple[Signal, dict[str, Any]] | None:
     """The first signal that answers it."""
-    for signal in draft.state.signals:
+    for signal in builder.state.signals:
         if signal.name == ANSWER:
-            said = draft.scope(slot).content(signal.payload)
+            said = builder.context(slot).content(signal.payload)
             if said["ask"] == ask.id:
                 return signal, said
     return None

@@ -11,7 +11,7 @@ from typing import Any
 from baton.core.conditions import ConditionError
 from baton.core.conditions.model import AllOf, AnyOf, Condition, Not, Python
 from baton.core.decide.admission import ask, overtaken
-from baton.core.decide.builder import Draft, activation
+from baton.core.decide.builder import DecisionBuilder, activation
 from baton.core.decide.context import LackingError
 from baton.core.decide.joins import join_failure
 from baton.core.decide.readiness import FAILS, SKIPPED, WAITS
@@ -23,41 +23,41 @@ from baton.core.log.state import check_item, slot_of
 from baton.core.nodes.base import Activation, Done, Failed, Next, Opened, Run, Spread, Tend, UnfitError
 
 
-def schedule_ready(draft: Draft) -> None:
+def schedule_ready(builder: DecisionBuilder) -> None:
     """All slots with tokens, in the order in which they got them.
 
     Where a join may fire early, joins that have fired come first, then what is skipped or fails by what was said, and
     only then what begins; whatever that says at once is heard everywhere before the next begins.
     """
-    slots = draft.state.tokens
-    hurries = draft.program.ways.hurries
+    slots = builder.state.tokens
+    hurries = builder.program.index.hurries
     if hurries:
         for slot in slots:
-            draft.close(slot)
+            builder.close(slot)
         known = -1
-        while known < len(draft.record) and draft.state.failure is None:
-            known = len(draft.record)
-            for slot in draft.state.tokens:
-                _try(draft, slot, to_begin=False)
-        if draft.state.failure is not None:
+        while known < len(builder.record) and builder.state.failure is None:
+            known = len(builder.record)
+            for slot in builder.state.tokens:
+                _try(builder, slot, to_begin=False)
+        if builder.state.failure is not None:
             return
-    for slot in draft.state.tokens:
-        known = len(draft.record)
-        _try(draft, slot, to_begin=True)
-        if hurries and any(getattr(event, "emits", ()) for event in draft.record[known:]):
+    for slot in builder.state.tokens:
+        known = len(builder.record)
+        _try(builder, slot, to_begin=True)
+        if hurries and any(getattr(event, "emits", ()) for event in builder.record[known:]):
             return
 
 
-def _try(draft: Draft, slot: str, *, to_begin: bool) -> None:
+def _try(builder: DecisionBuilder, slot: str, *, to_begin: bool) -> None:
     try:
-        _schedule(draft, slot, to_begin=to_begin)
+        _schedule(builder, slot, to_begin=to_begin)
     except LackingError as error:
-        draft.lacks(error)
+        builder.lacks(error)
 
 
-def _schedule(draft: Draft, slot: str, *, to_begin: bool) -> None:
+def _schedule(builder: DecisionBuilder, slot: str, *, to_begin: bool) -> None:
     """What is to be done at one slot; what begins there only when it is asked for. Raises `LackingError`."""
-    program, state = draft.program, draft.state
+    program, state = builder.program, builder.state
     if slot not in state.tokens or state.parked is not None:
         return
     turn = program.turn(state, slot)
@@ -65,81 +65,81 @@ def _schedule(draft: Draft, slot: str, *, to_begin: bool) -> None:
         return
     at = activation(program, slot)
     # An item goes with its node.
-    for join, depth, begins in () if at.item else program.ways.stopped_by.get(at.node.name, ()):
+    for join, depth, begins in () if at.item else program.index.stopped_by.get(at.node.name, ()):
         if slot_of(join, at.iteration[:depth] + (0,) * begins) in state.closed:
-            _skip(draft, at, f"join {join}")
+            _skip(builder, at, f"join {join}")
             return
     if turn == SKIPPED:
-        _skip(draft, at)
+        _skip(builder, at)
         return
     if turn == FAILS:
-        _fail_join(draft, at, to_begin=to_begin)
+        _fail_join(builder, at, to_begin=to_begin)
     elif (
-        state.begun and not is_in_doubt(program, state, slot, draft.running) and _is_overtaken(draft, at)
-    ) or slot in draft.running:
+        state.begun and not is_in_doubt(program, state, slot, builder.running) and _is_overtaken(builder, at)
+    ) or slot in builder.running:
         return
     elif (
-        _is_admitted(draft, at, to_begin=to_begin)
+        _is_admitted(builder, at, to_begin=to_begin)
         and to_begin
         # A step that waits for its next attempt, or for an answer, is not running.
-        and (slot not in state.failing or may_try_again(draft, at))
-        and (program.caps is None or _may_begin(draft, at))
+        and (slot not in state.failing or may_try_again(builder, at))
+        and (program.caps is None or _may_begin(builder, at))
     ):
-        _ask_its_kind(draft, at)
+        _ask_its_kind(builder, at)
 
 
-def _fail_join(draft: Draft, at: Activation, *, to_begin: bool) -> None:
-    failure = join_failure(draft.scope(at.slot), at.node)
-    if to_begin or not _is_a_beginning(draft, at.slot, failure):
-        _fail(draft, at, failure)
+def _fail_join(builder: DecisionBuilder, at: Activation, *, to_begin: bool) -> None:
+    failure = join_failure(builder.context(at.slot), at.node)
+    if to_begin or not _is_a_beginning(builder, at.slot, failure):
+        _fail(builder, at, failure)
 
 
-def _is_a_beginning(draft: Draft, slot: str, failure: ev.Failure) -> bool:
+def _is_a_beginning(builder: DecisionBuilder, slot: str, failure: ev.Failure) -> bool:
     """Whether something begins with the failure, because it is caught: then it is no part of what is over."""
-    return caught(draft.scope(slot), failure) is not None
+    return caught(builder.context(slot), failure) is not None
 
 
-def _skip(draft: Draft, at: Activation, why: str = "") -> None:
-    if is_in_doubt(draft.program, draft.state, at.slot, draft.running):
-        draft.note(ev.NoticeDue(notice=doubt_notice(draft.state, at.slot, draft.now)))
-    settlement = skipped(draft.program, draft.state, at.slot, passes_on=not why)
-    draft.note(
+def _skip(builder: DecisionBuilder, at: Activation, why: str = "") -> None:
+    if is_in_doubt(builder.program, builder.state, at.slot, builder.running):
+        builder.note(ev.NoticeDue(notice=doubt_notice(builder.state, at.slot, builder.now)))
+    settlement = skipped(builder.program, builder.state, at.slot, passes_on=not why)
+    builder.note(
         settlement.on(ev.NodeSkipped(node=at.node.name, iteration=at.iteration, item=at.item, why=why))
     )
 
 
-def _is_admitted(draft: Draft, at: Activation, *, to_begin: bool) -> bool:
+def _is_admitted(builder: DecisionBuilder, at: Activation, *, to_begin: bool) -> bool:
     """Whether `when` lets the node run; asked once for what takes its time. Raises `LackingError`."""
-    state = draft.state
+    state = builder.state
     if at.node.when is None or at.item or at.slot in state.admitted or state.has_begun(at.slot):
         return True
     try:
-        holds = draft.scope(at.slot).holds(at.node.when)
+        holds = builder.context(at.slot).holds(at.node.when)
     except ConditionError as error:
         failure = ev.failed_with(error.code, f"when: {error.message}", at.node.name)
-        if to_begin or not _is_a_beginning(draft, at.slot, failure):
-            _fail(draft, at, failure)
+        if to_begin or not _is_a_beginning(builder, at.slot, failure):
+            _fail(builder, at, failure)
         return False
     if not holds:
-        _skip(draft, at, "when")
+        _skip(builder, at, "when")
     elif _asks_python(at.node.when):
         # Its answer belongs into the log before anything happens because of it.
-        draft.note(ev.NodeAdmitted(node=at.node.name, iteration=at.iteration, item=at.item))
+        builder.note(ev.NodeAdmitted(node=at.node.name, iteration=at.iteration, item=at.item))
     return holds
 
 
-def _is_overtaken(draft: Draft, at: Activation) -> bool:
-    failure = overtaken(draft, at)
+def _is_overtaken(builder: DecisionBuilder, at: Activation) -> bool:
+    failure = overtaken(builder, at)
     if failure is not None:
-        _fail(draft, at, failure)
+        _fail(builder, at, failure)
     return failure is not None
 
 
-def _may_begin(draft: Draft, at: Activation) -> bool:
+def _may_begin(builder: DecisionBuilder, at: Activation) -> bool:
     """Whether the limits let it begin, or have done so."""
-    answer = ask(draft, at)
+    answer = ask(builder, at)
     if isinstance(answer, ev.Failure):
-        _fail(draft, at, answer)
+        _fail(builder, at, answer)
     return answer == ""
 
 
@@ -149,71 +149,71 @@ def _asks_python(condition: Condition) -> bool:
     return _asks_python(condition.condition) if isinstance(condition, Not) else isinstance(condition, Python)
 
 
-def _ask_its_kind(draft: Draft, at: Activation) -> None:
+def _ask_its_kind(builder: DecisionBuilder, at: Activation) -> None:
     """Begin or resume a ready node. Raises `LackingError`."""
-    kind, work = draft.program.kinds[at.node.kind], draft.state.open.get(at.slot)
-    items = draft.state.items_of(at.slot) if draft.state.items and work is None else None
+    kind, work = builder.program.kinds[at.node.kind], builder.state.open.get(at.slot)
+    items = builder.state.items_of(at.slot) if builder.state.items and work is None else None
     said: Next | None
     try:
         if items:
-            said = kind.gather(at, items, draft)
+            said = kind.gather(at, items, builder)
         else:
-            said = kind.begin(at, draft) if work is None else kind.resume(at, work, draft)
+            said = kind.begin(at, builder) if work is None else kind.resume(at, work, builder)
     except UnfitError as error:
         said = Failed(error.failure)
     if said is not None:
-        _FOLLOWS[type(said)](draft, at, said)
+        _FOLLOWS[type(said)](builder, at, said)
     elif work is not None and work.due is not None:
-        draft.due_by(work.due)
+        builder.due_by(work.due)
 
 
-def _run(draft: Draft, at: Activation, said: Run) -> None:
-    if at.node.timed and at.slot not in draft.state.begun:
-        draft.note(ev.NodeBegan(node=at.node.name, iteration=at.iteration, item=at.item, at=draft.now))
-    draft.run.append(next_attempt(draft.state, at, said.arguments))
+def _run(builder: DecisionBuilder, at: Activation, said: Run) -> None:
+    if at.node.timed and at.slot not in builder.state.begun:
+        builder.note(ev.NodeBegan(node=at.node.name, iteration=at.iteration, item=at.item, at=builder.now))
+    builder.run.append(next_attempt(builder.state, at, said.arguments))
 
 
-def _tend(draft: Draft, at: Activation, said: Tend) -> None:
-    draft.children.append((at.slot, said.child))
+def _tend(builder: DecisionBuilder, at: Activation, said: Tend) -> None:
+    builder.children.append((at.slot, said.child))
 
 
-def _spread(draft: Draft, at: Activation, said: Spread) -> None:
+def _spread(builder: DecisionBuilder, at: Activation, said: Spread) -> None:
     for item in map(check_item, said.items):
-        draft.note(ev.NodeBegan(node=at.node.name, iteration=at.iteration, item=item, at=draft.now))
+        builder.note(ev.NodeBegan(node=at.node.name, iteration=at.iteration, item=item, at=builder.now))
 
 
-def _opened(draft: Draft, at: Activation, said: Opened) -> None:
-    draft.note(said.event)
+def _opened(builder: DecisionBuilder, at: Activation, said: Opened) -> None:
+    builder.note(said.event)
 
 
-def _done(draft: Draft, at: Activation, said: Done) -> None:
-    scope = draft.scope(at.slot, said.event.output)
-    draft.note(done(scope, has_schema=said.has_schema).on(said.event))
+def _done(builder: DecisionBuilder, at: Activation, said: Done) -> None:
+    context = builder.context(at.slot, said.event.output)
+    builder.note(done(context, has_schema=said.has_schema).on(said.event))
 
 
-def _failed(draft: Draft, at: Activation, said: Failed) -> None:
-    _fail(draft, at, said.failure)
+def _failed(builder: DecisionBuilder, at: Activation, said: Failed) -> None:
+    _fail(builder, at, said.failure)
 
 
-def _fail(draft: Draft, at: Activation, failure: ev.Failure) -> None:
+def _fail(builder: DecisionBuilder, at: Activation, failure: ev.Failure) -> None:
     """A failure that no attempt has made; it is told with the last one, if there was any."""
-    failing = draft.state.failing.get(at.slot)
+    failing = builder.state.failing.get(at.slot)
     failed = ev.StepFailed(
         node=at.node.name,
         iteration=at.iteration,
         item=at.item,
         attempt=1 if failing is None else failing.attempts,
         failure=failure,
-        started_at=draft.now,
-        ended_at=draft.now,
+        started_at=builder.now,
+        ended_at=builder.now,
         tool=at.node.tool,
         tool_version=at.node.tool_version,
         schema_hash=at.node.schema_hash,
     )
-    draft.note(stopped(draft.scope(at.slot), failure).on(failed))
+    builder.note(stopped(builder.context(at.slot), failure).on(failed))
 
 
-_FOLLOWS: dict[type, Callable[[Draft, Activation, Any], None]] = {
+_FOLLOWS: dict[type, Callable[[DecisionBuilder, Activation, Any], None]] = {
     Run: _run,
     Tend: _tend,
     Spread: _spread,

@@ -22,7 +22,7 @@ DAY_MS = 86_400_000
 BEGINS, WAITS = "", "waits"
 
 
-class Terms(msgspec.Struct, frozen=True):
+class SpendingLimits(msgspec.Struct, frozen=True):
     """What a deployment allows: to a saga, to a user on a day (UTC), 0: any amount; and at how much of it to warn."""
 
     saga: int = 0
@@ -30,7 +30,7 @@ class Terms(msgspec.Struct, frozen=True):
     warn_percent: int = 80
 
     @classmethod
-    def of(cls, limits: Limits) -> Terms:
+    def of(cls, limits: Limits) -> SpendingLimits:
         """As a deployment's settings say it."""
         return cls(
             saga=micro_dollars([amount_of(limits.saga_budget_usd)]),
@@ -39,7 +39,7 @@ class Terms(msgspec.Struct, frozen=True):
         )
 
 
-ANY_AMOUNT = Terms()
+ANY_AMOUNT = SpendingLimits()
 
 
 class Spending(Protocol):
@@ -62,18 +62,18 @@ def end_of(day: int) -> int:
 # ---- a saga
 
 
-def total_of(state: State, terms: Terms) -> int:
+def total_of(state: State, terms: SpendingLimits) -> int:
     """What the saga may spend in all; 0: any amount."""
     return max(state.money.budget, terms.saga) if terms.saga else 0
 
 
-def afresh(state: State, terms: Terms) -> int:
+def afresh(state: State, terms: SpendingLimits) -> int:
     """What a saga that was parked for its money may spend in all from now on: as much again. 0: as before."""
     is_for_money = state.parked is not None and state.parked.code == SAGA_SPENT
     return max(state.money.spent, total_of(state, terms)) + terms.saga if is_for_money else 0
 
 
-def ask(state: State, terms: Terms, node: Node, busy: int) -> str | ev.Parked:
+def ask(state: State, terms: SpendingLimits, node: Node, busy: int) -> str | ev.Parked:
     """Whether a node that does work may begin, with `busy` reserved by the attempts that are under way.
 
     `WAITS`: for the end of those. Once everything is spent no step begins at all, nor a child: most tools that cost
@@ -86,7 +86,7 @@ def ask(state: State, terms: Terms, node: Node, busy: int) -> str | ev.Parked:
 
 
 def ask_for(
-    state: State, terms: Terms, node: str, what: str, spent: int, busy: int, cost: int
+    state: State, terms: SpendingLimits, node: str, what: str, spent: int, busy: int, cost: int
 ) -> str | ev.Parked:
     """Whether there is money for one call of `what`, for `node`, that may `cost` so much.
 
@@ -99,7 +99,7 @@ def ask_for(
     return WAITS if busy else _spent_up(spent, total, terms, node, what, cost)
 
 
-def _spent_up(spent: int, total: int, terms: Terms, node: str, what: str, cost: int) -> ev.Parked:
+def _spent_up(spent: int, total: int, terms: SpendingLimits, node: str, what: str, cost: int) -> ev.Parked:
     text = f"`{what}` would cost up to {dollars(cost)} dollars, and" if cost else ""
     said = f"{text} {dollars(spent)} of the {dollars(total)} dollars of this saga are spent".strip()
     return ev.Parked(
@@ -109,7 +109,7 @@ def _spent_up(spent: int, total: int, terms: Terms, node: str, what: str, cost: 
     )
 
 
-def saga_notice(state: State, terms: Terms, now: int) -> ev.Notice | None:
+def saga_notice(state: State, terms: SpendingLimits, now: int) -> ev.Notice | None:
     """The warning that so much is spent, if it is due and was not sent yet."""
     total = total_of(state, terms)
     if not (total and _is_over(state.money.spent, total, terms)):
@@ -124,7 +124,7 @@ def saga_notice(state: State, terms: Terms, now: int) -> ev.Notice | None:
     return None if is_told(state, notice.key) else notice
 
 
-def parked_notice(state: State, terms: Terms, parked: ev.Parked, now: int) -> ev.Notice:
+def parked_notice(state: State, terms: SpendingLimits, parked: ev.Parked, now: int) -> ev.Notice:
     """The notice that the saga waits until an operator raises its budget."""
     return ev.Notice(
         key=f"budget100/saga/{state.origin.saga}/{total_of(state, terms)}",
@@ -145,13 +145,13 @@ def is_told(state: State, key: str) -> bool:
 # ---- a user's day
 
 
-def is_blocked(sums: Spending, terms: Terms) -> bool:
+def is_blocked(sums: Spending, terms: SpendingLimits) -> bool:
     """Whether a user begins nothing more today."""
     return 0 < terms.user_day <= sums.spent
 
 
 def user_parked(
-    sums: Spending, terms: Terms, day: int, node: str = "", amount: int = 0, what: str = ""
+    sums: Spending, terms: SpendingLimits, day: int, node: str = "", amount: int = 0, what: str = ""
 ) -> ev.Parked:
     """Why a saga waits until the day ends. An attempt that costs more than a day allows waits for a person.
 
@@ -168,7 +168,9 @@ def user_parked(
     return ev.Parked(code=USER_SPENT, message=text, node=node, until=end_of(day))
 
 
-def user_notices(user: str, sums: Spending, terms: Terms, day: int, now: int) -> tuple[ev.Notice, ...]:
+def user_notices(
+    user: str, sums: Spending, terms: SpendingLimits, day: int, now: int
+) -> tuple[ev.Notice, ...]:
     """The notices that the user's spending calls for so far; each has the same key all day."""
     if not terms.user_day:
         return ()
@@ -191,5 +193,5 @@ def shown(day: int) -> str:
     return datetime.fromtimestamp(day * DAY_MS / 1_000, UTC).date().isoformat()
 
 
-def _is_over(spent: int, limit: int, terms: Terms) -> bool:
+def _is_over(spent: int, limit: int, terms: SpendingLimits) -> bool:
     return spent * 100 >= limit * terms.warn_percent

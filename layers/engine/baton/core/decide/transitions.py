@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from baton.core.conditions import ConditionError
 from baton.core.conditions.schema import violations
-from baton.core.decide.context import NOTHING, Scope
+from baton.core.decide.context import NOTHING, EvaluationContext
 from baton.core.decide.program import Program
 from baton.core.decide.settlement import Settlement
 from baton.core.expressions import ExpressionError
@@ -36,32 +36,32 @@ class RouteError(Exception):
         self.message = message
 
 
-def done(scope: Scope, cost: int = 0, *, has_schema: bool = True) -> Settlement:
-    """The settlement of the node at the scope's slot that has just given `scope.output`, with that output.
+def done(context: EvaluationContext, cost: int = 0, *, has_schema: bool = True) -> Settlement:
+    """The settlement of the node at the context's slot that has just given `context.output`, with that output.
 
     It has a `fault` when the output is not what it has to be, a condition breaks or a limit is not kept.
     `cost` has not been counted yet. Without `has_schema` the output is the engine's own, and the node's schema is not
     for it. Raises `LackingError`.
     """
-    program, state, slot = scope.program, scope.state, scope.slot
-    assert scope.output is not None
+    program, state, slot = context.program, context.state, context.slot
+    assert context.output is not None
     if "#" in slot:
-        return Settlement(output=scope.output)  # of an item: its node decides what follows
+        return Settlement(output=context.output)  # of an item: its node decides what follows
     node = program.nodes[node_of(slot)[0]]
     caps = program.caps
-    output, full = scope.output, None
+    output, full = context.output, None
     if caps is not None:
-        output, full = caps.fit(state, node, output, scope.content)
+        output, full = caps.fit(state, node, output, context.content)
     try:
         if has_schema:
-            check_output(scope, node)
-        again, chosen, way = _choose(scope, node)
+            check_output(context, node)
+        again, chosen, way = _choose(context, node)
         found = _again(program, state, slot, node) if again else _go(program, state, slot, node, chosen)
         if caps is not None:
             _check_limits(caps, state, node, found.emits, output, cost)
     except RouteError as error:
         fault = ev.failed_with(error.code, error.message, node.name)
-        return replace(stopped(scope, fault), fault=fault, output=output, full=full, keep=False)
+        return replace(stopped(context, fault), fault=fault, output=output, full=full, keep=False)
     return replace(found, way=way, output=output, full=full)
 
 
@@ -71,23 +71,23 @@ def skipped(program: Program, state: State, slot: str, *, passes_on: bool) -> Se
     They do not where its join has fired: what it let pass ends there.
     """
     node = program.nodes[node_of(slot)[0]]
-    errors = Scope(program, state, NOTHING, slot).errors() if passes_on else ()
+    errors = EvaluationContext(program, state, NOTHING, slot).errors() if passes_on else ()
     return _go(program, state, slot, node, _NONE, errors)
 
 
-def stopped(scope: Scope, failure: ev.Failure) -> Settlement:
-    """The settlement of the node at the scope's slot that failed: empty unless it is caught or a join tolerates it.
+def stopped(context: EvaluationContext, failure: ev.Failure) -> Settlement:
+    """The settlement of the node at the context's slot that failed: empty unless it is caught or a join tolerates it.
 
     Where it is caught, all edges but those to its handlers are lost. An item fails its node.
 
     Raises `LackingError`.
     """
-    if "#" in scope.slot:
-        scope = replace(scope, slot=owner_of(scope.slot))
-    program, state, slot = scope.program, scope.state, scope.slot
+    if "#" in context.slot:
+        context = replace(context, slot=owner_of(context.slot))
+    program, state, slot = context.program, context.state, context.slot
     node = program.nodes[node_of(slot)[0]]
-    number = caught(scope, failure)
-    if number is None and node.name not in program.ways.can_fail:
+    number = caught(context, failure)
+    if number is None and node.name not in program.index.can_fail:
         return Settlement()
     handlers = () if number is None else node.catch[number].then
     error = replace(failure, node=node.name, handled=handlers)
@@ -95,11 +95,11 @@ def stopped(scope: Scope, failure: ev.Failure) -> Settlement:
     return found if number is None else replace(found, way=f"catch {number + 1}")
 
 
-def caught(scope: Scope, failure: ev.Failure) -> int | None:
+def caught(context: EvaluationContext, failure: ev.Failure) -> int | None:
     """The number of the first rule of `catch` that fits, from 0. One whose condition breaks does not. Raises `LackingError`."""
-    node = scope.program.nodes[node_of(scope.slot)[0]]
+    node = context.program.nodes[node_of(context.slot)[0]]
     kind = failure.kind or kind_of(failure.code)
-    blamed = scope.blaming(failure)
+    blamed = context.blaming(failure)
     for number, rule in enumerate(node.catch):
         if not rule.fits(failure.code, kind):
             continue
@@ -111,17 +111,17 @@ def caught(scope: Scope, failure: ev.Failure) -> int | None:
     return None
 
 
-def is_handled(scope: Scope, failure: ev.Failure) -> bool:
+def is_handled(context: EvaluationContext, failure: ev.Failure) -> bool:
     """Whether the saga would go on from this failure. Raises `LackingError`."""
-    name, _ = node_of(scope.slot)
-    return name in scope.program.ways.can_fail or caught(scope, failure) is not None
+    name, _ = node_of(context.slot)
+    return name in context.program.index.can_fail or caught(context, failure) is not None
 
 
-def check_output(scope: Scope, node: Node) -> None:
+def check_output(context: EvaluationContext, node: Node) -> None:
     """Raises `RouteError` for an output that is not valid by the node's schema, and `LackingError`."""
-    if node.output_schema is None or scope.output is None or "#" in scope.slot:
+    if node.output_schema is None or context.output is None or "#" in context.slot:
         return
-    for problem in violations(node.output_schema, scope.content(scope.output), ""):
+    for problem in violations(node.output_schema, context.content(context.output), ""):
         raise RouteError(
             "output_invalid",
             f"the output does not match output_schema: at {problem.path or '/'}: {problem.message}",
@@ -137,15 +137,15 @@ def _check_limits(
         raise RouteError(failure.code, failure.message)
 
 
-def _choose(scope: Scope, node: Node) -> tuple[bool, frozenset[str], str]:
+def _choose(context: EvaluationContext, node: Node) -> tuple[bool, frozenset[str], str]:
     """Whether the loop goes round again; else the receivers that are chosen; and both in words."""
     chosen, words = frozenset(node.after), []
     if node.catch:
         chosen -= frozenset(name for rule in node.catch for name in rule.then)
     loop = node.loop
     if loop is not None:
-        if _holds(scope, loop.condition, "loop.while"):
-            if node_of(scope.slot)[1][-1] + 1 < loop.max_iterations:
+        if _holds(context, loop.condition, "loop.while"):
+            if node_of(context.slot)[1][-1] + 1 < loop.max_iterations:
                 return True, _NONE, "again"
             if not loop.timeout_path:
                 text = f"after {loop.max_iterations} rounds its condition still holds, and it has no `timeout_path`"
@@ -154,30 +154,30 @@ def _choose(scope: Scope, node: Node) -> tuple[bool, frozenset[str], str]:
         words.append("break")
         chosen -= frozenset(loop.timeout_path) - frozenset(loop.break_path)
     if node.branch is not None:
-        names, word = _branch(scope, node)
+        names, word = _branch(context, node)
         chosen = (chosen - node.branch.targets) | names
         words.append(word)
     return False, chosen, ", ".join(words)
 
 
-def _branch(scope: Scope, node: Node) -> tuple[frozenset[str], str]:
+def _branch(context: EvaluationContext, node: Node) -> tuple[frozenset[str], str]:
     branch = node.branch
     assert branch is not None
     if branch.choose:
-        named = _named(scope, node)
+        named = _named(context, node)
         return (named, "chosen") if named else (frozenset(branch.default), "default")
     for number, rule in enumerate(branch.rules, 1):
-        if _holds(scope, rule.condition, f"rule {number} of branch"):
+        if _holds(context, rule.condition, f"rule {number} of branch"):
             return frozenset(rule.then), f"rule {number}"
     return frozenset(branch.default), "default"
 
 
-def _named(scope: Scope, node: Node) -> frozenset[str]:
+def _named(context: EvaluationContext, node: Node) -> frozenset[str]:
     """The nodes that the value of `choose` names."""
     branch = node.branch
     assert branch is not None
     try:
-        value = scope.read(scope.program.choices[node.name])
+        value = context.read(context.program.choices[node.name])
     except ExpressionError as error:
         raise RouteError("branch_unbound", f"branch.choose: {error}") from error
     names = value if isinstance(value, list) else [] if value in (None, "") else [value]
@@ -191,9 +191,9 @@ def _named(scope: Scope, node: Node) -> frozenset[str]:
     return frozenset(names)
 
 
-def _holds(scope: Scope, condition: Any, where: str) -> bool:
+def _holds(context: EvaluationContext, condition: Any, where: str) -> bool:
     try:
-        return scope.holds(condition)
+        return context.holds(condition)
     except ConditionError as error:
         raise RouteError(error.code, f"{where}: {error.message}") from error
 
@@ -201,8 +201,8 @@ def _holds(scope: Scope, condition: Any, where: str) -> bool:
 def _again(program: Program, state: State, slot: str, node: Node) -> Settlement:
     """The next round: outputs of the last one become the previous ones, or are forgotten."""
     _, iteration = node_of(slot)
-    header, following = program.ways.again(node.name, iteration)
-    body = program.ways.body[node.name]
+    header, following = program.index.again(node.name, iteration)
+    body = program.index.body[node.name]
     given = {*state.outputs, node.name}
     carry = tuple(f"{node.name}/{name}" for name in program.carried.get(node.name, ()) if name in given)
     stale = [name for name in state.outputs if name in body]
@@ -221,24 +221,24 @@ def _go(
     errors: tuple[ev.Failure, ...] = (),
 ) -> Settlement:
     """Tokens along the edges: those of the node's own, or all those that leave the loops that are left with it."""
-    ways = program.ways
+    index = program.index
     _, iteration = node_of(slot)
     depth = len(iteration)
-    level = min((ways.shared(node.name, name) for name in chosen), default=depth) if depth else 0
+    level = min((index.shared(node.name, name) for name in chosen), default=depth) if depth else 0
     if node.loop is not None:
         level = min(level, depth - 1)
     edges: Iterable[tuple[str, str]]
     if level < depth:
         tail = node.loops[level]
-        edges, drops = ways.exits[tail], _round(program, state, slot, tail, iteration[: level + 1])
-        stale = [key for key in state.previous if key.partition("/")[0] in ways.body[tail]]
+        edges, drops = index.exits[tail], _round(program, state, slot, tail, iteration[: level + 1])
+        stale = [key for key in state.previous if key.partition("/")[0] in index.body[tail]]
     else:
-        edges, drops, stale = ways.inner[node.name], (), []
+        edges, drops, stale = index.inner[node.name], (), []
     emits = tuple(
         ev.Token(
             src,
             dst,
-            ways.arriving(src, dst, iteration),
+            index.arriving(src, dst, iteration),
             src == node.name and dst in chosen,
         )
         for src, dst in edges
@@ -250,8 +250,8 @@ def _round(
     program: Program, state: State, slot: str, tail: str, iteration: tuple[int, ...]
 ) -> tuple[str, ...]:
     """The slots where something is left of a round of a loop, with the own one when that fired early."""
-    body, depth = program.ways.body[tail], len(iteration)
-    header = program.ways.header[tail]
+    body, depth = program.index.body[tail], len(iteration)
+    header = program.index.header[tail]
     found = []
     for other in {**state.tokens, **state.closed}:
         name, rounds = node_of(other)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from baton.core.graph.graph import Graph, Node
 
 
-class Ways:
+class GraphIndex:
     """The edges of a graph, and where they lead. Immutable after construction."""
 
     def __init__(self, graph: Graph) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from baton.core.graph.index import Ways
+from baton.core.graph.index import GraphIndex
 from baton.core.log import events as ev
 from baton.core.log.records import Failure
 
@@ -31,7 +31,7 @@ def carriers(event: ev.Settles) -> Collection[tuple[str, str]]:
 
 
 def unrescued(
-    ways: Ways, src: str, name: str, arrived: Mapping[str, bool], carried: Iterable[Failure]
+    ways: GraphIndex, src: str, name: str, arrived: Mapping[str, bool], carried: Iterable[Failure]
 ) -> tuple[Failure, ...]:
     """What the dead edge from `src` to `name` carries, less the failures that were caught and are rescued there.
 
@@ -44,7 +44,7 @@ def unrescued(
     )
 
 
-def _is_rescued(ways: Ways, name: str, arrived: Mapping[str, bool], failure: Failure) -> bool:
+def _is_rescued(ways: GraphIndex, name: str, arrived: Mapping[str, bool], failure: Failure) -> bool:
     if any(alive and name in ways.handlers.get(src, ()) for src, alive in arrived.items()):
         return True
     through = ways.only_through(failure.node, failure.handled)

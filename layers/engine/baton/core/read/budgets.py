@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.core.decide.spending import Terms, end_of, shown
+from baton.core.decide.spending import SpendingLimits, end_of, shown
 from baton.core.money import MICRO
 from baton.core.times import iso
 
 
-def budget_view(user: str, spent: int, reserved: int, terms: Terms, day: int) -> dict[str, Any]:
+def budget_view(user: str, spent: int, reserved: int, terms: SpendingLimits, day: int) -> dict[str, Any]:
     """What `GET /budget` shows. Where there is no limit nothing is counted."""
     limit = terms.user_day
     return {

@@ -245,7 +245,7 @@ def _edge(story: Story, arrival: Arrival) -> str:
 def _edges(reasons: Reasons, story: Story, place: Place) -> list[dict[str, Any]]:
     """The tokens of the edges into the slot. A round after the first has only that of its tail."""
     names = dict.fromkeys(place.arrivals)
-    if names.keys().isdisjoint(story.program.ways.tails_of.get(place.node, ())):
+    if names.keys().isdisjoint(story.program.index.tails_of.get(place.node, ())):
         names = dict.fromkeys((*story.program.nodes[place.node].before, *names))
     found = []
     for src in names:

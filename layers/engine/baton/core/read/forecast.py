@@ -32,7 +32,7 @@ def foretold(program: Program, *, handled: bool = False, last: str = "") -> dict
     known: dict[tuple[str, bool], str] = {}
 
     def words(node: Node) -> str:
-        key = (node.domain, node.name in program.ways.can_fail)
+        key = (node.domain, node.name in program.index.can_fail)
         if node.failures or node.catch:
             return _words(program, node, handled=handled, last=last or ASK)
         if key not in known:
@@ -63,7 +63,7 @@ def _course(program: Program, node: Node, code: str, kind: str, *, handled: bool
     """The strategy for one failure, and the next one if it does not help."""
     catches = _catches(node, code, kind)
     is_caught = any(rule.condition is None for rule in catches)
-    goes_on = node.name in program.ways.can_fail
+    goes_on = node.name in program.index.can_fail
 
     def done(*, is_handled: bool) -> list[Strategy]:
         rules = (program.graph.failures, node.failures)

@@ -100,7 +100,7 @@ class Reasons:
 
     def lacking(self, place: Place) -> list[Arrival]:
         """The edges because of which a join of all was skipped: those that have failed; else those that are lost."""
-        join, ways, arrived = self._program.nodes[place.node].join, self._program.ways, place.heard
+        join, ways, arrived = self._program.nodes[place.node].join, self._program.index, place.heard
         if join is not None and join.need:
             return []
         blamed = [
@@ -113,7 +113,7 @@ class Reasons:
 
     def _without(self, join: str, place: Place, end: End) -> Cause:
         # A join that begins loops is heard from outside of them: in their first round.
-        begins = len(self._program.ways.tails_of.get(join, _NO_TAILS))
+        begins = len(self._program.index.tails_of.get(join, _NO_TAILS))
         around = len(self._program.nodes[join].loops) - begins
         slot = slot_of(join, place.iteration[:around] + (0,) * begins)
         fired = self._story.places[slot].fired
@@ -148,7 +148,7 @@ class Reasons:
         """What became of a failure that was caught: its handlers, or that their conditions have skipped them all."""
         if not failure.handled:
             return ""
-        ways, cause = self._program.ways, self._story.places[arrival.cause]
+        ways, cause = self._program.index, self._story.places[arrival.cause]
         source = failure.node
         known = cause.iteration[: ways.shared(cause.node, source)]
         names = listed(failure.handled)
@@ -250,7 +250,7 @@ class Reasons:
 
     def held_up_by(self, place: Place) -> list[Place]:
         """The open slots, with something to do, that the edges which have not spoken come from."""
-        nodes, ways = self._program.nodes, self._program.ways
+        nodes, ways = self._program.nodes, self._program.index
         around = nodes[place.node].loops
         names: dict[str, None] = {}
         todo = self.missing(place)

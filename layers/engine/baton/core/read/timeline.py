@@ -268,7 +268,7 @@ class Story:
 
     def _level(self, event: ev.Settles) -> int:
         """How many loops are still around what comes after it in this round: fewer than around it, if one is left."""
-        node, shared = self.program.nodes[event.node], self.program.ways.shared
+        node, shared = self.program.nodes[event.node], self.program.index.shared
         depth = len(node.loops) - (node.loop is not None)
         return min([depth, *[shared(token.src, token.dst) for token in event.emits]])
 

@@ -1,6 +1,6 @@
 """What has ended before a node is ready, whose failure is tolerated, and which nodes may be stopped on the way.
 
-Time and failure. Which nodes have given an output by then is in sure.py and produced.py.
+Time and failure. Which nodes have given an output by then is in must_run.py and available_outputs.py.
 """
 
 from __future__ import annotations

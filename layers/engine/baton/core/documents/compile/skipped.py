@@ -1,6 +1,6 @@
 """Why a node need not have given an output: it is skipped with a node before it whose `when` does not hold.
 
-The one change to a document that helps is found by trying it. What each node can count on is in produced.py.
+The one change to a document that helps is found by trying it. What each node can count on is in available_outputs.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from baton.core.documents.compile.flow import Flow
 from baton.core.documents.compile.source import Source
 
 if TYPE_CHECKING:
-    from baton.core.documents.compile.produced import Produced
+    from baton.core.documents.compile.available_outputs import Produced
 
 # What is tried takes about as long as the whole check of a document.
 _MOST_NODES = 500

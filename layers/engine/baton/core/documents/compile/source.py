@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from baton.core.conditions.document import read_condition
 from baton.core.conditions.model import Condition
+from baton.core.documents.compile.available_outputs import Produced
 from baton.core.documents.compile.edges import Edges
 from baton.core.documents.compile.flow import Flow
 from baton.core.documents.compile.handling import rules_of
 from baton.core.documents.compile.loops import Loops
-from baton.core.documents.compile.produced import Produced
 from baton.core.documents.definition import WorkflowModel
 from baton.core.documents.nodes.registry import NodeDocument, kind_of
 from baton.core.effects.toolspec import ToolSpec

@@ -1,6 +1,6 @@
 """What is sure to be done sooner or later once a node is done, as long as the saga does not fail (must-run).
 
-Facts that follow forwards, along every path. What has been before, and when, is in produced.py. Every approximation
+Facts that follow forwards, along every path. What has been before, and when, is in available_outputs.py. Every approximation
 here is for the worse: what is not proved does not count.
 
 A fact is a bit: that a node is done, in this round or, seen from outside of its loop, in every round of it. Besides,

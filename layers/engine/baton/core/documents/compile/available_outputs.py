@@ -1,10 +1,10 @@
 """Which nodes have certainly given an output when a node is ready, on every path that leads there.
 
-What is known along the edges, from the first nodes to the last. What follows forwards is in sure.py; problems of an
+What is known along the edges, from the first nodes to the last. What follows forwards is in must_run.py; problems of an
 expression that cannot count on its node are in expressions.py.
 
 A node counts if it is sure to be done, whichever way led here, and has ended by then. What may be cut off by the end
-of a round is never among what is sure: sure.py leaves it out.
+of a round is never among what is sure: must_run.py leaves it out.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from baton.core.documents.compile.ended import Ended
 from baton.core.documents.compile.flow import Flow, in_most
 from baton.core.documents.compile.lost import Lost
-from baton.core.documents.compile.sure import Sure
+from baton.core.documents.compile.must_run import Sure
 
 
 class Produced:
