@@ -190,6 +190,8 @@ def test_a_step_that_needs_more_than_a_full_budget_is_parked_after_three_tries(k
 def test_a_parked_saga_is_left_alone_until_a_person_decides(cast: Cast) -> None:
     deployment, saga = cast.deployment, cast.endless
     deployment.wait_for(saga, "parked")
+    # On a busy machine the notice of its parking is sent by a later look.
+    until(lambda: deployment.events(saga, "notices_sent"), 60, "the notice")
     until(lambda: "owner" not in (deployment.head(saga) or {}), 10, "the release")
     log, takes = deployment.log(saga), taken(deployment, saga)
     deployment.make_due(saga)

@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+import tests.kit.preloaded  # noqa: F401  # before anything is simulated
 from baton.adapters.memory.blobs import MemoryBlobs
 from baton.adapters.memory.notices import MemoryNotices
 from baton.adapters.memory.queues import MemoryDeadLetters
