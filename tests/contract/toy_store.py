@@ -37,7 +37,7 @@ from baton.ports.effects import FREED
 from tests.contract.stores import SHARDS, LocalStores
 
 T = TypeVar("T")
-LIMITS = StoreLimits(item_bytes=600_000, rows=RowRoom(rows=200), open_reservations=1_000, shards=SHARDS)
+LIMITS = StoreLimits(item_bytes=600_000, rows=RowRoom(rows=200), shards=SHARDS)
 
 
 class Kept:

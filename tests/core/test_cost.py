@@ -23,7 +23,7 @@ from baton.core.documents.compile import compile_document
 from baton.core.log.events import Value
 from baton.core.log.fold import fold
 from baton.core.log.snapshots import encode_state
-from baton.core.log.state import State
+from baton.core.log.state import State, node_of
 from baton.errors import InvalidDefinition
 from tests.core.build import TOOLS, Saga, chain, done, entry, program, started, task, wait
 
@@ -64,6 +64,7 @@ def test_a_step_costs_the_same_after_10_and_after_10_000() -> None:
     calls, sizes = {}, {}
     for number in range(length - 10):
         if number in (10, 10_000):
+            node_of.cache_clear()  # the names of other tests
             calls[number] = calls_of(partial(step, graph, state, f"n{number}"))
             sizes[number] = len(encode_state(state))
         state = step(graph, state, f"n{number}")

@@ -282,3 +282,9 @@ def test_the_last_item_is_heard_before_what_came_at_the_same_time() -> None:
     )
     (step,) = saga.go(done("m#a"), done("q")).run
     assert (step.slot, step.arguments) == ("j", {"by": ["m"]})
+
+
+def test_a_kind_that_begins_nothing_is_a_defect_and_no_saga_that_stands_still() -> None:
+    graph = program(each("m"), task("z", "m"))
+    with pytest.raises(ValueError, match="kind `each` began no item"):
+        begun(graph)

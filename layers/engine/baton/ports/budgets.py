@@ -59,7 +59,7 @@ class Budgets(Protocol):
         """Hold an amount if `held` stays at or below `limit`; whatever is past its time at `now` is freed first.
 
         Of any number of callers no two get the same money. A reservation with an id that is open changes nothing.
-        More than `open_reservations` of the store at a time are refused as busy. One with an amount of 0 is never refused: to settle it counts
+        More than the store keeps of one user at a time are refused as busy. One with an amount of 0 is never refused: to settle it counts
         what is spent already.
         """
         ...

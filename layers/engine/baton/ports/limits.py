@@ -11,10 +11,9 @@ class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Sizes are in bytes, names and keys included.
 
     item: the largest entry, snapshot or effect. rows: of tools' own rows, beside the entry that they are written with.
-    open_reservations: of one user at a time. shards: partitions that each index is spread over.
+    shards: partitions that each index is spread over.
     """
 
     item_bytes: int
     rows: RowRoom
-    open_reservations: int
     shards: int

@@ -12,4 +12,4 @@ OPEN_RESERVATIONS = 200  # the item they are in must stay small
 
 def limits(shards: int) -> StoreLimits:
     """Those of a table whose indexes are spread over so many partitions."""
-    return StoreLimits(item_bytes=ITEM_BYTES, rows=ROWS, open_reservations=OPEN_RESERVATIONS, shards=shards)
+    return StoreLimits(item_bytes=ITEM_BYTES, rows=ROWS, shards=shards)

@@ -12,4 +12,4 @@ OPEN_RESERVATIONS = 200
 def limits(shards: int) -> StoreLimits:
     """Those of a store whose indexes are spread over so many partitions."""
     rows = RowRoom(rows=90, bytes=3_500_000)
-    return StoreLimits(item_bytes=ITEM_BYTES, rows=rows, open_reservations=OPEN_RESERVATIONS, shards=shards)
+    return StoreLimits(item_bytes=ITEM_BYTES, rows=rows, shards=shards)

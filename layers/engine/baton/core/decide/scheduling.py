@@ -178,7 +178,10 @@ def _tend(builder: DecisionBuilder, at: Activation, said: Tend) -> None:
 
 
 def _spread(builder: DecisionBuilder, at: Activation, said: Spread) -> None:
-    for item in map(check_item, said.items):
+    items = tuple(map(check_item, said.items))
+    if not items or not builder.state.items_of(at.slot).keys().isdisjoint(items):
+        raise ValueError(f"a node of kind `{at.node.kind}` began no item, or one that it has begun before")
+    for item in items:
         builder.note(ev.NodeBegan(node=at.node.name, iteration=at.iteration, item=item, at=builder.now))
 
 

@@ -27,7 +27,9 @@ ANSWER = ":answer"  # the name of the signal that answers a question: none that 
 LONGEST_ID = 400  # characters of a saga's id: it is a key of the table, and a part of its children's ids
 
 
-ITEM_PATTERN = "[A-Za-z0-9_-]{1,64}"  # nothing of what separates the parts of a slot, of a question's id, or of a child's
+ITEM_PATTERN = (
+    "[A-Za-z0-9_-]{1,64}"  # neither @, # nor `.`, which separate the parts of a slot and of a question's id
+)
 _is_item = re.compile(ITEM_PATTERN).fullmatch
 
 
@@ -256,11 +258,13 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     def items_of(self, slot: str) -> dict[str, Value | None]:
         """The items of a node that does several things at once, by their names; empty until it has begun."""
+        if not self.items or "#" in slot:
+            return {}
         return {item_of(one): value for one, value in self.items.items() if owner_of(one) == slot}
 
     def has_begun(self, slot: str) -> bool:
         """Whether the node at `slot` has something open: then it was let begin, and what is open goes on."""
-        return slot in self.open or any(owner_of(one) == slot for one in self.items)
+        return slot in self.open or bool(self.items_of(slot))
 
     @property
     def children(self) -> dict[str, Child]:

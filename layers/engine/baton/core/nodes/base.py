@@ -35,7 +35,10 @@ class Opened(Struct, frozen=True):
 
 
 class Spread(Struct, frozen=True):
-    """It does several things at once: each item begins, and `Kind.begin` is asked for each."""
+    """It does several things at once: each item begins, and `Kind.begin` is asked for each.
+
+    At least one, and none that has begun before. A node with nothing to do is `Done`.
+    """
 
     items: tuple[str, ...]
 

@@ -96,7 +96,7 @@ class Ended:
 def _tolerated(flow: Flow) -> int:
     if all(spot.tolerated < 0 for spot in flow.spots):
         return 0
-    found = leads = takes = 0  # as in core/ways.py
+    found = leads = takes = 0  # as in core/graph/index.py
     for index in range(len(flow.spots) - 1, -1, -1):
         spot, bit = flow.spots[index], 1 << index
         is_counted = bool(spot.after) and all(leads >> other & 1 for other in spot.after)
