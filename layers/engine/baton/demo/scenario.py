@@ -142,6 +142,8 @@ class Scenario:
         if all(process.request_id != now.request_id for now in self._at_work().values()):
             return  # it ended while we looked
         self._workers.kill(process.pid)
+        # A second leg is short: on a busy machine it would be over before all patience is.
+        self._patience = min(self._patience, PATIENCE_TICKS // 3)
         now = _now_ms()
         busy_ms = now - (process.busy_since or now)
         saga = kind = ""
