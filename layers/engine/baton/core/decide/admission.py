@@ -1,6 +1,6 @@
 """Whether a ready node may begin now, by the limits of its saga and its own.
 
-Limits are counted in workflow_limits.py. A node that is held here goes on after something that is sure to come: the end
+Limits are counted in core/log/workflow_limits.py. A node that is held here goes on after something that is sure to come: the end
 of a running step, of an open child, or of a pause.
 """
 

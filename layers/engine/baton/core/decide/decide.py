@@ -1,6 +1,6 @@
 """decide(program, state, now) -> what to do next; advance(...) -> what to write down, and then do.
 
-All behaviour of a running saga is here and in fold.py. Nothing is performed: the runner reads a
+All behaviour of a running saga is here and in core/log/fold.py. Nothing is performed: the runner reads a
 `Decision` and acts. Times are UTC epoch milliseconds.
 """
 

@@ -28,7 +28,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     `cost`: what the tool said it spent, in millionths of a dollar. `retry_after_ms`: the pause that a service asked for.
     `tool`: the one that ran, where it was not the node's own. `recorded`: its once-only effect had happened before.
     `blocked_ms`: how long it held the event loop.
-    `why` it came no further, where it was not cut off (events.py): then only its cost counts, and `halt`, if the saga
+    `why` it came no further, where it was not cut off (core/log/events.py): then only its cost counts, and `halt`, if the saga
     has to be parked. `notices`: what is to be sent besides.
     """
 

@@ -1,6 +1,6 @@
 """The compiled graph: frozen, addressed by the hash of its content, stored as a blob.
 
-What a running process derives from a graph for speed is in program.py.
+What a running process derives from a graph for speed is in core/decide/program.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What follows from the shape of a graph alone: rounds of loops, edges out of them, what a join may cancel.
 
-Facts about nodes and edges, derived once in a process. Tokens and values are in program.py and context.py, what a
+Facts about nodes and edges, derived once in a process. Tokens and values are in core/decide/program.py and core/decide/context.py, what a
 document may say is in compile/.
 """
 

@@ -1,7 +1,7 @@
 """Edges that are lost: their sender failed, and its `catch` went on to handlers.
 
 Which tokens carry a failure, and which failures that were caught are rescued at a join. What a join does about them is
-in readiness.py.
+in core/decide/readiness.py.
 """
 
 from __future__ import annotations

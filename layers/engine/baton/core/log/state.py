@@ -1,6 +1,6 @@
 """The folded state of a saga: exactly what later decisions can still need, and the status it implies.
 
-No transitions here (see fold.py) and no decisions (see decide.py). Values are replaced, never changed.
+No transitions here (see fold.py) and no decisions (see core/decide/decide.py). Values are replaced, never changed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What will happen when a step fails for good, in words: after its retries and alternatives, before it has.
 
 The ladder of a graph's tasks, read in advance. What is done about a failure that has happened is in
-failure_handling.py. Failover policies are not foretold: which of them fits is known when it has happened.
+core/decide/failure_handling.py. Failover policies are not foretold: which of them fits is known when it has happened.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The schema of the value that an expression names, as far as it is known before a saga runs.
 
-Where schemas come from. What a schema says is in schemapaths.py; problems of expressions that ask for something else
+Where schemas come from. What a schema says is in conditions/schemapaths.py; problems of expressions that ask for something else
 are in expressions.py.
 """
 

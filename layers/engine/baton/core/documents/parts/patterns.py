@@ -17,7 +17,7 @@ def _one_of(names: tuple[str, ...]) -> str:
 
 
 def _expression() -> str:
-    """What can stand between `${` and `}`: the language of expressions.py as a regular expression."""
+    """What can stand between `${` and `}`: the language of core/expressions/ as a regular expression."""
     name = "[A-Za-z_][A-Za-z0-9_]*"
     key = rf"""(?:\.{name}|\["[^"\\}}]*"\]|\['[^'\\}}]*'\])"""
     index = r"\[[0-9]{1,9}\]"
