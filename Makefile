@@ -24,15 +24,15 @@ export AWS_EC2_METADATA_DISABLED := true
 export SAM_CLI_TELEMETRY := 0
 
 TIERS := lint types unit rest simulation contract handlers deploy e2e
-# The file that takes longest goes first, so that the other processes do not wait for it in the end.
-LONGEST := tests/e2e/test_openapi.py
+# The files that take longest go first, so that the other processes do not wait for them in the end.
+LONGEST := tests/e2e/test_openapi.py tests/cli/test_local_commands.py
 # Found by their mark, so that none is forgotten; to collect all the others would cost each process as much as these do.
 E2E_FILES = $(shell grep -rl --include='test_*.py' 'mark\.e2e' tests)
 # Rooms of tests/ with a tier of their own; `unit` is all the others, so that none is forgotten.
 OWN_TIER := simulation contract handlers deploy e2e
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test core build pins bench fuzz graphs failures soak format clean install install-dev $(TIERS)
+.PHONY: help demo up test core build pins bench load fuzz graphs failures soak format clean install install-dev $(TIERS)
 .NOTPARALLEL:
 
 help:  ## this list
@@ -83,19 +83,20 @@ deploy: install-dev  ## template, permissions, layers
 	@$(call pytest,deploy,-n $(JOBS) tests/deploy)
 
 e2e: install-dev  ## the whole deployment in processes of its own
-	@$(call pytest,e2e,-n $(E2E_JOBS) --dist loadfile --no-loadscope-reorder -m e2e $(LONGEST) $(E2E_FILES))
+	@$(call pytest,e2e,-n $(E2E_JOBS) --dist loadgroup --no-loadscope-reorder -m e2e $(LONGEST) $(E2E_FILES))
 
 fuzz: install-dev  ## the API against its OpenAPI document, at length: make fuzz EXAMPLES=100 SEED=7
 	@BATON_FUZZ_EXAMPLES=$(or $(EXAMPLES),100) BATON_FUZZ_SEED=$(or $(SEED),1) $(BIN)/pytest -q tests/e2e/test_openapi.py
 
 graphs: install-dev  ## random graphs against the interpreter, at length: make graphs EXAMPLES=100000 SEED=7
-	@BATON_GRAPHS=$(or $(EXAMPLES),20000) BATON_GRAPHS_SEED=$(or $(SEED),2) $(BIN)/pytest -q -n auto tests/core/graphs/test_random_graphs.py
+	@BATON_GRAPHS=$(or $(EXAMPLES),20000) BATON_GRAPHS_SEED=$(or $(SEED),2) $(BIN)/pytest -q -n auto tests/core/graphs/test_random_graphs.py tests/core/graphs/test_counted_on.py
 
 failures: install-dev  ## steps that fail at random in the simulation, at length: make failures EXAMPLES=1000
 	@BATON_FAILURES=$(or $(EXAMPLES),200) $(BIN)/pytest -q -n $(JOBS) tests/simulation/test_failures.py
 
 soak: install-dev  ## every fault at every write, then schedules for as long as you like: make soak SECONDS=600 SEED=7
-	@BATON_CRASH_POINTS=all $(BIN)/pytest -q -n $(JOBS) tests/simulation/test_crash_points.py
+	@BATON_CRASH_POINTS=all $(BIN)/pytest -q -n $(JOBS) tests/simulation/test_crash_points.py tests/simulation/test_liveness.py
+	@BATON_CROWDS=100000 $(BIN)/pytest -q tests/simulation/test_crowds.py
 	@$(BIN)/python -m tests.kit.soak --seconds $(or $(SECONDS),60) --seed $(or $(SEED),1) --jobs $(JOBS)
 
 format: install-dev  ## let ruff mend what it can
@@ -105,6 +106,9 @@ format: install-dev  ## let ruff mend what it can
 
 bench: install-dev  ## measure: all benches, or make bench BENCH=overhead; CHECK=1 fails on a missed target
 	@$(BIN)/python -m benchmarks $(BENCH) $(if $(CHECK),--check)
+
+load: install-dev  ## starts a second on the local AWS, as far as it carries: make load RATE=200 SECONDS=60
+	@$(BIN)/python -m benchmarks.ramp $(if $(RATE),--rate $(RATE)) $(if $(SECONDS),--seconds $(SECONDS))
 
 # ---- build it --------------------------------------------------------------------------------------------------
 

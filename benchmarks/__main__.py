@@ -18,7 +18,20 @@ from benchmarks import shipped
 from benchmarks.calibration import beside
 from benchmarks.figures import Bench, Result
 
-NAMES = ("cost", "overhead", "growth", "decide", "fanout", "compile", "tail", "start", "load", "neighbours")
+NAMES = (
+    "cost",
+    "overhead",
+    "growth",
+    "decide",
+    "fanout",
+    "compile",
+    "tail",
+    "start",
+    "load",
+    "neighbours",
+    "money",
+    "scale",
+)
 FOLDER = Path("build/bench")
 
 

@@ -22,6 +22,7 @@ from baton.core.read import prices
 from baton.core.read.costs import bill, per_million_steps
 from baton.core.read.usage import Deployment as Assumed
 from baton.core.read.usage import Usage
+from benchmarks import asked
 from benchmarks.figures import Bench, Figure, Sample
 from benchmarks.lifetime import API, RELAY, WORKER, Deployment, Life
 from tests.kit import ministack
@@ -163,7 +164,7 @@ async def measured(endpoint: str) -> Sample:
 
 def measure() -> Sample:
     with tempfile.TemporaryDirectory() as folder, ministack.running(Path(folder)) as endpoint:
-        return asyncio.run(measured(endpoint))
+        return {**asyncio.run(measured(endpoint)), **asked.measured(endpoint)}
 
 
 _PEERS = (
@@ -204,6 +205,7 @@ BENCH = Bench(
             peer="both peers: + the same Lambda time",
             digits=2,
         ),
+        **asked.FIGURES,
         "usd blob": Figure("a value above 8 KB, put and read once", "$ / million", digits=2),
         "usd idle": Figure("a deployment without any saga", "$ / month", digits=2),
     },

@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 
 from baton.core.conditions.model import Cel
+from baton.core.decide.commands import RunSteps
 from baton.core.decide.decide import advance
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
@@ -80,16 +81,17 @@ class _Saga:
             emits=(ev.Token("", first.name, (0,) * len(first.loops)),),
         )
         self.state = fold(State(), ev.Entry(version=1, at=0, invocation="i", events=(start,)))
-        self.ready = advance(program, self.state, (), 0).decision.run
+        self.ready = advance(program, self.state, (), 0).decision.of(RunSteps)
 
     def step(self) -> None:
         """The one step that is ready succeeds, and what follows is folded."""
-        (run,) = self.ready
+        assert self.ready is not None
+        (run,) = self.ready.steps
         outcome = Outcome(slot=run.slot, attempt=1, started_at=0, ended_at=1, output=ev.Value(v={"n": 1}))
         step = advance(self.program, self.state, (outcome,), 1)
         entry = ev.Entry(version=self.state.version + 1, at=1, epoch=1, invocation="i", events=step.events)
         self.state = fold(self.state, codec.decode_entry(codec.encode_entry(entry)))
-        self.ready = step.decision.run
+        self.ready = step.decision.of(RunSteps)
 
 
 def _cost(program: Program, behind: int, measured: int) -> float:

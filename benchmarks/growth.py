@@ -36,7 +36,7 @@ class CountingLog(MemoryLog):
         return record
 
 
-class _FiveSteps(Deadline):
+class _FiveSteps(Deadline, frozen=True):
     """A deadline that is used up after five steps, whatever the time."""
 
     steps = 0

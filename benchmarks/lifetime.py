@@ -69,7 +69,7 @@ class _Outbox(DynamoLog):
         return done
 
 
-class _Steps(Deadline):
+class _Steps(Deadline, frozen=True):
     """A deadline of so many steps, whatever the time."""
 
     left = 0
@@ -89,7 +89,8 @@ class Deployment:
         self.engine = replace(engine_on(aws, table), store=store)
         self._url = aws.sqs.create_queue(QueueName=table)["QueueUrl"]
         self._rates = store.rates
-        self._relay = Relay(self.engine, SqsQueue(aws.sqs, self._url))
+        queue, engine = SqsQueue(aws.sqs, self._url), self.engine
+        self._relay = Relay(store.inbox, queue, engine.clock, engine.entropy, engine.offload, engine.limits)
         self._life: Life | None = None
         self._role = Role()
         for client in (aws.dynamodb, aws.sqs, aws.s3):
@@ -142,7 +143,7 @@ class Deployment:
             items = [StreamItem(str(n), ref, wake) for n, (ref, wake) in enumerate(self.outbox.wakes)]
             self.outbox.wakes.clear()
             with self._as(RELAY):
-                if await self._relay.handle(items, "relay", self.engine.clock.now() + HOUR_MS):
+                if await self._relay.handle(items, self.engine.clock.now() + HOUR_MS):
                     raise RuntimeError("the relay could not pass everything on")
             ending = await self._work(steps_per_invocation)
         if ending != "finished":

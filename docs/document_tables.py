@@ -9,12 +9,15 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from baton.core.documents.nodes.registry import COMMON, NODE_TYPES, NodeDocument
+from baton.core.documents.nodes.base import COMMON, NodeDocument
+from baton.core.documents.nodes.registry import NODE_TYPES
 from baton.core.documents.schema import document_schema
 from baton.core.documents.yaml_text import write_yaml
+from baton.core.effects.risk import DEFAULT_RULES, above_in_words
 
 # What the table says of the values of a shared definition.
 _SHARED = {
+    "humanAudience": "`starter`, or an object with `user`, `group` or `role`",
     "duration": "a [duration](#durations)",
     "value": "any [value](#expressions)",
     "after": "a name of a node, or a list of such names",
@@ -25,16 +28,21 @@ _SHARED = {
     "branch": "a [branch](#branch)",
     "loop": "a [loop](#loop)",
     "join": "a [join](#join)",
+    "callback": "a [callback](#callback)",
     "catch": "[where it goes on from a failure](#catch)",
     "retry": "[retries](failures.md#what-a-document-can-say)",
     "onFailure": "[reactions](failures.md#what-a-document-can-say)",
     "failover": "[policies](failures.md#what-a-document-can-say)",
     "ladder": "a strategy, a list of them, `ask` or `fail`",
     "code": "a code",
+    "codes": "a code, or a list of such",
+    "failClasses": "a [class](failures.md#what-a-failure-is), or a list of such",
     "limits": "[limits](#limits)",
     "guardrails": "[guardrails](#guardrails)",
     "jsonSchema": "a JSON Schema",
     "jsonSchemaOrName": "a JSON Schema, or the name of one",
+    "failClass": "a [class](failures.md#what-a-failure-is)",
+    "failMessage": "a text, with [expressions](#expressions)",
     "waitDuration": "a [duration](#durations), or a text with [expressions](#expressions)",
     "waitTime": "a [time](#durations), or a text with [expressions](#expressions)",
     "waitFor": "`all`, `any`, or a whole number from 1",
@@ -45,6 +53,8 @@ _SHARED = {
     "countLimit": "a whole number, or `max` and `then`",
     "bytesLimit": "a whole number, or `max` and `then`",
     "timeLimit": "a [duration](#durations), or `max` and `then`",
+    "approval": "`true`, or an [approval](#approvals)",
+    "riskRule": "[rules of risk](#approvals)",
     "costLimit": "a number, or `max` and `then`",
 }
 
@@ -87,6 +97,11 @@ def join_fields() -> str:
     return _part("join")
 
 
+def callback_fields() -> str:
+    """The fields of a callback that is written as an object."""
+    return _part("callback")
+
+
 def catch_fields() -> str:
     """The fields of a rule of `catch`."""
     return _part("catchRule")
@@ -100,6 +115,27 @@ def limit_fields() -> str:
 def guardrail_fields() -> str:
     """The fields of guardrails."""
     return _part("guardrails")
+
+
+def approval_fields() -> str:
+    """The fields of `requires_approval` that is written as an object."""
+    return _part("approval")
+
+
+def risk_fields() -> str:
+    """The fields of a rule of risk."""
+    return _part("riskRule")
+
+
+def default_risk() -> str:
+    """The rules of a document that has none of its own."""
+    rows = [
+        f"| {rule.action or 'any'} | {above_in_words(rule).strip() or 'any'} | `{rule.level}` |"
+        for rule in DEFAULT_RULES
+    ]
+    return "\n".join(
+        ["| action | how much | level |", "|---|---|---|", *rows, "| any | everything else | `low` |"]
+    )
 
 
 def _part(name: str, **inside: str) -> str:
@@ -140,15 +176,30 @@ def _table(rows: Iterator[tuple[str, str, str, str]] | list[tuple[str, str, str,
 def _fields(
     owner: dict[str, Any], schema: dict[str, Any], prefix: str
 ) -> Iterator[tuple[str, str, str, str]]:
-    for name, field in owner["properties"].items():
+    for name, written in owner["properties"].items():
+        field = _described(written, schema)
         required = "yes" if name in owner.get("required", ()) else ""
         if "oneOf" in field:
             *others, last = (f"`{shape['required'][0]}`" for shape in field["oneOf"])
             choice = f"an object with {', '.join(others)} or {last}"
             yield f"`{prefix}{name}`", choice, required, field["description"]
             yield from _fields(field, schema, f"{prefix}{name}.")
+        elif "properties" in (inside := field.get("items", field)):
+            what = "an object" if inside is field else "a list of objects"
+            yield f"`{prefix}{name}`", what, required, field["description"]
+            yield from _fields(inside, schema, f"{prefix}{name}" + ("." if inside is field else "[]."))
         else:
             yield f"`{prefix}{name}`", _value(field, schema), required, field["description"]
+
+
+def _described(field: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """A field with what is said where it refers to: all of one that kinds share, and else the description."""
+    if "description" in field:
+        return field
+    referred: dict[str, Any] = schema["$defs"][field["$ref"].removeprefix("#/$defs/")]
+    if field["$ref"].startswith("#/$defs/node."):
+        return _described(referred, schema)
+    return {**field, "description": referred["description"]}
 
 
 def _value(field: dict[str, Any], schema: dict[str, Any]) -> str:
@@ -156,6 +207,8 @@ def _value(field: dict[str, Any], schema: dict[str, Any]) -> str:
         return _SHARED[field["$ref"].removeprefix("#/$defs/")]
     if "anyOf" in field:
         return f"{_value(field['anyOf'][0], schema)}, or a list of such"
+    if field.get("type") == "boolean":
+        return "`true`" if field.get("const") else "`true` or `false`"
     if "enum" in field:
         return " or ".join(f"`{word}`" for word in field["enum"])
     if field["type"] == "object":

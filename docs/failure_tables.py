@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from baton.core.failures.codes import CLASSES, CODES, kind_of
+from baton.core.failures.codes import CLASSES, CODES, class_of
 from baton.core.failures.matrix import DEFAULTS, GENERAL, MATRIX
 from baton.core.failures.names import OTHER_4XX, OTHER_5XX, STATUSES
 from baton.core.failures.policy import DOMAINS, HINTS, HOOKS, PolicyEntry
@@ -24,7 +24,7 @@ def failure_classes() -> str:
 
 def failure_codes() -> str:
     """Every code: its class, what a person is told, what to do."""
-    rows = [(f"`{code}`", row.kind, row.says, row.advice) for code, row in CODES.items()]
+    rows = [(f"`{code}`", row.class_, row.says, row.advice) for code, row in CODES.items()]
     return _table(("code", "class", "what happened", "what to do"), rows)
 
 
@@ -35,7 +35,7 @@ def failure_statuses() -> str:
         found.setdefault(code, []).append(str(status))
     found[OTHER_4XX], found[OTHER_5XX] = ["other 4xx"], ["other 5xx"]
     rows = [
-        (", ".join(names), f"`{code}`", kind_of(code), *_done(entry_of(code, kind_of(code))))
+        (", ".join(names), f"`{code}`", class_of(code), *_done(entry_of(code, class_of(code))))
         for code, names in found.items()
     ]
     return _table(("status", "code", "class", "first", "hints and hooks"), rows)
@@ -43,11 +43,11 @@ def failure_statuses() -> str:
 
 def failure_matrix() -> str:
     """Every cell of the matrix, first those of no domain."""
-    rows = [("any", f"`{code}`", *_done(entry_of(code, kind_of(code)))) for code in GENERAL]
+    rows = [("any", f"`{code}`", *_done(entry_of(code, class_of(code)))) for code in GENERAL]
     for domain, cells in MATRIX.items():
         for code in cells:
-            kind = code if code in CLASSES else kind_of(code)
-            rows.append((f"`{domain}`", f"`{code}`", *_done(entry_of(code, kind, domain))))
+            class_ = code if code in CLASSES else class_of(code)
+            rows.append((f"`{domain}`", f"`{code}`", *_done(entry_of(code, class_, domain))))
     return _table(("domain", "code or class", "first", "hints and hooks"), rows)
 
 

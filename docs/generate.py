@@ -35,15 +35,19 @@ from baton.runtime.queries import MAX_EVENTS, MAX_LIST
 from baton.runtime.service import MAX_DOCUMENT
 from baton.web.requests import MAX_KEY
 from docs.document_tables import (
+    approval_fields,
     branch_fields,
+    callback_fields,
     catch_fields,
     common_fields,
+    default_risk,
     document_fields,
     guardrail_fields,
     join_fields,
     limit_fields,
     loop_fields,
     node_fields,
+    risk_fields,
     schema_text,
 )
 from docs.effect_tables import effect_doubts, key_strategies
@@ -58,6 +62,18 @@ from docs.failure_tables import (
     failure_statuses,
     failure_strategies,
     retry_presets,
+)
+from docs.scale_tables import (
+    scale_ceilings,
+    scale_cost,
+    scale_counts,
+    scale_first,
+    scale_goals,
+    scale_money,
+    scale_outage,
+    scale_quotas,
+    scale_settings,
+    scale_waiting,
 )
 from docs.settings_table import parameters, settings
 from docs.transitions import find_transitions
@@ -77,6 +93,7 @@ PAGES = tuple(
         "docs/log.md",
         "docs/metrics.md",
         "docs/protocols.md",
+        "docs/scale.md",
     )
 )
 # Whole files that are derived from the code.
@@ -87,11 +104,11 @@ STATUSES = {
     "pending": "started, and its first entry not written yet",
     "running": "something is ready, runs, or is about to end",
     "waiting": "every token waits: for a time, a signal, a child or its next attempt",
-    "parked": "a person has to decide; the reason says about what",
+    "parked": "a person has to decide; the reason says about what, and a question to operators how",
     "completed": "no token is in flight; the output is the saga's result",
     "failed": "a step failed and nothing runs any more",
     "cancelled": "a caller cancelled it and nothing runs any more",
-    "suspended": "as waiting, and a question about a step that failed waits for its answer",
+    "suspended": "as waiting, and a question waits for its answer: of a node, or about a step that failed",
     "paused": "held back by a person",
     "reflecting": "a tool's schema changed under a running saga",
     "rolled_back": "failed, and everything was undone",
@@ -259,9 +276,13 @@ PARTS: Mapping[str, Callable[[], str]] = {
         branch_fields,
         loop_fields,
         join_fields,
+        callback_fields,
         catch_fields,
         limit_fields,
         guardrail_fields,
+        approval_fields,
+        risk_fields,
+        default_risk,
         failure_classes,
         failure_codes,
         failure_statuses,
@@ -274,6 +295,16 @@ PARTS: Mapping[str, Callable[[], str]] = {
         retry_presets,
         key_strategies,
         effect_doubts,
+        scale_first,
+        scale_goals,
+        scale_settings,
+        scale_ceilings,
+        scale_money,
+        scale_cost,
+        scale_waiting,
+        scale_outage,
+        scale_counts,
+        scale_quotas,
     )
 }
 

@@ -29,6 +29,7 @@ TITLES = {
     "Liveness": "Liveness",
     "Values": "Values",
     "Signals": "Signals",
+    "People": "People who are asked",
     "Tenants": "What one tenant may have",
     "Stores": "Stores that do not answer",
     "Standard": "Standard tools",

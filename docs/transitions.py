@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from msgspec.structs import replace
 
 from baton.core.conditions import Answer
+from baton.core.decide.commands import CancelChildren, JudgeConditions
 from baton.core.decide.context import Found
 from baton.core.decide.decide import MAX_DEATHS, advance
 from baton.core.decide.outcomes import Outcome
@@ -20,9 +22,12 @@ from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.log import events as ev
+from baton.core.log.answers import WHOLE, asked
+from baton.core.log.callbacks import CALLBACK, callback_of, completed_with
 from baton.core.log.fold import apply, fold
 from baton.core.log.forks import fork_to
 from baton.core.log.state import ANSWER, State, node_of, status_of
+from baton.core.log.work import Callback
 from baton.core.log.workflow_limits import counts_of
 from baton.core.nodes.registry import KINDS
 
@@ -32,7 +37,6 @@ SOON, LATER, DAYS = 10, 3_600_000, 172_800_000
 TOOL = ToolSpec(name="work", version="1", effect="pure", parameters={}, result={})
 DOCUMENTS = (
     "{name: chain, on_failure: rollback, nodes: {a: {tool: work}, b: {tool: work, after: a}}}",
-    "{name: siblings, on_failure: rollback, nodes: {a: {tool: work}, b: {tool: work}, c: {tool: work, after: [a, b]}}}",
     "{name: wait, on_failure: rollback, nodes: {w: {wait: {signal: go, timeout: 1m}}, a: {tool: work, after: w}}}",
     "{name: child, on_failure: rollback, nodes: {c: {workflow: other}}}",
     "{name: late, on_failure: rollback, nodes: {w: {wait: {signal: go}}, c: {workflow: other, after: w}}}",
@@ -51,6 +55,12 @@ DOCUMENTS = (
         "{name: asking, on_failure: {tool_error: {ladder: [ask_user, rollback], at_most: {ask_user: 1}}}, "
         "nodes: {a: {tool: work}}}"
     ),
+    (
+        "{name: people, nodes: {q: {human: {title: Well?}, catch: {code: rejected, then: a}}, a: {tool: work}, "
+        "b: {tool: work, after: q}}, on_failure: rollback}"
+    ),
+    "{name: elsewhere, on_failure: rollback, nodes: {a: {tool: work, callback: {timeout: 1h, heartbeat: 5m}}}}",
+    "{name: alone, nodes: {q: {human: {title: Well?, to: {group: us}, escalate: [{after: 1h, remind: true}]}}}}",
 )
 
 
@@ -122,6 +132,7 @@ def _shape(state: State) -> str:
         state.lineage.branch,
         sorted((slot, sorted(arrived.items())) for slot, arrived in state.tokens.items()),
         sorted(state.open),
+        [(bool(ask.candidates), len(ask.escalate)) for _, ask in asked(state)],
         sorted((slot, child.status) for slot, child in state.children.items()),
         [signal.key for signal in state.signals],
         state.keys,
@@ -159,6 +170,7 @@ def _moves(program: Program, life: Life) -> Iterator[ev.Entry]:
         now = state.last_at + SOON
         death = ev.Revived(dead="i0", dead_epoch=state.epoch, dead_until=now, at=now)
         yield _entry(state, death, epoch=state.epoch + 1)
+        yield _entry(state, ev.GaveUp(), epoch=max(state.epoch, 1))
 
 
 def _entry(state: State, *events: ev.Event, epoch: int = 0) -> ev.Entry:
@@ -197,6 +209,19 @@ def _from_outside(program: Program, state: State) -> Iterator[ev.Event]:
     if state.cancel is None:
         yield ev.CancelRequested(reason="", by="ann", at=now, grace_ms=0)
     yield from _answers(state)
+    yield from _from_elsewhere(state, now)
+    for slot, ask in asked(state):
+        if ask.to.startswith("group:"):  # claims and reminders are the same whatever else goes on
+            node, iteration = node_of(slot)
+            about: dict[str, Any] = {
+                "node": node,
+                "iteration": iteration,
+                "ask": ask.id,
+                "at": now,
+                "by": "ann",
+            }
+            yield ev.QuestionClaimed(**about, to="user:ann")
+            yield ev.QuestionEscalated(**about)
     if state.parked is not None:
         yield ev.Resumed(by="ann", at=now)
     for slot, child in state.children.items():
@@ -205,15 +230,24 @@ def _from_outside(program: Program, state: State) -> Iterator[ev.Event]:
                 yield ev.ChildReported(slot=slot, child=child.saga, status=status)
 
 
+def _from_elsewhere(state: State, now: int) -> Iterator[ev.Event]:
+    """What work elsewhere says."""
+    for slot, work in state.open.items():
+        if isinstance(work, Callback):
+            yield ev.CallbackHeartbeat(node=node_of(slot)[0], callback=work.id, at=now)
+            if not completed_with(state, work.id):
+                yield ev.SignalReceived(name=CALLBACK, key=work.id, payload=ev.Value(), by="c", at=now)
+
+
 def _answers(state: State) -> Iterator[ev.Event]:
     """What a person says to an open question; one answer is enough."""
-    for ask in (failing.ask for failing in state.failing.values() if failing.ask is not None):
-        if not any(key.startswith(ANSWER) for key in state.keys):
-            for action in ("retry", "fail"):
+    for slot, ask in asked(state):
+        # What answers about a parked saga lead to comes by resumes and cancels already, and each parking asks anew.
+        if slot != WHOLE and not any(key.startswith(ANSWER) for key in state.keys):
+            for action in (ask.actions[0], ask.actions[-1]):
                 said = ev.Value(v={"ask": ask.id, "action": action})
-                yield ev.SignalReceived(
-                    name=ANSWER, key=action, payload=said, by="ann", at=state.last_at + SOON
-                )
+                key = f"{ask.id}/{action}"
+                yield ev.SignalReceived(name=ANSWER, key=key, payload=said, by="ann", at=state.last_at + SOON)
 
 
 def _by_the_worker(program: Program, state: State) -> Iterator[tuple[ev.Event, ...]]:
@@ -234,7 +268,9 @@ def _by_the_worker(program: Program, state: State) -> Iterator[tuple[ev.Event, .
             continue
         others = tuple(other for other in ready if other != slot)
         began = state.last_at if failing is None else max(state.last_at, failing.due_at)
-        for outcome in _outcomes(slot, began, 1 if failing is None else failing.attempts + 1):
+        hands_over = program.nodes[node_of(slot)[0]].callback is not None
+        for one in _outcomes(slot, began, 1 if failing is None else failing.attempts + 1):
+            outcome = replace(one, handed=callback_of(state, slot)) if hands_over else one
             yield _advance(program, state, SOON, outcome)
             if others:
                 yield _advance(program, state, SOON, outcome, running=others)
@@ -245,11 +281,11 @@ def _advance(
 ) -> tuple[ev.Event, ...]:
     now = state.last_at + after
     step = advance(program, state, outcomes, now, running)
-    if asked := step.decision.questions:
-        found = Found(answers={question.key: Answer(value=True) for question in asked})
+    if asked := step.decision.of(JudgeConditions):
+        found = Found(answers={question.key: Answer(value=True) for question in asked.questions})
         step = advance(program, state, outcomes, now, running, found)
     # Open children are cancelled first; the end that this decision holds is appended right after.
-    return (*step.events, *step.decision.record) if step.decision.cancel else step.events
+    return (*step.events, *step.decision.record) if step.decision.of(CancelChildren) else step.events
 
 
 def _outcomes(slot: str, now: int, attempt: int) -> Iterator[Outcome]:

@@ -1,11 +1,27 @@
-"""What holds for every test: what the garbage collector looks at."""
+"""What holds for every test: what the garbage collector looks at, and which e2e tests share a process."""
 
 from __future__ import annotations
 
 import gc
+from collections.abc import Sequence
+
+import pytest
 
 
 def pytest_collection_finish() -> None:
     """Modules and tests stay until the end, and most of what a test makes is gone at once: the collector may look less."""
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """What shares a deployment, which takes seconds to start, runs in one process; the other e2e tests wherever there is room."""
+    for item in items:
+        if item.get_closest_marker("e2e") is None:
+            continue
+        fixtures = item._fixtureinfo.name2fixturedefs  # type: ignore[attr-defined]  # pytest has no other word for it
+        wide = {name: found[-1].scope for name, found in fixtures.items() if found[-1].baseid}
+        session = sorted(name for name, scope in wide.items() if scope == "session")
+        if session or "module" in wide.values():
+            item.add_marker(pytest.mark.xdist_group(session[0] if session else item.path.stem))

@@ -24,7 +24,7 @@ from examples.services.serve import Options, options, serve
 
 DELAYS = {"search": 0.6, "hold": 0.8, "deposit": 0.9, "find_deposit": 0.3, "confirm": 0.8, "cancel": 0.4}
 HOLD_TIME = timedelta(minutes=15)
-DEPOSIT_CENTS_PER_GUEST = 2_000
+DEPOSIT_CENTS_PER_GUEST = 800
 
 _HOUSES = {"restaurant": ["Lantern", "Quayside", "Olive Yard"], "bar": ["Night Heron", "Cellar 9"]}
 _SEATS = (2, 4, 4, 6, 8, 12)

@@ -7,18 +7,18 @@ import logging
 from typing import Any
 
 from baton.errors import PoisonMessage
+from baton.runtime.context import answer
 from baton.runtime.relay import StreamItem
-from baton.runtime.worker.worker import answer
 from baton.wiring import image_wake, make_relay
 
 logger = logging.getLogger("baton.relay")
-_relay, _engine = make_relay()
+_relay = make_relay()
 _loop = asyncio.Runner()
 
 
 def handler(event: dict[str, Any], context: Any) -> Any:
     """A DynamoDB stream event whose records all have a new image with `wake`."""
-    deadline = _engine.clock.now() + context.get_remaining_time_in_millis()
+    deadline = _relay.clock.now() + context.get_remaining_time_in_millis()
     items, unreadable = [], []
     for record in event["Records"]:
         try:
@@ -29,4 +29,4 @@ def handler(event: dict[str, Any], context: Any) -> Any:
             unreadable.append(record["dynamodb"]["SequenceNumber"])
             continue
         items.append(StreamItem(record["dynamodb"]["SequenceNumber"], ref, wake))
-    return answer(unreadable + _loop.run(_relay.handle(items, context.aws_request_id, deadline)))
+    return answer(unreadable + _loop.run(_relay.handle(items, deadline)))

@@ -6,8 +6,8 @@ import asyncio
 import json
 from typing import Any
 
-from baton.runtime.context import Invocation
-from baton.runtime.worker.worker import Delivery, answer
+from baton.runtime.context import Invocation, answer
+from baton.runtime.worker.worker import Delivery
 from baton.wiring import make_worker
 
 _worker, _engine = make_worker()

@@ -13,6 +13,8 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+from tests.architecture.law import nodes_of
+
 Needs = Mapping[str, Iterable[str]]
 
 
@@ -72,7 +74,7 @@ def _folder(file: Path, package: Path) -> str:
 
 def _imported(file: Path, known: Iterable[str]) -> set[str]:
     found = set()
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"), filename=str(file))):
+    for node in nodes_of(file.read_text(encoding="utf-8")):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:

@@ -48,6 +48,20 @@ FAILURES = {
     "baton.core.failures.strategies.ladder",
     "baton.core.failures.strategies.registry",
 }
+# Nor one that begins no other, has no schema, and is too short for a snapshot.
+SELDOM = {
+    "baton.core.conditions.schemaplan",
+    "baton.core.conditions.schemawork",
+    "baton.core.log.snapshots",
+    "baton.runtime.quota",
+    "baton.runtime.start",
+}
+CHILDREN = {"baton.runtime.children"}
+# What a deployment has not set up.
+CHANNELS = {f"baton.adapters.channels.{name}" for name in ("eventbridge", "mail", "webhook")}
+TELLING = {"baton.adapters.channels"}
+LOOP = {"baton.runtime.worker.worker"}
+OTHERS = {"baton.runtime.reconcile", "baton.runtime.relay"}
 COMPILER = {
     "yaml",
     "jsonschema_rs",
@@ -55,13 +69,35 @@ COMPILER = {
     "baton.core.documents.text",
     "baton.runtime.service",
 }
+# Relay and reconciler open no saga.
+SAGAS = {
+    "baton.core.decide",
+    "baton.core.graph",
+    "baton.core.log.codec",
+    "baton.core.log.fold",
+    "baton.core.log.state",
+    "baton.core.nodes",
+    "baton.core.read",
+    "baton.runtime.history",
+    "baton.runtime.parts",
+    "baton.runtime.worker",
+}
 WEB = {"aws_lambda_powertools", "baton.web"}
 TOOLS = {"pydantic", "pydantic_core", "httpx", "baton.tools", "sagas"}
 FORBIDDEN = {
-    "api": NO_FUNCTION,
-    "worker": NO_FUNCTION | COMPILER | FAILURES | WEB,
-    "relay": NO_FUNCTION | COMPILER | FAILURES | WEB | TOOLS,
-    "reconciler": NO_FUNCTION | COMPILER | FAILURES | WEB | TOOLS,
+    "api": NO_FUNCTION | TELLING,
+    "worker": NO_FUNCTION | CHANNELS | COMPILER | FAILURES | SELDOM | CHILDREN | OTHERS | WEB,
+    "relay": NO_FUNCTION | TELLING | COMPILER | FAILURES | SELDOM | CHILDREN | LOOP | SAGAS | WEB | TOOLS,
+    "reconciler": NO_FUNCTION
+    | TELLING
+    | COMPILER
+    | FAILURES
+    | SELDOM
+    | CHILDREN
+    | LOOP
+    | SAGAS
+    | WEB
+    | TOOLS,
 }
 # What the first invocation needs in any case. The rest is created by the first call.
 CLIENTS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import growth, load, neighbours, overhead, shipped, start, tail
+from benchmarks import growth, load, money, neighbours, overhead, shipped, start, tail
 from benchmarks.__main__ import NAMES
 from benchmarks.__main__ import load as bench_of
 from benchmarks.figures import Bench, Sample
@@ -37,6 +37,23 @@ def test_growth_reads_what_it_wrote() -> None:
 
 def test_neighbours_has_a_figure_for_each_line() -> None:
     assert all_there(neighbours.measure(flood=40), neighbours.BENCH)
+
+
+@pytest.mark.parametrize(("invocations", "attempt_s"), [(20, 1), (100, 1), (100, 30)])
+def test_the_closed_form_of_one_users_attempts_is_what_the_engine_comes_to(
+    invocations: int, attempt_s: float
+) -> None:
+    found, _ = money.on_one_key(attempt_s, max(5, attempt_s), invocations)
+    expected = money.attempts_per_second(invocations, attempt_s)
+    assert 0.9 * expected < found < 1.4 * expected, (
+        "where the key is hot, turns are shorter than the longest wait"
+    )
+    assert found > 4 * money.attempts_per_second_before(invocations, attempt_s) or invocations < 100
+
+
+@pytest.mark.ministack
+def test_money_has_a_figure_for_each_line() -> None:
+    assert all_there(money.measure(seconds=2, invocations=2), money.BENCH)
 
 
 def test_tail_runs() -> None:

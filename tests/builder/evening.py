@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from baton import Workflow
 from baton.builder import Node, Reference
 from sagas import dinner as tools
@@ -43,14 +45,24 @@ def deliver(what: str, items: list[str], found: Reference, after: Node) -> Node:
     )
 
 
-def keep(name: str, found: Reference, after: Node) -> Node:
-    given = {"table": found.tables[0].id, "party": dinner.input.party, "at": found.at}
-    return dinner.task(name, tools.hold, after=after, with_=given)
+def which(found: Reference) -> dict[str, Any]:
+    """What to hold of what was found."""
+    return {"table": found.tables[0].id, "party": dinner.input.party, "at": found.at}
 
 
 asked = {"city": dinner.input.city, "party": dinner.input.party, "at": dinner.input.at}
 search = dinner.task("search", tools.search, with_=asked)
-hold = keep("hold", search.output, search)
+hold = dinner.task(
+    "hold",
+    tools.hold,
+    after=search,
+    with_=which(search.output),
+    requires_approval={
+        "always": False,
+        "to": {"role": "answer"},
+        "title": f"Hold a table for {dinner.input.party} in {dinner.input.city}?",
+    },
+)
 deposit = dinner.task(
     "deposit",
     tools.deposit,
@@ -64,7 +76,7 @@ confirm = dinner.task("confirm", tools.confirm, after=[deposit, wine, cake], wit
 search_bar = dinner.task(
     "search_bar", tools.search, after=confirm, with_={**asked, "kind": "bar", "hours_later": 3}
 )
-hold_bar = keep("hold_bar", search_bar.output, search_bar)
+hold_bar = dinner.task("hold_bar", tools.hold_bar, after=search_bar, with_=which(search_bar.output))
 confirm_bar = dinner.task("confirm_bar", tools.confirm, after=hold_bar, with_={"hold": hold_bar.output.id})
 snack = deliver("snack", ["Dumplings"], search_bar.output, confirm_bar)
 

@@ -84,15 +84,30 @@ class _Again:
             more["with_"] = self.value(node["with"])
         if "timeout" in node:
             more["timeout"] = node["timeout"]
+        self.nodes[name] = self.node(name, node, more)
+
+    def node(self, name: str, node: dict[str, Any], more: dict[str, Any]) -> Any:
         if "wait" in node:
             wait = {("for_" if key == "for" else key): self.value(item) for key, item in node["wait"].items()}
-            self.nodes[name] = self.built.wait(name, **more, **wait)
-        elif "value" in node:
-            self.nodes[name] = self.built.value(name, self.value(node["value"]), **more)
-        elif "tool" in node:
-            self.nodes[name] = self.built.task(name, node["tool"], **more)
-        else:
-            self.nodes[name] = self.built.workflow(name, node["workflow"], **more)
+            return self.built.wait(name, **more, **wait)
+        if "human" in node:
+            return self.built.human(name, **more, **self.human(node["human"]))
+        if "value" in node:
+            return self.built.value(name, self.value(node["value"]), **more)
+        if "fail" in node:
+            fail = {
+                ("class_" if key == "class" else key): self.value(item) for key, item in node["fail"].items()
+            }
+            return self.built.fail(name, **more, **fail)
+        if "end" in node:
+            return self.built.end(name, self.value(node["end"].get("result")), **more)
+        if "tool" in node:
+            return self.built.task(name, node["tool"], **more)
+        return self.built.workflow(name, node["workflow"], **more)
+
+    def human(self, human: dict[str, Any]) -> dict[str, Any]:
+        as_they_are = {"type", "schema", "expires"}
+        return {key: item if key in as_they_are else self.value(item) for key, item in human.items()}
 
     def names(self, names: Any) -> Any:
         """Nodes may stand in any order: one that is not built yet goes by its name."""

@@ -27,6 +27,9 @@ from baton.builder import control, workflow
 from baton.builder import failing as building
 from baton.core.documents import definition
 from baton.core.documents.compile import compile_document
+from baton.core.documents.nodes.end import EndModel
+from baton.core.documents.nodes.fail import FailModel
+from baton.core.documents.nodes.human import HumanModel
 from baton.core.documents.nodes.wait import WaitModel
 from baton.core.documents.parts import bounds, failing
 from baton.core.documents.text import parse_document
@@ -160,15 +163,26 @@ def parameters(function: Any) -> set[str]:
 def test_every_field_of_a_document_has_a_parameter() -> None:
     head = keys(definition.WorkflowModel) - {"$schema", "name", "nodes", "output"}
     assert parameters(Workflow.__init__) == head
-    kinds = {"task": "tool", "wait": "wait", "workflow": "workflow", "value": "value"}
+    kinds = {
+        "task": "tool",
+        "wait": "wait",
+        "workflow": "workflow",
+        "value": "value",
+        "fail": "fail",
+        "end": "end",
+        "human": "human",
+    }
     assert set(kinds.values()) == set(definition.KINDS)
     more = set(workflow.NodeFields.__annotations__)
     own = keys(definition.NodeModel) - more - {*definition.KINDS, *definition.KINDS_TO_COME}
-    assert own == {"with", "timeout", "retry", "on_failure", "failover"}
+    assert own == {"with", "timeout", "callback", "retry", "on_failure", "failover", "requires_approval"}
     assert parameters(Workflow.task) == own | {"tool"}
     assert parameters(Workflow.wait) == keys(WaitModel)
+    assert parameters(Workflow.human) == keys(HumanModel)
     assert parameters(Workflow.workflow) == {"workflow", "with"}
     assert parameters(Workflow.value) == {"value"}
+    assert parameters(Workflow.fail) == keys(FailModel)
+    assert parameters(Workflow.end) == keys(EndModel)
     assert parameters(branch) | parameters(choose) == {*keys(definition.BranchModel), "value"} - {"choose"}
     assert parameters(rule) == keys(definition.RuleModel)
     assert parameters(loop) == keys(definition.LoopModel)

@@ -231,3 +231,21 @@ def test_the_application_is_found_from_deep_down(
     write(app, "pause.yaml", "name: pause\nnodes: {a: {wait: {for: 1s}}}")
     result = baton("check", "pause.yaml", "-q", "--app", "evenings")
     assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_a_step_that_asks_first_is_marked_and_the_rules_are_said(baton: Baton, tmp_path: Path) -> None:
+    pay = "{tool: std.pay, with: {amount: 1, currency: USD, to: bob}}"
+    get = "{tool: std.http, with: {url: 'https://a.example'}, requires_approval: true, after: pay}"
+    nodes = f"nodes:\n  pay: {pay}\n  get: {get}\n"
+    shown = baton("check", write(tmp_path, "a.yaml", f"name: asks\n{nodes}")).stdout
+    assert "pay  std.pay, asks by risk" in shown
+    assert "get  std.http, asks first" in shown
+    assert (
+        "asks by risk: payment above 500 USD: critical; payment: high; deposit above 100 USD: high;" in shown
+    )
+    own = "risk: [{action: payment, above: 50, currency: EUR, level: high}]\n"
+    file = write(tmp_path, "b.yaml", f"name: asks\n{own}{nodes}")
+    assert "\nasks by risk: payment above 50 EUR: high\n" in baton("check", file).stdout
+    (report,) = json.loads(baton("check", file, "--json").stdout)
+    assert report["risk"] == ["payment above 50 EUR: high"]
+    assert [node["approval"] for node in report["nodes"]] == ["by_risk", "always"]

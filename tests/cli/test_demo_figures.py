@@ -12,7 +12,7 @@ from baton.core.read.costs import per_million_steps
 from baton.demo import report
 from baton.demo.bill import Work, bill
 from baton.demo.evidence import Invocation, reduce_invocation
-from baton.demo.figures import compute, handovers_of, legs_of, looked_up_of, quantile
+from baton.demo.figures import Approval, approvals_of, compute, handovers_of, legs_of, looked_up_of, quantile
 from baton.demo.table import kind_of, size_of
 from baton.local.records import InvocationRecord
 from tests.cli.evidence import recorded
@@ -42,27 +42,31 @@ def step(started: int) -> dict[str, Any]:
 
 REVIVED = {"kind": "revived", "dead": "i1.x", "dead_until": BASE, "at": BASE + 10}
 CANCEL = {"kind": "cancel_requested", "at": BASE}
+OPENED = {"kind": "question_opened", "ask": {"id": "0.hold", "title": "Hold it?", "asked_at": BASE + 110}}
+SAID = {"kind": "signal_received", "key": "key", "by": "grace", "at": BASE + 900}
+CLOSED = {"kind": "question_closed", "ask": "0.hold", "action": "approve", "by": "key", "at": BASE + 950}
 
 
 def test_the_recorded_run_gives_the_figures_it_showed() -> None:
     figures = compute(recorded())
     assert figures.statuses == {"completed": 3, "cancelled": 1}
-    assert (figures.steps, figures.failed_steps, figures.entries) == (46, 0, 57)
-    assert figures.worker_outcomes == {"ok": 15, "killed": 2}
-    assert (figures.worker_invocations, figures.cold_starts) == (17, 6)
-    assert (figures.fewest_invocations, figures.most_invocations, figures.yields) == (3, 4, 3)
-    assert (figures.effects, figures.requests, figures.repeated, figures.replays) == (28, 58, 9, 6)
+    assert (figures.steps, figures.failed_steps, figures.entries) == (48, 0, 57)
+    assert figures.worker_outcomes == {"ok": 14, "killed": 2}
+    assert (figures.worker_invocations, figures.cold_starts) == (16, 6)
+    assert (figures.fewest_invocations, figures.most_invocations, figures.yields) == (3, 4, 4)
+    assert (figures.effects, figures.requests, figures.repeated, figures.replays) == (27, 51, 4, 3)
     assert figures.double_bookings == 0
-    assert round(figures.writes_per_step, 2) == 1.24
-    assert (quantile(figures.handovers_ms, 0.5), quantile(figures.handovers_ms, 0.95)) == (69, 140)
-    assert (figures.payments, figures.looked_up, figures.found_paid) == (4, 3, 3)
-    assert (figures.retries, figures.asked) == ({"service_unavailable": 3}, 0)
+    assert round(figures.writes_per_step, 2) == 1.19
+    assert (quantile(figures.handovers_ms, 0.5), quantile(figures.handovers_ms, 0.95)) == (91, 138)
+    assert (figures.payments, figures.looked_up, figures.found_paid) == (4, 1, 1)
+    assert (figures.retries, figures.asked) == ({"service_unavailable": 2}, 0)
+    assert (figures.questions, [approval.waited_ms for approval in figures.approvals]) == (1, [2579])
 
 
 def test_each_kill_of_the_recorded_run_is_matched_with_the_sagas_it_hit() -> None:
     evidence = recorded()
     survivals = compute(evidence).survivals
-    assert [list(survival.revived.values()) for survival in survivals] == [[557, 613, 3118, 3103], [849]]
+    assert [list(survival.revived.values()) for survival in survivals] == [[1344], [379]]
     assert {saga for survival in survivals for saga in survival.revived} <= set(evidence.logs)
 
 
@@ -80,6 +84,35 @@ def test_a_leg_is_what_one_invocation_wrote_and_the_api_has_none() -> None:
 def test_a_handover_is_from_the_last_entry_to_the_first_step_start() -> None:
     log = [entry(100, 1, step(50)), entry(400, 2, step(330), cold=True), entry(500, 2, step(310))]
     assert list(handovers_of(log)) == [(210, True)]
+
+
+def test_a_wait_for_a_person_is_no_handover_and_the_way_on_from_there_has_its_own() -> None:
+    log = [
+        entry(100, 1, step(50)),
+        entry(110, 1, OPENED),
+        entry(120, 1, {"kind": "notices_sent"}),
+        entry(900, 0, SAID),
+        entry(950, 2, CLOSED),
+        entry(1400, 2, step(960)),
+        entry(2000, 3, step(1440)),
+    ]
+    assert list(handovers_of(log)) == [(40, False)]
+
+
+@pytest.mark.parametrize(("epoch", "runs"), [(2, 0), (4, 2)])
+def test_an_approval_has_its_wait_its_person_and_the_workers_that_ran_meanwhile(
+    epoch: int, runs: int
+) -> None:
+    log = [entry(110, 1, OPENED), entry(900, 0, SAID), entry(950, epoch, CLOSED)]
+    assert list(approvals_of("s", log)) == [
+        Approval(saga="s", title="Hold it?", by="grace", waited_ms=790, runs=runs, version=1)
+    ]
+
+
+@pytest.mark.parametrize("closed", [{"action": "reject"}, {"action": "expired"}, {"by": "policy"}])
+def test_what_was_not_approved_is_no_approval(closed: dict[str, str]) -> None:
+    log = [entry(110, 1, OPENED), entry(900, 0, SAID), entry(950, 2, CLOSED | closed)]
+    assert list(approvals_of("s", log)) == []
 
 
 def test_a_revival_is_no_handover() -> None:
@@ -132,7 +165,7 @@ def test_the_bill_is_the_counts_times_the_prices() -> None:
         charge.what: (charge.quantity, charge.usd) for charge in bill(work)
     }
     assert charges["DynamoDB writes, log"] == (110, pytest.approx(110 * 0.625e-6))
-    assert charges["DynamoDB writes, heads"][0] == 10 * 3 + 20 * 3 + 10 * 3 + 10 * 4
+    assert charges["DynamoDB writes, heads"][0] == 10 * 3 + 20 * 1 + 10 * 3 + 10 * 4
     assert charges["DynamoDB writes, effects"] == (4, pytest.approx(4 * 0.625e-6))
     assert charges["DynamoDB reads"] == (60, pytest.approx(60 * 0.125e-6))
     assert charges["SQS requests"][0] == 60

@@ -21,6 +21,13 @@ def judged(evidence: Evidence) -> list[str]:
     return broken(evidence, compute(evidence))
 
 
+def without(evidence: Evidence, *kinds: str) -> None:
+    """Takes all events of these kinds out of the logs."""
+    for log in evidence.logs.values():
+        for entry in log:
+            entry["events"] = [event for event in entry["events"] if event["kind"] not in kinds]
+
+
 def no_saga_was_cancelled(evidence: Evidence) -> str:
     evidence.course.cancelled = ""
     return "no saga was cancelled"
@@ -114,9 +121,7 @@ def a_payment_was_made_again(evidence: Evidence) -> str:
 
 
 def no_service_was_busy(evidence: Evidence) -> str:
-    for log in evidence.logs.values():
-        for entry in log:
-            entry["events"] = [event for event in entry["events"] if event["kind"] != "strategy_chosen"]
+    without(evidence, "strategy_chosen")
     return "no step was tried again"
 
 
@@ -124,6 +129,46 @@ def a_person_was_asked(evidence: Evidence) -> str:
     chosen = first([entry for log in evidence.logs.values() for entry in log], "strategy_chosen")
     chosen["strategy"] = "ask_user"
     return "1 failure went to a person"
+
+
+def no_saga_asked(evidence: Evidence) -> str:
+    without(evidence, "question_opened", "question_closed")
+    return "0 questions were opened, and 0 of them approved"
+
+
+def the_question_was_rejected(evidence: Evidence) -> str:
+    first(evidence.logs[evidence.course.asking], "question_closed")["action"] = "reject"
+    return "1 question was opened, and 0 of them approved"
+
+
+def another_saga_asked_too(evidence: Evidence) -> str:
+    opened = first(evidence.logs[evidence.course.asking], "question_opened")
+    evidence.logs[completed(evidence)][-1]["events"].append(opened)
+    return "2 questions were opened, and 1 of them approved"
+
+
+def another_saga_asked_instead(evidence: Evidence) -> str:
+    asking, evidence.course.asking = evidence.course.asking, evidence.course.cancelled
+    return f"saga {asking} asked and was approved instead of {evidence.course.cancelled}"
+
+
+def the_log_has_the_table_before_the_approval(evidence: Evidence) -> str:
+    log = evidence.logs[evidence.course.asking]
+    held = next(
+        event
+        for entry in log
+        for event in entry["events"]
+        if event["kind"] == "step_succeeded" and event["tool"] == "table.hold"
+    )
+    log[1]["events"].append(held | {"node": "hold_early"})
+    return f"saga {evidence.course.asking}: hold_early was done before the approval"
+
+
+def a_service_held_the_table_before_the_approval(evidence: Evidence) -> str:
+    book = next(book for book in evidence.books if book["service"] == "table-stack")
+    of = [effect for effect in book["effects"] if effect["identity"]["reference"] == evidence.course.asking]
+    of[0]["at_ms"] = evidence.course.approved_ms - 1
+    return f"saga {evidence.course.asking}: table-stack's books have hold before the approval"
 
 
 def it_took_too_long(evidence: Evidence) -> str:
@@ -148,6 +193,12 @@ BREAKAGES: list[Callable[[Evidence], str]] = [
     a_payment_was_made_again,
     no_service_was_busy,
     a_person_was_asked,
+    no_saga_asked,
+    the_question_was_rejected,
+    another_saga_asked_too,
+    another_saga_asked_instead,
+    the_log_has_the_table_before_the_approval,
+    a_service_held_the_table_before_the_approval,
     it_took_too_long,
 ]
 
@@ -181,14 +232,17 @@ def test_the_table_shows_every_figure_and_the_verdict() -> None:
         "double bookings",
         "payments",
         "retries",
+        "approvals",
         "log writes per step",
         "hand-over p50 / p95",
         "AWS per million steps",
     ):
         assert f"  {name} " in text
     assert "3 completed, 1 cancelled" in text
-    assert "3 in doubt after a kill" in text
-    assert "3 after service_unavailable" in text
+    assert "1 in doubt after a kill" in text
+    assert "2 after service_unavailable" in text
+    assert "Hold a table for 9 in Graz?" in text
+    assert "Approved by grace, over the API, after" in text
     assert "All sagas ended as they should, and nothing was done twice." in text
 
 

@@ -68,6 +68,7 @@ def prepared(api: FakeApi, *answers: list[tuple[int, dict[str, Any]]]) -> None:
         entries = [{"epoch": 1, "invocation": "the-request.abc", "events": []}]
         api.on(f"GET /sagas/s{n}/events", (200, {"entries": entries, "next": None}))
     api.on("GET /books/unanswered", (200, {"effects": []}))
+    api.on("GET /questions", (200, {"questions": [], "next": None}))
 
 
 def play(api: FakeApi, plan: Plan, workers: Workers) -> tuple[Scenario, Screen]:
@@ -75,8 +76,10 @@ def play(api: FakeApi, plan: Plan, workers: Workers) -> tuple[Scenario, Screen]:
 
     async def run() -> Scenario:
         async with Api(Connection(api.url, "t")) as client, Reader() as reader:
-            scenario = Scenario(plan, client, workers, Books(reader, [api.url]), screen, steps=14)
-            await scenario.run()
+            async with Api(Connection(api.url, "of-another")) as other:
+                books = Books(reader, [api.url])
+                scenario = Scenario(plan, client, other, workers, books, screen, steps=14)
+                await scenario.run()
             return scenario
 
     return asyncio.run(run()), screen
@@ -96,11 +99,54 @@ def test_it_starts_every_saga_cancels_one_under_way_and_ends_with_the_last(api: 
     assert screen.said[-1] == "cancelled saga s1 after 5 steps"
 
 
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first saga is the one that asks."""
+    monkeypatch.setattr("baton.demo.scenario.LARGE", 0)
+
+
+QUESTION = {"saga": "s0", "id": "0.hold.f1", "title": "Hold it?", "message": "high risk"}
+ASKED: tuple[int, Any] = (200, {"questions": [QUESTION], "next": None})
+NOT_YET: tuple[int, Any] = (200, {"questions": [], "next": None})
+
+
+@pytest.mark.usefixtures("large")
+def test_a_question_is_seen_left_alone_and_approved_once_by_another_person(api: FakeApi) -> None:
+    prepared(api, [saga(0, "suspended", 1)] * 4 + [saga(0, "completed", 14)])
+    api.on("GET /questions", NOT_YET, ASKED)
+    api.on("POST /sagas/s0/answer", (202, {"id": "s0", "status": "suspended", "version": 9}))
+    scenario, screen = play(api, Plan(sagas=1, kills=0, thinks_s=0, tick_s=TICK_S), Workers())
+    (answer,) = api.of("POST", "/sagas/s0/answer")
+    assert answer.json == {"ask": "0.hold.f1", "action": "approve"}
+    assert answer.headers["authorization"] == "Bearer of-another"
+    assert screen.said[1] == "saga s0 asks: Hold it? high risk"
+    assert screen.said[2].startswith("approved by another person, over the API; the saga was suspended for ")
+    assert scenario.course.started_ms <= scenario.course.approved_ms <= scenario.course.ended_ms
+
+
+@pytest.mark.usefixtures("large")
+def test_a_question_is_not_answered_before_its_moment_has_passed(api: FakeApi) -> None:
+    prepared(api, [saga(0, "suspended", 1)] * 3 + [saga(0, "completed", 14)])
+    api.on("GET /questions", ASKED)
+    scenario, _ = play(api, Plan(sagas=1, kills=0, thinks_s=60, tick_s=TICK_S), Workers())
+    assert (scenario.course.asking, scenario.course.approved_ms) == ("s0", 0)
+    assert api.of("POST", "/sagas/s0/answer") == []
+
+
+@pytest.mark.usefixtures("large")
+def test_the_saga_that_asks_is_neither_cancelled_nor_struck(api: FakeApi) -> None:
+    prepared(api, [saga(0, "running", 9)] * 2 + [saga(0, "completed", 14)])
+    api.on("GET /books/unanswered", (200, {"effects": [effect("deposit")]}))
+    workers = Workers(busy(8, 1500, "the-request"))
+    scenario, _ = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S, kill_before_s=60), workers)
+    assert (workers.killed, scenario.course.cancelled) == ([], "")
+
+
 def test_a_worker_is_killed_when_a_service_has_acted_for_it_unheard(api: FakeApi) -> None:
     prepared(api, [saga(0, "running", 1), saga(0, "running", 2), saga(0, "completed", 14)])
     api.on("GET /books/unanswered", (200, {"effects": [effect("hold"), effect("deposit")]}))
     workers = Workers(busy(7, 1500, "another"), busy(8, 1500, "the-request"))
-    scenario, _ = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S), workers)
+    scenario, _ = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S, kill_before_s=60), workers)
     (kill,) = scenario.course.kills
     assert (workers.killed, kill.pid, kill.request_id) == ([8], 8, "the-request")
     assert (kill.saga, kill.effect) == ("s0", "deposit")
@@ -112,7 +158,9 @@ def test_a_service_that_answers_while_the_worker_is_killed_leaves_no_doubt(api: 
     there: tuple[int, Any] = (200, {"effects": [effect("deposit")]})
     gone: tuple[int, Any] = (200, {"effects": []})
     api.on("GET /books/unanswered", there, there, gone)
-    scenario, _ = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S), Workers(busy(8, 1500, "the-request")))
+    scenario, _ = play(
+        api, Plan(sagas=1, kills=1, tick_s=TICK_S, kill_before_s=60), Workers(busy(8, 1500, "the-request"))
+    )
     (kill,) = scenario.course.kills
     assert (kill.moment, kill.saga, kill.effect) == ("in the middle of its work", "", "")
 
@@ -123,7 +171,7 @@ def test_without_a_payment_to_strike_for_a_while_another_effect_will_do(
     monkeypatch.setattr("baton.demo.scenario.PATIENCE_TICKS", 4)
     prepared(api, [saga(0, "running", 1)] * 4 + [saga(0, "completed", 14)])
     api.on("GET /books/unanswered", (200, {"effects": [effect("hold")]}))
-    plan = Plan(sagas=1, kills=1, tick_s=TICK_S)
+    plan = Plan(sagas=1, kills=1, tick_s=TICK_S, kill_before_s=60)
     scenario, _ = play(api, plan, Workers(busy(8, 1000, "the-request")))
     assert [kill.effect for kill in scenario.course.kills] == ["hold"]
 
@@ -132,14 +180,14 @@ def test_a_saga_whose_worker_was_killed_has_to_go_on_and_is_not_cancelled(api: F
     prepared(api, [saga(0, "running", 1), saga(0, "running", 5), saga(0, "completed", 14)])
     api.on("GET /books/unanswered", (200, {"effects": [effect("deposit")]}))
     workers = Workers(busy(8, 1500, "the-request"))
-    scenario, _ = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S), workers)
+    scenario, _ = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S, kill_before_s=60), workers)
     assert (workers.killed, scenario.course.cancelled) == ([8], "")
 
 
 def test_workers_that_just_began_or_are_about_to_yield_are_left_alone(api: FakeApi) -> None:
     prepared(api, [saga(0, "running", 1), saga(0, "completed", 14)])
     workers = Workers(busy(7, 10, "young"), busy(8, 4900, "old"), ProcessInfo(9, False, "", None, True))
-    scenario, _ = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S), workers)
+    scenario, _ = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S, kill_before_s=60), workers)
     assert (workers.killed, scenario.course.kills) == ([], [])
 
 
@@ -156,7 +204,7 @@ def test_when_the_worst_moment_cannot_be_caught_any_worker_at_work_will_do(
             return [busy(process.pid, 1500, process.request_id) for process in super().processes(function)]
 
     workers = Tireless(busy(7, 1500, "the-request"))
-    scenario, screen = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S), workers)
+    scenario, screen = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S, kill_before_s=60), workers)
     assert workers.killed == [7]
     assert scenario.course.kills[0].moment == "in the middle of its work"
     assert any(text.startswith("kill -9 7: a worker, ") for text in screen.said)
@@ -180,14 +228,14 @@ def test_progress_without_a_terminal_is_a_line_now_and_then() -> None:
 
 def test_progress_on_a_terminal_draws_every_saga() -> None:
     out = StringIO()
-    states = [("running", 3), ("completed", 14), ("cancelled", 5)]
+    states = [("running", 3), ("completed", 14), ("cancelled", 5), ("suspended", 1)]
     sagas = {
         f"saga-{n}": {"id": f"saga-{n}", "status": status, "steps": steps, "active": [{"node": "hold"}]}
         for n, (status, steps) in enumerate(states)
     }
     with Progress(Console(file=out, width=120, force_terminal=True), 14) as progress:
         progress.update(sagas)
-    for text in ("saga-0", "hold", " 3/14", "14/14", "cancelled"):
+    for text in ("saga-0", "hold", " 3/14", "14/14", "cancelled", "suspended"):
         assert text in out.getvalue()
 
 

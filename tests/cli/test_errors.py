@@ -103,7 +103,7 @@ def test_a_proxy_of_the_shell_is_not_asked_about_this_machine(
     [
         "list", "show k1", "show k1 --watch", "events k1", "events k1 --follow", "cost k1", "workflows",
         "workflows w", "workflows w --document", "tools", "node-types", "start w", "cancel k1", "signal k1 go",
-        "resume k1", "fork k1 1", "answer k1 fail", "answer k1 q fail", "incidents", "resolve i1", "deploy-workflow --no-check DOCUMENT",
+        "resume k1", "fork k1 1", "answer k1 fail", "answer k1 q fail", "incidents", "inbox", "inbox --saga k1", "resolve i1", "deploy-workflow --no-check DOCUMENT",
     ],
 )  # fmt: skip
 def test_a_service_that_is_no_baton_is_recognised_by_every_command(
@@ -113,7 +113,7 @@ def test_a_service_that_is_no_baton_is_recognised_by_every_command(
     document.write_text("name: w")
     for path in ("/sagas", "/sagas/k1", "/sagas/k1/events", "/sagas/k1/cost", "/workflows", "/workflows/w",
                  "/tools", "/node-types", "/sagas/k1/cancel", "/sagas/k1/signals/go", "/sagas/k1/resume",
-                 "/sagas/k1/forks", "/sagas/k1/answer", "/incidents", "/incidents/i1/resolve"):  # fmt: skip
+                 "/sagas/k1/forks", "/sagas/k1/answer", "/questions", "/incidents", "/incidents/i1/resolve"):  # fmt: skip
         api.on(f"GET {path}", (200, {"hello": "world"}))
         api.on(f"POST {path}", (200, {"hello": "world"}))
     result = baton(*command.replace("DOCUMENT", str(document)).split())

@@ -1,4 +1,4 @@
-"""`baton answer`, `incidents` and `resolve`, and `resume --budget`: what they send and say."""
+"""`baton inbox`, `answer`, `incidents` and `resolve`, and `resume --budget`: what they send and say."""
 
 from __future__ import annotations
 
@@ -37,6 +37,9 @@ def asking(*ids: str) -> tuple[int, Any]:
         (["retry", "--with", '{"n": 2}'], {"ask": "0.book.1", "action": "retry", "arguments": {"n": 2}}),
         (["use", "--output", "null"], {"ask": "0.book.1", "action": "use", "output": None}),
         (["0.pay.3", "fail"], {"ask": "0.pay.3", "action": "fail"}),
+        (["approve", "--comment", "Nice."], {"ask": "0.book.1", "action": "approve", "comment": "Nice."}),
+        (["submit", "--data", '{"n": 4}'], {"ask": "0.book.1", "action": "submit", "data": {"n": 4}}),
+        (["0.pay.3", "delivery"], {"ask": "0.pay.3", "action": "delivery"}),
     ],
 )
 def test_an_answer_names_its_question_which_is_the_only_one_if_none_is_said(
@@ -59,6 +62,27 @@ def test_an_answer_can_have_a_key_and_be_shown_as_json(api: FakeApi, baton: Bato
     assert api.asked[0].headers["idempotency-key"] == "k"
 
 
+@pytest.mark.parametrize(
+    ("words", "sent", "said"),
+    [
+        (["claim"], {"release": False}, "claimed 0.book.1"),
+        (["claim", "--release"], {"release": True}, "released 0.book.1"),
+        (["remind"], {}, "reminds of 0.book.1"),
+    ],
+)
+def test_a_question_is_claimed_released_and_reminded_of(
+    api: FakeApi, baton: Baton, words: list[str], sent: dict[str, Any], said: str
+) -> None:
+    command, *options = words
+    api.on("GET /sagas/s1", asking("0.book.1"))
+    api.on(f"POST /sagas/s1/{command}", ACCEPTED)
+    assert baton(command, "s1", *options).stdout == f"s1  {said}\n"
+    assert json.loads(baton(command, "s1", "0.book.1", *options, "--json").stdout) == ACCEPTED[1]
+    for asked in api.of("POST", f"/sagas/s1/{command}"):
+        assert asked.json == {"ask": "0.book.1"} | sent
+        assert "idempotency-key" not in asked.headers
+
+
 def test_of_several_questions_one_must_be_named(api: FakeApi, baton: Baton) -> None:
     api.on("GET /sagas/s1", asking("0.book.1", "0.pay.3"))
     result = baton("answer", "s1", "retry")
@@ -78,11 +102,16 @@ def test_show_says_how_to_answer(api: FakeApi, baton: Baton, asked: list[str], w
     assert result.stderr.endswith(f" answer {which} retry|use|fail\n")
 
 
-@pytest.mark.parametrize("words", [[], ["guess"], ["0.pay.3", "guess"]])
-def test_what_is_no_answer_is_not_sent(api: FakeApi, baton: Baton, words: list[str]) -> None:
-    result = baton("answer", "s1", *words)
+def test_show_says_that_data_are_asked_for(api: FakeApi, baton: Baton) -> None:
+    question = {"id": "0.form", "options": ["submit"], "type": "input", "schema": {"type": "object"}}
+    api.on("GET /sagas/s1", (200, {"id": "s1", "status": "suspended", "questions": [question]}))
+    assert baton("show", "s1").stderr.endswith(" answer s1 submit --data JSON\n")
+
+
+def test_what_is_no_answer_is_not_sent(api: FakeApi, baton: Baton) -> None:
+    result = baton("answer", "s1")
     assert (result.exit_code, api.asked) == (2, [])
-    assert "an answer is one of retry, use, fail" in result.stderr
+    assert "say what to answer, for example one of retry, use, fail, approve" in result.stderr
 
 
 def test_a_saga_is_resumed_with_what_it_may_spend(api: FakeApi, baton: Baton) -> None:
@@ -126,3 +155,55 @@ def test_an_incident_is_resolved(api: FakeApi, baton: Baton) -> None:
     api.on("POST /incidents/i1/resolve", (202, {**INCIDENT, "status": "resolved", "resolved_by": "ada"}))
     assert baton("resolve", "i1").stdout == "i1  is resolved, by ada\n"
     assert json.loads(baton("resolve", "i1", "--json").stdout)["status"] == "resolved"
+
+
+QUESTION = {
+    "saga": "s1",
+    "workflow": "dinner",
+    "id": "0.ok",
+    "type": "approval",
+    "kind": "approval",
+    "title": "Book it?",
+    "message": "For\nsix.",
+    "for": {"kind": "group", "name": "hosts"},
+    "options": ["approve", "reject"],
+    "asked_at": "2026-01-01T00:00:00.000Z",
+    "expires_at": "2026-01-02T00:00:00.000Z",
+    "told": True,
+    "answer_at": "/sagas/s1/answer",
+}
+
+
+def test_the_inbox_lists_what_is_for_the_caller_one_question_a_line(api: FakeApi, baton: Baton) -> None:
+    api.on("GET /questions", (200, {"questions": [QUESTION], "next": "c2"}))
+    result = baton("inbox", "--limit", "1")
+    header, line = result.stdout.splitlines()
+    assert header.split("  ")[0] == "saga"
+    assert line.split()[:3] == ["s1", "0.ok", "approval"]
+    assert line.endswith("2026-01-02 00:00:00  group hosts  yes   Book it?: For\\nsix.")
+    assert result.stderr.splitlines()[0].endswith("baton answer SAGA ASK ANSWER")
+    assert result.stderr.endswith("There are more: --limit N or --all.\n")
+    api.on("GET /questions", (200, {"questions": [QUESTION], "next": None}))
+    assert json.loads(baton("inbox", "--json", "--cursor", "c2").stdout) == {
+        "questions": [QUESTION],
+        "next": None,
+    }
+    assert api.asked[-1].query == {"limit": "50", "cursor": "c2"}
+
+
+def test_the_inbox_of_one_saga_takes_the_beginning_of_its_id(api: FakeApi, baton: Baton) -> None:
+    saga = "ke86ac0b2fc999c27f7bdbc0e5"
+    gone = {"title": "Not found", "detail": f"there is no saga `{saga[:8]}`"}
+    api.on("GET /questions", (404, gone), (200, {"questions": [QUESTION], "next": None}))
+    api.on("GET /sagas", (200, {"sagas": [{"id": saga, "workflow": "w", "status": "running"}], "next": None}))
+    result = baton("inbox", "--saga", saga[:8], "--json")
+    assert json.loads(result.stdout) == {"questions": [QUESTION], "next": None}
+    assert api.asked[-1].query == {"saga": saga, "limit": "50"}
+
+
+@pytest.mark.parametrize(
+    ("more", "said"), [((), "no question is open for you\n"), (("--saga", "s1"), "no question is open\n")]
+)
+def test_an_empty_inbox_says_so(api: FakeApi, baton: Baton, more: tuple[str, ...], said: str) -> None:
+    api.on("GET /questions", (200, {"questions": [], "next": None}))
+    assert baton("inbox", *more).stderr == said

@@ -42,6 +42,23 @@ def test_signal_sends_its_payload_under_a_key(api: FakeApi, baton: Baton) -> Non
     assert (api.asked[0].json, api.asked[0].headers["idempotency-key"]) == ({"payload": {"table": 4}}, "k")
 
 
+def test_signal_can_send_a_failure_in_place_of_a_payload(api: FakeApi, baton: Baton) -> None:
+    api.on("POST /sagas/s1/signals/sent", ACCEPTED)
+    result = baton("signal", "s1", "sent", "--fail", "courier_lost", "--message", "He is gone.")
+    assert (result.exit_code, result.stdout) == (0, "s1  was sent sent, which fails with courier_lost\n")
+    assert api.asked[0].json == {"failure": {"code": "courier_lost", "message": "He is gone."}}
+
+
+def test_signal_sends_a_payload_or_a_failure_and_a_message_with_a_failure_only(
+    api: FakeApi, baton: Baton
+) -> None:
+    both = baton("signal", "s1", "sent", "--fail", "x", "--payload", "1")
+    alone = baton("signal", "s1", "sent", "--message", "why")
+    assert (both.exit_code, alone.exit_code, api.asked) == (2, 2, [])
+    assert "--payload or --fail, not both" in both.stderr
+    assert "--message goes with --fail" in alone.stderr
+
+
 def test_resume_asks_for_another_try(api: FakeApi, baton: Baton) -> None:
     api.on("POST /sagas/s1/resume", ACCEPTED)
     result = baton("resume", "s1")

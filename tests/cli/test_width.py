@@ -128,6 +128,19 @@ def test_incidents_in_a_terminal_of_80_columns_say_all_below_their_line(
     assert "".join("".join(lines).split()).count("x" * 300) == 2
 
 
+def test_an_inbox_in_a_terminal_of_80_columns_says_all_below_its_line(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = {"saga": OTHER, "id": "0.ok", "type": "approval", "for": {"kind": "user", "name": "u" * 90}}
+    long = one | {"title": "Book?", "message": SAYS, "expires_at": None, "told": False, "id": "0." + "n" * 90}
+    api.on("GET /questions", (200, {"questions": [long, one | {"title": "t", "message": ""}], "next": None}))
+    lines, _ = shown(monkeypatch, api, "inbox")
+    assert widest(lines) <= 80
+    assert lines[0].split()[:2] == ["saga", "ask"]
+    assert "Book?: The service is down, and has been for a while" in lines[2]
+    assert "".join("".join(lines).split()).count("x" * 300) == 1
+
+
 def test_incidents_that_fit_are_a_line_each(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
     api.on("GET /incidents", (200, {"incidents": [INCIDENT], "next": None}))
     lines, _ = shown(monkeypatch, api, "incidents", columns=110)

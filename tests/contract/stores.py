@@ -14,6 +14,8 @@ import msgspec
 from boto3.dynamodb.types import TypeDeserializer
 
 from baton.adapters.aws import Aws
+from baton.adapters.channels.sns import SnsNotices
+from baton.adapters.clock import SystemClock
 from baton.adapters.dynamo.budgets import DynamoBudgets
 from baton.adapters.dynamo.items import image_wake
 from baton.adapters.dynamo.store import DynamoStore
@@ -23,7 +25,6 @@ from baton.adapters.memory.notices import MemoryNotices
 from baton.adapters.memory.queues import MemoryDeadLetters, MemoryQueue
 from baton.adapters.memory.store import MemoryStore
 from baton.adapters.s3_blobs import S3Blobs
-from baton.adapters.sns.notices import SnsNotices
 from baton.adapters.sqs_queue import SqsDeadLetters, SqsQueue
 from baton.ports import (
     Blobs,
@@ -33,8 +34,10 @@ from baton.ports import (
     Definitions,
     Effects,
     Head,
+    Inbox,
     Log,
     NoticeRecord,
+    Questions,
     Queue,
     Rates,
     Record,
@@ -44,11 +47,11 @@ from baton.ports import (
     Wake,
 )
 from baton.ports.notices import Notices
-from tests.kit.table import create_table
+from tests.kit.ministack import patient
+from tests.kit.table import create_bucket, create_table
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodbstreams import DynamoDBStreamsClient
-    from mypy_boto3_s3.type_defs import CreateBucketConfigurationTypeDef
 
 SHARDS = 4
 REGION: Final = "eu-central-1"
@@ -66,6 +69,10 @@ class Stores(Protocol):
     @property
     def log(self) -> Log:
         return self.store.log
+
+    @property
+    def inbox(self) -> Inbox:
+        return self.store.inbox
 
     @property
     def definitions(self) -> Definitions:
@@ -86,6 +93,10 @@ class Stores(Protocol):
     @property
     def incidents(self) -> NoticeRecord:
         return self.store.incidents
+
+    @property
+    def questions(self) -> Questions:
+        return self.store.questions
 
     @property
     def blobs(self) -> Blobs: ...
@@ -138,7 +149,7 @@ class LocalStores(Stores):
 
     @cached_property
     def notices(self) -> MemoryNotices:
-        return MemoryNotices(self.store.incidents)
+        return MemoryNotices()
 
     @cached_property
     def queue(self) -> MemoryQueue:
@@ -157,12 +168,14 @@ class LocalStores(Stores):
     def told(self) -> list[dict[str, str]]:
         return [
             {
-                "tenant": tenant,
-                "saga": saga,
-                "user": user,
-                **{name: getattr(notice, name) for name in ("node", "to", "code", "severity", "message")},
+                "tenant": told.tenant,
+                "saga": told.saga,
+                "user": told.user,
+                **{
+                    name: getattr(told.notice, name) for name in ("node", "to", "code", "severity", "message")
+                },
             }
-            for tenant, saga, user, notice in self.notices.told
+            for told in self.notices.told
         ]
 
     def overwrite_blob(self, tenant: str, ref: str, data: bytes) -> None:
@@ -177,7 +190,7 @@ class MemoryStores(LocalStores):
 
     @cached_property
     def store(self) -> MemoryStore:
-        return MemoryStore(SHARDS)
+        return MemoryStore(SHARDS, clock=SystemClock())
 
     def a_small_budgets(self, most_open: int) -> Budgets:
         return MemoryBudgets(most_open)
@@ -207,17 +220,16 @@ class AwsStores(Stores):
 
     @cached_property
     def _bucket(self) -> str:
-        where: CreateBucketConfigurationTypeDef = {"LocationConstraint": REGION}
-        self._aws.s3.create_bucket(Bucket=self._name, CreateBucketConfiguration=where)
+        create_bucket(self._aws.s3, self._name)
         return self._name
 
     @cached_property
     def _wake_url(self) -> str:
-        return self._aws.sqs.create_queue(QueueName=self._name)["QueueUrl"]
+        return patient(self._aws.sqs).create_queue(QueueName=self._name)["QueueUrl"]
 
     @cached_property
     def _dead_url(self) -> str:
-        return self._aws.sqs.create_queue(QueueName=f"{self._name}-dead")["QueueUrl"]
+        return patient(self._aws.sqs).create_queue(QueueName=f"{self._name}-dead")["QueueUrl"]
 
     @cached_property
     def store(self) -> DynamoStore:
@@ -233,7 +245,7 @@ class AwsStores(Stores):
     @cached_property
     def topic(self) -> str:
         """A topic that sends everything on to a queue."""
-        arn = self._aws.sns.create_topic(Name=self._name)["TopicArn"]
+        arn = patient(self._aws.sns).create_topic(Name=self._name)["TopicArn"]
         asked = self._aws.sqs.get_queue_attributes(QueueUrl=self._told_url, AttributeNames=["QueueArn"])
         self._aws.sns.subscribe(
             TopicArn=arn,
@@ -245,11 +257,11 @@ class AwsStores(Stores):
 
     @cached_property
     def _told_url(self) -> str:
-        return self._aws.sqs.create_queue(QueueName=f"{self._name}-told")["QueueUrl"]
+        return patient(self._aws.sqs).create_queue(QueueName=f"{self._name}-told")["QueueUrl"]
 
     @cached_property
     def notices(self) -> Notices:
-        return SnsNotices(self._aws.sns, self.topic, self.incidents)
+        return SnsNotices(self._aws.sns, self.topic)
 
     def told(self) -> list[dict[str, str]]:
         assert self.topic
@@ -312,8 +324,9 @@ class AwsStores(Stores):
             found += answer["Messages"]
 
     def overwrite_blob(self, tenant: str, ref: str, data: bytes) -> None:
-        digest = ref.removeprefix("cas://sha256/")
-        self._aws.s3.put_object(Bucket=self._bucket, Key=f"T/{tenant}/sha256/{digest}", Body=data)
+        digest, _, period = ref.removeprefix("cas://sha256/").partition("@")
+        begin = period.replace("d", "d/") + "/" if period else ""
+        self._aws.s3.put_object(Bucket=self._bucket, Key=f"{begin}T/{tenant}/sha256/{digest}", Body=data)
 
     def rows(self, tenant: str) -> dict[tuple[str, str], Any]:
         prefix = f"T#{tenant}#ROW#"

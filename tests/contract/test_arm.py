@@ -19,7 +19,9 @@ def test_arming_a_finished_saga_puts_it_into_the_due_index(stores: Stores) -> No
     stores.log.create_head(a_head(due_at=None))
     assert stores.log.arm(head_of(stores), 95_000)
     assert head_of(stores) == a_head(due_at=95_000, armed=95_000)
-    assert (SAGA, 95_000) in [row for shard in range(4) for row in stores.log.due(shard, 0, 95_000, 10)]
+    assert (SAGA, 95_000) in [
+        row for shard in range(4) for row in stores.log.due("work", shard, 0, 95_000, 10)
+    ]
 
 
 def test_arming_keeps_a_nearer_due_time(stores: Stores) -> None:

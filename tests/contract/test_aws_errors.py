@@ -42,7 +42,7 @@ CALLS: dict[str, tuple[str, str, Callable[[Aws], Any]]] = {
     "read_tail": ("dynamodb", "query", lambda aws: _log(aws).read_tail(SAGA, 0, 0)),
     "put_snapshot": ("dynamodb", "put_item", lambda aws: _log(aws).put_snapshot(SAGA, an_entry(1))),
     "read_snapshot": ("dynamodb", "query", lambda aws: _log(aws).read_snapshot(SAGA, 0, 1)),
-    "due": ("dynamodb", "query", lambda aws: _log(aws).due(0, 0, 1, 1)),
+    "due": ("dynamodb", "query", lambda aws: _log(aws).due("work", 0, 0, 1, 1)),
     "put definition": ("dynamodb", "put_item", lambda aws: _definitions(aws).put(DEFINITION)),
     "get definition": ("dynamodb", "query", lambda aws: _definitions(aws).get("acme", "dinner")),
     "get version": ("dynamodb", "get_item", lambda aws: _definitions(aws).get("acme", "dinner", 1)),

@@ -5,7 +5,7 @@ Whole sagas of the corpus in virtual time, their log in memory and on moto at on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -14,6 +14,7 @@ from baton.core.decide.program import Program
 from baton.core.graph.graph import decode_graph
 from baton.core.limits import Limits
 from baton.core.log.codec import decode_entry
+from baton.core.log.events import ChildReported
 from baton.core.nodes.registry import KINDS
 from baton.core.read.usage import Deployment, Ledger, Usage
 from baton.ports import Head
@@ -31,12 +32,16 @@ BY_NAME = {scenario.name: scenario for scenario in CORPUS}
 
 @dataclass
 class Found:
-    """One saga: what its log says, and what the meter does. `outside`: entries that no worker wrote."""
+    """One saga: what its log says, and what the meter does. `outside`: entries that no worker wrote.
+
+    `reports`: those of its children; its own, in the inbox of its parent, is on its bill.
+    """
 
     says: Usage
     writes: float
     reads: float
     outside: int
+    reports: int
 
 
 async def _long_chain(world: World) -> str:
@@ -80,9 +85,12 @@ def metered(scenario: Scenario, meter: Meter) -> tuple[MeteredWorld, dict[str, F
         written, read = list(world.meter.written), list(world.meter.read)  # before this test itself looks
         found = {}
         for head in world.log.heads():
-            says, outside = read_log(world, head, Deployment.of(scenario.limits))
-            pk = str(head.ref)
-            found[head.ref.id] = Found(says, _sum(written, pk), _sum(read, pk), outside)
+            limits = replace(scenario.limits, worker_timeout_s=round(world.timeout_s))
+            says, outside = read_log(world, head, Deployment.of(limits))
+            pk, reports = str(head.ref), world.events(head.ref.id)
+            own = _sum(written, pk) + sum(one.units for one in written if one.sk.endswith(f"#{head.ref.id}"))
+            told = sum(isinstance(event, ChildReported) for event in reports)
+            found[head.ref.id] = Found(says, own, _sum(read, pk), outside, told)
         return world, found
 
     return run_virtual(main())
@@ -116,7 +124,7 @@ def test_the_log_of_a_saga_left_to_itself_says_exactly_what_was_sent(name: str, 
     assert saga.says.lambda_requests == 1 + roles["relay"] + roles["worker"], "one of the API's is the start"
 
 
-@pytest.mark.parametrize("name", ["waiting", "early-signal", "parent", "forked"])
+@pytest.mark.parametrize("name", ["waiting", "early-signal", "forked"])
 def test_an_entry_from_outside_may_cost_a_nudge_and_a_refused_write_more_or_less(
     name: str, meter: Meter
 ) -> None:
@@ -124,6 +132,16 @@ def test_an_entry_from_outside_may_cost_a_nudge_and_a_refused_write_more_or_less
     _, found = metered(BY_NAME[name], meter)
     for saga in found.values():
         assert abs(saga.says.write_units - saga.writes) <= 2 * saga.outside
+
+
+@pytest.mark.parametrize("name", ["parent", "reporting"])
+def test_reports_of_children_that_come_together_are_counted_apart_and_a_refused_release_is_not(
+    name: str, meter: Meter
+) -> None:
+    _, found = metered(BY_NAME[name], meter)
+    assert any(saga.reports for saga in found.values())
+    for saga in found.values():
+        assert abs(saga.says.write_units - saga.writes) <= saga.reports
 
 
 def test_a_long_saga_with_a_large_start_and_snapshots_is_exact_too(meter: Meter) -> None:
@@ -151,3 +169,12 @@ def test_a_tools_own_rows_and_their_transaction_are_what_the_log_does_not_say(me
     ((_, saga),) = found.items()
     transactions = world.plan.writes.count("append_with_rows")
     assert saga.writes - saga.says.write_units == transactions > 0
+
+
+def test_a_question_costs_two_units_to_list_and_two_to_withdraw(meter: Meter) -> None:
+    world, found = metered(BY_NAME["questions"], meter)
+    ((_, saga),) = found.items()
+    rows = [spent.units for spent in world.meter.written if spent.sk.startswith("ASK#")]
+    assert rows
+    assert set(rows) == {2}
+    assert abs(saga.says.write_units - saga.writes) <= 2 * saga.outside

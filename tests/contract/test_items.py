@@ -50,7 +50,7 @@ def test_a_new_head_is_stored_with_exactly_these_attributes(table: Aws, log: Dyn
         "br": {"N": "0"},
         "folded": {"N": "0"},
         "epoch": {"N": "0"},
-        "due_shard": {"S": "DUE#02"},
+        "due_shard": {"S": "DUE#work#002"},
         "due_at": {"N": "61000"},
     }
 
@@ -160,7 +160,7 @@ def test_an_expression_cannot_name_an_attribute_that_the_table_does_not_have() -
 def test_a_head_that_cannot_be_read_is_a_corrupt_log(
     table: Aws, log: DynamoLog, attribute: str, value: Any
 ) -> None:
-    item: dict[str, Any] = dict(head_item(a_head(), SHARDS))
+    item: dict[str, Any] = dict(head_item(a_head(), log.limits))
     if value is None:
         del item[attribute]
     else:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from baton.ports import Head, Wake
+from baton.ports import LANES, Head, Wake
 from tests.contract.stores import OTHER, SAGA, Stores, a_head, a_release
 
 UNTIL, DUE = 90_000, 93_000
@@ -126,6 +126,36 @@ def test_the_nudge_of_a_dead_holder_stays_for_its_heir_who_has_folded_it_by_the_
     assert head_of(stores).pending_wake == 0
 
 
+@pytest.mark.parametrize("due_at", [61_000, DUE])
+@pytest.mark.parametrize("lane", LANES)
+def test_a_take_leaves_a_due_time_that_is_not_after_its_own_where_it_is(
+    stores: Stores, due_at: int, lane: str
+) -> None:
+    stores.log.create_head(a_head(due_at=due_at, lane=lane, wake=Wake(v=3)))
+    assert stores.log.take(SAGA, "me", UNTIL, 0, DUE, True) is not None
+    assert head_of(stores) == a_head(owner="me", until=UNTIL, due_at=due_at, lane=lane, epoch=1)
+
+
+@pytest.mark.parametrize("due_at", [DUE + 1, None])
+def test_a_take_is_refused_where_the_due_time_that_was_to_stay_is_gone_or_later_by_now(
+    stores: Stores, due_at: int | None
+) -> None:
+    """A holder that was thought dead has given it back since: the epoch does not tell."""
+    taken(stores)
+    stores.log.release(SAGA, "me", 1, a_release(due_at=due_at))
+    before = head_of(stores)
+    assert stores.log.take(SAGA, "you", UNTIL, 1, DUE, True) is None
+    assert head_of(stores) == before
+
+
+def test_a_take_that_left_the_due_time_and_is_repeated_finds_itself(stores: Stores) -> None:
+    stores.log.create_head(a_head())
+    stores.log.take(SAGA, "me", UNTIL, 0, DUE, True)
+    held = head_of(stores)
+    assert stores.log.take(SAGA, "me", UNTIL, 0, DUE, True) == held
+    assert head_of(stores) == held
+
+
 # -- postpone
 
 
@@ -148,6 +178,16 @@ def test_a_head_under_a_lease_is_not_postponed(stores: Stores) -> None:
     before = head_of(stores)
     assert not stores.log.postpone(SAGA, UNTIL, 999_000)
     assert head_of(stores) == before
+
+
+@pytest.mark.parametrize(("now", "is_postponed"), [(UNTIL - 1, False), (UNTIL, True)])
+def test_a_head_that_is_overdue_under_a_lease_is_postponed_once_that_is_over(
+    stores: Stores, now: int, is_postponed: bool
+) -> None:
+    stores.log.create_head(a_head())
+    stores.log.take(SAGA, "me", UNTIL, 0, DUE, True)
+    assert stores.log.postpone(SAGA, now, 999_000) == is_postponed
+    assert head_of(stores).due_at == (999_000 if is_postponed else 61_000)
 
 
 def test_a_postponing_makes_no_head(stores: Stores) -> None:

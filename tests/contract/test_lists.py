@@ -114,7 +114,7 @@ def test_the_number_of_shards_is_known(stores: Stores) -> None:
     stores.log.create_head(a_head(SAGA))
     found = [
         row.id
-        for shard in range(stores.log.limits.shards)
+        for shard in range(stores.log.limits.status_shards)
         for row in stores.log.listed("acme", "open", shard, limit=5)[0]
     ]
     assert found == [SAGA.id]

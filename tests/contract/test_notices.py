@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 from collections.abc import Callable
@@ -12,15 +13,25 @@ import pytest
 from msgspec.structs import replace
 
 from baton.adapters.aws import Aws
-from baton.adapters.sns.notices import SnsNotices, subject_of
+from baton.adapters.channels.sns import SnsNotices
+from baton.adapters.memory.notices import MemoryNotices
+from baton.core.limits import Limits
 from baton.core.log.events import Notice
-from baton.errors import StoreUnavailable, Throttled
-from baton.ports.notices import CLAIM_MS, WINDOW_MS, incident_of
+from baton.errors import ChannelRefused, StoreUnavailable, Throttled
+from baton.ports.notices import CLAIM_MS, WINDOW_MS, Notices, Telling, incident_of
+from baton.runtime.channels import send
+from baton.runtime.store_retrier import inline
 from tests.contract.stores import AwsStores, Stores
 
 NOW = 1_790_000_000_000
 ASKED = Notice(
-    key="dinner-1/0.pay.3", to="user", code="rate_limited", message="Pay later?", node="pay", at=NOW
+    key="dinner-1/0.pay.3",
+    to="user",
+    code="rate_limited",
+    message="Pay later?",
+    node="pay",
+    at=NOW,
+    ask="0.pay.3",
 )
 BROKEN = Notice(
     key="dinner-1/0.book.2.incident",
@@ -37,7 +48,15 @@ BROKEN = Notice(
 def tell(
     stores: Stores, notice: Notice, now: int = NOW, saga: str = "dinner-1", tenant: str = "acme"
 ) -> None:
-    stores.notices.tell(tenant, saga, "ada", notice, now)
+    by(stores.notices, stores, telling(notice, now, saga, tenant))
+
+
+def by(channel: Notices, stores: Stores, told: Telling, *, is_first: bool = True) -> None:
+    asyncio.run(send(inline, stores.incidents, channel, told, is_first=is_first))
+
+
+def telling(notice: Notice, now: int = NOW, saga: str = "dinner-1", tenant: str = "acme") -> Telling:
+    return Telling(tenant=tenant, saga=saga, user="ada", notice=notice, now=now)
 
 
 # ---- notices
@@ -62,8 +81,11 @@ def test_a_key_is_told_once_in_a_day_and_again_the_day_after(stores: Stores) -> 
     for later in (0, 1, WINDOW_MS - 1):
         tell(stores, ASKED, NOW + later)
     assert len(stores.told()) == 1
-    tell(stores, ASKED, NOW + WINDOW_MS)
-    tell(stores, ASKED, NOW + WINDOW_MS + 1)
+    tell(stores, ASKED, NOW + 2 * WINDOW_MS)
+    assert len(stores.told()) == 1, "the same one stays due while another channel fails"
+    another = replace(ASKED, at=NOW + WINDOW_MS)
+    tell(stores, another, NOW + WINDOW_MS)
+    tell(stores, another, NOW + WINDOW_MS + 1)
     assert len(stores.told()) == 2
 
 
@@ -84,6 +106,17 @@ def test_of_callers_at_the_same_time_one_tells(concurrent_stores: Stores) -> Non
         list(pool.map(one, range(12)))
     tell(concurrent_stores, ASKED)
     assert len(concurrent_stores.told()) == 1
+
+
+def test_a_claim_is_one_sagas_until_it_runs_out_and_keeps_the_first_notice(stores: Stores) -> None:
+    kept, later = stores.incidents, replace(BROKEN, at=NOW + 5)
+    assert kept.claim("acme", "dinner-1", BROKEN, NOW) == BROKEN
+    assert kept.claim("acme", "dinner-1", BROKEN, NOW + 1) == BROKEN, "its successor"
+    with pytest.raises(Throttled):
+        kept.claim("acme", "dinner-2", later, NOW + CLAIM_MS)
+    assert kept.claim("acme", "dinner-2", later, NOW + 1 + CLAIM_MS) == BROKEN
+    kept.sent("acme", BROKEN.key, NOW + 2 + CLAIM_MS)
+    assert kept.claim("acme", "dinner-1", later, NOW + 3 + CLAIM_MS) is None
 
 
 # ---- incidents
@@ -182,7 +215,7 @@ def topic(moto: AwsStores, moto_aws: Aws) -> Topic:
 
 @pytest.fixture
 def sender(moto: AwsStores, topic: Topic) -> SnsNotices:
-    return SnsNotices(topic, moto.topic, moto.incidents)  # type: ignore[arg-type]  # a topic that can fail
+    return SnsNotices(topic, moto.topic)  # type: ignore[arg-type]  # a topic that can fail
 
 
 def die() -> None:
@@ -194,10 +227,10 @@ def test_an_invocation_that_died_over_a_notice_has_its_successor_send_it(
 ) -> None:
     topic.then = die
     with pytest.raises(Died):
-        sender.tell("acme", "dinner-1", "ada", BROKEN, NOW)
+        by(sender, moto, telling(BROKEN, NOW, "dinner-1"))
     topic.then = None
-    sender.tell("acme", "dinner-1", "ada", BROKEN, NOW + 1)
-    sender.tell("acme", "dinner-1", "ada", BROKEN, NOW + 2)
+    by(sender, moto, telling(BROKEN, NOW + 1, "dinner-1"))
+    by(sender, moto, telling(BROKEN, NOW + 2, "dinner-1"))
     assert len(moto.told()) == 1
     assert len(moto.incidents.listed("acme", limit=10)[0]) == 1
 
@@ -207,12 +240,12 @@ def test_another_saga_waits_for_a_claim_to_run_out_and_keeps_the_first_incident(
 ) -> None:
     topic.then = die
     with pytest.raises(Died):
-        sender.tell("acme", "dinner-1", "ada", BROKEN, NOW)
+        by(sender, moto, telling(BROKEN, NOW, "dinner-1"))
     topic.then = None
     later = replace(BROKEN, at=NOW + 5)
     with pytest.raises(Throttled):
-        sender.tell("acme", "dinner-2", "ada", later, NOW + CLAIM_MS - 1)
-    sender.tell("acme", "dinner-2", "ada", later, NOW + CLAIM_MS)
+        by(sender, moto, telling(later, NOW + CLAIM_MS - 1, "dinner-2"))
+    by(sender, moto, telling(later, NOW + CLAIM_MS, "dinner-2"))
     assert len(moto.told()) == 1
     ((incident,), _) = moto.incidents.listed("acme", limit=10)
     assert incident.opened == NOW
@@ -236,22 +269,11 @@ def test_a_claim_belongs_to_the_process_that_takes_it_over_first(moto: AwsStores
 def test_a_topic_that_refuses_is_an_outage_and_the_notice_is_sent_later(
     moto: AwsStores, moto_aws: Aws
 ) -> None:
-    gone = SnsNotices(moto_aws.sns, moto.topic + "-gone", moto.incidents)
+    gone = SnsNotices(moto_aws.sns, moto.topic + "-gone")
     with pytest.raises(StoreUnavailable):
-        gone.tell("acme", "dinner-1", "ada", BROKEN, NOW)
+        by(gone, moto, telling(BROKEN, NOW, "dinner-1"))
     tell(moto, BROKEN, NOW + 1)
     assert len(moto.told()) == 1
-
-
-def test_without_a_topic_a_notice_is_logged_and_its_incident_kept(
-    moto: AwsStores, moto_aws: Aws, caplog: pytest.LogCaptureFixture
-) -> None:
-    alone = SnsNotices(moto_aws.sns, "", moto.incidents)
-    alone.tell("acme", "dinner-1", "ada", BROKEN, NOW)
-    alone.tell("acme", "dinner-1", "ada", BROKEN, NOW)
-    (line,) = caplog.records
-    assert "The service is down." in line.getMessage()
-    assert len(moto.incidents.listed("acme", limit=10)[0]) == 1
 
 
 def test_what_no_message_can_hold_is_replaced_and_what_is_too_long_is_cut(moto: AwsStores) -> None:
@@ -260,14 +282,28 @@ def test_what_no_message_can_hold_is_replaced_and_what_is_too_long_is_cut(moto: 
     (told,) = moto.told()
     assert told["message"].startswith("\ufffdx")
     assert "node" not in told
-    subject = subject_of("dinner-é\n", odd)
-    assert len(subject) < 100
-    assert subject.endswith("...")
-    assert subject_of("é\n", ASKED) == "[medium] Question: rate_limited in ??"
-    assert subject_of("s", replace(ASKED, to="on_call")) == "[medium] Notice: rate_limited in s"
 
 
-def test_a_claim_in_progress_stays_and_one_that_was_told_expires_an_hour_after_its_day(
+def test_a_channel_that_has_refused_for_ever_says_so_for_a_day_and_other_channels_do_not_care(
+    stores: Stores,
+) -> None:
+    def never(_: Telling) -> None:
+        tried.append(_)
+        raise ChannelRefused("no such person")
+
+    tried: list[Telling] = []
+    mail = MemoryNotices("mail")
+    for later, is_over in ((0, False), (1, False), (WINDOW_MS, True)):
+        mail.fails = None if is_over else never
+        with contextlib.nullcontext() if is_over else pytest.raises(ChannelRefused, match="no such person"):
+            by(mail, stores, telling(replace(BROKEN, at=NOW + later), NOW + later), is_first=False)
+    assert (len(mail.told), len(tried)) == (1, 1)
+    assert stores.incidents.listed("acme", limit=10) == ([], ""), "the first channel opens them"
+    tell(stores, BROKEN)
+    assert len(stores.told()) == 1
+
+
+def test_a_claim_in_progress_stays_and_one_that_was_told_expires_when_no_channel_is_tried_any_more(
     moto: AwsStores,
 ) -> None:
     kept = moto.incidents
@@ -277,5 +313,5 @@ def test_a_claim_in_progress_stays_and_one_that_was_told_expires_an_hour_after_i
     assert "ttl" not in claimed
     kept.sent("acme", ASKED.key, NOW)
     (told,) = moto.scan()
-    assert told["ttl"] == {"N": str((NOW + WINDOW_MS) // 1_000 + 3_600)}
+    assert told["ttl"] == {"N": str((NOW + WINDOW_MS + Limits().give_up_ms) // 1_000)}
     assert json.dumps(told).count("acme") == 1

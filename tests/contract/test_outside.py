@@ -14,8 +14,8 @@ from baton.adapters.memory.outside import MemoryEntities, MemoryObjects
 from baton.adapters.s3_objects import S3Objects
 from baton.ports.outside import KEYS_KEPT, Entities, Objects, Written
 from tests.contract.conftest import EMBEDDED
-from tests.contract.stores import REGION
-from tests.kit.table import create_table
+from tests.contract.toy_store import ToyStore
+from tests.kit.table import create_bucket, create_table
 
 _numbers = itertools.count(1)
 
@@ -28,23 +28,25 @@ class Kept(NamedTuple):
 def on_aws(aws: Aws) -> Kept:
     name = f"outside-{next(_numbers)}"
     create_table(aws.dynamodb, name)
-    aws.s3.create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": REGION})
+    create_bucket(aws.s3, name)
     return Kept(DynamoEntities(aws.dynamodb, name), S3Objects(aws.s3, name))
 
 
 def backend(name: str, request: pytest.FixtureRequest) -> Kept:
     if name == "memory":
         return Kept(MemoryEntities(), MemoryObjects())
+    if name == "toy":
+        return Kept(ToyStore().entities, MemoryObjects())
     aws = request.getfixturevalue("moto_aws") if name == "moto" else Aws(request.getfixturevalue("ministack"))
     return on_aws(aws)
 
 
-@pytest.fixture(params=["memory", "moto", EMBEDDED])
+@pytest.fixture(params=["memory", "toy", "moto", EMBEDDED])
 def kept(request: pytest.FixtureRequest) -> Kept:
     return backend(request.param, request)
 
 
-@pytest.fixture(params=["memory", EMBEDDED])
+@pytest.fixture(params=["memory", "toy", EMBEDDED])
 def concurrent(request: pytest.FixtureRequest) -> Kept:
     """Without moto, whose conditional writes are not atomic under threads."""
     return backend(request.param, request)

@@ -91,7 +91,7 @@ def test_a_name_is_listed_before_its_version_is_registered(watched: Watched) -> 
 
 
 def test_what_is_due_is_asked_of_the_index_and_not_of_the_table(watched: Watched) -> None:
-    watched.log.due(3, 0, 1_000, 10)
+    watched.log.due("work", 3, 0, 1_000, 10)
     ((asked, parameters),) = watched.requests
     assert (asked, parameters["IndexName"], parameters["Limit"]) == ("Query", "DueIndex", 10)
 

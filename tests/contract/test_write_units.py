@@ -9,7 +9,7 @@ import pytest
 
 from baton.adapters.aws import Aws
 from baton.adapters.dynamo.log import DynamoLog
-from baton.ports import SagaRef, Wake
+from baton.ports import SWEEP, SagaRef, Wake
 from tests.contract.stores import SHARDS, a_head, a_release, an_entry
 from tests.kit.meter import Meter
 from tests.kit.table import create_table
@@ -39,15 +39,15 @@ def test_each_protocol_costs_what_the_design_says(log_and_meter: tuple[DynamoLog
     log.append(SAGA, an_entry(1), Wake(v=1))
     assert spent(meter) == 4, "start"
 
-    log.take(SAGA, "invocation-1", 90_000, 0, 93_000)
-    assert spent(meter) == 3, "take"
+    log.take(SAGA, "invocation-1", 90_000, 0, 93_000, True)
+    assert spent(meter) == 1, "take"
 
     log.append(SAGA, an_entry(2, b'{"kind":"step.completed","result":"' + b"r" * 600 + b'"}'))
     assert spent(meter) == 1, "step"
 
     log.release(SAGA, "invocation-1", 1, a_release(folded=2, due_at=88_000, wake=Wake(v=2)))
-    log.take(SAGA, "invocation-2", 190_000, 1, 193_000)
-    assert spent(meter) == 6, "yield and take"
+    log.take(SAGA, "invocation-2", 190_000, 1, 193_000, True)
+    assert spent(meter) == 4, "yield and take"
 
     log.append(SAGA, an_entry(3))
     assert spent(meter) == 1, "last step"
@@ -74,13 +74,30 @@ def test_the_embedded_aws_bills_the_same(ministack: str) -> None:
     log = DynamoLog(aws.dynamodb, "billed-sagas", SHARDS)
     log.create_head(a_head(SAGA))
     log.append(SAGA, an_entry(1), Wake(v=1))
-    log.take(SAGA, "invocation-1", 90_000, 0, 93_000)
+    log.take(SAGA, "invocation-1", 90_000, 0, 93_000, True)
     log.append(SAGA, an_entry(2))
     log.release(SAGA, "invocation-1", 1, a_release(folded=2, due_at=88_000, wake=Wake(v=2)))
-    log.take(SAGA, "invocation-2", 190_000, 1, 193_000)
+    log.take(SAGA, "invocation-2", 190_000, 1, 193_000, True)
     finished = a_release(folded=2, status="completed", group="done", group_at=150_000, due_at=None)
     log.release(SAGA, "invocation-2", 2, finished)
-    assert billed == [3, 1, 3, 1, 3, 3, 4]
+    assert billed == [3, 1, 1, 1, 3, 1, 4]
+
+
+def test_a_take_before_the_saga_is_due_moves_its_row(log_and_meter: tuple[DynamoLog, Meter]) -> None:
+    log, meter = log_and_meter
+    log.create_head(a_head(SAGA, due_at=9_000_000))
+    spent(meter)
+    log.take(SAGA, "invocation-1", 90_000, 0, 93_000)
+    assert spent(meter) == 3
+
+
+def test_a_look_that_finds_nothing_is_one_update(log_and_meter: tuple[DynamoLog, Meter]) -> None:
+    log, meter = log_and_meter
+    quiet = a_head(SAGA, start=b"", lane=SWEEP, quiet_since=1_000)
+    log.create_head(quiet)
+    spent(meter)
+    assert log.defer(quiet, 9_000_000, SWEEP)
+    assert spent(meter) == 3
 
 
 def test_a_nudge_and_a_snapshot_cost_one_unit(log_and_meter: tuple[DynamoLog, Meter]) -> None:

@@ -1,26 +1,22 @@
 """A third store, on SQLite in memory: what it takes to write one, and that the contracts hold it.
 
-The log, definitions, effects and rates are its own. Each keeps structs as JSON under a kind, a place and a sort key, and does a call under one lock.
+Its table is in toy_table.py. The log, definitions, effects and rates are here, what is kept about money, people and entities in toy_records.py.
 """
 
 from __future__ import annotations
 
-import sqlite3
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from baton.adapters.memory.budgets import MemoryBudgets
-from baton.adapters.memory.notices import MemoryIncidents
-from baton.adapters.memory.outside import MemoryEntities
-from baton.adapters.rules import ItemTooLarge, shard_of
-from baton.core.effects.rows import Row, RowRoom
+from baton.adapters.clock import SystemClock
+from baton.adapters.rules import is_over, shard_of
+from baton.core.effects.rows import Row
 from baton.ports import (
+    WORK,
     Definition,
     Due,
     Effect,
@@ -29,51 +25,14 @@ from baton.ports import (
     Place,
     Record,
     Release,
+    Report,
     SagaRef,
-    StoreLimits,
     Wake,
 )
 from baton.ports.effects import FREED
 from tests.contract.stores import SHARDS, LocalStores
-
-T = TypeVar("T")
-LIMITS = StoreLimits(item_bytes=600_000, rows=RowRoom(rows=200), shards=SHARDS)
-
-
-class Kept:
-    """One table: kind, place, sort key, value."""
-
-    def __init__(self) -> None:
-        self._db = sqlite3.connect(":memory:", check_same_thread=False)
-        self._db.execute("CREATE TABLE kept (kind, place, sort, value, PRIMARY KEY (kind, place, sort))")
-        self._lock = threading.RLock()
-
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        with self._lock, self._db:
-            yield
-
-    def put(self, kind: str, place: str, sort: str, value: Any) -> None:
-        data = msgspec.json.encode(value)
-        if len(data) > LIMITS.item_bytes * 4 // 3:
-            raise ItemTooLarge(len(data), LIMITS.item_bytes)
-        self._db.execute("INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?)", (kind, place, sort, data))
-
-    def get(self, kind: str, place: str, sort: str, type: type[T]) -> T | None:
-        return next(self.between(kind, place, sort, sort, type), None)
-
-    def between(self, kind: str, place: str, first: str, last: str, type: type[T]) -> Iterator[T]:
-        where = "SELECT value FROM kept WHERE kind = ? AND place = ? AND sort BETWEEN ? AND ? ORDER BY sort"
-        with self._lock:
-            found = self._db.execute(where, (kind, place, first, last)).fetchall()
-        return (msgspec.json.decode(data, type=type) for (data,) in found)
-
-    def all(self, kind: str, type: type[T]) -> list[tuple[str, str, T]]:
-        with self._lock:
-            found = self._db.execute(
-                "SELECT place, sort, value FROM kept WHERE kind = ? ORDER BY 1, 2", (kind,)
-            )
-            return [(place, sort, msgspec.json.decode(data, type=type)) for place, sort, data in found]
+from tests.contract.toy_records import ToyBudgets, ToyEntities, ToyIncidents, ToyQuestions
+from tests.contract.toy_table import LIMITS, Kept
 
 
 class _Head(msgspec.Struct):
@@ -84,7 +43,7 @@ class _Head(msgspec.Struct):
 
 
 class ToyLog:
-    """`Log`. `stream` has the wakes of all items that were written."""
+    """`Log` and `Inbox`. `stream` has the wakes of all items that were written."""
 
     def __init__(self, kept: Kept) -> None:
         self.limits = LIMITS
@@ -101,18 +60,17 @@ class ToyLog:
 
     def read_head(self, ref: SagaRef) -> Head | None:
         found = self._kept.get("head", str(ref), "", _Head)
-        return None if found is None else found.head
+        return None if found is None or _is_over(found.head) else found.head
 
-    def take(self, ref: SagaRef, owner: str, until: int, epoch: int, due_at: int) -> Head | None:
-        return self._change(
-            ref,
-            lambda head: head.epoch == epoch or (head.owner, head.epoch) == (owner, epoch + 1),
-            owner=owner,
-            until=until,
-            due_at=due_at,
-            epoch=epoch + 1,
-            wake=None,
-        )
+    def take(
+        self, ref: SagaRef, owner: str, until: int, epoch: int, due_at: int, stays: bool = False
+    ) -> Head | None:
+        def may(head: Head) -> bool:
+            is_seen = head.epoch == epoch or (head.owner, head.epoch) == (owner, epoch + 1)
+            return is_seen and (not stays or (head.due_at is not None and head.due_at <= due_at))
+
+        due: dict[str, Any] = {} if stays else {"due_at": due_at, "lane": WORK}
+        return self._change(ref, may, owner=owner, until=until, epoch=epoch + 1, wake=None, **due)
 
     def leave_wake(self, ref: SagaRef, owner: str, epoch: int, version: int) -> bool:
         def may(head: Head) -> bool:
@@ -123,25 +81,48 @@ class ToyLog:
     def release(self, ref: SagaRef, owner: str, epoch: int, release: Release) -> bool:
         def may(head: Head) -> bool:
             is_mine = (head.owner, head.epoch) == (owner, epoch)
-            return is_mine and head.pending_wake <= release.folded and head.armed == release.armed
+            is_known = head.armed == release.armed and release.inbox in (None, head.inbox)
+            return is_mine and head.pending_wake <= release.folded and is_known
 
-        same = ("folded", "status", "branch", "snapshot", "due_at", "wake")
+        same = ("folded", "status", "branch", "snapshot", "due_at", "lane", "quiet_since", "timer", "wake")
         fields: dict[str, Any] = {name: getattr(release, name) for name in same}
         fields |= {"start": b""} if release.clear_start else {}
         fields |= {} if release.group_at is None else {"group": release.group}
         fields |= {"owner": "", "until": 0, "pending_wake": 0}
+        fields |= {} if release.inbox is None else {"inbox": 0}
         return self._change(ref, may, changed=release.group_at, **fields) is not None
 
     def arm(self, seen: Head, until: int) -> bool:
-        due_at = until if seen.due_at is None else min(seen.due_at, until)
-        armed = max(seen.armed, until)
-        return self._change(seen.ref, lambda head: head == seen, armed=armed, due_at=due_at) is not None
+        changes: dict[str, Any] = {"armed": max(seen.armed, until)}
+        if seen.due_at is None or seen.due_at > until:
+            changes |= {"due_at": until, "lane": WORK}
+        return self._change(seen.ref, lambda head: head == seen, **changes) is not None
+
+    def defer(self, seen: Head, due_at: int, lane: str) -> bool:
+        return self._change(seen.ref, lambda head: head == seen, due_at=due_at, lane=lane) is not None
 
     def postpone(self, ref: SagaRef, now: int, until: int) -> bool:
         def may(head: Head) -> bool:
-            return head.due_at is not None and head.due_at <= now
+            return head.due_at is not None and head.due_at <= now and head.until <= now
 
         return self._change(ref, may, due_at=until) is not None
+
+    def leave(self, reports: Sequence[Report], until: int) -> None:
+        with self._kept.alone():
+            for one in reports:
+                place = f"{one.parent}\0{one.window}"
+                self._kept.put("report", place, f"{one.slot}\0{one.child}", one)
+
+    def announce(self, parent: SagaRef) -> bool:
+        with self._kept.alone():
+            head = self.read_head(parent)
+            count = 0 if head is None else head.inbox + 1
+            before = self._change(parent, lambda head: head.due_at is not None, inbox=count)
+            return before is not None and not before.owner
+
+    def read(self, parent: SagaRef, window: int) -> Sequence[Report]:
+        found = self._kept.between("report", f"{parent}\0{window}", "", "\U0010ffff", Report)
+        return list(found)
 
     def _change(
         self, ref: SagaRef, may: Callable[[Head], bool], *, changed: int | None = None, **fields: Any
@@ -164,7 +145,8 @@ class ToyLog:
     ) -> bool:
         with self._kept.alone():
             sort = _sort(record.branch, record.version)
-            if self._kept.get("entry", str(ref), sort, Record) is not None:
+            there = self._kept.get("entry", str(ref), sort, Record)
+            if there is not None and not _is_over(there):
                 return False
             self._put("entry", ref, record)
             for row in rows:
@@ -182,7 +164,8 @@ class ToyLog:
 
     def read_tail(self, ref: SagaRef, branch: int, after: int, limit: int | None = None) -> Sequence[Record]:
         first, last = _sort(branch, after + 1), _sort(branch, 10**10 - 1)
-        return list(self._kept.between("entry", str(ref), first, last, Record))[:limit]
+        found = list(self._kept.between("entry", str(ref), first, last, Record))[:limit]
+        return [record for record in found if not _is_over(record)]
 
     def put_snapshot(self, ref: SagaRef, record: Record) -> None:
         with self._kept.alone():
@@ -190,14 +173,17 @@ class ToyLog:
 
     def read_snapshot(self, ref: SagaRef, branch: int, at_most: int) -> Record | None:
         first, last = _sort(branch, 0), _sort(branch, at_most)
-        return next(reversed(list(self._kept.between("snapshot", str(ref), first, last, Record))), None)
+        found = list(self._kept.between("snapshot", str(ref), first, last, Record))
+        return found[-1] if found and not _is_over(found[-1]) else None
 
     def _heads(self, shard: int) -> list[_Head]:
         found = (one for _, _, one in self._kept.all("head", _Head))
         return [one for one in found if shard_of(one.head.ref.id, SHARDS) == shard]
 
-    def due(self, shard: int, since: int, until: int, limit: int, after: Due | None = None) -> Sequence[Due]:
-        heads = (one.head for one in self._heads(shard))
+    def due(
+        self, lane: str, shard: int, since: int, until: int, limit: int, after: Due | None = None
+    ) -> Sequence[Due]:
+        heads = (one.head for one in self._heads(shard) if one.head.lane == lane)
         due = [(head.due_at, str(head.ref), head.ref) for head in heads if head.due_at is not None]
         last = (after[1], str(after[0])) if after else (0, "")
         found = (one for one in sorted(due, key=lambda one: one[:2]) if since <= one[0] <= until)
@@ -229,13 +215,19 @@ class ToyLog:
                 changed=one.changed,
             )
             for one in self._heads(shard)
-            if (one.head.ref.tenant, one.head.group) == (tenant, group) and one.changed >= since
+            if (one.head.ref.tenant, one.head.group) == (tenant, group)
+            and one.changed >= since
+            and not _is_over(one.head)
         ]
         rows = sorted(found, key=lambda row: row.place, reverse=True)
         rows = [row for row in rows if after is None or row.place < after]
         page = rows[:limit]
         wanted = [row for row in page if workflow in ("", row.workflow) and status in ("", row.status)]
         return wanted, page[-1].place if len(rows) > limit else None
+
+
+def _is_over(item: Head | Record) -> bool:
+    return is_over(item.expires, SystemClock().now())
 
 
 def _sort(branch: int, version: int) -> str:
@@ -308,18 +300,19 @@ class ToyRates:
 
 
 class ToyStore:
-    """`Store`. Money, notices and entities are those of the store in memory: it need not bring all of its own."""
+    """`Store`."""
 
     def __init__(self) -> None:
-        self.limits = LIMITS
+        self.limits, self.cell = LIMITS, 0
         self.kept = Kept()
-        self.log = ToyLog(self.kept)
+        self.log = self.inbox = ToyLog(self.kept)
         self.definitions = ToyDefinitions(self.kept)
         self.effects = ToyEffects(self.kept)
         self.rates = ToyRates(self.kept)
-        self.budgets = MemoryBudgets()
-        self.incidents = MemoryIncidents()
-        self.entities = MemoryEntities()
+        self.budgets = ToyBudgets(self.kept)
+        self.incidents = ToyIncidents(self.kept)
+        self.questions = ToyQuestions(self.kept)
+        self.entities = ToyEntities(self.kept)
 
 
 class ToyStores(LocalStores):
@@ -328,6 +321,9 @@ class ToyStores(LocalStores):
     @cached_property
     def store(self) -> ToyStore:
         return ToyStore()
+
+    def a_small_budgets(self, most_open: int) -> ToyBudgets:
+        return ToyBudgets(self.store.kept, most_open)
 
     def wakes(self) -> list[tuple[SagaRef, Wake]]:
         return self.store.log.stream

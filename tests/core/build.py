@@ -25,7 +25,7 @@ from baton.core.documents.compile import compile_document
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.failures.policy import ANY, Change, Rules
 from baton.core.graph.graph import Graph, Node
-from baton.core.log import codec
+from baton.core.log import codec, inbox
 from baton.core.log import events as ev
 from baton.core.log.fold import fold
 from baton.core.log.forks import fork_to
@@ -33,6 +33,7 @@ from baton.core.log.state import State
 from baton.core.log.workflow_limits import counts_of
 from baton.core.nodes.registry import KINDS
 from baton.errors import InvalidDefinition, Problem
+from tests.core.asked import cancels_of, steps_of
 from tests.core.strategies import ROLLBACK
 
 T0 = 1_700_000_000_000
@@ -220,10 +221,10 @@ class Saga:
                 room,
                 terms=self.terms,
             )
-            events = step.events or (step.decision.record if step.decision.cancel else ())
+            events = step.events or (step.decision.record if cancels_of(step.decision) else ())
             if events:
                 self.put(*events)
-            if not step.more and not (step.decision.cancel and step.events):
+            if not step.more and not (cancels_of(step.decision) and step.events):
                 self.decision = step.decision
                 return step.decision
             outcomes = outcomes[step.taken :]
@@ -246,9 +247,19 @@ class Saga:
 
     def tell(self) -> Decision:
         """Tell what is to be told, and say so."""
-        keys = tuple(notice.key for notice in self.go().notices)
-        self.put(ev.NoticesSent(keys=keys))
+        self.go()
+        self.note_told()
         return self.go()
+
+    def note_told(self) -> None:
+        """Say that everything was told and listed."""
+        owed = inbox.owed(self.state)
+        shown = {
+            ask.id: ev.Shown(to=inbox.audience_of(self.state, ask), until=ask.ends_at, told=True)
+            for ask in owed.asks.values()
+        }
+        keys = tuple(notice.key for notice in owed.notices)
+        self.put(ev.NoticesSent(keys=keys, shown=shown, withdrawn=owed.stale))
 
     def die(self) -> None:
         """The invocation died; the next one has taken the lease and says so."""
@@ -264,7 +275,7 @@ class Saga:
 
 def ready(decision: Decision) -> list[str]:
     """The slots of the steps to run."""
-    return [step.slot for step in decision.run]
+    return [step.slot for step in steps_of(decision)]
 
 
 def slots(state: State) -> set[str]:

@@ -6,6 +6,7 @@ Values only. What must hold of them is in the tests.
 from __future__ import annotations
 
 import copy
+import json
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -211,7 +212,27 @@ _FAILING = {"retry": RETRIES, "on_failure": REACTIONS, "failover": POLICIES}
 
 _SCHEMAS_OF_OUTPUT = st.sampled_from(["done", True, {}, {"type": "object"}])
 _TO_COME: st.SearchStrategy[Any] = st.sampled_from(
-    [{"agent": {"model": "m", "tools": ["t"], "x": 1}}, {"human": {}}, {"map": {"over": "${input.a}"}}]
+    [{"agent": {"model": "m", "tools": ["t"], "x": 1}}, {"map": {"over": "${input.a}"}}]
+)
+_OPTIONS = [{"id": "a", "label": "A ${input}", "default": True}, {"id": "b", "destructive": True}]
+_SHAPES_OF_QUESTIONS: list[dict[str, Any]] = [
+    {},
+    {"type": "approval", "options": [{"id": "approve"}, {"id": "reject", "label": "No"}]},
+    {"options": _OPTIONS},
+    {"schema": {"type": "object"}},
+    {"takeover": {"url": "https://a.test", "picture": "${input}", "instructions": "Do."}},
+    {"type": "error", "message": "Well?"},
+]
+_TYPED = st.sampled_from(_SHAPES_OF_QUESTIONS).map(copy.deepcopy)
+_AUDIENCES: st.SearchStrategy[Any] = st.sampled_from(
+    ["starter", {"user": "${input}"}, {"group": "g"}, {"role": "answer"}]
+)
+_QUESTIONS: st.SearchStrategy[dict[str, Any]] = st.builds(
+    lambda typed, more: {"title": "What?", **typed, **more},
+    _TYPED,
+    st.fixed_dictionaries(
+        {}, optional={"to": _AUDIENCES.map(copy.deepcopy), "expires": DURATIONS, "details": VALUES}
+    ),
 )
 _KINDS: st.SearchStrategy[dict[str, Any]] = (
     st.fixed_dictionaries({"tool": st.just("t")}, optional={"timeout": DURATIONS, **_FAILING})
@@ -222,6 +243,7 @@ _KINDS: st.SearchStrategy[dict[str, Any]] = (
             | st.fixed_dictionaries({"until": _TIMES | _TEMPLATES})
         }
     )
+    | st.fixed_dictionaries({"human": _QUESTIONS})
     | _TO_COME.map(copy.deepcopy)
 )
 
@@ -327,7 +349,7 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 @st.composite
 def broken(draw: st.DrawFn, whole: st.SearchStrategy[dict[str, Any]]) -> Any:
     """One of these documents with up to three changes anywhere: something gone, something new, something else."""
-    document = copy.deepcopy(draw(whole))
+    document = json.loads(json.dumps(draw(whole)))  # as a text has it: no object stands in two places
     for _ in range(draw(st.integers(0, 3))):
         places = list(_places(document))
         if not places:

@@ -12,6 +12,7 @@ from baton.core.failures.retry import CUSTOM, RetryChange
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.state import ANSWER
+from tests.core.asked import steps_of
 from tests.core.build import T0, Saga, program
 from tests.core.strategies import RETRY, ROLLBACK
 
@@ -48,7 +49,7 @@ def chosen(saga: Saga) -> list[str]:
 
 
 def attempts(decision: Decision) -> list[tuple[str, int]]:
-    return [(step.slot, step.attempt) for step in decision.run]
+    return [(step.slot, step.attempt) for step in steps_of(decision)]
 
 
 def answer(saga: Saga, action: str, key: str = "k", **more: Any) -> None:

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from baton.core.conditions.schema import SchemaError, check_schema, violations
+from baton.core.conditions.schema import check_schema, violations
+from baton.core.conditions.schemaplan import SchemaError
 from tests.core.apart import apart
 
 REFUSED: Final = "refused"

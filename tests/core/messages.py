@@ -15,6 +15,7 @@ import yaml
 
 from baton.core.documents.compile import children_of, compile_document, no_such_child, notes_of
 from baton.core.effects.keys import KeyRule
+from baton.core.effects.risk import Risk
 from baton.core.effects.toolspec import ToolSpec
 from baton.errors import InvalidDefinition, MalformedDocument
 from tests.core.build import tool_spec
@@ -56,8 +57,11 @@ TOOLS: Mapping[str, ToolSpec] = {
         _tool("pay", {}, ("card",), card=_CARD),
         _tool("keep", {}, ("text", "more"), text={"type": ["string", "null"]}, more={}),
         _once("slow", timeout_ms=3_600_000),
+        _once("mute", sees_key=False),
         _once("remind", key=KeyRule(strategy="saga")),
         _once("pay.by", instead_of=("charge",)),
+        _once("vault.empty", requires_approval=True),
+        _once("refund", risk=Risk(action="payment", amount="x", currency_is="USD")),
     )
 }
 CHILDREN: Mapping[str, Any] = {

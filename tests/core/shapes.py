@@ -182,7 +182,7 @@ _ELSEWHERE: list[tuple[str, str, str, str, str]] = [
     ("a value with arguments", _KIND % "value: 1, with: {}", "/nodes/a",
      "a `value` takes neither `with` nor `timeout`; write what it gives under `value`", ""),
     ("a value and a tool", _KIND % "value: , tool: t", "/nodes/a",
-     "a node has exactly one of tool, wait, workflow, value; found tool and value", ""),
+     "a node has exactly one of tool, wait, workflow, value, fail, end, human; found tool and value", ""),
     ("an agent that is a name", _KIND % "agent: x", "/nodes/a/agent", "must be an object", ""),
     ("an agent forgotten", _KIND % "agent: ", "/nodes/a/agent", LEAVE_OUT, ""),
     ("an agent with a number as a tool", _KIND % "agent: {tools: [5]}", "/nodes/a/agent/tools/0",
@@ -191,7 +191,7 @@ _ELSEWHERE: list[tuple[str, str, str, str, str]] = [
      "must be a string", ""),
     ("a map over nothing", _KIND % "map: {}", "/nodes/a/map/over", "`over` is missing", ""),
     ("a map with its list forgotten", _KIND % "map: {over: }", "/nodes/a/map/over", NOTHING, ""),
-    ("a question that is a text", _KIND % "human: Really?", "/nodes/a/human", "must be an object", ""),
+    ("a question that is a text", _KIND % "human: Really?", "/nodes/a/human", "must be an object", "write `human: {title: Really?}`"),
     # ---- the document
     ("an owner that is a number", _TOP % "owner: 5", "/owner", "must be a string", ""),
     ("an owner forgotten", _TOP % "owner:", "/owner", LEAVE_OUT, ""),

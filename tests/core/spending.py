@@ -13,7 +13,8 @@ from baton.core.read.usage import Deployment, Ledger, Usage
 from tests.core.build import Saga, done
 
 AROUND = 60  # bytes of an entry's item besides its data
-START, TAKE, YIELD, FINISH, TO_WAIT = 4, 3, 3, 4, 5
+START, TAKE, YIELD, FINISH, TO_WAIT = 4, 1, 3, 4, 5
+EARLY = 3  # a take before the saga is due
 # Times that do not matter here are none, so that what is left is what the log says.
 BARE = Deployment(worker_mb=1_024, api_mb=0, relay_mb=0, handover=0, init=0)
 

@@ -37,7 +37,7 @@ def test_when_the_grace_is_over_running_steps_must_stop(after_ms: int, abort: bo
     saga.go()
     saga.cancel(grace_ms=1_000)
     decision = saga.go(running=["n0"], after_ms=after_ms)
-    assert decision.abort is abort
+    assert (decision.of(StopSteps) == StopSteps()) is abort
     assert saga.state.ended is None
 
 
@@ -53,9 +53,9 @@ def test_a_forced_cancel_stops_running_steps_at_once() -> None:
 def test_a_second_cancel_shortens_the_grace() -> None:
     saga = Saga(chain(1))
     saga.cancel(grace_ms=60_000)
-    assert not saga.go(running=["n0"], after_ms=10).abort
+    assert saga.go(running=["n0"], after_ms=10).of(StopSteps) is None
     saga.cancel(grace_ms=0)
-    assert saga.go(running=["n0"]).abort
+    assert saga.go(running=["n0"]).of(StopSteps) == StopSteps()
 
 
 def test_a_cancelled_saga_is_cancelled_even_if_its_last_step_succeeds() -> None:

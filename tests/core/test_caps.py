@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from baton.core.decide.commands import StopSteps
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.graph.graph import Cap, Join, Loop, Node
@@ -18,6 +19,7 @@ from baton.core.log import events as ev
 from baton.core.log.state import Used
 from baton.core.read.views import saga_view
 from baton.core.times import iso
+from tests.core.asked import cancels_of, steps_of, stops_of
 from tests.core.build import T0, Saga, child, done, failed, interrupted, program, ready, task, wait
 from tests.core.graphs_of import again, limited
 
@@ -67,7 +69,7 @@ def test_running_steps_end_before_their_saga_does() -> None:
     saga.go()
     decision = saga.go(done("a"), running=["b"])
     assert saga.kinds == ["step_succeeded", "limit_reached"]
-    assert (decision.run, decision.stop, decision.abort) == ((), (), False)
+    assert (steps_of(decision), decision.of(StopSteps)) == ((), None)
     saga.go(done("b"))
     assert end_of(saga) == ("failed", "limit_hops", "")
 
@@ -138,9 +140,9 @@ def test_a_saga_ends_at_the_end_of_its_time_and_stops_what_runs() -> None:
     assert saga.go(running=["a"]).due == T0 + 1_000
     assert saga.go(running=["a"], after_ms=999).due == T0 + 1_000
     decision = saga.go(running=["a"], after_ms=1)
-    assert decision.stop == ("a",)
+    assert stops_of(decision) == ("a",)
     assert saga.kinds == ["limit_reached"]
-    assert [slot for slot, _ in saga.go().cancel] == ["k"]
+    assert [slot for slot, _ in cancels_of(saga.go())] == ["k"]
     assert end_of(saga) == ("failed", "limit_wall_time", "")
     assert saga.state.ended is not None
     assert saga.state.ended.failure is not None
@@ -206,7 +208,7 @@ def test_a_join_tolerates_a_limit_like_any_failure() -> None:
     )
     saga = Saga(program(*nodes))
     saga.go(done("b", "too long"))
-    (step,) = saga.go(done("c")).run
+    (step,) = steps_of(saga.go(done("c")))
     (error,) = step.arguments["errors"]
     assert (error["node"], error["code"]) == ("b", "limit_bytes")
 
@@ -246,8 +248,8 @@ def test_a_node_fails_at_the_end_of_its_time_and_its_step_is_stopped() -> None:
     assert (ready(decision), decision.due) == (["a", "b"], T0 + 100)
     assert saga.go(running=["a", "b"], after_ms=99).due == T0 + 100
     decision = saga.go(running=["a", "b"], after_ms=1)
-    assert decision.stop == ("a",), "another step may end"
-    assert saga.go(running=["b"]).stop == ()
+    assert stops_of(decision) == ("a",), "another step may end"
+    assert stops_of(saga.go(running=["b"])) == ()
     saga.go(done("b"))
     assert end_of(saga) == ("failed", "limit_wall_time", "a")
 
@@ -275,7 +277,7 @@ def test_a_tolerated_end_of_time_lets_the_saga_go_on() -> None:
     saga = Saga(program(*timed))
     assert saga.go().due == T0 + 100
     assert saga.kinds == ["node_began", "wait_opened", "node_began", "child_opened"]
-    assert [left.workflow for _, left in saga.go(after_ms=100).cancel] == ["other"]
+    assert [left.workflow for _, left in cancels_of(saga.go(after_ms=100))] == ["other"]
     assert ready(saga.go()) == ["z"]
 
 

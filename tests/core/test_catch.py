@@ -11,6 +11,7 @@ from baton.core.decide.program import Program
 from baton.core.failures.policy import Change
 from baton.core.graph.graph import Catch, Join
 from baton.core.log.state import status_of
+from tests.core.asked import steps_of
 from tests.core.build import Saga, done, program, ready, task
 from tests.core.failing import broken, chosen, schedule
 from tests.core.strategies import RETRY
@@ -49,7 +50,7 @@ def test_the_first_rule_that_fits_says_where_it_goes_on(rules: Iterable[Catch], 
     saga = Saga(caught_by(*rules))
     assert ready(saga.go(broken("a", "bad_request"))) == runs
     if "h" in runs:
-        assert saga.decision.run[0].arguments == {"why": "bad_request"}
+        assert steps_of(saga.decision)[0].arguments == {"why": "bad_request"}
     assert saga.state.failure is None
 
 
@@ -97,4 +98,4 @@ def test_a_join_behind_a_caught_failure_hears_of_no_error() -> None:
     )
     saga.go(broken("a"))
     assert ready(saga.go(done("h"))) == ["j"]
-    assert saga.decision.run[0].arguments == {"told": [], "last": None}
+    assert steps_of(saga.decision)[0].arguments == {"told": [], "last": None}

@@ -10,6 +10,7 @@ from baton.core.log import codec
 from baton.core.log import events as ev
 from baton.core.log.state import LONGEST_ID, status_of
 from baton.core.log.work import Child
+from tests.core.asked import cancels_of, children_of, needs_of, steps_of
 from tests.core.build import Saga, child, done, entry, program, ready, slots, started, task
 
 
@@ -21,9 +22,11 @@ def reported(saga: Saga, status: str = "completed", slot: str = "c", **more: obj
 def test_a_child_is_recorded_with_its_input_before_it_is_started() -> None:
     saga = Saga(program(child("c", arguments={"n": "${input.n}"}, workflow="dinner@2")), {"n": 3})
     decision = saga.go()
-    opened = ev.ChildOpened(node="c", child="s1.0.c", workflow="dinner@2", input=ev.Value(v={"n": 3}))
+    opened = ev.ChildOpened(
+        node="c", child="s1.0.c", workflow="dinner@2", input=ev.Value(v={"n": 3}), number=1
+    )
     assert saga.entries[-1].events == (opened,)
-    assert decision.children == (
+    assert children_of(decision) == (
         ("c", Child(saga="s1.0.c", workflow="dinner@2", input=ev.Value(v={"n": 3}))),
     )
     assert status_of(saga.state) == "waiting"
@@ -32,17 +35,17 @@ def test_a_child_is_recorded_with_its_input_before_it_is_started() -> None:
 def test_an_open_child_is_named_until_it_has_reported() -> None:
     saga = Saga(program(child("c"), task("a", "c")))
     saga.go()
-    assert [slot for slot, _ in saga.go().children] == ["c"]
+    assert [slot for slot, _ in children_of(saga.go())] == ["c"]
     reported(saga)
     decision = saga.go()
-    assert (decision.children, ready(decision)) == ((), ["a"])
+    assert (children_of(decision), ready(decision)) == ((), ["a"])
 
 
 def test_what_a_child_ended_with_is_the_output_of_its_node() -> None:
     saga = Saga(program(child("c"), task("a", "c", arguments={"x": "${ctx.c.output.n}"})))
     saga.go()
     reported(saga, output=ev.Value(v={"n": 4}))
-    (step,) = saga.go().run
+    (step,) = steps_of(saga.go())
     assert step.arguments == {"x": 4}
     assert saga.entries[-1].events == (
         ev.ChildClosed(node="c", child="s1.0.c", output=ev.Value(v={"n": 4}), emits=(ev.Token("c", "a"),)),
@@ -53,7 +56,12 @@ def test_what_a_child_ended_with_is_the_output_of_its_node() -> None:
 @pytest.mark.parametrize(
     ("status", "failure", "message"),
     [
-        ("failed", ev.Failure("x", "no table"), "the child saga s1.0.c ended failed: no table"),
+        ("failed", ev.Failure("x", "no table"), "the child saga s1.0.c ended failed: x: no table"),
+        (
+            "cancelled",
+            ev.Failure("cancelled", "enough"),
+            "the child saga s1.0.c ended cancelled: enough",
+        ),
         ("cancelled", None, "the child saga s1.0.c ended cancelled: cancelled"),
     ],
 )
@@ -66,7 +74,12 @@ def test_a_child_that_did_not_complete_fails_its_node(
     saga.go()
     assert saga.kinds == ["step_failed", "saga_ended"]
     assert saga.state.ended is not None
-    assert saga.state.ended.failure == ev.Failure("child_failed", message, "c")
+    found = saga.state.ended.failure
+    assert found is not None
+    assert (found.code, found.message, found.node) == ("child_failed", message, "c")
+    assert [(one.code, one.message) for one in found.errors] == (
+        [(failure.code, failure.message)] if failure else []
+    )
 
 
 def test_children_of_one_entry_are_closed_together() -> None:
@@ -118,7 +131,7 @@ def test_a_child_whose_input_cannot_be_bound_is_never_opened() -> None:
 
 def test_a_child_whose_input_is_in_a_blob_is_opened_once_the_blob_was_read() -> None:
     saga = Saga(program(child("c", arguments={"x": "${input.n}"})), ev.Value(ref="cas://in", size=9))
-    assert saga.go().needs == {"cas://in"}
+    assert needs_of(saga.go()) == {"cas://in"}
     assert slots(saga.state) == {"c"}
     assert saga.state.children == {}
     saga.go(blobs={"cas://in": {"n": 1}})
@@ -132,7 +145,7 @@ def test_open_children_are_cancelled_before_the_end_is_recorded() -> None:
     reported(saga, slot="d")
     saga.cancel()
     decision = saga.go()
-    assert [(slot, one.saga) for slot, one in decision.cancel] == [("c", "s1.0.c")]
+    assert [(slot, one.saga) for slot, one in cancels_of(decision)] == [("c", "s1.0.c")]
     assert decision.record == (ev.SagaEnded(status="cancelled", failure=ev.Failure("cancelled", "enough")),)
     assert status_of(saga.state) == "cancelled"
 
@@ -152,7 +165,7 @@ def test_an_outcome_that_lacks_a_blob_is_not_lost_when_a_join_leaves_a_child_beh
     step = advance(graph, saga.state, outcomes, saga.now)
     assert not step.events
     assert step.taken == 0
-    assert step.decision.needs == {"cas://large"}
+    assert needs_of(step.decision) == {"cas://large"}
 
 
 @pytest.mark.parametrize(("length", "kind"), [(396, "child_opened"), (397, "step_failed")])
@@ -177,7 +190,7 @@ def part_of(saga: Saga) -> list[str]:
     """Do what is to be done next for an ending: the children that are asked to stop, and then say so."""
     decision = decide(saga.program, saga.state, saga.now)
     saga.put(*decision.record)
-    return [one.saga for _, one in decision.cancel]
+    return [one.saga for _, one in cancels_of(decision)]
 
 
 def test_the_children_of_a_saga_that_ends_are_cancelled_in_parts_each_before_it_is_recorded() -> None:
@@ -256,4 +269,32 @@ def test_an_outcome_need_not_wait_for_children_that_there_is_no_time_to_cancel()
     assert advance(graph, saga.state, [done("c")], saga.now).events == ()
     late = advance(graph, saga.state, [done("c")], saga.now, in_turn=False)
     assert [type(event) for event in late.events] == [ev.StepSucceeded]
-    assert (late.taken, [one.saga for _, one in late.decision.cancel]) == (1, ["s1.0.k"])
+    assert (late.taken, [one.saga for _, one in cancels_of(late.decision)]) == (1, ["s1.0.k"])
+
+
+# ---- where they report
+
+
+def test_children_are_numbered_as_they_are_opened_and_report_in_windows_of_64() -> None:
+    saga = crowd()
+    numbers = [event.number for event in saga.entries[-1].events if isinstance(event, ev.ChildOpened)]
+    assert numbers == list(range(1, MANY + 1))
+    windows = [one.window for one in saga.state.children.values()]
+    assert windows == [number // 64 for number in numbers]
+    assert saga.state.counts.children == MANY
+
+
+def test_a_new_branch_goes_on_counting() -> None:
+    saga = crowd()
+    saga.put(ev.Forked(cut=1, branch=1, by="ada", at=saga.now), epoch=0)
+    while saga.state.orphaned_children:
+        part_of(saga)
+    saga.go()
+    windows = {one.window for one in saga.state.children.values()}
+    assert windows == set(range((MANY + 1) // 64, 2 * MANY // 64 + 1))
+
+
+def test_children_of_a_log_that_did_not_number_them_report_to_the_first_window() -> None:
+    saga = Saga(program(child("c")))
+    saga.put(ev.ChildOpened(node="c", child="k", workflow="w", input=ev.Value()))
+    assert (saga.state.children["c"].window, saga.state.counts.children) == (0, 0)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 
 from baton.core.log import events as ev
-from baton.core.log.codec import KINDS, decode_entry, encode_entry
+from baton.core.log.codec import TAGS, decode_entry, encode_entry
 from baton.core.log.events import FORMAT, Entry
 from baton.errors import CorruptLog, UnknownEntry
 from tests.core.build import ENTRIES, FEW, PROPERTY, entry, of_struct
@@ -44,7 +44,7 @@ def test_each_kind_comes_back_as_it_was(kind: type[msgspec.Struct]) -> None:
 
 
 def test_every_kind_has_a_name_of_its_own() -> None:
-    assert len(KINDS) == len(typing.get_args(ev.Event))
+    assert len(TAGS) == len(typing.get_args(ev.Event))
 
 
 @given(ENTRIES)

@@ -260,7 +260,7 @@ def test_what_is_right(nodes: str, more: str) -> None:
 
 @pytest.mark.parametrize("field", ["retry: quick", "on_failure: rollback", "failover: []"])
 @pytest.mark.parametrize(
-    "kind", ["wait: {for: 1}", "workflow: other", "value: 1", "human: {}", "map: {over: [1]}"]
+    "kind", ["wait: {for: 1}", "workflow: other", "value: 1", "human: {title: x}", "map: {over: [1]}"]
 )
 def test_only_what_a_tool_does_can_be_done_again(kind: str, field: str) -> None:
     name = field.partition(":")[0]

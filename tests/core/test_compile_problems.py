@@ -86,12 +86,12 @@ SHAPE: list[tuple[str, str, str, str, str]] = [
     ("an unknown key of a wait", "name: w\nnodes: {a: {wait: {timeout: 1s, signl: x}}}", "/nodes/a/wait/signl",
      "`signl` is not known here", "did you mean `signal`?"),
     ("a kind to come and another", "name: w\nnodes: {a: {tool: t, agent: {}}}", "/nodes/a",
-     "a node has exactly one of tool, wait, workflow, value; found tool and agent", ""),
+     "a node has exactly one of tool, wait, workflow, value, fail, end, human; found tool and agent", ""),
     ("a key like a kind elsewhere", HEAD + "map: 1", "/map", "`map` is not known here", ""),
     ("no kind", "name: w\nnodes: {a: {}}", "/nodes/a",
-     "a node has exactly one of tool, wait, workflow, value; found none", ""),
+     "a node has exactly one of tool, wait, workflow, value, fail, end, human; found none", ""),
     ("two kinds", "name: w\nnodes: {a: {tool: t, workflow: w}}", "/nodes/a",
-     "a node has exactly one of tool, wait, workflow, value; found tool and workflow", ""),
+     "a node has exactly one of tool, wait, workflow, value, fail, end, human; found tool and workflow", ""),
     ("a wait for nothing", "name: w\nnodes: {a: {wait: {}}}", "/nodes/a/wait",
      "write exactly one of `for` (a duration), `until` (a time) and `signal` (a name)", ""),
     ("a wait for both", "name: w\nnodes: {a: {wait: {for: 1s, signal: x}}}", "/nodes/a/wait",
@@ -130,6 +130,7 @@ def test_a_document_of_the_wrong_shape(text: str, path: str, message: str, sugge
     assert told(text) == [(path, message, suggestion)]
 
 
+@pytest.mark.no_cover
 def test_too_many_nodes_are_refused_with_the_limit() -> None:
     text = "name: w\nnodes:\n" + "".join(f"  n{i}: {{tool: t}}\n" for i in range(10_001))
     assert only(text).message == "a workflow has at most 10000 nodes"
@@ -348,9 +349,9 @@ def test_an_unknown_key_counts_as_the_known_one_that_it_nearly_is() -> None:
 
 
 def test_the_shape_of_what_is_left_is_checked_too() -> None:
-    node = "{tool: t, wait: {for: 1s}, xyz: 1}"
+    node, kinds = "{tool: t, wait: {for: 1s}, xyz: 1}", "tool, wait, workflow, value, fail, end, human"
     assert told(BROKEN_NODE % node) == [
-        ("/nodes/b", "a node has exactly one of tool, wait, workflow, value; found tool and wait", ""),
+        ("/nodes/b", f"a node has exactly one of {kinds}; found tool and wait", ""),
         ("/nodes/b/xyz", "`xyz` is not known here", ""),
     ]
 

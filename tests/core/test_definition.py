@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from baton.core.documents.definition import NodeModel, WorkflowModel
-from baton.core.documents.nodes.registry import KINDS, KINDS_TO_COME, kind_of
+from baton.core.documents.nodes.model import BY_KEY, kind_of
 from baton.core.documents.parts.bounds import LimitsModel
 from baton.core.documents.places import BELOW, INSIDE, MAX_HINTS
 from baton.core.documents.text import parse_document
@@ -148,9 +148,9 @@ def test_a_value_may_be_null() -> None:
     assert kind_of(node("description: x")).kind == "task"
 
 
-@pytest.mark.parametrize("key", [*KINDS, *KINDS_TO_COME])
-def test_a_node_of_any_kind_may_say_where_it_goes_on(key: str) -> None:
-    kind = {"wait": "{signal: s}", "agent": "{}", "human": "{}", "map": "{over: []}"}.get(key, "t")
+@pytest.mark.parametrize("key", [key for key, kind in BY_KEY.items() if not kind.ends])
+def test_a_node_of_any_kind_that_is_no_end_may_say_where_it_goes_on(key: str) -> None:
+    kind = {"wait": "{signal: s}", "agent": "{}", "human": "{title: x}", "map": "{over: []}"}.get(key, "t")
     fields = "when: x, branch: {rules: [{if: x, then: b}]}, loop: {while: x}, join: any, output_schema: true, limits: {}"
     model = good(f"name: w\nnodes: {{a: {{{key}: {kind}, {fields}}}, b: {{tool: t}}}}")
     assert kind_of(model.nodes["a"]).key == key
@@ -281,6 +281,22 @@ def test_a_key_that_is_missing_because_it_is_misspelt_is_told_once() -> None:
     assert read("nmae: w\nnodes: {a: {tool: t}}")[1] == [
         ("/nmae", "`nmae` is not known here", "did you mean `name`?")
     ]
+
+
+@pytest.mark.parametrize(
+    ("limit", "told"), [({"max": 3, "thn": "throttle"}, "thn"), ({"mx": 3, "then": "throttle"}, "mx")]
+)
+def test_one_object_in_two_places_is_told_of_at_both_and_stays_as_it_is(limit: Any, told: str) -> None:
+    before = {**limit}
+    limits = {"hops": limit, "fan_out": limit}
+    model, problems = shape_of(
+        {"name": "w", "limits": limits, "nodes": {"a": {"tool": "t", "limits": limits}}}
+    )
+    assert model is not None
+    assert {p.path for p in problems} == {
+        f"{place}/limits/{name}/{told}" for place in ("", "/nodes/a") for name in limits
+    }
+    assert limit == before
 
 
 # ---- what is left ----------------------------------------------------------------------------------------------

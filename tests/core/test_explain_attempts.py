@@ -17,6 +17,7 @@ from baton.core.log.state import status_of
 from baton.core.read.attempt_history import SHOWN
 from baton.core.read.explain import way
 from baton.core.read.views import saga_view
+from baton.core.times import iso
 from tests.core.build import T0, Saga, done, program, task
 from tests.core.failing import answer, broken, schedule
 from tests.core.strategies import ASK_USER, ESCALATE, REPLAN, RETRY, ROLLBACK
@@ -206,7 +207,17 @@ def test_an_open_question_is_what_a_step_waits_for() -> None:
             "message": f"{SAYS} ({DOWN})",
             "options": ["retry", "use", "fail"],
             "expires_at": until,
+            "type": "error",
+            "title": None,
+            "details": None,
+            "choices": [],
+            "schema": None,
+            "takeover": None,
+            "asked_at": iso(T0),
+            **dict.fromkeys(("risk", "digest", "told_at")),
             "for": [{"kind": "user", "name": "ada"}, {"kind": "role", "name": "operate"}],
+            "claim": None,
+            "escalate": [],
             "arguments": None,
         }
     ]

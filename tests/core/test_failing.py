@@ -14,6 +14,7 @@ from baton.core.failures.failover import Action, Match, Policy
 from baton.core.failures.policy import Change
 from baton.core.log import events as ev
 from baton.core.log.state import status_of
+from tests.core.asked import steps_of
 from tests.core.build import T0, Saga, done, program, ready, task
 from tests.core.failing import attempts, broken, chosen, one, schedule
 from tests.core.strategies import ASK_USER, ESCALATE, REPLAN, RETRY, ROLLBACK
@@ -25,7 +26,7 @@ def test_a_step_is_tried_again_after_the_pause_and_the_attempts_are_counted_in_t
     saga = Saga(one(task("a"), any=schedule(1_000, 3_000)))
     decision = saga.go(broken("a"))
     assert saga.kinds == ["attempt_failed", "strategy_chosen"]
-    assert (decision.run, decision.again, decision.due) == ((), T0 + 1_000, T0 + 1_000)
+    assert (steps_of(decision), decision.again, decision.due) == ((), T0 + 1_000, T0 + 1_000)
     assert status_of(saga.state, saga.program) == "waiting"
     assert attempts(saga.go(after_ms=999)) == []
     assert attempts(saga.go(after_ms=1)) == [("a", 2)]
@@ -115,7 +116,7 @@ def test_hooks_are_called_before_the_next_attempt_but_not_those_that_no_tool_car
     change = Change(before_retry=("clear_cache", "refresh_page"), **_ladder(RETRY))
     saga = Saga(one(node, any=change))
     saga.go(broken("a", "timeout"))
-    (step,) = saga.go(after_ms=1_000).run
+    (step,) = steps_of(saga.go(after_ms=1_000))
     assert step.hooks == ("cache.clear",)
     assert step.failure is not None
     assert step.failure.code == "timeout"
@@ -136,7 +137,7 @@ def test_a_replan_takes_the_best_way_that_carries_out_the_hint_and_each_way_once
     )
     saga = Saga(program(task("a", ways=ways, arguments={"model": "large"}), failures={}))
     for number, name in enumerate(["small", "tiny"], 1):
-        (step,) = saga.go(broken("a", "model_unavailable", attempt=number)).run
+        (step,) = steps_of(saga.go(broken("a", "model_unavailable", attempt=number)))
         assert (step.attempt, step.way) == (number + 1, ways[number - 1])
         assert step.way is not None
         assert step.way.name == name
@@ -153,7 +154,7 @@ def test_a_failover_policy_goes_before_the_ladder_and_says_what_is_different() -
     )
     node = task("a", arguments={"party": 2}, failover=(policy,))
     saga = Saga(program(node, failures={}), {"hour": 20})
-    (step,) = saga.go(broken("a", "no_tables")).run
+    (step,) = steps_of(saga.go(broken("a", "no_tables")))
     assert step.way is not None
     assert step.way.tool == "delivery.order"
     assert step.arguments == {"party": 2, "hour": 20}
@@ -237,7 +238,7 @@ def test_a_policy_whose_arguments_break_does_not_fit() -> None:
         Policy(name="good", then=Action(arguments={"x": "${input.there}"})),
     )
     saga = Saga(program(task("a", failover=policies), failures={}), {"there": 1})
-    (step,) = saga.go(broken("a", "timeout")).run
+    (step,) = steps_of(saga.go(broken("a", "timeout")))
     assert step.arguments == {"x": 1}
     (event,) = (e for e in saga.entries[-1].events if isinstance(e, ev.StrategyChosen))
     assert event.policy == "good"

@@ -10,9 +10,13 @@ import msgspec
 import pytest
 
 from baton.core.decide.decide import Decision, RunStep, advance, decide
+from baton.core.decide.program import Program
+from baton.core.documents.compile import compile_document
 from baton.core.graph.graph import Join
 from baton.core.log import events as ev
 from baton.core.log.state import State, status_of
+from baton.core.nodes.registry import KINDS
+from tests.core.asked import needs_of, steps_of
 from tests.core.build import T0, Saga, chain, done, failed, program, ready, slots, task, wait
 
 DIAMOND = program(task("a"), task("b", "a"), task("c", "a"), task("d", "b", "c"))
@@ -79,7 +83,7 @@ def test_a_running_step_is_not_asked_for_again() -> None:
 
 def test_a_step_carries_its_slot_its_node_and_its_arguments() -> None:
     saga = Saga(program(task("a", arguments={"n": "${input.n}"})), {"n": 3})
-    (step,) = saga.go().run
+    (step,) = steps_of(saga.go())
     assert step == RunStep(
         slot="a", node=saga.program.nodes["a"], iteration=(), arguments={"n": 3}, attempt=1
     )
@@ -180,7 +184,7 @@ def test_outcomes_for_which_there_is_no_room_are_left_for_the_next_entry() -> No
     step = advance(TEN, saga.state, outcomes, T0, room=3_700)
     assert (step.taken, step.more, len(step.events)) == (3, True, 3)
     assert size(*step.events) <= 3_700
-    assert step.decision.run == (), "what is not taken counts as running"
+    assert steps_of(step.decision) == (), "what is not taken counts as running"
     state = saga.put(*step.events)
     rest = advance(TEN, state, outcomes[step.taken :], T0)
     assert (rest.taken, rest.more, len(rest.events)) == (7, False, 8)
@@ -216,6 +220,17 @@ def test_facts_for_which_there_is_no_room_follow_in_the_next_entries() -> None:
         assert step.more is (len(saga.state.open) + len(step.events) < 50)
         saga.put(*step.events)
     assert (entries >= 5, len(saga.state.open), step.more) == (True, 50, False)
+
+
+def test_questions_for_which_there_is_no_room_follow_in_the_next_entries_each_with_its_notice() -> None:
+    asks = "".join(f"  q{n}: {{human: {{title: t, details: {'x' * 500}}}}}\n" for n in range(20))
+    saga = Saga(Program(compile_document(f"name: w\nnodes:\n{asks}", {}), KINDS))
+    while (step := advance(saga.program, saga.state, [], T0, room=2_000)).events:
+        assert size(*step.events) <= 2_500
+        assert [type(event) for event in step.events[:2]] == [ev.QuestionOpened, ev.NoticeDue]
+        assert len(step.events) % 2 == 0
+        saga.put(*step.events)
+    assert (len(saga.state.open), len(saga.state.outbox.due)) == (20, 20)
 
 
 # ---- failure ---------------------------------------------------------------------------------------------------
@@ -342,29 +357,29 @@ def test_what_is_in_a_blob_is_asked_for_before_anything_is_decided() -> None:
     reads = {"x": "${ctx.a.output.n}", "y": "${input}"}
     saga = Saga(program(task("a"), task("b", "a", arguments=reads)), ev.Value(ref="cas://in", size=9))
     decision = saga.go(done("a", ref="cas://a"))
-    assert decision.needs == {"cas://a", "cas://in"}
+    assert needs_of(decision) == {"cas://a", "cas://in"}
     assert ready(decision) == []
     assert decision.record == ()
     only_one = saga.go(blobs={"cas://a": {"n": 5}})
-    assert only_one.needs == {"cas://in"}
-    (step,) = saga.go(blobs={"cas://a": {"n": 5}, "cas://in": [1]}).run
+    assert needs_of(only_one) == {"cas://in"}
+    (step,) = steps_of(saga.go(blobs={"cas://a": {"n": 5}, "cas://in": [1]}))
     assert step.arguments == {"x": 5, "y": [1]}
 
 
 def test_a_blob_that_no_node_reads_is_never_fetched() -> None:
     saga = Saga(chain(2), ev.Value(ref="cas://in", size=9))
-    assert saga.go(done("n0", ref="cas://a")).needs == frozenset()
+    assert needs_of(saga.go(done("n0", ref="cas://a"))) == frozenset()
 
 
 def test_one_step_that_needs_a_blob_does_not_hold_up_what_is_ready() -> None:
     saga = Saga(program(task("a", arguments={"x": "${input}"}), task("b")), ev.Value(ref="cas://in", size=9))
     decision = saga.go()
-    assert (ready(decision), set(decision.needs)) == (["b"], {"cas://in"})
+    assert (ready(decision), set(needs_of(decision))) == (["b"], {"cas://in"})
 
 
 def test_the_end_waits_for_the_blob_that_the_output_names() -> None:
     saga = Saga(program(task("a"), output="${ctx.a.output.n}"))
-    assert saga.go(done("a", ref="cas://a")).needs == {"cas://a"}
+    assert needs_of(saga.go(done("a", ref="cas://a"))) == {"cas://a"}
     assert saga.state.ended is None
     saga.go(blobs={"cas://a": {"n": 5}})
     assert saga.state.ended == ev.SagaEnded(status="completed", output=ev.Value(v=5))

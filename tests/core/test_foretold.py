@@ -13,6 +13,7 @@ from baton.core.log.state import status_of
 from baton.core.nodes.registry import KINDS
 from baton.core.read.forecast import MOST, foretold
 from baton.core.read.views import saga_view
+from tests.core.asked import steps_of
 from tests.core.build import TOOLS, Saga, program, task
 from tests.core.failing import DAY, broken, chosen
 
@@ -157,7 +158,7 @@ def test_what_is_foretold_is_what_happens(own: str, rest: str, start: dict[str, 
         if status_of(saga.state) == "suspended":
             saga.go(after_ms=DAY)
             continue
-        step = saga.go(after_ms=30_000).run
+        step = steps_of(saga.go(after_ms=30_000))
         saga.go(*(broken("a", "tool_error", attempt=one.attempt, at=saga.now) for one in step))
     done = [strategy for strategy in chosen(saga) if strategy != "retry"]
     usual = found["nodes"].get("a", found["steps"]).partition(";")[0]

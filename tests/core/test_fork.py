@@ -9,9 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from baton.core.log import events as ev
-from baton.core.log.forks import FORK_KEY, fork_to, lineage_to
-from baton.core.log.state import Segment, State, status_of
+from baton.core.log.forks import fork_to, lineage_to
+from baton.core.log.state import FORK_KEY, Segment, State, status_of
 from baton.errors import CorruptLog
+from tests.core.asked import cancels_of
 from tests.core.build import (
     T0,
     Saga,
@@ -132,7 +133,7 @@ def test_a_child_that_was_opened_behind_the_cut_is_cancelled_before_anything_els
     saga.go(done("a"))
     fork(saga, cut=2)
     decision = saga.go()
-    assert [(slot, one.saga) for slot, one in decision.cancel] == [("", "s1.0.c")]
+    assert [(slot, one.saga) for slot, one in cancels_of(decision)] == [("", "s1.0.c")]
     assert (ready(decision), saga.kinds, saga.state.orphaned_children) == ([], ["children_abandoned"], ())
     assert ready(saga.go()) == ["a"]
     saga.go(done("a"))
@@ -194,7 +195,7 @@ def test_children_that_were_left_are_cancelled_even_if_the_saga_ends_first() -> 
     fork(saga, cut=2)
     saga.cancel()
     decision = saga.go()
-    assert [(slot, one.saga) for slot, one in decision.cancel] == [("d", "s1.0.d"), ("", "s1.0.c")]
+    assert [(slot, one.saga) for slot, one in cancels_of(decision)] == [("d", "s1.0.d"), ("", "s1.0.c")]
     assert (status_of(saga.state), saga.state.orphaned_children) == ("cancelled", ())
 
 

@@ -6,6 +6,7 @@ from baton.core.failures.policy import Change
 from baton.core.log import events as ev
 from baton.core.log.answers import asked
 from baton.core.log.state import NOTICES_REMEMBERED, UNKNOWN_OUTCOME, status_of
+from tests.core.asked import notices_of
 from tests.core.build import Saga, program, task
 from tests.core.failing import DAY, answer, attempts, broken
 from tests.core.strategies import ASK_USER, ESCALATE
@@ -52,18 +53,24 @@ def test_the_person_who_answers_is_told_of_a_question_that_a_fork_has_opened_aga
     for branch in (1, 2):
         fork(saga, cut)
         ((_, ask),) = asked(saga.state)
-        assert saga.go().notices == (
+        assert notices_of(saga.go()) == (
             ev.Notice(
-                key=f"s1/{branch}/{ask.id}", to="user", code="x", message=ask.message, node="a", at=saga.now
+                key=f"s1/{branch}/{ask.id}",
+                to="user",
+                code="x",
+                message=ask.message,
+                node="a",
+                at=saga.now,
+                ask=ask.id,
             ),
         )
-        assert saga.tell().notices == ()
+        assert notices_of(saga.tell()) == ()
 
 
 def test_who_has_not_been_told_yet_is_told_once() -> None:
     saga = asking()
-    told = saga.go().notices
-    assert fork(saga, saga.state.version).go().notices == told
+    told = notices_of(saga.go())
+    assert notices_of(fork(saga, saga.state.version).go()) == told
 
 
 def test_a_question_that_had_its_answer_at_the_cut_sends_no_notice() -> None:
@@ -71,14 +78,14 @@ def test_a_question_that_had_its_answer_at_the_cut_sends_no_notice() -> None:
     saga.tell()
     ((_, ask),) = asked(saga.state)
     answer(saga, "retry", ask.id)
-    assert fork(saga, saga.state.version).go().notices == ()
+    assert notices_of(fork(saga, saga.state.version).go()) == ()
     assert attempts(saga.decision) == [("a", 2)]
 
 
 def test_the_notice_of_a_question_that_is_open_again_is_as_severe_as_the_first() -> None:
     saga = Saga(program(task("a"), failures={"x": Change(ladder=(ASK_USER,), severity="critical")}))
     saga.go(broken("a", "x"))
-    first = saga.go().notices
+    first = notices_of(saga.go())
     saga.tell()
     fork(saga, saga.state.version)
     assert [notice.severity for notice in (*first, *saga.state.outbox.due)] == ["critical"] * 2
@@ -102,12 +109,12 @@ def test_all_are_told_of_all_questions_that_a_fork_has_opened_again_however_many
 def test_an_incident_that_a_fork_has_ended_sends_no_notice() -> None:
     saga = asking(ESCALATE)
     saga.tell()
-    assert fork(saga, saga.state.version).go().notices == ()
+    assert notices_of(fork(saga, saga.state.version).go()) == ()
 
 
 def test_that_it_may_have_happened_is_as_urgent_as_before() -> None:
     saga = asking(code=UNKNOWN_OUTCOME)
-    (first,) = saga.go().notices
+    (first,) = notices_of(saga.go())
     saga.tell()
-    (again,) = fork(saga, saga.state.version).go().notices
+    (again,) = notices_of(fork(saga, saga.state.version).go())
     assert (first.severity, again.severity) == ("high", "high")

@@ -10,6 +10,7 @@ from baton.core.decide.decide import advance, decide
 from baton.core.graph.graph import Branch, Node, Rule
 from baton.core.log import events as ev
 from baton.errors import CorruptLog
+from tests.core.asked import needs_of
 from tests.core.build import T0, Saga, done, program, task
 
 REF = "cas://sha256/" + "a" * 64
@@ -20,7 +21,7 @@ def test_a_condition_breaks_whose_own_blob_cannot_be_had() -> None:
     graph = program(task("a", branch=Branch(rules=(rule,))), task("b", "a"))
     saga = Saga(graph)
     lacking = advance(graph, saga.state, [done("a", 1)], T0).decision
-    assert lacking.needs == {REF}
+    assert needs_of(lacking) == {REF}
     found = Found(absent={REF: "it is not there"})
     settled = advance(graph, saga.state, [done("a", 1)], T0, found=found).events[0]
     assert isinstance(settled, ev.StepSucceeded)
@@ -31,7 +32,7 @@ def test_a_condition_breaks_whose_own_blob_cannot_be_had() -> None:
 def test_nothing_can_be_said_where_a_blob_that_the_log_names_cannot_be_had() -> None:
     graph = program(task("a", arguments={"x": "${input.n}"}))
     saga = Saga(graph, ev.Value(ref=REF, size=9))
-    assert decide(graph, saga.state, T0).needs == {REF}
+    assert needs_of(decide(graph, saga.state, T0)) == {REF}
     with pytest.raises(CorruptLog, match="it is gone"):
         decide(graph, saga.state, T0, found=Found(absent={REF: "it is gone"}))
 

@@ -13,6 +13,7 @@ from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
 from baton.core.log.state import status_of
 from baton.core.nodes.registry import KINDS
+from tests.core.asked import steps_of
 from tests.core.build import T0, Saga, done, ready, tool_spec
 from tests.core.build import failed as broken
 from tests.core.compiling import document
@@ -29,7 +30,7 @@ def saga(nodes: str, *more: str) -> Saga:
 
 
 def given(saga: Saga) -> Any:
-    (run,) = saga.decision.run
+    (run,) = steps_of(saga.decision)
     return run.arguments
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from baton.core.log.codec import KINDS, decode_entry, encode_entry
+from baton.core.log.codec import TAGS, decode_entry, encode_entry
 from baton.core.log.snapshots import decode_state, encode_state
 from tests.core.build import replay
 from tests.history.make import HERE, SHAPES, make, read_log, state_as_text
@@ -41,7 +41,7 @@ def test_the_state_of_a_stored_log_survives_a_snapshot(log: Path) -> None:
 
 def test_every_kind_of_event_is_in_some_stored_log() -> None:
     stored = b"".join(log.read_bytes() for log in LOGS).decode()
-    assert {kind for kind in KINDS if f'"kind":"{kind}"' in stored} == KINDS
+    assert {kind for kind in TAGS if f'"kind":"{kind}"' in stored} == TAGS
 
 
 def test_every_shape_has_its_log_and_every_log_its_shape() -> None:

@@ -8,7 +8,7 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 import pytest
 
-from baton.core.limits import Limits
+from baton.core.limits import DAY_MS, Limits
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,12 @@ def test_a_configuration_sets_what_it_names_and_leaves_the_rest() -> None:
     ("given", "said"),
     [
         (
-            {"sweep_shortest_ms": 2, "sweep_longest_ms": 1},
-            "sweep_shortest_ms must not be above sweep_longest_ms",
+            {"sweep_shortest_ms": 3 * 86_400_000, "retention_days": 2},
+            "retention_days must be longer than sweep_shortest_ms",
+        ),
+        (
+            {"retention_days": 2, "sweep_longest_ms": 2 * DAY_MS},
+            "retention_days must be longer than sweep_longest_ms",
         ),
         ({"store_pause_longest_ms": 1}, "store_pause_first_ms must not be above store_pause_longest_ms"),
     ],
@@ -44,7 +48,7 @@ def test_every_default_is_inside_its_own_bounds() -> None:
         assert msgspec.convert(field.default, hints[field.name]) == field.default
         if get_args(hints[field.name]):
             with pytest.raises(msgspec.ValidationError):
-                msgspec.convert(0, hints[field.name])
+                msgspec.convert(-1, hints[field.name])
 
 
 def test_what_is_written_together_fits_a_store_with_small_items() -> None:

@@ -51,6 +51,7 @@ def test_what_is_told_stands_in_the_list(case: dict[str, Any]) -> None:
     assert told(case) == case["told"], "run `python -m tests.core.messages` if the change is meant"
 
 
+@pytest.mark.no_cover
 def test_the_list_is_written_as_it_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from tests.core import messages
 
@@ -61,6 +62,7 @@ def test_the_list_is_written_as_it_is_read(monkeypatch: pytest.MonkeyPatch, tmp_
     assert messages.cases() == CASES
 
 
+@pytest.mark.no_cover
 def test_every_place_that_tells_a_problem_has_a_case() -> None:
     lines = {(str(file), number): text for file in FILES for number, text in _telling(file)}
     seen = _lines_run(lambda: [told(case) for case in CASES])

@@ -147,6 +147,12 @@ def test_what_is_done_about_a_failure_is_counted(strategy: str, metric: str) -> 
     assert of(read((attempt_failed(1), chosen(strategy))), metric) == 1
 
 
+def test_a_question_of_a_node_counts_as_one_of_its_workflow_and_a_wait_does_not() -> None:
+    ask = ev.Ask(id="q", kind="approval", message="Shall we?", options=("approve", "reject"))
+    found = read((ev.QuestionOpened(node="a", ask=ask), ev.WaitOpened(node="b", signal="go")))
+    assert emf.total(found, "Questions", function="prod-worker", workflow="dinner") == 1
+
+
 def test_what_follows_an_unanswered_question_counts_for_its_workflow_alone() -> None:
     """The entry does not say which tool it is about."""
     found = read((chosen("escalate"),))

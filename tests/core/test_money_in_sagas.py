@@ -11,6 +11,7 @@ from baton.core.decide.program import Program
 from baton.core.decide.spending import SAGA_SPENT, USER_SPENT, WARNING, SpendingLimits
 from baton.core.log import events as ev
 from baton.core.log.state import status_of
+from tests.core.asked import notices_of
 from tests.core.build import T0, Saga, child, done, program, ready, task
 from tests.core.failing import broken
 
@@ -49,13 +50,13 @@ def test_what_there_is_no_money_for_at_all_parks_the_saga_and_a_user_is_told() -
     decision = saga.go(paid(done("a"), 0.5))
     assert saga.state.parked is not None
     assert (saga.state.parked.code, saga.state.parked.node) == (SAGA_SPENT, "b")
-    assert [notice.code for notice in decision.notices] == [SAGA_SPENT]
+    assert [notice.code for notice in notices_of(decision)] == [SAGA_SPENT]
 
 
 def test_a_saga_that_has_spent_most_of_it_says_so_once() -> None:
     saga = saga_with(program(task("a"), task("b", "a")))
     decision = saga.go(paid(done("a"), 0.85))
-    assert [notice.code for notice in decision.notices] == [WARNING]
+    assert [notice.code for notice in notices_of(decision)] == [WARNING]
     assert ready(decision) == ["b"]
     saga.go(running=["b"])
     assert len(saga.state.outbox.due) == 1
@@ -72,7 +73,7 @@ def test_a_saga_whose_users_day_is_over_goes_on_by_itself_when_it_turns() -> Non
     saga = Saga(program(task("a"), task("b")))
     decision = saga.go(halted(), running=["b"])
     assert (saga.state.parked, decision.due) == (HALT, T0 + 60_000)
-    assert [notice.key for notice in decision.notices] == ["n"]
+    assert [notice.key for notice in notices_of(decision)] == ["n"]
     assert ready(saga.go(after_ms=59_999, running=["b"])) == []
     assert ready(saga.go(after_ms=1, running=["b"])) == ["a"]
 

@@ -10,6 +10,7 @@ from baton.core.decide.outcomes import MONEY, STOPPED, Outcome
 from baton.core.graph.graph import Join
 from baton.core.log import events as ev
 from baton.core.log.state import FAULT
+from tests.core.asked import steps_of
 from tests.core.build import Saga, chain, done, failed, interrupted, program, ready, task
 
 PARKED = ev.Parked(code="budget_saga", message="all is spent", node="n0")
@@ -26,7 +27,7 @@ def test_a_halted_attempt_parks_its_saga_and_loses_no_attempt() -> None:
     assert saga.kinds == ["step_interrupted", "notice_due", "parked"]
     assert (saga.state.money.spent, saga.state.parked, saga.state.failing) == (5, PARKED, {})
     saga.put(ev.Resumed(by="u", at=1))
-    assert [(run.slot, run.attempt) for run in saga.go().run] == [("n0", 1)]
+    assert [(run.slot, run.attempt) for run in steps_of(saga.go())] == [("n0", 1)]
 
 
 def test_of_two_that_are_halted_at_once_one_parks_it_and_both_are_paid() -> None:

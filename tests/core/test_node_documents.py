@@ -7,7 +7,8 @@ from typing import Any, cast
 import pytest
 
 from baton.core.documents.nodes.base import Compiler, NodeDocument
-from baton.core.documents.nodes.registry import BY_KIND, NODE_TYPES, NodeModel, kind_named, kind_of
+from baton.core.documents.nodes.model import BY_KIND, NodeModel, kind_named, kind_of
+from baton.core.documents.nodes.registry import NODE_TYPES
 
 
 def span(ms: int | None) -> str:
@@ -23,6 +24,7 @@ def test_a_node_is_summed_up_in_the_words_of_its_kind() -> None:
     assert summary("task") == "task"
     assert summary("workflow", workflow="delivery@2") == "workflow delivery@2"
     assert summary("pass") == "value"
+    assert summary("human", type="input", title="Seats", expires_ms=5) == "input: Seats, at most 5 ms"
     assert summary("wait", wait_ms=5) == "wait 5 ms"
     assert summary("wait", signal="go") == "wait for go"
     assert summary("wait", signal="go", wait_ms=5) == "wait for go, at most 5 ms"

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from baton.core.conditions.schema import check_schema, violations
 from baton.core.documents.compile import compile_document
+from baton.core.documents.nodes.own import Step
 from baton.core.documents.schema import document_schema, node_types
 from baton.core.graph.graph import Graph, Node
 from baton.core.nodes.registry import KINDS as BUILT_IN
@@ -98,6 +100,24 @@ def test_a_loop_over_it_is_over_all_of_its_nodes() -> None:
     alone = nodes({"rest": {"pause": {"minutes": 1}, "loop": {"while": "loop.iteration < 3"}}})["rest"].loop
     assert alone is not None
     assert alone.back_to == "rest"
+
+
+def test_a_mistake_of_its_code_in_one_object_that_stands_in_two_places_is_told() -> None:
+    """An application's code may say the same thing twice. A document cannot: aliases of YAML are refused."""
+    rule = {"if": "true", "thn": "b"}
+
+    class Ways(BaseModel):
+        def nodes(self, step: Step) -> dict[str, dict[str, Any]]:
+            return {"a": {"tool": "u.v", "branch": {"rules": [rule, rule]}}}
+
+    kinds = {"ways": KINDS["pause"]._replace(key="ways", model=Ways)}
+    text = json.dumps({"name": "w", "nodes": {"a": {"ways": {}}, "b": {"tool": "u.v"}}})
+    with pytest.raises(InvalidDefinition) as caught:
+        compile_document(text, TOOLS, kinds=kinds)
+    assert [(problem.path, problem.suggestion) for problem in caught.value.problems] == [
+        ("/nodes/a/ways", "did you mean `then`?")
+    ]
+    assert rule == {"if": "true", "thn": "b"}
 
 
 def test_a_document_of_another_shape_is_left_to_others() -> None:

@@ -11,13 +11,15 @@ import pytest
 from baton.core.decide.commands import Decision, SendNotices
 from baton.core.decide.decide import MAX_DEATHS
 from baton.core.log import events as ev
+from baton.core.log.inbox import owed
 from baton.core.log.state import status_of
+from tests.core.asked import notices_of, steps_of
 from tests.core.build import Saga, chain, done, interrupted, program, ready, task, wait
 from tests.core.told import of
 
 
 def tell(saga: Saga) -> None:
-    saga.put(ev.NoticesSent(keys=tuple(notice.key for notice in saga.state.outbox.due)))
+    saga.note_told()
 
 
 def test_a_saga_is_parked_after_three_deaths_without_progress() -> None:
@@ -26,7 +28,7 @@ def test_a_saga_is_parked_after_three_deaths_without_progress() -> None:
         saga.die()
         assert ready(saga.go()) == ["n0"]
     saga.die()
-    assert saga.go() == Decision(commands=(SendNotices(saga.state.outbox.due),))
+    assert saga.go() == Decision(commands=(SendNotices(owed(saga.state)),))
     assert saga.kinds == ["notice_due", "parked"]
     assert saga.state.parked is not None
     assert (saga.state.parked.code, saga.state.parked.node) == ("worker_killed", "n0")
@@ -49,9 +51,7 @@ def test_a_saga_is_parked_after_three_interruptions_of_one_step_without_progress
     for _ in range(MAX_DEATHS - 1):
         assert ready(saga.go(interrupted("a"), interrupted("b"))) == ["a", "b"]
         assert saga.kinds == ["step_interrupted", "step_interrupted"]
-    assert saga.go(interrupted("a"), running=["b"]) == Decision(
-        commands=(SendNotices(saga.state.outbox.due),)
-    )
+    assert saga.go(interrupted("a"), running=["b"]) == Decision(commands=(SendNotices(owed(saga.state)),))
     assert saga.kinds == ["step_interrupted", "notice_due", "parked"]
     assert saga.state.parked is not None
     assert (saga.state.parked.code, saga.state.parked.node) == ("over_budget", "a")
@@ -85,7 +85,7 @@ def test_interruptions_of_different_steps_do_not_add_up() -> None:
 
 def test_an_interruption_is_no_attempt() -> None:
     saga = Saga(chain(1))
-    (step,) = saga.go(interrupted("n0")).run
+    (step,) = steps_of(saga.go(interrupted("n0")))
     assert step.attempt == 1
 
 
@@ -156,7 +156,7 @@ def test_a_saga_that_is_parked_for_deaths_is_an_incident_of_the_same_entry() -> 
     saga = Saga(chain(2))
     for _ in range(MAX_DEATHS):
         saga.die()
-    (notice,) = saga.go().notices
+    (notice,) = notices_of(saga.go())
     assert saga.kinds == ["notice_due", "parked"]
     assert (notice.to, notice.severity, notice.incident) == ("on_call", "high", True)
     assert (notice.code, notice.node, notice.at) == ("worker_killed", "n0", saga.now)
@@ -191,10 +191,10 @@ def test_a_saga_that_is_resumed_and_parked_again_is_told_of_again() -> None:
     for _ in range(2):
         for _ in range(MAX_DEATHS):
             saga.die()
-        (notice,) = saga.go().notices
+        (notice,) = notices_of(saga.go())
         keys.append(notice.key)
         tell(saga)
-        assert saga.go().notices == ()
+        assert notices_of(saga.go()) == ()
         saga.put(ev.Resumed(by="ada", at=saga.now), epoch=0)
         saga.go()
     assert len(set(keys)) == 2
@@ -205,7 +205,7 @@ def test_a_parking_with_no_step_in_flight_names_no_node() -> None:
     saga.go(done("a", ref="cas://a"))
     for _ in range(MAX_DEATHS):
         saga.die()
-    (notice,) = saga.go().notices
+    (notice,) = notices_of(saga.go())
     assert notice.message.startswith(f"saga `{saga.state.origin.saga}` is parked: 3 invocations")
 
 
@@ -282,3 +282,13 @@ def test_what_a_join_has_stopped_holds_up_no_step_after_a_crash() -> None:
     saga.die()
     assert ready(saga.go()) == ["slow"]
     assert ready(saga.go(running=["slow"], after_ms=5_000)) == ["first"]
+
+
+def test_an_invocation_that_gave_up_counts_as_none_of_the_deaths_before_or_after_it() -> None:
+    saga = Saga(chain(2))
+    saga.die()
+    before = saga.state.recovery
+    saga.put(ev.GaveUp())
+    assert saga.state.recovery == before
+    saga.die()
+    assert saga.state.recovery.consecutive_crashes == 2

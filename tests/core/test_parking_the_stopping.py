@@ -19,6 +19,7 @@ from baton.core.log.snapshots import PARTS, SHAPE
 from baton.core.log.state import status_of
 from baton.core.nodes.registry import KINDS
 from baton.core.read.views import saga_view
+from tests.core.asked import cancels_of, notices_of
 from tests.core.build import T0, Saga, child, done, failed, interrupted, program, task
 from tests.core.told import why
 
@@ -64,7 +65,7 @@ def wants(saga: Saga) -> Decision:
 def kill(saga: Saga) -> None:
     """Every worker dies before it writes anything of what it does, until the saga is parked."""
     for _ in range(MAX_DEATHS):
-        assert wants(saga).cancel
+        assert cancels_of(wants(saga))
         saga.die()
     saga.go()
     assert saga.kinds == ["notice_due", "parked"]
@@ -101,7 +102,7 @@ def test_a_person_who_resumes_it_lets_it_go_on_where_it_stopped(make: Any, end: 
     saga.put(ev.Resumed(by="ada", at=saga.now), epoch=0)
     for _ in range(MAX_DEATHS - 1):
         saga.die()
-        assert len(wants(saga).cancel) == 2
+        assert len(cancels_of(wants(saga))) == 2
     saga.go()
     assert status_of(saga.state) == (end or "running")
     assert saga.state.orphaned_children == ()
@@ -115,7 +116,7 @@ def test_a_cancel_lets_it_go_on_too(make: Any, end: str) -> None:
     assert (status_of(saga.state), saga.state.recovery.consecutive_crashes) == ("running", 0)
     assert saga.state.cancel is not None
     assert saga.state.cancel.grace_ms == (30_000 if end == "cancelled" else 60_000), "never a longer grace"
-    assert len(wants(saga).cancel) == 2
+    assert len(cancels_of(wants(saga))) == 2
     saga.go()
     assert status_of(saga.state) == "cancelled"
 
@@ -127,7 +128,7 @@ def test_each_part_of_the_children_that_is_in_the_log_is_progress(make: Any, end
         for _ in range(MAX_DEATHS - 1):
             saga.die()
         decision = wants(saga)
-        saga.put(abandoned(one for _, one in decision.cancel[:CANCELLED_TOGETHER]))
+        saga.put(abandoned(one for _, one in cancels_of(decision)[:CANCELLED_TOGETHER]))
         assert saga.state.recovery.consecutive_crashes == 0
     kill(saga)
     assert saga.state.parked is not None
@@ -149,7 +150,7 @@ def test_what_was_cut_off_or_nearly_killed_its_workers_before_is_not_held_agains
         saga.die()
     saga.cancel()
     saga.die()
-    assert len(wants(saga).cancel) == 2
+    assert len(cancels_of(wants(saga))) == 2
 
 
 def test_the_end_of_its_time_ends_one_that_is_parked_and_counts_its_deaths_anew() -> None:
@@ -191,7 +192,7 @@ def test_a_failure_that_comes_while_a_saga_is_parked_ends_it(fault: bool) -> Non
 def test_what_was_left_behind_is_cancelled_though_the_saga_waits_for_its_money() -> None:
     saga = left_behind()
     saga.put(SPENT)
-    assert len(wants(saga).cancel) == 2
+    assert len(cancels_of(wants(saga))) == 2
     kill(saga)
     assert saga.state.parked is not None
     assert saga.state.parked.code == WORKER_KILLED, "that is what a person has to decide about first"
@@ -255,9 +256,9 @@ def test_who_is_to_be_told_is_told_once_more_when_it_is_parked_and_then_no_more(
     saga.go(interrupted("a"))
     saga.cancel()
     for _ in range(MAX_DEATHS):
-        assert len(saga.go().notices) == 1
+        assert len(notices_of(saga.go())) == 1
         saga.die()
-    assert len(saga.go().notices) == 2, "and of the parking itself"
+    assert len(notices_of(saga.go())) == 2, "and of the parking itself"
     assert status_of(saga.state) == "parked"
     saga.die()
     assert saga.go() == Decision()

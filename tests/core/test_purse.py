@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from baton.core.decide.spending import (
     BEGINS,
-    DAY_MS,
     WAITS,
     SpendingLimits,
     afresh,
@@ -28,7 +27,7 @@ from baton.core.decide.spending import (
     user_parked,
 )
 from baton.core.graph.graph import Node
-from baton.core.limits import Limits
+from baton.core.limits import DAY_MS, Limits
 from baton.core.log import events as ev
 from baton.core.log.state import Money, Origin, Outbox, State
 from baton.core.read.budgets import budget_view

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from baton.core.failures.policy import Change
 from baton.core.log import events as ev
+from baton.core.log.answers import question_of
 from baton.core.log.state import ANSWER, status_of
+from tests.core.asked import notices_of, steps_of
 from tests.core.build import T0, Saga, done, program, ready, task
 from tests.core.failing import DAY, answer, attempts, broken, chosen
 from tests.core.strategies import ASK_USER, ESCALATE, RETRY, ROLLBACK
@@ -44,7 +48,7 @@ def test_a_question_names_what_an_answer_may_change_and_an_incident_is_for_opera
 def test_the_answer_retry_lets_it_run_again_with_other_arguments() -> None:
     saga = asking()
     answer(saga, "retry", arguments={"x": 2})
-    steps = {step.slot: step for step in saga.go(running=["b"]).run}
+    steps = {step.slot: step for step in steps_of(saga.go(running=["b"]))}
     assert (steps["a"].attempt, steps["a"].arguments, steps["a"].decided) == (2, {"x": 2}, "")
     assert saga.kinds == ["question_closed"]
     assert saga.state.signals == ()
@@ -63,8 +67,8 @@ def test_the_answer_fail_is_the_steps_last_word() -> None:
     saga = Saga(program(task("a"), failures={"x": Change(ladder=(ASK_USER,))}))
     saga.go(broken("a", "x"))
     answer(saga, "fail")
-    saga.tell()
-    assert saga.kinds == ["saga_ended"]
+    saga.go()
+    assert saga.kinds == ["question_closed", "step_failed", "saga_ended"]
     assert saga.state.ended is not None
     assert saga.state.ended.failure is not None
     assert saga.state.ended.failure.code == "x"
@@ -74,14 +78,14 @@ def test_an_answer_to_another_question_is_none() -> None:
     saga = asking()
     said = {"ask": "0.a.9", "action": "retry"}
     saga.put(ev.SignalReceived(name=ANSWER, key="k", payload=ev.Value(v=said), by="bob", at=saga.now))
-    assert "a" not in [step.slot for step in saga.go(running=["b"]).run]
+    assert "a" not in [step.slot for step in steps_of(saga.go(running=["b"]))]
 
 
 def test_a_signal_to_a_wait_is_no_answer() -> None:
     saga = asking()
     saga.signal("go", {"ask": "0.a.1", "action": "fail"})
     answer(saga, "retry")
-    assert "a" in [step.slot for step in saga.go(running=["b"]).run]
+    assert "a" in [step.slot for step in steps_of(saga.go(running=["b"]))]
     assert [signal.name for signal in saga.state.signals] == ["go"]
 
 
@@ -146,14 +150,28 @@ def test_an_answer_to_an_incident_lets_the_saga_go_on() -> None:
 def test_notices_are_told_until_the_log_says_so_and_before_the_end() -> None:
     saga = Saga(program(task("a"), failures={"x": Change(ladder=(ASK_USER,))}))
     decision = saga.go(broken("a", "x"))
-    assert [notice.key for notice in decision.notices] == ["s1/0.a.1"]
+    assert [notice.key for notice in notices_of(decision)] == ["s1/0.a.1"]
+    saga.put(ev.NoticeDue(notice=ev.Notice(key="k", to="user", code="c", message="m", at=saga.now)))
     answer(saga, "fail")
     decision = saga.go()
     assert saga.state.ended is None
-    assert len(decision.notices) == 1
-    saga.put(ev.NoticesSent(keys=("s1/0.a.1",)))
+    assert [notice.key for notice in notices_of(decision)] == ["k"], "the question has its answer"
+    saga.put(ev.NoticesSent(keys=("k",)))
     saga.go()
     assert saga.state.ended is not None
+
+
+def test_a_notice_leads_to_its_question_while_that_is_open() -> None:
+    saga = asking()
+    (notice,) = notices_of(saga.decision)
+    ask = saga.state.failing["a"].ask
+    reminder = ev.Notice(key="k", to="user", code="x", message="m", ask="0.a.1")
+    assert [question_of(saga.state, one) for one in (notice, reminder)] == [ask] * 2
+    for other in ("", "0.a.2"):
+        assert question_of(saga.state, replace(notice, ask=other)) is None
+    answer(saga, "fail")
+    saga.go()
+    assert question_of(saga.state, notice) is None
 
 
 def test_a_notice_that_was_told_is_not_told_again() -> None:

@@ -27,6 +27,7 @@ from baton.core.log.fold import fold
 from baton.core.log.snapshots import decode_state, encode_state
 from baton.core.log.state import State, status_of
 from baton.core.nodes.registry import KINDS
+from tests.core.asked import children_of, steps_of
 from tests.core.build import FEW, PROPERTY, Saga, done, failed, interrupted, ready, tool_spec
 from tests.core.reference import Reference, Shape, shapes
 
@@ -57,7 +58,7 @@ class Run:
         """Let the engine go on, and start what it wants started."""
         settled = {outcome.slot for outcome in outcomes}
         self.saga.go(*outcomes, running=self.running - settled, room=self.room)
-        for step in self.saga.decision.run:
+        for step in steps_of(self.saga.decision):
             self.start(step)
 
     def start(self, step: RunStep) -> None:
@@ -92,7 +93,7 @@ class Run:
             return
         assert state.ended is None
         assert state.open.keys() - state.children.keys() == reference.open_of("wait")
-        assert {slot for slot, _ in self.saga.decision.children} == reference.open_of("workflow")
+        assert {slot for slot, _ in children_of(self.saga.decision)} == reference.open_of("workflow")
         assert {slot: one.input.v for slot, one in state.children.items()} == {
             name: reference.given(name) for name in reference.open_of("workflow")
         }

@@ -19,6 +19,7 @@ from baton.core.graph.graph import Branch, Cap, Catch, Rule
 from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.state import ANSWER, UNKNOWN_OUTCOME, status_of
+from tests.core.asked import questions_of, steps_of
 from tests.core.build import AT_ONCE, T0, Saga, done, program, ready, task
 from tests.core.failing import DAY, answer, attempts, broken, chosen, one
 from tests.core.strategies import ASK_USER, ESCALATE, RETRY, ROLLBACK
@@ -55,7 +56,7 @@ def test_arguments_of_a_policy_that_no_state_should_hold_are_not_taken() -> None
     )
     saga = Saga(program(task("b"), task("a", "b", failover=policies), failures={}))
     saga.go(done("b", "x" * 40_000))
-    (step,) = saga.go(broken("a", "timeout")).run
+    (step,) = steps_of(saga.go(broken("a", "timeout")))
     assert step.arguments == {"x": 1}
     choice = last_choice(saga)
     assert (choice.policy, choice.why) == ("small", ("big: with: it is larger than 32768 bytes",))
@@ -140,7 +141,7 @@ def test_a_doubt_is_looked_at_first_and_not_while_what_was_cut_off_may_still_end
     choice = last_choice(saga)
     assert (choice.strategy, choice.look) == (RETRY, True)
     assert choice.why == ("escalate: it may have happened, so a look comes first",)
-    (step,) = saga.go(after_ms=pause).run
+    (step,) = steps_of(saga.go(after_ms=pause))
     assert (step.attempt, step.look) == (2, True)
 
 
@@ -174,7 +175,7 @@ def test_an_answer_about_an_unknown_outcome_covers_the_claim_that_was_asked_abou
     saga.go(after_ms=DAY // 2)
     more: dict[str, Any] = {"output": 3} if action == "use" else {}
     answer(saga, action, **more)
-    (step,) = saga.go(after_ms=5).run
+    (step,) = steps_of(saga.go(after_ms=5))
     assert step.decided == claim
     assert step.given == (ev.Value(v=3) if action == "use" else None)
 
@@ -183,7 +184,7 @@ def test_an_answer_about_another_failure_covers_no_claim() -> None:
     saga = Saga(one(task("a", effect=ONCE), x=Change(ladder=(ASK_USER,))))
     saga.go(of_claim(broken("a", "x"), "i7-2"))
     answer(saga, "retry")
-    (step,) = saga.go().run
+    (step,) = steps_of(saga.go())
     assert step.decided == ""
 
 
@@ -195,19 +196,19 @@ def test_what_verify_could_not_find_out_names_the_claim_that_was_looked_at() -> 
     saga.go(after_ms=GRACE)
     saga.go(of_claim(in_doubt(attempt=2, at=saga.now), "i7-2"))
     answer(saga, "retry")
-    (step,) = saga.go(after_ms=5).run
+    (step,) = steps_of(saga.go(after_ms=5))
     assert step.decided == "i7-2"
 
 
 def test_a_fork_leaves_the_moment_of_a_steps_turn_as_it_was() -> None:
     """The window of a key is that moment's: in another one it would be done again."""
     saga = Saga(program(task("a", timed=True)))
-    (step,) = saga.go().run
+    (step,) = steps_of(saga.go())
     assert (saga.kinds, step.since) == (["node_began"], T0)
     saga.now += DAY
     saga.put(ev.Forked(cut=saga.state.version, branch=1, by="bob", at=saga.now))
     assert saga.state.begun == {"a": T0 + DAY}, "what limits its time begins anew"
-    (step,) = saga.go().run
+    (step,) = steps_of(saga.go())
     assert step.since == T0
 
 
@@ -266,13 +267,13 @@ def test_an_answer_to_an_incident_waits_for_the_condition_that_decides_the_way(
     nodes = node, task("b", "a"), task("c", "a"), task("d", "a")
     saga = Saga(program(*nodes, failures={"x": Change(ladder=(ESCALATE,))}), {})
     lacking = saga.go(broken("a", "x"))
-    yes = {question.key: Answer(value=True) for question in lacking.questions}
+    yes = {question.key: Answer(value=True) for question in questions_of(lacking)}
     saga.go(broken("a", "x"), answers=yes)
     assert status_of(saga.state) == "parked"
     more: dict[str, Any] = {"output": 1} if action == "use" else {}
     answer(saga, action, **more)
     lacking = saga.go()
-    (question,) = lacking.questions
+    (question,) = questions_of(lacking)
     assert lacking.record == ()
     assert ready(saga.go(answers={question.key: Answer(value=True)})) == way
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baton.core.conditions.schema import SchemaError, check_schema, input_violations, violations
+from baton.core.conditions.schema import check_schema, input_violations, violations
+from baton.core.conditions.schemaplan import SchemaError
 from baton.core.effects.keys import KeyRule, canonical, key_of
 from baton.core.expressions.durations import parse_duration
 from baton.core.expressions.spelling import nearest

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from baton.core.graph.graph import Branch, Cap, Node, Rule, hash_of
 from baton.core.log import events as ev
 from baton.core.summary import MARK, summary_of
+from tests.core.asked import needs_of, steps_of
 from tests.core.build import FEW, JSON, Saga, child, done, program, ready, task, wait
 from tests.core.graphs_of import again, limited
 
@@ -103,7 +104,7 @@ def test_later_steps_see_the_summary_and_the_log_names_the_whole(scope: str) -> 
     reads = task("b", "a", arguments={"given": "${ctx.a.output}", "id": "${ctx.a.output.id}"})
     of = program(task("a", limits=limits if scope == "node" else {}), reads)
     saga = Saga(limited(of, **limits) if scope == "saga" else of)
-    (step,) = saga.go(done("a", LARGE)).run
+    (step,) = steps_of(saga.go(done("a", LARGE)))
     assert step.arguments["id"] == 1
     mark = step.arguments["given"][MARK]
     assert mark == {"bytes": size(LARGE), "ref": "cas://sha256/" + hash_of(msgspec.json.encode(LARGE))}
@@ -136,7 +137,7 @@ def test_the_blob_of_a_large_output_is_read_and_named_again() -> None:
     saga = Saga(limited(program(task("a"), task("b", "a")), bytes=summarise(8)))
     told = ev.Value(ref=REF, size=size(LARGE))
     outcome = replace(done("a"), output=told)
-    assert saga.go(outcome).needs == {REF}
+    assert needs_of(saga.go(outcome)) == {REF}
     saga.go(outcome, blobs={REF: LARGE})
     (event,) = saga.entries[-1].events
     assert isinstance(event, ev.StepSucceeded)

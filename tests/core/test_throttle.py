@@ -14,6 +14,7 @@ from baton.core.decide.admission import PAUSE_MS
 from baton.core.decide.program import Program
 from baton.core.graph.graph import Cap, Loop, Node
 from baton.core.log import events as ev
+from tests.core.asked import children_of, steps_of, stops_of
 from tests.core.build import PROPERTY, T0, Saga, child, done, program, ready, task, wait
 from tests.core.graphs_of import again, limited
 
@@ -113,7 +114,7 @@ def test_children_are_opened_one_at_a_time_beyond_a_limit_but_hold_up_no_step() 
     decision = saga.go(after_ms=5 + PAUSE_MS)
     assert list(saga.state.children) == ["k1"]
     assert ready(decision) == ["b"]
-    assert [slot for slot, _ in saga.go(running=["b"]).children] == ["k1"]
+    assert [slot for slot, _ in children_of(saga.go(running=["b"]))] == ["k1"]
 
 
 def test_a_node_beyond_its_own_limit_pauses_between_its_rounds_and_holds_up_no_other() -> None:
@@ -180,13 +181,13 @@ def test_every_saga_with_limits_comes_to_an_end(of: Program, data: st.DataObject
         if saga.state.ended is not None:
             break
         running &= set(saga.state.tokens)
-        running -= set(decision.stop)
-        running |= {step.slot for step in decision.run}
+        running -= set(stops_of(decision))
+        running |= {step.slot for step in steps_of(decision)}
         is_open = [slot for slot, one in saga.state.children.items() if not one.status]
         moves = [*sorted(running), *is_open]
         if decision.due is not None:
             moves.append("/due")
-        assert moves or decision.stop, f"nothing will ever happen: {saga.state.tokens}"
+        assert moves or stops_of(decision), f"nothing will ever happen: {saga.state.tokens}"
         move = data.draw(st.sampled_from(moves)) if moves else ""
         if move == "/due":
             assert decision.due is not None

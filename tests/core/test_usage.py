@@ -12,10 +12,11 @@ from baton.core.log import codec
 from baton.core.log import events as ev
 from baton.core.log.snapshots import encode_state
 from baton.core.read.usage import Ledger, stored_bytes, units
-from tests.core.build import Saga, chain, done, failed, program, task, wait
+from tests.core.build import Saga, chain, child, done, failed, program, task, wait
 from tests.core.spending import (
     AROUND,
     BARE,
+    EARLY,
     FINISH,
     START,
     TAKE,
@@ -106,7 +107,7 @@ def test_waiting_moves_the_saga_in_the_list_and_waiting_again_does_not() -> None
     saga.signal("s")
     next_turn(saga)
     saga.go()
-    assert writes(saga, 2) == START + TAKE + 1 + TO_WAIT + 1 + TAKE + 1 + TO_WAIT
+    assert writes(saga, 2) == START + TAKE + 1 + TO_WAIT + 1 + EARLY + 1 + TO_WAIT
 
 
 def test_a_saga_that_is_parked_while_it_waits_changes_its_row_in_place() -> None:
@@ -114,7 +115,7 @@ def test_a_saga_that_is_parked_while_it_waits_changes_its_row_in_place() -> None
     saga.go()
     next_turn(saga)
     saga.put(ev.Parked(code="deaths", message="thrice"))
-    assert writes(saga, 2) == START + TAKE + 1 + TO_WAIT + TAKE + 1 + 3 + 1
+    assert writes(saga, 2) == START + TAKE + 1 + TO_WAIT + EARLY + 1 + 3 + 1
 
 
 def test_an_outside_entry_under_way_costs_a_nudge_and_a_refused_put() -> None:
@@ -155,7 +156,42 @@ def test_a_look_between_two_invocations_is_a_take_and_a_release() -> None:
     saga.epoch += 2
     saga.signal("s")
     saga.go()
-    assert writes(saga, 3) == START + TAKE + 1 + TO_WAIT + (TAKE + 3) + 1 + TAKE + 1 + FINISH
+    assert writes(saga, 3) == START + TAKE + 1 + TO_WAIT + (TAKE + 3) + 1 + EARLY + 1 + FINISH
+
+
+def test_looks_between_two_invocations_are_one_update_each() -> None:
+    """After an hour, and then after twice that."""
+    saga = Saga(program(wait("w", signal="s")))
+    saga.go()
+    before = used(saga, 1)
+    saga.now += 3 * 3_600_000 - 1
+    saga.signal("s")
+    next_turn(saga)
+    saga.go()
+    after = used(saga, 2)
+    assert after.write_units - before.write_units == 2 * 3 + 1 + EARLY + 1 + FINISH
+    assert after.lambda_requests - before.lambda_requests == 2 + 3, "a look is one, and a signal three"
+
+
+def test_what_is_due_by_itself_ends_the_looks_before_it() -> None:
+    saga = Saga(program(wait("w", ms=3 * 3_600_000 + 600_000)))
+    saga.go()
+    before = writes(saga, 1)
+    saga.now += 3 * 3_600_000 + 700_000
+    next_turn(saga)
+    saga.go()
+    assert writes(saga, 2) - before == 2 * 3 + TAKE + 1 + FINISH
+
+
+def test_a_saga_whose_children_are_open_is_not_looked_at_without_its_lease() -> None:
+    saga = Saga(program(child("c")))
+    saga.go()
+    plain = writes(saga, 1)
+    saga.now += 3 * 3_600_000
+    saga.cancel()
+    next_turn(saga)
+    saga.go()
+    assert writes(saga, 2) == plain + 1 + TAKE + 1 + FINISH, "its row is due long since"
 
 
 def test_a_fork_arms_the_head_and_goes_on() -> None:
@@ -165,7 +201,7 @@ def test_a_fork_arms_the_head_and_goes_on() -> None:
     saga.now += 1_000_000
     saga.put(ev.Forked(cut=2, branch=1, by="ada", at=saga.now), epoch=0, invocation="api")
     next_turn(saga)
-    saga.go(done("n1"), after_ms=61_000)
+    saga.go(msgspec.structs.replace(done("n1"), started_at=saga.now), after_ms=61_000)
     assert writes(saga, 2) == end + (2 + 1) + TAKE + 1 + 2, "the saga was and is in the list of what is done"
 
 
@@ -298,3 +334,20 @@ def test_a_resume_reads_the_snapshot_and_what_comes_behind_it() -> None:
     start, next_wake = 1, 1
     assert reads(10**9) == start + (1 + 1) + (1 + units(tail, 4_096)) + next_wake
     assert reads(8_192) == start + (1 + 1) + (1 + 1 + 1) + next_wake
+
+
+def test_a_question_costs_two_units_to_list_and_two_to_withdraw_also_at_the_end() -> None:
+    def cost(*said: ev.Event) -> int:
+        saga = Saga(chain(1))
+        saga.go()
+        for event in said:
+            saga.put(event)
+        return writes(saga)
+
+    told = ev.NoticesSent(keys=())
+    rows = {ask: ev.Shown(to="user:ada", until=1, told=True) for ask in ("0.a", "0.b", "0.c")}
+    shown, withdrawn = ev.NoticesSent(keys=(), shown=rows), ev.NoticesSent(keys=(), withdrawn=("0.a",))
+    end = ev.SagaEnded(status="completed")
+    assert cost(shown) == cost(told) + 3 * 2
+    assert cost(shown, withdrawn) == cost(told, told) + 3 * 2 + 2
+    assert cost(shown, withdrawn, end) == cost(told, told, end) + 3 * 2 + 2 + 2 * 2

@@ -11,6 +11,7 @@ from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.read.usage import Deployment, Ledger
 from tests.core.build import T0, Saga, chain, child, done, interrupted, program, wait
+from tests.core.nodes.handing import MINUTE, beat, handing
 from tests.core.spending import (
     BARE,
     START,
@@ -57,6 +58,16 @@ def test_a_request_to_the_api_is_a_signal_a_cancel_a_resume_and_a_fork() -> None
     assert used(saga, 1).http_requests == 1 + 3
 
 
+def test_a_heartbeat_is_a_request_that_sends_no_message() -> None:
+    saga = handing()
+    before = used(saga, 1)
+    saga.now += MINUTE
+    beat(saga)
+    after = used(saga, 1)
+    assert (after.http_requests, after.sqs_requests) == (before.http_requests + 1, before.sqs_requests)
+    assert after.write_units == before.write_units + 1, "the entry"
+
+
 def test_a_child_is_started_told_and_cancelled_without_the_api_and_tells_the_relay_its_end() -> None:
     saga = Saga(chain(1), parent="T#acme#SAGA#p", slot="c", depth=1)
     saga.put(ev.CancelRequested(reason="", by="T#acme#SAGA#p", at=T0, grace_ms=0), epoch=0, invocation="p")
@@ -71,11 +82,20 @@ def test_a_parent_asks_its_open_children_whenever_it_is_taken() -> None:
     saga.go()
     first = used(saga, 1).read_units
     assert used(saga, 2).read_units == first + (1 + 1) + 2
-    slot, opened = next(iter(saga.state.children.items()))
-    report = ev.ChildReported(slot=slot, child=opened.saga, status="completed")
-    saga.put(report, epoch=0, invocation="relay")
+
+
+def test_a_report_sets_its_parent_going_which_looks_into_its_inbox_and_asks_that_child_alone() -> None:
+    saga = Saga(program(child("c"), child("d")))
+    saga.go()
+    before, opened = used(saga, 1), saga.state.children["c"]
+    next_turn(saga)
+    saga.put(ev.ChildReported(slot="c", child=opened.saga, status="completed"))
     told = used(saga, 2)
-    assert told.read_units == first + (1 + 1) + 2 + (1 + 1), "told by the relay; then none is open"
+    assert told.read_units == before.read_units + (1 + 1) + 3
+    assert told.write_units == before.write_units + (1 + 2) + 1 + 1 + (1 + 2), (
+        "a take, the count, the entry, a release"
+    )
+    assert told.sqs_requests == before.sqs_requests + 3
     assert told.http_requests == 1
 
 

@@ -57,7 +57,7 @@ def test_no_millisecond_is_lost(milliseconds: int) -> None:
 def test_a_saga_that_has_just_begun() -> None:
     assert view(Saga(chain(1))) == {
         "id": "s1", "workflow": "w", "graph": "hash", "status": "running", "reason": None, "user": "ada",
-        "version": 1, "branch": 0, "created_at": AT, "updated_at": AT, "steps": 0,
+        "version": 1, "branch": 0, "created_at": AT, "updated_at": AT, "ends_by": None, "expires_at": None, "steps": 0,
         "most_steps": 1,
         "active": [{"node": "n0", "iteration": [], "state": "ready"}],
         "cancelling": False, "result": None, "error": None, "invocations": 0, "revivals": 0, "interruptions": 0,
@@ -190,7 +190,7 @@ def test_an_entry_is_shown_whole_defaults_included() -> None:
             "kind": "step_succeeded", "node": "a", "iteration": [1],
             "emits": [{"from": "a", "to": "b", "iteration": [1], "alive": True},
                       {"from": "a", "to": "c", "iteration": [], "alive": False}],
-            "errors": [], "way": "", "drops": [], "carry": [], "forget": [], "fault": None, "full": None, "cost": 0, "recorded": False, "blocked_ms": 0, "attempt": 1, "output": {"v": {"n": 1}}, "started_at": AT,
+            "errors": [], "way": "", "drops": [], "carry": [], "forget": [], "fault": None, "full": None, "cost": 0, "recorded": False, "blocked_ms": 0, "callback": "", "attempt": 1, "output": {"v": {"n": 1}}, "started_at": AT,
             "ended_at": "2023-11-14T22:13:20.007Z", "tool": "t", "tool_version": "1", "schema_hash": "h",
             "keep": True,
         }],
@@ -203,7 +203,10 @@ def test_a_time_that_may_be_missing(until: int | None, shown: str | None) -> Non
     assert event["until"] == shown
 
 
-TIMES = ("at", "started_at", "ended_at", "until", "dead_until", "due_at", "expires_at")
+TIMES = (
+    *("at", "started_at", "ended_at", "until", "dead_until", "due_at", "expires_at", "expires", "ends_by"),
+    *("asked_at", "told_at", "moved_at", "due"),
+)
 
 
 def at_a_time(value: Any) -> Any:
@@ -373,3 +376,11 @@ def test_the_times_inside_of_failures_and_questions_are_iso_8601_too() -> None:
     assert (shown[0]["due_at"], shown[0]["ask"]["expires_at"]) == (None, AT)
     assert (shown[1]["until"], shown[2]["notice"]["at"]) == (None, AT)
     assert shown[3]["errors"] == [{"code": "x", "message": "m", "node": "a", "at": AT}]
+
+
+def test_a_saga_says_until_when_it_may_last_and_when_it_is_deleted() -> None:
+    saga = Saga(chain(1))
+    origin = msgspec.structs.replace(saga.state.origin, ends_by=86_400_000, expires=3 * 86_400_000)
+    saga.state = msgspec.structs.replace(saga.state, origin=origin)
+    shown = view(saga)
+    assert (shown["ends_by"], shown["expires_at"]) == ("1970-01-02T00:00:00.000Z", "1970-01-04T00:00:00.000Z")

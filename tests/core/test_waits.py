@@ -15,10 +15,11 @@ from msgspec.structs import replace
 from baton.core.decide.decide import advance
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
-from baton.core.log.fold import apply, fingerprint, signal_key
-from baton.core.log.forks import FORK_KEY
-from baton.core.log.state import KEYS_REMEMBERED, Signal, status_of
+from baton.core.log.fold import apply
+from baton.core.log.signal_folds import fingerprint, signal_key
+from baton.core.log.state import FORK_KEY, KEYS_REMEMBERED, Signal, status_of
 from baton.core.log.work import Wait
+from tests.core.asked import needs_of, steps_of
 from tests.core.build import T0, Saga, chain, done, program, ready, slots, task, wait
 from tests.core.told import of
 
@@ -65,7 +66,7 @@ def test_a_signal_ends_the_wait_and_its_payload_is_the_output() -> None:
     saga = Saga(program(wait("w", signal="yes"), task("a", "w", arguments={"x": "${ctx.w.output.n}"})))
     saga.go()
     saga.signal("yes", {"n": 4}, "k1")
-    (step,) = saga.go().run
+    (step,) = steps_of(saga.go())
     assert step.arguments == {"x": 4}
     assert saga.entries[-1].events[0] == ev.WaitClosed(
         node="w", by="k1", output=ev.Value(v={"n": 4}), emits=(ev.Token("w", "a"),)
@@ -107,14 +108,14 @@ def test_a_signal_in_time_wins_over_a_deadline_that_has_passed() -> None:
     saga = Saga(program(wait("w", signal="yes", ms=50), task("b", "w", arguments={"x": "${ctx.w.output}"})))
     saga.go()
     saga.signal("yes", "in time")
-    (step,) = saga.go(after_ms=60).run
+    (step,) = steps_of(saga.go(after_ms=60))
     assert step.arguments == {"x": "in time"}
 
 
 def test_a_wait_for_a_signal_that_times_out_says_so_in_its_output() -> None:
     saga = Saga(program(wait("w", signal="yes", ms=50), task("b", "w", arguments={"x": "${ctx.w.output}"})))
     saga.go()
-    (step,) = saga.go(after_ms=50).run
+    (step,) = steps_of(saga.go(after_ms=50))
     assert step.arguments == {"x": {"timed_out": True}}
     event = saga.entries[-1].events[0]
     assert isinstance(event, ev.WaitClosed)
@@ -124,14 +125,14 @@ def test_a_wait_for_a_signal_that_times_out_says_so_in_its_output() -> None:
 def test_a_signal_without_a_payload_is_not_taken_for_a_time_out() -> None:
     saga = Saga(program(wait("w", signal="yes", ms=50), task("b", "w", arguments={"x": "${ctx.w.output}"})))
     saga.signal("yes", None)
-    (step,) = saga.go().run
+    (step,) = steps_of(saga.go())
     assert step.arguments == {"x": None}
 
 
 def test_a_wait_for_a_time_alone_gives_null() -> None:
     saga = Saga(program(wait("w", ms=50), task("b", "w", arguments={"x": "${ctx.w.output}"})))
     saga.go()
-    (step,) = saga.go(after_ms=50).run
+    (step,) = steps_of(saga.go(after_ms=50))
     assert step.arguments == {"x": None}
 
 
@@ -222,7 +223,7 @@ def test_a_payload_in_a_blob_stays_a_reference() -> None:
     saga.go()
     payload = ev.Value(ref="cas://p", size=9)
     saga.put(ev.SignalReceived(name="yes", key="k", payload=payload, by="ada", at=T0), epoch=0)
-    assert saga.go().needs == {"cas://p"}
+    assert needs_of(saga.go()) == {"cas://p"}
     assert saga.state.outputs == {"w": payload}
 
 
@@ -233,7 +234,7 @@ def test_facts_that_need_no_blob_are_held_back_until_the_blob_is_there() -> None
     )
     step = advance(saga.program, saga.state, [], T0)
     assert step.events == ()
-    assert step.decision.needs == {"cas://in"}
+    assert needs_of(step.decision) == {"cas://in"}
     saga.go(blobs={"cas://in": 1})
     assert saga.kinds == ["wait_opened"]
     assert ready(saga.decision) == ["a"]

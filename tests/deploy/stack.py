@@ -43,6 +43,7 @@ class Stack:
             self.resolver.learn(logical_id, "Ref", f"https://sqs.test/{logical_id}")
         for logical_id, _ in template.of_type("AWS::ApiGatewayV2::Api"):
             self.resolver.learn(logical_id, "Ref", logical_id)
+            self.resolver.learn(logical_id, "ApiEndpoint", f"https://{logical_id}.test")
         for logical_id, _ in template.of_type("AWS::DynamoDB::Table"):
             stream = f"{self.arn(logical_id)}/stream/now"
             self.resolver.learn(logical_id, "StreamArn", stream)

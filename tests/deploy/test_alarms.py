@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
 from baton.core.log.events import Parked
 from baton.core.read.metrics import NAMESPACE, Figures
+from baton.local.parameters import check_rules
+from baton.local.problems import TemplateProblem
 from tests.deploy.stack import Stack, stack
 from tests.kit import emf
 
@@ -114,3 +117,20 @@ def test_the_person_on_call_gets_a_mail_of_incidents_and_of_nothing_else() -> No
         "Endpoint": ADDRESS,
         "FilterPolicy": {"to": ["on_call"]},
     }
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"WebhookUrl": "https://a.example/x"}, "WebhookSecret"),
+        ({"MailTo": "{name}@a.example"}, "MailFrom"),
+        ({"GroupMailTo": "{name}@a.example"}, "MailFrom"),
+        ({"MailTo": "{name}", "MailFrom": "desk@a.example", "EventBusName": "default"}, ""),
+    ],
+)
+def test_a_channel_without_what_it_needs_is_refused_before_anything_is_created(
+    given: dict[str, str], said: str
+) -> None:
+    of = stack(AuthMode="iam", **given)
+    with pytest.raises(TemplateProblem, match=said) if said else nullcontext():
+        check_rules(of.template, of.resolver)

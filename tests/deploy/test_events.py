@@ -70,7 +70,7 @@ def test_a_worker_gets_messages_of_the_queue_or_direct_wakes(name: str, payload:
         for m in stack().of_type("AWS::Lambda::EventSourceMapping").values()
         if m["FunctionName"] == "baton-worker"
     )
-    assert 1 <= len(payload["Records"]) <= mapping["BatchSize"]
+    assert 1 <= len(payload["Records"]) <= int(mapping["BatchSize"])
     assert {record["eventSource"] for record in payload["Records"]} == {"aws:sqs"}
     ids = [record["messageId"] for record in payload["Records"]]
     assert len(set(ids)) == len(ids)

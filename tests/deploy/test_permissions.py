@@ -22,6 +22,7 @@ MAY: dict[str, dict[str, set[str]]] = {
         "ApiLogGroup": LOG,
         "SagaTable": APPEND,
         "SagaTable/index/StatusIndex": {"dynamodb:Query"},
+        "SagaTable/index/InboxIndex": {"dynamodb:Query"},
         "BlobBucket": LIST,
         "BlobBucket/*": BLOBS,
     },
@@ -29,6 +30,7 @@ MAY: dict[str, dict[str, set[str]]] = {
         "WorkerLogGroup": LOG,
         "SagaTable": APPEND,
         "SagaTable/index/StatusIndex": {"dynamodb:Query"},
+        "SagaTable/index/InboxIndex": {"dynamodb:Query"},
         "BlobBucket": LIST,
         "BlobBucket/*": BLOBS,
         "WakeQueue": {
@@ -49,9 +51,7 @@ MAY: dict[str, dict[str, set[str]]] = {
             "dynamodb:GetShardIterator",
         },
         "SagaTable/stream/*": {"dynamodb:ListStreams"},
-        "SagaTable": {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"},
-        "BlobBucket": LIST,
-        "BlobBucket/*": BLOBS,
+        "SagaTable": {"dynamodb:BatchWriteItem", "dynamodb:UpdateItem"},
         "WakeQueue": {"sqs:SendMessage"},
         "RelayFailureQueue": {"sqs:SendMessage"},
     },
@@ -79,6 +79,7 @@ MAY: dict[str, dict[str, set[str]]] = {
     "ReconcileScheduleRole": {"ReconcileStateMachine": {"states:StartExecution"}},
 }
 MAIL = ["ses:SendEmail"]  # granted to the worker only with MailFrom
+EVENTS = ["events:PutEvents"]  # the same with EventBusName
 TRUSTED = {
     "ReconcileStateMachineRole": "states.amazonaws.com",
     "ReconcileScheduleRole": "scheduler.amazonaws.com",
@@ -91,6 +92,7 @@ ACTION_OF = {
     "delete_message_batch": "sqs:DeleteMessage",
     "invoke": "lambda:InvokeFunction",
     "send_email": "ses:SendEmail",
+    "put_events": "events:PutEvents",
     "transact_write_items": "dynamodb:PutItem",  # a transaction of puts needs no more than its puts
 }
 SERVICE_OF = {
@@ -144,6 +146,14 @@ def test_the_worker_may_send_mail_if_a_deployment_has_an_address_and_only_from_t
     assert statement["Action"] == MAIL
     assert statement["Resource"][0].endswith(":identity/*")
     assert statement["Condition"] == {"StringEquals": {"ses:FromAddress": "desk@lantern.example"}}
+
+
+def test_the_worker_may_put_events_if_a_deployment_has_a_bus_and_only_on_that_one() -> None:
+    _, events = stack(EventBusName="notices").properties("WorkerRole")["Policies"]
+    (statement,) = events["PolicyDocument"]["Statement"]
+    assert statement["Action"] == EVENTS
+    assert statement["Resource"][0].endswith(":event-bus/notices")
+    assert statement["Condition"] == {"StringEquals": {"events:source": "baton"}}
 
 
 def test_there_is_no_other_role_and_no_other_policy() -> None:
@@ -210,7 +220,10 @@ def test_whatever_the_adapters_call_some_function_may_do() -> None:
         for call in re.findall(pattern, file.read_text("utf-8"))
     }
     assert "put_item" in calls, "the adapters' calls are not found any more"
-    granted = {action for role in MAY.values() for actions in role.values() for action in actions} | {*MAIL}
+    granted = {action for role in MAY.values() for actions in role.values() for action in actions} | {
+        *MAIL,
+        *EVENTS,
+    }
     assert {call: action_of(call) for call in calls if action_of(call) not in granted} == {}
 
 

@@ -75,8 +75,28 @@ def test_the_hand_over_and_one_step_fit_into_an_invocation() -> None:
 def test_the_worker_takes_ten_wakes_at_once_and_reports_each_failure() -> None:
     mapping = mapping_of("worker")
     assert mapping["EventSourceArn"] == stack().arn("WakeQueue")
-    assert (mapping["BatchSize"], mapping["MaximumBatchingWindowInSeconds"]) == (10, 0)
+    assert (int(mapping["BatchSize"]), int(mapping["MaximumBatchingWindowInSeconds"])) == (10, 0)
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+
+
+def test_the_batches_of_wakes_and_their_window_are_parameters() -> None:
+    mapping = mapping_of("worker", WakeBatch="100", WakeWindow="2")
+    assert (int(mapping["BatchSize"]), int(mapping["MaximumBatchingWindowInSeconds"])) == (100, 2)
+
+
+def test_a_batch_of_more_than_ten_wakes_without_a_window_is_refused_before_anything_is_created() -> None:
+    rule = stack().template.document["Rules"]["LargeBatchesNeedAWindow"]
+    allowed = [str(value) for value in stack().template.parameters["WakeBatch"]["AllowedValues"]]
+    large, batch = rule["RuleCondition"]["Fn::Contains"]
+    assert batch == {"Ref": "WakeBatch"}
+    assert large == [value for value in allowed if int(value) > 10]
+    (assertion,) = rule["Assertions"]
+    assert assertion["Assert"] == {"Fn::Not": [{"Fn::Equals": [{"Ref": "WakeWindow"}, "0"]}]}
+
+
+def test_how_many_relays_read_a_shard_of_the_stream_is_a_parameter() -> None:
+    assert int(mapping_of("relay")["ParallelizationFactor"]) == 1
+    assert int(mapping_of("relay", RelayParallelization="10")["ParallelizationFactor"]) == 10
 
 
 def test_the_workers_concurrency_is_a_parameter() -> None:

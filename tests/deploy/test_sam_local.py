@@ -28,6 +28,7 @@ from tests.deploy.stack import FUNCTIONS, ROOT, as_written, stack
 ENV_FILE = ROOT / "env.json"
 PAGE = (ROOT / "docs/sam-local.md").read_text("utf-8")
 PORT = 4566
+API_PORT = 8080
 HOST = f"http://host.docker.internal:{PORT}"
 
 
@@ -115,6 +116,8 @@ def test_env_json_says_what_the_local_run_calls_things() -> None:
             if variable in ENDPOINTS:
                 port = PORT + ENDPOINTS.index(variable)
                 assert value == f"http://host.docker.internal:{port}"
+            elif variable == "BATON_API_URL":
+                assert value == f"http://127.0.0.1:{API_PORT}", "where `baton up` serves it"
             elif variable.endswith("_URL"):
                 queue = stack().resolver.name(real[variable].rsplit("/", 1)[1])
                 assert value == f"{HOST}/{ACCOUNT}/{queue}"

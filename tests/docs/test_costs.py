@@ -10,9 +10,10 @@ from moto import mock_aws
 
 from baton.adapters.aws import Aws
 from baton.adapters.dynamo.budgets import DynamoBudgets
+from baton.adapters.dynamo.inbox import DynamoInbox
 from baton.adapters.dynamo.log import DynamoLog
 from baton.core.read.usage import Deployment
-from baton.ports import Account, Reservation, Wake
+from baton.ports import SWEEP, Account, Change, Report, Reservation, Wake
 from tests.contract.stores import SHARDS, a_head, a_release, an_entry
 from tests.contract.test_write_units import SAGA, TABLE, spent
 from tests.docs.pages import ROOT
@@ -55,17 +56,17 @@ def test_every_row_costs_what_the_page_says(log_and_meter: tuple[DynamoLog, Mete
     log.create_head(a_head(SAGA))
     log.append(SAGA, an_entry(1), Wake(v=1))
     cost["start"] = spent(meter)
-    log.take(SAGA, "i1", 90_000, 0, 93_000)
+    log.take(SAGA, "i1", 90_000, 0, 93_000, True)
     cost["take"] = spent(meter)
     log.append(SAGA, an_entry(2))
-    cost["step, signal, cancel, resume, child report, revival"] = spent(meter)
-    budgets, hold = DynamoBudgets(meter.client, TABLE), Reservation("r", 5, 60_000)
-    budgets.reserve(ADA, hold, 10, 50_000)
-    budgets.settle(ADA, hold, 4)
+    cost["step, signal, cancel, resume, reports of children, revival"] = spent(meter)
+    budgets, hold = DynamoBudgets(meter.client, TABLE), Reservation(1, 5, 60_000)
+    budgets.move(ADA, Change("i", None, hold, limit=10), 50_000)
+    budgets.move(ADA, Change("i", hold, None, 4), 50_000)
     cost["an attempt of a tool that declares a cost"] = spent(meter)
-    batch = Reservation("i", 0, 60_000)
-    budgets.reserve(ADA, batch, 10, 50_000)
-    budgets.settle(ADA, batch, 4)
+    opened = Reservation(2, 0, 60_000)
+    budgets.move(ADA, Change("i", None, opened), 50_000)
+    budgets.move(ADA, Change("i", opened, None, 4), 50_000)
     cost["an attempt that only reports a cost"] = spent(meter)
     assert not log.append(SAGA, an_entry(2))
     cost["a refused write"] = spent(meter)
@@ -76,11 +77,21 @@ def test_every_row_costs_what_the_page_says(log_and_meter: tuple[DynamoLog, Mete
     spent(meter)
     log.leave_wake(SAGA, "i2", 2, 3)
     cost["nudge"] = spent(meter)
-    waiting = a_release(folded=3, status="waiting", group="waiting", group_at=160_000, due_at=400_000)
+    inbox = DynamoInbox(meter.client, TABLE)
+    inbox.leave([Report(SAGA, 3, "course", f"{SAGA.id}.0.course")], 1_790_000_000_000)
+    inbox.announce(SAGA)
+    cost["end of a child"] = spent(meter)
+    waiting = a_release(
+        folded=3, status="waiting", group="waiting", group_at=160_000, due_at=400_000, inbox=1
+    )
     log.release(SAGA, "i2", 2, waiting)
     cost["release to wait"] = spent(meter)
+    seen = log.read_head(SAGA)
+    assert seen is not None
+    assert log.defer(seen, 500_000, SWEEP)
+    cost["look that finds nothing"] = spent(meter)
     log.take(SAGA, "i3", 290_000, 2, 293_000)
-    spent(meter)
+    cost["take before the saga is due"] = spent(meter)
     again = a_release(folded=3, status="waiting", group="waiting", group_at=None, due_at=500_000)
     log.release(SAGA, "i3", 3, again)
     cost["release to wait, again"] = spent(meter)

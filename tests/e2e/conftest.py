@@ -23,6 +23,8 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
         "LeaseGraceMs": str(GRACE_MS),
         "ClockSkewMs": "200",  # one machine, one clock
         "MailFrom": "desk@lantern.example",
+        "GroupMailTo": "{name}@lists.example",
+        "EventBusName": "default",
         "StandardTools": "std.notify",
         "SigningKey": "the-key-of-every-test-and-of-nothing-else",
         # No request is refused for being quick: what is counted is for tests/handlers to say.

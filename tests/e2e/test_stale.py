@@ -20,7 +20,7 @@ from tests.e2e.deployment import chain, until
 from tests.e2e.store import ROOT, ShiftedClock, Store
 
 pytestmark = pytest.mark.e2e
-BUDGET_MS = 1_500
+BUDGET_MS = 4_000
 
 
 @contextmanager
@@ -49,19 +49,21 @@ def nodes_done(store: Store, ref: SagaRef) -> list[str]:
 
 
 def test_a_worker_process_that_was_frozen_beyond_its_lease_thaws_and_does_nothing(store: Store) -> None:
-    ref = store.run(store.begin(chain("frozen", 3, 0.4)))
+    # Its first step takes long enough to be frozen in it, however busy the machine is.
+    document = chain("frozen", 3, 0.05).replace("seconds: 0.05", "seconds: 2.5", 1)
+    ref = store.run(store.begin(document))
     with worker_process(store, ref) as process:
-        until(lambda: store.books.begun(ref.id)["s0"], 10, "the first step")
+        until(lambda: store.books.begun(ref.id)["s0"], 30, "the first step")
         process.send_signal(signal.SIGSTOP)
         due_at = store.head(ref).due_at or 0  # when the lease is over by every clock
-        until(lambda: store.engine.clock.now() > due_at, 10, "the end of the lease")
-        store.run(store.invoke(ref, 1, "reviver", 10_000))
+        until(lambda: store.engine.clock.now() > due_at, 30, "the end of the lease")
+        store.run(store.invoke(ref, 1, "reviver", 30_000))
         assert nodes_done(store, ref) == ["s0", "s1", "s2"]
         assert isinstance(store.events(ref)[-1], SagaEnded)
         log, head, begun = store.entries(ref), store.head(ref), len(store.books.deeds(ref.id, "begun"))
 
         process.send_signal(signal.SIGCONT)
-        answer, _ = process.communicate(timeout=10)
+        answer, _ = process.communicate(timeout=60)
         # Whether it asks for its message again does not matter: a repeated wake finds nothing to do.
         assert set(json.loads(answer)) == {"batchItemFailures"}
     assert store.entries(ref) == log
@@ -97,13 +99,13 @@ def test_a_stale_invocation_is_stopped_by_the_log_if_not_by_its_clock(when: str,
         quick.let_go.set()
         clock = ShiftedClock()
         stale = asyncio.create_task(
-            store.invoke(ref, 1, "stale", 5_000, store.worker(clock=clock, performer=slow))
+            store.invoke(ref, 1, "stale", 30_000, store.worker(clock=clock, performer=slow))
         )
         while not slow.begun:
             await asyncio.sleep(0.01)
         clock.stop()
         later = ShiftedClock(60_000)
-        await store.invoke(ref, 1, "reviver", 5_000, store.worker(clock=later, performer=quick))
+        await store.invoke(ref, 1, "reviver", 30_000, store.worker(clock=later, performer=quick))
         before = store.entries(ref)
         if when.startswith("too late"):
             clock.shift = 60_000
@@ -126,7 +128,7 @@ def test_past_its_lease_an_invocation_stops_though_no_other_took_over(store: Sto
         ref = await store.begin(chain("lonely", 2, 0))
         slow, clock = Held(), ShiftedClock()
         stale = asyncio.create_task(
-            store.invoke(ref, 1, "lonely", 5_000, store.worker(clock=clock, performer=slow))
+            store.invoke(ref, 1, "lonely", 30_000, store.worker(clock=clock, performer=slow))
         )
         while not slow.begun:
             await asyncio.sleep(0.01)
@@ -151,14 +153,14 @@ def test_an_invocation_that_was_superseded_leaves_the_lease_of_its_successor_alo
         slow, successor = Held(), Held()
         clock = ShiftedClock()
         stale = asyncio.create_task(
-            store.invoke(ref, 1, "stale-2", 5_000, store.worker(clock=clock, performer=slow))
+            store.invoke(ref, 1, "stale-2", 30_000, store.worker(clock=clock, performer=slow))
         )
         while not slow.begun:
             await asyncio.sleep(0.01)
         clock.stop()
         later = ShiftedClock(60_000)
         work = asyncio.create_task(
-            store.invoke(ref, 1, "successor", 5_000, store.worker(clock=later, performer=successor))
+            store.invoke(ref, 1, "successor", 30_000, store.worker(clock=later, performer=successor))
         )
         while not successor.begun:
             await asyncio.sleep(0.01)

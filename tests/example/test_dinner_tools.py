@@ -62,11 +62,12 @@ def test_the_tools_of_the_example_are_registered() -> None:
     effects = {
         name: tool.spec.effect
         for name, tool in REGISTRY.items()
-        if name.startswith(("table.", "deliv", "dinner"))
+        if name.startswith(("table.", "bar.", "deliv", "dinner"))
     }
     assert effects == {
         "table.search": "pure",
         "table.hold": "idempotent",
+        "bar.hold": "idempotent",
         "table.deposit": "once",
         "table.find_deposit": "pure",
         "table.confirm": "idempotent",
@@ -93,12 +94,12 @@ def test_a_table_is_found_some_hours_later_in_a_bar(services: dict[str, str]) ->
 def test_a_table_is_held_paid_for_confirmed_and_given_back(services: dict[str, str]) -> None:
     kept, deposit, booking, given_back = perform(
         hold(),
-        ("table.deposit", {"hold": "hold-1", "amount_cents": 8000}, context("d")),
+        ("table.deposit", {"hold": "hold-1", "amount_cents": 3200}, context("d")),
         ("table.confirm", {"hold": "hold-1"}, context("c")),
         ("table.cancel", {"hold": "hold-1", "reason": "ill"}, context("x")),
     )
-    assert (kept["id"], kept["deposit_cents"], deposit["amount_cents"]) == ("hold-1", 8000, 8000)
-    assert (booking["table"], given_back["refunded_cents"]) == ("lisbon/lantern/2", 8000)
+    assert (kept["id"], kept["deposit_cents"], deposit["amount_cents"]) == ("hold-1", 3200, 3200)
+    assert (booking["table"], given_back["refunded_cents"]) == ("lisbon/lantern/2", 3200)
 
 
 def test_a_delivery_is_quoted_ordered_and_called_off(services: dict[str, str]) -> None:
@@ -113,7 +114,7 @@ def test_a_delivery_is_quoted_ordered_and_called_off(services: dict[str, str]) -
 
 def test_a_deposit_is_found_once_it_is_paid_and_is_not_protected_by_its_key(services: dict[str, str]) -> None:
     look = ("table.find_deposit", {"hold": "hold-1"}, context("d"))
-    pay = ("table.deposit", {"hold": "hold-1", "amount_cents": 8000}, context("d"))
+    pay = ("table.deposit", {"hold": "hold-1", "amount_cents": 3200}, context("d"))
     _, before, paid, after, _ = perform(hold(), look, pay, look, pay)
     assert (before, after) == ({"happened": False, "result": None}, {"happened": True, "result": paid})
     assert summary(services["TABLE_STACK_URL"])["double_bookings"] == 1

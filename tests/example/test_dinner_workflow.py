@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import sagas
 from baton.cli.app import documents, load_app
 from baton.core.conditions.schema import violations
 from baton.core.documents.compile import compile_document
 from baton.core.documents.text import parse_document
+from baton.core.effects.approvals import request_for
 from baton.core.graph.graph import Graph
 from baton.demo.promises import EFFECT_OF
-from baton.demo.scenario import evening
+from baton.demo.scenario import LARGE, evening
 from baton.tools.define import REGISTRY
 from examples.services import open_delivery, table_stack
 
@@ -26,7 +29,7 @@ def dinner() -> Graph:
 
 def seconds(graph: Graph) -> dict[str, float]:
     """How long each node takes in the services, by default."""
-    delays = {"table": table_stack.DELAYS, "delivery": open_delivery.DELAYS}
+    delays = {"table": table_stack.DELAYS, "bar": table_stack.DELAYS, "delivery": open_delivery.DELAYS}
     split = {node.name: node.tool.partition(".") for node in graph.nodes}
     return {
         name: delays.get(family, {}).get(operation, 0.0) for name, (family, _, operation) in split.items()
@@ -70,6 +73,25 @@ def test_every_tool_with_an_effect_is_one_that_the_demo_compares_with_the_books(
     graph = dinner()
     acting = {node.tool for node in graph.nodes if node.effect != "pure"}
     assert acting == set(EFFECT_OF)
+
+
+@pytest.mark.parametrize("party", range(1, 13))
+def test_an_evening_asks_once_for_a_party_above_eight_before_it_holds_a_table_and_else_not_at_all(
+    party: int,
+) -> None:
+    """By the default rules. A later question, about the deposit, would outlast the hold that it is for."""
+    given = {
+        "table.hold": {"table": "lisbon/lantern/6", "party": party, "at": "2026-12-24T19:30:00Z"},
+        "table.deposit": {"hold": "hold-1", "amount_cents": party * table_stack.DEPOSIT_CENTS_PER_GUEST},
+    }
+    risky = {node.tool for node in dinner().nodes if node.approval is not None}
+    assert risky == set(given)
+    asking = [tool for tool, sent in given.items() if request_for(tool, sent, REGISTRY.specs()[tool])]
+    assert asking == (["table.hold"] if party > 8 else [])
+
+
+def test_one_evening_of_the_demo_asks_of_however_many() -> None:
+    assert [n for n in range(200) if evening(n)["party"] > 8] == [LARGE]
 
 
 def test_the_document_says_in_one_place_what_it_is() -> None:

@@ -66,8 +66,8 @@ def test_a_table_is_searched_held_paid_for_and_confirmed() -> None:
         found = (await http.get("/tables", params={"city": "Lisbon", "party": 4, "at": AT})).json()["tables"]
         assert found[0]["seats"] == 4
         hold = (await http.post("/holds", json=HOLD | {"table": found[0]["id"]})).json()
-        assert hold["deposit_cents"] == 8000
-        deposit = await http.post(f"/holds/{hold['id']}/deposit", json={"amount_cents": 8000})
+        assert hold["deposit_cents"] == 3200
+        deposit = await http.post(f"/holds/{hold['id']}/deposit", json={"amount_cents": 3200})
         confirm = await http.post(f"/holds/{hold['id']}/confirm")
         assert (deposit.status_code, confirm.status_code) == (201, 201)
         assert [effect["kind"] for effect in (await books(http))["effects"]] == ["hold", "deposit", "confirm"]
@@ -101,9 +101,9 @@ def test_a_bar_asks_for_no_deposit_and_a_restaurant_does() -> None:
 def test_a_cancelled_table_is_free_again_refunded_and_may_be_booked_again() -> None:
     async def use(http: httpx.AsyncClient) -> None:
         hold = (await http.post("/holds", json=HOLD)).json()
-        await http.post(f"/holds/{hold['id']}/deposit", json={"amount_cents": 8000})
+        await http.post(f"/holds/{hold['id']}/deposit", json={"amount_cents": 3200})
         cancelled = (await http.post(f"/holds/{hold['id']}/cancel", json={"reason": "ill"})).json()
-        assert cancelled == {"id": hold["id"], "status": "cancelled", "refunded_cents": 8000}
+        assert cancelled == {"id": hold["id"], "status": "cancelled", "refunded_cents": 3200}
         assert (await http.post(f"/holds/{hold['id']}/confirm")).json()["title"] == "Hold ended"
         assert (await http.post("/holds", json=HOLD)).status_code == 201
         assert (await books(http))["summary"]["double_bookings"] == 0
@@ -189,7 +189,7 @@ def test_a_refusal_is_not_remembered_so_that_its_key_can_be_used_again() -> None
         hold = (await http.post("/holds", json=HOLD)).json()
         confirm = f"/holds/{hold['id']}/confirm"
         assert (await http.post(confirm, headers=keyed("c"))).status_code == 409
-        await http.post(f"/holds/{hold['id']}/deposit", json={"amount_cents": 8000})
+        await http.post(f"/holds/{hold['id']}/deposit", json={"amount_cents": 3200})
         assert (await http.post(confirm, headers=keyed("c"))).status_code == 201
 
     using(table_stack.build, use)

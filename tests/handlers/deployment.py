@@ -24,6 +24,7 @@ import pytest
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.dynamodb.models import dynamodb_backends
 from moto.dynamodb.models.table import Table
+from moto.sqs.models import sqs_backends
 
 from baton.adapters.dynamo.log import DynamoLog
 from baton.core.log.codec import decode_entry
@@ -37,7 +38,10 @@ from baton.ports import Head, SagaRef
 from tests.kit.table import create_table
 
 if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3.type_defs import CreateBucketConfigurationTypeDef
+    from mypy_boto3_sqs import SQSClient
 
 ROOT = Path(__file__).parents[2]
 EVENTS = ROOT / "events"
@@ -69,6 +73,16 @@ def _template() -> Template:
     return load(ROOT / "template.yaml", {})
 
 
+@cache
+def _clients() -> tuple[DynamoDBClient, SQSClient, S3Client]:
+    """The tests' own; they cost more than the stores, which are made anew for each module."""
+    return (
+        boto3.client("dynamodb", region_name=REGION),
+        boto3.client("sqs", region_name=REGION),
+        boto3.client("s3", region_name=REGION),
+    )
+
+
 @dataclass
 class Context:
     """Lambda's context object, as far as the handlers use it; its time runs."""
@@ -88,12 +102,12 @@ class Deployment:
     """
 
     def __init__(self, parameters: Mapping[str, str]) -> None:
-        self.dynamodb = boto3.client("dynamodb", region_name=REGION)
-        self.sqs = boto3.client("sqs", region_name=REGION)
+        self.dynamodb, self.sqs, self._s3 = _clients()
         # Rates are counted in the table, and tests compare tables: only those of the rates switch it on.
         given = {"TenantRateLimit": "0", **parameters}
         self._resolver = Resolver(_template(), effective(_template(), given, {}))
         self.table = self._resolver.name("SagaTable")
+        self._resolver.learn("HttpApi", "ApiEndpoint", "https://api.test")
         self._create()
         self.keep()
         self.log = DynamoLog(self.dynamodb, self.table, SHARDS)
@@ -102,8 +116,7 @@ class Deployment:
         self.stream = create_table(self.dynamodb, self.table)
         self._resolver.learn("SagaTable", "StreamArn", self.stream)
         where: CreateBucketConfigurationTypeDef = {"LocationConstraint": REGION}
-        s3 = boto3.client("s3", region_name=REGION)
-        s3.create_bucket(Bucket=self._resolver.name("BlobBucket"), CreateBucketConfiguration=where)
+        self._s3.create_bucket(Bucket=self._resolver.name("BlobBucket"), CreateBucketConfiguration=where)
         for queue in ("WakeQueue", "WakeDeadLetterQueue", "RelayFailureQueue"):
             url = self.sqs.create_queue(QueueName=self._resolver.name(queue))["QueueUrl"]
             self._resolver.learn(queue, "Ref", url)
@@ -137,7 +150,8 @@ class Deployment:
         assert self._stored.stream_shard is not None
         self._stored.stream_shard.items.clear()
         for queue in ("WakeQueue", "WakeDeadLetterQueue"):
-            self.messages(queue)
+            stored = sqs_backends[DEFAULT_ACCOUNT_ID][REGION].get_queue(self._resolver.name(queue))
+            stored._messages, stored._pending_messages = [], set()
 
     @property
     def _stored(self) -> Table:

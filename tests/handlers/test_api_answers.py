@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from baton.core.log.answers import MAX_ARGUMENTS
-from baton.core.log.events import Notice, QuestionClosed, Resumed, SignalReceived
+from baton.core.log.events import Notice, Parked, QuestionClosed, Resumed, SignalReceived
 from tests.handlers.deployment import Deployment
 from tests.handlers.http import Http
 from tests.handlers.sagas import ADA, GRACE, PARTY, append, asking, begin
@@ -209,6 +209,29 @@ def test_what_is_no_amount_is_refused(wrong: Any, http: Http) -> None:
     assert [error["path"] for error in problem["errors"]] == ["/budget_usd"]
 
 
+# ---- about a parked saga
+
+
+def test_a_parked_saga_is_answered_about_by_operators_once_and_its_incidents_are_resolved(
+    http: Http, deployment: Deployment
+) -> None:
+    begin(http.engine, ADA, PARTY)
+    append(http.engine, Parked(code="worker_killed", message="three died"))
+    notice = Notice(key="k", to="on_call", code="worker_killed", message="m", at=1, incident=True)
+    http.engine.store.incidents.open("acme", ADA.id, notice)
+    (question,) = http.get(SAGA).body["questions"]
+    assert (question["id"], question["node"]) == ("0.parked.2", None)
+    assert question["for"] == [{"kind": "role", "name": "operate"}]
+    said = {"ask": "0.parked.2", "action": "resume"}
+    problem = http.post(f"{SAGA}/answer", said, roles="[answer]").problem(403, "forbidden")
+    assert "the role `operate`" in problem["detail"]
+    http.post(f"{SAGA}/answer", said | {"action": "retry"}).problem(422, "invalid-input")
+    assert [http.post(f"{SAGA}/answer", said).status for _ in range(2)] == [202, 202]
+    http.post(f"{SAGA}/answer", said | {"action": "cancel"}).problem(409, "not-allowed-now")
+    assert len(answers(deployment)) == 1
+    assert statuses(http) == ["resolved"]
+
+
 # ---- incidents
 
 
@@ -275,7 +298,7 @@ def test_an_incident_can_be_resolved_by_itself_and_again_it_changes_nothing(http
 def test_incidents_come_in_pages(http: Http) -> None:
     for number in range(3):
         notice = Notice(key=f"k{number}", to="on_call", code="c", message="m", at=number + 1, incident=True)
-        http.engine.notices.tell("acme", f"s{number}", "ada", notice, 1)
+        http.engine.store.incidents.open("acme", f"s{number}", notice)
     seen, query = [], {"limit": "2"}
     for _ in range(5):
         page = http.get("/incidents", query=query).body

@@ -25,6 +25,8 @@ WITH_BODY = [
     f"{SAGA}/signals/guests_changed",
     f"{SAGA}/forks",
     f"{SAGA}/answer",
+    f"{SAGA}/claim",
+    f"{SAGA}/remind",
     f"{SAGA}/resume",
 ]
 YAML = {"content-type": "application/yaml"}

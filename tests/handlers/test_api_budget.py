@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from baton.core.decide.spending import day_of
-from baton.ports import Account, Reservation
+from baton.ports import Account, Change, Reservation
 from tests.handlers.deployment import Deployment
 from tests.handlers.http import Http
 from tests.handlers.sagas import ECHO
@@ -13,10 +13,10 @@ PARAMETERS = {"AppModule": "tests.kit.app.trial", "UserDayBudgetUsd": "2.50"}
 
 def spend(http: Http, micro: int, user: str = "ada") -> None:
     now = http.engine.clock.now()
-    account = Account("acme", user, day_of(now))
-    budgets, batch = http.engine.ledger_cache.budgets, Reservation(f"x{micro}", 0, now + 1_000)
-    budgets.reserve(account, batch, 0, now)
-    budgets.settle(account, batch, micro)
+    account, opened = Account("acme", user, day_of(now)), Reservation(1, 0, now + 1_000)
+    budgets = http.engine.ledger_cache.budgets
+    budgets.move(account, Change("x", None, opened), now)
+    budgets.move(account, Change("x", opened, None, micro), now)
 
 
 def test_a_caller_sees_what_the_own_day_has_room_for(http: Http) -> None:
@@ -24,7 +24,8 @@ def test_a_caller_sees_what_the_own_day_has_room_for(http: Http) -> None:
     account = Account("acme", "ada", day_of(now))
     spend(http, 1_200_000)
     spend(http, 2_000_000, user="grace")
-    http.engine.ledger_cache.budgets.reserve(account, Reservation("r", 300_000, now + 9_000), 2_500_000, now)
+    opened = Change("r", None, Reservation(1, 300_000, now + 9_000), limit=2_500_000)
+    http.engine.ledger_cache.budgets.move(account, opened, now)
     shown = http.get("/budget", user="ada").body
     assert shown.pop("day")
     assert shown == {

@@ -27,6 +27,8 @@ ROUTES = [
     ("GET", f"/sagas/{ADA.id}/cost"),
     ("POST", f"/sagas/{ADA.id}/cancel"),
     ("POST", f"/sagas/{ADA.id}/signals/guests_changed"),
+    ("POST", f"/sagas/{ADA.id}/claim"),
+    ("POST", f"/sagas/{ADA.id}/remind"),
     ("POST", f"/sagas/{ADA.id}/resume"),
     ("POST", f"/sagas/{ADA.id}/forks"),
 ]
@@ -34,6 +36,8 @@ BODIES: dict[str, Any] = {
     "/workflows": ECHO,
     "/sagas": {"workflow": "echo"},
     f"/sagas/{ADA.id}/forks": {"version": 1},
+    f"/sagas/{ADA.id}/claim": {"ask": "0.a"},
+    f"/sagas/{ADA.id}/remind": {"ask": "0.a"},
 }
 
 

@@ -19,6 +19,7 @@ from baton.core.graph.graph import Cap, Graph, Node
 from baton.core.nodes.registry import KINDS
 from baton.core.read.views import saga_view
 from baton.core.version import VERSION
+from baton.ports import QuestionRow
 from baton.settings import ApiSettings
 from baton.web.app import matches
 from baton.web.openapi import describe
@@ -86,6 +87,17 @@ def _evening(shared_http: Http, shared_deployment: Deployment) -> None:
     """The dinner is known, one saga waits and one asks."""
     begin(shared_http.engine, ADA, PARTY)
     asking(shared_http.engine, GRACE, SILENT)
+    row = QuestionRow(
+        saga=GRACE.id,
+        workflow="silent",
+        ask="0.say.3",
+        type="error",
+        kind="error_resolution",
+        title="",
+        message="What now?",
+        to="user:ada",
+    )
+    shared_http.engine.store.questions.put(GRACE.tenant, row, 1, 0)
     shared_http.register(DINNER)
     shared_deployment.keep()
 

@@ -113,6 +113,42 @@ def test_a_signal_is_appended_with_its_payload_and_wakes_the_saga(http: Http, de
     assert wakes(deployment)[1] == '{"v":2}'
 
 
+def test_a_signal_may_carry_a_failure_in_place_of_a_payload(http: Http, deployment: Deployment) -> None:
+    begin(http.engine, ADA, PARTY)
+    failure = {"code": "Courier-Lost", "message": "password=hunter2secret is gone"}
+    assert http.post(f"{SAGA}/signals/guests_changed", {"failure": failure}, key="k").status == 202
+    assert http.post(f"{SAGA}/signals/guests_changed", {"failure": failure}, key="k").status == 202
+    (event,) = deployment.entries(ADA)[1].events
+    assert isinstance(event, SignalReceived)
+    assert event.failure is not None
+    assert (event.failure.code, event.payload.v) == ("courier_lost", None)
+    assert "hunter2secret" not in event.failure.message
+    http.post(f"{SAGA}/signals/guests_changed", {"payload": None}, key="k").problem(
+        422, "idempotency-key-reused"
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "path", "told"),
+    [
+        ({"payload": None, "failure": {"code": "x"}}, "", "`payload` or a `failure`, not both"),
+        ({"failure": {}}, "/failure/code", "Field required"),
+        ({"failure": {"code": "no code!"}}, "/failure/code", "`no code!` is not a code"),
+        ({"failure": {"code": "x", "reason": "y"}}, "/failure/reason", "is not known here"),
+        ({"failure": "x"}, "/failure", ""),
+    ],
+)
+def test_a_failure_of_a_signal_that_is_none_is_refused(
+    http: Http, deployment: Deployment, body: Any, path: str, told: str
+) -> None:
+    begin(http.engine, ADA, PARTY)
+    problem = http.post(f"{SAGA}/signals/guests_changed", body).problem(422, "invalid-input")
+    (found,) = problem["errors"]
+    assert found["path"] == path
+    assert told in found["message"]
+    assert len(deployment.entries(ADA)) == 1
+
+
 def test_an_unknown_signal_is_answered_with_the_nearest(http: Http, deployment: Deployment) -> None:
     begin(http.engine, ADA, PARTY)
     problem = http.post(f"{SAGA}/signals/guest_changed").problem(404, "not-found")

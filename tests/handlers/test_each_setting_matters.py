@@ -15,15 +15,16 @@ import boto3
 import pytest
 from msgspec.structs import replace
 
-from baton.adapters.discreet import Discreet
 from baton.core.limits import Limits
 from baton.core.log.events import Notice
-from baton.ports import SagaRef
+from baton.ports import SagaRef, Telling
 from baton.settings import FUNCTIONS, SettingsError, WorkerSettings, variable_of
 from baton.tools.define import ToolError
+from tests.handlers import test_each_channel_matters
 from tests.handlers.deployment import REGION, Deployment, payload
 from tests.handlers.http import Http
 from tests.handlers.sagas import ADA, ECHO
+from tests.handlers.test_api_questions import SAID, asking
 from tests.handlers.test_reconciler import Reconciler, due, saga_in
 from tests.handlers.test_relay import Relay
 from tests.handlers.workers import Worker
@@ -61,8 +62,7 @@ def test_table(deployment: Deployment) -> None:
     create_table(deployment.dynamodb, OTHER)
     saga = with_api(deployment, lambda http: (http.register(ECHO), http.start("echo"))[1], table=OTHER)
     assert not deployment.items()
-    there = deployment.dynamodb.scan(TableName=OTHER)["Items"]
-    assert str(SagaRef("acme", saga)) in {item["pk"]["S"] for item in there}
+    assert str(SagaRef("acme", saga)) in str(deployment.dynamodb.scan(TableName=OTHER)["Items"])
     deployment.dynamodb.delete_table(TableName=OTHER)
 
 
@@ -73,15 +73,29 @@ def test_bucket(deployment: Deployment) -> None:
     assert s3.list_objects_v2(Bucket=OTHER)["KeyCount"] == 2, "the document and its graph"
 
 
-@pytest.mark.parametrize(("shards", "used"), [("1", {"DUE#00"}), ("8", {f"DUE#{n:02d}" for n in range(8)})])
-def test_shards(shards: str, used: set[str], deployment: Deployment) -> None:
-    def start_many(http: Http) -> None:
-        http.register(ECHO)
-        for _ in range(60):
-            http.start("echo")
+def shards_of_sixty(deployment: Deployment, key: str, **setting: str) -> int:
+    with_api(deployment, lambda http: (http.register(ECHO), *map(http.start, ["echo"] * 60)), **setting)
+    return len({item[key]["S"].rsplit("#", 1)[1] for item in deployment.items() if key in item})
 
-    with_api(deployment, start_many, shards=shards)
-    assert {item["due_shard"]["S"] for item in deployment.items() if "due_shard" in item} == used
+
+def test_shards(deployment: Deployment) -> None:
+    assert [shards_of_sixty(deployment, "due_shard", shards=n) for n in "18"] == [1, 8]
+
+
+def test_status_shards(deployment: Deployment) -> None:
+    assert [shards_of_sixty(deployment, "st_key", status_shards=n) for n in "18"] == [1, 8]
+
+
+@pytest.mark.parametrize(("cell", "begins"), [("0", "s"), ("7", "c7.s")])
+def test_cell(cell: str, begins: str, deployment: Deployment) -> None:
+    said = f"saga `c8.s` is in cell 8, and this deployment is cell {cell}"
+
+    def start(http: Http) -> str:
+        http.register(ECHO)
+        assert http.get("/sagas/c8.s").body["detail"] == said
+        return http.start("echo")
+
+    assert with_api(deployment, start, cell=cell).startswith(begins)
 
 
 @pytest.mark.parametrize("level", ["DEBUG", "ERROR"])
@@ -121,6 +135,17 @@ def test_roles_claim(claim: str, status: int, deployment: Deployment) -> None:
         return http.send(event).status
 
     assert with_api(deployment, start, roles_claim=claim) == status
+
+
+@pytest.mark.parametrize(("claim", "status"), [("groups", 403), ("teams", 202)])
+def test_groups_claim(claim: str, status: int, deployment: Deployment) -> None:
+    def answer(http: Http) -> int:
+        asking(http)
+        event = http.event("POST", f"/sagas/{ADA.id}/answer", SAID, user="eve", roles="[answer]")
+        event["requestContext"]["authorizer"]["jwt"]["claims"]["teams"] = "hosts"
+        return http.send(event).status
+
+    assert with_api(deployment, answer, groups_claim=claim) == status
 
 
 @pytest.mark.parametrize(("roles", "status"), [("none", 403), ("read", 403), ("read run", 404)])
@@ -176,15 +201,9 @@ SIGNING_KEY = "x" * 32
 
 def test_signing_key(deployment: Deployment) -> None:
     assert services_of_a_worker(deployment, signing_key=SIGNING_KEY).signing_key == SIGNING_KEY
-    required: dict[str, Any] = {
-        "table": "t",
-        "bucket": "b",
-        "dead_letter_url": "q",
-        "queue_url": "q",
-        "worker": "w",
-        "notices_topic": "a",
-    }
-    assert SIGNING_KEY not in repr(WorkerSettings(**required, signing_key=SIGNING_KEY))
+    assert SIGNING_KEY not in repr(
+        WorkerSettings(**test_each_channel_matters.REQUIRED, signing_key=SIGNING_KEY)
+    )
 
 
 def test_http_hosts(deployment: Deployment) -> None:
@@ -240,8 +259,15 @@ def test_notices_topic(deployment: Deployment) -> None:
     for address, count in ((sns.create_topic(Name="unheard")["TopicArn"], 0), (topic, 1)):
         with deployment.function("worker", BATON_NOTICES_TOPIC=address) as module:
             engine = module._engine
-            engine.notices.tell("acme", "s1", "ada", replace(notice, key=f"k{count}"), engine.clock.now())
+            one = replace(notice, key=f"k{count}")
+            (channel,) = engine.notices
+            channel.tell(Telling(tenant="acme", saga="s1", user="ada", notice=one, now=engine.clock.now()))
         assert len(bodies(deployment, told)) == count
+
+
+def test_api_url(deployment: Deployment) -> None:
+    with deployment.function("worker", BATON_API_URL="https://sagas.example/") as module:
+        assert module._engine.api_url == "https://sagas.example"
 
 
 def test_dead_letter_url_of_the_worker(deployment: Deployment) -> None:
@@ -322,8 +348,9 @@ def test_reconcile_period_s(period: str, timed: int, deployment: Deployment) -> 
 # ---- all of them ---------------------------------------------------------------------------------------------
 
 
-def engine_of(module: Any) -> Any:
-    return module._api._engine if hasattr(module, "_api") else module._engine
+def limits_of(module: Any) -> Any:
+    holder = module._relay if hasattr(module, "_relay") else getattr(module, "_api", module)._engine
+    return holder.limits
 
 
 @pytest.mark.parametrize("function", ["api", "worker", "relay"])
@@ -338,13 +365,14 @@ def test_a_limit_that_is_set_reaches_the_engine(function: str, deployment: Deplo
     } | ({"on_failure": "fail"} if "on_failure" in usual else {})
     changed = {variable_of(name): str(value) for name, value in values.items()}
     with deployment.function(function, **changed) as module:
-        found = engine_of(module).limits
+        found = limits_of(module)
         assert {name: getattr(found, name) for name in of_this_function} == values
 
 
-def test_every_setting_is_a_limit_or_has_a_test_here() -> None:
+def test_every_setting_is_a_limit_or_has_a_test_here_or_beside() -> None:
     limits = {field.name for field in dataclasses.fields(Limits)}
-    tested = {name for name, value in globals().items() if name.startswith("test_") and callable(value)}
+    here = globals() | vars(test_each_channel_matters)
+    tested = {name for name, value in here.items() if name.startswith("test_") and callable(value)}
     for function, model in FUNCTIONS.items():
         for name in {field.name for field in dataclasses.fields(model)} - limits:
             assert {f"test_{name}", f"test_{name}_of_the_{function}"} & tested, f"{function}: {name}"
@@ -370,17 +398,3 @@ def test_a_wrong_setting_stops_the_function_and_is_named(
     with pytest.raises(SettingsError) as refusal, deployment.function("relay", **changed):
         pass
     assert said in str(refusal.value)
-
-
-# ---- what every function does with its log -------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_the_log_of_a_function_is_without_secrets(function: str, deployment: Deployment) -> None:
-    handler = logging.NullHandler()
-    logging.getLogger().addHandler(handler)
-    try:
-        with deployment.function(function):
-            assert [type(known) for known in handler.filters] == [Discreet]
-    finally:
-        logging.getLogger().removeHandler(handler)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from baton.adapters.rules import shard_of
-from baton.ports import Head, SagaRef
+from baton.ports import TIMER, Head, SagaRef
 from tests.handlers.deployment import (
     SHARDS,
     Context,
@@ -72,7 +72,15 @@ def saga_in(shard: int, skip: int = 0) -> SagaRef:
 def due(deployment: Deployment, ref: SagaRef, at: int | None) -> SagaRef:
     """A head that is due at a moment, or never."""
     head = Head(
-        ref=ref, workflow="w", graph="g", user="ada", created=1, start_hash="0", start=b"{}", due_at=at
+        ref=ref,
+        workflow="w",
+        graph="g",
+        user="ada",
+        created=1,
+        start_hash="0",
+        start=b"{}",
+        due_at=at,
+        lane=TIMER,
     )
     assert deployment.log.create_head(head) is None
     return ref

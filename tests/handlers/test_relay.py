@@ -38,7 +38,7 @@ class Relay:
     def __init__(self, module: Any) -> None:
         self.module = module
         self.queue = Interference(module._relay._queue._client)
-        self.table = Interference(module._engine.log._client)
+        self.table = Interference(module._relay._inbox._client)
 
     def send(self, event: dict[str, Any], milliseconds: int = 6_000) -> list[str]:
         """Call the handler; the sequence numbers from which the stream must deliver again."""
@@ -96,7 +96,7 @@ def test_of_several_wakes_of_a_saga_the_newest_says_it_all(relay: Relay, deploym
 def test_a_wake_for_later_is_delayed_to_the_second(
     ahead_ms: int, delay_s: int, relay: Relay, deployment: Deployment
 ) -> None:
-    at = relay.module._engine.clock.now() + ahead_ms
+    at = relay.module._relay.clock.now() + ahead_ms
     with relay.queue.watching("SendMessageBatch") as requests:
         assert relay.send(waking(payload("relay", "timer"), v=4, at=at)) == []
     ((entry,),) = [request["Entries"] for request in requests]
@@ -107,7 +107,7 @@ def test_a_wake_for_later_is_delayed_to_the_second(
 def test_a_wake_further_away_than_a_message_can_wait_is_left_to_the_reconciler(
     relay: Relay, deployment: Deployment
 ) -> None:
-    at = relay.module._engine.clock.now() + 16 * MINUTE
+    at = relay.module._relay.clock.now() + 16 * MINUTE
     assert relay.send(waking(payload("relay", "timer"), v=4, at=at)) == []
     assert sent(deployment) == []
 
@@ -190,6 +190,7 @@ nodes:
   say: {tool: trial.echo, with: {value: "${input.n}"}}
 output: "${ctx.say.output}"
 """
+NEWS = {"saga": str(ADA)}  # it knows no version
 PARENT = """
 name: parent
 nodes:
@@ -211,59 +212,69 @@ def stream_of(deployment: Deployment, after: int = 0) -> list[Record]:
     return [record for record in found if deployment.stream_source.filters.match(record)][after:]
 
 
-def test_the_ends_of_two_children_are_one_entry_of_their_parent(
-    relay: Relay, worker: Worker, deployment: Deployment
-) -> None:
+def waiting_parent(worker: Worker, deployment: Deployment) -> list[Record]:
+    """ADA waits for two children that have ended; the records of their ends."""
     begin(worker.engine, SagaRef("acme", "unused"), CHILD)
     begin(worker.engine, ADA, PARENT)
     worker.wake(ADA)
     known = len(stream_of(deployment))
-    children = [SagaRef("acme", f"{ADA.id}.0.{slot}") for slot in ("one", "two")]
-    assert worker.wake(*children) == []
+    assert worker.wake(*(SagaRef("acme", f"{ADA.id}.0.{slot}") for slot in ("one", "two"))) == []
     ends = stream_of(deployment, known)
-    assert [json.loads(record["dynamodb"]["NewImage"]["wake"]["S"])["parent"] for record in ends] == [
-        str(ADA)
-    ] * 2
+    named = [json.loads(record["dynamodb"]["NewImage"]["wake"]["S"])["parent"] for record in ends]
+    assert named == [str(ADA)] * 2
+    return ends
+
+
+def reports_of(deployment: Deployment, after: int) -> list[ChildReported]:
+    """Those in the one entry behind so many."""
+    (entry, *_) = deployment.entries(ADA)[after:]
+    assert entry.epoch > 0, "a worker of the parent puts it"
+    return [event for event in entry.events if isinstance(event, ChildReported)]
+
+
+def test_the_ends_of_two_children_wake_their_parent_once_which_puts_them_into_one_entry(
+    relay: Relay, worker: Worker, deployment: Deployment
+) -> None:
+    ends = waiting_parent(worker, deployment)
     before = len(deployment.entries(ADA))
 
-    assert relay.send({"Records": ends}) == []
-    (entry,) = deployment.entries(ADA)[before:]
-    assert entry.epoch == 0
-    reports = [event for event in entry.events if isinstance(event, ChildReported)]
-    assert len(reports) == len(entry.events)
-    assert sorted(report.output.v for report in reports) == [1, 2]
-    assert relay.send({"Records": ends}) == []  # delivered again: nothing
-    assert len(deployment.entries(ADA)) == before + 1
+    with relay.table.watching("*") as requests:
+        assert relay.send({"Records": ends}) == []
+    assert [len(request.get("RequestItems", {}).get(deployment.table, ())) for request in requests] == [2, 0]
+    assert len(deployment.entries(ADA)) == before, "the relay writes into no log"
+    assert deployment.head(ADA).inbox == 1
+    (wake,) = sent(deployment)
+    assert wake == NEWS
+    assert worker.send(batch(json.dumps(wake))) == []
+    assert sorted(report.output.v for report in reports_of(deployment, before)) == [1, 2]
+    assert (deployment.head(ADA).status, deployment.head(ADA).inbox) == ("completed", 0)
 
-    told = stream_of(deployment, known + len(ends))
-    assert relay.send({"Records": told}) == []
-    (told_it,) = sent(deployment)
-    assert told_it == message(ADA, entry.version)
-    assert worker.send(batch(json.dumps(told_it))) == []
-    assert deployment.head(ADA).status == "completed"
+    assert relay.send({"Records": ends}) == []  # delivered again, when the parent has ended: nothing
+    assert sent(deployment) == []
+    assert deployment.head(ADA).inbox == 0
 
 
 def test_the_ends_of_children_are_told_by_their_records_alone(
     relay: Relay, worker: Worker, deployment: Deployment
 ) -> None:
-    begin(worker.engine, SagaRef("acme", "unused"), CHILD)
-    begin(worker.engine, ADA, PARENT)
+    waiting_parent(worker, deployment)
+    event, before = payload("relay", "children"), len(deployment.entries(ADA))
+    assert relay.send(event) == []
+    assert relay.send(event) == []
+    assert deployment.head(ADA).inbox == 2
     worker.wake(ADA)
-    worker.wake(*(SagaRef("acme", f"{ADA.id}.0.{slot}") for slot in ("one", "two")))
-    before = len(deployment.entries(ADA))
-    event = payload("relay", "children")
-    assert relay.send(event) == []
-    (entry,) = deployment.entries(ADA)[before:]
-    assert sorted(e.output.v for e in entry.events if isinstance(e, ChildReported)) == [1, 2]
-    assert sent(deployment) == []  # its parent's own entry is what wakes it
-    assert relay.send(event) == []
-    assert len(deployment.entries(ADA)) == before + 1
+    assert sorted(report.output.v for report in reports_of(deployment, before)) == [1, 2]
 
 
-def test_a_child_whose_parent_is_gone_is_no_poison(
-    relay: Relay, worker: Worker, deployment: Deployment
-) -> None:
-    begin(worker.engine, SagaRef("acme", "unused"), CHILD)
+def test_a_parent_that_is_at_work_is_not_woken(relay: Relay, worker: Worker, deployment: Deployment) -> None:
+    ends = waiting_parent(worker, deployment)
+    head = deployment.head(ADA)
+    worker.engine.log.take(ADA, "another", 1 << 41, head.epoch, 1 << 41)
+    assert relay.send({"Records": ends}) == []
+    assert (deployment.head(ADA).inbox, sent(deployment)) == (1, [])
+
+
+def test_a_child_whose_parent_is_gone_is_no_poison(relay: Relay, deployment: Deployment) -> None:
     event = waking(payload("relay", "entry"), v=1, parent="T#acme#SAGA#gone", slot="one")
     assert relay.send(event) == []
     event = waking(payload("relay", "entry"), v=1, parent="nowhere", slot="one")
@@ -271,18 +282,26 @@ def test_a_child_whose_parent_is_gone_is_no_poison(
     assert sent(deployment) == []
 
 
+@pytest.mark.parametrize("operation", ["BatchWriteItem", "UpdateItem"])
 def test_a_parent_that_cannot_be_told_now_is_told_when_the_record_comes_again(
+    operation: str, relay: Relay, worker: Worker, deployment: Deployment
+) -> None:
+    ends = waiting_parent(worker, deployment)
+    event = {"Records": [payload("relay", "batch")["Records"][-1], *ends]}
+    with relay.table.answering(operation, lambda _: throttled()):
+        failed = relay.send(event, milliseconds=700)
+    assert set(failed) == {record["dynamodb"]["SequenceNumber"] for record in ends}
+    assert sent(deployment) == [message(GRACE, 7)]
+    assert relay.send({"Records": ends}) == []
+    assert sent(deployment) == [NEWS]
+
+
+def test_a_parent_that_the_queue_does_not_take_is_told_once_more(
     relay: Relay, worker: Worker, deployment: Deployment
 ) -> None:
-    begin(worker.engine, SagaRef("acme", "unused"), CHILD)
-    begin(worker.engine, ADA, PARENT)
-    worker.wake(ADA)
-    known = len(stream_of(deployment))
-    worker.wake(SagaRef("acme", f"{ADA.id}.0.one"))
-    event = {"Records": [payload("relay", "batch")["Records"][-1], *stream_of(deployment, known)]}
-    with relay.table.answering("PutItem", lambda _: throttled()):
-        failed = relay.send(event, milliseconds=700)
-    assert failed == [event["Records"][1]["dynamodb"]["SequenceNumber"]]
-    assert sent(deployment) == [message(GRACE, 7)]
-    assert relay.send({"Records": event["Records"][1:]}) == []
-    assert isinstance(deployment.entries(ADA)[-1].events[0], ChildReported)
+    ends = waiting_parent(worker, deployment)
+    with relay.queue.answering("SendMessageBatch", lambda _: throttled()):
+        failed = relay.send({"Records": ends}, milliseconds=700)
+    assert set(failed) == {record["dynamodb"]["SequenceNumber"] for record in ends}
+    assert relay.send({"Records": ends}) == []
+    assert (deployment.head(ADA).inbox, sent(deployment)) == (2, [NEWS])

@@ -1,8 +1,7 @@
 """Writes golden logs: for each shape a `.jsonl` with one stored entry per line, and the state it folds to.
 
-Run as `.venv/bin/python -m tests.history.make`: it adds the shapes that have no log yet and touches nothing
-else. A log that is here stands for logs in an operator's table, so it is never written again; `--states`
-writes the expected states anew, for a change of the state that is meant, and shows up in the diff.
+Run as `.venv/bin/python -m tests.history.make`: it adds the shapes that have no log yet and touches nothing else. A log
+that is here stands for logs in an operator's table, so it is never written again; `--states` writes the expected states anew.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from baton.core.log.codec import decode_entry, encode_entry
 from baton.core.log.events import Entry
 from baton.core.log.state import ANSWER, State
 from baton.core.nodes.registry import KINDS
+from tests.core.asked import questions_of
 from tests.core.build import (
     Saga,
     chain,
@@ -38,6 +38,11 @@ from tests.core.build import (
     tool_spec,
     wait,
 )
+from tests.history.approvals import approved
+from tests.history.callbacks import callbacks
+from tests.history.ending import ended
+from tests.history.lasting import lasting
+from tests.history.questions import escalated, questions
 
 HERE = Path(__file__).parent
 
@@ -97,6 +102,17 @@ def _children() -> Saga:
     saga.go()
     saga.go(done("a"))
     saga.put(reports[1], epoch=0, invocation="relay")
+    return saga
+
+
+def _windows() -> Saga:
+    """A child with children: in a window, numbered over its branches, told by its own worker."""
+    saga = Saga(program(child("c"), child("d"), task("a", "c")), parent="T#acme#SAGA#p", slot="x", window=2)
+    saga.go()
+    saga.put(ev.ChildReported(slot="c", child="s1.0.c", status="completed", output=ev.Value(v=4), cost=7))
+    saga.go()
+    saga.put(ev.Forked(cut=2, branch=1, by="ada", at=saga.now), epoch=0, invocation="api")
+    saga.put(ev.ChildOpened(node="c", child="s1.1.c", workflow="w", input=ev.Value(), number=64))
     return saga
 
 
@@ -196,6 +212,16 @@ def _killed() -> Saga:
     return saga
 
 
+def _gave_up() -> Saga:
+    """An invocation that could not give its lease back said so, and its heir went on without a death."""
+    saga = Saga(chain(2))
+    saga.go(done("n0"))
+    saga.put(ev.GaveUp())
+    saga.epoch += 1
+    saga.go(done("n1"))
+    return saga
+
+
 def _blobs() -> Saga:
     reads = {"x": "${ctx.a.output}", "y": "${input}"}
     saga = Saga(
@@ -267,7 +293,7 @@ def _routes() -> Saga:
     saga.go(failed("d"), running=["c"])
     saga.go(done("c", 3))
     decision = saga.go(done("j", 4))
-    saga.go(answers={question.key: Answer(value=True) for question in decision.questions})
+    saga.go(answers={question.key: Answer(value=True) for question in questions_of(decision)})
     saga.go(done("p", 5))
     return saga
 
@@ -322,6 +348,8 @@ SHAPES: dict[str, Callable[[], Saga]] = {
     "skipped": _skipped,
     "waits": _waits,
     "children": _children,
+    "windows": _windows,
+    "lasting": lasting,
     "cancelled": _cancelled,
     "failed": _failed,
     "failing": _failing,
@@ -331,11 +359,17 @@ SHAPES: dict[str, Callable[[], Saga]] = {
     "left": _left,
     "abandoned": _abandoned,
     "killed": _killed,
+    "gave-up": _gave_up,
     "blobs": _blobs,
     "rounds": _rounds,
     "limits": _limits,
     "routes": _routes,
     "attempts": _attempts,
+    "ended": ended,
+    "questions": questions,
+    "approved": approved,
+    "callbacks": callbacks,
+    "escalated": escalated,
 }
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from baton.core.documents.compile import compile_document
+from baton.core.effects.risk import Risk
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.graph.graph import encode_graph, hash_of
 from tests.kit import documents
@@ -23,11 +24,22 @@ TEXTS = {name: text for name, text in vars(documents).items() if isinstance(text
 TEXTS["dinner"] = EXAMPLE.read_text(encoding="utf-8")
 
 
+# A node that only says how its tool's risk is asked about needs a tool that declares one.
+RISKS = {"table.hold": Risk(party="party")}
+
+
 def hash_now(text: str) -> str:
-    """With tools of which nothing is known: what they take is not what this is about."""
+    """With tools of which nothing is known but a risk: what they take is not what this is about."""
     names = set(re.findall(r"\btool: ([a-z_.]+)", text))
     tools = {
-        name: ToolSpec(name=name, version="1", effect="idempotent", parameters={"type": "object"}, result={})
+        name: ToolSpec(
+            name=name,
+            version="1",
+            effect="idempotent",
+            parameters={"type": "object"},
+            result={},
+            risk=RISKS.get(name),
+        )
         for name in names
     }
     return hash_of(encode_graph(compile_document(text, tools)))

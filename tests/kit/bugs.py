@@ -65,7 +65,7 @@ def an_expired_lease_is_never_taken() -> Iterator[None]:
     """Take row: a dead invocation keeps its saga for ever."""
     real = MemoryLog.take
 
-    def take(self: MemoryLog, ref: SagaRef, owner: str, *lease: int) -> Head | None:
+    def take(self: MemoryLog, ref: SagaRef, owner: str, *lease: Any) -> Head | None:
         head = self.read_head(ref)
         return None if head is None or head.owner not in ("", owner) else real(self, ref, owner, *lease)
 
@@ -86,10 +86,10 @@ def a_yield_leaves_the_due_index() -> Iterator[None]:
     real = Leases._next
 
     def next_due(
-        self: Leases, state: State, now: int, again: bool, due: int | None
-    ) -> tuple[int | None, Wake | None]:
-        at, wake = real(self, state, now, again, due)
-        return (None, wake) if again else (at, wake)
+        self: Leases, state: State, now: int, again: bool, *more: Any
+    ) -> tuple[int | None, str, Wake | None]:
+        at, lane, wake = real(self, state, now, again, *more)
+        return None if again else at, lane, wake
 
     with replaced(Leases, "_next", next_due):
         yield
@@ -323,10 +323,10 @@ def a_take_names_no_epoch() -> Iterator[None]:
     """Take row: one that lands after its client gave up seizes a saga that has been given back since."""
     real = MemoryLog.take
 
-    def take(self: MemoryLog, ref: SagaRef, owner: str, until: int, epoch: int, due_at: int) -> Head | None:
+    def take(self: MemoryLog, ref: SagaRef, owner: str, until: int, epoch: int, *due: Any) -> Head | None:
         head = self.read_head(ref)
         known = epoch if head is None or head.owner not in ("", owner) else head.epoch
-        return real(self, ref, owner, until, known, due_at)
+        return real(self, ref, owner, until, known, *due)
 
     with replaced(MemoryLog, "take", take):
         yield
@@ -346,6 +346,17 @@ def a_call_ends_with_its_invocation_and_no_sooner() -> Iterator[None]:
                     raise
 
     with replaced(StoreRetrier, "__call__", call):
+        yield
+
+
+@contextmanager
+def a_refused_release_is_a_death() -> Iterator[None]:
+    """Fault row: a worker that cannot give its lease back says nothing of it."""
+
+    async def give_up(self: Runner, ref: SagaRef, pause: int, run: Any = None) -> None:
+        await self._p.leases.give_up(ref, pause, self._p.invocation.deadline)
+
+    with replaced(Runner, "_give_up", give_up):
         yield
 
 

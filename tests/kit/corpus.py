@@ -10,28 +10,39 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 from baton.core.limits import Limits
-from baton.errors import EngineFault, NotAllowedNow
+from baton.core.log.answers import Answer
+from baton.core.log.events import QuestionOpened
+from baton.errors import EngineFault, NotAllowedNow, NotFound
 from baton.runtime.service import Service
 from tests.kit.documents import (
+    APPROVED,
     BIG,
     CROWD,
+    EARLY_END,
+    ESCALATED,
     FAILING,
     LIMITED,
     LONG_WAIT,
     LOSERS,
     LOSERS_AT_THE_END,
     PARENT,
+    QUESTIONS,
+    REPORTING,
     ROUTES,
     ROWS,
     WAITING,
     chain_of,
     fan_of,
 )
+from tests.kit.elsewhere import handed
 from tests.kit.faults import Crash
 from tests.kit.mishaps import EFFECTS, MISHAPS, answering, with_books
+from tests.kit.roles import Acknowledged
+from tests.kit.virtual import VirtualClock, until_something_happens
 from tests.kit.world import World
 
 T = TypeVar("T")
@@ -113,6 +124,12 @@ async def _parent(world: World) -> str:
     return await start(world, PARENT, {}, "parent")
 
 
+async def _reporting(world: World) -> str:
+    """Children end while their parent is at work, and while it waits."""
+    await patiently(world, lambda service: service.register(chain_of(2), json_only=False))
+    return await start(world, REPORTING, {}, "reporting")
+
+
 async def _signal_then_end(world: World) -> str:
     document = "name: w\nnodes: {go: {wait: {signal: go}}}"
     saga = await start(world, document, {}, "w")
@@ -122,16 +139,12 @@ async def _signal_then_end(world: World) -> str:
     return saga
 
 
-async def _killer(world: World) -> str:
-    return await start(world, "name: w\nnodes: {a: {tool: die}}", {}, "w")
-
-
-async def _overlong(world: World) -> str:
-    return await start(world, "name: w\nnodes: {a: {tool: hang}}", {}, "w")
+async def _one(world: World, tool: str) -> str:
+    return await start(world, f"name: w\nnodes: {{a: {{tool: {tool}}}}}", {}, "w")
 
 
 async def _resumed(world: World) -> str:
-    saga = await _killer(world)
+    saga = await _one(world, "die")
     while (await shown(world, saga))["status"] != "parked" and world.end(saga) is None:
         await asyncio.sleep(30)
     await patiently(world, lambda service: ask_unless_done(service.resume(saga)))
@@ -241,6 +254,13 @@ async def _losers_at_the_end(world: World) -> str:
     return await start(world, LOSERS_AT_THE_END, {}, "losers")
 
 
+async def _early_end(world: World) -> str:
+    """An end that is reached while a step spends money, a wait is open and a child runs."""
+    slow = "name: slow\nnodes: {a: {wait: {for: 10m}}}"
+    await patiently(world, lambda service: service.register(slow, json_only=False))
+    return await start(world, EARLY_END, {}, "early")
+
+
 async def _rented(world: World) -> str:
     return await start(world, "name: w\nnodes: {a: {tool: rent, with: {stall: corner}}}", {}, "w")
 
@@ -249,6 +269,55 @@ async def _asked(world: World) -> str:
     """A person who answers at once."""
     saga = await start(world, "name: w\nnodes: {a: {tool: send, with: {n: 3}}}", {}, "w")
     await answering(world, saga, shown, with_books(world.books), every_s=0.3)
+    return saga
+
+
+async def _say(service: Service, saga: str, answer: Answer) -> None:
+    await service.answer(saga, answer, "k")
+
+
+async def _questions(world: World) -> str:
+    """A person who answers each question twice: the second time is none."""
+    saga = await start(world, QUESTIONS, {}, "questions")
+    for node, answer in (
+        ("approve", Answer(ask="0.approve", action="approve")),
+        ("form", Answer(ask="0.form", action="submit", data={"n": 4})),
+    ):
+        while world.end(saga) is None:
+            if any(one["node"] == node for one in (await shown(world, saga))["questions"]):
+                break
+            await until_something_happens(1)
+        for _ in range(2):
+            await ask_unless_done(patiently(world, partial(_say, saga=saga, answer=answer)))
+    return saga
+
+
+async def _approved(world: World) -> str:
+    """A person who approves each call twice: the second time is none."""
+    saga = await start(world, APPROVED, {}, "approved")
+    while world.end(saga) is None:
+        for ask in [question["id"] for question in (await shown(world, saga))["questions"]] * 2:
+            said = partial(_say, saga=saga, answer=Answer(ask=ask, action="approve"))
+            await ask_unless_done(patiently(world, said))
+        await asyncio.sleep(1)
+    return saga
+
+
+async def _escalated(world: World) -> str:
+    """A person who claims one question and lets it go by, and says of another at the last moment what it would come to."""
+    saga = await start(world, ESCALATED, {}, "escalated")
+    while not (await shown(world, saga))["questions"]:
+        if world.end(saga) is not None:
+            return saga
+        await asyncio.sleep(0.5)
+    began = next(event.ask.asked_at for event in world.events(saga) if isinstance(event, QuestionOpened))
+    with suppress(NotAllowedNow, NotFound):  # it was closed meanwhile
+        await patiently(world, lambda service: service.questions.claim(saga, "0.who"))
+        world.acknowledged.append(Acknowledged("claim", saga, key="0.who"))
+    await asyncio.sleep(max(0, (began + 19_800 - VirtualClock().now()) / 1_000))
+    answer = Answer(ask="0.late", action="approve")
+    with suppress(NotAllowedNow, NotFound):
+        await patiently(world, partial(_say, saga=saga, answer=answer))
     return saga
 
 
@@ -287,24 +356,24 @@ async def _cancelled_early(world: World) -> str:
     return saga
 
 
-async def _polite(world: World) -> str:
-    return await start(world, "name: w\nnodes: {a: {tool: listen}}\noutput: '${ctx.a.output}'", {}, "w")
-
+POLITE = "name: w\nnodes: {a: {tool: listen}}\noutput: '${ctx.a.output}'"
+LOOKED_AT = Limits(sweep_shortest_ms=300_000)
 
 CORPUS = (
     Scenario("chain", _chain),
     Scenario("fan", _fan),
     Scenario("waiting", _waiting),
     Scenario("early-signal", _early_signal),
-    Scenario("long-wait", _long_wait),
+    Scenario("long-wait", _long_wait, limits=LOOKED_AT),
     Scenario("big", _big),
     Scenario("parent", _parent),
+    Scenario("reporting", _reporting),
     Scenario("rows", _rows),
     Scenario("snapshots", _chain, limits=Limits(snapshot_tail_bytes=300)),
     Scenario("signal-then-end", _signal_then_end),
-    Scenario("killer", _killer, "parked"),
-    Scenario("resumed", _resumed, "parked"),
-    Scenario("overlong", _overlong, "parked"),
+    Scenario("killer", partial(_one, tool="die"), "parked"),
+    Scenario("resumed", _resumed, "parked", limits=LOOKED_AT),
+    Scenario("overlong", partial(_one, tool="hang"), "parked"),
     Scenario("parent-cancelled", _parent_cancelled, "cancelled"),
     Scenario("parent-forked", _parent_forked),
     Scenario("routes", _routes),
@@ -316,10 +385,15 @@ CORPUS = (
     Scenario("mishaps", _mishaps),
     Scenario("losers", _losers, same_steps=False),
     Scenario("losers-at-the-end", _losers_at_the_end, same_steps=False),
+    Scenario("early-end", _early_end, same_steps=False),
     Scenario("rented", _rented),
     Scenario("asked", _asked),
+    Scenario("questions", _questions),
+    Scenario("escalated", _escalated),
+    Scenario("approved", _approved),
     Scenario("crowd", _crowd),
     Scenario("hauled", _hauled),
     Scenario("cancelled-early", _cancelled_early, "cancelled", has_open_end=True),
-    Scenario("polite", _polite),
+    Scenario("polite", partial(start, document=POLITE, given={}, name="w")),
+    Scenario("handed", partial(handed, start=start, patiently=patiently)),
 )

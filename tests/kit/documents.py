@@ -62,6 +62,15 @@ nodes:
   sum: {tool: add, after: [left, right], with: {numbers: ['${ctx.left.output.n}', '${ctx.right.output.n}']}}
 output: '${ctx.sum.output}'
 """
+REPORTING = """
+name: reporting
+nodes:
+  early: {workflow: chain, with: {n: 1}}
+  late: {workflow: chain, after: early, with: {n: 2}}
+  busy: {tool: work, with: {n: 3, seconds: 2.5}}
+  sum: {tool: add, after: [late, busy], with: {numbers: ['${ctx.late.output.n}']}}
+output: '${ctx.sum.output}'
+"""
 ROWS = """
 name: rows
 nodes:
@@ -131,6 +140,17 @@ nodes:
   first: {value: done, after: [quick, late, later], join: any}
 output: '${ctx.first.output}'
 """
+EARLY_END = """
+name: early
+nodes:
+  search: {tool: work, with: {n: 1, seconds: 0.5}}
+  count: {tool: meter, with: {begins: 0.1}}
+  never: {wait: {signal: never}}
+  child: {workflow: slow}
+  stop: {end: {result: {n: '${ctx.search.output.n}'}}, after: search}
+  late: {tool: work, after: [count, never, child], with: {n: 9}}
+output: '${ctx.late.output}'
+"""
 CROWD = """
 name: crowd
 nodes:
@@ -149,3 +169,44 @@ nodes:
   done: {value: done, after: [haul, enough]}
 output: '${ctx.done.output}'
 """
+
+
+QUESTIONS = """
+name: questions
+nodes:
+  before: {tool: work, with: {n: 1}}
+  approve: {human: {title: 'Go on with ${ctx.before.output.n}?'}, after: before}
+  form: {human: {title: How many?, schema: {type: object, properties: {n: {type: integer}}}}, after: approve}
+  how: {human: {title: How?, options: [{id: b, default: true}, {id: a}], expires: 90s}, after: approve}
+  after: {tool: work, with: {n: '${ctx.form.output.data.n}'}, after: [form, how]}
+output: {n: '${ctx.after.output.n}', how: '${ctx.how.output.answer}', by: '${ctx.approve.output.by}'}
+"""
+"""An approval and data that a person gives, and a decision that is left to its default."""
+ESCALATED = """
+name: escalated
+nodes:
+  who:
+    human:
+      title: Who?
+      to: {group: hosts}
+      options: [{id: x}, {id: y}]
+      escalate: [{after: 5s, remind: true}, {after: 10s, hand_on: {group: leads}}, {after: 30s, decide: y}]
+  late: {human: {title: Late?, risk: low, escalate: [{after: 5s, remind: true}, {after: 20s, decide: approve}]}}
+  after: {tool: work, with: {n: 1}, after: [who, late]}
+output: {n: '${ctx.after.output.n}', who: '${ctx.who.output.answer}', late: '${ctx.late.output.answer}'}
+"""
+"""A question that is claimed, handed on and decided by its escalation, and one whose answer comes just before that."""
+
+APPROVED = """
+name: approved
+nodes:
+  before: {tool: work, with: {n: 1}}
+  pay:
+    tool: remit
+    after: before
+    with: {amount: 600}
+    failover: [{name: less, when: {code: declined}, then: {strategy: replan, with: {amount: 400}}}]
+  after: {tool: work, after: pay, with: {n: 2}}
+output: '${ctx.pay.output.receipt}'
+"""
+"""A payment that is approved, declined, and approved again with another amount."""

@@ -18,17 +18,21 @@ WRITES = frozenset(
         "leave_wake",
         "release",
         "arm",
+        "defer",
         "postpone",
         "put_snapshot",
+        "leave",
+        "announce",
         "put",
+        "remove",
         "send",
         "invoke",
         "claim",
         "change",
-        "reserve",
-        "settle",
+        "move",
         "expire",
         "tell",
+        "sent",
     }
 )
 
@@ -79,6 +83,10 @@ class Plan:
             self.at_messages[self.messages] = fate
         return self.at_messages.get(self.messages, FINE)
 
+    def spares(self, count: int) -> bool:
+        """Whether the next reads, so many of them, are sure to meet nothing."""
+        return self.at_reads.keys().isdisjoint(range(len(self.reads) + 1, len(self.reads) + count + 1))
+
     def draw(self, call: str, worker: bool) -> str:
         """What a call meets that the script does not speak of."""
         return FINE
@@ -100,6 +108,9 @@ class Chaos(Plan):
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
+
+    def spares(self, count: int) -> bool:
+        return self.budget <= 0 and super().spares(count)
 
     def draw(self, call: str, worker: bool) -> str:
         if self.budget <= 0 or self._random.random() >= self.of.get(call, self.rate):

@@ -7,7 +7,9 @@ a transaction; a read one for each four kilobytes begun, half of it when eventua
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import boto3
@@ -20,16 +22,17 @@ from tests.kit.table import table_properties
 Item = Mapping[str, Any]
 TABLE = "sagas"
 KEYS = ("pk", "sk")
-_WRITES = ("PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems")
+_WRITES = ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems")
 _READS = ("GetItem", "Query")
 
 
 class Spent(NamedTuple):
-    """What one item of one request cost; `sk` is empty for a query."""
+    """What one item of one request cost; `sk` is empty for a query. `rows`: of it, by partition of an index."""
 
     pk: str
     sk: str
     units: float
+    rows: Mapping[tuple[str, str], int] = MappingProxyType({})
 
 
 class Meter:
@@ -68,15 +71,15 @@ class Meter:
 
     def _before(self, params: Item, context: dict[str, Any], **_: object) -> None:
         keys = _keys_in(params) if params.get("TableName", TABLE) == TABLE else []
-        context["meter"] = [(key, self._image(key)) for key in keys]
+        context["meter"] = 2 if "TransactItems" in params else 1, [(key, self._image(key)) for key in keys]
 
     def _after(self, context: dict[str, Any], **_: object) -> None:
-        images: list[tuple[Item, Item]] = context["meter"]
-        factor = 2 if len(images) > 1 else 1
+        factor, images = context["meter"]
         for key, before in images:
             after = self._image(key)
-            spent = units(max(item_size(before), item_size(after))) + _index_units(before, after)
-            self.written.append(Spent(key["pk"]["S"], key["sk"]["S"], factor * spent))
+            rows = _index_units(before, after)
+            spent = units(max(item_size(before), item_size(after))) + rows.total()
+            self.written.append(Spent(key["pk"]["S"], key["sk"]["S"], factor * spent, rows))
 
     # ---- reads
 
@@ -96,7 +99,8 @@ class Meter:
 
 def _keys_in(params: Item) -> list[Item]:
     """The keys of the items that a request writes."""
-    actions = [action for item in params.get("TransactItems", []) for action in item.values()]
+    changes = params.get("TransactItems") or params.get("RequestItems", {}).get(TABLE, [])
+    actions = [action for item in changes for action in item.values()]
     items = [action.get("Key", action.get("Item")) for action in actions or [params]]
     return [{name: item[name] for name in KEYS} for item in items]
 
@@ -108,18 +112,25 @@ def _asked_for(params: Item) -> tuple[str, str]:
     return params["ExpressionAttributeValues"].get(":pk", {}).get("S", ""), ""
 
 
-def _index_units(before: Item, after: Item) -> int:
-    spent = 0
+def _index_units(before: Item, after: Item) -> Counter[tuple[str, str]]:
+    spent: Counter[tuple[str, str]] = Counter()
     for index in table_properties()["GlobalSecondaryIndexes"]:
         old, new = _row(index, before), _row(index, after)
         if old == new:
             continue
-        moved = any(old.get(name) != new.get(name) for name in _keys_of(index))
+        name, partition = index["IndexName"], _keys_of(index)[0]
+        moved = any(old.get(key) != new.get(key) for key in _keys_of(index))
         if old and (moved or not new):
-            spent += units(item_size(old))
+            spent[name, old[partition]["S"]] += units(item_size(old))
         if new:
-            spent += units(item_size(new))
+            spent[name, new[partition]["S"]] += units(item_size(new))
     return spent
+
+
+def index_rows(item: Item) -> dict[str, Item]:
+    """The item as each index holds it, where one does."""
+    rows = {index["IndexName"]: _row(index, item) for index in table_properties()["GlobalSecondaryIndexes"]}
+    return {name: row for name, row in rows.items() if row}
 
 
 def _keys_of(index: Item) -> list[str]:

@@ -14,9 +14,19 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from typing import Any, TypeVar, cast
+from urllib.parse import urlsplit
 
-_START_S = 30
+import boto3
+from botocore.config import Config
+
+C = TypeVar("C")
+_START_S = 90  # on a machine that is busy
+_PATIENCE = Config(
+    connect_timeout=60, read_timeout=60, retries={"total_max_attempts": 4, "mode": "standard"}, proxies={}
+)
 _STOP_S = 10
 
 
@@ -29,7 +39,7 @@ def running(folder: Path) -> Iterator[str]:
         "BIND_HOST": "127.0.0.1",  # it listens on every interface unless told
         "IOT_MTLS_ENABLED": "0",  # ... and on 8883
         "GATEWAY_PORT": str(port),
-        "SERVICES": "dynamodb,dynamodbstreams,s3,ses,sns,sqs",
+        "SERVICES": "dynamodb,dynamodbstreams,events,s3,ses,sns,sqs",
         "LOG_LEVEL": "WARNING",
         "TMPDIR": str(folder),
     }
@@ -53,6 +63,29 @@ def running(folder: Path) -> Iterator[str]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def patient(client: C) -> C:
+    """For what a test sets up: a client of the same service that waits and asks again, if it is the embedded AWS.
+
+    The product's own give up after seconds, which a busy machine may need for its first table.
+    """
+    meta = cast("Any", client).meta
+    if urlsplit(meta.endpoint_url).hostname != "127.0.0.1":
+        return client  # moto, in this process
+    return cast("C", _patient(meta.service_model.service_name, meta.endpoint_url, meta.region_name))
+
+
+@cache
+def _patient(service: Any, address: str, region: str) -> Any:
+    return boto3.client(
+        service,
+        endpoint_url=address,
+        region_name=region,
+        aws_access_key_id="test",
+        aws_secret_access_key="test",
+        config=_PATIENCE,
+    )
 
 
 def _free_port() -> int:

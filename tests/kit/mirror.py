@@ -9,15 +9,103 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+from baton.adapters.dynamo.budgets import DynamoBudgets
+from baton.adapters.dynamo.inbox import DynamoInbox
 from baton.adapters.dynamo.log import DynamoLog
+from baton.adapters.dynamo.notices import DynamoNotices
+from baton.adapters.dynamo.questions import DynamoQuestions
+from baton.adapters.memory.budgets import MemoryBudgets
+from baton.adapters.memory.inbox import MemoryInbox
 from baton.adapters.memory.log import MemoryLog
+from baton.adapters.memory.notices import MemoryIncidents
+from baton.adapters.memory.questions import MemoryQuestions
 from baton.core.effects.rows import Row
-from baton.ports import Head, Record, Release, SagaRef, Wake
+from baton.core.log.events import Notice
+from baton.ports import (
+    Account,
+    Answer,
+    Change,
+    Head,
+    QuestionRow,
+    Record,
+    Release,
+    Report,
+    SagaRef,
+    Spot,
+    Wake,
+)
 from tests.kit.meter import TABLE, Meter
 from tests.kit.process import Process
+from tests.kit.virtual import VirtualClock
 from tests.kit.world import SHARDS, World
 
 T = TypeVar("T")
+
+
+class MirrorInbox(MemoryInbox):
+    """The same of the inboxes."""
+
+    def __init__(self, real: DynamoInbox, log: MemoryLog) -> None:
+        super().__init__(log)
+        self._real = real
+
+    def leave(self, reports: Sequence[Report], until: int) -> None:
+        self._real.leave(reports, until)
+        super().leave(reports, until)
+
+    def announce(self, parent: SagaRef) -> bool:
+        return _same(self._real.announce(parent), super().announce(parent))
+
+    def read(self, parent: SagaRef, window: int) -> Sequence[Report]:
+        return _same(list(self._real.read(parent, window)), list(super().read(parent, window)))
+
+
+class MirrorQuestions(MemoryQuestions):
+    """The same of the rows of questions."""
+
+    def __init__(self, real: DynamoQuestions) -> None:
+        super().__init__()
+        self._real = real
+
+    def put(self, tenant: str, row: QuestionRow, number: int, until: int) -> None:
+        self._real.put(tenant, row, number, until)
+        super().put(tenant, row, number, until)
+
+    def remove(self, ref: SagaRef, ask: str, number: int, until: int) -> None:
+        self._real.remove(ref, ask, number, until)
+        super().remove(ref, ask, number, until)
+
+    def listed(
+        self, tenant: str, audience: str, now: int, limit: int, after: Spot | None = None
+    ) -> tuple[Sequence[QuestionRow], Spot | None]:
+        there = self._real.listed(tenant, audience, now, limit, after)
+        return _same(there, super().listed(tenant, audience, now, limit, after))
+
+
+class MirrorBudgets(MemoryBudgets):
+    """The same of accounts that only move."""
+
+    def __init__(self, real: DynamoBudgets) -> None:
+        super().__init__()
+        self._real = real
+
+    def move(self, account: Account, change: Change, now: int) -> Answer:
+        return _same(self._real.move(account, change, now), super().move(account, change, now))
+
+
+class MirrorRecord(MemoryIncidents):
+    """The same of the claims of notices."""
+
+    def __init__(self, real: DynamoNotices) -> None:
+        super().__init__()
+        self._real = real
+
+    def claim(self, tenant: str, saga: str, notice: Notice, now: int) -> Notice | None:
+        return _same(self._real.claim(tenant, saga, notice, now), super().claim(tenant, saga, notice, now))
+
+    def sent(self, tenant: str, key: str, now: int, refused: str = "") -> None:
+        self._real.sent(tenant, key, now, refused)
+        super().sent(tenant, key, now, refused)
 
 
 class MirrorLog(MemoryLog):
@@ -33,9 +121,11 @@ class MirrorLog(MemoryLog):
     def read_head(self, ref: SagaRef) -> Head | None:
         return _same(self._real.read_head(ref), super().read_head(ref))
 
-    def take(self, ref: SagaRef, owner: str, until: int, epoch: int, due_at: int) -> Head | None:
-        taken = self._real.take(ref, owner, until, epoch, due_at)
-        return _same(taken, super().take(ref, owner, until, epoch, due_at))
+    def take(
+        self, ref: SagaRef, owner: str, until: int, epoch: int, due_at: int, stays: bool = False
+    ) -> Head | None:
+        taken = self._real.take(ref, owner, until, epoch, due_at, stays)
+        return _same(taken, super().take(ref, owner, until, epoch, due_at, stays))
 
     def leave_wake(self, ref: SagaRef, owner: str, epoch: int, version: int) -> bool:
         return _same(
@@ -46,6 +136,9 @@ class MirrorLog(MemoryLog):
         return _same(
             self._real.release(ref, owner, epoch, release), super().release(ref, owner, epoch, release)
         )
+
+    def defer(self, seen: Head, due_at: int, lane: str) -> bool:
+        return _same(self._real.defer(seen, due_at, lane), super().defer(seen, due_at, lane))
 
     def postpone(self, ref: SagaRef, now: int, until: int) -> bool:
         return _same(self._real.postpone(ref, now, until), super().postpone(ref, now, until))
@@ -90,10 +183,21 @@ class MeteredWorld(World):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        real = DynamoLog(self.meter.client, TABLE, SHARDS)
-        self.log = self.store.log = MirrorLog(real, lag=True, on_wake=self._on_wake)
+        real = DynamoLog(self.meter.client, TABLE, SHARDS, VirtualClock())
+        self.log = self.store.log = MirrorLog(real, lag=True, on_wake=self._on_wake, clock=VirtualClock())
+        self.store.inbox = MirrorInbox(DynamoInbox(self.meter.client, TABLE), self.log)
+        self.store.questions = MirrorQuestions(DynamoQuestions(self.meter.client, TABLE, real.table_of))
         self.roles: Counter[str] = Counter()
 
     def process(self, role: str) -> Process:
         self.roles[role] += 1
         return super().process(role)
+
+
+class MeteredForPeople(MeteredWorld):
+    """The same with the places of people and the claims of notices; without money."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.store.budgets = self.budgets = MirrorBudgets(DynamoBudgets(self.meter.client, TABLE))
+        self.store.incidents = MirrorRecord(DynamoNotices(self.meter.client, TABLE))

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from baton import Context, Key, StepFailure, tool
+from baton.core.failures.strategies.base import ESCALATED
 from baton.core.log.answers import Answer
 from baton.errors import EngineFault, NotAllowedNow, NotFound
 from baton.tools.define import Registry
@@ -164,10 +165,13 @@ async def answering(
     while world.end(saga) is None and world.troubles is None:  # then another person does (people.py)
         await asyncio.sleep(every_s)
         view = await show(world, saga)
-        if view["status"] == "parked" and not view["questions"]:
+        # An answer sets free what was parked to ask for it, and nothing that was parked for another reason.
+        if view["status"] == "parked" and (view["parked"]["code"] != ESCALATED or not view["questions"]):
             with suppress(Crash, EngineFault, NotAllowedNow):
                 await world.service().resume(saga)
         for question in view["questions"]:
+            if question["node"] is None:
+                continue  # it is parked: seen to above
             try:
                 await world.service().answer(saga, answer_to(question), f"answer-{question['id']}")
             except (Crash, EngineFault, NotAllowedNow, NotFound):

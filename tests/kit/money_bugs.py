@@ -6,9 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from msgspec.structs import replace
+
+from baton.core.decide.builder import RunStep
 from baton.core.log.state import State
 from baton.ports import SagaRef, StepContext
-from baton.runtime import effect_claims
+from baton.runtime import approvals, effect_claims, steps
+from baton.runtime.account_queue import AccountQueue
 from baton.runtime.effect_claims import EffectClaims
 from baton.runtime.inflight import InFlight
 from baton.runtime.ledger import Ledger
@@ -21,11 +25,24 @@ def a_failed_settlement_is_not_tried_again() -> Iterator[None]:
     """Spend row: what could not be settled when an attempt ended never is."""
 
     async def drain(self: Ledger, ref: SagaRef) -> None:
-        self._left = [pair for pair in self._left if pair[0] != str(ref)]
+        self._left.clear()
         await real(self, ref)
 
     real = Ledger.drain
     with replaced(Ledger, "drain", drain):
+        yield
+
+
+@contextmanager
+def a_change_that_is_made_again_counts_again() -> Iterator[None]:
+    """Spend row: the account shows that a request without an answer was made, and what it counted is asked for again."""
+
+    def made(self: AccountQueue, request: Any, there: Any) -> Any:
+        found = real(self, request, there)
+        return found and replace(found, counted=self._counted)
+
+    real = AccountQueue._made
+    with replaced(AccountQueue, "_made", made):
         yield
 
 
@@ -101,4 +118,17 @@ def an_orphaned_claim_is_taken_without_a_look() -> Iterator[None]:
         return await self._take(one, there)
 
     with replaced(EffectClaims, "_look", look):
+        yield
+
+
+@contextmanager
+def an_approval_is_for_the_step_and_whatever_it_does() -> Iterator[None]:
+    """Approval row: a step that was approved once may make another call."""
+
+    def check(step: RunStep, *call: Any) -> None:
+        if not step.approved:
+            real(step, *call)
+
+    real = approvals.check
+    with replaced(approvals, "check", check), replaced(steps, "check", check):
         yield

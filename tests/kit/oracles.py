@@ -14,16 +14,23 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from itertools import combinations, pairwise
 
+from baton.core.effects.approvals import digest_of
+from baton.core.log.answers import APPROVE
 from baton.core.log.events import (
     AttemptFailed,
+    CallbackOpened,
     CancelRequested,
     ChildOpened,
     ChildReported,
     Entry,
     Event,
     Forked,
+    GaveUp,
     NoticeDue,
     Parked,
+    QuestionClaimed,
+    QuestionClosed,
+    QuestionOpened,
     Revived,
     SagaEnded,
     SagaStarted,
@@ -32,10 +39,12 @@ from baton.core.log.events import (
     StepInterrupted,
     StepSucceeded,
 )
-from baton.core.log.fold import fingerprint
+from baton.core.log.signal_folds import fingerprint
 from baton.core.log.state import ANSWER, slot_of
 from baton.core.money import micro_dollars
-from baton.ports import SagaRef
+from baton.ports import Account, SagaRef
+from baton.runtime.question_rows import PLACES_DAY
+from tests.kit.asking import of_questions
 from tests.kit.process import Process
 from tests.kit.roles import Acknowledged, Act
 from tests.kit.world import TENANT, USER, World
@@ -43,11 +52,11 @@ from tests.kit.world import TENANT, USER, World
 LOG, FENCE, ROWS, LIVENESS, DEEDS = "log", "fence", "rows", "liveness", "deeds"
 CHILDREN, LATENESS, NOISE = "children", "lateness", "noise"
 ACKNOWLEDGED, MONEY, DEATHS, ROLES, RESULT = "acknowledged", "money", "deaths", "roles", "result"
-TOLD = "told"
+TOLD, ASKED, APPROVALS, INBOX = "told", "asked", "approvals", "inbox"
 STUCK = frozenset({"worker_killed", "over_budget"})  # parked for these, a saga is an incident
 ALLOWED_TAKES = 60  # for nothing: sweeps, and a person who resumes
 Logs = Mapping[str, list[Entry]]
-_COSTS = AttemptFailed | StepFailed | StepInterrupted | StepSucceeded
+_COSTS = CallbackOpened | AttemptFailed | StepFailed | StepInterrupted | StepSucceeded
 
 
 def of_saga(world: World, saga: str) -> Iterator[str]:
@@ -59,6 +68,7 @@ def of_saga(world: World, saga: str) -> Iterator[str]:
         yield f"{FENCE}: an older lease appended behind a newer one"
     yield from (f"{FENCE}: {text}" for text in _stale_starts(world, saga, entries))
     yield from (f"{FENCE}: {text}" for text in _unfenced(world, saga, entries))
+    yield from (f"{ASKED}: {text}" for text in of_questions(entries))
     done = [event for entry in entries for event in entry.events if isinstance(event, StepSucceeded)]
     seated = {slot_of(event.node, event.iteration) for event in done if event.tool == "seat"}
     written = {str(attributes["seated_by"]) for attributes in world.log.rows.values()}
@@ -79,8 +89,10 @@ def of_world(world: World) -> Iterator[str]:
     yield from (f"{CHILDREN}: {text}" for text in _orphans(world, logs))
     yield from (f"{ACKNOWLEDGED}: {text}" for text in _unheard(world, logs))
     yield from (f"{MONEY}: {text}" for text in _money(world, logs))
+    yield from (f"{APPROVALS}: {text}" for text in _unapproved(world, logs))
     yield from (f"{DEATHS}: {text}" for text in _deaths(world, logs))
     yield from (f"{TOLD}: {text}" for text in _untold(world, logs))
+    yield from (f"{INBOX}: {text}" for text in _inbox(world, logs))
     yield from (f"{NOISE}: {text}" for text in _noise(world, logs))
     yield from (f"{ROLES}: ended with {ending!r}" for ending in world.endings)
 
@@ -150,7 +162,10 @@ def _unfenced(world: World, saga: str, entries: list[Entry]) -> Iterator[str]:
         # A lease that was given back leaves nothing to take over; and neither does one that has not written anything.
         if not is_first or before < 1 or (key, before) in world.given_back:
             continue
-        if any(entry.epoch == before for entry in entries) and not isinstance(entry.events[0], Revived):
+        last = [entry for entry in entries if entry.epoch == before][-1:]
+        if last and isinstance(last[0].events[-1], GaveUp):
+            continue
+        if last and not isinstance(entry.events[0], Revived):
             yield f"the lease {before} of {saga} was never given back, and {entry.epoch} did not say so first"
 
 
@@ -225,10 +240,12 @@ def _says(event: Event, said: Acknowledged) -> bool:
         return isinstance(event, SagaStarted)
     if said.what == "cancel":
         return isinstance(event, CancelRequested)
+    if said.what == "claim":
+        return isinstance(event, QuestionClaimed) and event.ask == said.key
     if not isinstance(event, SignalReceived):
         return False
-    if said.what == "answer":
-        return event.name == ANSWER and event.key == said.key
+    if said.what in {"answer", "callback"}:
+        return (event.name, event.key) == (said.name or ANSWER, said.key)
     same = event.payload.ref or fingerprint(event.payload) == fingerprint(type(event.payload)(v=said.payload))
     return (event.name, event.key) == (said.name, said.key) and bool(same)
 
@@ -254,6 +271,26 @@ def _money(world: World, logs: Logs) -> Iterator[str]:
         yield f"the account of {USER} has {more} more than the logs; the dead can have spent {most}"
 
 
+def _unapproved(world: World, logs: Logs) -> Iterator[str]:
+    """Risky deeds that no person had approved, in exactly these words, before they were done."""
+    approved: dict[str, float] = {}
+    for saga, entries in logs.items():
+        asks = {
+            event.ask.id: event.ask.digest
+            for event in events_in(entries)
+            if isinstance(event, QuestionOpened)
+        }
+        for entry in entries:
+            for event in entry.events:
+                if isinstance(event, QuestionClosed) and event.action == APPROVE:
+                    at = world.written.get((str(SagaRef(TENANT, saga)), entry.version), math.inf)
+                    approved.setdefault(asks[event.ask], at)
+    for act in (act for deed in world.deeds if deed.tool == "remit" for act in deed.acts):
+        digest = digest_of("remit", {"amount": int(act.what.split()[1])})
+        if approved.get(digest, math.inf) > act.at:
+            yield f"it was done before a person approved it: {act.what}"
+
+
 def _noise(world: World, logs: Logs) -> Iterator[str]:
     """Each take costs money: there are few that come to nothing."""
     for saga, entries in logs.items():
@@ -269,7 +306,7 @@ def _spent_in(processes: list[Process]) -> int:
 
 def _untold(world: World, logs: Logs) -> Iterator[str]:
     """On-call is to be told of every parking of a saga that gets no further; while it lasts, its incident is open."""
-    sent = {notice.key for _, _, _, notice in world.notices.told}
+    sent = {notice.key for notice in world.notices.said}
     found, _ = world.store.incidents.listed(TENANT, status="open", limit=1_000)
     for saga, entries in logs.items():
         stuck, keys = 0, list[str]()
@@ -288,6 +325,19 @@ def _untold(world: World, logs: Logs) -> Iterator[str]:
                 yield f"{saga} is parked, and on-call was not told"
         elif not any((incident.saga, incident.code) == (saga, parked[0].code) for incident in found):
             yield f"{saga} is parked, and no incident is open"
+
+
+def _inbox(world: World, logs: Logs) -> Iterator[str]:
+    """No row is left of a saga that has ended, however late its put came, nor a place that its person has for it."""
+    rows = [row for _, row in world.store.questions.rows()]
+    for row in rows:
+        if any(isinstance(event, SagaEnded) for event in logs[row.saga][-1].events):
+            yield f"{row.saga} has ended, and its question {row.ask} is listed"
+    told = sum(row.told and row.to == f"user:{USER}" for row in rows)
+    held = world.budgets.read(Account(TENANT, USER, PLACES_DAY)).held
+    # A reservation that lands after its question was closed is there until that would have expired.
+    if held != told and not world.faults:
+        yield f"{USER} was told of {told} open questions and has {held} places taken"
 
 
 def _deaths(world: World, logs: Logs) -> Iterator[str]:

@@ -84,12 +84,12 @@ class Person:
 
     async def _look_at(self, saga: str) -> None:
         view = await self._world.queries().show(saga)
-        if view["parked"] is not None and (
-            self._is_away or not view["questions"] or self._random.random() < 0.2
-        ):
-            await self._resume(saga)
+        about_steps = [question for question in view["questions"] if question["node"] is not None]
+        if view["parked"] is not None and (self._is_away or not about_steps or self._random.random() < 0.2):
+            asked = next((question["id"] for question in view["questions"] if question["node"] is None), "")
+            await self._resume(saga, asked)
             return
-        for question in [] if self._is_away else view["questions"]:
+        for question in [] if self._is_away else about_steps:
             name = f"{saga}/{question['id']}"
             if name not in self._seen:  # not known before frozen processes have thawed
                 self._seen.add(name)
@@ -99,11 +99,15 @@ class Person:
             with suppress(UserError):  # it has been heard, or is not asked any more
                 await self._world.service().answer(saga, self._said[name], f"answer-{question['id']}")
 
-    async def _resume(self, saga: str) -> None:
+    async def _resume(self, saga: str, asked: str) -> None:
+        """By the one way or the other; `asked` is the question about the saga as a whole, if there is one."""
         if saga in self.left:
             return
         self._resumes[saga] += 1
-        if self._resumes[saga] <= MOST_RESUMES:
+        by_answer = Answer(ask=asked, action="resume") if asked and self._resumes[saga] % 2 else None
+        if self._resumes[saga] <= MOST_RESUMES and by_answer is not None:
+            await self._world.service().answer(saga, by_answer, "")
+        elif self._resumes[saga] <= MOST_RESUMES:
             await self._world.service().resume(saga)
         elif self._stays:
             self.left.add(saga)
@@ -112,6 +116,9 @@ class Person:
 
     def _answer(self, saga: str, question: Mapping[str, Any]) -> Answer:
         node, ask = question["node"], question["id"]
+        if question["title"]:  # a node asks: whatever is said is an answer
+            data: dict[str, Any] = {} if question["schema"] is None else {"data": {"n": 4}}
+            return Answer(ask=ask, action=question["options"][0], **data)
         self._answers[node] += 1
         action = self._random.choices([TRY_AGAIN, USE, GIVE_UP], [6, 2, 1])[0]
         if self._answers[node] > MOST_ANSWERS:

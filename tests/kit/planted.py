@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.kit import bugs, money_bugs
-from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, STALL
+from tests.kit import bugs, callback_bugs, money_bugs, question_bugs, report_bugs
+from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, NO_ANSWER, STALL
 from tests.kit.oracles import (
     ACKNOWLEDGED,
+    APPROVALS,
+    ASKED,
     CHILDREN,
     DEATHS,
     DEEDS,
@@ -21,11 +23,14 @@ from tests.kit.oracles import (
     RESULT,
     TOLD,
 )
+from tests.kit.process import INDEX, REFUSES, Outage
 from tests.kit.races import fork_race, race
+from tests.kit.reports import report_race
 from tests.kit.schedule import SCENARIOS, Schedule, trial, undisturbed
 
 SLOWEST_S = 5
 MOMENTS = [step / 1_000 for step in range(160)]
+REPORTS = [0.9 + step / 400 for step in range(100)]
 STILL_INSIDE = Schedule("stubborn", 31, killed_late_s=0.9, faults=(("write", 7, LATE), ("read", 11, STALL)))
 """A process stands still in a tool that it began so late that its lease is over before it acts; its heir has looked by then."""
 CLASSIC = (CRASH_BEFORE, CRASH_AFTER, STALL, FREEZE)
@@ -88,7 +93,7 @@ def at_rest(*scenarios: str) -> Search:
 
 
 def in_races() -> Iterator[tuple[str, ...]]:
-    for moment in MOMENTS[55:] + MOMENTS[:55]:  # that a pending wake is ignored shows soon after
+    for moment in MOMENTS[61:] + MOMENTS[:61]:  # that a pending wake is ignored shows soon after
         is_late = race(moment, "signal").seconds > SLOWEST_S
         yield (f"{LATENESS}: a signal at {moment} s",) if is_late else ()
 
@@ -96,6 +101,12 @@ def in_races() -> Iterator[tuple[str, ...]]:
 def in_fork_races() -> Iterator[tuple[str, ...]]:
     for moment in MOMENTS:
         yield tuple(filter(None, [fork_race(moment)]))
+
+
+def in_report_races() -> Iterator[tuple[str, ...]]:
+    for moment in REPORTS:
+        is_late = report_race(moment) > 1
+        yield (f"{LATENESS}: a report to a parent that is busy for {moment} s",) if is_late else ()
 
 
 @dataclass(frozen=True)
@@ -111,6 +122,11 @@ PLANTED: Mapping[str, Planted] = {
     one.bug.__name__: one
     for one in (
         Planted(bugs.release_ignores_the_nudge, LATENESS, in_races),
+        Planted(
+            bugs.a_refused_release_is_a_death,
+            DEATHS,
+            in_schedules(Schedule("chain", 0, outages=(Outage(INDEX, REFUSES, 0.1, 60),), faults=())),
+        ),
         Planted(bugs.an_expired_lease_is_never_taken, LIVENESS, everywhere("chain")),
         Planted(bugs.a_yield_leaves_the_due_index, LIVENESS, everywhere("chain")),
         Planted(bugs.a_stale_invocation_appends, FENCE, everywhere("chain")),
@@ -122,9 +138,11 @@ PLANTED: Mapping[str, Planted] = {
         Planted(
             bugs.a_lease_has_no_grace,
             DEEDS,
-            seeds("stubborn", 30, skew_ms=3_000, gap_s=0.25, killed_late_s=0.9),
+            seeds("stubborn", 30, skew_ms=3_000, gap_s=0.1, killed_late_s=0.9),
         ),
         Planted(bugs.release_ignores_the_arming, LIVENESS, in_fork_races),
+        Planted(report_bugs.release_ignores_the_inbox, LATENESS, in_report_races),
+        Planted(report_bugs.a_report_is_announced_before_it_is_left, LATENESS, in_report_races),
         Planted(bugs.the_arming_is_not_read_again, LATENESS, in_fork_races),
         Planted(bugs.a_load_does_not_look_at_the_epoch, FENCE, at_reads("chain", FREEZE)),
         Planted(
@@ -133,6 +151,11 @@ PLANTED: Mapping[str, Planted] = {
             everywhere("cancelled-early", (STALL, FREEZE, LATE)),
         ),
         Planted(money_bugs.a_failed_settlement_is_not_tried_again, MONEY, everywhere("effects", (HANG,))),
+        Planted(
+            money_bugs.a_change_that_is_made_again_counts_again,
+            MONEY,
+            everywhere("effects", (NO_ANSWER,), drawn=0),
+        ),
         Planted(
             bugs.the_fence_of_a_revival_is_tried_once,
             FENCE,
@@ -148,13 +171,21 @@ PLANTED: Mapping[str, Planted] = {
             in_schedules(*(_two_crashes("asked", 8, later) for later in range(12, 30))),
         ),
         Planted(money_bugs.an_attempt_may_outlast_its_lease, DEEDS, at_reads("wired", STALL)),
+        Planted(money_bugs.an_approval_is_for_the_step_and_whatever_it_does, APPROVALS, at_rest("approved")),
         Planted(money_bugs.an_orphaned_claim_is_taken_without_a_look, DEEDS, in_schedules(STILL_INSIDE)),
         Planted(money_bugs.money_is_free_by_any_clock, MONEY, seeds("spenders", 12, skew_ms=3_000, gap_s=1)),
         Planted(money_bugs.what_is_left_behind_owes_nothing, MONEY, seeds("losers", 1)),
+        Planted(callback_bugs.an_old_attempts_token_is_accepted, RESULT, at_rest("handed")),
+        Planted(callback_bugs.a_callback_before_the_return_is_lost, RESULT, at_rest("handed")),
         Planted(bugs.a_take_names_no_epoch, DEATHS, everywhere("waiting", (LATE,), drawn=0)),
         Planted(bugs.a_call_ends_with_its_invocation_and_no_sooner, DEATHS, at_reads("asked", HANG)),
         Planted(bugs.a_saga_is_parked_and_on_call_is_not_told, TOLD, at_rest("killer", "overlong")),
         Planted(bugs.on_call_is_told_of_the_first_parking_only, TOLD, at_rest("resumed")),
+        Planted(
+            question_bugs.the_end_of_a_question_beats_its_answer,
+            ASKED,
+            everywhere("escalated", (CRASH_AFTER,), drawn=0),
+        ),
     )
 }
 

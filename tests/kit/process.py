@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from baton.adapters.memory.notices import MemoryNotices
 from baton.errors import EngineFault, StoreUnavailable, Throttled
 from baton.ports import Head
 from tests.kit.faults import (
@@ -41,12 +42,22 @@ T = TypeVar("T")
 LATENCY_S = 0.002
 READ_TIMEOUT_S = {"dynamodb": 5.0, "s3": 15.0, "sqs": 5.0, "lambda": 5.0}  # as adapters/aws.py has them
 SERVICE = {"MemoryBlobs": "s3", "WakeQueue": "sqs", "MemoryDeadLetters": "sqs", "DirectInvoker": "lambda"}
+CHANNEL_S = 5.0  # of a channel by which people are told
 REFUSES, HANGS = "refuses", "hangs"
+INDEX = "index"  # of the table: refuses the writes that change its rows, and nothing else
+INDEXED = frozenset({"create_head", "take", "release", "arm", "defer", "postpone"})
 FOREVER = 1 << 62
 TO_THE_END = 3  # arguments of a read that has no limit
 
 RUNS_IN: ContextVar[Process | None] = ContextVar("RUNS_IN", default=None)
 """The process in which a tool runs, for the tools of the corpus."""
+
+
+def _service(adapter: object) -> str:
+    """Whose outages a call of it shares: a channel has its own, by its name."""
+    if isinstance(adapter, MemoryNotices):
+        return adapter.name
+    return SERVICE.get(type(adapter).__name__, "dynamodb")
 
 
 async def pause(seconds: float, *, stands_still: bool = True) -> None:
@@ -124,7 +135,7 @@ class Process:
 
     async def thawed(self) -> None:
         """Returns at once but in a process that stands still; raises `Crash` in one that has died."""
-        while (left := self._thaws_at - asyncio.get_running_loop().time()) > 0:
+        while self._thaws_at and (left := self._thaws_at - asyncio.get_running_loop().time()) > 0:
             await stand_still(left)
         self.check()
 
@@ -152,8 +163,9 @@ class Process:
         # A reconciler whose runs take no time sends a timer twice for the same moment, and nothing is woken twice.
         await asyncio.sleep(world.slow.get(name, 0 if self.role == "reconciler" else LATENCY_S))
         await self.thawed()
-        service = SERVICE.get(type(getattr(function, "__self__", None)).__name__, "dynamodb")
-        await self._outage(service)
+        service = _service(getattr(function, "__self__", None))
+        if world.outages:
+            await self._outage(service, name)
         fate = world.plan.next(name, self.role == "worker")
         if fate != FINE:
             world.faults.append(f"{self.id}: {fate} at {name}")
@@ -166,7 +178,7 @@ class Process:
             self.lost_leases += name in ("take", "release")
             if fate == LATE:
                 world.spawn(self._land(name, args, lambda: function(*args, **kwargs)))
-            await asyncio.sleep(READ_TIMEOUT_S[service])
+            await asyncio.sleep(READ_TIMEOUT_S.get(service, CHANNEL_S))
             await self.thawed()
             raise StoreUnavailable("no answer in time")
         if fate in (STALL, FREEZE):
@@ -183,16 +195,18 @@ class Process:
             raise StoreUnavailable("no answer")
         return result
 
-    async def _outage(self, service: str) -> None:
+    async def _outage(self, service: str, name: str) -> None:
         how = self.world.outage_of(service)
         # A store that hangs keeps a lease from being given back, too.
         self.unanswered += 2 if (how, service) == (HANGS, "dynamodb") else bool(how)
         if how == REFUSES:
             raise Throttled("not now")
         if how == HANGS:
-            await asyncio.sleep(READ_TIMEOUT_S[service])
+            await asyncio.sleep(READ_TIMEOUT_S.get(service, CHANNEL_S))
             await self.thawed()
             raise StoreUnavailable("no answer in time")
+        if name in INDEXED and self.world.outage_of(INDEX):
+            raise Throttled("not now")
 
     async def _land(self, name: str, args: tuple[Any, ...], request: Callable[[], Any]) -> None:
         """A request that was on its way longer than its client waited; the client may have died meanwhile."""
@@ -204,7 +218,7 @@ class Process:
         """What an onlooker has to remember of a call."""
         world = self.world
         if name == "take" and isinstance(result, Head):
-            _, _, until, seen, _ = args
+            _, _, until, seen, *_ = args
             world.epochs[self.id, str(result.ref)] = seen + 1
             self.leases[str(result.ref)] = until
         elif name == "read_tail" and len(args) == TO_THE_END:

@@ -12,7 +12,7 @@ from baton.ports import Record, Release, SagaRef, Wake
 from tests.kit.corpus import start
 from tests.kit.oracles import LATENESS, LIVENESS, RESULT, of_world
 from tests.kit.toolbox import Books, make_registry
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual import run_virtual, until_something_happens
 from tests.kit.world import World
 
 RACE = """
@@ -63,7 +63,7 @@ def race(at_s: float, act: str, document: str = RACE) -> Race:
             except NotAllowedNow:
                 refused["too late"] += 1
         while world.end(saga) is None and asyncio.get_running_loop().time() < started + 2_000:
-            await asyncio.sleep(0.01)
+            await until_something_happens(0.01)
         seconds = asyncio.get_running_loop().time() - started - at_s
         return Race((await world.queries().show(saga))["status"], seconds, refused)
 

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import math
+from base64 import urlsafe_b64decode
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from baton.core.effects.toolspec import ONCE
 from baton.core.log.answers import Answer, answer_key
+from baton.core.log.callbacks import CALLBACK, HEARTBEAT, Said
+from baton.core.log.records import Failure
 from baton.errors import Throttled
 from baton.ports import Message, SagaRef, StepContext
 from baton.runtime.context import Invocation
@@ -152,14 +157,23 @@ class RememberingService(Service):
         self.world.acknowledged.append(Acknowledged("cancel", saga))
         return view
 
-    async def signal(self, saga: str, name: str, payload: Any, key: str) -> dict[str, Any]:
-        view = await super().signal(saga, name, payload, key)
+    async def signal(
+        self, saga: str, name: str, payload: Any, key: str, failure: Failure | None = None
+    ) -> dict[str, Any]:
+        view = await super().signal(saga, name, payload, key, failure)
         self.world.acknowledged.append(Acknowledged("signal", saga, name, key, payload))
         return view
 
-    async def answer(self, saga: str, answer: Answer, key: str) -> dict[str, Any]:
-        view = await super().answer(saga, answer, key)
+    async def answer(self, saga: str, answer: Answer, key: str, check: Any = None) -> dict[str, Any]:
+        view = await super().answer(saga, answer, key, check)
         self.world.acknowledged.append(Acknowledged("answer", saga, key=answer_key(answer.ask, key)))
+        return view
+
+    async def callback(self, token: str, said: Said) -> dict[str, Any]:
+        view = await super().callback(token, said)
+        if said.status != HEARTBEAT:
+            about = msgspec.json.decode(urlsafe_b64decode(token.partition(".")[0] + "=="))
+            self.world.acknowledged.append(Acknowledged("callback", about["s"], CALLBACK, about["c"]))
         return view
 
 

@@ -15,7 +15,7 @@ from tests.kit.corpus import Scenario
 from tests.kit.faults import EVERYTHING, Chaos, Plan, script_of, scripted
 from tests.kit.harder import ALL
 from tests.kit.oracles import RESULT
-from tests.kit.process import HANGS, REFUSES, Outage
+from tests.kit.process import HANGS, INDEX, REFUSES, Outage
 from tests.kit.verdict import Verdict, run
 from tests.kit.world import World
 
@@ -102,7 +102,7 @@ class Schedule:
 
 def _outage(draw: random.Random) -> Outage:
     begin = draw.choice([0, 2, 10])
-    service = draw.choice(["s3", "sqs", "lambda", "dynamodb"])
+    service = draw.choice(["s3", "sqs", "lambda", "dynamodb", INDEX])
     return Outage(service, draw.choice([HANGS, REFUSES]), begin, begin + draw.choice([8, 60, 180]))
 
 

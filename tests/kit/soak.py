@@ -46,11 +46,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=2)
     given = parser.parse_args(arguments)
     began = time.monotonic()
-    # In processes of their own: elsewhere, tests listen to what is logged.
-    with multiprocessing.Pool(given.jobs, logging.disable, (logging.CRITICAL,)) as pool:
-        done = pool.starmap(
-            soak, [(given.seed * 10_000_000 + job, given.jobs, given.seconds) for job in range(given.jobs)]
-        )
+    work = [(given.seed * 10_000_000 + job, given.jobs, given.seconds) for job in range(given.jobs)]
+    if given.jobs == 1:
+        done = [soak(*work[0])]
+    else:
+        # Elsewhere, tests listen to what is logged. Not to be forked from what has judged a Python condition: the
+        # threads that judged it are not in the new processes, which would wait for them.
+        with multiprocessing.Pool(given.jobs, logging.disable, (logging.CRITICAL,)) as pool:
+            done = pool.starmap(soak, work)
     count = sum(one for one, _ in done)
     reports = [text for _, text in done if text]
     print("\n\n".join(reports))

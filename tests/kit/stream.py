@@ -21,8 +21,8 @@ from baton.local.sandbox import Result
 from baton.local.stream_batch import BatchRunner
 from baton.local.stream_record import Record, sequence_of
 from baton.ports import SagaRef, Wake
-from baton.runtime.relay import Relay, StreamItem
-from baton.runtime.worker.worker import answer
+from baton.runtime.context import answer
+from baton.runtime.relay import StreamItem
 from tests.kit.faults import Crash
 from tests.kit.virtual import VirtualClock
 
@@ -87,10 +87,10 @@ class Stream:
 
     async def _invoke(self, event: dict[str, Any]) -> Result:
         process = self._world.process("relay")
-        relay = Relay(self._world.engine(process), self._world.queue)
+        relay = self._world.relay(process)
         items = [self._items[sequence_of(record)] for record in event["Records"]]
         deadline = process.clock.now() + round(TIMEOUT_S * 1_000)
-        task = asyncio.create_task(relay.handle(items, process.id, deadline))
+        task = asyncio.create_task(relay.handle(items, deadline))
         await asyncio.wait({task}, timeout=TIMEOUT_S)
         if not task.done():
             process.is_dead = True

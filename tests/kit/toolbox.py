@@ -12,13 +12,16 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, cast
 
-from baton import Context, Key, StepFailure, tool
+from baton import Context, Key, Risk, StepFailure, tool
 from baton.tools.define import Registry
+from tests.kit.elsewhere import Jobs, add_handing
 from tests.kit.faults import Crash
 from tests.kit.mishaps import add_mishaps
 from tests.kit.process import RUNS_IN, pause
 from tests.kit.roles import note
 from tests.kit.virtual import EPOCH
+
+MOST_REMITTED = 500
 
 
 @dataclass
@@ -30,6 +33,7 @@ class Books:
     happened: list[str] = field(default_factory=list)
     """What a service did that honours no keys: every call of it is a deed."""
     calls: Counter[str] = field(default_factory=Counter)
+    jobs: Jobs = field(default_factory=Jobs)
 
     def do(self, what: str, until_ms: int | None = None) -> None:
         """What a service does that honours no keys, unless it is told until when it may. Raises `StepFailure`.
@@ -122,7 +126,9 @@ def _declared() -> Registry:
 
     _add_spenders(registry, books)
     _add_haulers(registry, books)
+    _add_remittances(registry, books)
     add_mishaps(registry, books)
+    add_handing(registry, books)
     return registry
 
 
@@ -133,9 +139,9 @@ def _add_spenders(registry: Registry, books: Books) -> None:
     async def meter(begins: float, context: Context) -> None:
         """Spends a little every other moment, for seconds."""
         await pause(begins)
-        for _ in range(5_000):
-            context.spend("0.0001")
-            await pause(0.0007)
+        for _ in range(2_500):
+            context.spend("0.0002")
+            await pause(0.0014)  # less than a call takes, so that each of them finds more spent
 
     @tool("purchase", registry=registry, cost_usd="0.10")
     async def purchase(seconds: float, context: Context) -> None:
@@ -160,6 +166,31 @@ def _add_spenders(registry: Registry, books: Books) -> None:
     async def find_rent(stall: str) -> dict[str, Any]:
         there = f"rent {stall}" in books.happened
         return {"happened": there, "result": {"receipt": f"rent {stall}"} if there else None}
+
+
+def _add_remittances(registry: Registry, books: Books) -> None:
+    """A payment that a person approves first."""
+
+    @tool(
+        "remit",
+        registry=registry,
+        effect="once",
+        verify="find_remit",
+        risk=Risk(action="payment", amount="amount", currency_is="USD"),
+    )
+    async def remit(amount: int) -> dict[str, str]:
+        """Too much is declined."""
+        await pause(0.2, stands_still=False)
+        if amount > MOST_REMITTED:
+            raise StepFailure("declined", "too much", kind="recoverable", happened=False)
+        books.do(f"remit {amount}")
+        await pause(0.2, stands_still=False)
+        return {"receipt": f"remit {amount}"}
+
+    @tool("find_remit", registry=registry, effect="pure")
+    async def find_remit(amount: int) -> dict[str, Any]:
+        there = f"remit {amount}" in books.happened
+        return {"happened": there, "result": {"receipt": f"remit {amount}"} if there else None}
 
 
 def _add_haulers(registry: Registry, books: Books) -> None:

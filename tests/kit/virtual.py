@@ -3,63 +3,143 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import random
-import selectors
 from collections import deque
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine, Sequence
+from contextvars import Context, copy_context
+from heapq import heappop, heappush
+from typing import Any, TypeVar, TypeVarTuple
+
+from tests.kit.faults import Crash
+
+logger = logging.getLogger("virtual time")
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 MAX_ROUNDS = 100_000  # of the loop without any time passing
+RESOLUTION_S = (
+    1e-6  # after half a year of seconds a float has no nanoseconds left, and a timer would never be due
+)
 EPOCH = 1_790_000_000_000  # where virtual time begins, UTC epoch ms
 
 
-class _Selector(selectors.SelectSelector):
-    """Never waits: time that would be waited is added to the loop's clock."""
+class _Handle(asyncio.Handle):
+    """What asyncio gives for a callback, without its questions whether the loop debugs. `at`: when a timer is due.
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.passed = 0.0
-        self.idle_rounds = 0
+    It is one of asyncio's, since the engine's watch knows what holds a loop by the frame of `Handle._run`.
+    """
 
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if timeout is None:
-            raise RuntimeError("the simulation waits for something that can never happen")
-        self.idle_rounds = 0 if timeout else self.idle_rounds + 1
-        if self.idle_rounds > MAX_ROUNDS:
-            raise RuntimeError("the simulation runs in circles: no time passes")
-        self.passed += timeout
-        return []
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        callback: Any,
+        arguments: Sequence[Any],
+        context: Context | None,
+        at: float = 0,
+    ) -> None:
+        self._loop, self._callback, self._args, self._at = loop, callback, arguments, at
+        self._context = copy_context() if context is None else context
+        self._cancelled = False
+        self._source_traceback = None
+
+    def cancel(self) -> None:
+        self._cancelled = True
+        self._callback, self._args = None, ()
+
+    def when(self) -> float:
+        return self._at
 
 
-class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop in virtual time; no thread and no socket can wake it."""
+class VirtualLoop(asyncio.BaseEventLoop):
+    """An event loop in virtual time: what it would wait is added to its clock. No thread and no socket can wake it.
 
-    _scheduled: list[asyncio.TimerHandle]
+    asyncio's own looks for sockets in every round and checks every callback; most of a simulation is rounds.
+    """
+
+    _stopping: bool
     _ready: deque[asyncio.Handle]
 
     def __init__(self) -> None:
-        self._virtual = _Selector()
-        super().__init__(self._virtual)
-        # After half a year of seconds a float has no nanoseconds left, and a timer would never be due.
-        self._clock_resolution = 1e-6
+        super().__init__()
+        self._passed = 0.0
+        self._idle_rounds = 0
+        # Timers of the same moment in the order in which they were set.
+        self._timers: list[tuple[float, int, _Handle]] = []
+        self._count = 0
 
     def time(self) -> float:
-        return self._virtual.passed
+        return self._passed
+
+    def call_at(
+        self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> Any:
+        timer = _Handle(self, callback, args, context, when)
+        self._count += 1
+        heappush(self._timers, (when, self._count, timer))
+        return timer
+
+    def call_later(
+        self, delay: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> Any:
+        return self.call_at(self._passed + delay, callback, *args, context=context)
+
+    def call_soon(self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None) -> Any:
+        handle = _Handle(self, callback, args, context)
+        self._ready.append(handle)
+        return handle
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """One line, and none for a process of a simulation that died.
+
+        This may be in the middle of anything, since it is said when garbage is collected. A traceback would be parsed for
+        its carets; within another parse, such as pytest's of a failure, that is an error of CPython 3.11.
+        """
+        error = context.get("exception")
+        if not isinstance(error, Crash):
+            logger.error("%s: %r", context["message"], error)
+
+    def _write_to_self(self) -> None:
+        """It never waits, so that nothing has to wake it."""
+
+    def _run_once(self) -> None:
+        """Rounds until it is stopped, in the order of asyncio's own: the timers that are due, then all that was ready before."""
+        timers, ready = self._timers, self._ready
+        while True:
+            while timers and timers[0][2]._cancelled:
+                heappop(timers)
+            if ready or (timers and timers[0][0] <= self._passed):
+                self._idle_rounds += 1
+                if self._idle_rounds > MAX_ROUNDS:
+                    raise RuntimeError("the simulation runs in circles: no time passes")
+            elif not timers:
+                raise RuntimeError("the simulation waits for something that can never happen")
+            else:
+                self._idle_rounds = 0
+                self._passed = timers[0][0]
+            due = self._passed + RESOLUTION_S
+            while timers and timers[0][0] < due:
+                ready.append(heappop(timers)[2])
+            for _ in range(len(ready)):
+                handle = ready.popleft()
+                if not handle._cancelled:
+                    handle._run()
+            if self._stopping:
+                return
 
     def pass_time(self, seconds: float) -> None:
         """As when what runs in the loop does not give it back for so long."""
-        self._virtual.passed += seconds
+        self._passed += seconds
 
     def quiet_s(self) -> float:
         """How long nothing will happen; 0 while something does."""
-        if self._ready or not self._scheduled:
+        if self._ready or not self._timers:
             return 0
-        return self._scheduled[0].when() - self.time()
+        return self._timers[0][0] - self._passed
 
 
-async def until_something_happens(step_s: int) -> None:
+async def until_something_happens(step_s: float) -> None:
     """Sleep for a step, or for as many steps as nothing else in the loop is due in."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualLoop)

@@ -24,7 +24,7 @@ def test_the_variables_of_a_function_fit_into_its_environment_with_room_for_ones
         len(name) + max(len(value), len(LONGEST_REFERENCE) if value.startswith("http") else 0)
         for name, value in variables.items()
     )
-    assert 0 < size < MAX_ENVIRONMENT_BYTES // 2
+    assert 0 < size < MAX_ENVIRONMENT_BYTES * 5 // 8
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

@@ -46,7 +46,7 @@ def family(run_dir: Path) -> set[int]:
 
 
 def gone(run_dir: Path) -> bool:
-    give_up = time.monotonic() + 5
+    give_up = time.monotonic() + 30
     while family(run_dir):
         if time.monotonic() > give_up:
             return False
@@ -81,12 +81,12 @@ def test_nothing_stays_behind_whatever_ends_the_program(
     signal.signal(signal.SIGINT, before)
     assert program.stdout is not None
     assert program.stdout.readline() == "ready\n"
-    give_up = time.monotonic() + 5
+    give_up = time.monotonic() + 30
     while len(family(tmp_path)) < 5:  # MiniStack, three functions, and what one of them has started
         assert time.monotonic() < give_up
         time.sleep(0.02)
     os.kill(program.pid, number)
-    program.wait(timeout=10)
+    program.wait(timeout=60)
     program.stdout.close()
     assert gone(tmp_path)
 

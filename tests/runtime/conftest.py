@@ -18,13 +18,14 @@ Story = Callable[[World, Books], Awaitable[None]]
 
 
 class Stage:
-    """Runs a story in a new world; `options` are the world's."""
+    """Runs a story in a new world; `options` are the world's. `kind`: of which class it is."""
 
     def __call__(self, story: Story, **options: Any) -> None:
         async def main() -> None:
             books = Books()
             registry = make_registry(books)
-            world = World(registry, **options)
+            kind: type[World] = options.pop("kind", World)
+            world = kind(registry, **options)
             _add_misbehaving_tools(world)
             world.tools = registry.specs()
             world.switch_on()

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from baton.adapters.memory.blobs import MemoryBlobs
 from baton.adapters.memory.budgets import MemoryBudgets
 from baton.adapters.memory.store import MemoryStore
 from baton.core.decide.builder import RunStep
-from baton.core.decide.spending import DAY_MS, SpendingLimits
+from baton.core.decide.spending import SpendingLimits
 from baton.core.graph.graph import Graph, Node
-from baton.core.limits import Limits
+from baton.core.limits import DAY_MS, Limits
 from baton.core.log.state import Money, Origin, State
 from baton.errors import StoreUnavailable
-from baton.ports import Account, Held, Offload, Refused, Reservation, Sums
+from baton.ports import Account, Answer, Budgets, Change, Offload, Reservation, Sums
 from baton.runtime.context import Invocation, InvocationContext
 from baton.runtime.ledger import Ledger
 from baton.runtime.ledger_cache import LedgerCache
@@ -26,8 +27,8 @@ DOLLAR = 1_000_000
 DAY = 20_717
 NOON = DAY * DAY_MS + DAY_MS // 2
 LIMITS = Limits()
+_numbers = itertools.count(1)
 SOON = LIMITS.store_pause_first_ms // 2  # a call that fails is not made again: no pause is as short
-T = TypeVar("T")
 
 
 class Clock:
@@ -41,7 +42,7 @@ class Clock:
 class Failing(MemoryBudgets):
     """A store that does not answer while `is_down`, though the call is made; if it `lands_late`, with `land` only.
 
-    `only`: which call it does not answer; without one all that move money.
+    `only`: which changes it does not answer, those that `open` or `close` a reservation or `change` it; without one all.
     """
 
     is_down = lands_late = False
@@ -56,13 +57,9 @@ class Failing(MemoryBudgets):
         for call in self._late:
             call()
 
-    def reserve(self, account: Account, reservation: Reservation, limit: int, now: int) -> Held | Refused:
-        return self._answered("reserve", partial(super().reserve, account, reservation, limit, now))
-
-    def settle(self, account: Account, reservation: Reservation, cost: int) -> Sums:
-        return self._answered("settle", partial(super().settle, account, reservation, cost))
-
-    def _answered(self, name: str, call: Callable[[], T]) -> T:
+    def move(self, account: Account, change: Change, now: int) -> Answer:
+        name = "open" if change.before is None else "close" if change.after is None else "change"
+        call = partial(super().move, account, change, now)
         self.asked += 1
         if not self.is_down or self.only not in ("", name):
             return call()
@@ -82,14 +79,12 @@ class Desk:
         self.clock = Clock()
         self.budgets = budgets or MemoryBudgets()
         self.cache = LedgerCache(self.budgets, SpendingLimits(saga=saga, user_day=user_day))
-        self.count = 0
 
     def call(self, offload: Offload = inline) -> StoreRetrier:
         return StoreRetrier(offload, self.clock, SeededEntropy(1), LIMITS, self.clock.at + SOON)
 
     def context(self, offload: Offload = inline) -> InvocationContext:
-        self.count += 1
-        invocation = Invocation(f"i{self.count}", self.clock.at, self.clock.at + 2_000)
+        invocation = Invocation(f"i{next(_numbers)}", self.clock.at, self.clock.at + 2_000)
         call, entropy = self.call(offload), SeededEntropy(1)
         return InvocationContext(invocation, MemoryStore(), MemoryBlobs(), self.clock, entropy, LIMITS, call)
 
@@ -98,12 +93,17 @@ class Desk:
 
     def spend(self, cost: int) -> None:
         """What another invocation has spent of the day."""
-        account, batch = Account("acme", "ada", DAY), Reservation("x", 0, NOON)
-        self.budgets.reserve(account, batch, 0, NOON)
-        self.budgets.settle(account, batch, cost)
+        spend(self.budgets, Account("acme", "ada", DAY), cost, NOON)
 
     def sums(self, day: int = DAY) -> Sums:
         return self.budgets.read(Account("acme", "ada", day))
+
+
+def spend(budgets: Budgets, account: Account, cost: int, until: int, holder: str = "x") -> None:
+    """What an invocation has spent from an account."""
+    opened = Reservation(1, 0, until)
+    budgets.move(account, Change(holder, None, opened), until)
+    budgets.move(account, Change(holder, opened, None, cost), until)
 
 
 def state(saga: str = "s1", spent: int = 0, **more: Any) -> State:

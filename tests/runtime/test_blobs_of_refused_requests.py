@@ -41,11 +41,11 @@ class CountedBlobs(MemoryBlobs):
         self.written: list[bytes] = []
         self.meanwhile: Callable[[], None] = lambda: None
 
-    def put(self, tenant: str, data: bytes) -> str:
+    def put(self, tenant: str, data: bytes, period: str = "") -> str:
         self.written.append(data)
         meanwhile, self.meanwhile = self.meanwhile, lambda: None
         meanwhile()
-        return super().put(tenant, data)
+        return super().put(tenant, data, period)
 
 
 async def opened(world: World, document: str, name: str) -> tuple[str, CountedBlobs]:

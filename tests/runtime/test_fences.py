@@ -123,9 +123,9 @@ def test_a_holder_whose_lease_ran_out_while_it_put_a_value_away_does_not_append_
         process = world.process("worker")
         real = world.blobs.put
 
-        def put(tenant: str, data: bytes) -> str:
+        def put(tenant: str, data: bytes, period: str = "") -> str:
             process.clock.skew = 60_000  # as if it had been frozen here and thawed a minute later
-            return real(tenant, data)
+            return real(tenant, data, period)
 
         any_blobs: Any = world.blobs
         any_blobs.put = put

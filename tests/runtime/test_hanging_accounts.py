@@ -8,7 +8,7 @@ from typing import Any
 from baton import Context, tool
 from baton.core.log.events import StepInterrupted
 from baton.errors import Throttled
-from baton.ports import Message, SagaRef
+from baton.ports import Account, Answer, Change, Message, SagaRef
 from tests.kit.corpus import start
 from tests.kit.toolbox import Books
 from tests.kit.world import TENANT, World
@@ -34,8 +34,10 @@ def test_what_a_step_spent_that_was_cut_off_is_in_the_log_while_its_account_hang
         began = add_tools(world)
         add_paid(world)
         saga = await start(world, document, {}, "w")
-        world.slow["settle"] = FOREVER
-        await world.work([Message(str(SagaRef(TENANT, saga)), 1)])
+        work = asyncio.create_task(world.work([Message(str(SagaRef(TENANT, saga)), 1)]))
+        await asyncio.sleep(2)  # what it may cost is held
+        world.slow["move"] = FOREVER
+        await work
         cuts = [event for event in world.events(saga) if isinstance(event, StepInterrupted)]
         assert [(cut.node, cut.cost) for cut in cuts if cut.cost] == [("long", 200_000)]
         head = world.log.read_head(SagaRef(TENANT, saga))
@@ -60,15 +62,15 @@ def test_the_account_of_one_user_that_is_throttled_does_not_hold_up_the_saga_of_
         add_tools(world)
         add_paid(world)
         await world.service().register(document, json_only=False)
-        real = world.budgets.settle
+        real = world.budgets.move
 
-        def settle(account: Any, *rest: Any) -> Any:
-            if account.user == "ann":
+        def move(account: Account, change: Change, now: int) -> Answer:
+            if account.user == "ann" and change.before is not None:
                 raise Throttled("hot")
-            return real(account, *rest)
+            return real(account, change, now)
 
         any_budgets: Any = world.budgets
-        any_budgets.settle = settle
+        any_budgets.move = move
         sagas = [
             str((await world.service(user=user).start("w", {}, user))[0]["id"]) for user in ("ann", "bob")
         ]

@@ -287,7 +287,7 @@ def test_what_finished_in_the_round_of_a_fault_is_in_the_log_before_the_fault_co
         saga = await start(world, document, {}, "w")
         real = world.blobs.put
 
-        def put(tenant: str, data: bytes) -> str:
+        def put(tenant: str, data: bytes, period: str = "") -> str:
             raise EngineFault("broken")
 
         any_blobs: Any = world.blobs
@@ -318,17 +318,17 @@ def test_a_settlement_that_failed_is_tried_again_before_the_invocation_is_over(s
 
         world.tools = world.registry.specs()
         saga = await start(world, "name: w\nnodes: {a: {tool: paid}}", {}, "w")
-        real = world.budgets.settle
+        real = world.budgets.move
         tries: list[Any] = []
 
-        def settle(*args: Any) -> Any:
+        def move(*args: Any) -> Any:
             tries.append(args)
-            if len(tries) == 1:
+            if len(tries) == 2:  # the first is its reservation
                 raise EngineFault("broken")
             return real(*args)
 
         any_budgets: Any = world.budgets
-        any_budgets.settle = settle
+        any_budgets.move = move
         await world.work([Message(str(SagaRef(TENANT, saga)), 1)])
         assert end(world, saga) == "completed"
         assert sums(world) == Sums(200_000, 200_000, 0)
@@ -357,7 +357,7 @@ def test_what_has_acted_when_its_record_hung_is_told_of_if_its_saga_is_cancelled
         await asyncio.sleep(61)
         await world.work([message])
         assert (end(world, saga), deeds, deaths(world, saga)) == ("cancelled", ["card"], 0)
-        assert [told[3].code for told in world.notices.told] == ["unknown_outcome"]
+        assert [told.code for told in world.notices.said] == ["unknown_outcome"]
 
     stage(story, **ALONE)
 

@@ -115,10 +115,10 @@ def test_an_outage_of_a_store_is_not_counted_as_a_step_that_kills_its_worker(sta
         real = world.blobs.put
         until = asyncio.get_running_loop().time() + 300
 
-        def put(tenant: str, data: bytes) -> str:
+        def put(tenant: str, data: bytes, period: str = "") -> str:
             if asyncio.get_running_loop().time() < until and data.startswith(b'{"text"'):
                 raise Throttled("slow down")
-            return real(tenant, data)
+            return real(tenant, data, period)
 
         any_blobs: Any = world.blobs
         any_blobs.put = put
@@ -151,7 +151,7 @@ def test_a_take_whose_answer_was_lost_still_counts_the_death_before_it(stage: St
     async def story(world: World, books: Books) -> None:
         real = world.log.take
 
-        def take(ref: SagaRef, owner: str, *lease: int) -> Any:
+        def take(ref: SagaRef, owner: str, *lease: Any) -> Any:
             answer = real(ref, owner, *lease)
             if owner not in seen:
                 seen.add(owner)

@@ -98,7 +98,7 @@ nodes:
 """
         view = await view_of(world, document)
         assert view["status"] == "completed"
-        ((*_, notice),) = world.notices.told
+        (notice,) = world.notices.said
         assert (notice.code, notice.to, notice.node) == ("unknown_outcome", "on_call", "a")
 
     stage(story)
@@ -113,7 +113,7 @@ def test_a_person_is_told_where_a_cancel_has_stopped_it(stage: Stage) -> None:
         await world.service().cancel(saga, "changed my mind", 0)
         await world.settle()
         assert (await world.queries().show(saga))["status"] == "cancelled"
-        assert [notice.code for *_, notice in world.notices.told] == ["unknown_outcome"]
+        assert [notice.code for notice in world.notices.said] == ["unknown_outcome"]
 
     stage(story)
 

@@ -100,7 +100,7 @@ def test_a_parked_saga_is_an_incident_of_on_call_until_a_person_resumes_it(
     async def story(world: World, books: Books) -> None:
         saga = await start(world, document, {}, "killer" if document == KILLER else "hanging")
         await world.settle()
-        ((_, _, _, told),) = world.notices.told
+        (told,) = world.notices.said
         assert (told.to, told.code, told.severity, told.node) == (
             "on_call",
             code,

@@ -8,19 +8,20 @@ from decimal import Decimal
 
 import pytest
 
-from baton.core.decide.spending import DAY_MS, day_of
+from baton.core.decide.spending import day_of
+from baton.core.limits import DAY_MS
 from baton.core.log import events as ev
 from baton.core.log.state import Outbox
 from baton.errors import BudgetSpent
 from baton.ports import NoRoom, SagaRef, Sums
-from baton.runtime.ledger import Halt
+from baton.runtime.ledger import Halted
 from tests.runtime.desk import DAY, DOLLAR, LIMITS, NOON, Desk, Failing, graph, run, state, step
 
 
 def test_what_a_step_may_cost_is_held_and_what_it_did_cost_is_counted() -> None:
     desk = Desk()
     ledger = desk.ledger()
-    assert run(ledger.reserve(state(), step(200_000), [])) is None
+    run(ledger.reserve(state(), step(200_000), []))
     assert desk.sums() == Sums(0, 200_000, 1)
     assert run(ledger.settle(state(), step(200_000), 150_000)) == ()
     assert desk.sums() == Sums(150_000, 150_000, 0)
@@ -29,7 +30,7 @@ def test_what_a_step_may_cost_is_held_and_what_it_did_cost_is_counted() -> None:
 def test_a_step_that_neither_declares_nor_reports_a_cost_causes_no_request() -> None:
     desk = Desk()
     ledger = desk.ledger()
-    assert run(ledger.reserve(state(), step(), [])) is None
+    run(ledger.reserve(state(), step(), []))
     assert run(ledger.settle(state(), step(), 0)) == ()
     run(ledger.drain(SagaRef("acme", "s1")))
     assert run(ledger.blocked(state(), graph())) is None
@@ -40,7 +41,7 @@ def test_a_step_that_neither_declares_nor_reports_a_cost_causes_no_request() -> 
 def test_without_a_limit_nothing_is_asked_for_or_counted() -> None:
     desk = Desk(user_day=0)
     ledger = desk.ledger()
-    assert run(ledger.reserve(state(), step(10**12), [])) is None
+    run(ledger.reserve(state(), step(10**12), []))
     assert run(ledger.settle(state(), step(10**12), 10**12)) == ()
     assert run(ledger.blocked(state(), graph(1))) is None
     run(ledger.revived(state(), graph(1), NOON))
@@ -69,13 +70,14 @@ def test_more_than_was_declared_counts_and_is_said(caplog: pytest.LogCaptureFixt
 def test_money_that_is_spent_parks_the_saga_until_the_day_turns() -> None:
     desk = Desk()
     desk.spend(4_990_000)
-    halt = run(desk.ledger().reserve(state(), step(50_000), []))
-    assert isinstance(halt, Halt)
+    with pytest.raises(Halted) as refused:
+        run(desk.ledger().reserve(state(), step(50_000), []))
+    halt = refused.value.halt
     assert (halt.parked.code, halt.parked.until) == ("budget_user_day", (DAY + 1) * DAY_MS)
     (notice,) = halt.notices
     assert notice.key == f"budget100/user/ada/{DAY}"
     desk.clock.at = halt.parked.until
-    assert run(desk.ledger().reserve(state(), step(50_000), [])) is None
+    run(desk.ledger().reserve(state(), step(50_000), []))
     assert desk.sums(DAY + 1).held == 50_000
 
 
@@ -87,17 +89,32 @@ def test_money_that_others_only_hold_costs_no_attempt() -> None:
         run(mine.reserve(state(), step(50_000), []))
     run(mine.drain(SagaRef("acme", "s1")))
     run(other.settle(state("other"), step(4_990_000), 10))
-    assert run(mine.reserve(state(), step(50_000), [])) is None
+    run(mine.reserve(state(), step(50_000), []))
 
 
 def test_a_step_that_found_no_room_in_its_process_holds_its_money_only_once() -> None:
     desk = Desk()
     ledger = desk.ledger()
     for _ in range(3):
-        assert run(ledger.reserve(state(), step(DOLLAR), [])) is None
+        run(ledger.reserve(state(), step(DOLLAR), []))
     assert desk.sums() == Sums(0, DOLLAR, 1)
     run(ledger.settle(state(), step(DOLLAR), 5))
     assert desk.sums() == Sums(5, 5, 0)
+
+
+def test_an_invocation_has_one_reservation_however_many_attempts_of_any_saga_are_under_way() -> None:
+    desk = Desk()
+    ledger, other = desk.ledger(), desk.ledger()
+    sagas = [state(f"s{n}") for n in range(10)]
+    for of in sagas:
+        for slot in "abc":
+            run(ledger.reserve(of, step(100, slot), []))
+    run(other.reserve(state("other"), step(100), []))
+    assert desk.sums() == Sums(0, 3_100, 2)
+    for of in sagas:
+        for slot in "abc":
+            run(ledger.settle(of, step(100, slot), 7))
+    assert desk.sums() == Sums(210, 310, 1)
 
 
 def test_an_attempt_can_need_more_than_its_node_does() -> None:
@@ -176,7 +193,7 @@ def test_what_a_cancelled_attempt_held_is_free_at_once_for_every_saga() -> None:
         ledger.abandon(state(), step(3 * DOLLAR))
         await asyncio.sleep(0)
         assert desk.sums() == Sums(500_000, 500_000, 0)
-        assert await other.reserve(state("other"), step(4 * DOLLAR), []) is None
+        await other.reserve(state("other"), step(4 * DOLLAR), [])
         for _ in range(2):
             await ledger.drain(SagaRef("acme", "s1"))
         ledger.abandon(state(), step(3 * DOLLAR))
@@ -199,7 +216,7 @@ def test_one_that_waits_for_room_at_a_slot_that_is_gone_holds_nothing_any_more()
         await asyncio.sleep(0)
 
     run(story())
-    assert desk.sums() == Sums(0, 2 * DOLLAR, 2), "one still runs, and settles itself when it is gone"
+    assert desk.sums() == Sums(0, 2 * DOLLAR, 1), "one still runs, and settles itself when it is gone"
 
 
 # ---- stores that do not answer
@@ -246,7 +263,7 @@ def test_what_is_held_goes_to_no_other_until_its_time_is_over_by_every_clock(ske
     run(ledger.revived(state("third"), graph(1), until - 1))
     assert desk.sums().held == DOLLAR // 2
     other.clock.at = until + LIMITS.clock_skew_ms
-    assert run(ledger.reserve(state("other"), step(DOLLAR // 2), [])) is None
+    run(ledger.reserve(state("other"), step(DOLLAR // 2), []))
     assert desk.sums() == Sums(0, DOLLAR // 2, 1)
 
 
@@ -278,12 +295,13 @@ def test_a_process_that_knows_a_user_to_be_blocked_begins_nothing_that_costs_and
     run(ledger.reserve(state(), step(), []))
     run(ledger.settle(state(), step(), 5 * DOLLAR))
     asked = desk.budgets.calls
-    assert isinstance(run(ledger.reserve(state("other"), step(1), [])), Halt)
-    assert isinstance(run(ledger.reserve(state("other", spent=1), step(), [])), Halt)
-    assert run(ledger.reserve(state("free"), step(), [])) is None
+    for of, costs in ((state("other"), 1), (state("other", spent=1), 0)):
+        with pytest.raises(Halted):
+            run(ledger.reserve(of, step(costs), []))
+    run(ledger.reserve(state("free"), step(), []))
     assert desk.budgets.calls == asked
     desk.clock.at += DAY_MS
-    assert run(desk.ledger().reserve(state("other"), step(1), [])) is None
+    run(desk.ledger().reserve(state("other"), step(1), []))
 
 
 def test_a_blocked_user_is_refused_with_the_seconds_that_are_left_of_the_day() -> None:

@@ -247,10 +247,10 @@ nodes:
 
 def test_all_children_are_started_however_few_of_them_an_invocation_has_time_for(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
-        saga = await open_children(world, 0, opens=MANY)
+        saga = await open_children(world, 0, opens=MANY + 1_200)
         world.timeout_s = 1
         assert 5 < await work_until_it_rests(world, saga) <= 12
-        assert len(world.log.heads()) == MANY + 1
+        assert len(world.log.heads()) == MANY + 1_200 + 1
 
     stage(story, **QUIET)
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from baton import Context, tool
-from baton.core.decide.spending import DAY_MS, day_of, end_of
-from baton.core.limits import Limits
+from baton.core.decide.spending import day_of, end_of
+from baton.core.limits import DAY_MS, Limits
 from baton.core.log.events import NoticeDue, Parked, Resumed, StepInterrupted
 from baton.errors import BudgetSpent
 from baton.ports import Account, Sums

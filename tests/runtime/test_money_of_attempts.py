@@ -110,7 +110,7 @@ def test_a_context_in_parts_or_shortened_is_not_paid_for_beyond_what_there_is(
         assert of.money.spent == 30 * CENT, "also what was spent in the attempt that was not carried through"
         if day_usd != "0":
             assert sums(world) == Sums(30 * CENT, 30 * CENT, 0)
-        assert [told[3].code for told in world.notices.told][-1] == of.parked.code
+        assert [told.code for told in world.notices.said][-1] == of.parked.code
 
     stage(story, limits=money(saga_usd, day_usd))
 

@@ -44,7 +44,7 @@ def test_a_saga_runs_to_its_end_on_a_third_store() -> None:
             performer=ToolPerformer(REGISTRY),
             sandbox=MontySandbox(inline),
             tools=REGISTRY.specs(),
-            notices=MemoryNotices(store.incidents),
+            notices=(MemoryNotices(),),
         )
         service = Service(engine, Caller(tenant="acme", user="ada", request="r"), clock.now() + 28_000)
         await service.register(DOCUMENT, json_only=False)

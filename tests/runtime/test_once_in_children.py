@@ -159,7 +159,7 @@ def test_or_by_a_person_who_alone_can_have_it_done_again(stage: Stage, action: s
         view = await view_of(world, new)
         assert (new == old, view["status"], bank.moved["i"]) == (False, "suspended", 1)
         assert "unknown_outcome" in view["questions"][0]["message"]
-        told = {notice.to for *_, notice in world.notices.told if notice.code == "unknown_outcome"}
+        told = {notice.to for notice in world.notices.said if notice.code == "unknown_outcome"}
         assert told == {"on_call", "user"}, (
             "of the old child's step that was stopped, and of the new one's question"
         )

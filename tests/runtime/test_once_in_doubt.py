@@ -319,6 +319,6 @@ def test_what_a_dead_worker_has_begun_is_in_doubt(stage: Stage, nodes: str, told
         await begin(world, f"name: w\nnodes: {{{nodes}}}")
         await world.settle(600)
         assert moved == {"bill": 1}
-        assert sum(notice.incident for *_, notice in world.notices.told) == told
+        assert sum(notice.incident for notice in world.notices.said) == told
 
     stage(story)

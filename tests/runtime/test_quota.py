@@ -106,10 +106,10 @@ def test_the_index_is_asked_seldom_while_there_is_room(stage: Stage) -> None:
         await service.register(chain_of(1, 0.0), json_only=False)
         for _ in range(200):
             await service.start("chain", {"n": 0}, "")
-        assert len(asked) == world.log.limits.shards
+        assert len(asked) == world.log.limits.status_shards
         await asyncio.sleep(GOOD_FOR_MS / 1_000)
         await service.start("chain", {"n": 0}, "")
-        assert len(asked) == 2 * world.log.limits.shards
+        assert len(asked) == 2 * world.log.limits.status_shards
 
     stage(story, limits=replace(FEW, tenant_sagas=5_000))
 

@@ -155,3 +155,11 @@ def test_while_the_store_cannot_be_asked_everybody_is_let_through(error: Excepti
     assert all(asks(limiter) for _ in range(50))
     rates.error = None
     assert sum(asks(limiter) for _ in range(50)) == 10
+
+
+def test_two_kinds_of_requests_of_one_tenant_are_counted_apart() -> None:
+    rates, clock = MemoryRates(), Clock()
+    callers = RateLimiter(rates, clock, inline, 1)
+    callbacks = RateLimiter(rates, clock, inline, 1, what="callbacks")
+    assert [asks(callers) for _ in range(11)] == [True] * 10 + [False]
+    assert [asks(callbacks) for _ in range(11)] == [True] * 10 + [False]

@@ -67,7 +67,7 @@ def test_an_attempt_that_has_spent_has_sums_in_which_that_is_counted() -> None:
     assert run(story()) == [f"budget80/user/ada/{DAY}", f"budget100/user/ada/{DAY}"]
 
 
-@pytest.mark.parametrize("only", ["reserve", "settle"])
+@pytest.mark.parametrize("only", ["open", "close"])
 @pytest.mark.parametrize("lands", ["at once", "late"])
 def test_a_report_that_was_not_answered_counts_once(lands: str, only: str) -> None:
     budgets = Failing()
@@ -95,7 +95,7 @@ def test_requests_that_land_late_one_after_the_other_count_once() -> None:
     desk = Desk(budgets)
     ledger = desk.ledger()
     budgets.is_down = budgets.lands_late = True
-    for slot, only in (("a", "reserve"), ("b", "settle")):
+    for slot, only in (("a", "open"), ("b", "close")):
         run(ledger.reserve(state(), step(0, slot), [Decimal("0.000005")]))
         budgets.only = only
         run(ledger.settle(state(), step(0, slot), 5))

@@ -11,7 +11,7 @@ from baton.core.limits import Limits
 from baton.core.log.events import StepSucceeded
 from baton.ports import Message, NoRoom, SagaRef, StepContext
 from baton.runtime.context import Invocation
-from baton.runtime.lease import HELD, NOTHING_NEW, NUDGED, Lease, WithinLease
+from baton.runtime.lease import HELD, NOTHING_NEW, WAKE_LEFT, Lease, WithinLease
 from baton.runtime.parts import Parts
 from baton.runtime.worker.runner import SUPERSEDED, Runner
 from tests.kit.corpus import start
@@ -36,8 +36,8 @@ def test_fifty_concurrent_invocations_on_one_saga_run_it_once(stage: Stage) -> N
         endings = Counter(await asyncio.gather(*(invoke(world, saga, 1) for _ in range(50))))
         assert endings["finished"] == 1
         assert sum(endings.values()) == 50
-        assert set(endings) <= {"finished", NUDGED, HELD, NOTHING_NEW}
-        assert endings[NUDGED] >= 1
+        assert set(endings) <= {"finished", WAKE_LEFT, HELD, NOTHING_NEW}
+        assert endings[WAKE_LEFT] >= 1
         steps = Counter(event.node for event in world.events(saga) if isinstance(event, StepSucceeded))
         assert steps == {"s0": 1, "s1": 1, "s2": 1, "s3": 1}
         assert len(books.asked) == 4

@@ -12,7 +12,7 @@ from baton.errors import StoreUnavailable, Throttled
 from baton.ports import Message, SagaRef, Wake
 from baton.runtime.context import Invocation
 from baton.runtime.parts import Parts
-from baton.runtime.relay import Relay, StreamItem
+from baton.runtime.relay import StreamItem
 from baton.runtime.store_retrier import StoreRetrier
 from tests.kit.corpus import start
 from tests.kit.toolbox import Books
@@ -155,13 +155,12 @@ def test_a_relay_reports_in_time_that_a_parent_could_not_be_told(stage: Stage) -
         record = world.log.read_head(SagaRef(TENANT, child))
         assert record is not None
         assert record.wake is None
-        world.slow["read_head"] = FOREVER
+        world.slow["announce"] = FOREVER
         process = world.process("relay")
         now = process.clock.now()
         ref = SagaRef(TENANT, child)
         item = StreamItem("1", ref, Wake(v=1, parent=str(ref), slot="a"))
-        relay = Relay(world.engine(process), world.queue)
-        assert await relay.handle([item], process.id, now + 10_000) == ["1"]
+        assert await world.relay(process).handle([item], now + 10_000) == ["1"]
         assert process.clock.now() < now + 10_000
 
     stage(story, **ALONE)

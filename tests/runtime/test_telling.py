@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
+
+import pytest
 
 from baton import Context, StepFailure, tool
 from baton.adapters.memory.notices import MemoryNotices
 from baton.core.limits import Limits
 from baton.core.log.answers import Answer
-from baton.core.log.events import Notice, NoticesSent, SagaEnded, StepSucceeded
-from baton.errors import StoreUnavailable
+from baton.core.log.events import NoticesSent, SagaEnded, StepSucceeded
+from baton.errors import ChannelRefused, StoreUnavailable
+from baton.ports import Telling
 from tests.kit.corpus import start
+from tests.kit.process import Outage
 from tests.kit.toolbox import Books
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
@@ -31,14 +37,13 @@ class Topic:
     def hang_in(self, world: World) -> None:
         topic = self
 
-        class Notices(MemoryNotices):
-            def tell(self, tenant: str, saga: str, user: str, notice: Notice, now: int) -> None:
-                topic.tries[notice.code] += 1
-                if topic.is_away or notice.code in topic.refused:
-                    raise StoreUnavailable("the topic is gone")
-                super().tell(tenant, saga, user, notice, now)
+        def fails(telling: Telling) -> None:
+            code = telling.notice.code
+            topic.tries[code] += 1
+            if topic.is_away or code in topic.refused:
+                raise StoreUnavailable("the topic is gone")
 
-        world.notices = Notices()
+        world.notices.fails = fails
 
         @tool("spender", registry=world.registry, cost_usd="0.9")
         async def spender(context: Context) -> int:
@@ -93,7 +98,7 @@ def test_who_is_asked_again_by_a_fork_is_told_again_and_can_answer(stage: Stage)
         await world.service().fork(saga, view["version"], "ask again")
         await world.settle(60)
         assert await status(world, saga) == "suspended"
-        first, again = (notice for *_, notice in world.notices.told)
+        first, again = (notice for notice in world.notices.said)
         assert (first.code, again.code) == ("login_required", "login_required")
         assert (first.message, first.key == again.key) == (again.message, False)
         await world.service().answer(saga, Answer(ask=question["id"], action="use", output=1), "")
@@ -122,7 +127,7 @@ def test_steps_go_on_while_no_notice_can_be_sent_and_it_is_sent_later(stage: Sta
         assert len(world.invocations) < 30
         topic.is_away = False
         await asyncio.sleep(6 * 3_600)
-        assert [notice.code for *_, notice in world.notices.told] == ["login_required"]
+        assert [notice.code for notice in world.notices.said] == ["login_required"]
         assert [event for event in world.events(saga) if isinstance(event, NoticesSent)]
 
     stage(story, timeout_s=60)
@@ -163,7 +168,153 @@ def test_a_notice_that_is_refused_keeps_no_other_back(stage: Stage) -> None:
         nodes = "a: {tool: login, with: {code: login_required}}, b: {tool: login, with: {code: missing_credentials}}"
         saga = await start(world, f"name: w\nnodes: {{{nodes}}}", {}, "w")
         await asyncio.sleep(60)
-        assert [notice.code for *_, notice in world.notices.told] == ["missing_credentials"]
+        assert [notice.code for notice in world.notices.said] == ["missing_credentials"]
         assert await status(world, saga) == "suspended"
 
     stage(story, timeout_s=60)
+
+
+# ---- several channels
+
+QUESTION = (
+    "name: w\nnodes: {how: {human: {title: How?, options: [{id: a, default: true}, {id: b}], expires: 10d}}}"
+)
+DAY_S = 86_400
+
+
+def outage(_: Telling) -> None:
+    raise StoreUnavailable("the channel is gone")
+
+
+def defect(_: Telling) -> None:
+    raise ValueError("a defect of the channel")
+
+
+def never(_: Telling) -> None:
+    raise ChannelRefused("no such address; password=hunter2xyz " + "x" * 9_000)
+
+
+def with_mail(
+    world: World, fails: Callable[[Telling], None] | None = None
+) -> tuple[MemoryNotices, MemoryNotices]:
+    """A channel behind the first that fails so, and one behind that which does not."""
+    mail, hook = MemoryNotices("mail", fails), MemoryNotices("webhook")
+    world.other_channels = (mail, hook)
+    return mail, hook
+
+
+def sent(world: World, saga: str) -> list[NoticesSent]:
+    return [event for event in world.events(saga) if isinstance(event, NoticesSent) and event.keys]
+
+
+@pytest.mark.parametrize("fails", [outage, defect, None], ids=["fails", "has a defect", "hangs"])
+def test_a_channel_that_fails_blocks_neither_another_nor_the_saga_and_is_tried_alone(
+    stage: Stage, fails: Callable[[Telling], None] | None
+) -> None:
+    async def story(world: World, books: Books) -> None:
+        mail, hook = with_mail(world, fails)
+        world.outages = () if fails else (Outage("mail", "hangs", 0, 600),)
+        saga = await start(world, QUESTION, {}, "w")
+        await asyncio.sleep(1)
+        assert [len(one.told) for one in (world.notices, mail, hook)] == [1, 0, 1]
+        await asyncio.sleep(600)
+        assert sent(world, saga) == []
+        mail.fails = None
+        await asyncio.sleep(1_800)
+        assert [len(one.told) for one in (world.notices, mail, hook)] == [1, 1, 1]
+        assert [len(one.untold) for one in sent(world, saga)] == [0], "one entry notes all"
+        assert not any(process.has_failed for process in world.processes.values())
+        assert await status(world, saga) == "suspended"
+
+    stage(story, timeout_s=60)
+
+
+def test_in_one_invocation_only_the_channel_that_failed_is_claimed_again(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        with_mail(world, outage)
+        Topic(is_away=False).hang_in(world)
+        slow = "".join(f", s{n}: {{tool: slow, with: {{seconds: 20}}, after: s{n - 1}}}" for n in range(1, 8))
+        how = "how: {human: {title: How?, options: [{id: a, default: true}]}}"
+        await start(world, f"name: w\nnodes: {{{how}, s0: {{tool: slow}}{slow}}}", {}, "w")
+        await asyncio.sleep(140)
+        assert world.plan.writes.count("claim") == 3 + 1, "three channels, then the one that failed"
+
+    stage(story, timeout_s=300)
+
+
+def test_a_channel_that_refuses_for_ever_is_asked_once_and_the_log_says_why(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(world: World, books: Books) -> None:
+        tries: list[Telling] = []
+
+        def refuses(telling: Telling) -> None:
+            tries.append(telling)
+            never(telling)
+
+        _, hook = with_mail(world, refuses)
+        hook.fails = outage  # so that the invocation that heard the refusal is not the one that notes it
+        saga = await start(world, QUESTION, {}, "w")
+        await asyncio.sleep(200)
+        hook.fails = None
+        await asyncio.sleep(1_800)
+        (event,) = sent(world, saga)
+        ((key, channel, why),) = [(one.key, one.channel, one.why) for one in event.untold]
+        assert (event.keys, channel) == ((key,), "mail")
+        assert "no such address" in why
+        assert len(why) <= 300
+        assert "hunter2" not in f"{why} {caplog.text}"
+        assert len(tries) == 1
+
+    with caplog.at_level(logging.ERROR, "baton.worker"):
+        stage(story, timeout_s=60)
+    assert {getattr(line, "channel", "") for line in caplog.records if "given up" in line.message} == {"mail"}
+
+
+@pytest.mark.parametrize(
+    ("expires", "given_up_after", "within"), [("60d", 3 * DAY_S, 2 * DAY_S), ("12h", DAY_S / 2, 300)]
+)
+def test_what_no_try_could_send_is_given_up_in_time(
+    stage: Stage, expires: str, given_up_after: float, within: float
+) -> None:
+    async def story(world: World, books: Books) -> None:
+        with_mail(world, outage)
+        later = f"expires: {expires}}}}}, b: {{after: how, wait: {{signal: go}}"
+        saga = await start(world, QUESTION.replace("expires: 10d}", later), {}, "w")
+        await asyncio.sleep(given_up_after - 60)
+        assert sent(world, saga) == []
+        await asyncio.sleep(60 + within)
+        ((untold,),) = [event.untold for event in sent(world, saga)]
+        assert (untold.channel, "the channel is gone" in untold.why) == ("mail", True)
+        assert await status(world, saga) == ("suspended" if expires == "60d" else "waiting")
+
+    stage(story, timeout_s=60, reconciler_gap_s=600)
+
+
+def test_a_channel_that_does_not_reach_a_person_is_not_asked_and_costs_nothing(stage: Stage) -> None:
+    class Mail(MemoryNotices):
+        def reaches(self, telling: Telling) -> bool:
+            return False
+
+    async def story(world: World, books: Books) -> None:
+        mail = Mail("mail")
+        world.other_channels = (mail,)
+        saga = await start(world, QUESTION, {}, "w")
+        await asyncio.sleep(5)
+        assert (len(mail.told), len(sent(world, saga))) == (0, 1)
+        assert [world.plan.writes.count(name) for name in ("claim", "tell", "sent")] == [1, 1, 1]
+
+    stage(story, timeout_s=60)
+
+
+def test_a_channel_that_is_away_for_days_has_no_other_channel_tell_again(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        def fails(telling: Telling) -> None:
+            raise StoreUnavailable("the mail is away")
+
+        world.other_channels = (MemoryNotices("mail", fails),)
+        await start(world, "name: w\nnodes: {ask: {human: {title: t, expires: 7d}}}", None, "w")
+        await asyncio.sleep(4 * 86_400)
+        assert [one.ask for one in world.notices.said] == ["0.ask"]
+
+    stage(story)

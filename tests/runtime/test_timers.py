@@ -9,7 +9,7 @@ import pytest
 from baton.adapters.memory.log import MemoryLog
 from baton.adapters.memory.queues import MemoryDeadLetters, MemoryInvoker, MemoryQueue
 from baton.core.log.events import WaitClosed, WaitOpened
-from baton.ports import Head, SagaRef
+from baton.ports import TIMER, Head, SagaRef
 from baton.runtime.reconcile import Reconciler
 from baton.runtime.store_retrier import inline
 from tests.kit.corpus import start
@@ -38,6 +38,26 @@ def test_a_timer_is_kept_to_the_second_even_if_the_reconciler_runs_only_every_ot
     stage(story, reconciler_first_s=first_s, reconciler_gap_s=120)
 
 
+@pytest.mark.parametrize("seconds", [3_595, 3_605, 3_640, 3_700, 7_240, 14_450])
+@pytest.mark.parametrize("first_s", [1, 31, 61, 91])
+def test_a_timer_shortly_after_a_look_is_not_late_because_the_look_is(
+    first_s: int, seconds: int, stage: Stage
+) -> None:
+    """A saga that waits is looked at after an hour, after two, after four: by a run that comes up to two minutes later."""
+
+    async def story(world: World, books: Books) -> None:
+        saga = await start(world, f"name: w\nnodes: {{a: {{wait: {{for: {seconds}s}}}}}}", {}, "w")
+        await asyncio.sleep(seconds + 10)
+        (opened,) = [event for event in world.events(saga) if isinstance(event, WaitOpened)]
+        (closed,) = [
+            entry for entry in world.entries(saga) if any(isinstance(e, WaitClosed) for e in entry.events)
+        ]
+        assert opened.until is not None
+        assert 0 <= closed.at - opened.until <= 1_000
+
+    stage(story, reconciler_first_s=first_s, reconciler_gap_s=120)
+
+
 class HandClock:
     time = 1_000_000
 
@@ -54,7 +74,16 @@ def test_a_run_looks_two_periods_ahead_but_no_further_than_a_message_can_be_dela
     for seconds in (-1, 0, 1, ahead_s, ahead_s + 1):
         ref = SagaRef("acme", f"in-{seconds}")
         due_at = clock.time + seconds * 1_000
-        head = Head(ref=ref, workflow="w", graph="g", user="u", created=0, start_hash="", due_at=due_at)
+        head = Head(
+            ref=ref,
+            workflow="w",
+            graph="g",
+            user="u",
+            created=0,
+            start_hash="",
+            due_at=due_at,
+            lane=TIMER,
+        )
         assert log.create_head(head) is None
     reconciler = Reconciler(log, queue, invoker, MemoryDeadLetters(), clock, inline, period_s * 1_000)
     sweep = asyncio.run(reconciler.sweep(0, 50_000))

@@ -211,7 +211,7 @@ def test_what_a_person_can_resolve_is_asked_about(stage: Stage) -> None:
         await world.service().answer(saga, Answer(ask=question["id"], action="retry"), "k")
         await world.settle()
         assert (await world.queries().show(saga))["status"] == "completed"
-        assert [notice.to for *_, notice in world.notices.told] == ["user"]
+        assert [notice.to for notice in world.notices.said] == ["user"]
 
     stage(story)
 
@@ -230,7 +230,7 @@ def test_what_is_catastrophic_is_escalated(stage: Stage) -> None:
         Service([MemoryError()]).add_to(world)
         saga, view = await run(world, PLAIN)
         assert (view["status"], view["parked"]["code"]) == ("parked", "escalated")
-        ((*_, notice),) = world.notices.told
+        (notice,) = world.notices.said
         assert (notice.to, notice.severity, notice.incident) == ("on_call", "critical", True)
         await world.service().resume(saga)
         await world.settle()

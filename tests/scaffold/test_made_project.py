@@ -193,7 +193,10 @@ def up(tmp_path: Path, environment: dict[str, str]) -> Iterator[Path]:
     assert any("baton start" in line for line in process.stdout), "it did not start"
     yield folder
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=30) == 0
+    assert process.wait(timeout=120) == 0
+    assert list((folder / ".baton").iterdir()) == [], (
+        "nothing is left of a run that keeps nothing and ended well"
+    )
 
 
 @pytest.mark.e2e

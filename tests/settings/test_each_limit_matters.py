@@ -20,9 +20,11 @@ from baton.core.limits import (
     Execution,
     Failing,
     LastResort,
+    Lifetime,
     Limits,
     Liveness,
     Money,
+    People,
     Signals,
     Stores,
     Tenants,
@@ -37,19 +39,11 @@ from tests.kit.holding import Holding
 from tests.kit.toolbox import Books, make_registry
 from tests.kit.virtual import run_virtual
 from tests.kit.world import World
+from tests.settings import lifetimes, people
 
 SECTIONS = (
-    Execution,
-    Failing,
-    LastResort,
-    Effects,
-    Liveness,
-    Values,
-    Signals,
-    Tenants,
-    Stores,
-    Estimates,
-    Money,
+    *(Execution, Failing, LastResort, Effects, Liveness, Lifetime),
+    *(Values, Signals, People, Tenants, Stores, Estimates, Money),
 )
 
 
@@ -367,7 +361,9 @@ CASES: dict[str, Case] = {
     "sweep_shortest_ms": Case(minutes_until_it_is_looked_at, 300_000, 1_800_000, (5, 30)),
     "sweep_longest_ms": Case(is_looked_at_hourly_after_a_week, 3_600_000, 86_400_000, (True, False)),
     "on_failure": Case(fate_of_a_step_that_never_succeeds, "ask", "fail", ("suspended", "failed")),
-    "effect_ttl_days": Case(days_that_a_booking_is_remembered, 1, 40, (1, 40)),
+    "saga_days": Case(lifetimes.days_until_a_saga_fails_that_gets_no_signal, 2, 10, (2, None)),
+    "retention_days": Case(lifetimes.is_a_saga_there_a_year_later, 2, 10, (False, True)),
+    "effect_ttl_days": Case(days_that_a_booking_is_remembered, 400, 500, (400, 500)),
     "effect_retry_ms": Case(
         fate_of_a_booking_ten_seconds_after_one_that_failed, 1_000, 60_000, ("failed", "completed")
     ),
@@ -377,6 +373,7 @@ CASES: dict[str, Case] = {
     "inline_bytes": Case(blobs_of_two_values_of_three_kilobytes, 1_024, 8_192, (2, 0)),
     "result_bytes": Case(fate_of_a_result_of_three_kilobytes, 1_024, 8_192, ("result_too_large", None)),
     "signals_kept": Case(signals_until_one_is_refused, 2, 10, (2, 10)),
+    "pending_per_person": Case(people.told_of_twelve_questions, 2, 10, (2, 10)),
     "tenant_sagas": Case(starts_until_one_is_refused, 2, 10, (2, 10)),
     "store_pause_first_ms": Case(seconds_of_a_throttled_request, 20, 2_000, (1, 8)),
     "store_pause_longest_ms": Case(seconds_of_a_throttled_request, 20, 2_000, (0, 1)),

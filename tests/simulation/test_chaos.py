@@ -12,7 +12,7 @@ from tests.kit.schedule import Schedule, trial
 
 pytestmark = pytest.mark.simulation
 
-SEEDS = 16  # `make soak` draws as many as wanted
+SEEDS = 8  # `make soak` draws as many as wanted
 
 
 @pytest.mark.parametrize("scenario", ALL, ids=lambda scenario: scenario.name)

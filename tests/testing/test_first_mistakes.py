@@ -68,7 +68,10 @@ def test_a_stand_in_may_take_less_by_name_and_more_by_default(stand_in: Any) -> 
     ("given", "message"),
     [
         ({"at": "tomorrow"}, "at: `tomorrow` is not a time; write for example 2100-01-01T00:00:00Z"),
-        ({"answers": {"charge": "yes"}}, "the answer about `charge` is retry, use, fail; not `yes`"),
+        (
+            {"answers": {"charge": "yes"}},
+            "the answer about `charge` is retry, use, fail, approve, reject; not `yes`",
+        ),
         (
             {"worker_timeout": "a minute"},
             "worker_timeout: `a minute` is not a duration; write for example 500ms",

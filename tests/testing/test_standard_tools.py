@@ -12,9 +12,10 @@ from tests.kit.payments import LOST, NO, Payments, payment_service
 
 
 def document(**nodes: dict[str, Any]) -> str:
+    """One whose author has decided that no payment needs an approval."""
     import json
 
-    return json.dumps({"name": "evening", "nodes": nodes})
+    return json.dumps({"name": "evening", "risk": [], "nodes": nodes})
 
 
 def test_a_saga_stores_reads_and_notifies() -> None:
@@ -64,6 +65,19 @@ def test_two_nodes_that_pay_the_same_to_the_same_are_two_payments() -> None:
         result = run(document(deposit=node, rest=node | {"after": "deposit"}), tools=Registry())
         assert result.status == "completed", result
         assert (len(books.paid), books.accounts["default"]) == (2, 99_000)
+
+
+def test_a_payment_is_approved_first_unless_the_document_says_otherwise() -> None:
+    with payment_service() as books:
+        given = {"amount": 500, "currency": "USD", "to": "lantern", "service": books.url}
+        text = document(pay={"tool": "std.pay", "with": given}).replace('"risk": [], ', "")
+        with pytest.raises(Unanswered) as unanswered:
+            run(text, tools=Registry())
+        assert 'answers={"pay": "approve"}' in str(unanswered.value)
+        assert run(text, tools=Registry(), answers={"pay": "reject"}).error.startswith("rejected")
+        assert books.paid == []
+        assert run(text, tools=Registry(), answers={"pay": "approve"}).status == "completed"
+        assert len(books.paid) == 1
 
 
 def test_a_stand_in_takes_the_place_of_a_standard_tool() -> None:

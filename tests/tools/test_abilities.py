@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import pytest
 
-from baton import Merits
+from baton import Merits, Risk
 from baton.core.effects.keys import Key, KeyRule
 from baton.core.effects.toolspec import ToolSpec
 from baton.tools.define import REGISTRY, Registry, ToolError, tool
@@ -230,3 +230,52 @@ def test_an_app_whose_tools_contradict_each_other_is_not_loaded(
             load_app("an_app_that_contradicts_itself")
     finally:
         REGISTRY._tools.pop("this_test.pay")
+
+
+# ---- approvals -----------------------------------------------------------------------------------------------------
+
+
+def buy(total: dict[str, Any], currency: str, guests: int) -> None: ...
+
+
+def test_what_a_tool_says_of_its_risk_is_kept() -> None:
+    risk = Risk(action="payment", amount="total.due", currency="currency", minor=True, party="guests")
+    spec = declared(buy, risk=risk, requires_approval=True)
+    assert (spec.risk, spec.requires_approval, spec.may_ask) == (risk, True, True)
+    assert not declared(buy).may_ask
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"requires_approval": 1}, "requires_approval: write `True`, or leave it out"),
+        ({"risk": "high"}, 'risk: give `Risk(action="payment", amount="amount", currency="currency")`'),
+        (
+            {"risk": Risk(action="booking"), "effect": "pure"},
+            "risk: a tool with the effect `pure` changes nothing, so that nothing is at risk",
+        ),
+        (
+            {"risk": Risk(action="paymnt")},
+            "risk: action `paymnt` is not one of payment, deposit, booking, message, other; did you mean `payment`?",
+        ),
+        ({"risk": Risk(action="payment")}, "risk: a payment says which argument is its `amount`"),
+        ({"risk": Risk(amount="total")}, "risk: `amount` goes with one of `currency` and `currency_is`"),
+        ({"risk": Risk(currency_is="USD")}, "risk: `amount` goes with one of `currency` and `currency_is`"),
+        (
+            {"risk": Risk(amount="total", currency="currency", currency_is="USD")},
+            "risk: `amount` goes with one of `currency` and `currency_is`",
+        ),
+        (
+            {"risk": Risk(amount="total", currency_is="usd")},
+            "risk: `usd` is no currency; write three capital letters, such as USD",
+        ),
+        ({"risk": Risk(minor=True)}, "risk: `minor` goes with `amount`"),
+        ({"risk": Risk(party="gests")}, "risk: there is no parameter `gests`; did you mean `guests`?"),
+        (
+            {"risk": Risk(amount="sum.due", currency_is="USD")},
+            "risk: there is no parameter `sum`; it has `total`, `currency`, `guests`",
+        ),
+    ],
+)
+def test_a_risk_that_cannot_be_is_refused(said: dict[str, Any], told: str) -> None:
+    assert refusal(buy, **said) == told

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from baton import Context, StepFailure, tool
+from baton import Context, Risk, StepFailure, tool
 from sagas.outside import call
 
 TABLES = "table-stack"
@@ -110,9 +110,21 @@ async def search(
     return FreeTables(at=when, tables=found["tables"])
 
 
-@tool("table.hold", version="1", effect="idempotent", timeout="5s")
+@tool(
+    "table.hold", version="1", effect="idempotent", timeout="5s", risk=Risk(action="booking", party="party")
+)
 async def hold(table: str, party: int, at: str, context: Context) -> Hold:
     """Keep a table for a quarter of an hour, for the user of the saga."""
+    return await _kept(table, party, at, context)
+
+
+@tool("bar.hold", version="1", effect="idempotent", timeout="5s")
+async def hold_bar(table: str, party: int, at: str, context: Context) -> Hold:
+    """Keep places at a bar. It declares no risk: a bar asks no deposit, and expects parties of any size."""
+    return await _kept(table, party, at, context)
+
+
+async def _kept(table: str, party: int, at: str, context: Context) -> Hold:
     body = {
         "reference": context.saga,
         "guest": context.user,
@@ -123,7 +135,14 @@ async def hold(table: str, party: int, at: str, context: Context) -> Hold:
     return Hold(**await call(context, TABLES, "POST", "/holds", body=body))
 
 
-@tool("table.deposit", version="2", effect="once", verify="table.find_deposit", timeout="5s")
+@tool(
+    "table.deposit",
+    version="2",
+    effect="once",
+    verify="table.find_deposit",
+    timeout="5s",
+    risk=Risk(action="deposit", amount="amount_cents", currency_is="USD", minor=True),
+)
 async def deposit(hold: str, amount_cents: int, context: Context) -> Deposit:
     """Pay the deposit of a hold. A second call would be a second payment, so the engine looks before it."""
     body = {"amount_cents": amount_cents}

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         rule,
     )
     from baton.core.effects.keys import Key
+    from baton.core.effects.risk import Risk
     from baton.core.effects.toolspec import Merits
     from baton.ports import StepContext as Context
     from baton.ports import StepFailure
@@ -42,6 +43,7 @@ __all__ = [
     "Context",
     "Key",
     "Merits",
+    "Risk",
     "StepFailure",
     "Workflow",
     "__version__",
@@ -68,6 +70,7 @@ _HOMES = {
     "Context": ("baton.ports", "StepContext"),
     "Key": ("baton.core.effects.keys", "Key"),
     "Merits": ("baton.core.effects.toolspec", "Merits"),
+    "Risk": ("baton.core.effects.risk", "Risk"),
     "StepFailure": ("baton.ports", "StepFailure"),
     "node_kind": ("baton.tools.kinds", "node_kind"),
     "tool": ("baton.tools.define", "tool"),

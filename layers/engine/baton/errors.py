@@ -95,6 +95,22 @@ class NotAllowedNow(UserError):
     title = "The saga's state does not allow this"
 
 
+class CallbackOver(UserError):
+    """Work elsewhere is not waited for any more: it can stop. The detail says why."""
+
+    status = 410
+    code = "callback-over"
+    title = "Work elsewhere is not waited for any more"
+
+
+class LinkOver(UserError):
+    """The link by which a question is answered does not count any more. The detail says why, and how to get a new one."""
+
+    status = 410
+    code = "link-over"
+    title = "The link does not count any more"
+
+
 class Unauthenticated(UserError):
     """The caller's identity carries no user or no tenant."""
 
@@ -140,6 +156,10 @@ class Throttled(EngineFault):
 
 class StoreUnavailable(EngineFault):
     """A store did not answer, or answered with a fault of its own. What was asked may have happened."""
+
+
+class ChannelRefused(EngineFault):
+    """A channel will never take a notice; the message says why. What else tells of it goes on."""
 
 
 class RowsRefused(EngineFault):

@@ -23,9 +23,11 @@ from baton.core.limits import (
     Execution,
     Failing,
     LastResort,
+    Lifetime,
     Limits,
     Liveness,
     Money,
+    People,
     Signals,
     Stores,
     Tenants,
@@ -41,6 +43,9 @@ _ENTRY = (
     rf"(\*|(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?{_PORT}|\[[0-9A-Fa-f:.]{{2,45}}\]{_PORT}"
     r"|[0-9A-Fa-f:.]{2,45}/[0-9]{1,3})"
 )
+# Addresses of mail with a name to be put in; a secret of Standard Webhooks, of 24 to 64 bytes.
+_ADDRESSES = r"^(\{name\}|[A-Za-z0-9._%+-]*\{name\}[A-Za-z0-9._%+-]*@[A-Za-z0-9.-]+)?$"
+_SIGNS = "whsec_([A-Za-z0-9+/]{4}){8,21}([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"
 _A_ROLE = f"({'|'.join(ROLES)})"
 M = TypeVar("M", bound="Settings")
 Name = Annotated[str, Meta(min_length=1)]
@@ -50,22 +55,35 @@ class SettingsError(BatonError):
     """A variable is missing or has a value it cannot have."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Settings:
     """What every function needs."""
 
     table: Annotated[Name, Meta(description="Name of the table.")]
     bucket: Annotated[Name, Meta(description="Name of the bucket of blobs.")]
     shards: Annotated[
-        int, Meta(ge=1, le=32, description="Shards of both indexes. Never lower it on a table in use.")
+        int, Meta(ge=1, le=128, description="Shards of the due index. Never lower it on a table in use.")
     ] = 4
+    status_shards: Annotated[
+        int,
+        Meta(ge=1, le=32, description="Shards of each tenant's lists. Never lower it on a table in use."),
+    ] = 4
+    cell: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=9_999,
+            description="Number of this deployment among several that share the load of a service; the ids of its sagas begin "
+            "with it (`c7.…`). 0: it is the only one. Never change it on a table in use.",
+        ),
+    ] = 0
     log_level: Annotated[
         str,
         Meta(pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="Least severe level that the engine logs."),
     ] = "INFO"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class App:
     """Which sagas are deployed."""
 
@@ -74,12 +92,16 @@ class App:
     ] = "sagas"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Callers:
     """Who may call the HTTP API, how often, with how much."""
 
     tenant_claim: Annotated[Name, Meta(description="Claim of the token that names the tenant.")] = "tenant"
     roles_claim: Annotated[Name, Meta(description="Claim of the token that names the roles.")] = "roles"
+    groups_claim: Annotated[
+        Name,
+        Meta(description="Claim of the token that names the groups, whose questions the caller may answer."),
+    ] = "groups"
     default_roles: Annotated[
         str,
         Meta(
@@ -107,7 +129,7 @@ class Callers:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Standard:
     """Which standard tools there are."""
 
@@ -121,7 +143,7 @@ class Standard:
     ] = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Outside:
     """What the standard tools reach."""
 
@@ -129,7 +151,7 @@ class Outside:
         str,
         Meta(
             pattern=r"^([^@\s<>,;:\"]+@[^@\s<>,;:\"]+)?$",
-            description="Address that `std.notify` sends from, verified in SES. Empty: it sends nothing.",
+            description="Address that `std.notify` and mail to those of `MailTo` come from, verified in SES. Empty: no mail.",
         ),
     ] = ""
     payments_url: Annotated[
@@ -150,7 +172,7 @@ class Outside:
         str,
         Meta(
             pattern=f"^({_ENTRY}( {_ENTRY})*)?$",
-            description="Hosts that `std.http` and `std.pay` may call, separated by spaces: names, `*.` and a domain, `*` for "
+            description="Hosts that `std.http`, `std.pay` and the webhook may call, separated by spaces: names, `*.` and a domain, `*` for "
             "any, each with a port or any. Addresses that are not public are called only if they, or their networks, are named.",
         ),
     ] = ""
@@ -164,24 +186,74 @@ class Outside:
     ] = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
+class Channels:
+    """By what people are told, besides the topic."""
+
+    confirm_url: Annotated[
+        str,
+        Meta(
+            pattern=r"^(https?://[^\s#]+)?$",
+            description="Page that shows a question and sends `POST /confirm`. With it, mail and the webhook have a link by which a "
+            "question is answered without signing in, for a quarter of an hour. Empty: no links.",
+        ),
+    ] = ""
+    mail_to: Annotated[
+        str,
+        Meta(
+            pattern=_ADDRESSES,
+            description="Mail address of a user, with `{name}` in it: `{name}@example.com`, which takes names that are addresses "
+            "of that domain too, or `{name}` for any name that is an address. Mail comes from `MailFrom`. Empty: users get none.",
+        ),
+    ] = ""
+    group_mail_to: Annotated[
+        str, Meta(pattern=_ADDRESSES, description="The same of a group. Empty: groups get none.")
+    ] = ""
+    webhook_url: Annotated[
+        str,
+        Meta(
+            pattern=r"^(https://[^\s#]+)?$",
+            description="Address that is told of every notice by a signed request; its host must be among `HttpHosts`. Empty: none.",
+        ),
+    ] = ""
+    webhook_secret: Annotated[
+        str,
+        Meta(
+            pattern=f"^({_SIGNS}( {_SIGNS})*)?$",
+            description="Secrets that sign these requests, separated by spaces: `whsec_` and the base64 of 24 to 64 random "
+            "bytes. Two sign while one takes the place of the other.",
+        ),
+    ] = declared(default="", repr=False)
+    event_bus_name: Annotated[
+        str,
+        Meta(
+            pattern=r"^[A-Za-z0-9._/-]{0,256}$",
+            description="Bus of EventBridge that gets every notice as a CloudEvent. Empty: none.",
+        ),
+    ] = ""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ApiSettings(
-    Callers, LastResort, Money, Values, Signals, Tenants, Stores, Estimates, Standard, App, Settings
+    Callers, LastResort, Money, Lifetime, Values, Signals, Tenants, Stores, Estimates, Standard, App, Settings
 ):
     """The api function's."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class WorkerSettings(
     Standard,
     Outside,
+    Channels,
     Execution,
     Failing,
     LastResort,
     Effects,
     Money,
     Liveness,
+    Lifetime,
     Values,
+    People,
     Tenants,
     Stores,
     App,
@@ -193,16 +265,19 @@ class WorkerSettings(
     dead_letter_url: Annotated[Name, Meta(description="Queue for what no worker can handle.")]
     worker: Annotated[Name, Meta(description="Name of the worker function.")]
     notices_topic: Annotated[Name, Meta(description="ARN of the topic that tells people what needs them.")]
+    api_url: Annotated[
+        Name, Meta(description="Address of the HTTP API, for the callbacks of work elsewhere.")
+    ]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class RelaySettings(Stores, Settings):
     """The relay function's."""
 
     queue_url: Annotated[Name, Meta(description="Queue of wakes.")]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ReconcilerSettings(Settings):
     """The reconciler function's."""
 

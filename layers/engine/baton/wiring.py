@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,26 +20,22 @@ from baton.adapters.dynamo.items import image_wake
 from baton.adapters.dynamo.store import DynamoStore
 from baton.adapters.http_client import LazyHttpClient
 from baton.adapters.lambda_invoker import LambdaInvoker
-from baton.adapters.monty_sandbox import MontySandbox
 from baton.adapters.pulse import thread_pulse
 from baton.adapters.s3_blobs import S3Blobs
 from baton.adapters.s3_objects import S3Objects
 from baton.adapters.ses_mailer import SesMailer
-from baton.adapters.sns.notices import SnsNotices
 from baton.adapters.sqs_queue import SqsDeadLetters, SqsQueue
 from baton.core.effects.grants import Grants
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
-from baton.ports import Performer, Rates, StepContext, StepFailure
-from baton.runtime.metrics import Metrics
-from baton.runtime.parts import Engine
-from baton.runtime.reconcile import SIDE_BY_SIDE, Reconciler
-from baton.runtime.relay import Relay
+from baton.ports import Notices, Performer, Rates, StepContext, StepFailure
 from baton.runtime.store_retrier import Threads
-from baton.runtime.watch import Watch, to_log
-from baton.runtime.worker.worker import Worker
 
 if TYPE_CHECKING:
+    from baton.runtime.parts import Engine
+    from baton.runtime.reconcile import Reconciler
+    from baton.runtime.relay import Relay
+    from baton.runtime.worker.worker import Worker
     from baton.tools.standard import Services
 
 __all__ = ["image_wake", "make_api", "make_reconciler", "make_relay", "make_signer", "make_worker"]
@@ -57,7 +53,7 @@ class _NoTools:
 
 
 def _store(aws: Aws, config: settings.Settings) -> DynamoStore:
-    return DynamoStore(aws.dynamodb, config.table, config.shards)
+    return DynamoStore(aws.dynamodb, config.table, config.shards, config.cell, config.status_shards)
 
 
 def _engine(
@@ -68,9 +64,11 @@ def _engine(
     performer: Performer,
     tools: Mapping[str, ToolSpec],
 ) -> Engine:
+    # Relay and reconciler open no saga: what only a log needs is not for them.
+    from baton.adapters.monty_sandbox import MontySandbox
+    from baton.runtime.parts import Engine
+
     _log_to_stdout(config.log_level)
-    # Only a worker sends notices; the others show and resolve the incidents it has kept.
-    topic = config.notices_topic if isinstance(config, settings.WorkerSettings) else ""
     return Engine.on(
         store,
         blobs,
@@ -81,8 +79,40 @@ def _engine(
         performer=performer,
         sandbox=MontySandbox(Threads(AT_ONCE)),
         tools=tools,
-        notices=SnsNotices(later(lambda: aws.sns), topic, store.incidents),
+        # Only a worker tells people; the others show and resolve the incidents it has kept.
+        notices=_channels(aws, config) if isinstance(config, settings.WorkerSettings) else (),
     )
+
+
+def _channels(aws: Aws, config: settings.WorkerSettings) -> Sequence[Notices]:
+    """By which people are told. What a deployment has not set up is not imported; no client is created before it is used.
+
+    The topic is the first for ever: incidents are opened with its claims.
+    """
+    from baton.adapters.channels.sns import SnsNotices
+
+    channels: list[Notices] = [SnsNotices(later(lambda: aws.sns), config.notices_topic)]
+    if config.mail_from and (config.mail_to or config.group_mail_to):
+        from baton.adapters.channels.mail import MailNotices
+
+        mailer = SesMailer(later(lambda: aws.sesv2))
+        channels.append(MailNotices(mailer, config.mail_from, config.mail_to, config.group_mail_to))
+    if config.webhook_url:
+        from baton.adapters.channels.webhook import WebhookNotices
+
+        hosts, closed = config.http_hosts.split(), [settings.runtime_api()]
+        try:
+            hook = WebhookNotices(
+                config.webhook_url, config.webhook_secret, lambda: LazyHttpClient(hosts, closed=closed)
+            )
+        except ValueError as error:
+            raise settings.SettingsError(f"{settings.variable_of('webhook_secret')}: {error}") from error
+        channels.append(hook)
+    if config.event_bus_name:
+        from baton.adapters.channels.eventbridge import EventNotices
+
+        channels.append(EventNotices(later(lambda: aws.events), config.event_bus_name))
+    return channels
 
 
 def _log_to_stdout(level: str) -> None:
@@ -119,6 +149,9 @@ def _standard(aws: Aws, store: DynamoStore, config: settings.WorkerSettings) -> 
 
 def make_worker() -> tuple[Worker, Engine]:
     """The worker, with the tools of the app module."""
+    from baton.runtime.metrics import Metrics
+    from baton.runtime.watch import Watch, to_log
+    from baton.runtime.worker.worker import Worker
     from baton.tools.perform import ToolPerformer
     from baton.tools.processes.pool import Helpers
     from baton.tools.standard import with_standard
@@ -138,7 +171,8 @@ def make_worker() -> tuple[Worker, Engine]:
     watch = Watch(config.loop_blocked_ms, SystemMeter(), thread_pulse, tell)
     performer = ToolPerformer(registry, helpers, watch=watch)
     engine = _engine(aws, store, blobs, config, performer, registry.specs())
-    engine = replace(engine, metrics=metrics, watch=watch)
+    engine = replace(engine, metrics=metrics, watch=watch, api_url=config.api_url.rstrip("/"))
+    engine = replace(engine, confirm_url=config.confirm_url)
     dead_letters = SqsDeadLetters(later(lambda: aws.sqs), config.dead_letter_url)
     invoker = LambdaInvoker(later(lambda: aws.lambda_), config.worker)
     queue = SqsQueue(later(lambda: aws.sqs), config.queue_url)
@@ -160,18 +194,27 @@ def make_api() -> tuple[Engine, settings.ApiSettings, Rates]:
     return engine, config, engine.store.rates
 
 
-def make_relay() -> tuple[Relay, Engine]:
+def make_relay() -> Relay:
     """The relay."""
+    from baton.runtime.relay import Relay
+
     config = settings.read(settings.RelaySettings)
     aws = Aws()
-    engine = _engine(
-        aws, _store(aws, config), S3Blobs(later(lambda: aws.s3), config.bucket), config, _NoTools(), {}
+    _log_to_stdout(config.log_level)
+    return Relay(
+        _store(aws, config).inbox,
+        SqsQueue(aws.sqs, config.queue_url),
+        SystemClock(),
+        SystemEntropy(),
+        Threads(),
+        Limits.of(config),
     )
-    return Relay(engine, SqsQueue(aws.sqs, config.queue_url)), engine
 
 
 def make_reconciler() -> Reconciler:
     """The reconciler."""
+    from baton.runtime.reconcile import CALLS, Reconciler
+
     config = settings.read(settings.ReconcilerSettings)
     aws = Aws()
     _log_to_stdout(config.log_level)
@@ -181,7 +224,7 @@ def make_reconciler() -> Reconciler:
         LambdaInvoker(later(lambda: aws.lambda_), config.worker),
         SqsDeadLetters(later(lambda: aws.sqs), config.dead_letter_url),
         SystemClock(),
-        Threads(SIDE_BY_SIDE),
+        Threads(CALLS),
         config.reconcile_period_s * 1_000,
     )
 

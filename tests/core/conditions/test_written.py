@@ -7,7 +7,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from baton.core.conditions.docschema import CONDITION
+from baton.core.conditions.docschema import CONDITIONS
 from baton.core.conditions.document import FIELDS, read_condition
 from baton.core.conditions.model import Cel, Compare, JsonPath, Matches, Python
 from tests.core.conditions.broken import BROKEN
@@ -128,12 +128,12 @@ def test_warnings_of_pythons_parser_are_ignored() -> None:
 VALUE = {"description": "any"}
 DURATION = {"type": ["string", "number"]}
 PUBLISHED = jsonschema_rs.validator_for(
-    {"$defs": {"condition": CONDITION, "value": VALUE, "duration": DURATION}, "$ref": "#/$defs/condition"}
+    {"$defs": {**CONDITIONS, "value": VALUE, "duration": DURATION}, "$ref": "#/$defs/condition"}
 )
 
 
 def test_the_published_schema_knows_every_kind_and_field() -> None:
-    forms = {form["title"]: set(form["properties"]) for form in CONDITION["anyOf"][1:]}
+    forms = {form["title"]: set(form["properties"]) for form in CONDITIONS["condition"]["anyOf"][1:]}
     assert forms == {kind: {kind, *beside} for kind, beside in FIELDS.items()}
 
 

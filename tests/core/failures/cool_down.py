@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from baton.core.failures.strategies.base import LadderStep, Situation, Strategy, Told
+from baton.core.failures.strategies.registry import STRATEGIES
 
 HOUR_MS = 3_600_000
 
@@ -23,3 +27,18 @@ class CoolDown(Strategy):
 
     def told(self, chosen: Told) -> str:
         return f"left alone, tried again after {chosen.pause}"
+
+
+@contextmanager
+def extended(strategy: Strategy, before: str = "") -> Iterator[None]:
+    """One strategy more, before another one or at the ladder's end, until the context is left."""
+    usual = dict(STRATEGIES)
+    names = list(usual)
+    names.insert(names.index(before) if before else len(names), strategy.name)
+    STRATEGIES.clear()
+    STRATEGIES.update((name, usual.get(name, strategy)) for name in names)
+    try:
+        yield
+    finally:
+        STRATEGIES.clear()
+        STRATEGIES.update(usual)

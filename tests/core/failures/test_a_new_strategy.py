@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,14 +16,14 @@ from baton.core.failures.failover import Action, Policy
 from baton.core.failures.policy import Change
 from baton.core.failures.strategies.base import History, LadderStep, Strategy
 from baton.core.failures.strategies.ladder import after_decision, after_step
-from baton.core.failures.strategies.registry import STRATEGIES, extended, of
+from baton.core.failures.strategies.registry import STRATEGIES
 from baton.core.log import events as ev
 from baton.core.nodes.registry import KINDS
 from baton.core.read.forecast import foretold
 from baton.core.read.metrics import Figures
 from tests.core.build import T0, TOOLS, Saga, problems_of, program, replay, task
 from tests.core.failing import answer, attempts, broken, chosen
-from tests.core.failures.cool_down import HOUR_MS, CoolDown
+from tests.core.failures.cool_down import HOUR_MS, CoolDown, extended
 from tests.core.told import whole, why
 
 LADDER = "{any: {ladder: [retry, cool_down, ask_user], retry: {max_attempts: 2, backoff: fixed, base: 1s}}}"
@@ -176,17 +175,6 @@ def test_without_its_line_nothing_knows_it() -> None:
     assert problem[0] == "/nodes/a/on_failure/any"
     (problem,) = told(document("{any: {at_most: {cool_down: 1}}}"))
     assert problem[:2] == ("/nodes/a/on_failure/any/at_most/cool_down", "`cool_down` is not known here")
-
-
-def test_a_line_holds_as_long_as_it_is_wanted_whatever_is_raised() -> None:
-    usual = list(STRATEGIES)
-    with extended(CoolDown()):
-        assert list(STRATEGIES) == [*usual, "cool_down"]
-        assert isinstance(of("cool_down"), CoolDown)
-    with contextlib.suppress(ValueError), extended(CoolDown(), before="retry"):
-        assert list(STRATEGIES) == ["cool_down", *usual]
-        raise ValueError
-    assert list(STRATEGIES) == usual
 
 
 def test_a_log_of_a_version_that_knew_another_strategy_folds_and_is_told() -> None:

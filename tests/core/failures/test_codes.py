@@ -9,7 +9,7 @@ from pathlib import Path
 from baton import errors
 from baton.core.conditions import CODES as CONDITION_CODES
 from baton.core.failures.classes import code_of
-from baton.core.failures.codes import ALIASES, CLASSES, CODES, kind_of, told
+from baton.core.failures.codes import ALIASES, CLASSES, CODES, class_of, told
 from baton.core.log import workflow_limits
 
 ENGINE = Path(__file__).parents[3] / "layers/engine/baton"
@@ -76,7 +76,7 @@ def test_every_refusal_that_a_child_can_meet_is_in_the_table() -> None:
 
 def test_every_code_has_a_class_a_sentence_and_advice() -> None:
     for code in CODES:
-        assert kind_of(code) in CLASSES, code
+        assert class_of(code) in CLASSES, code
         says, advice = told(code)
         assert says.endswith("."), code
         assert advice.endswith("."), code
@@ -84,7 +84,7 @@ def test_every_code_has_a_class_a_sentence_and_advice() -> None:
 
 
 def test_an_unknown_code_is_told_by_its_name() -> None:
-    assert kind_of("no_tables") == "unknown"
+    assert class_of("no_tables") == "unknown"
     assert told("no_tables").says == "The step failed with `no_tables`."
 
 

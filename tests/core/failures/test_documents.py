@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from baton.core.conditions.docschema import CONDITION
+from baton.core.conditions.docschema import CONDITIONS
 from baton.core.conditions.model import Cel
 from baton.core.conditions.schema import violations
 from baton.core.documents.compile.handling import policies_of, retry_of, rules_of, strange_names
@@ -42,7 +42,7 @@ SCHEMA: dict[str, Any] = {
         "on_failure": {"$ref": "#/$defs/onFailure"},
         "failover": {"$ref": "#/$defs/failover"},
     },
-    "$defs": {**SHARED, "condition": CONDITION, **DEFINITIONS},
+    "$defs": {**SHARED, **CONDITIONS, **DEFINITIONS},
 }
 
 

@@ -42,4 +42,4 @@ def test_what_the_tool_says_counts_before_all() -> None:
 def test_every_code_that_is_named_is_one_and_differs_from_its_class() -> None:
     for code, doubt in BY_CODE.items():
         assert code in CODES
-        assert leaves_doubt("?", CODES[code].kind) != doubt
+        assert leaves_doubt("?", CODES[code].class_) != doubt

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baton.core.failures.alternatives import Alternative
-from baton.core.failures.codes import CODES, kind_of
+from baton.core.failures.codes import CODES, class_of
 from baton.core.failures.policy import DOMAINS, FAIL, Change, PolicyEntry
 from baton.core.failures.retry import LONGEST_RETRY_AFTER_MS, PRESETS, RetryChange
 from baton.core.failures.strategies.base import History, LadderStep, Situation
@@ -192,7 +192,7 @@ def test_whatever_fails_in_whatever_order_there_is_an_end(codes: list[str], doma
     history, now = History(), 1
     for number in range(400):
         code = codes[number % len(codes)]
-        entry = entry_of(code, kind_of(code), domain)
+        entry = entry_of(code, class_of(code), domain)
         step = next_step(
             Situation(entry=entry, history=history, code=code, now=now, ways=ways_for(entry.hints))
         )

@@ -27,6 +27,7 @@ from baton.core.failures.strategies.base import History, Situation
 from baton.core.failures.strategies.ladder import entry_of, merge, next_step
 from baton.core.failures.strategies.registry import STRATEGIES
 from baton.core.log import events as ev
+from tests.core.asked import steps_of
 from tests.core.build import Saga, program, task
 
 
@@ -150,7 +151,7 @@ def test_the_engine_does_what_the_cell_says(
             break
         assert chosen[0].hooks == tuple(f"{hook}.tool" for hook in more.get("hooks", ()))
         pauses.append(chosen[0].due_at - saga.now)
-        assert saga.go(after_ms=pauses[-1]).run[0].attempt == attempt + 1
+        assert steps_of(saga.go(after_ms=pauses[-1]))[0].attempt == attempt + 1
     assert len(pauses) == retries
     assert pauses == sorted(pauses) or "jitter" in backoff
     assert all(pause <= longest for pause in pauses)
@@ -165,7 +166,7 @@ def test_the_engine_does_what_the_cell_says(
         return
     assert (chosen[0].hint, chosen[0].severity) == (more.get("hint", ""), more.get("severity", ""))
     if strategy == "replan":
-        assert [step.way and step.way.tool for step in saga.decision.run] == [more["hint"]]
+        assert [step.way and step.way.tool for step in steps_of(saga.decision)] == [more["hint"]]
         return
     assert chosen[0].ask is not None
     assert chosen[0].ask.kind == more.get("question", "error_resolution")

@@ -61,6 +61,7 @@ def test_two_digits_of_a_year_mean_the_one_that_is_less_than_fifty_years_away() 
     assert parse_retry_after("Sunday, 06-Nov-76 08:49:37 GMT", year_2026) == LONGEST_MS  # 2076
 
 
+@pytest.mark.no_cover
 @given(st.text(max_size=60) | st.integers(0, 10**15).map(str))
 def test_whatever_a_service_sends_there_is_an_answer_within_bounds(text: str) -> None:
     found = parse_retry_after(text, NOW)

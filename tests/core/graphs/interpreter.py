@@ -26,6 +26,8 @@ class Interpreter(Known):
         self.stopped: set[Slot] = set()
         self.cancels: list[Slot] = []
         self.ended: End | None = None
+        self.is_early = False
+        """Whether a node has ended it before all had their turn."""
         self.failures: list[tuple[str, str]] = []
         self._look()
 
@@ -39,9 +41,15 @@ class Interpreter(Known):
 
     def fail(self, slot: Slot, code: str, attempt: int = 0) -> None:
         """The step at `slot` failed: by this attempt, or without any."""
+        self.is_early = self.is_early or "fail" in self.plan.nodes[slot[0]]
         del self.open[slot]
         self._failed(slot, code, attempt)
         self._look()
+
+    def finish(self, slot: Slot) -> None:
+        """The end at `slot` was reached: the saga completes with its result, whatever else is under way."""
+        self.is_early = True
+        self.ended = End("completed", self.open[slot])
 
     def open_of(self, kind: str) -> dict[Slot, Any]:
         return {slot: given for slot, given in self.open.items() if self.plan.kind(slot[0]) == kind}
@@ -215,6 +223,12 @@ class Interpreter(Known):
             self._cannot_begin(slot, "condition")
             return
         try:
+            if "fail" in node:
+                self.open[slot] = Breaks(node["fail"]["code"])
+                return
+            if "end" in node:
+                self.open[slot] = render(node["end"].get("result"), lambda path: self.ask(slot, path))
+                return
             given = node.get("with") if "tool" in node else node.get("value")
             self.open[slot] = render(given, lambda path: self.ask(slot, path))
         except Broken:

@@ -16,7 +16,7 @@ from tests.core.graphs.plan import Document
 from tests.core.graphs.script import INPUT
 from tests.core.graphs.world import World
 
-OWN_CODES = {"join_failed", "loop_exhausted", "input_unbound", *CLASSES}
+OWN_CODES = {"odd", "join_failed", "loop_exhausted", "input_unbound", *CLASSES}
 """All other codes are about conditions: the interpreter knows only that they break."""
 
 
@@ -126,6 +126,10 @@ class Mirror:
         if isinstance(event, ev.WaitClosed):
             key, payload = self.queues[world.plan.nodes[event.node]["wait"]["signal"]].pop(0)
             assert (event.by, event.output.v) == (key, payload)
+        if event.ends:
+            assert plain(event.output.v) == plain(world.open_of("end")[slot])
+            world.finish(slot)
+            return
         if isinstance(event, ev.NodePassed):
             assert plain(event.output.v) == plain(world.open[slot]), f"{name} gave {event.output.v}"
         world.settle(slot, event.output.v)

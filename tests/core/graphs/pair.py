@@ -24,6 +24,7 @@ from baton.core.log.fold import apply, fold
 from baton.core.log.snapshots import decode_state, encode_state
 from baton.core.log.state import ANSWER, State
 from baton.core.nodes.registry import KINDS
+from tests.core.asked import notices_of, steps_of
 from tests.core.build import T0, started, tool_spec
 from tests.core.graphs.counter import Counter
 from tests.core.graphs.facts import Breaks, slot_name, slot_of
@@ -119,12 +120,12 @@ class Pair:
                 self.running.clear()
                 left = ()
                 self.state = decode_state(encode_state(self.state))
-            elif step.decision.notices:
-                self.put(ev.NoticesSent(keys=tuple(notice.key for notice in step.decision.notices)))
+            elif notices_of(step.decision):
+                self.put(ev.NoticesSent(keys=tuple(notice.key for notice in notices_of(step.decision))))
             elif not step.more:
                 break
         assert not step.decision.record
-        for run in step.decision.run:
+        for run in steps_of(step.decision):
             self._start(run)
         if self.world.ended is None:
             self.running &= {slot_name(slot) for slot in self.world.at_work()}
@@ -201,6 +202,7 @@ class Pair:
             for name in waits
         )
         assert not world.open_of("pass")
+        assert not world.open_of("end")
         assert not any(isinstance(given, Breaks) for given in world.open.values())
         fates = {slot for slot, fate in world.became.items() if fate.kind == "skipped"}
         missing = {slot for slot in fates - self.mirror.skipped if not world.is_over(slot)}
@@ -217,7 +219,7 @@ class Pair:
         decision = decide(self.program, read, self.now)
         if self.world.ended is None:
             assert not decision.record
-            assert {run.slot: plain(run.arguments) for run in decision.run} == {
+            assert {run.slot: plain(run.arguments) for run in steps_of(decision)} == {
                 slot_name(slot): plain(self.world.given_to(slot)) for slot in self.world.may_run(self.now)
             }
 
@@ -226,7 +228,7 @@ class Pair:
         if self.state.ended is None:
             again = advance(self.program, self.state, outcomes, self.now, sorted(self.running))
             # A failure of the saga is written down again, and changes nothing.
-            assert not again.events or self.state.failure, f"a second delivery did {again.events}"
+            assert not again.events or self.state.is_stopping, f"a second delivery did {again.events}"
             for event in again.events:
                 assert isinstance(event, ev.SagaEnded) or apply(self.state, event) == self.state
         events = self.entries[-1].events

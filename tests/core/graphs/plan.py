@@ -14,6 +14,7 @@ from itertools import takewhile
 from typing import Any
 
 Document = Mapping[str, Any]
+KINDS = {"tool": "task", "wait": "wait", "fail": "fail", "end": "end"}
 
 
 def names(value: Any) -> tuple[str, ...]:
@@ -102,7 +103,7 @@ class Plan:
 
     def kind(self, name: str) -> str:
         node = self.nodes[name]
-        return "task" if "tool" in node else "wait" if "wait" in node else "pass"
+        return next((kind for key, kind in KINDS.items() if key in node), "pass")
 
     def join(self, name: str) -> tuple[int, int | None, str]:
         """So many edges must be alive (0: all have to speak), so many may fail, what becomes of the rest."""

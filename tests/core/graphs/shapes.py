@@ -22,6 +22,9 @@ SIZES = (3, 4, 5, 5, 6, 6, 7, 7, 8, 9, 10, 11, 12, 14)
 MIXED = 0.3
 """How often a choice may name nodes inside and outside of a loop together, or leave one beside edges that stay in it."""
 
+ENDING = 0.12
+"""How often a last node ends the saga: as failed, or early with a result."""
+
 TROUBLED = 0.5
 """How often a graph says what is done about failures; in the others a step that fails has failed."""
 
@@ -33,6 +36,7 @@ class Maker:
 
     def __init__(self, seed: str, size: int = 0) -> None:
         self.draw = random.Random(seed)
+        self.ends = random.Random(f"{seed}/ends")  # of its own, so that all other graphs stay as they were
         self.count = size or self.draw.choice(SIZES)
         self.ranked = self.draw.sample(LETTERS, self.count)
         self.nodes: Doc = {name: {"after": []} for name in self.ranked}
@@ -215,6 +219,7 @@ class Maker:
         return self.draw.randint(1, len(plan.before[name]))
 
     def draw_kinds(self) -> None:
+        plan = self.plan
         for name in self.ranked:
             kind = self.draw.choice(("task",) * 7 + ("wait", "pass", "pass"))
             node = self.nodes[name]
@@ -229,6 +234,12 @@ class Maker:
                 }
             else:
                 node["tool"] = "work"
+            if not plan.after[name] and not plan.loops[name] and (drawn := self.ends.random()) < ENDING:
+                for key in ("wait", "value", "tool"):
+                    node.pop(key, None)
+                is_failure = drawn < ENDING / 3
+                ending: Doc = {"end": {"result": {}}}
+                node |= {"fail": {"code": "odd", "message": "so it is"}} if is_failure else ending
             if self.often(0.1):
                 node["when"] = "true"
 
@@ -247,6 +258,8 @@ class Maker:
             reads = self._reads(plan, sure, name)
             if "tool" in node and reads:
                 node["with"] = reads
+            elif "end" in node:
+                node["end"]["result"]["seen"] = reads
             elif "value" in node:
                 node["value"]["seen"] = reads
                 known = sorted(other for other in sure[name] if other in plan.nodes)

@@ -1,6 +1,6 @@
 """A toy kind: a node that does the same for each of several items, at once; by its tool, or by waiting for their signals.
 
-It stands for what maps and agents need of the protocol. Nothing but this file knows it.
+It stands for what maps and agents need of the protocol. Nothing but this file knows it; how it is written is in each_document.py.
 """
 
 from __future__ import annotations

@@ -28,6 +28,8 @@ def test_a_kind_says_what_it_does() -> None:
     with pytest.raises(NotImplementedError):
         Kind().begin(AT, DESK)
     with pytest.raises(NotImplementedError):
+        Kind().returned(AT, "0.a.1", {})
+    with pytest.raises(NotImplementedError):
         ev.Opens(node="a").work()
 
 

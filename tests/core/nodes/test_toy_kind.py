@@ -12,6 +12,7 @@ from baton.core.log import events as ev
 from baton.core.log.state import status_of
 from baton.core.read.explain import explain, way
 from baton.core.read.views import graph_view, saga_view
+from tests.core.asked import steps_of
 from tests.core.build import AT_ONCE, Saga, done, failed, ready, replay, task
 from tests.core.nodes.each import KINDS_AND_EACH, each, program
 from tests.core.told import ROOM, story
@@ -54,7 +55,7 @@ def test_each_item_has_a_slot_of_its_own_and_the_node_gives_what_all_of_them_gav
     saga.signal("b", 2)
     assert ready(saga.go()) == []
     saga.signal("a", 1)
-    (step,) = saga.go().run
+    (step,) = steps_of(saga.go())
     assert (step.slot, step.arguments) == ("z", {"got": {"a": 1, "b": 2}})
     assert (saga.state.items, saga.state.open, saga.state.counts.steps) == ({}, {}, 1)
     saga.go(done("z"))
@@ -64,14 +65,14 @@ def test_each_item_has_a_slot_of_its_own_and_the_node_gives_what_all_of_them_gav
 
 def test_a_tool_is_called_for_each_item_and_every_item_has_attempts_of_its_own() -> None:
     saga = begun(replaced(CALLS, failures={}))
-    assert [(step.slot, step.arguments) for step in saga.decision.run] == [
+    assert [(step.slot, step.arguments) for step in steps_of(saga.decision)] == [
         ("m#a", {"x": 1, "item": "a"}),
         ("m#b", {"x": 1, "item": "b"}),
     ]
     saga.go(failed("m#a", "timeout", "transient"), running=["m#b"])
     assert (list(saga.state.failing), ready(saga.decision)) == (["m#a"], [])
     saga.go(done("m#b", 2))
-    (step,) = saga.go(after_ms=60_000).run
+    (step,) = steps_of(saga.go(after_ms=60_000))
     assert (step.slot, step.attempt) == ("m#a", 2)
     saga.go(done("m#a", 1, attempt=2))
     assert (ready(saga.decision), saga.state.failing) == (["z"], {})
@@ -104,7 +105,7 @@ def test_what_catches_the_failure_of_a_node_catches_that_of_its_items() -> None:
         failures=AT_ONCE,
     )
     saga = begun(graph)
-    (step,) = saga.go(failed("m#a"), running=["m#b"]).run
+    (step,) = steps_of(saga.go(failed("m#a"), running=["m#b"]))
     assert (step.slot, step.arguments) == ("h", {"why": "tool_error"})
     assert (saga.state.items, list(saga.state.tokens)) == ({}, ["h"])
     assert replay(saga.entries) == saga.state
@@ -266,7 +267,7 @@ def test_a_fork_takes_the_items_of_its_cut() -> None:
     assert saga.state.items == {"m#a": None, "m#b": None}
     saga.signal("a", 1)
     saga.signal("b", 3)
-    (step,) = saga.go().run
+    (step,) = steps_of(saga.go())
     assert step.arguments == {"got": {"a": 1, "b": 3}}
     assert replay(saga.entries) == saga.state
 
@@ -280,7 +281,7 @@ def test_the_last_item_is_heard_before_what_came_at_the_same_time() -> None:
             failures=AT_ONCE,
         )
     )
-    (step,) = saga.go(done("m#a"), done("q")).run
+    (step,) = steps_of(saga.go(done("m#a"), done("q")))
     assert (step.slot, step.arguments) == ("j", {"by": ["m"]})
 
 

@@ -66,6 +66,18 @@ def blocking(context: Context, seconds: float = 60) -> None:
     stubborn(context, seconds)
 
 
+HANDED: list[str] = []
+ADDRESSES: list[str] = []
+"""The tokens that `trial.hand_over` was given, and where to show them."""
+
+
+@tool("trial.hand_over")
+async def hand_over(context: Context) -> None:
+    """Hand work over."""
+    HANDED.append(context.callback_token)
+    ADDRESSES.append(context.callback_url)
+
+
 @tool("trial.large", effect="pure")
 async def large(size: int) -> str:
     """Return that many characters."""

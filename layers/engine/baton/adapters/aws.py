@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import platform
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -19,7 +19,7 @@ from botocore.config import Config
 from botocore.session import Session
 
 from baton.adapters.aws_models import Models, uncollected
-from baton.errors import StoreUnavailable, Throttled
+from baton.errors import ChannelRefused, StoreUnavailable, Throttled
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -110,12 +110,16 @@ def translated(invalid: type[Exception] | None = None) -> Iterator[None]:
 
 
 @contextmanager
-def refusals_are_outages() -> Iterator[None]:
-    """Around `translated`: for a service whose refusals are no reason for the caller to stop, only to come back later."""
+def refusals_are_outages(for_ever: Collection[str] = ()) -> Iterator[None]:
+    """Around `translated`: for a service whose refusals are no reason for the caller to stop, only to come back later.
+
+    Raises `ChannelRefused` for those with the codes `for_ever`, which no repetition changes.
+    """
     try:
         yield
     except exceptions.ClientError as error:
-        raise StoreUnavailable(str(error)) from error
+        refused = error.response.get("Error", {}).get("Code") in for_ever
+        raise (ChannelRefused if refused else StoreUnavailable)(str(error)) from error
 
 
 # The user agent that AWS reads. Fixed, because botocore would put it together twice for every request,
@@ -136,7 +140,7 @@ def _config(read_timeout_s: float) -> Config:
 
 
 # Each service with the seconds that an answer may take.
-_READ_TIMEOUT_S = {"dynamodb": 5, "s3": 15, "sqs": 5, "sns": 5, "sesv2": 10, "lambda": 5}
+_READ_TIMEOUT_S = {"dynamodb": 5, "s3": 15, "sqs": 5, "sns": 5, "sesv2": 8, "events": 5, "lambda": 5}
 
 
 class Aws:
@@ -167,6 +171,11 @@ class Aws:
     @property
     def sesv2(self) -> SESV2Client:
         return cast("SESV2Client", self._client("sesv2"))
+
+    @property
+    def events(self) -> Any:
+        """EventBridge: what of it is used is described where it is used."""
+        return self._client("events")
 
     @property
     def sns(self) -> SNSClient:

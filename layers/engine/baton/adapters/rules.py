@@ -29,6 +29,11 @@ def shard_of(saga: str, shards: int) -> int:
     return zlib.crc32(saga.encode()) % shards
 
 
+def is_over(expires: int, now: int) -> bool:
+    """Whether what expires then, or (0) never, is as good as deleted."""
+    return 0 < expires <= now
+
+
 def write_units(size: int) -> int:
     """What writing an item of that many bytes costs."""
     return max(1, -(-size // _WRITE_UNIT))

@@ -16,7 +16,7 @@ from baton.ports.blobs import CAS, reference_of
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-_REF = re.compile(CAS + "([0-9a-f]{64})")
+_REF = re.compile(CAS + "([0-9a-f]{64})(?:@(([0-9]+d)([0-9]+)))?")
 
 
 class S3Blobs:
@@ -26,26 +26,35 @@ class S3Blobs:
         self._client = client
         self._bucket = bucket
 
-    def put(self, tenant: str, data: bytes) -> str:
-        ref = reference_of(data)
+    def put(self, tenant: str, data: bytes, period: str = "") -> str:
+        ref = reference_of(data, period)
         # Not If-None-Match: putting it again mends an object that was damaged, and renews its age.
         with translated():
-            self._client.put_object(Bucket=self._bucket, Key=_key(tenant, ref), Body=data)
+            self._client.put_object(Bucket=self._bucket, Key=_key(tenant, _parsed(ref)), Body=data)
         return ref
 
     def get(self, tenant: str, ref: str) -> bytes:
-        if _REF.fullmatch(ref) is None:
-            raise CorruptLog(f"not the reference of a blob: {ref[:100]!r}")
+        parsed = _parsed(ref)
         try:
             with translated():
-                answer = self._client.get_object(Bucket=self._bucket, Key=_key(tenant, ref))
+                answer = self._client.get_object(Bucket=self._bucket, Key=_key(tenant, parsed))
                 data = answer["Body"].read()
         except Missing as error:
             raise CorruptLog(f"blob {ref} is not there") from error
-        if reference_of(data) != ref:
+        if reference_of(data, parsed[2] or "") != ref:
             raise CorruptLog(f"blob {ref} does not hold what its name says")
         return data
 
 
-def _key(tenant: str, ref: str) -> str:
-    return f"T/{tenant}/sha256/{ref.removeprefix(CAS)}"
+def _parsed(ref: str) -> re.Match[str]:
+    """Raises `CorruptLog`."""
+    found = _REF.fullmatch(ref)
+    if found is None:
+        raise CorruptLog(f"not the reference of a blob: {ref[:100]!r}")
+    return found
+
+
+def _key(tenant: str, ref: re.Match[str]) -> str:
+    """The name of the object. What is deleted after so many days begins with them: a lifecycle rule knows a prefix."""
+    name = f"T/{tenant}/sha256/{ref[1]}"
+    return f"{ref[3]}/{ref[4]}/{name}" if ref[2] else name

@@ -142,6 +142,14 @@ def said(made: Collector, path: str, value: Any) -> Any:
     return made.members(path, value, _by_key)
 
 
+def approval(made: Collector, path: str, value: Any) -> Any:
+    """The writer of `requires_approval`: yes, no, or the words of the question."""
+    if not isinstance(value, Mapping) or "expires" not in value:
+        return made.value(path, value)
+    words = made.value(path, {key: inner for key, inner in value.items() if key != "expires"})
+    return {**words, "expires": made.duration(f"{path}/expires", value["expires"])}
+
+
 def _by_key(made: Collector, path: str, value: Any) -> Any:
     """What stands under the key that a path ends with."""
     return _INSIDE.get(path.rpartition("/")[2], said)(made, path, value)

@@ -9,14 +9,14 @@ A module of the application may be imported by a worker, so nothing here loads t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from baton.builder.conditions import Holds, condition
 from baton.builder.control import Branch, Guardrails, Join, Limits, Loop, guardrails, join_or_short
-from baton.builder.failing import Catch, Policies, Reactions, Retries, by_code, catch, said
+from baton.builder.failing import Catch, Policies, Reactions, Retries, approval, by_code, catch, said
 from baton.builder.parts import Writer, finished, given, only, schema, schema_by_name
 from baton.builder.references import JoinFields, LoopFields, Node, Origin, Reference, SagaFields
 from baton.builder.values import Collector, Duration, Nodes
@@ -54,6 +54,7 @@ _FIELDS: Mapping[str, Writer] = {
     "retry": said,
     "on_failure": by_code,
     "failover": said,
+    "requires_approval": approval,
     "catch": catch,
     "output_schema": schema,
     "limits": Collector.measures,
@@ -69,6 +70,7 @@ _HEAD: Mapping[str, Writer] = {
     "retry": said,
     "on_failure": by_code,
     "failover": said,
+    "risk": Collector.value,
 }
 
 
@@ -96,6 +98,7 @@ class Workflow:
         retry: Retries | None = None,
         on_failure: Reactions | None = None,
         failover: Policies | None = None,
+        risk: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
         self.name = name
         self._origin = Origin(name)
@@ -113,6 +116,7 @@ class Workflow:
             "retry": retry,
             "on_failure": on_failure,
             "failover": failover,
+            "risk": risk,
         }
         self._head = {
             key: _HEAD.get(key, Collector.value)(self._made, f"/{key}", value)
@@ -161,15 +165,29 @@ class Workflow:
         *,
         with_: Mapping[str, Any] | None = None,
         timeout: Duration | None = None,
+        callback: Duration | Mapping[str, Duration] | None = None,
         retry: Retries | None = None,
         on_failure: Reactions | None = None,
         failover: Policies | None = None,
+        requires_approval: bool | Mapping[str, Any] | None = None,
         **more: Unpack[NodeFields],
     ) -> Node:
-        """A node that runs a tool, given by its name or as the function that `@tool` declared."""
+        """A node that runs a tool, given by its name or as the function that `@tool` declared.
+
+        `callback`: the tool only hands its work over, and the node waits so long for what comes of it; or
+        `{"timeout": …, "heartbeat": …}`.
+        """
         chosen = self._made.tool(f"{_place(name)}/tool", tool)
         own = {"timeout": timeout, "retry": retry, "on_failure": on_failure, "failover": failover}
-        return self._add(name, {"tool": chosen}, more, with_, own)
+        work: dict[str, Any] = {"tool": chosen}
+        if callback is not None:
+            times = callback if isinstance(callback, Mapping) else {"timeout": callback}
+            place = f"{_place(name)}/callback"
+            work["callback"] = {
+                key: self._made.duration(f"{place}/{key}", time) for key, time in times.items()
+            }
+        own["requires_approval"] = requires_approval
+        return self._add(name, work, more, with_, own)
 
     def wait(
         self,
@@ -193,6 +211,46 @@ class Workflow:
             wait[key] = write(self._made, f"{_place(name)}/wait/{key}", value)
         return self._add(name, {"wait": wait}, more)
 
+    def human(
+        self,
+        name: str,
+        title: Any,
+        *,
+        type: str | None = None,
+        message: Any = None,
+        details: Any = None,
+        options: Sequence[Mapping[str, Any]] | None = None,
+        schema: Any = None,
+        takeover: Mapping[str, Any] | None = None,
+        to: str | Mapping[str, Any] | None = None,
+        expires: Duration | None = None,
+        risk: str | None = None,
+        escalate: Sequence[Mapping[str, Any]] | None = None,
+        **more: Unpack[NodeFields],
+    ) -> Node:
+        """A node that asks a person: to approve, or what `options`, `schema` or `takeover` say."""
+        place = f"{_place(name)}/human"
+        asks = {"title": title, "message": message, "details": details, "options": options}
+        asks |= {"takeover": takeover, "to": to, "risk": risk}
+        human = {
+            key: self._made.value(f"{place}/{key}", value) for key, value in asks.items() if value is not None
+        }
+        if type is not None:
+            human["type"] = type
+        if schema is not None:
+            human["schema"] = _FIELDS["output_schema"](self._made, f"{place}/schema", schema)
+        if expires is not None:
+            human["expires"] = self._made.duration(f"{place}/expires", expires)
+        if escalate is not None:
+            human["escalate"] = [
+                {key: self._step(f"{place}/escalate/{index}/{key}", key, step[key]) for key in step}
+                for index, step in enumerate(escalate)
+            ]
+        return self._add(name, {"human": human}, more)
+
+    def _step(self, place: str, key: str, value: Any) -> Any:
+        return self._made.duration(place, value) if key == "after" else self._made.value(place, value)
+
     def workflow(
         self,
         name: str,
@@ -210,6 +268,25 @@ class Workflow:
         """A node that gives a value made of what others gave; nothing runs for it."""
         made = self._made.value(f"{_place(name)}/value", value)
         return self._add(name, {"value": made}, more)
+
+    def fail(
+        self,
+        name: str,
+        code: str,
+        message: str | Reference,
+        *,
+        class_: str | None = None,
+        **more: Unpack[NodeFields],
+    ) -> Node:
+        """A node that ends the saga as failed, with this code and message. Nothing comes after it."""
+        said = {"code": code, "message": message, "class": class_}
+        made = {key: value for key, value in said.items() if value is not None}
+        return self._add(name, {"fail": self._made.value(f"{_place(name)}/fail", made)}, more)
+
+    def end(self, name: str, result: Any = None, **more: Unpack[NodeFields]) -> Node:
+        """A node that completes the saga at once, with this result. Nothing comes after it."""
+        made = {} if result is None else {"result": self._made.value(f"{_place(name)}/end/result", result)}
+        return self._add(name, {"end": made}, more)
 
     def node(self, name: str, kind: str, fields: Mapping[str, Any], **more: Unpack[NodeFields]) -> Node:
         """A node of a kind that the application declares by `@node_kind`."""

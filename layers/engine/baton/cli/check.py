@@ -45,7 +45,7 @@ class Report:
 
     def document(self) -> dict[str, Any]:
         """The report for programs."""
-        shape = {key: self.graph.get(key, []) for key in ("nodes", "edges")}
+        shape = {key: self.graph.get(key, []) for key in ("nodes", "edges", "risk")}
         return {
             "file": self.file,
             "name": self.name,
@@ -176,5 +176,7 @@ def _print(report: Report, *, quiet: bool, as_mermaid: bool) -> None:
         first, *others = course(report.on_failure)
         for line in (f"if a step fails for good: {first}".rstrip(), *others) if first or others else ():
             click.echo(plain(line))
+        if rules := report.graph["risk"]:
+            click.echo(plain(f"asks by risk: {'; '.join(rules)}"))
         for line in ("", *drawing(report.graph), ""):
             click.echo(f"  {line}".rstrip())

@@ -18,7 +18,7 @@ from baton.cli.completion import completion
 from baton.cli.local import demo, up
 from baton.cli.money import budget
 from baton.cli.new import new
-from baton.cli.people import answer, incidents, resolve
+from baton.cli.people import answer, claim, inbox, incidents, remind, resolve
 from baton.cli.sagas import cost, events, explain, list_sagas, show, start
 from baton.cli.shared import Shared
 from baton.cli.steering import cancel, fork, resume, signal
@@ -32,7 +32,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Workflows": (deploy_workflow, workflows, tools, node_types),
     "Sagas": (
         *(start, list_sagas, show, events, value, explain, cost, budget),
-        *(cancel, signal, answer, resume, fork),
+        *(cancel, signal, inbox, answer, claim, remind, resume, fork),
     ),
     "Incidents": (incidents, resolve),
     "Shell": (completion,),

@@ -20,10 +20,14 @@ from baton.client.text import plain
 SHELLS = ("bash", "zsh", "fish")
 _VARIABLE = "_BATON_COMPLETE"
 _OFFERED = 50
-ACTIONS = {
+ANSWERS = {
     "retry": "try the step again",
     "use": "take an output in its place",
     "fail": "let it fail",
+    "approve": "of an approval: it may be done",
+    "reject": "of an approval: it may not be done",
+    "submit": "of an input: the data that --data gives",
+    "done": "of a takeover: it is done by hand",
 }
 
 
@@ -111,7 +115,7 @@ def complete_actions(context: click.Context, _: click.Parameter, incomplete: str
     """What a person can answer. Questions are left to `baton show`: their ids are long, and mostly there is one."""
     return [
         CompletionItem(action, help=about)
-        for action, about in ACTIONS.items()
+        for action, about in ANSWERS.items()
         if action.startswith(incomplete)
     ]
 

@@ -37,7 +37,7 @@ SCHEDULE_PERIOD_S = 5.0
 # with more sagas each are sooner done, and the API gets no more of our requests at once than this.
 WORKERS = 8
 CONNECTIONS = 4
-TENANT, USER = "demo", "ada"
+TENANT, USER, OTHER = "demo", "ada", "grace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +84,17 @@ async def run_demo(options: Options, console: Console) -> bool:
 
 
 async def _with_everything(options: Options, console: Console, local: LocalRun, services: Services) -> bool:
-    connection = Connection(local.url, local.token(USER, TENANT))
-    async with Api(connection, connections=CONNECTIONS) as api, Reader() as reader:
+    mine = Connection(local.url, local.token(USER, TENANT))
+    hers = Connection(local.url, local.token(OTHER, TENANT, roles=["answer"]))
+    async with (
+        Api(mine, connections=CONNECTIONS) as api,
+        Api(hers, connections=1) as other,
+        Reader() as reader,
+    ):
         books = Books(reader, list(services.urls.values()))
         steps = await _register(api, options.root)
         with Progress(console, steps) as screen:
-            scenario = Scenario(options.plan, api, local, books, screen, steps)
+            scenario = Scenario(options.plan, api, other, local, books, screen, steps)
             course = await scenario.run()
         aws = Aws(local.endpoint)
         evidence = await collect(

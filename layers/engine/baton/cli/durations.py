@@ -7,8 +7,6 @@ from typing import Any
 
 import click
 
-from baton.core.expressions.durations import parse_duration
-
 
 class Duration(click.ParamType):
     """Seconds, from a duration; a number without a unit is seconds already."""
@@ -16,6 +14,8 @@ class Duration(click.ParamType):
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from baton.core.expressions.durations import parse_duration  # what help and completion do without
+
         try:
             return parse_duration(value if isinstance(value, float) else _bare(value)) / 1000
         except ValueError as error:
@@ -35,6 +35,8 @@ class Moment(click.ParamType):
         else:
             return _iso(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
         try:
+            from baton.core.expressions.durations import parse_duration
+
             ago = timedelta(milliseconds=parse_duration(value))
         except ValueError:
             self.fail(

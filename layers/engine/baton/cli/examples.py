@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from baton.core.conditions.schema import SchemaError, violations
+from baton.core.conditions.schema import violations
+from baton.core.conditions.schemaplan import SchemaError
 
 _DEEPEST = 20
 _TEXTS = {

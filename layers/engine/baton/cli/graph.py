@@ -72,7 +72,7 @@ class Box:
 
 def _kind(box: Box) -> NodeDocument:
     """Its kind, or the simplest, for one that only a newer deployment knows."""
-    from baton.core.documents.nodes.registry import kind_named  # pydantic is for those who draw
+    from baton.core.documents.nodes.model import kind_named  # pydantic is for those who draw
 
     return kind_named(box.kind)
 

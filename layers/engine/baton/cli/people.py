@@ -1,4 +1,4 @@
-"""The commands of a person who is asked: answer, incidents, resolve.
+"""The commands of a person who is asked: inbox, answer, claim, remind, incidents, resolve.
 
 What steers a saga that asks nothing is in steering.py.
 """
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from baton.cli.completion import ACTIONS, complete_actions, saga_argument
+from baton.cli.completion import ANSWERS, complete_actions, complete_sagas, saga_argument
 from baton.cli.numbers import Whole
 from baton.cli.shared import Shared, console, gathered, json_option, key_option, print_json, terminal_width
 from baton.cli.values import read_value
@@ -25,9 +25,11 @@ LISTED = 50
 @click.command(short_help="Answer a question of a saga.", options_metavar="[OPTIONS]")
 @saga_argument
 @click.argument("ask", metavar="[ASK]", required=False, shell_complete=complete_actions)
-@click.argument("action", metavar="retry|use|fail", required=False, shell_complete=complete_actions)
+@click.argument("action", metavar="ANSWER", required=False, shell_complete=complete_actions)
 @click.option("--with", "given", metavar="JSON", help="With retry: arguments to try again with, an object.")
 @click.option("--output", metavar="JSON", help="With use: what to take in place of the step's output.")
+@click.option("--data", metavar="JSON", help="With submit: the data that the question asks for.")
+@click.option("--comment", metavar="TEXT", help="What there is to say besides; it is kept with the answer.")
 @key_option
 @json_option
 @click.pass_obj
@@ -38,24 +40,33 @@ def answer(
     action: str | None,
     given: str | None,
     output: str | None,
+    data: str | None,
+    comment: str | None,
     key: str | None,
     as_json: bool,
 ) -> None:
-    """Answer a question of a saga: try the step again, use an output in its place, or let it fail.
+    """Answer a question of a saga.
+
+    About a step that failed: retry, use (an output in its place) or fail. To a question of a node: approve or reject,
+    submit (--data), done, or one of the choices that it offers.
 
     ASK is the question's id, as `baton show` shows it; it can be left out while only one is open. `baton show` also says
-    who may answer, and which arguments --with may change.
+    what can be answered and by whom, and which arguments --with may change.
     """
     if action is None:
         ask, action = None, ask
-    if action not in ACTIONS:
-        said = f"not {action!r}" if action else "which one is missing"
-        raise click.UsageError(f"an answer is one of {', '.join(ACTIONS)}; {said}")
+    if action is None:
+        raise click.UsageError(f"say what to answer, for example one of {', '.join(ANSWERS)}")
     body: dict[str, Any] = {"action": action}
-    if given is not None:
-        body["arguments"] = read_value(given, "--with")
-    if output is not None:
-        body["output"] = read_value(output, "--output")
+    for name, option, value in (
+        ("arguments", "--with", given),
+        ("output", "--output", output),
+        ("data", "--data", data),
+    ):
+        if value is not None:
+            body[name] = read_value(value, option)
+    if comment is not None:
+        body["comment"] = comment
 
     async def run(api: Api) -> dict[str, Any]:
         body["ask"] = ask or await _only_question(api, saga)
@@ -66,6 +77,54 @@ def answer(
         print_json(answered)
     else:
         click.echo(f"{answered['id']}  was answered {body['ask']}: {action}")
+
+
+@click.command(short_help="Make a question of a group your own.")
+@saga_argument
+@click.argument("ask", metavar="[ASK]", required=False)
+@click.option("--release", is_flag=True, help="Give it back, to all whom it is for.")
+@json_option
+@click.pass_obj
+def claim(shared: Shared, saga: str, ask: str | None, release: bool, as_json: bool) -> None:
+    """Make a question of a group or a role your own: the others may not answer it any more.
+
+    ASK is the question's id; it can be left out while only one is open. The user who has claimed it, or an operator, gives
+    it back with --release.
+    """
+    asked = []
+
+    async def run(api: Api) -> dict[str, Any]:
+        asked.append(ask or await _only_question(api, saga))
+        return await api.claim(saga, asked[0], release=release)
+
+    claimed = shared.call(run)
+    if as_json:
+        print_json(claimed)
+    else:
+        click.echo(f"{claimed['id']}  {'released' if release else 'claimed'} {asked[0]}")
+
+
+@click.command(short_help="Have people told again of a question.")
+@saga_argument
+@click.argument("ask", metavar="[ASK]", required=False)
+@json_option
+@click.pass_obj
+def remind(shared: Shared, saga: str, ask: str | None, as_json: bool) -> None:
+    """Have those whom a question is for told again, at most once in five minutes.
+
+    ASK is the question's id; it can be left out while only one is open.
+    """
+    asked = []
+
+    async def run(api: Api) -> dict[str, Any]:
+        asked.append(ask or await _only_question(api, saga))
+        return await api.remind(saga, asked[0])
+
+    reminded = shared.call(run)
+    if as_json:
+        print_json(reminded)
+    else:
+        click.echo(f"{reminded['id']}  reminds of {asked[0]}")
 
 
 async def _only_question(api: Api, saga: str) -> str:
@@ -80,6 +139,50 @@ async def _only_question(api: Api, saga: str) -> str:
         ended = f": it is {found['status']}" if found.get("status") in FINISHED else ""
         raise Failed(REFUSED, f"{saga} asks nothing{ended}")
     raise Failed(USAGE, f"{saga} asks {len(asked)} questions: say which", *asked)
+
+
+@click.command(short_help="List the questions that are for you.")
+@click.option(
+    "--saga",
+    shell_complete=complete_sagas,
+    help="Only the questions of this saga, whomever they are for.",
+)
+@click.option(
+    "--limit", type=Whole(min=1), default=LISTED, show_default=True, help="At most this many questions."
+)
+@click.option("--all", "everything", is_flag=True, help="All of them, however many.")
+@click.option(
+    "--cursor", metavar="CURSOR", help="Go on where an earlier list stopped: `next` of its --json answer."
+)
+@json_option
+@click.pass_obj
+def inbox(
+    shared: Shared, saga: str | None, limit: int, everything: bool, cursor: str | None, as_json: bool
+) -> None:
+    """List the open questions for you, your groups and your roles, what expires first in front.
+
+    With --json: {"questions": […], "next": CURSOR or null}.
+    """
+
+    async def run(api: Api) -> tuple[list[dict[str, Any]], str | None]:
+        if saga is not None:
+            return await api.questions_of(saga, limit), None
+        return await gathered(api.questions(None if everything else limit, cursor), "question")
+
+    found, after = shared.call(run)
+    if as_json:
+        print_json({"questions": found, "next": after})
+        return
+    from baton.cli.tables import question_rows
+
+    for line in question_rows(found, terminal_width()):
+        console().print(line)
+    if found:
+        click.echo("Answer with: " + typed("answer SAGA ASK ANSWER"), err=True)
+    else:
+        click.echo("no question is open" + (" for you" if saga is None else ""), err=True)
+    if after:
+        click.echo("There are more: --limit N or --all.", err=True)
 
 
 @click.command(short_help="List what went wrong and needs a person.")

@@ -12,6 +12,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from baton.cli.asking import question_lines
 from baton.cli.waiting import rounds, waits
 from baton.client.program import typed
 from baton.client.text import clock, counted, course, epoch_ms, one_line, plain, span, when
@@ -81,14 +82,15 @@ def saga_table(saga: Mapping[str, Any], now: int, width: int | None = None) -> T
     created, updated = epoch_ms(saga.get("created_at")), epoch_ms(saga.get("updated_at"))
     if created is not None and updated is not None:
         table.add_row("time", _time(created, updated, None if status in FINISHED else now))
-    table.add_row("log", f"version {saga.get('version')}, branch {saga.get('branch')}")
+    kept = f", kept until {str(saga['expires_at'])[:10]}" if saga.get("expires_at") else ""
+    table.add_row("log", f"version {saga.get('version')}, branch {saga.get('branch')}{kept}")
     if saga.get("spent_usd") or saga.get("budget_usd"):
         most = f" of ${saga['budget_usd']}" if saga.get("budget_usd") else ""
         table.add_row("spent", f"${saga.get('spent_usd') or 0}{most}")
     for name, lines in (
         ("waits", waits(saga, now)),
         ("failing", _failing(saga, now)),
-        ("asks", _asks(saga, now)),
+        ("asks", question_lines(saga, now)),
     ):
         if lines:
             table.add_row(name, plain("\n".join(lines)))
@@ -135,29 +137,6 @@ def _next(step: Mapping[str, Any], now: int) -> str:
         return f"again {when(due, now)}"
     how = " ".join(str(step[name]) for name in ("hint", "way") if step.get(name))
     return str(step.get("strategy") or "") + (f": {how}" if how else "")
-
-
-def _asks(saga: Mapping[str, Any], now: int) -> list[str]:
-    found = []
-    for question in saga.get("questions") or ():
-        until = epoch_ms(question.get("expires_at"))
-        options = ", ".join(map(str, question.get("options") or ()))
-        found.append(f"{question.get('id')}: {one_line(str(question.get('message')))}")
-        found.append(f"  answer {options}" + (f", until {when(until, now)}" if until is not None else ""))
-        found.append(f"  for {_audience(question)}; {_open_to_change(question)}")
-    return found
-
-
-def _audience(question: Mapping[str, Any]) -> str:
-    """Who may answer it."""
-    who = question.get("for") or ()
-    return " or ".join(f"{'' if one['kind'] == 'user' else 'the role '}{one['name']}" for one in who)
-
-
-def _open_to_change(question: Mapping[str, Any]) -> str:
-    """What `--with` may name."""
-    names = (question.get("arguments") or {}).get("properties") or ()
-    return f"retry --with may change {', '.join(names)}" if names else "an answer may change no arguments"
 
 
 def _slot(place: Mapping[str, Any]) -> str:

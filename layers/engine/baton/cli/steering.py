@@ -36,17 +36,39 @@ def cancel(shared: Shared, saga: str, reason: str, forced: bool, grace: float | 
 @saga_argument
 @click.argument("name")
 @click.option("--payload", metavar="JSON", help="What to say: JSON, @FILE, or - for standard input.")
+@click.option(
+    "--fail",
+    "code",
+    metavar="CODE",
+    help="In place of a payload: what is waited for has failed, with this code.",
+)
+@click.option("--message", metavar="TEXT", help="With --fail: why, for people.")
 @key_option
 @json_option
 @click.pass_obj
-def signal(shared: Shared, saga: str, name: str, payload: str | None, key: str | None, as_json: bool) -> None:
+def signal(
+    shared: Shared,
+    saga: str,
+    name: str,
+    payload: str | None,
+    code: str | None,
+    message: str | None,
+    key: str | None,
+    as_json: bool,
+) -> None:
     """Send a signal to a saga that waits for it, or soon will."""
+    if code is not None and payload is not None:
+        raise click.UsageError("a signal brings --payload or --fail, not both: give one of them")
+    if message is not None and code is None:
+        raise click.UsageError("--message goes with --fail CODE")
     value = read_value(payload, "--payload")
-    answer = shared.call(lambda api: api.signal(saga, name, value, key))
+    failure = None if code is None else {"code": code, "message": message or ""}
+    answer = shared.call(lambda api: api.signal(saga, name, value, key, failure))
     if as_json:
         print_json(answer)
     else:
-        click.echo(f"{answer['id']}  was sent {name}")
+        said = "" if code is None else f", which fails with {code}"
+        click.echo(f"{answer['id']}  was sent {name}{said}")
 
 
 @click.command()

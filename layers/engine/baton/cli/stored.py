@@ -34,7 +34,7 @@ def value(shared: Shared, saga: str, reference: str, as_json: bool) -> None:  # 
 
     REFERENCE can be cut, as `baton events` cuts it in a narrow terminal.
     """
-    digits = reference.removeprefix(SCHEME).rstrip("….")
+    digits = reference.removeprefix(SCHEME).partition("@")[0].rstrip("….")
     if not _DIGITS.fullmatch(digits):
         raise click.UsageError(f"a reference is {SCHEME} and {SHORTEST} to {_WHOLE} hexadecimal digits")
 
@@ -48,7 +48,12 @@ def value(shared: Shared, saga: str, reference: str, as_json: bool) -> None:  # 
 async def _begun_with(api: Api, saga: str, digits: str) -> str:
     """The digest in the saga's log that begins so. Raises `Failed` unless there is exactly one."""
     begun = SCHEME + digits
-    found = {ref async for entry in api.events(saga) for ref in _references(entry) if ref.startswith(begun)}
+    found = {
+        ref.partition("@")[0]
+        async for entry in api.events(saga)
+        for ref in _references(entry)
+        if ref.startswith(begun)
+    }
     if not found:
         raise Failed(REFUSED, f"the log of {saga} names no value {begun}…")
     if len(found) > 1:

@@ -112,16 +112,42 @@ def incident_rows(incidents: Sequence[Mapping[str, Any]], width: int | None = No
         "node": [str(found.get("node") or "") for found in incidents],
         "what happened": [one_line(f"{found['code']}: {found['message']}") for found in incidents],
     }
+    return _with_text_below(columns, width, without=("status", "severity", "opened (UTC)"), cutting="node")
+
+
+def question_rows(questions: Sequence[Mapping[str, Any]], width: int | None = None) -> Iterator[Text]:
+    """The rows of `GET /questions`, as those of incidents."""
+    columns = {
+        "saga": [str(found["saga"]) for found in questions],
+        "ask": [str(found["id"]) for found in questions],
+        "type": [str(found["type"]) for found in questions],
+        "expires (UTC)": [_moment(found.get("expires_at")) for found in questions],
+        "for": [_audience(found.get("for") or {}) for found in questions],
+        "told": ["yes" if found.get("told") else "no" for found in questions],
+        "question": [
+            one_line(": ".join(str(found[name]) for name in ("title", "message") if found.get(name)))
+            for found in questions
+        ],
+    }
+    return _with_text_below(columns, width, without=("told", "for", "type"), cutting="ask")
+
+
+def _audience(of: Mapping[str, Any]) -> str:
+    return " ".join(str(of[name]) for name in ("kind", "name") if of.get(name))
+
+
+def _with_text_below(
+    columns: dict[str, list[str]], width: int | None, *, without: Sequence[str], cutting: str
+) -> Iterator[Text]:
+    """The rows. Where they are too wide: with short ids of sagas, and the text of the last column below its line."""
     if width is None or _over(columns, width) <= 0:
         yield from rows(tuple(columns), zip(*columns.values(), strict=True))
         return
     columns["saga"] = short_ids(columns["saga"])
-    happened = columns.pop("what happened")
-    header, *lines = _fitted(
-        columns, width, without=("status", "severity", "opened (UTC)"), cutting="node", least=20
-    )
+    _, texts = columns.popitem()
+    header, *lines = _fitted(columns, width, without=without, cutting=cutting, least=20)
     yield header
-    for line, text in zip(lines, happened, strict=True):
+    for line, text in zip(lines, texts, strict=True):
         yield line
         yield from map(Text, wrapped(plain(text), width, _GAP, _GAP))
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import zip_longest
 from typing import Any
 
 from baton.cli.examples import example_of
 from baton.client.program import typed
-from baton.client.text import epoch_ms, plain, when
+from baton.client.text import epoch_ms, plain, since, when
 from baton.core.log.state import FINISHED
 
 
@@ -32,7 +32,11 @@ def waits(saga: Mapping[str, Any], now: int) -> list[str]:
     for item in saga.get("active") or ():
         until = epoch_ms(item.get("until"))
         limit = f"until {when(until, now)}" if until is not None else "without a time limit"
-        if item.get("signal"):
+        if item.get("callback"):
+            text = f"for work elsewhere since {_at(since, item, 'since', now)}, {limit}"
+            if item.get("heartbeat_by"):
+                text += f"; heard {_at(since, item, 'heard_at', now)}, next by {_at(when, item, 'heartbeat_by', now)}"
+        elif item.get("signal"):
             text = f"for the signal `{item['signal']}`, {limit}"
         elif until is not None:
             text = limit
@@ -46,6 +50,11 @@ def waits(saga: Mapping[str, Any], now: int) -> list[str]:
     return found
 
 
+def _at(say: Callable[[int, int], str], item: Mapping[str, Any], name: str, now: int) -> str:
+    at = epoch_ms(item.get(name))
+    return "?" if at is None else say(at, now)
+
+
 def helping(saga: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The commands that help a saga on, each behind a word on what it does."""
     me, status = saga.get("id"), saga.get("status")
@@ -55,7 +64,9 @@ def helping(saga: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         return
     if questions := saga.get("questions"):
         which = f"{me} ASK" if len(questions) > 1 else str(me)
-        yield _line("Answer it with", f"answer {which} {'|'.join(questions[0]['options'])}")
+        options = questions[0]["options"]
+        data = " --data JSON" if questions[0].get("schema") is not None else ""
+        yield _line("Answer it with", f"answer {which} {'|'.join(options)}{data}")
     if status == "parked":
         yield _line("Let it try again with", f"resume {me}")
     seen = set()

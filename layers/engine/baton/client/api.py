@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from itertools import chain
 from typing import Any, Self
 from urllib.parse import quote
@@ -139,13 +139,29 @@ class Api:
             body["grace_s"] = grace_s
         return await self._send_to(saga, "cancel", body=body, key=new_key())
 
-    async def signal(self, saga: str, name: str, payload: Any, key: str | None = None) -> dict[str, Any]:
-        """`POST /sagas/{id}/signals/{name}`."""
-        return await self._send_to(saga, "signals", name, body={"payload": payload}, key=key or new_key())
+    async def signal(
+        self,
+        saga: str,
+        name: str,
+        payload: Any,
+        key: str | None = None,
+        failure: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """`POST /sagas/{id}/signals/{name}`: a payload, or a failure (`code`, `message`) in its place."""
+        body = {"payload": payload} if failure is None else {"failure": dict(failure)}
+        return await self._send_to(saga, "signals", name, body=body, key=key or new_key())
 
     async def answer(self, saga: str, body: Mapping[str, Any], key: str | None = None) -> dict[str, Any]:
         """`POST /sagas/{id}/answer`; without a key the same answer to a question still counts once."""
         return await self._send_to(saga, "answer", body=body, key=key)
+
+    async def claim(self, saga: str, ask: str, *, release: bool = False) -> dict[str, Any]:
+        """`POST /sagas/{id}/claim`; with `release`, the question is for all of its audience again."""
+        return await self._send_to(saga, "claim", body={"ask": ask, "release": release})
+
+    async def remind(self, saga: str, ask: str) -> dict[str, Any]:
+        """`POST /sagas/{id}/remind`."""
+        return await self._send_to(saga, "remind", body={"ask": ask})
 
     async def resume(self, saga: str, budget_usd: str | None = None) -> dict[str, Any]:
         """`POST /sagas/{id}/resume`, of a parked saga."""
@@ -157,7 +173,22 @@ class Api:
         body = {"version": version, "reason": reason}
         return await self._send_to(saga, "forks", body=body, key=key or new_key())
 
-    # ---- incidents
+    # ---- questions and incidents
+
+    async def questions(
+        self, limit: int | None, cursor: str | None
+    ) -> AsyncIterator[tuple[list[dict[str, Any]], str | None]]:
+        """`GET /questions` page by page, as `sagas`."""
+        async for page in self._pages("/questions", "questions", {}, limit, cursor):
+            yield page
+
+    async def questions_of(self, saga: str, limit: int) -> list[dict[str, Any]]:
+        """`GET /questions?saga=`."""
+        query = {"limit": str(min(limit, PAGE))}
+        answer = await self._named(
+            saga, lambda known: self._transport.ask("GET", "/questions", query={"saga": known, **query})
+        )
+        return list(self._shaped(answer.document or {}, "questions")["questions"])
 
     async def incidents(
         self, filters: Mapping[str, str], limit: int | None, cursor: str | None
@@ -208,9 +239,15 @@ class Api:
 
     async def _of(self, saga: str, method: str, *more: str, **said: Any) -> Answer:
         """What the API answers about a saga, which may be named by the beginning of its id."""
+        return await self._named(
+            saga, lambda known: self._transport.ask(method, _path("sagas", known, *more), **said)
+        )
+
+    async def _named(self, saga: str, ask: Callable[[str], Awaitable[Answer]]) -> Answer:
+        """The answer to what is asked with the whole id of a saga, of which the beginning may be given."""
         known = self._whole.get(saga, saga)
         try:
-            return await self._transport.ask(method, _path("sagas", known, *more), **said)
+            return await ask(known)
         except Failed as refusal:
             if known != saga or refusal.problem.get("detail") != f"there is no saga `{saga}`":
                 raise
@@ -219,7 +256,7 @@ class Api:
             if (found := await self._begun_with(saga)) in (None, saga):
                 raise
         self._whole[saga] = str(found)
-        return await self._of(saga, method, *more, **said)
+        return await self._named(saga, ask)
 
     async def _begun_with(self, beginning: str) -> str | None:
         """The id that begins so among those of the latest sagas. Raises `Failed` where several do."""

@@ -65,9 +65,17 @@ def span(ms: float | None) -> str:
     return f"{days} d {hours} h"
 
 
+def since(moment: int, now: int) -> str:
+    """A moment at which something has happened, and how long ago that is; both in epoch milliseconds."""
+    return _moment(moment, now, f"{span(now - moment)} ago" if moment < now else "now")
+
+
 def when(moment: int, now: int) -> str:
-    """A moment, and how far away it is; both in epoch milliseconds."""
-    away = f"in {span(moment - now)}" if moment > now else "now"
+    """A moment at which something is to happen, and how far away it is; both in epoch milliseconds."""
+    return _moment(moment, now, f"in {span(moment - now)}" if moment > now else "now")
+
+
+def _moment(moment: int, now: int, away: str) -> str:
     day = datetime.fromtimestamp(moment / 1_000, UTC).strftime("%Y-%m-%d %H:%M")
     return f"{clock(moment) if abs(moment - now) < 43_200_000 else day} UTC ({away})"
 

@@ -13,9 +13,10 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 LONGEST_INVOCATION_MS = 900_000  # AWS's own bound
+DAY_MS = 86_400_000
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Execution:
     """How an invocation uses its time."""
 
@@ -101,7 +102,7 @@ class Execution:
     ] = 8_192
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Failing:
     """How a step that failed is tried again."""
 
@@ -116,7 +117,7 @@ class Failing:
     ] = 2_000
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class LastResort:
     """What is done about a step that retries and other ways do not help."""
 
@@ -130,7 +131,7 @@ class LastResort:
     ] = "ask"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Effects:
     """How long it is remembered what a tool that acts only once has done."""
 
@@ -140,7 +141,7 @@ class Effects:
             ge=1,
             le=3_650,
             description="How long the result of an action that may happen only once is kept, and given to later "
-            "calls of the same action. Longer than a saga may last.",
+            "calls of the same action. At least as long as a saga may last.",
         ),
     ] = 400
     effect_retry_ms: Annotated[
@@ -157,7 +158,7 @@ class Effects:
 _USD = r"^(0|[1-9][0-9]{0,5})(\.[0-9]{1,6})?$"  # up to 999,999.999999 dollars
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Money:
     """What tools may spend; 0: any amount."""
 
@@ -178,7 +179,7 @@ class Money:
     ] = 80
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Liveness:
     """How often an unfinished saga is looked at where nothing happens to it."""
 
@@ -186,16 +187,46 @@ class Liveness:
         int,
         Meta(
             ge=60_000,
-            le=86_400_000,
-            description="First look at a saga that waits; the time doubles from look to look.",
+            le=604_800_000,
+            description="First look at a saga that waits for nothing but others; the time doubles from look to look. One "
+            "with open children or unsent notices is looked at after five minutes, or after this if it is less.",
         ),
-    ] = 300_000
+    ] = 3_600_000
     sweep_longest_ms: Annotated[
-        int, Meta(ge=300_000, le=604_800_000, description="Longest time between two looks.")
+        int,
+        Meta(
+            ge=300_000,
+            le=604_800_000,
+            description="Longest time between two looks; never less than the first.",
+        ),
     ] = 86_400_000
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
+class Lifetime:
+    """How long sagas last, and how long what is stored of them."""
+
+    saga_days: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=3_650,
+            description="Days that a saga may last before it fails, whatever its document says. A saga keeps what it was "
+            "started with.",
+        ),
+    ] = 366
+    retention_days: Annotated[
+        int,
+        Meta(
+            ge=2,
+            le=3_650,
+            description="Days that are added to these until everything that is stored of a saga is deleted: head, log, "
+            "snapshots, values.",
+        ),
+    ] = 90
+
+
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Values:
     """How large what steps say may be."""
 
@@ -212,7 +243,7 @@ class Values:
     ] = 5_242_880
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Signals:
     """What a saga keeps of what it was told."""
 
@@ -224,7 +255,21 @@ class Signals:
     ] = 100
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
+class People:
+    """What people are asked."""
+
+    pending_per_person: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=100,
+            description="Open questions of which one person is told at once; others are told when one is over. 0: any number.",
+        ),
+    ] = 10
+
+
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Tenants:
     """What one tenant may have, so that there is something left for the others."""
 
@@ -239,7 +284,7 @@ class Tenants:
     ] = 5_000
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Stores:
     """How a store that asks for a pause, or does not answer, is tried again."""
 
@@ -257,7 +302,7 @@ class Stores:
     ] = 2_000
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Estimates:
     """What is known of the worker where it does not run."""
 
@@ -277,26 +322,36 @@ class Estimates:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits(
-    Execution, Failing, LastResort, Effects, Money, Liveness, Values, Signals, Tenants, Stores, Estimates
+    Execution,
+    Failing,
+    LastResort,
+    Effects,
+    Money,
+    Liveness,
+    Lifetime,
+    Values,
+    Signals,
+    People,
+    Tenants,
+    Stores,
+    Estimates,
 ):
     """The sections, and what is the same everywhere. Times in ms, sizes in bytes.
 
-    start_due: time until a started saga is due. compile: a document that takes longer is refused. fork_deadline: how long a
-    caller has for a fork. timer_by_message: the longest delay of a message in SQS. entry: the most that the events of one
-    entry may have together. answer: the least time left of an invocation when it gives up on a store and says so.
-    fault_pause: until a saga is tried again after a fault of the engine. unreadable_pause: the same for a saga whose log
-    this version cannot read. room_pause: until a step that found no room in its process asks again, doubling from first to
-    longest. throttle_pause: between two steps behind a limit that throttles. children_at_once: port calls for children side
-    by side. child_pause: until children are started for which their tenant has no room.
-    telling: how long a try to tell a person lasts. untold_end: how long an unsent notice holds up the end of its saga.
-    effect_grace: after the time of an attempt, until other workers may conclude that it did not record its end.
+    start_due: time until a started saga is due. busy_sweep: first look at a saga that may have missed more than a wake. compile: a document that takes longer is refused. fork_deadline: how long a
+    caller has for a fork. timer_by_message: the longest delay of a message in SQS. entry: the most that the events of one entry may have together. answer: the least time left of an invocation when it gives up on a store and says so.
+    fault_pause: until a saga is tried again after a fault of the engine. unreadable_pause: the same for a saga whose log this version cannot read.
+    room_pause: until a step that found no room in its process asks again, doubling from first to longest. throttle_pause: between two steps behind a limit that throttles.
+    children_at_once: port calls for children side by side. child_pause: until children are started for which their tenant has no room. report_kept: how long it stands in
+    an inbox that a child has ended; a parent that has not looked for so long asks its children itself.
+    telling: how long a try to tell a person lasts. untold_end: how long an unsent notice holds up the end of its saga. give_up: a channel that has not taken a notice by then is not asked again. effect_grace: after the time of an attempt, until other workers may conclude that it did not record its end.
     effect_pause: until a step that waits for another's effect looks again, doubling from first to longest.
-    snapshot_blob: a snapshot with more JSON is a blob. snapshot: how long it may hold up the release of its saga.
-    Packed to a quarter it would cost 16 write units, twice the PUT, whereas a GET makes each resume 20 to 30 ms longer;
+    snapshot_blob: a snapshot with more JSON is a blob. snapshot: how long it may hold up the release of its saga. Packed to a quarter it would cost 16 write units, twice the PUT, whereas a GET makes each resume 20 to 30 ms longer;
     and no store takes items of any size.
     """
 
     start_due_ms: int = 60_000
+    busy_sweep_ms: int = 300_000
     fork_deadline_ms: int = 60_000
     timer_by_message_ms: int = 900_000
     entry_bytes: int = 196_608
@@ -308,8 +363,10 @@ class Limits(
     throttle_pause_ms: int = 1_000
     children_at_once: int = 8
     child_pause_ms: int = 15_000
+    report_kept_ms: int = 604_800_000
     telling_ms: int = 5_000
     untold_end_ms: int = 300_000
+    give_up_ms: int = 259_200_000
     effect_grace_ms: int = 5_000
     effect_pause_first_ms: int = 50
     effect_pause_longest_ms: int = 2_000
@@ -318,12 +375,13 @@ class Limits(
     compile_ms: int = 2_000
 
     def __post_init__(self) -> None:
-        for first, longest in (
-            ("sweep_shortest_ms", "sweep_longest_ms"),
-            ("store_pause_first_ms", "store_pause_longest_ms"),
-        ):
-            if getattr(self, first) > getattr(self, longest):
-                raise ValueError(f"{first} must not be above {longest}")
+        if self.store_pause_first_ms > self.store_pause_longest_ms:
+            raise ValueError("store_pause_first_ms must not be above store_pause_longest_ms")
+        for look in ("sweep_shortest_ms", "sweep_longest_ms"):
+            if self.retention_days * DAY_MS <= getattr(self, look):
+                raise ValueError(
+                    f"retention_days must be longer than {look}: no saga expires before it is looked at"
+                )
 
     def within(self, item_bytes: int) -> Limits:
         """The same on a store whose items have so many bytes at most: an entry's events, or a snapshot, have half of it."""

@@ -16,7 +16,7 @@ from baton.core.read.usage import REQUESTS_PER_MESSAGE
 # Write units of one update of the head: the item itself, and the index entries that move with it
 # (a changed index key is a delete and a put). Entries are apart: they are counted by their size.
 START_UNITS = 3
-TAKE_UNITS = 3
+TAKE_UNITS = 1
 YIELD_UNITS = 3
 FINISH_UNITS = 4
 # Read units of one take: the head, the newest snapshot, the tail of the log, all strongly consistent.

@@ -53,6 +53,8 @@ class Course:
     kills_wanted: int = 0
     cancelled: str = ""
     cancelled_ms: int = 0
+    asking: str = ""
+    approved_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,14 @@ from typing import Any
 
 from baton.client.text import epoch_ms
 from baton.core.failures.strategies.registry import of
+from baton.core.log.answers import APPROVE
 from baton.core.read.costs import Charge, per_million_steps
 from baton.demo.bill import WRITES_PER_EFFECT, Work, bill
 from baton.demo.evidence import Course, Evidence, Kill, request_of, tally
 
 WORKER = "WorkerFunction"
 PAYMENT, LOOKED_UP = "deposit", "find_deposit"
+OPENED, CLOSED = "question_opened", "question_closed"
 SETTLED = frozenset({"step_succeeded", "step_failed"})
 
 Json = Mapping[str, Any]
@@ -32,6 +34,18 @@ class Survival:
 
     kill: Kill
     revived: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """A question that a person approved. `runs`: workers that took the saga up before that; `version`: the entry that closed it."""
+
+    saga: str
+    title: str
+    by: str
+    waited_ms: int
+    runs: int
+    version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +78,8 @@ class Figures:
     found_paid: int
     retries: dict[str, int]
     asked: int
+    questions: int
+    approvals: list[Approval]
     charges: list[Charge]
     usd_per_million_steps: float
     duration_ms: int
@@ -81,7 +97,9 @@ def compute(evidence: Evidence) -> Figures:
     steps = sum(1 for log in logs.values() for event in events_of(log) if event["kind"] in SETTLED)
     handovers = sorted(gap for log in logs.values() for gap in handovers_of(log))
     per_saga = [len(legs_of(log)) for saga, log in logs.items() if saga != evidence.course.cancelled]
-    work = _work(evidence, steps, len(handovers))
+    approvals = [found for saga, log in logs.items() for found in approvals_of(saga, log)]
+    # A saga that waits for a person is given back as one that yields.
+    work = _work(evidence, steps, len(handovers) + len(approvals))
     charges = bill(work)
     chosen = [
         event for log in logs.values() for event in events_of(log) if event["kind"] == "strategy_chosen"
@@ -115,6 +133,8 @@ def compute(evidence: Evidence) -> Figures:
         found_paid=sum(looked_up_of(book)[1] for book in evidence.books),
         retries=tally(event["code"] for event in chosen if of(event["strategy"]).repeats),
         asked=sum(bool(of(event["strategy"]).asks) for event in chosen),
+        questions=sum(event["kind"] == OPENED for log in logs.values() for event in events_of(log)),
+        approvals=approvals,
         charges=charges,
         usd_per_million_steps=per_million_steps(charges, steps),
         duration_ms=evidence.course.ended_ms - evidence.course.started_ms,
@@ -143,15 +163,34 @@ def handovers_of(log: Sequence[Json]) -> Iterator[tuple[int, bool]]:
     """For each yield: milliseconds from the last entry of one invocation to the first step of the next,
     and whether that one began with a cold start.
 
-    A revival is no hand-over: the invocation before it left nothing behind but its lease.
+    A revival is no hand-over: the invocation before it left nothing behind but its lease. Nor is a wait for a person.
     """
     for before, after in pairwise(legs_of(log)):
-        if any(event["kind"] == "revived" for event in events_of(after)):
+        if any(event["kind"] == "revived" for event in events_of(after)) or _ends_with_a_question(before):
             continue
         starts = [ms for event in events_of(after) if (ms := epoch_ms(event.get("started_at"))) is not None]
         last = epoch_ms(before[-1]["at"])
         if starts and last is not None:
             yield min(starts) - last, bool(after[0].get("cold"))
+
+
+def _ends_with_a_question(leg: Sequence[Json]) -> bool:
+    return [event["kind"] for event in events_of(leg) if event["kind"] in (OPENED, CLOSED)][-1:] == [OPENED]
+
+
+def approvals_of(saga: str, log: Sequence[Json]) -> Iterator[Approval]:
+    """The questions of a saga that a person approved. Each take raises its epoch, so that tells who ran meanwhile."""
+    placed = [(entry, event) for entry in log for event in entry["events"]]
+    asked = {e["ask"]["id"]: (entry, e["ask"]) for entry, e in placed if e["kind"] == OPENED}
+    said = {event["key"]: event for _, event in placed if event["kind"] == "signal_received"}
+    for entry, event in placed:
+        if event["kind"] != CLOSED or event["action"] != APPROVE or event["by"] not in said:
+            continue
+        before, ask = asked[event["ask"]]
+        answer = said[event["by"]]
+        waited_ms = (epoch_ms(answer["at"]) or 0) - (epoch_ms(ask["asked_at"]) or 0)
+        runs = entry["epoch"] - before["epoch"] - 1
+        yield Approval(saga, ask["title"], answer["by"], waited_ms, runs, entry["version"])
 
 
 def survivals_of(course: Course, logs: Mapping[str, Sequence[Json]]) -> list[Survival]:

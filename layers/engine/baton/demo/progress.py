@@ -21,7 +21,13 @@ from baton.demo.evidence import tally
 
 EVERY_S = 2.0
 _BAR = 14
-_STYLES = {"completed": "green", "cancelled": "yellow", "failed": "red", "parked": "red"}
+_STYLES = {
+    "completed": "green",
+    "cancelled": "yellow",
+    "suspended": "magenta",
+    "failed": "red",
+    "parked": "red",
+}
 
 
 class Progress:
@@ -77,7 +83,7 @@ class Progress:
         status = str(saga.get("status"))
         where = (
             status
-            if status in FINISHED
+            if status in FINISHED or status == "suspended"
             else ", ".join(str(a.get("node")) for a in saga.get("active") or ()) or status
         )
         text = Text(f"{str(saga.get('id'))[-6:]} ")

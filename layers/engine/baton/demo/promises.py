@@ -14,6 +14,7 @@ from baton.demo.figures import LOOKED_UP, PAYMENT, Figures, events_of
 
 EFFECT_OF = {
     "table.hold": ("table-stack", "hold"),
+    "bar.hold": ("table-stack", "hold"),
     "table.deposit": ("table-stack", "deposit"),
     "table.confirm": ("table-stack", "confirm"),
     "delivery.order": ("open-delivery", "order"),
@@ -29,6 +30,7 @@ def broken(evidence: Evidence, figures: Figures) -> list[str]:
         _books_and_logs_agree,
         _doubts_looked_up,
         _failures_retried,
+        _asked_first,
         _several_invocations,
         _kills_survived,
         _in_time,
@@ -113,6 +115,31 @@ def _failures_retried(evidence: Evidence, figures: Figures) -> Iterator[str]:
         yield "no service was busy: no step was tried again"
     if figures.asked:
         yield f"{counted(figures.asked, 'failure')} went to a person"
+
+
+def _asked_first(evidence: Evidence, figures: Figures) -> Iterator[str]:
+    """The large party's saga asked one question, was approved, and did nothing before that, by its log and by the books."""
+    asking = evidence.course.asking
+    if (figures.questions, len(figures.approvals)) != (1, 1):
+        opened = f"{counted(figures.questions, 'question')} {_were(figures.questions)} opened"
+        yield f"{opened}, and {len(figures.approvals)} of them approved: it should be one"
+    for approval in figures.approvals:
+        if approval.saga != asking:
+            yield f"saga {approval.saga} asked and was approved instead of {asking}"
+            continue
+        for entry in evidence.logs[asking]:
+            for event in entry["events"] if entry["version"] < approval.version else ():
+                if event["kind"] == "step_succeeded" and event["tool"] in EFFECT_OF:
+                    yield f"saga {asking}: {event['node']} was done before the approval"
+    for book in evidence.books:
+        for effect in book["effects"]:
+            is_early = effect["at_ms"] < evidence.course.approved_ms
+            if is_early and effect["identity"]["reference"] == asking:
+                yield f"saga {asking}: {book['service']}'s books have {effect['kind']} before the approval"
+
+
+def _were(count: int) -> str:
+    return "was" if count == 1 else "were"
 
 
 def _several_invocations(evidence: Evidence, figures: Figures) -> Iterator[str]:

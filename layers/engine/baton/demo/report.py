@@ -16,7 +16,7 @@ from rich.text import Text
 
 from baton.client.text import counted, span
 from baton.core.read import prices
-from baton.demo.figures import Figures, Survival, quantile
+from baton.demo.figures import Approval, Figures, Survival, quantile
 
 
 def show(console: Console, figures: Figures, broken: Sequence[str]) -> None:
@@ -55,6 +55,11 @@ def rows(figures: Figures) -> Iterator[tuple[str, str, str]]:
     yield "double bookings", str(figures.double_bookings), _books(figures)
     yield "payments", str(figures.payments), _payments(figures)
     yield "retries", str(sum(figures.retries.values())), _retries(figures)
+    yield (
+        "approvals",
+        str(len(figures.approvals)),
+        "; ".join(map(_approval, figures.approvals)) or "none was given",
+    )
     made_of = f"{figures.entries} entries, those of starts, revivals and cancels included"
     yield "log writes per step", f"{figures.writes_per_step:.2f}", made_of
     p50, p95 = quantile(figures.handovers_ms, 0.50), quantile(figures.handovers_ms, 0.95)
@@ -105,7 +110,13 @@ def _retries(figures: Figures) -> str:
     if figures.asked:
         return f"{counted(figures.asked, 'failure')} went to a person"
     codes = ", ".join(f"{count} after {code}" for code, count in figures.retries.items())
-    return f"{codes}: open-delivery refuses every ninth request; no person was asked"
+    return f"{codes}: open-delivery refuses every ninth request; no person was asked about it"
+
+
+def _approval(approval: Approval) -> str:
+    runs = "no worker" if not approval.runs else counted(approval.runs, "worker")
+    waited = f"{span(approval.waited_ms)}, in which {runs} ran for its saga"
+    return f"{approval.title} Approved by {approval.by}, over the API, after {waited}"
 
 
 def _bill(figures: Figures) -> str:

@@ -1,4 +1,4 @@
-"""What happens in the demo, in order: start the sagas, kill workers at work, cancel one, wait.
+"""What happens in the demo, in order: start the sagas, kill workers at work, cancel one, approve one, wait.
 
 How processes start is in run, what is shown in progress, what is measured in evidence.
 """
@@ -15,12 +15,15 @@ from typing import Any, Protocol
 from baton.client.api import Api
 from baton.client.text import span
 from baton.core.log.state import FINISHED
+from baton.demo.approver import Approver
 from baton.demo.books import Books
 from baton.demo.evidence import Course, Kill, request_of
 from baton.local.records import ProcessInfo
 
 FIRST_EVENING = datetime(2026, 12, 1, 19, 30, tzinfo=UTC)
 CITIES = ("Lisbon", "Porto", "Bergen", "Graz", "Ghent")
+# The one evening whose party is so large that a person is asked before its table is held.
+LARGE, LARGE_PARTY = 3, 9
 # The one effect for which a second request would be a second one: its service takes no idempotency key.
 PAYMENT = "deposit"
 LOOK_EVERY_TICKS = 10
@@ -31,7 +34,8 @@ PATIENCE_TICKS = 30
 class Plan:
     """How much of what. A kill strikes a worker that has been at work for `kill_after_s` to `kill_before_s`.
 
-    The second number keeps the kill away from the moment at which a worker has already yielded.
+    The second number keeps the kill away from the moment at which a worker has already yielded. `thinks_s`: how long
+    the person who is asked leaves the question alone.
     """
 
     sagas: int = 20
@@ -39,6 +43,7 @@ class Plan:
     kill_after_s: float = 0.8
     kill_before_s: float = 3.5
     cancel_after_steps: int = 4
+    thinks_s: float = 2.0
     limit_s: float = 100.0
     tick_s: float = 0.1
 
@@ -64,7 +69,7 @@ class Scenario:
     """One run. `course` says afterwards, or while it runs, what was done."""
 
     def __init__(
-        self, plan: Plan, api: Api, workers: Workers, books: Books, screen: Screen, steps: int
+        self, plan: Plan, api: Api, other: Api, workers: Workers, books: Books, screen: Screen, steps: int
     ) -> None:
         self._plan = plan
         self._books = books
@@ -74,6 +79,7 @@ class Scenario:
         self._screen = screen
         self._latest: dict[str, dict[str, Any]] = {}
         self.course = Course(expected_steps=steps, kills_wanted=plan.kills)
+        self._approver = Approver(other, screen.say, self.course, plan.thinks_s)
 
     async def run(self) -> Course:
         """Returns when every saga has ended, or when the time is up."""
@@ -87,6 +93,7 @@ class Scenario:
                 await self._kill_one()
             if tick % LOOK_EVERY_TICKS == 0:
                 await self._look()
+                await self._approver.look(self._latest)
                 if all(saga["status"] in FINISHED for saga in self._latest.values()):
                     break
                 if not course.cancelled:
@@ -105,6 +112,7 @@ class Scenario:
         for saga in started:
             self._latest[str(saga["id"])] = {"steps": 0, "active": [], **saga}
         self.course.sagas = list(self._latest)
+        self.course.asking = next(iter(self.course.sagas[LARGE:]), "")
         self._screen.say(f"{len(started)} dinner sagas started over HTTP")
 
     async def _look(self) -> None:
@@ -128,9 +136,11 @@ class Scenario:
         is_choosy = not self.course.kills and self._patience > PATIENCE_TICKS // 2
         # The youngest first: it stays unanswered for longest.
         for effect in sorted(await self._books.unanswered(), key=lambda effect: -effect["at_ms"]):
-            if is_choosy and effect["kind"] != PAYMENT:
+            saga = str(effect["identity"].get("reference"))
+            # The saga that waited for a person is late as it is: killed, too, it would be the last by far.
+            if saga == self.course.asking or (is_choosy and effect["kind"] != PAYMENT):
                 continue
-            request_id = await self._holder(str(effect["identity"].get("reference")))
+            request_id = await self._holder(saga)
             if request_id in prey and effect in await self._books.unanswered():
                 await self._kill(prey[request_id], effect)
                 return
@@ -175,11 +185,11 @@ class Scenario:
     async def _cancel_one(self) -> None:
         """Cancel the first saga that is well under way, with time for its running steps to finish.
 
-        None whose worker was killed at the worst moment: it has to show that it goes on.
+        None whose worker was killed at the worst moment, or that asked a person: they have to show that they go on.
         """
-        struck = {kill.saga for kill in self.course.kills}
+        needed = {self.course.asking, *(kill.saga for kill in self.course.kills)}
         for saga, seen in self._latest.items():
-            if saga in struck:
+            if saga in needed:
                 continue
             if seen["status"] == "running" and int(seen.get("steps") or 0) >= self._plan.cancel_after_steps:
                 await self._api.cancel(saga, "the guests changed their minds", "graceful", 3)
@@ -191,7 +201,8 @@ class Scenario:
 def evening(n: int) -> dict[str, Any]:
     """The input of the n-th saga: cities and days differ, so that no two want the same table."""
     day = FIRST_EVENING + timedelta(days=n // len(CITIES))
-    return {"city": CITIES[n % len(CITIES)], "party": 2 + n % 4, "at": day.isoformat()}
+    party = LARGE_PARTY if n == LARGE else 2 + n % 4
+    return {"city": CITIES[n % len(CITIES)], "party": party, "at": day.isoformat()}
 
 
 def _now_ms() -> int:

@@ -50,8 +50,8 @@ class Aws:
     def __init__(self, endpoint: str) -> None:
         config = Config(
             retries={"total_max_attempts": 1},
-            connect_timeout=2,
-            read_timeout=30,
+            connect_timeout=10,
+            read_timeout=60,  # a busy machine takes its time for the first table
             max_pool_connections=64,
             proxies={},  # a proxy of the surrounding shell must not be asked about loopback
         )

@@ -60,6 +60,8 @@ def verify_sender(address: str, aws: Aws) -> None:
 def _table(logical_id: str, resolver: Resolver, aws: Aws) -> None:
     properties = resolver.properties(logical_id)
     request: dict[str, Any] = {key: properties[key] for key in _TABLE_AS_IS if key in properties}
+    for index in request.get("GlobalSecondaryIndexes", ()):
+        index.pop("WarmThroughput", None)  # there is nothing to warm
     stream = properties.get("StreamSpecification")
     if stream:
         request["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": stream["StreamViewType"]}

@@ -197,7 +197,11 @@ class LocalRun:
         values = effective(template, self._parameters, _trusted(issuer_url))
         tenant_claim, roles_claim = values.get("TenantClaim", "tenant"), values.get("RolesClaim", "roles")
         self._issuer = await asyncio.to_thread(
-            TokenIssuer, issuer_url, str(tenant_claim), roles_claim=str(roles_claim)
+            TokenIssuer,
+            issuer_url,
+            str(tenant_claim),
+            roles_claim=str(roles_claim),
+            groups_claim=str(values.get("GroupsClaim", "groups")),
         )
         resolver = Resolver(template, values)
         check_rules(template, resolver)

@@ -33,16 +33,22 @@ class TokenIssuer:
         audience: str = AUDIENCE,
         *,
         roles_claim: str = "roles",
+        groups_claim: str = "groups",
     ) -> None:
         self.issuer, self.audience = issuer, audience
-        self._tenant_claim, self._roles_claim = tenant_claim, roles_claim
+        self._tenant_claim, self._roles_claim, self._groups_claim = tenant_claim, roles_claim, groups_claim
         self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         self._key_id = uuid.uuid4().hex
 
     def token(
-        self, user: str, tenant: str, ttl_s: float = LIFETIME_S, roles: Sequence[str] | None = ROLES
+        self,
+        user: str,
+        tenant: str,
+        ttl_s: float = LIFETIME_S,
+        roles: Sequence[str] | None = ROLES,
+        groups: Sequence[str] = (),
     ) -> str:
-        """A signed token for `user` (claim `sub`) of `tenant`, by default with every role.
+        """A signed token for `user` (claim `sub`) of `tenant`, by default with every role and in no group.
 
         A `ttl_s` below zero makes one that has expired; `roles` None makes one without that claim.
         """
@@ -57,6 +63,8 @@ class TokenIssuer:
         }
         if roles is not None:
             claims[self._roles_claim] = list(roles)
+        if groups:
+            claims[self._groups_claim] = list(groups)
         return jwt.encode(claims, self._key, algorithm="RS256", headers={"kid": self._key_id})
 
     def pages(self) -> list[Page]:

@@ -8,13 +8,28 @@ again after a pause) or `StoreUnavailable` (it may have happened).
 from __future__ import annotations
 
 from baton.ports.blobs import Blobs
-from baton.ports.budgets import Account, Budgets, Held, Refused, Reservation, Sums
+from baton.ports.budgets import Account, Answer, Budgets, Change, Reservation, Sums
 from baton.ports.definitions import Definition, Definitions, Rates
 from baton.ports.effects import Effect, Effects
+from baton.ports.inbox import Inbox, Report
 from baton.ports.limits import StoreLimits
-from baton.ports.log import Due, Head, Listed, Log, Place, Record, Release, SagaRef, Wake
+from baton.ports.log import (
+    LANES,
+    SWEEP,
+    TIMER,
+    WORK,
+    Due,
+    Head,
+    Listed,
+    Log,
+    Place,
+    Record,
+    Release,
+    SagaRef,
+    Wake,
+)
 from baton.ports.messages import DeadLetters, Invoker, Message, Queue, tenant_of
-from baton.ports.notices import Incident, Incidents, NoticeRecord, Notices
+from baton.ports.notices import Incident, Incidents, NoticeRecord, Notices, Telling
 from baton.ports.process import (
     Blocked,
     Clock,
@@ -29,13 +44,20 @@ from baton.ports.process import (
     StepFailure,
     Watch,
 )
+from baton.ports.questions import QuestionRow, Questions, Spot
 from baton.ports.store import Store
 
 __all__ = [
+    "LANES",
+    "SWEEP",
+    "TIMER",
+    "WORK",
     "Account",
+    "Answer",
     "Blobs",
     "Blocked",
     "Budgets",
+    "Change",
     "Clock",
     "DeadLetters",
     "Definition",
@@ -45,7 +67,7 @@ __all__ = [
     "Effects",
     "Entropy",
     "Head",
-    "Held",
+    "Inbox",
     "Incident",
     "Incidents",
     "Invoker",
@@ -60,19 +82,23 @@ __all__ = [
     "Performer",
     "Place",
     "Pulse",
+    "QuestionRow",
+    "Questions",
     "Queue",
     "Rates",
     "Record",
-    "Refused",
     "Release",
+    "Report",
     "Reservation",
     "SagaRef",
     "Sandbox",
+    "Spot",
     "StepContext",
     "StepFailure",
     "Store",
     "StoreLimits",
     "Sums",
+    "Telling",
     "Wake",
     "Watch",
     "tenant_of",

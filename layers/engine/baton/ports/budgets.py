@@ -1,4 +1,4 @@
-"""The money that users have spent on a day or reserved for calls under way: one item for each user and day.
+"""The money that users have spent on a day or hold for calls under way: one item for each user and day.
 
 Amounts are whole micro-dollars, times UTC epoch milliseconds. What a limit is, and what follows from a refusal, is
 not decided here (core/decide/spending.py, runtime/ledger.py).
@@ -20,15 +20,20 @@ class Account(msgspec.Struct, frozen=True):
 
 
 class Reservation(msgspec.Struct, frozen=True):
-    """An amount held for one attempt. After `until` its holder is dead, and it may be freed."""
+    """All that one invocation holds of an account. After `until` the invocation is dead, and the amount may be freed.
 
-    id: str
+    `number` counts the invocation's requests, so that no two states of a reservation are equal. `is_freed`: its time
+    was over, and another has freed it; its amount is 0.
+    """
+
+    number: int
     amount: int
     until: int
+    is_freed: bool = False
 
 
 class Sums(msgspec.Struct, frozen=True):
-    """`held` is the sum of spent and reserved money, `open` the number of reservations."""
+    """`held` is the sum of spent and reserved money, `open` the number of invocations with a reservation."""
 
     spent: int = 0
     held: int = 0
@@ -39,41 +44,60 @@ class Sums(msgspec.Struct, frozen=True):
         return self.held - self.spent
 
 
-class Held(msgspec.Struct, frozen=True):
-    """It is reserved, now or since before; `sums` count it."""
+class Change(msgspec.Struct, frozen=True):
+    """What becomes of the reservation of `holder`: from `before` to `after`, None where there is none.
 
+    `spent` is counted with it; a change without `before` counts nothing. `limit`: it is refused if more than that
+    would then be held; None: the room is not asked about.
+    """
+
+    holder: str
+    before: Reservation | None
+    after: Reservation | None
+    spent: int = 0
+    limit: int | None = None
+
+    @property
+    def more(self) -> int:
+        """So much more is held afterwards."""
+        return _amount(self.after) - _amount(self.before) + self.spent
+
+    @property
+    def opened(self) -> int:
+        """So many more reservations are open afterwards: 1, 0 or -1."""
+        return _is_open(self.after) - _is_open(self.before)
+
+
+def _amount(one: Reservation | None) -> int:
+    return one.amount if one is not None else 0
+
+
+def _is_open(one: Reservation | None) -> bool:
+    return one is not None and not one.is_freed
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """Whether this request made its change, and what the account and the holder's reservation are now."""
+
+    is_done: bool
     sums: Sums
-
-
-class Refused(msgspec.Struct, frozen=True):
-    """The reservation is refused. `is_busy`: reservations of others stand against it, and may be freed soon."""
-
-    sums: Sums
-    is_busy: bool
+    there: Reservation | None
 
 
 class Budgets(Protocol):
     """The accounts of users. Each change is one conditional write of one item."""
 
-    def reserve(self, account: Account, reservation: Reservation, limit: int, now: int) -> Held | Refused:
-        """Hold an amount if `held` stays at or below `limit`; whatever is past its time at `now` is freed first.
+    def move(self, account: Account, change: Change, now: int) -> Answer:
+        """Change a reservation that is exactly `before`, if there is room for it.
 
-        Of any number of callers no two get the same money. A reservation with an id that is open changes nothing.
-        More than the store keeps of one user at a time are refused as busy. One with an amount of 0 is never refused: to settle it counts
-        what is spent already.
-        """
-        ...
-
-    def settle(self, account: Account, reservation: Reservation, cost: int) -> Sums:
-        """Replace the held amount by the spent one.
-
-        Also of a reservation that was freed meanwhile, and also more than was held: spent is spent. One that is
-        settled already, or was never held, changes nothing.
+        Of any number of callers no two get the same money. What is past its time at `now` is freed before a change is
+        refused for want of room. A change with a `limit` that opens one more reservation than the store keeps of a
+        user at a time is refused, too. A change that is made again is not done again, and finds its `after` there.
         """
         ...
 
     def expire(self, account: Account, now: int) -> Sums:
-        """Free reservations past their time."""
+        """Free reservations past their time. They stay, with nothing held, so that what was spent can be counted."""
         ...
 
     def read(self, account: Account) -> Sums:

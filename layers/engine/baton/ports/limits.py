@@ -11,9 +11,10 @@ class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Sizes are in bytes, names and keys included.
 
     item: the largest entry, snapshot or effect. rows: of tools' own rows, beside the entry that they are written with.
-    shards: partitions that each index is spread over.
+    due_shards, status_shards: partitions that the due index, and the lists of each tenant, are spread over.
     """
 
     item_bytes: int
     rows: RowRoom
-    shards: int
+    due_shards: int
+    status_shards: int

@@ -5,6 +5,7 @@ All times are UTC epoch milliseconds.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Protocol, TypeAlias
 
@@ -13,15 +14,26 @@ import msgspec
 from baton.core.effects.rows import Row
 from baton.ports.limits import StoreLimits
 
+_CELL = re.compile(r"c([1-9][0-9]{0,3})\.")
+
 
 class SagaRef(msgspec.Struct, frozen=True):
-    """Names one saga: tenant and id. `str()` is what messages, wakes and entries call it."""
+    """Names one saga: tenant and id. `str()` is what messages, wakes and entries call it.
+
+    An id that begins with `c<number>.` names the cell that the saga is in, and so does the id of each of its children.
+    """
 
     tenant: str
     id: str
 
     def __str__(self) -> str:
         return f"T#{self.tenant}#SAGA#{self.id}"
+
+    @property
+    def cell(self) -> int:
+        """0 where the id names none."""
+        found = _CELL.match(self.id)
+        return int(found[1]) if found else 0
 
     @classmethod
     def parse(cls, key: str) -> SagaRef:
@@ -33,6 +45,11 @@ class SagaRef(msgspec.Struct, frozen=True):
 
 
 Due: TypeAlias = tuple[SagaRef, int]  # a saga, and when it is due
+WORK, TIMER, SWEEP = "work", "timer", "sweep"
+LANES = (WORK, TIMER, SWEEP)
+"""Of the due index, so that each is read by itself: what is at work or should be, a moment that a saga waits for, and a
+look at one that waits for nothing but others."""
+
 Place: TypeAlias = tuple[int, str]  # of a saga in a list: when it changed, and its id
 
 
@@ -40,21 +57,26 @@ class Wake(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why a stream must pass an item on: the version the log has reached, and when to act.
 
     `at` is the moment to deliver (0: at once). `parent` is the key of the saga that waits for this
-    one's end, `slot` the place where it waits.
+    one's end, `slot` the place where it waits, `window` the part of its inbox where it looks.
     """
 
     v: int
     at: int = 0
     parent: str = ""
     slot: str = ""
+    window: int = 0
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
     """The mutable part of a saga: its lease, when it is due, and caches of facts from the log.
 
-    `owner` is empty when the lease is free. `due_at` None: not in the due index. `start` is the encoded
+    `expires`: when the saga is as good as deleted; 0: never.
+
+    `owner` is empty when the lease is free. `due_at` None: not in the due index; `lane`: where in it.
+    In the lane of looks, `quiet_since` is when something last happened, and `timer` when something is due by itself (0:
+    nothing is): no look needs more than the log's newest entry. `start` is the encoded
     first entry, kept until entry 1 is known to exist. `armed` is the deadline of a caller that is about
-    to append to a saga that may be in no index.
+    to append to a saga that may be in no index. `inbox` counts what was announced there since a holder has taken it in.
     """
 
     ref: SagaRef
@@ -73,28 +95,35 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     until: int = 0
     epoch: int = 0
     pending_wake: int = 0
+    inbox: int = 0
     due_at: int | None = None
+    lane: str = WORK
+    quiet_since: int = 0
+    timer: int = 0
     armed: int = 0
     wake: Wake | None = None
+    expires: int = 0
 
 
 class Record(msgspec.Struct, frozen=True):
     """An entry or a snapshot: opaque bytes under a branch and a version.
 
-    `size`, where it was read: bytes of all that is stored of it, by the store's own rule.
+    `size`, where it was read: bytes of all that is stored of it, by the store's own rule. `expires` as of its head.
     """
 
     branch: int
     version: int
     data: bytes
     size: int = 0
+    expires: int = 0
 
 
 class Release(msgspec.Struct, frozen=True, kw_only=True):
     """What a holder leaves on the head when it gives the lease back.
 
     `armed` is the value that the head had when the holder loaded; a release is refused when another
-    writer has armed it since. `group_at` is set only when the status group changes, because that moves an index.
+    writer has armed it since. `inbox`, likewise, is the count of what the holder has taken in, which is cleared; None leaves
+    what is there. `group_at` is set only when the status group changes, because that moves an index.
     `clear_start`: entry 1 exists, so the head need not carry it any longer.
     """
 
@@ -106,6 +135,10 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
     snapshot: int
     due_at: int | None
     armed: int
+    lane: str = WORK
+    quiet_since: int = 0
+    timer: int = 0
+    inbox: int | None = 0
     wake: Wake | None = None
     clear_start: bool = True
 
@@ -126,7 +159,12 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Log(Protocol):
-    """Heads, entries and snapshots of sagas."""
+    """Heads, entries and snapshots of sagas.
+
+    What has expired, by the store's clock, is as good as deleted, however long it is still there: nothing shows it, and
+    another saga of that id takes its place. All that is stored of a saga expires at one moment, and is deleted afterwards
+    in any order.
+    """
 
     @property
     def limits(self) -> StoreLimits:
@@ -141,13 +179,16 @@ class Log(Protocol):
         """Strongly consistent."""
         ...
 
-    def take(self, ref: SagaRef, owner: str, until: int, epoch: int, due_at: int) -> Head | None:
+    def take(
+        self, ref: SagaRef, owner: str, until: int, epoch: int, due_at: int, stays: bool = False
+    ) -> Head | None:
         """Take the lease if the head still has the `epoch` that the caller has seen and judged to be free to take.
 
-        Sets owner, until, `due_at`, epoch + 1 and removes `wake`. A pending wake stays: its version is in the log, and the
-        taker loads afterwards. A request that arrives twice finds itself and changes nothing more; one that arrives
-        after any other take is refused. Returns the head as it was **before** (so that an expired lease can be
-        seen); None when refused or when there is no head.
+        Sets owner, until, `due_at` in the lane of what is at work, epoch + 1 and removes `wake`. With `stays`, the due
+        time that there is stays as it is, in its lane; refused unless it is set and not after `due_at`. A pending wake
+        stays, too: its version is in the log, and the taker loads afterwards. A request that arrives twice finds itself
+        and changes nothing more; one that arrives after any other take is refused. Returns the head as it was **before**
+        (so that an expired lease can be seen); None when refused or when there is no head.
         """
         ...
 
@@ -159,22 +200,26 @@ class Log(Protocol):
         """Give the lease back: frees it, clears the pending wake, writes `release`.
 
         False, and nothing written, when the lease is not this one's any more, when `pending_wake` is above
-        `release.folded`, or when `armed` is not `release.armed`.
+        `release.folded`, when `armed` is not `release.armed`, or when `inbox` is not `release.inbox`.
         """
         ...
 
     def arm(self, seen: Head, until: int) -> bool:
         """Make sure the head is due by `until` and note that, unless it changed since `seen`.
 
-        Raises `armed` to `until`, never lowers it; `due_at` becomes `until` only where none was set or a
-        later one was.
+        Raises `armed` to `until`, never lowers it; `due_at` becomes `until`, in the lane of what is at work, only where
+        none was set or a later one was.
         """
+        ...
+
+    def defer(self, seen: Head, due_at: int, lane: str) -> bool:
+        """Move the due time of a head on, into a lane, unless the head changed since `seen`. All else stays."""
         ...
 
     def postpone(self, ref: SagaRef, now: int, until: int) -> bool:
         """Move a due time that is not after `now` on to `until`; all else stays, read or not.
 
-        For a head that cannot be read. A head under a live lease is due later, so that it is refused.
+        For a head that cannot be read. Refused under a lease that is not over at `now`.
         """
         ...
 
@@ -207,8 +252,10 @@ class Log(Protocol):
         """The newest snapshot of a branch at or below a version, strongly consistent."""
         ...
 
-    def due(self, shard: int, since: int, until: int, limit: int, after: Due | None = None) -> Sequence[Due]:
-        """Sagas with `since <= due_at <= until` in a shard, soonest first, at most `limit`. Eventually consistent.
+    def due(
+        self, lane: str, shard: int, since: int, until: int, limit: int, after: Due | None = None
+    ) -> Sequence[Due]:
+        """Sagas with `since <= due_at <= until` in a lane of a shard, soonest first, at most `limit`. Eventually consistent.
 
         `after`: the last one of the page before, wherever that saga is by now. Sagas that are due at the same moment
         come in an order of the store's own, always the same.

@@ -11,9 +11,10 @@ from typing import Protocol
 
 import msgspec
 
-from baton.core.log.events import Notice
+from baton.core.log.events import Ask, Notice
 
-WINDOW_MS = 86_400_000  # so long a key stands for one notice
+WINDOW_MS = 86_400_000  # so long a key stands for one notice; the same notice, by its `at`, is not sent again after it
+LINK_LASTS_MS = 900_000  # from the telling on
 CLAIM_MS = 10_000  # longer than an answer of the topic may take; then another saga may send in its place
 
 
@@ -54,16 +55,39 @@ def incident_id(key: str, at: int) -> str:
     return f"i{at:012x}{hashlib.sha256(key.encode()).hexdigest()[:12]}"
 
 
+class Telling(msgspec.Struct, frozen=True, kw_only=True):
+    """A notice on its way to people, at `now`. `user` is whose saga it is; `expires` is when the saga does, 0: never.
+
+    `ask` is the question that it is about, while that is open. `link`: where it can be answered without signing in;
+    empty: nowhere.
+    """
+
+    tenant: str
+    saga: str
+    user: str
+    notice: Notice
+    now: int
+    expires: int = 0
+    ask: Ask | None = None
+    link: str = ""
+
+
 class Notices(Protocol):
-    """Tells people."""
+    """A channel by which people are told. What is told once and what again is decided in runtime/notices.py."""
 
-    def tell(self, tenant: str, saga: str, user: str, notice: Notice, now: int) -> None:
-        """Send it, and keep its incident if it opens one. `user` is whose saga it is.
+    @property
+    def name(self) -> str:
+        """The same for ever: a notice is claimed for a channel by its name."""
+        ...
 
-        Of all notices of a tenant with one key one is sent in 24 hours, however many callers there are: the others do
-        nothing. So a key that is about one saga names it. A caller that dies on the way leaves a claim that its
-        successor, and after 10 seconds everybody, takes over: nothing is lost, and rarely something is sent twice.
-        Raises `Throttled` while another saga is just sending it.
+    def reaches(self, telling: Telling) -> bool:
+        """Whether there is somewhere to send it."""
+        ...
+
+    def tell(self, telling: Telling) -> None:
+        """Send it. To send it again sends it again, under the same id where the channel has ids.
+
+        Raises `Throttled` and `StoreUnavailable` for what can be tried again, and `ChannelRefused` for what cannot.
         """
         ...
 
@@ -99,14 +123,15 @@ class NoticeRecord(Incidents, Protocol):
         """The notice that is to be sent under this key, or None when that has been done.
 
         It is the one that was claimed first, if another saga died over it. Raises `Throttled` while another saga is
-        sending it; one's own claim is that of an invocation that died, because a saga has one at a time.
+        sending it; one's own claim is that of an invocation that died, because a saga has one at a time. Raises
+        `ChannelRefused` where that was noted.
         """
         ...
 
-    def sent(self, tenant: str, key: str, now: int) -> None:
-        """Note that it was sent."""
+    def sent(self, tenant: str, key: str, now: int, refused: str = "") -> None:
+        """Note that it was sent, or why it never will be."""
         ...
 
-    def open(self, tenant: str, saga: str, notice: Notice) -> None:
-        """Keep the incident of a notice; the same notice again changes nothing."""
+    def open(self, tenant: str, saga: str, notice: Notice, expires: int = 0) -> None:
+        """Keep the incident of a notice until `expires`, when its saga does; 0: for ever. The same notice again changes nothing."""
         ...

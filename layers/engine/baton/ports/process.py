@@ -82,6 +82,10 @@ class StepContext(msgspec.Struct, frozen=True, kw_only=True):
     rows: list[Row] = []
     spent: list[Decimal] = []
     blocked: list[Blocked] = []
+    callback_token: str = ""
+    """Of a node with `callback`: what proves to `POST /callbacks/{token}` that work elsewhere is this step's."""
+    callback_url: str = ""
+    """The whole address for it, where the deployment knows its own."""
 
     def spend(self, usd: Decimal | str | float) -> None:
         """Say that this attempt has cost money, such as a model's answer; several times add up.

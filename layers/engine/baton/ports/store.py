@@ -11,10 +11,12 @@ from typing import Protocol
 from baton.ports.budgets import Budgets
 from baton.ports.definitions import Definitions, Rates
 from baton.ports.effects import Effects
+from baton.ports.inbox import Inbox
 from baton.ports.limits import StoreLimits
 from baton.ports.log import Log
 from baton.ports.notices import NoticeRecord
 from baton.ports.outside import Entities
+from baton.ports.questions import Questions
 
 
 class Store(Protocol):
@@ -26,8 +28,18 @@ class Store(Protocol):
         ...
 
     @property
+    def cell(self) -> int:
+        """The one of several deployments that share the load of a service, by whose number the ids of its sagas begin; 0: the only one."""
+        ...
+
+    @property
     def log(self) -> Log:
         """Heads, entries, snapshots, indexes, and tools' own rows."""
+        ...
+
+    @property
+    def inbox(self) -> Inbox:
+        """Ends of child sagas, for their parents."""
         ...
 
     @property
@@ -53,6 +65,11 @@ class Store(Protocol):
     @property
     def incidents(self) -> NoticeRecord:
         """Notices that were sent, and incidents."""
+        ...
+
+    @property
+    def questions(self) -> Questions:
+        """The inbox of open questions."""
         ...
 
     @property

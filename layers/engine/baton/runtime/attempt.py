@@ -16,7 +16,7 @@ from baton.core.decide.builder import RunStep
 from baton.core.effects.toolspec import ONCE, ToolSpec
 from baton.core.failures.alternatives import ARGUMENTS, FAILURE, TOOL
 from baton.core.failures.classes import RETRYABLE
-from baton.core.failures.codes import kind_of
+from baton.core.failures.codes import class_of
 from baton.core.failures.context import combined, parts_of, shortened
 from baton.core.failures.doubts import leaves_doubt
 from baton.core.failures.failover import Context
@@ -48,7 +48,7 @@ async def carry_out(performer: Performer, specs: Specs, step: RunStep, context: 
 
 async def prepared(performer: Performer, specs: Specs, step: RunStep, context: StepContext) -> dict[str, Any]:
     """The first half of an attempt: the arguments for the tool, after all that is called before it. It has not begun."""
-    attempt = _Attempt(performer, specs, step, context)
+    attempt = _AttemptCalls(performer, specs, step, context)
     arguments = dict(step.arguments)
     for hook in step.hooks:
         arguments = await attempt.helped(hook, arguments)
@@ -63,7 +63,7 @@ async def work(
     performer: Performer, specs: Specs, step: RunStep, context: StepContext, arguments: dict[str, Any]
 ) -> Any:
     """The second half: the tool with the arguments of the first, once or for each part of a context."""
-    attempt, way = _Attempt(performer, specs, step, context), step.way
+    attempt, way = _AttemptCalls(performer, specs, step, context), step.way
     if way is None or (way.first and not way.arguments):
         return await attempt.call(arguments)
     if way.shorten:
@@ -83,7 +83,7 @@ async def look(
     return await performer.perform(verify, given, context)
 
 
-class _Attempt:
+class _AttemptCalls:
     """`called` is the tool that does the work."""
 
     def __init__(self, performer: Performer, specs: Specs, step: RunStep, context: StepContext) -> None:
@@ -193,18 +193,18 @@ class _Attempt:
         failure, node = self._step.failure, self._step.node
         if failure is None:
             return {}
-        kind = failure.kind or kind_of(failure.code)
+        class_ = failure.kind or class_of(failure.code)
         value = Context(
             node=node.name,
             tool=failure.tool or node.tool,
             domain=node.domain,
             code=failure.code,
-            kind=kind,
+            kind=class_,
             status=failure.status,
             attempt=failure.attempt or self._step.attempt,
             at=failure.at,
             message=failure.message,
-        ).as_value(is_retryable=kind in RETRYABLE)
+        ).as_value(is_retryable=class_ in RETRYABLE)
         del value["parameters"]
         return value
 

@@ -6,7 +6,7 @@ When they are started, asked and cancelled is the business of runtime/performers
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -19,6 +19,8 @@ from baton.ports import SagaRef
 from baton.runtime.catalog import Catalog
 from baton.runtime.context import InvocationContext
 from baton.runtime.start import Beginning, Starter, body_hash
+
+T = TypeVar("T")
 
 
 class Children:
@@ -55,22 +57,22 @@ class Children:
                 body_hash=body_hash([child.workflow, given]),
                 parent=str(parent),
                 slot=slot,
+                window=child.window,
                 depth=state.origin.depth + 1,
                 scope=f"{state.origin.scope or state.origin.saga}/{slot}",
                 handled=takes_failure(program, state, slot),
+                expires=state.origin.expires,
             )
         )
 
-    def windows(
-        self, children: Sequence[tuple[str, Child]], end: int
-    ) -> Iterator[Sequence[tuple[str, Child]]]:
+    def groups(self, all_of_them: Sequence[T], end: int) -> Iterator[Sequence[T]]:
         """So many side by side as may be, for as long as what the last ones took still fits before `end`."""
         width = self._limits.children_at_once
-        for start in range(0, len(children), width):
+        for start in range(0, len(all_of_them), width):
             began = self._clock.now()
             if began + self._took >= end:
                 return
-            yield children[start : start + width]
+            yield all_of_them[start : start + width]
             self._took = self._clock.now() - began
 
 

@@ -6,10 +6,10 @@ Claims and records are written by effect_claims.py and stored by the adapters.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import msgspec
+from msgspec import Struct
 
 from baton.core.effects.rows import Row
 from baton.core.log.events import Value
@@ -27,8 +27,7 @@ encode = msgspec.json.Encoder().encode
 decode = msgspec.json.Decoder(Recorded).decode
 
 
-@dataclass(frozen=True)
-class Done:
+class Done(Struct, frozen=True):
     """The result of an effect. `is_recorded`: it had happened before, and nothing was done now."""
 
     value: Value

@@ -1,16 +1,17 @@
-"""The context of one invocation: its name, its time, and the ports that it may use."""
+"""The context of one invocation: its name, its time, the ports that it may use, and its answer to Lambda."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
 
 from baton.core.limits import Limits
 from baton.ports import Blobs, Clock, Entropy, Log, Store
 from baton.runtime.store_retrier import StoreRetrier
 
 
-@dataclass(frozen=True, slots=True)
-class Invocation:
+class Invocation(Struct, frozen=True):
     """One run of the worker function. `deadline` is hard: at it, Lambda kills the process."""
 
     id: str
@@ -23,8 +24,7 @@ class Invocation:
         return self.deadline + limits.lease_grace_ms
 
 
-@dataclass(frozen=True, slots=True)
-class InvocationContext:
+class InvocationContext(Struct, frozen=True):
     """Of one invocation: of the worker, the API or the relay. Every call to a store or a bucket goes through `call`."""
 
     invocation: Invocation
@@ -39,3 +39,8 @@ class InvocationContext:
     def log(self) -> Log:
         """The log of its store."""
         return self.store.log
+
+
+def answer(failed: Sequence[str]) -> Mapping[str, object]:
+    """The partial batch response of Lambda for SQS and streams."""
+    return {"batchItemFailures": [{"itemIdentifier": identifier} for identifier in failed]}

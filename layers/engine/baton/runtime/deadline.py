@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from baton.core.limits import Limits
 from baton.runtime.context import Invocation
 
 
-@dataclass(slots=True)
-class Turn:
+class Turn(Struct):
     """Whether the sagas of an invocation have to yield, because others wait for a worker (runtime/turns.py)."""
 
     is_over: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Deadline:
+class Deadline(Struct, frozen=True):
     """The time of one invocation, as seen by one saga. All values are epoch ms or ms."""
 
     started: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from baton.core.log.events import Entry, StepInterrupted, StepSucceeded
+from baton.core.log.events import CallbackOpened, Entry, StepInterrupted, StepSucceeded
 
 WEIGHT = 0.3
 MARGIN = 1.5
@@ -35,7 +35,9 @@ class DurationEstimator:
         """Take in a log's steps."""
         for entry in entries:
             for event in entry.events:
-                if isinstance(event, StepSucceeded):
+                if isinstance(event, CallbackOpened) or (
+                    isinstance(event, StepSucceeded) and not event.callback
+                ):
                     self.observe(graph, event.node, event.tool, event.ended_at - event.started_at)
                 elif isinstance(event, StepInterrupted) and not event.why:
                     self.cut_off(graph, event.node, event.ended_at - event.started_at)

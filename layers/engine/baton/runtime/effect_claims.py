@@ -21,9 +21,9 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from baton.core.conditions.schema import violations
@@ -31,8 +31,10 @@ from baton.core.effects.keys import REFUSE
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.failures import quoted
 from baton.core.failures.doubts import leaves_doubt
+from baton.core.limits import DAY_MS
 from baton.core.log.events import Value
 from baton.ports import Effect, NoRoom, StepContext, StepFailure
+from baton.ports.blobs import period_of
 from baton.ports.effects import COMPLETED, FAILED, FREED, IN_PROGRESS
 from baton.runtime.claims import (
     Done,
@@ -50,13 +52,11 @@ from baton.runtime.context import InvocationContext
 
 Act = Callable[[], Awaitable[Any]]
 
-DAY_MS = 86_400_000
 MOST_MESSAGE = 2_000
 logger = logging.getLogger("baton.worker")
 
 
-@dataclass
-class _Try:
+class _Try(Struct):
     """One try of one attempt. It puts `claim`; `pause` is its next pause if it has to wait.
 
     `before` is the record that `claim` replaced; `has_asked`: it has read the record kept for its own place.
@@ -323,13 +323,12 @@ class EffectClaims:
         """The effect with its outcome: in the item, or in a blob if it is large."""
         data, ref = encode(outcome), ""
         if len(data) > 2 * self._limits.inline_bytes:
-            data, ref = b"", await self._call(self._blobs.put, claim.tenant, data)
+            data, ref = b"", await self._call(self._blobs.put, claim.tenant, data, self._period(spec))
         return replace(self._ended(claim, COMPLETED, spec), data=data, ref=ref)
 
     def _ended(self, claim: Effect, status: str, spec: ToolSpec) -> Effect:
         """The effect with how it ended: remembered for longer than its saga lasts, shared as long as its tool says."""
-        now, keep = self._clock.now(), spec.key.keep_ms
-        lasts = max(self._limits.effect_ttl_days * DAY_MS, keep)
+        now, keep, lasts = self._clock.now(), spec.key.keep_ms, self._lasts(spec)
         return replace(
             claim,
             status=status,
@@ -337,6 +336,11 @@ class EffectClaims:
             shared_until=now + keep if keep else 0,
             expires=-(-(now + lasts) // 1_000) * 1_000,  # in whole seconds, as the table's time to live is
         )
+
+    def _lasts(self, spec: ToolSpec) -> int:
+        """How long it is remembered what came of an effect, in ms."""
+        days = max(self._limits.effect_ttl_days, self._limits.saga_days)
+        return max(days * DAY_MS, spec.key.keep_ms)
 
     async def _keep_for(self, there: Effect, done: Effect, spec: ToolSpec) -> None:
         """Keep the result of another place's claim, which is about to be recorded as this place's."""
@@ -362,7 +366,14 @@ class EffectClaims:
             raise StepFailure("result_too_large", f"the result is larger than {limit} bytes")
         if len(data) <= self._limits.inline_bytes:
             return Value(v=result)
-        return Value(ref=await self._call(self._blobs.put, one.context.tenant, data), size=len(data))
+        ref = await self._call(self._blobs.put, one.context.tenant, data, self._period(one.spec))
+        return Value(ref=ref, size=len(data))
+
+    def _period(self, spec: ToolSpec) -> str:
+        """Where what came of an effect goes: the last saga that is given it may only just have begun then."""
+        now, limits = self._clock.now(), self._limits
+        life = (limits.saga_days + limits.retention_days) * DAY_MS
+        return period_of(now, now + self._lasts(spec) + life)
 
     async def _recorded(self, there: Effect, mine: Effect) -> Done:
         """The recorded result. Only the saga that acted gets the rows: its entry writes them, however often it is tried."""

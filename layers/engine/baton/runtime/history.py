@@ -16,10 +16,10 @@ from baton.core.log.codec import decode_entry, encode_entry
 from baton.core.log.events import Entry, Event, Forked, SagaEnded
 from baton.core.log.fold import closed, fold
 from baton.core.log.forks import fork_to
-from baton.core.log.snapshots import decode_state, encode_moved, encode_state, moved_to
 from baton.core.log.state import State
 from baton.errors import CorruptLog, EngineFault, RowsRefused
 from baton.ports import Blobs, Head, Log, Record, SagaRef, Wake
+from baton.ports.blobs import period_of
 from baton.runtime.store_retrier import StoreRetrier
 
 PAGE = 200  # entries of the past that are read at once: a long log is never in memory as a whole
@@ -45,6 +45,10 @@ class History:
         self.tail_bytes = 0
         self.unanswered: tuple[Entry, Sequence[Row]] | None = None
         self._past: dict[int, State] = {}
+
+    def hurry(self, call: StoreRetrier) -> None:
+        """Make all calls by this one from now on."""
+        self._call = call
 
     async def load(self, head: Head) -> Sequence[Entry]:
         """Fold everything there is. Returns the entries that were read (not those before a snapshot)."""
@@ -75,7 +79,8 @@ class History:
         With `rows` it is a transaction. `after`: the state behind its events, where the caller knows it already. `wake`:
         what the stream carries then; the end of a child is told to its parent.
         """
-        record = Record(entry.branch, entry.version, encode_entry(entry))
+        expires = self.state.origin.expires
+        record = Record(entry.branch, entry.version, encode_entry(entry), expires=expires)
         wake, self.unanswered = wake or _wake_of_end(self.state, entry), (entry, rows)
         try:
             if rows:
@@ -129,15 +134,18 @@ class History:
         """
         if self.tail_bytes < limits.snapshot_tail_bytes or self.state.ended is not None:
             return
+        from baton.core.log.snapshots import encode_moved, encode_state  # few sagas are so long
+
         data = encode_state(self.state)
         if len(data) > self.tail_bytes:
             return
-        size = len(data)
+        size, expires = len(data), self.state.origin.expires
         call = self._call.until(min(now + limits.snapshot_ms, self._call.deadline))
         try:
             if size > limits.snapshot_blob_bytes:
-                data = encode_moved(await call(self._blobs.put, self.ref.tenant, data))
-            record = Record(self.state.lineage.branch, self.state.version, data)
+                period = period_of(now, expires)
+                data = encode_moved(await call(self._blobs.put, self.ref.tenant, data, period))
+            record = Record(self.state.lineage.branch, self.state.version, data, expires=expires)
             await call(self._log.put_snapshot, self.ref, record)
         except (EngineFault, ValueError):
             logger.warning("no snapshot", exc_info=True, extra={"saga": str(self.ref), "bytes": size})
@@ -170,6 +178,8 @@ class History:
         return past.state
 
     async def _from_snapshot(self, branch: int, at_most: int) -> None:
+        from baton.core.log.snapshots import decode_state, moved_to
+
         try:
             record = await self._call(self._log.read_snapshot, self.ref, branch, at_most)
             if record is None:
@@ -224,4 +234,5 @@ def _wake_of_end(state: State, entry: Entry) -> Wake | None:
     """What the stream must carry when this entry ends a child: word to its parent."""
     if not state.origin.parent or not any(isinstance(event, SagaEnded) for event in entry.events):
         return None
-    return Wake(v=entry.version, parent=state.origin.parent, slot=state.origin.parent_slot)
+    origin = state.origin
+    return Wake(entry.version, parent=origin.parent, slot=origin.parent_slot, window=origin.parent_window)

@@ -30,7 +30,7 @@ AT_ONCE_S = 0.01
 """How long, at most, a join's successors wait for the costs of the steps it stopped: these may use up the budget."""
 
 
-class _Attempt(Struct, frozen=True, eq=False):
+class _RunningAttempt(Struct, frozen=True, eq=False):
     """An attempt that began here at `started`, and what it has spent so far."""
 
     step: RunStep
@@ -55,8 +55,8 @@ class InFlight:
         self._clock = context.clock
         self._deadline = deadline
         self._limits = context.limits
-        self._running: dict[str, _Attempt] = {}
-        self._dying: list[_Attempt] = []
+        self._running: dict[str, _RunningAttempt] = {}
+        self._dying: list[_RunningAttempt] = []
         self._begun = 0
         self._full: dict[str, tuple[int, int]] = {}
         self._ask_again: int | None = None
@@ -102,7 +102,7 @@ class InFlight:
                 attempt = self._steps.run(state, step, traceparent, spent)
                 task = asyncio.create_task(attempt, name=f"{state.origin.saga}/{step.slot}")
                 task.add_done_callback(self._tell)
-                self._running[step.slot] = _Attempt(step, now, spent, task)
+                self._running[step.slot] = _RunningAttempt(step, now, spent, task)
                 self._begun += 1
         return wants_more
 
@@ -185,7 +185,7 @@ class InFlight:
         stopped = [replace(self._end_of(one), why=FAULT, halt=None) for one in gone if _may_matter(one)]
         return [*stopped, *finished]
 
-    async def _interrupt(self, others: Sequence[_Attempt] = ()) -> list[_Attempt]:
+    async def _interrupt(self, others: Sequence[_RunningAttempt] = ()) -> list[_RunningAttempt]:
         """Cancel what is running and wait for it, and for `others`. Those that have no outcome of their own are dying now."""
         running = list(self._running.values())
         for one in running:
@@ -226,7 +226,7 @@ class InFlight:
         await self._wait_for(self._dying)
         return self._spent_by(self._dying)
 
-    def _drop(self, slots: Collection[str]) -> list[_Attempt]:
+    def _drop(self, slots: Collection[str]) -> list[_RunningAttempt]:
         gone = [self._running.pop(slot) for slot in slots]
         for one in gone:
             one.task.cancel()
@@ -235,19 +235,19 @@ class InFlight:
         self._dying += gone
         return gone
 
-    async def _wait_for(self, gone: Sequence[_Attempt], seconds: float | None = None) -> None:
+    async def _wait_for(self, gone: Sequence[_RunningAttempt], seconds: float | None = None) -> None:
         if tasks := [one.task for one in gone if not one.task.done()]:
             await asyncio.wait(tasks, timeout=self._deadline.reserve / 6_000 if seconds is None else seconds)
 
-    def _spent_by(self, gone: Sequence[_Attempt]) -> list[Outcome]:
+    def _spent_by(self, gone: Sequence[_RunningAttempt]) -> list[Outcome]:
         """The costs of these attempts, which are then forgotten: the log records them once."""
         self._dying = [one for one in self._dying if one not in gone]
         return spent_by(map(self._end_of, gone))
 
-    def _end_of(self, one: _Attempt) -> Outcome:
+    def _end_of(self, one: _RunningAttempt) -> Outcome:
         return _result_of(one) or self._interrupted(one)
 
-    def _interrupted(self, one: _Attempt) -> Outcome:
+    def _interrupted(self, one: _RunningAttempt) -> Outcome:
         return Outcome(
             slot=one.step.slot,
             attempt=one.step.attempt,
@@ -268,13 +268,13 @@ def undecided(outcome: Outcome) -> Outcome:
     return replace(outcome, output=None, failure=None, rows=(), halt=None, why=FAULT)
 
 
-def _may_matter(one: _Attempt) -> bool:
+def _may_matter(one: _RunningAttempt) -> bool:
     """Whether the log has to know of one that did not finish: it has spent, or what may happen only once may have happened."""
     by_another = one.step.way is not None and bool(one.step.way.tool)
     return bool(one.spent) or by_another or one.step.node.effect == ONCE
 
 
-def _result_of(one: _Attempt) -> Outcome | None:
+def _result_of(one: _RunningAttempt) -> Outcome | None:
     task = one.task
     has_one = task.done() and not task.cancelled() and task.exception() is None
     return task.result() if has_one else None

@@ -7,23 +7,39 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
+
 from baton.core.limits import Limits
+from baton.core.log.rest import Pace, is_quiet
 from baton.core.log.state import State, Turns, group_of, status_of
 from baton.errors import CorruptLog, EngineFault
-from baton.ports import Clock, Head, Message, NoRoom, Performer, Release, SagaRef, StepContext, Wake
+from baton.ports import (
+    SWEEP,
+    TIMER,
+    WORK,
+    Clock,
+    Head,
+    Message,
+    NoRoom,
+    Performer,
+    Release,
+    SagaRef,
+    StepContext,
+    Wake,
+)
 from baton.runtime.context import Invocation, InvocationContext
 from baton.runtime.history import History
 from baton.runtime.store_retrier import StoreRetrier
+from baton.runtime.sweep import NEWS, NOTHING, look, suffices
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """A lease that was taken. `before` is the head as it was until then; `armed` as it was read last.
+class Lease(Struct, frozen=True):
+    """A lease that was taken. `before` is the head as it was until then; `armed` and `inbox` as they were read last.
 
-    `dead` is the head with the lease of an invocation that ended without giving it back, if there was one.
+    `dead` is the head with the lease of an invocation that ended without giving it back, if there was one. `rested_until`:
+    when the saga would have been looked at, had its inbox not set it going before; None where anything else did.
     """
 
     ref: SagaRef
@@ -32,7 +48,9 @@ class Lease:
     epoch: int
     before: Head
     armed: int
+    inbox: int
     dead: Head | None
+    rested_until: int | None
 
 
 class WithinLease:
@@ -57,7 +75,18 @@ def is_over(head: Head, now: int, limits: Limits) -> bool:
     return now >= head.until + limits.clock_skew_ms
 
 
-NO_SAGA, NOTHING_NEW, NUDGED, HELD, EXPIRED = "no-saga", "nothing-new", "nudged", "held", "expired"
+def _has_yielded(head: Head) -> bool:
+    return head.wake is not None and not head.wake.at
+
+
+def _rested_until(head: Head, version: int, now: int) -> int | None:
+    """When a saga is due, where no more is known of it than what its inbox says."""
+    if head.owner or version > head.folded or _has_yielded(head):
+        return None
+    return head.due_at if head.due_at is not None and head.due_at > now else None
+
+
+NO_SAGA, NOTHING_NEW, WAKE_LEFT, HELD, EXPIRED = "no-saga", "nothing-new", "wake-left", "held", "expired"
 
 
 class Leases:
@@ -94,23 +123,46 @@ class Leases:
                 if message.v <= head.pending_wake:
                     return HELD  # the holder knows of this already, or the wake knows no version
                 if await self._call(self._log.leave_wake, ref, head.owner, head.epoch, message.v):
-                    return NUDGED
+                    return WAKE_LEFT
                 continue
-            early = self._early_by(head, message, now)
-            if early is None:
+            news = await self._news(head, message, now)
+            if news == NOTHING:
                 return NOTHING_NEW
-            if early:
-                await asyncio.sleep(early / 1_000)
+            if not news:
                 continue
             if is_anothers and not alone:
                 return EXPIRED
             due_at = until + self._limits.clock_skew_ms  # when others may take it
-            before = await self._call(self._log.take, ref, owner, until, head.epoch, due_at)
+            # What is due before that brings another worker even so, which then finds the lease held, or over.
+            stays = head.due_at is not None and head.due_at <= due_at
+            before = await self._call(self._log.take, ref, owner, until, head.epoch, due_at, stays)
             if before is not None:
                 # A take that is repeated because its answer was lost finds itself; the head tells then.
                 last = head if before.owner == owner else before
                 dead = last if last.owner not in ("", owner) else None
-                return Lease(ref, owner, until, head.epoch + 1, before, before.armed, dead)
+                return Lease(
+                    ref=ref,
+                    owner=owner,
+                    until=until,
+                    epoch=head.epoch + 1,
+                    before=before,
+                    armed=before.armed,
+                    inbox=before.inbox,
+                    dead=dead,
+                    rested_until=_rested_until(last, message.v, now),
+                )
+
+    async def _news(self, head: Head, message: Message, now: int) -> str:
+        """`NEWS` for a worker that takes the lease, or `NOTHING`; empty when the head has to be read again."""
+        early = self._early_by(head, message, now)
+        if early is None:
+            return NOTHING
+        if early:
+            await asyncio.sleep(early / 1_000)
+            return ""
+        if message.v > head.folded or not suffices(head, now, self._limits):
+            return NEWS
+        return await look(self._call, self._log, head, now, self._limits)
 
     def _early_by(self, head: Head, message: Message, now: int) -> int | None:
         """Milliseconds until there is something to do; None for nothing that is worth waiting for.
@@ -118,13 +170,12 @@ class Leases:
         A timer and a yield are due by the clock of their writer, which may be ahead. A yield is taken all the same. To
         take a timer would only set it again, as often as it comes early; so its worker waits.
         """
-        if head.owner or message.v > head.folded:
+        if head.owner or message.v > head.folded or head.inbox:
             return 0
         last = min(now + self._limits.clock_skew_ms, self._call.deadline)
         if head.due_at is None or head.due_at > last:
             return None
-        has_yielded = head.wake is not None and not head.wake.at
-        return 0 if has_yielded else max(head.due_at - now, 0)
+        return 0 if _has_yielded(head) else max(head.due_at - now, 0)
 
     async def _postponed(self, ref: SagaRef) -> bool:
         """Make a head that cannot be read due again after a pause. False: an earlier wake has done so.
@@ -138,21 +189,48 @@ class Leases:
             return True  # the next run sees to it
 
     async def release(
-        self, lease: Lease, history: History, turns: Turns, *, again: bool, due: int | None = None
+        self,
+        lease: Lease,
+        history: History,
+        turns: Turns,
+        *,
+        again: bool,
+        due: int | None = None,
+        is_heard: bool = True,
     ) -> bool:
-        """Give it back. `again`: the saga has more to do at once, so a wake goes with it. False if refused."""
+        """Give it back. False if refused.
+
+        `again`: the saga has more to do at once, so a wake goes with it. `is_heard`: what stands in its inbox was taken in.
+        """
         await history.save_snapshot(self._limits, self._clock.now())
-        plan = self._plan(lease, history, turns, again=again, due=due)
+        plan = self._plan(
+            lease, history, turns, again=again, due=due, inbox=lease.inbox if is_heard else None
+        )
         return await self._call(self._log.release, lease.ref, lease.owner, lease.epoch, plan)
 
-    def _plan(self, lease: Lease, history: History, turns: Turns, *, again: bool, due: int | None) -> Release:
+    def _plan(
+        self,
+        lease: Lease,
+        history: History,
+        turns: Turns,
+        *,
+        again: bool,
+        due: int | None,
+        inbox: int | None,
+    ) -> Release:
         state, now = history.state, self._clock.now()
         status = status_of(state, turns)
         group = group_of(status)
-        next_due, wake = self._next(state, now, again, due)
+        if now < state.origin.ends_by:
+            due = min(due or state.origin.ends_by, state.origin.ends_by)
+        is_calm = is_quiet(state, status)
+        next_due, lane, wake = self._next(state, now, again, due, is_calm)
+        if next_due is not None and lease.rested_until is not None and lease.rested_until < next_due:
+            # What the children that were not asked have to wait for.
+            next_due, lane = lease.rested_until, WORK
         armed = lease.armed
-        if armed > now:
-            next_due = armed if next_due is None else min(next_due, armed)
+        if armed > now and (next_due is None or armed < next_due):
+            next_due, lane = armed, WORK
         return Release(
             folded=state.version,
             status=status,
@@ -161,28 +239,33 @@ class Leases:
             branch=state.lineage.branch,
             snapshot=history.snapshot,
             due_at=next_due,
+            lane=lane,
+            quiet_since=state.last_at if lane == SWEEP else 0,
+            timer=due or 0 if lane == SWEEP else 0,
             armed=armed,
+            inbox=inbox,
             wake=wake,
             clear_start=state.version > 0,
         )
 
-    async def give_up(self, ref: SagaRef, pause: int) -> None:
-        """Free what this invocation holds of a saga and leave all else as it was, to be tried again in `pause` ms; best effort.
+    async def give_up(self, ref: SagaRef, pause: int, until: int) -> bool:
+        """Free what this invocation holds of a saga and leave all else as it was, to be tried again in `pause` ms.
+
+        False where that could not be done by `until`: the lease runs out by itself.
 
         A death would be counted against the saga's steps, and what failed here was the engine. The head says what is
         held: a take whose answer was lost may have happened. For this there is time when there is none for anything else.
         """
-        call = self._call.until(self._invocation.deadline - self._limits.answer_ms // 2)
         try:
-            await self._give_up(call, ref, pause)
+            return await self._give_up(self._call.until(until), ref, pause)
         except EngineFault:
-            return  # the lease runs out by itself
+            return False
 
-    async def _give_up(self, call: StoreRetrier, ref: SagaRef, pause: int) -> None:
+    async def _give_up(self, call: StoreRetrier, ref: SagaRef, pause: int) -> bool:
         for _ in range(3):
             head = await call(self._log.read_head, ref)
             if head is None or head.owner != self._invocation.id:
-                return
+                return True
             due = self._clock.now() + pause
             plan = Release(
                 folded=max(head.folded, head.pending_wake),  # being due covers what the pending wake told of
@@ -193,20 +276,24 @@ class Leases:
                 snapshot=head.snapshot,
                 due_at=min(due, head.armed) if head.armed > self._clock.now() else due,
                 armed=head.armed,
+                inbox=None,
                 clear_start=False,
             )
             if await call(self._log.release, ref, head.owner, head.epoch, plan):
-                return
+                return True
+        return False
 
-    def _next(self, state: State, now: int, again: bool, due: int | None) -> tuple[int | None, Wake | None]:
+    def _next(
+        self, state: State, now: int, again: bool, due: int | None, is_calm: bool
+    ) -> tuple[int | None, str, Wake | None]:
         if again:
-            return now, Wake(v=state.version)
+            return now, WORK, Wake(v=state.version)
         if state.ended is not None:
-            return None, None
-        idle = now - state.last_at
-        sweep = now + max(self._limits.sweep_shortest_ms, min(idle, self._limits.sweep_longest_ms))
-        if due is None or due > sweep:
-            return sweep, None
-        if due - now <= self._limits.timer_by_message_ms:
-            return due, Wake(v=state.version, at=max(due, now + 1))
-        return due, None
+            return None, WORK, None
+        pace = Pace.of(self._limits, is_quiet=is_calm)
+        sweep = pace.next(state.last_at, now)
+        is_near = due is not None and due - now <= self._limits.timer_by_message_ms
+        wake = Wake(v=state.version, at=max(due, now + 1)) if due is not None and is_near else None
+        if due is not None and pace.comes_before(due, sweep):
+            return due, TIMER, wake
+        return sweep, SWEEP if is_calm else WORK, wake

@@ -7,13 +7,12 @@ Without limits nothing here does anything; a tool that neither declares nor repo
 from __future__ import annotations
 
 import asyncio
-import hashlib
+import functools
 import logging
 from collections.abc import Collection
-from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
-from typing import Any
+
+from msgspec import Struct
 
 from baton.core.decide.builder import RunStep
 from baton.core.decide.spending import (
@@ -30,9 +29,9 @@ from baton.core.log import events as ev
 from baton.core.log.state import State
 from baton.core.money import micro_dollars
 from baton.errors import EngineFault
-from baton.ports import Account, NoRoom, Refused, Reservation, SagaRef, Sums
+from baton.ports import Account, NoRoom, SagaRef, Sums
+from baton.runtime.account_queue import AccountQueue
 from baton.runtime.context import InvocationContext
-from baton.runtime.counting import Counting
 from baton.runtime.ledger_cache import LedgerCache
 
 logger = logging.getLogger("baton.ledger")
@@ -42,8 +41,7 @@ BRIEFLY_S = 0.5
 """So long an append or a reservation waits, at most, for the accounts to have what stopped attempts have spent."""
 
 
-@dataclass(frozen=True, slots=True)
-class Halt:
+class Halt(Struct, frozen=True):
     """The attempt comes no further: the saga has to be parked, and the notices are to be sent."""
 
     parked: ev.Parked
@@ -58,64 +56,52 @@ class Halted(NoRoom):
         self.halt = halt
 
 
-@dataclass
-class _Attempt:
-    """An attempt under way, named by `words`: `cover` is what it may spend beyond what has been `closed`, which is counted.
+class _AttemptSpending(Struct, eq=False):
+    """An attempt under way: `cover` is what it may spend beyond what has been `closed`, which is counted.
 
-    `held` None: nothing is reserved for it, and its spending is `told` to be counted. `sums` are the last known
-    ones of the account. `rests`: there was no room for it in its process.
+    `held` of it is reserved. `sums` are the last known ones of the account. `rests`: there was no room for it in its
+    process.
     """
 
-    words: tuple[Any, ...]
-    account: Account
-    until: int
+    saga: str
+    account: AccountQueue
     spent: list[Decimal]
     cover: int = 0
     closed: int = 0
-    told: int = 0
-    held: Reservation | None = None
-    holds: int = 0
+    held: int = 0
     sums: Sums | None = None
     rests: bool = False
-
-    @cached_property
-    def id(self) -> str:
-        """Of this attempt and of no other, also not of the same step later in this invocation."""
-        return hashlib.sha256("/".join(map(str, self.words)).encode()).hexdigest()[:20]
 
     @property
     def most(self) -> int:
         """The cost so far, or the most that it may come to."""
         return max(micro_dollars(self.spent), self.closed + self.cover)
 
-    def next_hold(self) -> str:
-        self.holds += 1
-        return self.id if self.holds == 1 else f"{self.id}.{self.holds}"
-
 
 class Ledger:
     """The money of the steps of one invocation.
 
     `_seen` are the last states of the sagas, `_unlogged` the costs of their attempts that are not in these states, by
-    slot. `_wanted`: the amount that an attempt under way lacked while others held the rest; it begins with that.
+    slot. `_wanted`: the amount that an attempt under way lacked while others held the rest; it begins with that. `_left`:
+    accounts that gave no answer, with the sagas that had asked.
     """
 
     def __init__(self, context: InvocationContext, cache: LedgerCache) -> None:
         self._cache = cache
-        self._budgets = cache.budgets
         self._call = context.call
         self._clock = context.clock
-        self._invocation = context.invocation.id
         self._skew = context.limits.clock_skew_ms
-        self._until = context.invocation.leases_until(context.limits)
-        self._counting = Counting(cache.budgets, context.call, context.invocation.id, self._until)
-        self._under_way: dict[tuple[str, str], _Attempt] = {}
-        self._left: list[tuple[str, _Attempt]] = []
+        until, limit = context.invocation.leases_until(context.limits), cache.terms.user_day
+        queue = functools.partial(
+            AccountQueue, cache.budgets, context.call, context.invocation.id, until, limit
+        )
+        self._account = functools.cache(queue)
+        self._under_way: dict[tuple[str, str], _AttemptSpending] = {}
+        self._left: set[tuple[str, AccountQueue]] = set()
         self._closing: dict[asyncio.Task[None], str] = {}  # with their sagas
         self._seen: dict[str, State] = {}
         self._unlogged: dict[str, dict[str, int]] = {}
         self._wanted: dict[tuple[str, str, int], int] = {}
-        self._count = 0
 
     def see(self, state: State, running: Collection[str]) -> None:
         """Take in the present state of the saga. It includes the costs of attempts that are not `running`."""
@@ -129,40 +115,38 @@ class Ledger:
 
     async def reserve(
         self, state: State, step: RunStep, spent: list[Decimal], amount: int | None = None
-    ) -> Halt | None:
+    ) -> None:
         """Hold what an attempt may cost, before it begins; `amount`, where it is not that of its node.
 
         `spent` collects what it reports: `drain` settles with that an attempt that was never settled. Raises
-        `NoRoom` when others hold what is left: it can be asked again soon, and no attempt has failed.
+        `NoRoom` when others hold what is left: it can be asked again soon, and no attempt has failed. And `Halted`.
         """
         cache = self._cache
         if not (cache.terms.user_day or cache.terms.saga):
-            return None
+            return
         saga, place = _key(state), (_key(state), step.slot)
         amount = step.node.cost if amount is None else amount
         amount = max(amount, self._wanted.get((*place, step.attempt), 0))
         now = self._clock.now()
         owner = state.origin.tenant, state.origin.user
-        account = cache.account(*owner, now)
+        account = self._account(cache.account(*owner, now))
         self._seen.setdefault(saga, state)
         if cache.terms.user_day and owner in cache.blocked and (amount or state.money.spent):
             sums = Sums(spent=cache.terms.user_day)
-            return self._halt(state, step.node.name, account, sums, 0)
+            raise Halted(self._halt(state, step.node.name, account.account, sums, 0))
         before = self._under_way.get(place)
-        if before is not None and not before.spent and before.cover == amount:
+        is_held = (saga, account) not in self._left
+        if before is not None and is_held and not before.spent and before.cover == amount:
             before.spent, before.rests = spent, False  # what is held for it is held still
-            return None
+            return
         self._leave(place)
         await self.closed(saga)
-        attempt = self._under_way[place] = _Attempt(self._words(state, step), account, self._until, spent)
+        attempt = self._under_way[place] = _AttemptSpending(saga, account, spent)
         try:
             await self._hold(state, step.node.name, step.node.name, attempt, amount)
-        except NoRoom as refusal:
+        except NoRoom:
             del self._under_way[place]
-            if isinstance(refusal, Halted):
-                return refusal.halt
             raise
-        return None
 
     async def cover(self, state: State, step: RunStep, tool: str, cost: int) -> None:
         """Hold what the next call of an attempt may cost, as far as more is needed than is held for it.
@@ -175,9 +159,6 @@ class Ledger:
         spent = micro_dollars(attempt.spent)
         if spent + cost <= attempt.closed + attempt.cover:
             return
-        # Spent money is counted first, so that it is not taken for money that may be free soon.
-        attempt.sums = await self._close(attempt, spent)
-        attempt.held, attempt.cover, attempt.closed, attempt.told = None, 0, spent, 0
         try:
             await self._hold(state, step.node.name, tool, attempt, cost)
         except Halted:
@@ -186,34 +167,26 @@ class Ledger:
             self._wanted[_key(state), step.slot, step.attempt] = spent + cost
             raise
 
-    async def _hold(self, state: State, node: str, what: str, attempt: _Attempt, cost: int) -> None:
-        """Cover a call, or what an attempt begins with. Raises `NoRoom`, `Halted`."""
+    async def _hold(self, state: State, node: str, what: str, attempt: _AttemptSpending, cost: int) -> None:
+        """Cover a call, or what an attempt begins with, and count what it has spent. Raises `NoRoom`, `Halted`."""
         if not cost:
             return
-        terms, saga = self._cache.terms, _key(state)
+        terms, saga, now = self._cache.terms, _key(state), micro_dollars(attempt.spent)
         seen = self._seen.get(saga, state)
         mine = [one for (of, _), one in self._under_way.items() if of == saga]
         busy = sum(one.most for one in mine if one is not attempt)
-        spent = seen.money.spent + sum(self._unlogged.get(saga, {}).values()) + attempt.closed
+        spent = seen.money.spent + sum(self._unlogged.get(saga, {}).values()) + now
         answer = ask_for(seen, terms, node, what, spent, busy, cost)
         if isinstance(answer, ev.Parked):
             notice = parked_notice(seen, terms, answer, self._clock.now())
             raise Halted(Halt(answer, () if is_told(seen, notice.key) else (notice,)))
         if answer == WAITS:
             raise NoRoom
-        attempt.cover = cost  # from here on it counts, before another attempt can ask
-        if not terms.user_day:
-            return
-        attempt.held = Reservation(attempt.next_hold(), cost, attempt.until)
-        found = await self._call(
-            self._budgets.reserve, attempt.account, attempt.held, terms.user_day, self._by_every_clock()
-        )
-        if isinstance(found, Refused):
-            attempt.held, attempt.cover = None, 0
-            self._cache.learn(attempt.account, found.sums)
-            if found.is_busy:
-                raise NoRoom
-            raise Halted(self._halt(state, node, attempt.account, found.sums, cost, what))
+        refused = await self._move(attempt, now, cost)
+        if refused is not None and refused.spent + cost <= terms.user_day:
+            raise NoRoom  # others hold the rest
+        if refused is not None:
+            raise Halted(self._halt(state, node, attempt.account.account, refused, cost, what))
 
     async def settle(self, state: State, step: RunStep, cost: int) -> tuple[ev.Notice, ...]:
         """Count what an attempt has cost. Returns the notices due now. Never fails an attempt that is done."""
@@ -227,18 +200,13 @@ class Ledger:
                 step.node.name,
                 extra={"saga": state.origin.saga, "declared": attempt.closed + attempt.cover, "cost": cost},
             )
-        pair = (saga, attempt)
-        self._over(pair, step.slot, cost)
+        self._owe(saga, step.slot, cost)
         try:
-            sums = await self._close(attempt, cost)
+            await self._close(attempt, cost)
         except EngineFault:
             logger.warning("not settled yet", exc_info=True, extra={"saga": state.origin.saga})
             return ()  # `drain` tries again
-        self._left.remove(pair)
-        if sums is None:
-            return ()
-        self._cache.learn(attempt.account, sums)
-        return self._news(state, attempt.account, sums)
+        return () if attempt.sums is None else self._news(state, attempt.account.account, attempt.sums)
 
     def rest(self, state: State, step: RunStep) -> None:
         """An attempt found no room in its process: what it holds is kept for it, as long as the saga needs it."""
@@ -272,11 +240,11 @@ class Ledger:
         self.leave(saga)
         if closing := self._closing_of(saga):
             await asyncio.wait(closing)  # until the calls give up
-        mine = [attempt for of, attempt in self._left if of == saga]
-        self._left = [pair for pair in self._left if pair[0] != saga]
         self._unlogged.pop(saga, None)
         self._seen.pop(saga, None)
-        again = (self._close(attempt, micro_dollars(attempt.spent)) for attempt in mine)
+        mine = {pair for pair in self._left if pair[0] == saga}
+        self._left -= mine
+        again = [account.ask(self._by_every_clock()) for _, account in mine if not account.is_settled]
         for done in await asyncio.gather(*again, return_exceptions=True):
             if isinstance(done, BaseException):
                 logger.warning("left open until its time is over: %r", done, extra={"saga": ref.id})
@@ -287,9 +255,9 @@ class Ledger:
         if attempt is None:
             return
         saga, slot = place
-        pair = (saga, attempt)
-        self._over(pair, slot, micro_dollars(attempt.spent))
-        task = asyncio.create_task(self._finish(pair), name=f"settle {saga}/{slot}")
+        cost = micro_dollars(attempt.spent)
+        self._owe(saga, slot, cost)
+        task = asyncio.create_task(self._close(attempt, cost), name=f"settle {saga}/{slot}")
         self._closing[task] = saga
         task.add_done_callback(self._closed)
 
@@ -298,29 +266,21 @@ class Ledger:
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.warning("not settled yet: %r", error)  # `drain` tries again
 
-    def _over(self, pair: tuple[str, _Attempt], slot: str, cost: int) -> None:
-        """Until the account says so, an attempt is left open; until the log does, its cost is only known here."""
-        self._left.append(pair)
+    def _owe(self, saga: str, slot: str, cost: int) -> None:
+        """Until the log says so, what an attempt has cost is only known here."""
         if cost:
-            found = self._unlogged.setdefault(pair[0], {})
+            found = self._unlogged.setdefault(saga, {})
             found[slot] = found.get(slot, 0) + cost
-
-    async def _finish(self, pair: tuple[str, _Attempt]) -> None:
-        attempt = pair[1]
-        sums = await self._close(attempt, micro_dollars(attempt.spent))
-        self._left.remove(pair)
-        if sums is not None:
-            self._cache.learn(attempt.account, sums)
 
     async def blocked(self, state: State, graph: Graph) -> ev.Parked | None:
         """Why a saga in which something costs does not run now; asked once, when it has been loaded."""
         terms = self._cache.terms
-        is_idle = state.parked or state.ended or state.cancel or state.failure
+        is_idle = state.parked or state.ended or state.is_stopping
         if not terms.user_day or is_idle or not _costs(state, graph):
             return None
         now = self._clock.now()
         account = self._cache.account(state.origin.tenant, state.origin.user, now)
-        sums = await self._call(self._budgets.read, account)
+        sums = await self._call(self._cache.budgets.read, account)
         return user_parked(sums, terms, account.day) if self._cache.learn(account, sums) else None
 
     async def revived(self, state: State, graph: Graph, dead_until: int) -> None:
@@ -332,7 +292,7 @@ class Ledger:
         for day in sorted({day_of(dead_until - LONGEST_LIFE_MS), day_of(dead_until)}):
             account = Account(state.origin.tenant, state.origin.user, day)
             try:
-                await self._call(self._budgets.expire, account, over)
+                await self._call(self._cache.budgets.expire, account, over)
             except EngineFault:
                 logger.warning("not freed", exc_info=True, extra={"saga": state.origin.saga})
 
@@ -344,15 +304,27 @@ class Ledger:
         """
         return self._clock.now() - self._skew
 
-    async def _close(self, attempt: _Attempt, cost: int) -> Sums | None:
-        """Count what an attempt has cost in all. None when there is nothing to count."""
-        cost -= attempt.closed
-        if attempt.held is not None:
-            return await self._call(self._budgets.settle, attempt.account, attempt.held, cost)
-        if not (cost and self._cache.terms.user_day):
-            return attempt.sums
-        more, attempt.told = cost - attempt.told, cost
-        return await self._counting.count(attempt.account, more, self._by_every_clock())
+    async def _close(self, attempt: _AttemptSpending, cost: int) -> None:
+        """Count what an attempt has cost in all, and hold nothing for it any more."""
+        is_open = (attempt.saga, attempt.account) in self._left and not attempt.account.is_settled
+        if attempt.held or cost > attempt.closed or is_open:
+            await self._move(attempt, cost)
+
+    async def _move(self, attempt: _AttemptSpending, cost: int, cover: int = 0) -> Sums | None:
+        """Count what an attempt has cost so far, and hold `cover` in place of what is held for it."""
+        less, spent = attempt.held, cost - attempt.closed
+        attempt.held, attempt.closed, attempt.cover = 0, cost, cover  # at once: others may ask meanwhile
+        if not self._cache.terms.user_day:
+            return None
+        try:
+            refused = await attempt.account.ask(self._by_every_clock(), less, spent, cover)
+        except BaseException:
+            self._left.add((attempt.saga, attempt.account))
+            raise
+        attempt.sums = attempt.account.sums if refused is None else refused
+        attempt.held = attempt.cover = cover if refused is None else 0
+        self._cache.learn(attempt.account.account, attempt.sums)
+        return refused
 
     def _halt(
         self, state: State, node: str, account: Account, sums: Sums, amount: int, what: str = ""
@@ -379,11 +351,6 @@ class Ledger:
         new = tuple(n for n in notices if n.key not in told and not is_told(state, n.key))
         told.update(notice.key for notice in new)
         return new
-
-    def _words(self, state: State, step: RunStep) -> tuple[Any, ...]:
-        self._count += 1
-        saga, branch = state.origin.saga, state.lineage.branch
-        return (self._invocation, self._count, saga, branch, step.slot, step.attempt)
 
 
 def _key(state: State) -> str:

@@ -87,7 +87,7 @@ class Listing:
         begun or changed since the page before belongs in front of the list: it is on no later page. Raises
         `UserError` for a cursor that is not of this list.
         """
-        parts = [(group, shard) for group in self.groups for shard in range(log.limits.shards)]
+        parts = [(group, shard) for group in self.groups for shard in range(log.limits.status_shards)]
         before = self._before(cursor, len(parts))
         look = limit if not (self.workflow or self.exact) else max(limit, LOOKED_AT)
 

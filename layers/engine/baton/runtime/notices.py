@@ -1,7 +1,7 @@
 """Telling people what a saga's log says they are to be told, beside its steps and never instead of them.
 
-One try at a time, within a short time. What is to be told is decided in core/, a port sends it, and runner.py appends
-the entry that says it was sent.
+One try at a time, within a short time. What is to be told is decided in core/, channels.py sends it, question_rows.py has
+the inbox follow, and the entry that says so is appended by the performer, or goes with the next one that is.
 """
 
 from __future__ import annotations
@@ -9,83 +9,194 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from baton.core.log.events import Notice
+from msgspec import Struct
+
+from baton.core.log.events import Ask, Event, NoticesSent, Shown, Untold
+from baton.core.log.inbox import Owed, audience_of
 from baton.core.log.state import State
 from baton.errors import EngineFault
-from baton.ports import Notices
+from baton.ports.questions import NEVER
+from baton.runtime.channels import Channels
 from baton.runtime.context import InvocationContext
+from baton.runtime.store_retrier import StoreRetrier
+
+if TYPE_CHECKING:
+    from baton.runtime.question_rows import QuestionRows
 
 logger = logging.getLogger("baton.worker")
 
 
-class Teller:
-    """The notices of one saga in one invocation that must end by `deadline`.
+class _Done(Struct):
+    """What one try has achieved: what the log is to say of it, and the audiences without a place, or with one again."""
 
-    `again`: when to try again what could not be sent.
+    keys: tuple[str, ...] = ()
+    untold: tuple[Untold, ...] = ()
+    shown: dict[str, Shown] = {}
+    withdrawn: list[str] = []
+    full: set[str] = set()
+    freed: set[str] = set()
+    failed: bool = False
+
+
+class Teller:
+    """The notices and questions of one saga in one invocation that must end by `deadline`, through `channels`.
+
+    `news`: what the log does not say yet.
     """
 
-    def __init__(self, context: InvocationContext, notices: Notices, deadline: int) -> None:
-        self._notices = notices
+    def __init__(self, context: InvocationContext, channels: Channels, deadline: int) -> None:
+        self._channels = channels
+        self._context = context
         self._call = context.call
         self._clock = context.clock
         self._limits = context.limits
         self._deadline = deadline
-        self._task: asyncio.Task[tuple[str, ...]] | None = None
+        self._task: asyncio.Task[_Done] | None = None
         self._oldest = 0
-        self.again: int | None = None
+        self._again: int | None = None
+        self._full: dict[str, int] = {}
+        self.news: NoticesSent | None = None
 
-    def begin(self, state: State, notices: Sequence[Notice]) -> None:
-        """Try to send these, unless that is under way or was in vain a moment ago."""
+    @property
+    def again(self) -> int | None:
+        """When to try again what could not be sent."""
+        return min(filter(None, (self._again, *self._full.values())), default=None)
+
+    def begin(self, state: State, owed: Owed) -> None:
+        """Try to send these, unless that is under way, was in vain a moment ago, or is to be noted first."""
         now = self._clock.now()
-        if not notices or self._task is not None or (self.again is not None and now < self.again):
+        if self._task is not None or self.news is not None or (self._again is not None and now < self._again):
             return
-        self._oldest = min(notice.at for notice in notices)
-        self._task = asyncio.create_task(self._tell(state, notices), name=f"{state.origin.saga}/notices")
+        if self._full:
+            owed = self._without_those_who_are_full(state, owed, now)
+        if not owed:
+            return
+        self._oldest = min((notice.at for notice in owed.notices), default=now)
+        self._task = asyncio.create_task(self._tell(state, owed), name=f"{state.origin.saga}/notices")
+
+    def _without_those_who_are_full(self, state: State, owed: Owed, now: int) -> Owed:
+        """Without questions that wait for a place, and their notices; their rows are there."""
+        waits = {
+            question
+            for question, ask in owed.asks.items()
+            if self._full.get(audience_of(state, ask), 0) > now and state.outbox.rows[question].until >= 0
+        }
+        return Owed(
+            {question: ask for question, ask in owed.asks.items() if question not in waits},
+            owed.stale,
+            tuple(one for one in owed.notices if one.ask not in waits),
+        )
+
+    def retry(self) -> None:
+        """Something has changed: what was in vain is tried at once."""
+        self._again = None
+        self._full.clear()
 
     async def wait(self) -> None:
         """Until the try is over. It has its own time, which is short."""
         if self._task is not None:
             await asyncio.wait({self._task})
 
-    def heard(self) -> tuple[str, ...]:
-        """The keys of what was sent since this was asked."""
+    def heard(self) -> NoticesSent | None:
+        """What was told, and is not noted yet: the log is to say so. `noted` when it does."""
         task = self._task
-        if task is None or not task.done():
-            return ()
-        self._task = None
-        keys = task.result()
-        if not keys:
-            # The longer sending fails, the more seldom it is tried.
-            now = self._clock.now()
-            pause = max(self._limits.fault_pause_ms, now - self._oldest)
-            self.again = now + min(pause, self._limits.sweep_longest_ms)
-        return keys
+        if task is not None and task.done():
+            self._task = None
+            self._take_in(task.result())
+        return self.news
+
+    def with_news(self, events: Sequence[Event]) -> Sequence[Event]:
+        """The events of an entry, and before them what was told since the last one: it then needs no entry of its own."""
+        news = self.heard() if events else None
+        return events if news is None else (news, *events)
+
+    def noted(self, events: Sequence[Event]) -> bool:
+        """Whether these events, which are in the log now, say what was told."""
+        if self.news is None or not events or events[0] is not self.news:
+            return False
+        self.news = None
+        return True
+
+    @property
+    def can_wait(self) -> bool:
+        """Whether what was told need not be noted before the next entry: to withdraw a row twice does no harm."""
+        return self.news is not None and not (self.news.keys or self.news.shown)
+
+    def _take_in(self, done: _Done) -> None:
+        now = self._clock.now()
+        waited = now - self._oldest
+        for audience in done.full:
+            self._full[audience] = now + self._pause(waited, self._limits.busy_sweep_ms)
+        for audience in done.freed:
+            self._full.pop(audience, None)
+        if done.keys or done.shown or done.withdrawn:
+            self.news = NoticesSent(
+                keys=done.keys, untold=done.untold, shown=done.shown, withdrawn=tuple(done.withdrawn)
+            )
+        if done.failed and not done.keys:
+            self._again = now + self._pause(waited, self._limits.fault_pause_ms)
+
+    def _pause(self, waited: int, least: int) -> int:
+        """The longer sending fails, the more seldom it is tried."""
+        return min(max(least, waited), self._limits.sweep_longest_ms)
 
     def stop(self) -> None:
         """Whatever is under way is left alone: it can be sent again under the same key."""
         if self._task is not None:
             self._task.cancel()
 
-    async def _tell(self, state: State, notices: Sequence[Notice]) -> tuple[str, ...]:
-        began = self._clock.now()
-        until = min(began + self._limits.telling_ms, self._deadline)
-        call = self._call.until(until)
-        told = []
+    async def withdraw(self, state: State) -> None:
+        """Take out the rows of a saga that has ended, before it is let go. Raises `EngineFault`: then the next worker does it."""
+        await self.wait()  # a place that is taken after it is freed would be lost
+        rows = self._rows(state, self._call)
+        for question in state.outbox.rows:
+            await rows.withdraw(question)
 
-        async def one(notice: Notice) -> None:
+    def _rows(self, state: State, call: StoreRetrier) -> QuestionRows:
+        from baton.runtime.question_rows import QuestionRows  # few sagas ask
+
+        return QuestionRows(self._context, call, state)
+
+    async def _tell(self, state: State, owed: Owed) -> _Done:
+        began, done = self._clock.now(), _Done()
+        call = self._call.until(min(began + self._limits.telling_ms, self._deadline))
+        silent = await self._follow(state, owed, call, done) if owed.asks or owed.stale else set[str]()
+
+        notices = [one for one in owed.notices if one.ask not in silent]
+        done.keys, done.untold = await self._channels.tell(call, state, notices)
+        done.failed |= len(done.keys) < len(notices)
+        return done
+
+    async def _follow(self, state: State, owed: Owed, call: StoreRetrier, done: _Done) -> set[str]:
+        """Let the inbox follow the log: first what goes, because it makes room. The questions of which none is told now."""
+        rows, silent, saga = self._rows(state, call), set[str](), state.origin.saga
+        due = {notice.ask for notice in owed.notices}
+
+        async def withdraw(question: str) -> None:
             try:
-                await call(
-                    self._notices.tell,
-                    state.origin.tenant,
-                    state.origin.saga,
-                    state.origin.user,
-                    notice,
-                    began,
-                )
-                told.append(notice.key)
+                await rows.withdraw(question)
+                done.withdrawn.append(question)
             except EngineFault as error:
-                logger.warning("a notice could not be sent: %r", error, extra={"saga": state.origin.saga})
+                done.failed = True
+                logger.warning("a row is left: %r", error, extra={"saga": saga, "ask": question})
 
-        await asyncio.gather(*map(one, notices))
-        return tuple(told)
+        async def show(ask: Ask) -> None:
+            try:
+                shown = await rows.show(ask, is_due=ask.id in due)
+            except EngineFault as error:
+                silent.add(ask.id)
+                done.failed = True
+                logger.warning("a row is not there: %r", error, extra={"saga": saga, "ask": ask.id})
+                return
+            if shown != state.outbox.rows.get(ask.id):
+                done.shown[ask.id] = shown
+            if not shown.told:
+                silent.add(ask.id)
+                done.full.add(shown.to)
+
+        await asyncio.gather(*map(withdraw, owed.stale))
+        await asyncio.gather(*map(show, sorted(owed.asks.values(), key=lambda ask: ask.ends_at or NEVER)))
+        done.freed = rows.freed - done.full
+        return silent

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from baton.core.decide.spending import SpendingLimits
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
 from baton.core.log.events import Event, Gives, Value
+from baton.core.log.state import Origin
 from baton.ports import (
     Blobs,
     Clock,
@@ -27,7 +28,7 @@ from baton.ports import (
     Watch,
 )
 from baton.runtime.catalog import Catalog
-from baton.runtime.children import Children
+from baton.runtime.channels import Channels
 from baton.runtime.context import Invocation, InvocationContext
 from baton.runtime.deadline import Deadline
 from baton.runtime.duration_estimator import DurationEstimator
@@ -37,14 +38,16 @@ from baton.runtime.ledger import Ledger
 from baton.runtime.ledger_cache import LedgerCache
 from baton.runtime.metrics import Metrics
 from baton.runtime.notices import Teller
-from baton.runtime.quota import Quota, Room
-from baton.runtime.start import Starter
 from baton.runtime.steps import Steps
 from baton.runtime.store_retrier import StoreRetrier
 from baton.runtime.values import Values
 
 if TYPE_CHECKING:
     from baton.core.documents.nodes.own import OwnKinds
+    from baton.runtime.children import Children
+    from baton.runtime.links import Links
+    from baton.runtime.quota import Quota, Room
+    from baton.runtime.start import Starter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,13 +65,19 @@ class Engine:
     catalog: Catalog
     durations: DurationEstimator
     limits: Limits
-    notices: Notices
+    notices: Sequence[Notices]
     ledger_cache: LedgerCache
     metrics: Metrics = field(default_factory=Metrics)
     watch: Watch | None = None
     kinds: OwnKinds = field(default_factory=dict)
     """The application's own kinds of node, where documents are read."""
     rooms: dict[str, Room] = field(default_factory=dict)
+    secrets: dict[str, bytes] = field(default_factory=dict, repr=False)
+    """The keys of runtime/tokens.py that were read."""
+    api_url: str = ""
+    """Where the deployment's own API is, without a slash at the end; empty where that is not known."""
+    confirm_url: str = ""
+    """The page to which links in messages lead; empty: messages have none."""
 
     @classmethod
     def on(
@@ -83,7 +92,7 @@ class Engine:
         performer: Performer,
         sandbox: Sandbox,
         tools: Mapping[str, ToolSpec],
-        notices: Notices,
+        notices: Sequence[Notices],
     ) -> Engine:
         """On this store and within its limits, with nothing learned yet."""
         limits = limits.within(store.limits.item_bytes)
@@ -120,6 +129,7 @@ class Parts:
         self._engine, self.invocation = engine, invocation
         self.deadline = deadline or Deadline.of(invocation, engine.limits)
         self.log, self.blobs, self.clock, self.limits = engine.log, engine.blobs, engine.clock, engine.limits
+        self.inbox = engine.store.inbox
         self.durations, self.sandbox, self.metrics = engine.durations, engine.sandbox, engine.metrics
         self.terms, self.row_room = engine.ledger_cache.terms, engine.store.limits.rows
         give_up = invocation.deadline - engine.limits.answer_ms
@@ -140,23 +150,55 @@ class Parts:
         performer = WithinLease(engine.performer, engine.clock, engine.limits, invocation)
         self.values = Values(context)
         claims = EffectClaims(context)
-        self.steps = Steps(context, performer, engine.tools, self.ledger, claims, self.values)
-        self.starter = Starter(context)
-        self.quota = Quota(context, engine.rooms)
-        self.children = Children(context, self.catalog, self.starter)
+        self.steps = Steps(
+            context,
+            performer,
+            engine.tools,
+            self.ledger,
+            claims,
+            self.values,
+            engine.secrets,
+            engine.api_url,
+        )
+
+    # What begins sagas is loaded when one is begun.
+
+    @cached_property
+    def starter(self) -> Starter:
+        from baton.runtime.start import Starter
+
+        return Starter(self.context)
+
+    @cached_property
+    def quota(self) -> Quota:
+        from baton.runtime.quota import Quota
+
+        return Quota(self.context, self._engine.rooms)
+
+    @cached_property
+    def children(self) -> Children:
+        from baton.runtime.children import Children
+
+        return Children(self.context, self.catalog, self.starter)
 
     def teller(self) -> Teller:
         """For the notices of one saga."""
         until = (self.deadline.cut_off + self.call.deadline) // 2  # that they were told has to be appended
-        return Teller(self.context, self._engine.notices, until)
+        links = self._links if self._engine.confirm_url else None
+        return Teller(self.context, Channels(self.context, self._engine.notices, links), until)
 
-    async def slim(self, tenant: str, events: Sequence[Event]) -> Sequence[Event]:
+    def _links(self) -> Links:
+        from baton.runtime.links import Links
+
+        return Links(self.context, self._engine.secrets, self._engine.confirm_url)
+
+    async def slim(self, owner: Origin, events: Sequence[Event]) -> Sequence[Event]:
         """Events with large values of the engine's own making moved to blobs; the same events where there is none."""
         if not any(event.made or getattr(event, "full", None) for event in events):
             return events
-        return [await self._slim(tenant, event) for event in events]
+        return [await self._slim(owner, event) for event in events]
 
-    async def _slim(self, tenant: str, event: Event) -> Event:
+    async def _slim(self, owner: Origin, event: Event) -> Event:
         """The event with a large value of the engine's own making moved to a blob.
 
         Also a value that no node reads: the log holds it all the same, and an entry has only so much room. None is too
@@ -165,10 +207,10 @@ class Parts:
         for name in event.made:
             value: Value | None = getattr(event, name)
             if value is not None and not value.ref:
-                event = replace(event, **{name: await self.values.inline_or_blob(tenant, value.v)})
+                event = replace(event, **{name: await self.values.inline_or_blob(owner, value.v)})
         if isinstance(event, Gives) and event.full is not None and not event.full.ref:
             # The full output of a summary is stored before the log refers to it.
-            event = replace(event, full=await self.values.blob(tenant, event.full.v))
+            event = replace(event, full=await self.values.blob(owner, event.full.v))
         return event
 
     def traceparent(self, started_with: str) -> str:

@@ -162,6 +162,22 @@ class Queries:
         desk = IncidentDesk(engine.store.incidents, self._parts.call, engine.clock, self._tenant)
         return await desk.page(status, limit, cursor)
 
+    async def questions(self, *, saga: str = "", limit: int = 50, cursor: str = "") -> dict[str, Any]:
+        """A page of the open questions that are for the caller, what expires first in front. `next` continues it.
+
+        With a `saga`, the first of its questions, whomever they are for, as its log has them. Raises `NotFound`.
+        """
+        from baton.runtime.question_lists import Inboxes, of_saga  # few requests ask for it
+
+        _check_limit(limit)
+        engine = self._engine
+        if saga:
+            opened = await self._request.open(saga)
+            return {"questions": of_saga(opened.history.state, engine.clock.now(), limit), "next": None}
+        inboxes = Inboxes(engine.store.questions, self._parts.call, engine.clock, self._request.caller)
+        found, after = await inboxes.page(limit, cursor)
+        return {"questions": found, "next": after}
+
     # ---- workflows
 
     async def workflows(self, limit: int = 50, cursor: str = "") -> dict[str, Any]:

@@ -65,7 +65,7 @@ class Quota:
             return True
 
     async def _count(self, tenant: str) -> Room:
-        shards, call = range(self._log.limits.shards), self._call.within(ASK_FOR_MS)
+        shards, call = range(self._log.limits.status_shards), self._call.within(ASK_FOR_MS)
         try:
             found = await asyncio.gather(
                 *(call(self._log.at_work, tenant, shard, self._most) for shard in shards)

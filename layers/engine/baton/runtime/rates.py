@@ -35,13 +35,22 @@ class RateLimiter:
     than it has let through, so at least half of a window is let through before a request is refused.
     Claims never overlap, so all processes together let through at most `per_second` × 10 a window.
 
+    `what` is counted: requests, or another kind of them with a limit of its own.
+
     Availability comes first: while the store cannot be asked, requests are let through uncounted.
     """
 
     def __init__(
-        self, rates: Rates, clock: Clock, offload: Offload, per_second: int, bytes_each: int = 65_536
+        self,
+        rates: Rates,
+        clock: Clock,
+        offload: Offload,
+        per_second: int,
+        bytes_each: int = 65_536,
+        what: str = "requests",
     ) -> None:
         self._rates = rates
+        self._what = what
         self._clock = clock
         self._offload = offload
         self._limit = per_second * _WINDOW_S
@@ -67,7 +76,7 @@ class RateLimiter:
             seconds = -(-(window + WINDOW_MS - now) // 1_000)
             each = f", each of up to {self._bytes_each:,} bytes," if weight > 1 else ""
             raise TooManyRequests(
-                f"tenant `{tenant}` may make {self._limit} requests{each} in {_WINDOW_S} s, and has; "
+                f"tenant `{tenant}` may make {self._limit} {self._what}{each} in {_WINDOW_S} s, and has; "
                 f"try again in {seconds} s",
                 seconds,
             )
@@ -87,7 +96,10 @@ class RateLimiter:
 
     async def _claim(self, tenant: str, window: int, share: _Share, weight: int) -> None:
         wanted = max(share.next_claim, weight - share.left)
-        before = await self._offload(self._rates.spend, tenant, window, wanted)
+        counted = (
+            tenant if self._what == "requests" else f"{tenant}/{self._what}"
+        )  # a tenant's name has no slash
+        before = await self._offload(self._rates.spend, counted, window, wanted)
         share.left += max(0, min(wanted, self._limit - before))
         share.is_spent = before + wanted >= self._limit
         share.next_claim = min(share.next_claim * 2, self._largest_claim)

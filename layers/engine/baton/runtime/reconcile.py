@@ -1,6 +1,6 @@
 """The reconciler: the one clock. It wakes sagas that are due without any queue, and times those that are nearly due.
 
-It knows nothing of a saga but its key; the worker's own rules decide whether there is anything to do.
+The lanes of the due index are gone through side by side, each with calls of its own, so that none waits for another. It knows nothing of a saga but its key; the worker's own rules decide whether there is anything to do.
 """
 
 from __future__ import annotations
@@ -8,30 +8,34 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from baton.core.limits import Limits
-from baton.errors import StoreUnavailable
-from baton.ports import Clock, DeadLetters, Due, Invoker, Log, Message, Offload, Queue
+from baton.errors import EngineFault, StoreUnavailable
+from baton.ports import LANES, TIMER, Clock, DeadLetters, Due, Invoker, Log, Message, Offload, Queue
 from baton.runtime.turns import by_turns
 
 logger = logging.getLogger("baton.reconciler")
 
 PER_PAGE = 1_000
 PER_CALL = 10  # wakes of one invocation, messages of one request
-SIDE_BY_SIDE = 8  # calls: one that hangs must not stop the rest
+SIDE_BY_SIDE = 8  # calls of one lane: one that hangs must not stop the rest
+CALLS = 4 * SIDE_BY_SIDE  # of one invocation: three lanes wake, and timers are sent ahead
+RUNS = 32  # invocations that share the shards, since a state machine does no more than 40 things at once
 RESERVE_MS = (
     7_000  # from the beginning of the last call to the end of the run; a client gives up after six seconds
 )
 PERIODS_AHEAD = 2  # the schedule starts a run somewhere in its minute, so the next one may be nearly two away
 
 _Act: TypeAlias = Callable[[Sequence[Due]], Awaitable[int]]
+_Span: TypeAlias = tuple[int, int]  # of due times
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """What one run over one shard did: sagas woken and timed, and calls that failed. `more`: some were left for the next."""
+    """What one run did in its shards: sagas woken and timed, and calls that failed. `more`: some were left for the next."""
 
     woken: int
     timed: int
@@ -41,17 +45,16 @@ class Sweep:
 
 @dataclass
 class _Run:
-    """A run that is under way. It begins no call after `until`."""
+    """A run over some shards that is under way. It begins no call after `until`."""
 
-    shard: int
+    shards: Sequence[int]
     until: int
     more: bool = False
     failures: list[Exception] = field(default_factory=list)
-    slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SIDE_BY_SIDE))
 
     def failed(self, error: Exception) -> None:
         self.failures.append(error)
-        logger.warning("left for the next run", extra={"shard": self.shard, "fault": repr(error)})
+        logger.warning("left for the next run", extra={"shard": self.shards[0], "fault": repr(error)})
 
 
 class Reconciler:
@@ -76,16 +79,20 @@ class Reconciler:
         self._period = period
 
     async def sweep(self, shard: int, left: int) -> Sweep:
-        """Wake everything in a shard that is due now; then time what falls due before the next run. `left`: ms it has.
+        """Wake all that is due now; time what a saga waits for and what falls due before the next run. `left`: ms it has.
 
+        A run takes each `RUNS`th shard from `shard` on, all of them side by side.
         A call that fails stops no other: its sagas are due in the next run. A timer that two runs send is a wake too
         many, which costs a read. Raises what the first call met if something failed and nothing could be done.
         """
         now = self._clock.now()
         ahead = now + min(PERIODS_AHEAD * self._period, Limits().timer_by_message_ms)
-        run = _Run(shard, now + left - RESERVE_MS)
-        woken = await self._each(run, 0, now, self._wake)
-        timed = await self._each(run, now + 1, ahead, self._time)
+        run = _Run(range(shard, self._log.limits.due_shards, RUNS), now + left - RESERVE_MS)
+        *wakings, timed = await asyncio.gather(
+            *(self._lane(run, lane, (0, now), self._wake) for lane in LANES),
+            self._lane(run, TIMER, (now + 1, ahead), self._time),
+        )
+        woken = sum(wakings)
         sweep = Sweep(woken=woken, timed=timed, failed=len(run.failures), more=run.more)
         level = logging.ERROR if sweep.failed else logging.INFO
         figures = {"woken": woken, "timed": timed, "failed": sweep.failed, "more": sweep.more}
@@ -94,27 +101,36 @@ class Reconciler:
             raise run.failures[0]
         return sweep
 
-    async def _each(self, run: _Run, since: int, until: int, act: _Act) -> int:
-        """Do something with all that is due in a span of time, page by page. How many it was done with."""
+    async def _lane(self, run: _Run, lane: str, span: _Span, act: _Act) -> int:
+        """Do something with all that is due in a lane of the run's shards. How many it was done with."""
+        slots = asyncio.Semaphore(SIDE_BY_SIDE)
+        return sum(
+            await asyncio.gather(*(self._each(run, lane, shard, span, act, slots) for shard in run.shards))
+        )
+
+    async def _each(
+        self, run: _Run, lane: str, shard: int, span: _Span, act: _Act, slots: asyncio.Semaphore
+    ) -> int:
+        """The same of one shard, page by page."""
         done, after = 0, None
         while not self._is_over(run):
             try:
-                page = await self._offload(self._log.due, run.shard, since, until, PER_PAGE, after)
-            except Exception as error:  # noqa: BLE001  # timers do not depend on it
+                page = await self._offload(self._log.due, lane, shard, *span, PER_PAGE, after)
+            except Exception as error:  # noqa: BLE001  # the other lanes do not depend on it
                 run.failed(error)
                 run.more = True
                 break
             last = page[-1] if page else None
             page = by_turns(page, lambda due: due[0].tenant)
             parts = [page[start : start + PER_CALL] for start in range(0, len(page), PER_CALL)]
-            done += sum(await asyncio.gather(*(self._part(run, act, part) for part in parts)))
+            done += sum(await asyncio.gather(*(self._part(run, act, part, slots) for part in parts)))
             if len(page) < PER_PAGE:
                 break
             after = last
         return done
 
-    async def _part(self, run: _Run, act: _Act, part: Sequence[Due]) -> int:
-        async with run.slots:
+    async def _part(self, run: _Run, act: _Act, part: Sequence[Due], slots: asyncio.Semaphore) -> int:
+        async with slots:
             if self._is_over(run):
                 return 0
             try:
@@ -127,7 +143,14 @@ class Reconciler:
             return done
 
     async def _wake(self, part: Sequence[Due]) -> int:
-        await self._offload(self._invoker.invoke, [Message(str(ref)) for ref, _ in part])
+        """Invoke the worker. Where that fails, the queue may bring one even so."""
+        messages = [Message(str(ref)) for ref, _ in part]
+        try:
+            await self._offload(self._invoker.invoke, messages)
+        except EngineFault:
+            with suppress(EngineFault):
+                await self._offload(self._queue.send, [(message, 0) for message in messages])
+            raise
         return len(part)
 
     async def _time(self, part: Sequence[Due]) -> int:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from baton.core.documents.compile import children_of, compile_document, notes_of
 from baton.core.effects.grants import tools_for

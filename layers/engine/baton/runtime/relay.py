@@ -1,4 +1,4 @@
-"""The relay: every item that came down the stream with a wake becomes a message, or word to a parent.
+"""The relay: every item that came down the stream with a wake becomes a message, or a report to a parent.
 
 Order per saga is the stream's. What cannot be handled is reported by its position, so that the stream
 delivers from there again.
@@ -12,12 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from baton.core.limits import Limits
-from baton.core.log.events import ChildReported
-from baton.errors import CorruptLog, EngineFault, UnknownEntry
-from baton.ports import Message, Queue, SagaRef, Wake
-from baton.runtime.children import cut, is_news, report_of
-from baton.runtime.history import History
-from baton.runtime.parts import Engine
+from baton.errors import EngineFault
+from baton.ports import Clock, Entropy, Inbox, Message, Offload, Queue, Report, SagaRef, Wake
 from baton.runtime.store_retrier import StoreRetrier
 from baton.runtime.turns import by_turns
 
@@ -34,22 +30,27 @@ class StreamItem:
 
 
 class Relay:
-    """The relay function's job."""
+    """The relay function's job. It reads no saga."""
 
-    def __init__(self, engine: Engine, queue: Queue) -> None:
-        self._engine = engine
+    def __init__(
+        self, inbox: Inbox, queue: Queue, clock: Clock, entropy: Entropy, offload: Offload, limits: Limits
+    ) -> None:
+        self._inbox = inbox
         self._queue = queue
+        self.clock = clock
+        self._entropy = entropy
+        self._offload = offload
+        self.limits = limits
 
-    async def handle(self, items: Sequence[StreamItem], request: str, deadline: int) -> list[str]:
+    async def handle(self, items: Sequence[StreamItem], deadline: int) -> list[str]:
         """Pass all of it on. Returns the ids of items that must come again."""
-        engine = self._engine
-        give_up = deadline - engine.limits.answer_ms
-        call = StoreRetrier(engine.offload, engine.clock, engine.entropy, engine.limits, give_up)
+        give_up = deadline - self.limits.answer_ms
+        call = StoreRetrier(self._offload, self.clock, self._entropy, self.limits, give_up)
         ended = [item for item in items if item.wake.parent]
         # Side by side: a queue that refuses must not keep a parent from hearing of its children.
         unsent, untold = await asyncio.gather(
             self._send([item for item in items if not item.wake.parent], call),
-            self._tell_parents(ended, request, call),
+            self._tell_parents(ended, call),
         )
         return [*unsent, *untold]
 
@@ -57,7 +58,7 @@ class Relay:
         """One message per saga and moment: the newest version says all that older ones say."""
         newest: dict[tuple[SagaRef, int], StreamItem] = {}
         for item in items:
-            delay = delay_of(item.wake, self._engine.clock.now(), self._engine.limits)
+            delay = delay_of(item.wake, self.clock.now(), self.limits)
             if delay is not None:
                 known = newest.get((item.ref, delay))
                 if known is None or known.wake.v <= item.wake.v:
@@ -76,51 +77,46 @@ class Relay:
         refs = {keys[position][0] for position in refused}
         return [item.id for item in items if item.ref in refs]
 
-    async def _tell_parents(self, items: Sequence[StreamItem], request: str, call: StoreRetrier) -> list[str]:
-        """Append the ends of children, all those of one parent in one entry."""
-        by_parent: dict[str, list[StreamItem]] = {}
+    async def _tell_parents(self, items: Sequence[StreamItem], call: StoreRetrier) -> list[str]:
+        """Leave the ends of children in the inboxes of their parents; only then count them there, and wake those that are free."""
+        told: dict[SagaRef, list[StreamItem]] = {}
         for item in items:
-            by_parent.setdefault(item.wake.parent, []).append(item)
-        failed: list[str] = []
-        for parent, ended in by_parent.items():
             try:
-                await self._tell(SagaRef.parse(parent), ended, request, call)
-            except (UnknownEntry, CorruptLog, ValueError):
-                # The parent asks its children itself when it is due, so nothing is lost by going on.
-                logger.exception("a parent could not be told", extra={"parent": parent})
-            except EngineFault as error:
-                logger.warning("a parent will be told later", extra={"parent": parent, "fault": repr(error)})
-                failed += [item.id for item in ended]
-        return failed
-
-    async def _tell(
-        self, parent: SagaRef, ended: Sequence[StreamItem], request: str, call: StoreRetrier
-    ) -> None:
-        log, clock = self._engine.log, self._engine.clock
-        reports = [report for item in ended if (report := await self._report(item, call)) is not None]
-        head = await call(log.read_head, parent)
-        if head is None:
-            return
-        history = History(log, self._engine.blobs, call, parent)
-        await history.load(head)
-        while True:
-            news = [report for report in reports if is_news(history.state, report)]
-            if not news:
-                return
-            part = cut(news, self._engine.limits.entry_bytes)
-            entry = history.next_entry(
-                part, at=clock.now(), invocation=request, trace=history.state.origin.traceparent
+                told.setdefault(SagaRef.parse(item.wake.parent), []).append(item)
+            except ValueError:
+                # It will not be readable another time either.
+                logger.exception("a parent could not be told", extra={"parent": item.wake.parent})
+        if not told:
+            return []
+        reports = [
+            Report(parent, item.wake.window, item.wake.slot, item.ref.id)
+            for parent, ended in told.items()
+            for item in ended
+        ]
+        try:
+            await call(self._inbox.leave, reports, self.clock.now() + self.limits.report_kept_ms)
+        except EngineFault as error:
+            logger.warning(
+                "parents will be told later", extra={"reports": len(reports), "fault": repr(error)}
             )
-            if not await history.append(entry, wake=Wake(v=entry.version)):
-                await history.catch_up()
+            return [item.id for ended in told.values() for item in ended]
+        are_free = await asyncio.gather(*(self._announce(parent, call) for parent in told))
+        failed: list[str] = []
+        wakes: list[StreamItem] = []
+        for (parent, ended), is_free in zip(told.items(), are_free, strict=True):
+            if is_free is None:
+                failed += [item.id for item in ended]
+            elif is_free:
+                wakes += [StreamItem(item.id, parent, Wake(v=0)) for item in ended]
+        return [*failed, *await self._send(wakes, call)]
 
-    async def _report(self, item: StreamItem, call: StoreRetrier) -> ChildReported | None:
-        head = await call(self._engine.log.read_head, item.ref)
-        if head is None:
+    async def _announce(self, parent: SagaRef, call: StoreRetrier) -> bool | None:
+        """Whether it is to be woken; None when it could not be told."""
+        try:
+            return await call(self._inbox.announce, parent)
+        except EngineFault as error:
+            logger.warning("a parent will be told later", extra={"parent": str(parent), "fault": repr(error)})
             return None
-        history = History(self._engine.log, self._engine.blobs, call, item.ref)
-        await history.load(head)
-        return report_of(history.state, item.wake.slot)
 
 
 def delay_of(wake: Wake, now: int, limits: Limits) -> int | None:

@@ -6,12 +6,16 @@ What can be asked for is in `service` (what changes something) and `queries` (wh
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from baton.core.decide.program import Program
-from baton.core.log.state import LONGEST_ID
-from baton.errors import NotFound
-from baton.ports import Head, SagaRef
+from baton.core.log.events import Entry, Event, Value
+from baton.core.log.references import PERIOD
+from baton.core.log.state import LONGEST_ID, State, status_of
+from baton.errors import NotAllowedNow, NotFound, TooLarge
+from baton.ports import Head, SagaRef, Wake
 from baton.runtime.context import Invocation
 from baton.runtime.deadline import Deadline
 from baton.runtime.history import History
@@ -25,7 +29,7 @@ class Caller:
     """Who asks: taken from the verified identity, never from the request's own words.
 
     `user` is who pays. `session` tells apart those who share it, by a name that they may choose: it is for the log only.
-    `roles`: what decides beyond the routes that they open, such as whose questions the caller may answer.
+    `roles` and `groups`: what decides beyond the routes that roles open, such as whose questions the caller may answer.
     """
 
     tenant: str
@@ -34,6 +38,7 @@ class Caller:
     traceparent: str = ""
     session: str = ""
     roles: frozenset[str] = frozenset()
+    groups: frozenset[str] = frozenset()
 
     @property
     def by(self) -> str:
@@ -75,3 +80,58 @@ class Request:
             await history.catch_up()
         program = await self.parts.catalog.program(ref.tenant, history.state.origin.graph)
         return Opened(head, history, program)
+
+    def unstored(self, opened: Opened, said: Any, what: str) -> tuple[Value, bytes]:
+        """What the entry holds of it, and its blob, which is written once it is accepted. Raises `TooLarge`."""
+        found = self.parts.values.unstored(opened.history.state.origin, said)
+        if found is None:
+            raise TooLarge(f"{what} has at most {self.engine.limits.result_bytes} bytes")
+        return found
+
+    async def append(
+        self,
+        opened: Opened,
+        make: Callable[[State, int], Event | Sequence[Event] | None],
+        is_known: Callable[[State], bool] = lambda _: False,
+        blob: bytes = b"",
+        ref: str = "",
+        *,
+        wakes: bool = True,
+    ) -> dict[str, Any]:
+        """Fold, not ended, put with a wake; on conflict read and decide again. Nothing from `make`: a no-op.
+
+        What `is_known` has been done already: a repetition is answered so, even by a saga that has ended. `blob` is what
+        the entry refers to by `ref`, and goes where that says. It is written once, after the checks: a caller that is
+        refused stores nothing. `wakes`: a worker
+        has to look. Not where the entry makes nothing ready, nothing due earlier, and nothing to be told.
+        """
+        history = opened.history
+        while True:
+            if is_known(history.state):
+                return accepted(opened)
+            if history.state.ended is not None:
+                raise NotAllowedNow(f"the saga has ended: {status_of(history.state)}")
+            now = self.engine.clock.now()
+            events = make(history.state, now)
+            if not events:
+                return accepted(opened)
+            if blob:
+                period = ref.partition(PERIOD)[2]
+                await self.parts.call(self.engine.blobs.put, self.caller.tenant, blob, period)
+                blob = b""
+            entry = self.entry(history, events, now)
+            if await history.append(entry, wake=Wake(v=entry.version) if wakes else None):
+                return accepted(opened)
+            await history.catch_up()
+
+    def entry(self, history: History, said: Event | Sequence[Event], now: int) -> Entry:
+        """What this caller appends, in its own trace if it has one, else in the saga's."""
+        events = said if isinstance(said, Sequence) else (said,)
+        trace = self.caller.traceparent or self.parts.traceparent(history.state.origin.traceparent)
+        return history.next_entry(events, at=now, invocation=self.caller.request, trace=trace)
+
+
+def accepted(opened: Opened) -> dict[str, Any]:
+    """The answer to a caller who has changed a saga, or has changed it before."""
+    state = opened.history.state
+    return {"id": state.origin.saga, "status": status_of(state, opened.program), "version": state.version}

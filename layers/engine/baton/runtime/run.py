@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from baton.core.conditions import Answer
 from baton.core.decide.outcomes import Outcome
@@ -15,11 +16,12 @@ from baton.runtime.lease import Lease
 from baton.runtime.notices import Teller
 
 
-@dataclass
-class Run:
+class Run(Struct):
     """The saga as this invocation knows it, and the work under way.
 
-    `absent`: blobs that cannot be had, with why. `asked`: children that this invocation has looked at. `outcomes`: those
+    `absent`: blobs that cannot be had, with why. `asked`: children that this invocation has looked at, or need not. `heard`:
+    the count of the inbox that was taken in. `looked_at`: when the head was read last. `looks_at`: when it is to be read
+    again; None while no child is open. `outcomes`: those
     that the log does not have yet, with the costs of stopped steps. `sent`: so many of them are in the entry that is
     being appended. `cancelled`: children that this invocation has asked to stop. `in_turn`: there is time for what comes
     before an outcome. `put_off`: until when children wait because their tenant has no room. `wants_more`: a step is
@@ -36,6 +38,9 @@ class Run:
     absent: dict[str, str] = field(default_factory=dict)
     answers: dict[str, Answer] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
+    heard: int = 0
+    looked_at: int = 0
+    looks_at: int | None = None
     outcomes: list[Outcome] = field(default_factory=list)
     sent: int = 0
     cancelled: set[str] = field(default_factory=set)

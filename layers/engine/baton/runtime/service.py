@@ -19,27 +19,29 @@ from baton.core.decide.spending import afresh
 from baton.core.expressions.spelling import hinted, nearest
 from baton.core.log.answers import (
     MAX_ARGUMENTS,
+    WHOLE,
     Answer,
+    about_parking,
     answer_key,
     asked,
     check_answer,
-    is_answered,
-    named,
+    question,
     refusal,
     tool_asked_about,
 )
+from baton.core.log.callbacks import Said
 from baton.core.log.events import (
+    Ask,
     CancelRequested,
-    Entry,
     Event,
     Forked,
     Resumed,
     SignalReceived,
-    Value,
 )
-from baton.core.log.fold import fingerprint, signal_key
-from baton.core.log.forks import FORK_KEY
-from baton.core.log.state import ANSWER, State, node_of, status_of
+from baton.core.log.records import Failure
+from baton.core.log.signal_folds import fingerprint, signal_key
+from baton.core.log.state import ANSWER, FORK_KEY, State, node_of, status_of
+from baton.core.log.workflow_limits import too_old
 from baton.core.money import dollars
 from baton.errors import (
     Forbidden,
@@ -56,8 +58,9 @@ from baton.runtime.catalog import Registered
 from baton.runtime.history import History
 from baton.runtime.incidents import IncidentDesk
 from baton.runtime.parts import Engine
+from baton.runtime.questions import QuestionDesk
 from baton.runtime.registering import register
-from baton.runtime.request import Caller, Opened, Request
+from baton.runtime.request import Caller, Opened, Request, accepted
 from baton.runtime.start import Beginning, body_hash, refuse_another_body
 
 MAX_DOCUMENT = 1_048_576
@@ -71,6 +74,8 @@ class Service:
         self._engine = engine
         self._caller = self._request.caller
         self._parts = self._request.parts
+        self._append, self._unstored, self._accepted = self._request.append, self._request.unstored, accepted
+        self.questions = QuestionDesk(self._request, self._append)
         self._incidents = IncidentDesk(
             engine.store.incidents, self._parts.call, engine.clock, self._caller.tenant
         )
@@ -114,10 +119,11 @@ class Service:
         return view, is_new
 
     def _new_id(self, key: str) -> str:
+        cell = f"c{self._engine.store.cell}." if self._engine.store.cell else ""
         if key:
             named = msgspec.json.encode([self._caller.tenant, self._caller.user, key])
-            return "k" + hashlib.sha256(named).hexdigest()[:25]
-        return f"s{self._engine.clock.now():011x}{self._engine.entropy.token(56)}"
+            return f"{cell}k{hashlib.sha256(named).hexdigest()[:25]}"
+        return f"{cell}s{self._engine.clock.now():011x}{self._engine.entropy.token(56)}"
 
     def _new_trace(self) -> str:
         return f"00-{self._engine.entropy.token(128)}-{self._engine.entropy.token(64)}-01"
@@ -144,44 +150,49 @@ class Service:
                 return self._accepted(opened)
             raise
 
-    async def signal(self, saga: str, name: str, payload: Any, key: str) -> dict[str, Any]:
-        """Send a signal; one with a key that is known already changes nothing.
+    async def signal(
+        self, saga: str, name: str, payload: Any, key: str, failure: Failure | None = None
+    ) -> dict[str, Any]:
+        """Send a signal; one with a key that is known already changes nothing. A wait that takes one with a `failure` fails.
 
         Raises `InvalidInput` for a payload that fits the schema of no wait that can still take it.
         """
         opened = await self._request.open(saga)
-        expected = {node.signal for node in opened.program.graph.nodes if node.signal}
+        waits = (*opened.program.graph.nodes, *opened.history.state.open.values())
+        expected = {one.signal for one in waits if one.signal}
         if name not in expected:
             hint = nearest(name, expected) or ("it waits for none" if not expected else "")
             workflow = opened.history.state.origin.workflow
             raise NotFound(hinted(f"workflow `{workflow}` waits for no signal `{name}`", hint))
-        value, blob = self._unstored(payload, "a payload")
+        value, blob = self._unstored(opened, payload, "a payload")
         unique = key or self._engine.entropy.token(96)
         remembered = signal_key(name, unique)
 
         def is_known(state: State) -> bool:
             known = state.keys.get(remembered)
-            if known is not None and known != fingerprint(value):
-                raise KeyReused(f"signal `{name}` came with another payload under this key")
+            if known is not None and known != fingerprint(value, failure):
+                what = "payload" if failure is None else "failure"
+                raise KeyReused(f"signal `{name}` came with another {what} under this key")
             return known is not None
 
         def make(state: State, now: int) -> Event | None:
             if len(state.signals) >= self._engine.limits.signals_kept:
                 raise NotAllowedNow(f"{len(state.signals)} signals wait to be taken; no more are kept")
-            _check_payload(opened.program, state, name, payload)
-            return SignalReceived(name=name, key=unique, payload=value, by=self._caller.by, at=now)
+            if failure is None:
+                _check_payload(opened.program, state, name, payload)
+            return SignalReceived(
+                name=name, key=unique, payload=value, by=self._caller.by, at=now, failure=failure
+            )
 
-        return await self._append(opened, make, is_known, blob)
+        return await self._append(opened, make, is_known, blob, value.ref)
 
-    def _unstored(self, said: Any, what: str) -> tuple[Value, bytes]:
-        """What the entry holds of it, and its blob, which is written once it is accepted. Raises `TooLarge`."""
-        found = self._parts.values.unstored(said)
-        if found is None:
-            raise TooLarge(f"{what} has at most {self._engine.limits.result_bytes} bytes")
-        return found
-
-    async def answer(self, saga: str, answer: Answer, key: str) -> dict[str, Any]:
+    async def answer(
+        self, saga: str, answer: Answer, key: str, check: Callable[[State, Ask, int], None] | None = None
+    ) -> dict[str, Any]:
         """Answer an open question; the same answer again changes nothing.
+
+        `check`, in the place of who may answer: what the caller shows has to be good for the question at that time; and it is
+        good for one answer.
 
         Raises `NotFound` with the questions that are open, `Forbidden` with whom the question is for, `InvalidInput` with
         all that is wrong with the answer, `NotAllowedNow` for a question that has another one.
@@ -189,11 +200,13 @@ class Service:
         opened = await self._request.open(saga)
         if len(msgspec.json.encode(answer.arguments)) > MAX_ARGUMENTS:
             raise TooLarge(f"the arguments of an answer have at most {MAX_ARGUMENTS} bytes")
-        value, blob = self._unstored(answer.payload(), "an answer")
+        value, blob = self._unstored(opened, answer.payload(), "an answer")
         unique = answer_key(answer.ask, key)
         remembered = signal_key(ANSWER, unique)
 
         def is_known(state: State) -> bool:
+            if check is not None:
+                return False
             self._refuse_others(state, answer.ask)
             known = state.keys.get(remembered)
             if key and known is not None and known != fingerprint(value):
@@ -201,36 +214,40 @@ class Service:
             return known == fingerprint(value)
 
         def make(state: State, now: int) -> Event | None:
-            self._check_answer(opened, state, answer)
+            slot, ask = question(state, answer.ask, now)
+            if check is not None:
+                check(state, ask, now)
+            self._check_answer(opened, state, slot, ask, answer)
             return SignalReceived(name=ANSWER, key=unique, payload=value, by=self._caller.by, at=now)
 
-        node = next(
-            (node_of(slot)[0] for slot, ask in asked(opened.history.state) if ask.id == answer.ask), ""
-        )
-        accepted = await self._append(opened, make, is_known, blob)
-        if node:
+        failing = opened.history.state.failing.items()
+        node = next((node_of(slot)[0] for slot, one in failing if one.ask and one.ask.id == answer.ask), "")
+        parking = about_parking(opened.history.state)
+        accepted = await self._append(opened, make, is_known, blob, value.ref)
+        if node or (parking is not None and parking.id == answer.ask):
             await self._incidents.resolve_all(saga, self._caller.by, node)
         return accepted
 
     def _refuse_others(self, state: State, question: str) -> None:
         for _, ask in asked(state):
-            if ask.id == question and (why := refusal(state, ask, self._caller.user, self._caller.roles)):
+            if ask.id == question and (why := self._why_not(state, ask)):
                 raise Forbidden(why)
 
-    def _check_answer(self, opened: Opened, state: State, answer: Answer) -> None:
-        if is_answered(state, answer.ask):
-            raise NotAllowedNow(f"question `{answer.ask}` has been answered")
-        slot, ask = next((pair for pair in asked(state) if pair[1].id == answer.ask), ("", None))
-        if ask is None:
-            raise NotFound(f"there is no question `{answer.ask[:80]}`; {named(state)}")
-        node = opened.program.nodes[node_of(slot)[0]]
-        tool = self._engine.tools.get(tool_asked_about(node, state.failing[slot]))
+    def _why_not(self, state: State, ask: Ask) -> str:
+        caller = self._caller
+        return refusal(state, ask, caller.user, caller.roles, caller.groups)
+
+    def _check_answer(self, opened: Opened, state: State, slot: str, ask: Ask, answer: Answer) -> None:
+        node = None if slot == WHOLE else opened.program.nodes[node_of(slot)[0]]
+        failing = state.failing.get(slot)
+        asked_about = "" if node is None or failing is None else tool_asked_about(node, failing)
+        tool = self._engine.tools.get(asked_about)
         problems = check_answer(
             ask,
             node,
             tool.parameters if tool is not None else {},
             answer,
-            tool.result if tool is not None else None,
+            tool.result if tool is not None and node is not None and node.callback is None else None,
         )
         if problems:
             raise InvalidInput(f"at {problems[0].path}: {problems[0].message}", problems)
@@ -270,6 +287,8 @@ class Service:
         remembered = FORK_KEY + key
         if not (key and remembered in history.state.keys):
             await self._check_cut(history, cut)
+            if (failure := too_old(history.state, self._engine.clock.now())) is not None:
+                raise NotAllowedNow(f"{failure.message}: start a new one with the same input")
         armed = 0
         while True:
             state, now = history.state, self._engine.clock.now()
@@ -282,7 +301,7 @@ class Service:
             fork = Forked(
                 cut=cut, branch=state.lineage.branch + 1, by=self._caller.by, at=now, reason=reason, key=key
             )
-            entry = self._entry(history, fork, now)
+            entry = self._request.entry(history, fork, now)
             if await history.append(entry, wake=Wake(v=entry.version)):
                 await self._incidents.resolve_all(saga, self._caller.by)
                 return self._accepted(opened)
@@ -304,45 +323,25 @@ class Service:
             seen = await self._parts.call(self._engine.log.read_head, head.ref)
         raise NotFound(f"there is no saga `{head.ref.id}`")
 
-    async def _append(
-        self,
-        opened: Opened,
-        make: Callable[[State, int], Event | None],
-        is_known: Callable[[State], bool] = lambda _: False,
-        blob: bytes = b"",
-    ) -> dict[str, Any]:
-        """Fold, not ended, put with a wake; on conflict read and decide again. None from `make`: a no-op.
+    async def callback(self, token: str, said: Said) -> dict[str, Any]:
+        """Take in what work elsewhere says, for the caller who shows its token.
 
-        What `is_known` has been done already: a repetition is answered so, even by a saga that has ended. `blob` is what
-        the entry refers to. It is written once, after the checks: a caller that is refused stores nothing.
+        Raises `NotFound` for a token that is none, `CallbackOver` where it does not count any more, `NotAllowedNow` where
+        something else was said before, `InvalidInput` for an output that the node's schema does not allow.
         """
-        history = opened.history
-        while True:
-            if is_known(history.state):
-                return self._accepted(opened)
-            if history.state.ended is not None:
-                raise NotAllowedNow(f"the saga has ended: {status_of(history.state)}")
-            now = self._engine.clock.now()
-            event = make(history.state, now)
-            if event is None:
-                return self._accepted(opened)
-            if blob:
-                await self._parts.call(self._engine.blobs.put, self._caller.tenant, blob)
-                blob = b""
-            entry = self._entry(history, event, now)
-            if await history.append(entry, wake=Wake(v=entry.version)):
-                return self._accepted(opened)
-            await history.catch_up()
+        from baton.runtime.callbacks import take  # few deployments have any
 
-    def _entry(self, history: History, event: Event, now: int) -> Entry:
-        """What this caller appends, in its own trace if it has one, else in the saga's."""
-        trace = self._caller.traceparent or self._parts.traceparent(history.state.origin.traceparent)
-        return history.next_entry((event,), at=now, invocation=self._caller.request, trace=trace)
+        return await take(self._request, token, said)
 
-    def _accepted(self, opened: Opened) -> dict[str, Any]:
-        state = opened.history.state
-        status = status_of(state, opened.program)
-        return {"id": state.origin.saga, "status": status, "version": state.version}
+    async def confirm(self, token: str, answer: Answer) -> dict[str, Any]:
+        """Answer the question that a token is for, for the caller who shows it. No id of a question is needed.
+
+        Raises `NotFound` for a token that is none, `LinkOver` for one that does not count any more, and as `answer`; the
+        second answer by a token is one to a question that has been answered.
+        """
+        from baton.runtime.confirming import answer_by  # few deployments have any
+
+        return await answer_by(self.answer, self._request, token, answer)
 
     async def health(self) -> dict[str, str]:
         """Answers whether the table does. Raises `StoreUnavailable` otherwise."""

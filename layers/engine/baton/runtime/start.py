@@ -11,11 +11,13 @@ import msgspec
 from baton.core.conditions.schema import input_violations
 from baton.core.failures.policy import ASK
 from baton.core.graph.graph import Graph
+from baton.core.limits import DAY_MS
 from baton.core.log.codec import encode_entry
 from baton.core.log.events import Entry, SagaStarted, Token, Value
 from baton.core.log.workflow_limits import counts_of
 from baton.errors import CorruptLog, InvalidInput, KeyReused, TooLarge
 from baton.ports import Definition, Head, Record, SagaRef, Wake
+from baton.ports.blobs import period_of
 from baton.runtime.context import InvocationContext
 
 
@@ -24,6 +26,7 @@ class Beginning:
     """All that entry 1 is made of.
 
     `body_hash` tells a repeated request from a different one. `handled`: a saga above goes on from this one's failure.
+    `expires`: when the saga above does, which refers to the values of this one.
     """
 
     ref: SagaRef
@@ -36,9 +39,11 @@ class Beginning:
     body_hash: str
     parent: str = ""
     slot: str = ""
+    window: int = 0
     depth: int = 0
     scope: str = ""
     handled: bool = False
+    expires: int = 0
 
 
 def body_hash(body: Any) -> str:
@@ -79,7 +84,8 @@ class Starter:
         """Roll a head without a log forward; a no-op when entry 1 is there."""
         if not head.start:
             raise CorruptLog(f"{head.ref} has neither a log nor the start of one")
-        await self._call(self._log.append, head.ref, Record(0, 1, head.start), Wake(v=1))
+        record = Record(0, 1, head.start, expires=head.expires)
+        await self._call(self._log.append, head.ref, record, Wake(v=1))
 
     async def _head(self, beginning: Beginning) -> Head:
         if beginning.graph.input_schema is not None:
@@ -88,6 +94,10 @@ class Starter:
                 first = problems[0]
                 raise InvalidInput(f"at {first.path}: {first.message}", problems)
         now = self._clock.now()
+        ends_by = now + self._limits.saga_days * DAY_MS
+        kept = ends_by + self._limits.retention_days * DAY_MS
+        # In whole seconds, as the table's time to live is.
+        expires = max(-(-kept // 1_000) * 1_000, beginning.expires)
         graph = beginning.graph
         started = SagaStarted(
             workflow=beginning.definition.name,
@@ -95,18 +105,21 @@ class Starter:
             tenant=beginning.ref.tenant,
             user=beginning.user,
             saga=beginning.ref.id,
-            input=await self._value(beginning.ref.tenant, beginning.given),
+            input=await self._value(beginning.ref.tenant, beginning.given, period_of(now, expires)),
             at=now,
             emits=tuple(
                 Token("", node.name, (0,) * len(node.loops)) for node in graph.nodes if not node.before
             ),
             parent=beginning.parent,
             slot=beginning.slot,
+            window=beginning.window,
             depth=beginning.depth,
             scope=beginning.scope,
             counts=counts_of(graph),
             handled=beginning.handled,
             last="" if self._limits.on_failure == ASK else self._limits.on_failure,
+            ends_by=ends_by,
+            expires=expires,
         )
         entry = Entry(
             version=1,
@@ -124,9 +137,10 @@ class Starter:
             start_hash=beginning.body_hash,
             start=encode_entry(entry),
             due_at=now + self._limits.start_due_ms,
+            expires=expires,
         )
 
-    async def _value(self, tenant: str, given: Any) -> Value:
+    async def _value(self, tenant: str, given: Any, period: str) -> Value:
         data = msgspec.json.encode(given)
         if len(data) > self._limits.result_bytes:
             raise TooLarge(
@@ -134,4 +148,4 @@ class Starter:
             )
         if len(data) <= self._limits.inline_bytes:
             return Value(v=given)
-        return Value(ref=await self._call(self._blobs.put, tenant, data), size=len(data))
+        return Value(ref=await self._call(self._blobs.put, tenant, data, period), size=len(data))

@@ -6,6 +6,7 @@ The order of money, claim and call. Accounts are in ledger.py, claims in effect_
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Coroutine, Mapping
 from decimal import Decimal
 from typing import Any, TypeVar
@@ -13,18 +14,20 @@ from typing import Any, TypeVar
 import msgspec
 
 from baton.core.decide.builder import RunStep
-from baton.core.decide.outcomes import MONEY, Outcome
+from baton.core.decide.outcomes import APPROVAL, MONEY, Outcome
 from baton.core.effects.keys import KeyIncomplete, KeyRule, about, key_of, parameters_of, relevant
 from baton.core.effects.rows import Row
 from baton.core.effects.toolspec import ONCE, ToolSpec
 from baton.core.failures import quoted
 from baton.core.failures.doubts import leaves_doubt
 from baton.core.failures.retryafter import parse_retry_after
+from baton.core.log.callbacks import callback_of
 from baton.core.log.events import Failure, Value
 from baton.core.log.state import State
 from baton.core.money import micro_dollars
 from baton.ports import Blocked, NoRoom, Performer, StepContext, StepFailure
 from baton.runtime.alarm import Alarm
+from baton.runtime.approvals import Approved, Unapproved, check, check_first, may_ask
 from baton.runtime.attempt import carry_out, look, prepared, tool_called, work
 from baton.runtime.claims import OfClaim
 from baton.runtime.context import InvocationContext
@@ -64,10 +67,12 @@ _OWN = frozenset({"in_progress", "unknown_outcome"})
 """Codes that the claim itself raises: another attempt holds it, or a person has to find out the outcome."""
 
 
-class _Attempt(msgspec.Struct, eq=False):
+class _AttemptInput(msgspec.Struct, eq=False):
     """What one attempt is given: the step, of which saga, since when, and where to note what it spends and what holds it up.
 
     `doubt` is about an effect that may happen only once: an earlier doubt remains until its claim is looked at.
+    `callback` and its `token`: where the tool only hands its work over.
+    `may_ask`: a person may have to approve a call of it.
     """
 
     state: State
@@ -77,7 +82,10 @@ class _Attempt(msgspec.Struct, eq=False):
     spent: list[Decimal]
     started: int
     doubt: _Doubt
+    may_ask: bool = False
     blocked: list[Blocked] = []
+    callback: str = ""
+    token: str = ""
 
 
 _PLAIN = KeyRule()
@@ -100,7 +108,10 @@ class Steps:
         ledger: Ledger,
         claims: EffectClaims,
         values: Values,
+        secrets: dict[str, bytes] | None = None,
+        api_url: str = "",
     ) -> None:
+        self._context_of, self._secrets, self._api_url = context, {} if secrets is None else secrets, api_url
         self._performer = performer
         self._tools = tools
         self._clock = context.clock
@@ -125,16 +136,29 @@ class Steps:
         if step.given is not None:
             return await self._settled(state, step, spec, step.given)
         try:
-            halt = await self._ledger.reserve(state, step, spent, foreseen(step, self._tools))
-            if halt is not None:
-                raise Halted(halt)
+            if asks := may_ask(step, spec):
+                check_first(step, self._tools)
+            await self._ledger.reserve(state, step, spent, foreseen(step, self._tools))
             doubt = _Doubt(
                 before=step.failure is not None and step.failure.doubt,
                 acting=spec is not None
                 and spec.effect == ONCE
                 and step.slot in state.recovery.possibly_running,
             )
-            return await self._begun(_Attempt(state, step, spec, traceparent, spent, started, doubt))
+            one = _AttemptInput(state, step, spec, traceparent, spent, started, doubt, asks)
+            return await self._begun(one)
+        except Unapproved as refusal:
+            cost = micro_dollars(spent)
+            return Outcome(
+                slot=step.slot,
+                attempt=step.attempt,
+                started_at=started,
+                ended_at=self._clock.now(),
+                cost=cost,
+                why=APPROVAL,
+                request=refusal.request,
+                notices=await self._ledger.settle(state, step, cost),
+            )
         except NoRoom as refusal:
             halt = refusal.halt if isinstance(refusal, Halted) else None
             cost = micro_dollars(spent)
@@ -156,9 +180,15 @@ class Steps:
             self._ledger.abandon(state, step)
             raise
 
-    async def _begun(self, one: _Attempt) -> Outcome:
+    async def _begun(self, one: _AttemptInput) -> Outcome:
         """The outcome of an attempt that there is money for, so far. Raises `NoRoom` if that comes to an end."""
         step, spec = one.step, one.spec
+        if step.node.callback is not None:
+            from baton.runtime.tokens import Holder, token_for  # most sagas hand nothing over
+
+            one.callback, of = callback_of(one.state, step.slot), one.state.origin
+            holder = Holder(tenant=of.tenant, saga=of.saga, callback=one.callback)
+            one.token = await token_for(self._context_of, self._secrets, holder)
         output, failure, retry_after_ms, rows = await self._attempt(one)
         cost = micro_dollars(one.spent)
         return Outcome(
@@ -176,11 +206,12 @@ class Steps:
             recorded=one.doubt.is_recorded,
             blocked_ms=own_ms(one.blocked) if one.blocked else 0,
             retry_after_ms=retry_after_ms,
+            handed=one.callback,
             notices=await self._ledger.settle(one.state, step, cost),
         )
 
     async def _attempt(
-        self, one: _Attempt
+        self, one: _AttemptInput
     ) -> tuple[Value | None, Failure | None, int | None, tuple[Row, ...]]:
         """Output or failure, the pause that was asked for, and the tool's rows."""
         node, timeout = one.step.node.name, self.timeout(one.step)
@@ -209,13 +240,18 @@ class Steps:
         failure = Failure("result_too_large", f"the result is larger than {limit} bytes", node)
         return None, failure, None, ()
 
-    async def _perform(self, one: _Attempt, context: StepContext) -> tuple[Value | None, tuple[Row, ...]]:
+    async def _perform(
+        self, one: _AttemptInput, context: StepContext
+    ) -> tuple[Value | None, tuple[Row, ...]]:
         """The output (None when it is too large), and rows. Raises `StepFailure`, `NoRoom`."""
         step, spec, tools = one.step, one.spec, self._tools
-        performer = Paying(self._performer, tools, self._ledger, one.state, step)
+        paying = Paying(self._performer, tools, self._ledger, one.state, step)
+        performer: Performer = Approved(paying, tools, step) if one.may_ask else paying
         if spec is None or spec.effect != ONCE:
             result = await self._in_time(context, carry_out(performer, tools, step, context))
-            return await self._values.value(context.tenant, result), tuple(context.rows)
+            if one.callback:  # the output is what the callback brings
+                return Value(), tuple(context.rows)
+            return await self._values.value(one.state.origin, result), tuple(context.rows)
 
         async def before() -> dict[str, Any]:
             return await self._in_time(context, prepared(performer, tools, step, context))
@@ -223,6 +259,8 @@ class Steps:
         # Hooks run before the claim: one that hangs leaves no doubt about the effect. A step that only looks begins with
         # the claim, which may have the answer.
         arguments = {} if step.look else await before()
+        if one.may_ask and not step.look:
+            check(step, tools, spec.name, arguments)
         one.doubt.is_met = True
 
         async def act() -> Any:
@@ -230,8 +268,9 @@ class Steps:
                 last = step.failure
                 raise StepFailure(last.code, last.message, kind=last.kind, status=last.status, happened=False)
             # Not within its time: to wait for a store that is slow, before anything was called, leaves no doubt.
-            await performer.cover(spec.name)
-            return await self._in_time(context, work(performer, tools, step, context, arguments))
+            await paying.cover(spec.name)
+            result = await self._in_time(context, work(performer, tools, step, context, arguments))
+            return None if one.callback else result
 
         async def verify() -> Any:
             known = await before() if step.look else arguments
@@ -260,7 +299,9 @@ class Steps:
         now = self._clock.now()
         if spec is not None and spec.effect == ONCE:
             try:
-                context = self._context(_Attempt(state, step, spec, "", [], now, _Doubt(before=False)), now)
+                context = self._context(
+                    _AttemptInput(state, step, spec, "", [], now, _Doubt(before=False)), now
+                )
             except StepFailure as error:  # a deploy in between has made another key of it
                 failure = Failure(error.code, error.message, step.node.name, kind=error.kind)
                 return Outcome(
@@ -278,7 +319,7 @@ class Steps:
             output=given,
         )
 
-    def _context(self, one: _Attempt, started: int) -> StepContext:
+    def _context(self, one: _AttemptInput, started: int) -> StepContext:
         """What the tool may know. Raises `StepFailure` when its idempotency key cannot be made."""
         state, step, spec = one.state, one.step, one.spec
         tool = tool_called(step)
@@ -303,6 +344,10 @@ class Steps:
             )
         except KeyIncomplete as error:
             raise StepFailure("key_incomplete", str(error)) from error
+        failing = state.failing.get(step.slot)
+        if spec is not None and spec.effect == ONCE and failing is not None and failing.handovers:
+            # What was handed over under the key before has ended without success, and is over.
+            key = hashlib.sha256(f"{key}/{failing.handovers}".encode()).hexdigest()[:32]
         return StepContext(
             saga=state.origin.saga,
             tenant=state.origin.tenant,
@@ -316,4 +361,6 @@ class Steps:
             traceparent=one.traceparent,
             spent=one.spent,
             blocked=one.blocked,
+            callback_token=one.token,
+            callback_url=f"{self._api_url}/callbacks/{one.token}" if self._api_url and one.token else "",
         )

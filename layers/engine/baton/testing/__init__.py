@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from baton.testing.blocked import LoopBlocked
     from baton.testing.deployment import EngineDefect
+    from baton.testing.elsewhere import Elsewhere
     from baton.testing.result import Result, Step, Unanswered
     from baton.testing.running import run
 
-__all__ = ["EngineDefect", "LoopBlocked", "Result", "Step", "Unanswered", "run"]
+__all__ = ["Elsewhere", "EngineDefect", "LoopBlocked", "Result", "Step", "Unanswered", "run"]
 
 _HOMES = {
+    "Elsewhere": "elsewhere",
     "EngineDefect": "deployment",
     "LoopBlocked": "blocked",
     "Result": "result",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -25,9 +26,10 @@ from baton.core.limits import Limits
 from baton.core.log.answers import OPERATORS, Answer, asked, open_questions
 from baton.core.log.codec import decode_entry
 from baton.core.log.state import State, node_of, status_of
+from baton.core.log.work import Callback
 from baton.core.read.timeline import tell
 from baton.core.read.views import entry_view, saga_view
-from baton.errors import NotAllowedNow, UserError
+from baton.errors import CallbackOver, NotAllowedNow, UserError
 from baton.ports import Head, Message, Offload, StepContext, StepFailure, Watch
 from baton.runtime.context import Invocation
 from baton.runtime.metrics import Metrics
@@ -37,9 +39,11 @@ from baton.runtime.relay import Relay, StreamItem
 from baton.runtime.request import Caller, Request
 from baton.runtime.service import Service
 from baton.runtime.store_retrier import inline
+from baton.runtime.tokens import Holder, token_for
 from baton.runtime.watch import to_log
 from baton.runtime.worker.worker import Delivery, Worker
 from baton.testing.blocked import Blockers
+from baton.testing.elsewhere import Handovers, Plans
 from baton.testing.killing import Kills, MortalPerformer
 from baton.testing.loop import CountedEntropy, LoopClock, VirtualLoop
 from baton.testing.outside import services
@@ -58,6 +62,7 @@ MOST_ROUNDS = 100_000
 MOST_DELAY = 900  # seconds of a message
 Answers = Mapping[str, Mapping[str, Any] | None]
 _NONE: Answers = MappingProxyType({})
+_NO_PLANS: Plans = MappingProxyType({})
 
 
 class EngineDefect(Exception):
@@ -105,9 +110,11 @@ class Deployment:
         worker_timeout: int,
         caller: tuple[str, str],
         kills: Kills | None = None,
+        elsewhere: Plans = _NO_PLANS,
     ) -> None:
+        self._handovers = Handovers(elsewhere)
         self._clock = LoopClock(loop, begin)
-        store, self._blobs = MemoryStore(SHARDS), MemoryBlobs()
+        store, self._blobs = MemoryStore(SHARDS, clock=self._clock), MemoryBlobs()
         self._log = store.log
         self._queue, self._invoker = MemoryQueue(self._clock), MemoryInvoker()
         self._dead_letters = MemoryDeadLetters()
@@ -131,7 +138,7 @@ class Deployment:
             performer=performer if kills is None else MortalPerformer(performer, kills),
             sandbox=MontySandbox(inline),
             tools=registry.specs(),
-            notices=MemoryNotices(store.incidents),
+            notices=(MemoryNotices(),),
         )
         self._engine = replace(engine, watch=self._blockers.watch, kinds=NODE_KINDS)
         self._reconciler = Reconciler(
@@ -175,6 +182,7 @@ class Deployment:
             for wake in wakes:
                 await self._work(wake)
             said = wakes or await self._signal(signals) or await self._answer(answers)
+            said = said or await self._call_back()
             if not said and not await self._wait(answers):
                 return
         raise EngineDefect(f"{MOST_ROUNDS} rounds and no end in sight")
@@ -201,11 +209,14 @@ class Deployment:
     # -- roles
 
     async def _relay(self) -> None:
-        # Again and again: what is told to a parent comes down the stream too.
+        # Again and again: a head that counts a report passes on the wake that it has once more.
         while stream := self._log.drain():
             items = [StreamItem(str(number), ref, wake) for number, (ref, wake) in enumerate(stream)]
-            relay = Relay(self._engine, self._queue)
-            failed = await relay.handle(items, self._name("relay"), self._clock.now() + REQUEST)
+            engine = self._engine
+            relay = Relay(
+                engine.store.inbox, self._queue, engine.clock, engine.entropy, engine.offload, engine.limits
+            )
+            failed = await relay.handle(items, self._clock.now() + REQUEST)
             if failed:
                 raise EngineDefect(f"the relay could not pass on {[items[int(i)].wake for i in failed]}")
 
@@ -264,10 +275,29 @@ class Deployment:
                 raise
         return bool(given)
 
+    async def _call_back(self) -> bool:
+        """Let work elsewhere say what it has to say now. Whether there was any."""
+        for _, state, _ in await self._open(parked=True):
+            for slot, work in state.open.items():
+                if isinstance(work, Callback):
+                    self._handovers.meet(state.origin.saga, node_of(slot)[0], work.id, work.since)
+        told = self._handovers.due(self._clock.now())
+        if told is None:
+            return False
+        saga, callback, said = told
+        request = self._request()
+        holder = Holder(tenant=self._tenant, saga=saga, callback=callback)
+        token = await token_for(request.parts.context, self._engine.secrets, holder)
+        with suppress(CallbackOver):  # as to any work that comes too late
+            await self.service().callback(token, said)
+        return True
+
     async def _wait(self, answers: Answers) -> bool:
         """Let the time come at which something happens; False when there is none."""
         timers = [visible for visible, _ in self._queue.waiting()]
         if self._post is not None and (moment := self._post.next_moment()) is not None:
+            timers.append(moment)
+        if (moment := self._handovers.next_moment()) is not None:
             timers.append(moment)
         found = await self._open()
         due = [

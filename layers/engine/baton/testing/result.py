@@ -140,7 +140,8 @@ class Result:
             )
             lines += [f"  {line}" for line in _waits(child)]
         lines += [
-            f"  {ask['node']} asks ({', '.join(ask['options'])}): {ask['message']}" for ask in self.questions
+            f"  {ask['node']} asks ({', '.join(ask['options'])}): {ask['title'] or ask['message']}"
+            for ask in self.questions
         ]
         return "\n".join(lines) + ">"
 
@@ -164,13 +165,14 @@ class Unanswered(AssertionError):
         codes = {step["code"] for step in asks["failing"] if step["node"] == node}
         # Of an effect in doubt only a rule that names it is heard.
         rule = f"{{{UNKNOWN_OUTCOME}: fail}}" if UNKNOWN_OUTCOME in codes else "fail"
+        said = f'"{question["options"][0]}"' if question["schema"] is None else '{"data": …}'
         place = f"`{node}`" + (f" of `{asks['workflow']}`" if asks is not result.view else "")
         super().__init__(
-            f"{place} asks, and the test gives no answer: {question['message']}\n"
-            f'  to answer:      run(…, answers={{"{node}": "{question["options"][0]}"}}), or another of {options}\n'
+            f"{place} asks, and the test gives no answer: {question['title'] or question['message']}\n"
+            f'  to answer:      run(…, answers={{"{node}": {said}}}), or another of {options}\n'
             f'  to let it pass: run(…, answers={{"{node}": None}})\n'
-            f"  never to ask:   `on_failure: {rule}` in the document, or at the node\n"
-            f"{result!r}"
+            + (f"  never to ask:   `on_failure: {rule}` in the document, or at the node\n" if codes else "")
+            + f"{result!r}"
         )
         self.result, self.question = result, question
 
@@ -252,7 +254,10 @@ def _waits(view: Mapping[str, Any]) -> list[str]:
 def _waits_for(active: Mapping[str, Any]) -> str:
     """What an active node waits for; empty for one that waits for nothing."""
     if active["state"] == "waiting":
-        what = f"the signal `{active['signal']}`" if active["signal"] else "its time"
+        signal, callback = active.get("signal"), active.get("callback")
+        what = (
+            f"the signal `{signal}`" if signal else f"the callback `{callback}`" if callback else "its time"
+        )
         return f"waits for {what}, " + (f"until {active['until']}" if active["until"] else "without end")
     if active["state"] == "child":
         return f"waits for its child {active['saga']}"

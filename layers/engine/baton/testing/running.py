@@ -24,9 +24,10 @@ from baton.core.expressions.spelling import hinted, nearest
 from baton.core.failures.matrix import LAST
 from baton.core.failures.policy import ASK
 from baton.core.limits import Limits
-from baton.core.log.answers import ACTIONS
+from baton.core.log.answers import ACTIONS, APPROVE, REJECT, SUBMIT
 from baton.errors import MalformedDocument, NotFound, UserError
 from baton.testing.deployment import Deployment
+from baton.testing.elsewhere import plans_of
 from baton.testing.killing import Kills, Moments, check_kills, moments_of, node_at
 from baton.testing.loop import VirtualLoop, run_virtual
 from baton.testing.pytest_plugin import keep
@@ -56,6 +57,7 @@ def run(
     answers: Mapping[str, str | Mapping[str, Any] | None] = _NOTHING,
     stand_ins: Mapping[str, Callable[..., Any]] = _NOTHING,
     kills: Moments = _NOTHING,
+    callbacks: Mapping[str, Any] = _NOTHING,
     app: str = APP,
     tools: Registry | None = None,
     workflows: Sequence[Source] = (),
@@ -71,9 +73,12 @@ def run(
     given: the saga's input. signals: by name, the payload that is sent as soon as a wait for it is open (once
     for each wait, of child sagas too); a signal that is not named is never sent. Or a list of `(at, name, payload)`: each is sent
     once, so long after the start, to every saga that has not ended and whose workflow waits for the name.
-    answers: by the node that a question is about, the person's answer to it (in child sagas too): `retry` or `fail`,
-    or an object with `action`, and `arguments` or `output`; None lets it expire. With a question about another node the
-    run fails at once.
+    answers: by the node that asks, or that a question is about, the person's answer to it (in child sagas too): one of its
+    `options`, such as `retry` or `approve`, or an object with `action`, and `arguments`, `output`, `data` or `comment`; with
+    `data`, the action is `submit`. None lets it expire. With a question about another node the run fails at once.
+    callbacks: by the node that hands work over, the output that comes back at once; or an `Elsewhere`, which says when it
+    comes, what it fails with, and how often a heartbeat comes; or a list of those, one for each handover. Of any other work
+    nothing is heard.
     stand_ins: by the name of a tool, a function that is called in its place, with the same arguments and by
     keyword; its result must be one that the tool could have given.
     kills: by node, or one round of it as `NODE@ROUND`, when the worker's process dies at a call of its tool: `before` it is
@@ -109,6 +114,7 @@ def run(
     timed = [replace(one, payload=_as_json(f"the payload of `{one.name}`", one.payload)) for one in timed]
     moments, tools_of = moments_of(kills), dict[str, set[str]]()
     deadly = Kills(moments, tools_of) if moments else None
+    plans = plans_of(callbacks)
     answered = {node: _answer(node, answer) for node, answer in answers.items()}
 
     async def main(loop: VirtualLoop) -> Result:
@@ -120,10 +126,12 @@ def run(
             worker_timeout=timeout,
             caller=(tenant, user),
             kills=deadly,
+            elsewhere=plans,
         )
         name, awaited, nodes = await _register(deployment, registry, known, known.text(workflow))
         _check_names("wait for a signal", [*sent, *(signal.name for signal in timed)], awaited)
-        _check_names("node", [*answered, *map(node_at, moments)], nodes.keys())
+        _check_names("node", [*answered, *plans, *map(node_at, moments)], nodes.keys())
+        _check_actions(answered, nodes)
         check_kills(moments, nodes, registry)
         tools_of.update(nodes)
         view, _ = await deployment.service().start(name, began_with, key="")
@@ -224,16 +232,28 @@ def _check_names(what: str, said: Iterable[str], known: Collection[str]) -> None
             raise ValueError(f"there is no {what} `{name}`; {hint if known else 'there are none'}")
 
 
+def _check_actions(answered: Mapping[str, Mapping[str, Any] | None], nodes: Mapping[str, set[str]]) -> None:
+    """Raises `ValueError` for what is no answer about a step. What a node of its own asks, the API says."""
+    for node, said in answered.items():
+        known = (*ACTIONS, APPROVE, REJECT)
+        if said is not None and nodes[node] and said["action"] not in known:
+            raise ValueError(f"the answer about `{node}` is {', '.join(known)}; not `{said['action']}`")
+
+
 def _answer(node: str, given: str | Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Raises `ValueError` for what is no answer."""
     if given is None:
         return None
     said = {"action": given} if isinstance(given, str) else dict(given)
-    strange = said.keys() - {"action", "arguments", "output"}
+    if "data" in said:
+        said = {"action": SUBMIT, **said}
+    strange = said.keys() - {"action", "arguments", "output", "data", "comment"}
     if strange or not isinstance(said.get("action"), str):
-        raise ValueError(f"the answer about `{node}` has `action`, and may have `arguments` or `output`")
-    if said["action"] not in ACTIONS:
-        raise ValueError(f"the answer about `{node}` is {', '.join(ACTIONS)}; not `{said['action']}`")
+        others = "`arguments`, `output`, `data` or `comment`; or `data` alone"
+        if not strange:
+            raise ValueError(f"the answer about `{node}` has `action`, a text, and may have {others}")
+        names = ", ".join(f"`{name}`" for name in sorted(map(str, strange)))
+        raise ValueError(f"the answer about `{node}` has no {names}: it has `action`, and may have {others}")
     answer: dict[str, Any] = _as_json(f"the answer about `{node}`", said)
     return answer
 

@@ -18,6 +18,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from baton.core.effects.keys import KeyRule, check_rule
+from baton.core.effects.risk import ACTIONS, CURRENCY, MOVES_MONEY, Risk
 from baton.core.effects.toolspec import ONCE, PURE, Merits
 from baton.core.expressions.spelling import nearest
 from baton.core.failures.alternatives import kinds_of
@@ -47,6 +48,8 @@ class Abilities:
     for_tools: Names
     fallbacks: Mapping[str, Sequence[Any]] | None
     context: str
+    requires_approval: bool = False
+    risk: Risk | None = None
 
     def fields(
         self, name: str, effect: str, schema: dict[str, Any], hints: Mapping[str, Any]
@@ -71,6 +74,8 @@ class Abilities:
             "for_tools": _for_tools(self.for_tools, name, carries_out),
             "fallbacks": _fallbacks(self.fallbacks, takes, hints),
             "context": _context(self.context, schema, takes),
+            "requires_approval": _flag("requires_approval", self.requires_approval),
+            "risk": _risk(self.risk, effect, takes),
         }
 
 
@@ -133,6 +138,40 @@ def _verify(verify: str, name: str, effect: str) -> str:
             f'verify: a tool with the effect `{effect}` may run again; only `effect="once"` needs it'
         )
     return verify
+
+
+# ---- approvals -----------------------------------------------------------------------------------------------------
+
+
+def _flag(field: str, said: Any) -> bool:
+    if not isinstance(said, bool):
+        raise ValueError(f"{field}: write `True`, or leave it out")
+    return said
+
+
+def _risk(risk: Any, effect: str, takes: Mapping[str, Any]) -> Risk | None:
+    if risk is None:
+        return None
+    if not isinstance(risk, Risk):
+        raise ValueError('risk: give `Risk(action="payment", amount="amount", currency="currency")`')
+    if effect == PURE:
+        raise ValueError("risk: a tool with the effect `pure` changes nothing, so that nothing is at risk")
+    if risk.action not in ACTIONS:
+        known = f"risk: action `{risk.action}` is not one of {', '.join(ACTIONS)}"
+        raise ValueError(_told(known, nearest(str(risk.action), ACTIONS)))
+    if risk.action in MOVES_MONEY and not risk.amount:
+        raise ValueError(f"risk: a {risk.action} says which argument is its `amount`")
+    if bool(risk.amount) != bool(risk.currency or risk.currency_is) or (risk.currency and risk.currency_is):
+        raise ValueError("risk: `amount` goes with one of `currency` and `currency_is`")
+    if risk.currency_is and not re.fullmatch(CURRENCY, risk.currency_is):
+        raise ValueError(
+            f"risk: `{risk.currency_is}` is no currency; write three capital letters, such as USD"
+        )
+    if risk.minor and not risk.amount:
+        raise ValueError("risk: `minor` goes with `amount`")
+    for path in filter(None, (risk.amount, risk.currency, risk.party)):
+        _parameter("risk", path.partition(".")[0], takes)
+    return risk
 
 
 # ---- ways ----------------------------------------------------------------------------------------------------------

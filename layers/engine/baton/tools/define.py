@@ -28,6 +28,7 @@ from pydantic import (
 )
 
 from baton.core.effects.keys import KeyRule
+from baton.core.effects.risk import Risk
 from baton.core.effects.toolspec import EFFECTS, Merits, ToolSpec
 from baton.core.expressions.durations import parse_duration
 from baton.core.expressions.spelling import nearest
@@ -114,6 +115,8 @@ def tool(
     for_tools: str | Sequence[str] = "*",
     fallbacks: Mapping[str, Sequence[Any]] | None = None,
     context: str = "",
+    requires_approval: bool = False,
+    risk: Risk | None = None,
     registry: Registry | None = None,
 ) -> Callable[[F], F]:
     """Declare a function as a tool; the function itself stays as it was.
@@ -130,6 +133,9 @@ def tool(
     that can be shortened, or given in parts. instead_of: tools that this one can stand in for, for these hints (without
     any: for all). carries_out: hints and hooks that this one carries out before an attempt of for_tools. merits: what
     speaks for it against other ways. Names of tools are patterns, in which `*` stands for any text.
+
+    requires_approval: a person approves every call first. risk: what it does, and which arguments are amount, currency and
+    party; by the rules of the document, calls of high and critical risk are approved first.
 
     An `async` function is cancelled at its timeout. A plain one runs in a helper process, which is killed; so it is
     declared where importing the app declares it again, and shares no variables with the worker. A plain one that is
@@ -153,6 +159,8 @@ def tool(
         for_tools=for_tools,
         fallbacks=fallbacks,
         context=context,
+        requires_approval=requires_approval,
+        risk=risk,
     )
 
     def declare(function: F) -> F:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, Field, WithJsonSchema
 
+from baton.core.effects.risk import ACTIONS
 from baton.core.effects.toolspec import EFFECTS
 from baton.core.log.events import Event
 from baton.web.failing import FailingStep, ParkedAs, Question
@@ -122,6 +123,16 @@ class Accepted(Answer):
     version: int = Field(ge=1, description="Version of its log.")
 
 
+class CalledBack(Answer):
+    """It was heard, now or before."""
+
+    status: Literal["success", "failure", "heartbeat"]
+    until: Time | None = Field(description="Of a heartbeat: when the callback itself is due.")
+    heartbeat_by: Time | None = Field(
+        description="Of a heartbeat: when the next one is due. Null: none is needed."
+    )
+
+
 class ActiveNode(SparseAnswer):
     """A node that is not done yet."""
 
@@ -130,6 +141,12 @@ class ActiveNode(SparseAnswer):
     state: Literal["joining", "waiting", "child", "ready", "retrying", "asking"]
     signal: str | None = Field(None, description="The signal it waits for.")
     until: Time | None = Field(None, description="When its wait ends by itself.")
+    callback: str = Field("", description="The callback it waits for, by an id that is no token.")
+    since: Time | None = Field(None, description="When its work was handed over.")
+    heard_at: Time | None = Field(
+        None, description="The last heartbeat of its work, at first when it was handed over."
+    )
+    heartbeat_by: Time | None = Field(None, description="When the next heartbeat is due.")
     payload: Schema | None = Field(None, description="What the signal must bring, where the node says so.")
     most_rounds: list[int] = Field(
         [], description="How many rounds each loop around it may have; `iteration` counts them from 0."
@@ -191,6 +208,10 @@ class Saga(Answer):
     branch: int = Field(ge=0)
     created_at: Time
     updated_at: Time
+    ends_by: Time | None = Field(
+        description="Until when it may last; it fails then. Null: as long as it takes."
+    )
+    expires_at: Time | None = Field(description="When all that is stored of it is deleted. Null: never.")
     steps: int = Field(ge=0, description="Steps that are done.")
     most_steps: int | None = Field(
         description="No more than so many will be done in all; null: a loop decides, or it starts none any more."
@@ -295,6 +316,17 @@ class Cost(Answer):
 # ---- what workflows are made of
 
 
+class ToolRisk(Answer):
+    """What a tool does, and the paths of the arguments that say how much of it; empty where it has none."""
+
+    action: Annotated[str, WithJsonSchema({"type": "string", "enum": list(ACTIONS)})]
+    amount: str
+    currency: str
+    currency_is: str
+    minor: bool = Field(description="The amount counts the smallest unit of the currency, such as cents.")
+    party: str
+
+
 class Tool(Answer):
     """A tool of the application."""
 
@@ -310,6 +342,10 @@ class Tool(Answer):
     input: Schema
     output: Schema | None
     schema_hash: str
+    requires_approval: bool = Field(description="A person approves every call of it first.")
+    risk: ToolRisk | None = Field(
+        description="What it does, and which arguments say how much of it; null: it declares no risk."
+    )
 
 
 class Tools(Answer):

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from http import HTTPStatus
 from typing import Any
@@ -23,16 +24,16 @@ from baton.ports import Rates
 from baton.runtime.parts import Engine
 from baton.runtime.queries import Queries
 from baton.runtime.rates import RateLimiter
-from baton.runtime.request import Caller
+from baton.runtime.request import Caller, Request
 from baton.runtime.service import Service
 from baton.settings import ApiSettings
 from baton.web import problems, replies
 from baton.web.ask import Ask
-from baton.web.identity import Identity, identity_of
+from baton.web.identity import Identity, identity_of, traceparent_of
 from baton.web.parameters import read_path, read_query
 from baton.web.replies import Reply
 from baton.web.requests import idempotency_key, read_body, text_of
-from baton.web.routes import ROUTES, Route
+from baton.web.routes import BY_TOKEN, CALLBACKS, ROUTES, Route
 
 logger = logging.getLogger("baton.api")
 
@@ -48,6 +49,9 @@ class Api:
         self._config = config
         limit, each = config.tenant_rate_limit, config.tenant_rate_bytes
         self._limiter = RateLimiter(rates, engine.clock, engine.offload, limit, each)
+        self._limiters = {
+            what: RateLimiter(rates, engine.clock, engine.offload, limit, each, what) for what in BY_TOKEN
+        }
         self._loop = asyncio.Runner()
         self._app = APIGatewayHttpResolver()
         for route in ROUTES:
@@ -79,6 +83,8 @@ class Api:
             identity = await self._admitted()
             identity.need(route.roles)
             caller = identity.caller
+        elif route.by_token:
+            caller = await self._holder(route, path)
         return caller, await route.handler(self._ask(route, path, caller))
 
     async def _admitted(self) -> Identity:
@@ -87,6 +93,28 @@ class Api:
         identity = identity_of(event.raw_event, self._config)
         await self._limiter.admit(identity.caller.tenant, len(event.body or ""))
         return identity
+
+    async def _holder(self, route: Route[Any], path: dict[str, str]) -> Caller:
+        """The caller that the token stands for, if its tenant's rate for such callers allows it.
+
+        Before all else that the body says: for a token that is none, everything else is as if it were right.
+        """
+        # Few deployments have any.
+        if route.by_token == CALLBACKS:
+            from baton.runtime.callbacks import caller_with
+        else:
+            from baton.runtime.confirming import caller_with
+
+        event = self._app.current_event
+        context = event.raw_event.get("requestContext") or {}
+        asking = replace(
+            _ANONYMOUS, request=str(context.get("requestId", "")), traceparent=traceparent_of(event.raw_event)
+        )
+        assert route.body is not None, "what has a token says something, too"
+        token = path.get("token") or read_body(route.body, self._text()).token
+        caller = await caller_with(Request(self._engine, asking, self._deadline()), token)
+        await self._limiters[route.by_token].admit(caller.tenant, len(event.body or ""))
+        return replace(caller, request=asking.request)
 
     def _no_route(self, _: NotFoundError) -> Response[str]:
         """404, or 405 with what is allowed where only the method is wrong; counted like any other request."""
@@ -102,13 +130,8 @@ class Api:
         event, headers = self._app.current_event, self._headers()
         query = read_query(route.query, event.query_string_parameters or {})
         has_body = route.takes_text or route.body is not None
-        text = (
-            text_of(event.body or "", bool(event.is_base64_encoded), self._config.max_body_bytes)
-            if has_body
-            else ""
-        )
-        deadline = self._engine.clock.now() + self._app.lambda_context.get_remaining_time_in_millis()
-        deadline -= ANSWER_RESERVE_MS
+        text = self._text() if has_body else ""
+        deadline = self._deadline()
         return Ask(
             service=Service(self._engine, caller, deadline),
             queries=Queries(self._engine, caller, deadline),
@@ -120,6 +143,14 @@ class Api:
             key=idempotency_key(headers) if route.has_key else "",
             describe=lambda: self._description,
         )
+
+    def _text(self) -> str:
+        event = self._app.current_event
+        return text_of(event.body or "", bool(event.is_base64_encoded), self._config.max_body_bytes)
+
+    def _deadline(self) -> int:
+        left: int = self._app.lambda_context.get_remaining_time_in_millis()
+        return self._engine.clock.now() + left - ANSWER_RESERVE_MS
 
     @cached_property
     def _description(self) -> dict[str, Any]:

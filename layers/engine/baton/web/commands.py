@@ -6,7 +6,18 @@ from http import HTTPStatus
 
 from baton.web.ask import Ask
 from baton.web.replies import Reply
-from baton.web.requests import AnswerBody, CancelBody, ForkBody, ResumeBody, SignalBody, StartBody
+from baton.web.requests import (
+    AnswerBody,
+    CallbackBody,
+    CancelBody,
+    ClaimBody,
+    ConfirmBody,
+    ForkBody,
+    RemindBody,
+    ResumeBody,
+    SignalBody,
+    StartBody,
+)
 
 
 async def register(ask: Ask[None]) -> Reply:
@@ -35,11 +46,30 @@ async def cancel(ask: Ask[CancelBody]) -> Reply:
 
 async def signal(ask: Ask[SignalBody]) -> Reply:
     saga, name = ask.path["saga"], ask.path["name"]
-    return Reply(HTTPStatus.ACCEPTED, await ask.service.signal(saga, name, ask.body.payload, ask.key))
+    body = ask.body
+    return Reply(HTTPStatus.ACCEPTED, await ask.service.signal(saga, name, body.payload, ask.key, body.why()))
+
+
+async def callback(ask: Ask[CallbackBody]) -> Reply:
+    return Reply(HTTPStatus.ACCEPTED, await ask.service.callback(ask.path["token"], ask.body.said()))
 
 
 async def answer(ask: Ask[AnswerBody]) -> Reply:
     return Reply(HTTPStatus.ACCEPTED, await ask.service.answer(ask.path["saga"], ask.body.answer(), ask.key))
+
+
+async def confirm(ask: Ask[ConfirmBody]) -> Reply:
+    return Reply(HTTPStatus.ACCEPTED, await ask.service.confirm(ask.body.token, ask.body.answer()))
+
+
+async def claim(ask: Ask[ClaimBody]) -> Reply:
+    questions = ask.service.questions
+    do = questions.release if ask.body.release else questions.claim
+    return Reply(HTTPStatus.ACCEPTED, await do(ask.path["saga"], ask.body.ask))
+
+
+async def remind(ask: Ask[RemindBody]) -> Reply:
+    return Reply(HTTPStatus.ACCEPTED, await ask.service.questions.remind(ask.path["saga"], ask.body.ask))
 
 
 async def resume(ask: Ask[ResumeBody]) -> Reply:

@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from pydantic import Field, WithJsonSchema
+from pydantic.types import JsonValue
 
 from baton.core.failures.policy import QUESTIONS, SEVERITIES
+from baton.core.log.answers import TYPES
 from baton.web.models import Answer, Cursor, Schema, Time
 
 _KINDS = "transient, recoverable, user_resolvable, permanent, catastrophic or unknown."
@@ -40,30 +42,120 @@ class FailingStep(AttemptFailure):
     next_attempt_at: Time | None = Field(description="Not before then; null: it is not a matter of time.")
 
 
-class Asked(Answer):
-    """A question to a person about a failure."""
+class Choice(Answer):
+    """An answer that a question offers, in its author's words. `default`: it is taken when the question expires."""
 
     id: str
-    node: str
+    label: str
+    description: str
+    default: bool
+    destructive: bool
+
+
+class Takeover(Answer):
+    """What a person takes over by hand."""
+
+    url: str
+    picture: str
+    instructions: str
+
+
+class Asked(Answer):
+    """A question to a person: about a failure, about a saga that is parked, or one that a node asks."""
+
+    id: str
+    node: str | None = Field(description="Null: it is about the saga as a whole.")
     iteration: list[int]
     kind: Annotated[str, WithJsonSchema({"type": "string", "enum": list(QUESTIONS)})]
     message: str
     options: list[str] = Field(description="The actions that an answer can name.")
     expires_at: Time | None = Field(description="Then it goes on without an answer; null: it waits.")
+    type: Annotated[str, WithJsonSchema({"type": "string", "enum": list(TYPES)})] = Field(
+        description="What an answer is, and what becomes of the question without one. A step that failed asks about an `error`."
+    )
+    title: str | None
+    details: JsonValue = Field(description="What the person has to know, as the workflow gives it.")
+    choices: list[Choice] = Field(description="Of those `options` that have more than an id.")
+    schema_: Schema | bool | None = Field(alias="schema", description="Of the `data` that `submit` brings.")
+    takeover: Takeover | None
+    digest: str | None = Field(
+        description="Of a call that is to be approved: the SHA-256 of the tool and its arguments. An approval is for these only."
+    )
+    asked_at: Time | None = Field(description="Null where the log does not say.")
+    risk: Annotated[str, WithJsonSchema({"type": "string", "enum": list(SEVERITIES)})] | None = Field(
+        description="How much depends on the answer, where the workflow or the tool says so."
+    )
+    told_at: Time | None = Field(description="When people were last told again; null: they were told once.")
 
 
 class Answerer(Answer):
-    """A user, or a role of callers, whom a question is for."""
+    """A user, a group of users, or a role of callers, whom a question is for."""
 
-    kind: Literal["user", "role"]
+    kind: Literal["user", "group", "role"]
     name: str
+
+
+class QuestionClaim(Answer):
+    """Who has made a question of several their own, since when, and whom it was for."""
+
+    by: str
+    at: Time
+    from_: Answerer = Field(alias="from")
+
+
+class EscalationStep(Answer):
+    """What happens at a time while there is no answer."""
+
+    at: Time
+    action: Literal["remind", "hand_on", "decide"] = Field(
+        description="People are told again, others may answer from then on, or the question is closed."
+    )
+    to: Answerer | None = Field(description="Of `hand_on`: the others.")
+    answer: str | None = Field(description="Of `decide`: the answer that closes it.")
 
 
 class Question(Asked):
     """A question that waits for an answer, which `POST /sagas/{saga}/answer` brings."""
 
     for_: list[Answerer] = Field(alias="for", description="Who may answer it; others are refused with 403.")
+    claim: QuestionClaim | None = Field(description="Null: no user has claimed it.")
+    escalate: list[EscalationStep] = Field(description="What is still to happen, the earliest first.")
     arguments: Schema | None = Field(description="Of the arguments that an answer may change; null: none.")
+
+
+class Audience(Answer):
+    """Whom a question is for, besides operators; `on_call` is operators alone, and has no name."""
+
+    kind: Annotated[str, WithJsonSchema({"type": "string", "enum": ["user", "group", "role", "on_call"]})]
+    name: str | None
+
+
+class ListedQuestion(Answer):
+    """An open question in a list. All that it says, its schema among it, is in the answer of `GET /sagas/{saga}`."""
+
+    saga: str
+    workflow: str
+    id: str
+    type: Annotated[str, WithJsonSchema({"type": "string", "enum": list(TYPES)})]
+    kind: Annotated[str, WithJsonSchema({"type": "string", "enum": list(QUESTIONS)})]
+    title: str | None = Field(description="Its beginning, where it is long.")
+    message: str = Field(description="Its beginning, where it is long.")
+    for_: Audience = Field(alias="for")
+    options: list[str] = Field(description="What can be answered; the first ones, where there are many.")
+    asked_at: Time | None
+    expires_at: Time | None = Field(description="null: never.")
+    risk: Annotated[str, WithJsonSchema({"type": "string", "enum": list(SEVERITIES)})] | None
+    told: bool = Field(
+        description="Whether its audience was told of it. A person is told of so many at once only."
+    )
+    answer_at: str = Field(description="The path that takes the answer, by POST.")
+
+
+class QuestionPage(Answer):
+    """Open questions, what expires first in front."""
+
+    questions: list[ListedQuestion]
+    next: Cursor
 
 
 class ParkedAs(Answer):

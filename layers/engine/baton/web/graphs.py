@@ -73,6 +73,11 @@ class WorkflowNode(OpenAnswer):
 
     name: str
     kind: str
+    approval: Literal["always", "by_risk"] | None = Field(
+        None,
+        description="Of a node that runs a tool: whether a person approves its calls, all or the risky ones.",
+    )
+    action: str | None = Field(None, description="What its tool does, where it declares a risk.")
     loops: list[str] = Field([], description="The last nodes of the loops around it, outermost first.")
     when: Condition | None = None
     join: WorkflowJoin | None = None
@@ -155,6 +160,9 @@ class Workflow(WorkflowVersion):
     input: Schema | None
     nodes: list[WorkflowNode]
     edges: list[Edge]
+    risk: list[str] = Field(
+        description="The rules by which calls are risky, in words; empty where no tool declares a risk."
+    )
     limits: Limits
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import urlsafe_b64decode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,9 +44,10 @@ def identity_of(event: Mapping[str, Any], config: ApiSettings) -> Identity:
     With a JWT the tenant is its claim `tenant_claim`, the user its `sub`, and the roles are in its claim
     `roles_claim`, or `default_roles` if it has none. With IAM tenant and user are the account and the
     principal's ARN (of a role without the session's name, which the caller chooses and which only the log keeps), and
-    every role is given: what a principal may call is the business of IAM policies.
+    every role is given: what a principal may call is the business of IAM policies. Groups are in the claim
+    `groups_claim`; a principal of IAM has none.
     """
-    session = ""
+    session, groups = "", frozenset[str]()
     context = event.get("requestContext") or {}
     authorizer = context.get("authorizer") or {}
     jwt, iam = authorizer.get("jwt"), authorizer.get("iam")
@@ -55,7 +56,9 @@ def identity_of(event: Mapping[str, Any], config: ApiSettings) -> Identity:
         claims = jwt.get("claims") or {}
         tenant, user = claims.get(config.tenant_claim), claims.get("sub")
         missing = f"the token needs the claims `sub` and `{config.tenant_claim}`: texts without spaces, the tenant without `/`"
-        roles, source = _roles(claims, config, str(headers.get("authorization", "")))
+        authorization = str(headers.get("authorization", ""))
+        roles, source = _roles(claims, config, authorization)
+        groups = frozenset(_words(claims.get(config.groups_claim), config.groups_claim, authorization))
     elif iam:
         tenant, user = iam.get("accountId"), iam.get("userArn")
         if isinstance(user, str) and (lent := _SESSION.fullmatch(user)):
@@ -67,16 +70,22 @@ def identity_of(event: Mapping[str, Any], config: ApiSettings) -> Identity:
     # Neither empty nor able to be mistaken for another part of a key.
     if not _is(_TENANT, tenant) or not _is(_USER, f"{user}/{session}" if session else user):
         raise Unauthenticated(missing)
-    given = str(headers.get("traceparent", ""))
     caller = Caller(
         tenant=str(tenant),
         user=str(user),
         session=session,
         request=str(context.get("requestId", "")),
-        traceparent=given if _TRACEPARENT.fullmatch(given) else "",
+        traceparent=traceparent_of(event),
         roles=roles,
+        groups=groups,
     )
     return Identity(caller, roles, source)
+
+
+def traceparent_of(event: Mapping[str, Any]) -> str:
+    """The caller's own trace (W3C); empty without one."""
+    given = str((event.get("headers") or {}).get("traceparent", ""))
+    return given if _TRACEPARENT.fullmatch(given) else ""
 
 
 def _is(pattern: re.Pattern[str], value: object) -> bool:
@@ -84,19 +93,24 @@ def _is(pattern: re.Pattern[str], value: object) -> bool:
 
 
 def _roles(claims: Mapping[str, Any], config: ApiSettings, authorization: str) -> tuple[frozenset[str], str]:
-    """The roles of a token, and where they are from. What is no role of ours is another program's business.
-
-    A text has roles separated by spaces, as scopes are in OAuth; of a list each value is a role.
-    """
+    """The roles of a token, and where they are from. What is no role of ours is another program's business."""
     given = claims.get(config.roles_claim)
     source = f"the token's claim `{config.roles_claim}`"
     if given is None:
         source = f"the default for tokens without the claim `{config.roles_claim}`"
         given = config.default_roles.replace(",", " ")
+    return frozenset(
+        word for word in _words(given, config.roles_claim, authorization) if word in ROLES
+    ), source
+
+
+def _words(given: object, claim: str, authorization: str) -> Iterator[str]:
+    """The words of a claim: a text has them separated by spaces, as scopes are in OAuth; of a list each value is one."""
     if isinstance(given, str):
-        given = _listed(given, config.roles_claim, authorization) if given.startswith("[") else given.split()
-    words = given if isinstance(given, list | tuple) else ()
-    return frozenset(word for word in words if isinstance(word, str) and word in ROLES), source
+        given = _listed(given, claim, authorization) if given.startswith("[") else given.split()
+    for word in given if isinstance(given, list | tuple) else ():
+        if isinstance(word, str):
+            yield word
 
 
 def _listed(shown: str, claim: str, authorization: str) -> Sequence[object]:

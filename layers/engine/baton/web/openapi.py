@@ -35,6 +35,7 @@ _WHY = {
     403: "The caller lacks the role, or may not do this to this saga.",
     404: "There is no such thing for this tenant.",
     409: "The present state does not allow it.",
+    410: "It is not waited for any more, so the work can stop.",
     413: "Larger than a limit, which the answer names.",
     422: "The body is not as it must be; `errors` lists every fault with its place.",
     429: "The tenant has used up its requests for now, or the user the money of the day.",
@@ -85,11 +86,9 @@ def _introduction(config: ApiSettings) -> str:
 
 
 def _operation(route: Route[Any], config: ApiSettings) -> dict[str, Any]:
-    role = (
-        f"Needs the role {' or '.join(f'`{role}`' for role in route.roles)}."
-        if route.roles
-        else "Open to everybody."
-    )
+    role = "The token says for whom it is." if route.by_token else "Open to everybody."
+    if route.roles:
+        role = f"Needs the role {' or '.join(f'`{role}`' for role in route.roles)}."
     operation: dict[str, Any] = {
         "operationId": route.id,
         "summary": route.summary,

@@ -61,6 +61,10 @@ async def list_incidents(ask: Ask[None]) -> Reply:
     return _ok(await ask.queries.incidents(**ask.query))
 
 
+async def list_questions(ask: Ask[None]) -> Reply:
+    return _ok(await ask.queries.questions(**ask.query))
+
+
 async def show_budget(ask: Ask[None]) -> Reply:
     return _ok(await ask.queries.budget())
 

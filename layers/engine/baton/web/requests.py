@@ -10,8 +10,9 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
-import msgspec
+from msgspec import UNSET
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -19,13 +20,18 @@ from pydantic import (
     JsonValue,
     ValidationError,
     WithJsonSchema,
+    model_validator,
 )
 
+from baton.core.documents.parts.failing_schema import CODE_PATTERN
 from baton.core.documents.text import parse_document
 from baton.core.expressions import escape
 from baton.core.expressions.durations import LONGEST_S, PATTERN, SHORTEST_S, parse_duration
 from baton.core.expressions.spelling import nearest
-from baton.core.log.answers import ACTIONS, Answer
+from baton.core.failures.classes import code_of
+from baton.core.log.answers import ACTIONS, APPROVE, DONE, MAX_COMMENT, REJECT, SUBMIT, Answer
+from baton.core.log.callbacks import FAILURE, HEARTBEAT, SUCCESS, Said
+from baton.core.log.records import Failure, failed_with
 from baton.core.money import MOST_USD, amount_of, micro_dollars
 from baton.errors import InvalidInput, Problem, TooLarge, UserError
 
@@ -99,23 +105,132 @@ class CancelBody(Body):
         return self.grace_s if self.mode == "graceful" else 0
 
 
+def _code(value: str) -> str:
+    """A code as the engine spells it."""
+    if not re.fullmatch(CODE_PATTERN, value):
+        raise ValueError(f"`{value[:40]}` is not a code; write for example timeout or out_of_stock")
+    return code_of(value)
+
+
+class FailureBody(Body):
+    """Why what is waited for has failed."""
+
+    code: Annotated[str, AfterValidator(_code)] = Field(
+        description="The code of the failure, as `catch` names it.",
+        examples=["out_of_stock"],
+        json_schema_extra={"pattern": CODE_PATTERN},
+    )
+    message: str = Field(
+        "",
+        max_length=2_000,
+        description="What people read. Secrets in it are masked.",
+        examples=["Sold out."],
+    )
+
+
 class SignalBody(Body):
-    """What the signal brings."""
+    """What the signal brings: a payload, or a failure in its place."""
+
+    model_config = ConfigDict(json_schema_extra={"not": {"required": ["payload", "failure"]}})
 
     payload: JsonValue = Field(None, description="Becomes the output of the node that waits for it.")
+    failure: FailureBody | None = Field(None, description="The node that waits for it fails with this.")
+
+    @model_validator(mode="after")
+    def _one(self) -> SignalBody:
+        if self.failure is not None and "payload" in self.model_fields_set:
+            raise ValueError("a signal brings a `payload` or a `failure`, not both")
+        return self
+
+    def why(self) -> Failure | None:
+        return None if self.failure is None else failed_with(self.failure.code, self.failure.message)
 
 
-class AnswerBody(Body):
-    """What a person says to a question of a saga."""
+class CallbackBody(Body):
+    """What work elsewhere says: that it is done, that it has failed, or that it is alive."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [
+                {
+                    "properties": {
+                        "status": {"const": SUCCESS},
+                        **dict.fromkeys(("code", "message", "retryable"), False),
+                    }
+                },
+                {"properties": {"status": {"const": FAILURE}, "output": False}, "required": ["code"]},
+                {
+                    "properties": {
+                        "status": {"const": HEARTBEAT},
+                        **dict.fromkeys(("output", "code", "message", "retryable"), False),
+                    }
+                },
+            ]
+        }
+    )
+
+    status: Literal["success", "failure", "heartbeat"]
+    output: JsonValue = Field(None, description="With `success`: becomes the output of the node.")
+    code: Annotated[str, AfterValidator(_code)] = Field(
+        default_factory=str,
+        description="With `failure`: the code of the failure, as `catch` and `on_failure` name it.",
+        examples=["out_of_paper"],
+        json_schema_extra={"pattern": CODE_PATTERN},
+    )
+    message: str = Field(
+        "", max_length=2_000, description="With `failure`: what people read. Secrets in it are masked."
+    )
+    retryable: bool | None = Field(
+        None,
+        description="With `failure`: whether another attempt may help. Left out, the class of the code says so.",
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> CallbackBody:
+        given = self.model_fields_set - {"status"}
+        allowed = {SUCCESS: {"output"}, FAILURE: {"code", "message", "retryable"}}.get(self.status, set())
+        if strange := sorted(given - allowed):
+            raise ValueError(f"`{strange[0]}` does not go with `{self.status}`")
+        if self.status == FAILURE and not self.code:
+            raise ValueError("a failure has a `code`, such as timeout or out_of_paper")
+        return self
+
+    def said(self) -> Said:
+        return Said(
+            status=self.status,
+            output=self.output,
+            code=self.code,
+            message=self.message,
+            retryable=self.retryable,
+        )
+
+
+class RemindBody(Body):
+    """A question of a saga."""
 
     ask: str = Field(
         min_length=1, max_length=500, description="The question's id, as the saga shows it in `questions`."
     )
+
+
+class ClaimBody(RemindBody):
+    """A question that the caller wants to answer, or gives back."""
+
+    release: bool = Field(
+        False,
+        description="The question is for all of its audience again; by the user who has it, or an operator.",
+    )
+
+
+class AnswerBody(RemindBody):
+    """What a person says to a question of a saga."""
+
     action: str = Field(
         min_length=1,
-        max_length=20,
-        description="One of the question's `options`: `retry`, `use` (this output) or `fail`.",
-        examples=list(ACTIONS),
+        max_length=64,
+        description="One of the question's `options`: of a step that failed `retry`, `use` (this output) or `fail`; of "
+        "other questions `approve` or `reject`, `submit`, `done`, or the id of one of its choices.",
+        examples=[*ACTIONS, APPROVE, REJECT, SUBMIT, DONE],
     )
     arguments: dict[str, JsonValue] = Field(
         {},
@@ -123,10 +238,31 @@ class AnswerBody(Body):
         "`arguments` says which an answer may change.",
     )
     output: JsonValue = Field(None, description="With `use`: what takes the place of the step's output.")
+    data: JsonValue = Field(None, description="With `submit`: the data that fit the question's `schema`.")
+    comment: str = Field("", max_length=MAX_COMMENT, description="What the person has to say besides.")
 
     def answer(self) -> Answer:
-        output = self.output if "output" in self.model_fields_set else msgspec.UNSET
-        return Answer(ask=self.ask, action=self.action, arguments=self.arguments, output=output)
+        given = {name: getattr(self, name) for name in ("output", "data") if name in self.model_fields_set}
+        return Answer(
+            ask=self.ask, action=self.action, arguments=self.arguments, comment=self.comment, **given
+        )
+
+
+class ConfirmBody(Body):
+    """What the reader of a message answers."""
+
+    token: str = Field(
+        min_length=1,
+        max_length=4_096,
+        description="What stands behind the `#` of the link. It is good for a quarter of an hour, and ends with an answer.",
+    )
+    action: str = Field(min_length=1, max_length=64, description="One of the question's `options`.")
+    data: JsonValue = Field(None, description="With `submit`: the data that fit the question's `schema`.")
+    comment: str = Field("", max_length=MAX_COMMENT, description="What the person has to say besides.")
+
+    def answer(self) -> Answer:
+        data = self.data if "data" in self.model_fields_set else UNSET
+        return Answer(ask="", action=self.action, data=data, comment=self.comment)
 
 
 class ResumeBody(Body):

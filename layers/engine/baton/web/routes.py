@@ -18,9 +18,24 @@ from baton.web import commands, reads
 from baton.web.ask import Ask
 from baton.web.parameters import Parameter, moment, one_of, whole, words
 from baton.web.replies import Reply
-from baton.web.requests import AnswerBody, Body, CancelBody, ForkBody, ResumeBody, SignalBody, StartBody
+from baton.web.requests import (
+    AnswerBody,
+    Body,
+    CallbackBody,
+    CancelBody,
+    ClaimBody,
+    ConfirmBody,
+    ForkBody,
+    RemindBody,
+    ResumeBody,
+    SignalBody,
+    StartBody,
+)
 
 DEFAULT_LIST = 50
+CALLBACKS, CONFIRMATIONS = "callbacks", "confirmations"
+BY_TOKEN = (CALLBACKS, CONFIRMATIONS)
+"""Requests whose token says for whom they are."""
 DEFAULT_EVENTS = 100
 MAX_CURSOR = 8_192  # that of a list over 32 shards, of sagas deep in sagas, needs most of it
 MAX_NUMBER = 999_999_999  # of versions in requests
@@ -32,7 +47,8 @@ class Route(Generic[B]):
     """One method of one path.
 
     id: the operation's name in the OpenAPI document, which never changes. roles: any of these lets a
-    caller in; none at all lets everybody in, without an identity. body: its model; `takes_text` where it
+    caller in; none at all lets everybody in, without an identity. by_token: one of BY_TOKEN, where a token in the path or the
+    body says for which tenant; such requests have a rate of their own. body: its model; `takes_text` where it
     is a document instead. answers: status to the model's name in answers.py. refusals: the statuses that
     the handler itself can refuse with; those that follow from the rest of the row are not repeated here.
     """
@@ -49,6 +65,7 @@ class Route(Generic[B]):
     body: type[B] | None = None
     takes_text: bool = False
     has_key: bool = False
+    by_token: str = ""
     refusals: tuple[int, ...] = ()
 
 
@@ -65,8 +82,9 @@ _DIGEST = words(
     "digest",
     "[0-9a-f]{64}",
     "the 64 hexadecimal digits of `cas://sha256/…`",
-    "The end of its `cas://sha256/…`.",
+    "The 64 digits of its `cas://sha256/…`.",
 )
+_TOKEN = words("token", "[^/]+", "the token of a callback", "What the tool got as `context.callback_token`.")
 _NODE = words("node", "[^/]{1,128}", "the name of a node", "A node of the saga's workflow.", example="pay")
 
 _LIMIT = whole(
@@ -90,6 +108,9 @@ _OF_WORKFLOW = words(
     WORKFLOW_NAME[1:-1],
     f"the name of a workflow, which matches {WORKFLOW_NAME}",
     "Only sagas of this workflow.",
+)
+_OF_SAGA = words(
+    "saga", SAGA_ID, "the id of a saga", "Only the questions of this saga, whomever they are for."
 )
 _SINCE = moment("since", "Only sagas whose `changed_at` is then or later.")
 _AFTER = whole("after", 0, MAX_NUMBER, 0, "Only entries with a higher version.")
@@ -191,6 +212,28 @@ ROUTES: tuple[Route[Any], ...] = (
         parameters=(_SAGA,), body=AnswerBody, has_key=True, answers={202: "Accepted"}, refusals=(404, 409),
     ),
     Route(
+        method="POST", path="/callbacks/{token}", id="callBack", handler=commands.callback, roles=(), by_token=CALLBACKS,
+        summary="Work elsewhere says that it is done, has failed or is alive; the same completion again changes nothing.",
+        parameters=(_TOKEN,), body=CallbackBody, answers={202: "CalledBack"}, refusals=(404, 409, 410),
+    ),
+    Route(
+        method="POST", path="/sagas/{saga}/claim", id="claimQuestion", handler=commands.claim,
+        roles=("answer", "operate"),
+        summary="Make a question of a group or a role the caller's own, or give it back. Repeated, it changes nothing.",
+        parameters=(_SAGA,), body=ClaimBody, answers={202: "Accepted"}, refusals=(404, 409),
+    ),
+    Route(
+        method="POST", path="/sagas/{saga}/remind", id="remindOfQuestion", handler=commands.remind,
+        roles=("run", "answer", "operate"),
+        summary="Have those whom a question is for told again, at most once in five minutes.",
+        parameters=(_SAGA,), body=RemindBody, answers={202: "Accepted"}, refusals=(404, 409),
+    ),
+    Route(
+        method="POST", path="/confirm", id="confirm", handler=commands.confirm, roles=(), by_token=CONFIRMATIONS,
+        summary="Answer the question that a link in a message is about; each link is good for one answer.",
+        body=ConfirmBody, answers={202: "Accepted"}, refusals=(404, 409, 410),
+    ),
+    Route(
         method="POST", path="/sagas/{saga}/resume", id="resumeSaga", handler=commands.resume, roles=("operate",),
         summary="Let a parked saga try again.",
         parameters=(_SAGA,), body=ResumeBody, answers={202: "Accepted"}, refusals=(404, 409),
@@ -199,6 +242,12 @@ ROUTES: tuple[Route[Any], ...] = (
         method="POST", path="/sagas/{saga}/forks", id="forkSaga", handler=commands.fork, roles=("operate",),
         summary="Go on from an earlier version of the log in a new branch; a known key makes no second one.",
         parameters=(_SAGA,), body=ForkBody, has_key=True, answers={202: "Accepted"}, refusals=(404, 409),
+    ),
+    Route(
+        method="GET", path="/questions", id="listQuestions", handler=reads.list_questions,
+        roles=("read", "answer", "operate"),
+        summary="Open questions that are for the caller, what expires first in front; or those of one saga.",
+        query=(_OF_SAGA, _LIMIT, _CURSOR), answers={200: "QuestionPage"}, refusals=(404,),
     ),
     Route(
         method="GET", path="/incidents", id="listIncidents", handler=reads.list_incidents, roles=("read",),

@@ -1,21 +1,22 @@
 """`Budgets` on DynamoDB: one item for each user and day, moved only by conditional updates of that one item.
 
-Besides its sums it has an attribute for each open reservation (`r#ID`: amount and end), and for each that was freed
-because its end had come (`x#ID`): by them a repeated call finds that it has been made. Nothing of this is scanned for:
-an item is tidied by those who write to it.
+Besides its sums it has an attribute for each invocation with a reservation (`r#HOLDER`: number, amount or `-` once it was
+freed, and end, in milliseconds of the day). Nothing of this is scanned for: an item is tidied by those who write to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from baton.adapters.aws import ConditionFailed, translated
 from baton.adapters.dynamo import items
 from baton.adapters.dynamo.items import names_in, number, text
 from baton.adapters.dynamo.limits import OPEN_RESERVATIONS
 from baton.errors import CorruptLog
-from baton.ports import Account, Held, Refused, Reservation, Sums
+from baton.ports import Account, Answer, Change, Reservation, Sums
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -27,19 +28,13 @@ _KEPT_DAYS = 7
 _AT_ONCE = 25  # attributes that one update moves: an expression has only so much room
 _STALE_AT_ONCE = 32  # attributes that it removes besides
 _MANY_DUE = 16  # reservations past their time before freeing them is worth a write of its own
-_FREED_KEPT_MS = 3_600_000  # its holder has been dead for as long
+_FREED_KEPT_MS = 3_600_000  # so long after its end its holder may still count what was spent
 
-_NEW = "#held = if_not_exists(#held, :zero)"
-_RESERVE = (
-    f"SET {_NEW} + :amount, #spent = if_not_exists(#spent, :zero), #open = if_not_exists(#open, :zero) + :one, "
-    "#ttl = :ttl, {mine} = :mine REMOVE {freed}"
+_HELD = "r#"
+_ADD = (
+    "SET #held = if_not_exists(#held, :zero) + :more, #spent = if_not_exists(#spent, :zero) + :cost, "
+    "#open = if_not_exists(#open, :zero) + :opened, #ttl = :ttl"
 )
-_MAY_RESERVE = (
-    "attribute_not_exists({mine}) AND (attribute_not_exists(#held) OR (#held <= :room AND #open < :most))"
-)
-_IS_NEW = "attribute_not_exists({mine})"
-_SETTLE = "SET #held = #held + :more, #spent = #spent + :cost, #open = #open - :one REMOVE {mine}"
-_COUNT_LATE = "SET #held = #held + :cost, #spent = #spent + :cost REMOVE {freed}"
 
 
 class DynamoBudgets:
@@ -50,64 +45,30 @@ class DynamoBudgets:
         self._table = table
         self._most_open = most_open
 
-    def reserve(self, account: Account, reservation: Reservation, limit: int, now: int) -> Held | Refused:
-        amount, mine, freed = reservation.amount, _open(reservation.id), _freed(reservation.id)
-        room = limit - amount
-        if room < 0 < amount:
-            return Refused(self.read(account), is_busy=False)
-        bounds = {":room": number(room), ":most": number(self._most_open)} if amount else {}
+    def move(self, account: Account, change: Change, now: int) -> Answer:
+        mine, before, after = _HELD + change.holder, change.before, change.after
+        names = {**names_in(_ADD), "#mine": mine}
+        values = {":zero": number(0), ":more": number(change.more), ":cost": number(change.spent)}
+        values |= {":opened": number(change.opened), ":ttl": number(_ttl(account))}
+        update, condition = f"{_ADD} REMOVE #mine", "attribute_not_exists(#mine)"
+        if after is not None:
+            update, values[":after"] = f"{_ADD}, #mine = :after", text(_packed(account, after))
+        if before is not None:
+            condition, values[":before"] = "#mine = :before", text(_packed(account, before))
+        if change.limit is not None:
+            room, has_room = change.limit - change.more, "#held <= :room"
+            values[":room"] = number(room)
+            if change.opened > 0:
+                values[":most"] = number(self._most_open)
+                has_room += " AND #open < :most"
+            condition += f" AND ({has_room}{' OR attribute_not_exists(#held)' if room >= 0 else ''})"
         while True:
-            done, item = self._update(
-                account,
-                _RESERVE,
-                _MAY_RESERVE if amount else _IS_NEW,
-                {"mine": mine, "freed": freed},
-                {
-                    ":zero": number(0),
-                    ":one": number(1),
-                    ":amount": number(amount),
-                    ":mine": text(_packed(reservation)),
-                    ":ttl": number(_ttl(account)),
-                    **bounds,
-                },
-            )
-            if done and not amount and len(_due(item, now)) >= _MANY_DUE:
-                self._free(account, item, now)  # one of nothing is never refused, which would do it
-            if done or mine in item:
-                return Held(_sums(item))
-            if not self._free(account, item, now):
-                sums = _sums(item)
-                return Refused(sums, is_busy=sums.spent <= room)
-
-    def settle(self, account: Account, reservation: Reservation, cost: int) -> Sums:
-        mine, freed = _open(reservation.id), _freed(reservation.id)
-        while True:
-            done, item = self._update(
-                account,
-                _SETTLE,
-                "{mine} = :mine",
-                {"mine": mine},
-                {
-                    ":one": number(1),
-                    ":more": number(cost - reservation.amount),
-                    ":cost": number(cost),
-                    ":mine": text(_packed(reservation)),
-                },
-            )
-            if done or (mine not in item and freed not in item):
-                return _sums(item)
-            if mine in item:  # it was held with other words: those count
-                reservation = _unpacked(mine, item)
-                continue
-            done, item = self._update(
-                account,
-                _COUNT_LATE,
-                "attribute_exists({freed})",
-                {"freed": freed},
-                {":cost": number(cost)},
-            )
-            if done:
-                return _sums(item)
+            is_done, item = self._update(account, update, condition, names, values)
+            there = _unpacked(account, mine, item) if mine in item else None
+            if is_done and len(_found(account, item, now, is_freed=False)) >= _MANY_DUE:
+                self._free(account, item, now)  # those who only count are never refused, which would do it
+            if is_done or there != before or not self._free(account, item, now):
+                return Answer(is_done, _sums(item), there)
 
     def expire(self, account: Account, now: int) -> Sums:
         item = self._get(account, consistent=True)
@@ -120,26 +81,20 @@ class DynamoBudgets:
 
     def _free(self, account: Account, item: StoredItem, now: int) -> bool:
         """Free reservations past their time, unless others have. False when there was nothing to free."""
-        due = _due(item, now)[:_AT_ONCE]
+        due = _found(account, item, now, is_freed=False)[:_AT_ONCE]
         if not due:
             return False
-        names = {f"r{n}": _open(one.id) for n, one in enumerate(due)}
-        names |= {f"x{n}": _freed(one.id) for n, one in enumerate(due)}
-        stale = {f"s{n}": name for n, name in enumerate(_stale(item, now - _FREED_KEPT_MS))}
-        sets = "".join(f", {{x{n}}} = :x{n}" for n in range(len(due)))
-        removes = ", ".join(f"{{{name}}}" for name in (*(f"r{n}" for n in range(len(due))), *stale))
-        self._update(
-            account,
-            f"SET #held = #held - :sum, #open = #open - :count{sets} REMOVE {removes}",
-            " AND ".join(f"{{r{n}}} = :r{n}" for n in range(len(due))),
-            names | stale,
-            {
-                ":sum": number(sum(one.amount for one in due)),
-                ":count": number(len(due)),
-                **{f":r{n}": text(_packed(one)) for n, one in enumerate(due)},
-                **{f":x{n}": number(one.until) for n, one in enumerate(due)},
-            },
-        )
+        stale = _found(account, item, now - _FREED_KEPT_MS, is_freed=True)[:_STALE_AT_ONCE]
+        marked = {f"#r{n}": name for n, (name, _) in enumerate([*due, *stale])}
+        values = {":sum": number(sum(one.amount for _, one in due)), ":count": number(len(due))}
+        for n, (_, one) in enumerate(due):
+            values[f":r{n}"] = text(_packed(account, one))
+            values[f":f{n}"] = text(_packed(account, replace(one, amount=0, is_freed=True)))
+        update = "SET #held = #held - :sum, #open = #open - :count"
+        update += "".join(f", #r{n} = :f{n}" for n in range(len(due)))
+        update += f" REMOVE {', '.join([*marked][len(due) :])}" if stale else ""
+        condition = " AND ".join(f"#r{n} = :r{n}" for n in range(len(due)))
+        self._update(account, update, condition, names_in("#held #open") | marked, values)
         return True
 
     def _get(self, account: Account, *, consistent: bool) -> StoredItem:
@@ -152,19 +107,10 @@ class DynamoBudgets:
         account: Account,
         update: str,
         condition: str,
-        marks: Mapping[str, str],
+        names: Mapping[str, str],
         values: Mapping[str, Any],
     ) -> tuple[bool, StoredItem]:
-        """Whether the condition held, and the item as it is then. `{name}` in the expressions is an attribute of `marks`."""
-        places = {name: f"#m_{name}" for name in marks}
-        named = {places[name]: attribute for name, attribute in marks.items()}
-        request: dict[str, Any] = {
-            "UpdateExpression": update.format(**places),
-            "ConditionExpression": condition.format(**places),
-            "ExpressionAttributeNames": named | names_in(update, condition),
-        }
-        if values:
-            request["ExpressionAttributeValues"] = values
+        """Whether the condition held, and the item as it is then."""
         try:
             with translated():
                 done = self._client.update_item(
@@ -172,22 +118,14 @@ class DynamoBudgets:
                     Key=_key(account),
                     ReturnValues="ALL_NEW",
                     ReturnValuesOnConditionCheckFailure="ALL_OLD",
-                    **request,
+                    UpdateExpression=update,
+                    ConditionExpression=condition,
+                    ExpressionAttributeNames=names,
+                    ExpressionAttributeValues=values,
                 )
         except ConditionFailed as refused:
             return False, refused.item
         return True, done["Attributes"]
-
-
-_OPEN, _FREED = "r#", "x#"
-
-
-def _open(id_: str) -> str:
-    return _OPEN + id_
-
-
-def _freed(id_: str) -> str:
-    return _FREED + id_
 
 
 def _key(account: Account) -> Item:
@@ -198,14 +136,16 @@ def _ttl(account: Account) -> int:
     return (account.day + 1 + _KEPT_DAYS) * _DAY_S
 
 
-def _packed(reservation: Reservation) -> str:
-    return f"{reservation.amount} {reservation.until}"
+def _packed(account: Account, one: Reservation) -> str:
+    amount = "-" if one.is_freed else str(one.amount)
+    return f"{one.number} {amount} {one.until - account.day * _DAY_S * 1_000}"
 
 
-def _unpacked(name: str, item: StoredItem) -> Reservation:
+def _unpacked(account: Account, name: str, item: StoredItem) -> Reservation:
     try:
-        amount, until = item[name]["S"].split(" ")
-        return Reservation(name.removeprefix(_OPEN), int(amount), int(until))
+        count, amount, until = item[name]["S"].split(" ")
+        end, is_freed = account.day * _DAY_S * 1_000 + int(until), amount == "-"
+        return Reservation(int(count), 0 if is_freed else int(amount), end, is_freed)
     except (KeyError, ValueError) as error:
         raise CorruptLog(f"budget {item.get('pk')}: {name} cannot be read: {error!r}") from error
 
@@ -214,11 +154,9 @@ def _sums(item: StoredItem) -> Sums:
     return Sums(*(int(item[name]["N"]) if name in item else 0 for name in ("spent", "held", "open")))
 
 
-def _due(item: StoredItem, now: int) -> list[Reservation]:
-    return [one for name in item if name.startswith(_OPEN) and (one := _unpacked(name, item)).until <= now]
-
-
-def _stale(item: StoredItem, long_ago: int) -> Sequence[str]:
-    """Marks of reservations that were freed, and ended, so long ago that no attempt settles them any more."""
-    found = (name for name in item if name.startswith(_FREED) and int(item[name]["N"]) <= long_ago)
-    return [name for name, _ in zip(found, range(_STALE_AT_ONCE), strict=False)]
+def _found(
+    account: Account, item: StoredItem, until: int, *, is_freed: bool
+) -> list[tuple[str, Reservation]]:
+    """Reservations whose time was over by `until`, those that were freed or the others."""
+    held = ((name, _unpacked(account, name, item)) for name in item if name.startswith(_HELD))
+    return [(name, one) for name, one in held if one.until <= until and one.is_freed == is_freed]

@@ -1,6 +1,6 @@
 """Registered workflow documents on DynamoDB, one item a version, and the list of a tenant's names.
 
-What items look like is in items.py; the documents themselves are blobs.
+Names of keys and attributes are in items.py; the documents themselves are blobs.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from baton.adapters.aws import translated
 from baton.adapters.dynamo import items
-from baton.adapters.dynamo.items import names_in, text
+from baton.adapters.dynamo.items import names_in, number, text
 from baton.adapters.dynamo.requests import put_new, query
+from baton.errors import CorruptLog
 from baton.ports import Definition
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class DynamoDefinitions:
         # The name first: a crash in between leaves a name without a version, which the next try mends.
         # The other order would leave a workflow that no list shows.
         put_new(self._client, self._table, items.key(items.names_pk(definition.tenant), definition.name))
-        return put_new(self._client, self._table, items.definition_item(definition))
+        return put_new(self._client, self._table, _item(definition))
 
     def get(self, tenant: str, name: str, version: int | None = None) -> Definition | None:
         if version is None:
@@ -46,11 +47,11 @@ class DynamoDefinitions:
                 ConsistentRead=True,
             )
         found = answer.get("Item")
-        return None if found is None else items.definition_of(found, tenant, name)
+        return None if found is None else _definition(found, tenant, name)
 
     def versions(self, tenant: str, name: str, limit: int) -> Sequence[Definition]:
         found = self._query(_ALL_OF, {":pk": text(items.definition_pk(tenant, name))}, limit, newest=True)
-        return [items.definition_of(item, tenant, name) for item in found]
+        return [_definition(item, tenant, name) for item in found]
 
     def names(self, tenant: str, after: str = "", limit: int | None = None) -> Sequence[str]:
         values = {":pk": text(items.names_pk(tenant))}
@@ -74,3 +75,31 @@ class DynamoDefinitions:
             },
             limit,
         )
+
+
+def _item(definition: Definition) -> Item:
+    return {
+        **items.key(
+            items.definition_pk(definition.tenant, definition.name), items.definition_sk(definition.version)
+        ),
+        "gh": text(definition.graph),
+        "doc": text(definition.document),
+        "created": number(definition.created),
+        "by": text(definition.by),
+    }
+
+
+def _definition(item: StoredItem, tenant: str, name: str) -> Definition:
+    """Raises `CorruptLog`."""
+    try:
+        return Definition(
+            tenant=tenant,
+            name=name,
+            version=int(item["sk"]["S"].removeprefix("V#")),
+            graph=item["gh"]["S"],
+            document=item["doc"]["S"],
+            created=int(item["created"]["N"]),
+            by=item["by"]["S"],
+        )
+    except (KeyError, ValueError) as error:
+        raise CorruptLog(f"definition {name} of {tenant} cannot be read: {error!r}") from error

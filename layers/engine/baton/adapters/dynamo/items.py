@@ -16,7 +16,7 @@ from baton.adapters.dynamo.limits import ITEM_BYTES
 from baton.adapters.rules import pack, shard_of, unpack
 from baton.core.effects.rows import Row
 from baton.errors import CorruptLog, PoisonMessage
-from baton.ports import Definition, Head, Listed, Record, SagaRef, Wake
+from baton.ports import Head, Listed, Record, SagaRef, StoreLimits, Wake
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef, UniversalAttributeValueTypeDef
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 HEAD = "HEAD"
 DUE_INDEX = "DueIndex"
 STATUS_INDEX = "StatusIndex"
+INBOX_INDEX = "InboxIndex"
 
 ATTRIBUTES: Mapping[str, str] = {
     "pk": "partition key",
@@ -48,8 +49,11 @@ ATTRIBUTES: Mapping[str, str] = {
     "until": "end of the lease; absent: free",
     "epoch": "number of takes",
     "nudge": "pending wake: version left for the holder; absent: none",
-    "due_shard": "partition of DueIndex",
+    "inbox": "number of times that ends of children were announced since a holder took them in; absent: none",
+    "due_shard": "partition of DueIndex: lane, shard",
     "due_at": "sort key of DueIndex; absent: in no index",
+    "quiet": "in lane `sweep`: when something last happened; absent: in another",
+    "timer": "in lane `sweep`: when something is due by itself; absent: nothing is, or in another",
     "armed": "deadline of a caller about to append; absent: none",
     "wake": "why the stream passes the item on (also of an entry)",
     # entry and snapshot
@@ -71,7 +75,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "spent": "how many there were; of a user's day, what was spent, in micro-dollars",
     # a user's day; besides, r#ID an open reservation, x#ID one that was freed
     "held": "what was spent and what is reserved together",
-    "open": "number of open reservations",
+    "open": "number of invocations that hold something",
     # effect
     "about": "hash of its parameters, where its key is made of less",
     "scope": "place of its saga in all branches, where that is not its id",
@@ -81,12 +85,19 @@ ATTRIBUTES: Mapping[str, str] = {
     "gen": "generation of its key; absent: the first",
     "ref": "the blob that holds what came of it",
     "shared": "until when others than its own place are given what came of it; absent: as long as it is there",
-    "message": "why it failed",
+    "message": "why it failed (also why a channel never takes a notice)",
     "kind": "class of that failure",
     # entity
     "ver": "version: the number of its writes",
     "keys": "idempotency keys of its newest writes, in their order",
     "ttl": "when DynamoDB may delete the item, in epoch seconds; absent: never",
+    # question
+    "ask_key": "partition of InboxIndex: tenant, whom the question is for; absent: it is not open any more",
+    "ask_at": "sort key of InboxIndex: when the question expires",
+    "seq": "what a write of the question must not be below: twice the log's version, and one more once it was told",
+    # projected into StatusIndex for versions to come, because a projection cannot be changed
+    "labels": "of a head: not written yet",
+    "parent": "of a head: not written yet",
 }
 
 
@@ -108,6 +119,11 @@ def snapshot_sk(branch: int, version: int) -> str:
     return f"SNAP#{branch:04d}#{version:010d}"
 
 
+def inbox_pk(ref: SagaRef, window: int) -> str:
+    return f"{saga_pk(ref)}#IN#{window}"
+
+
+_LONGEST_AUDIENCE = 1_500  # bytes; a partition key has 2,048 at most
 MAX_VERSION = 10**10 - 1  # what the ten digits of a sort key hold
 
 
@@ -145,14 +161,31 @@ def notice_pk(tenant: str, key: str) -> str:
     return f"T#{tenant}#NOTICE#{hashlib.sha256(key.encode()).hexdigest()}"
 
 
-def incidents_pk(tenant: str) -> str:
-    """Where a tenant's incidents are, the id as sort key."""
-    return f"T#{tenant}#INCIDENTS"
+def question_sk(ask: str) -> str:
+    return f"ASK#{ask}"
+
+
+def ask_key(tenant: str, audience: str) -> str:
+    """Where the questions for one audience are found. Hashed where it would be longer than a partition key."""
+    long = len(audience.encode()) > _LONGEST_AUDIENCE
+    return f"T#{tenant}#ASKED#{hashlib.sha256(audience.encode()).hexdigest() if long else audience}"
+
+
+INCIDENT_SHARDS = 8  # for ever: an incident's place follows from its id
+
+
+def incidents_pk(tenant: str, shard: int) -> str:
+    """Where a part of a tenant's incidents is, the id as sort key."""
+    return f"T#{tenant}#INCIDENTS#{shard:02d}"
+
+
+def incident_pk(tenant: str, id: str) -> str:
+    return incidents_pk(tenant, shard_of(id, INCIDENT_SHARDS))
 
 
 def incidents_of_pk(tenant: str, saga: str) -> str:
     """Where the ids of one saga's incidents are listed."""
-    return f"T#{tenant}#INCIDENTS#{saga}"
+    return f"T#{tenant}#INCIDENTS#OF#{saga}"
 
 
 def entity_pk(tenant: str, type: str) -> str:
@@ -160,16 +193,12 @@ def entity_pk(tenant: str, type: str) -> str:
     return f"T#{tenant}#ENTITY#{type}"
 
 
-def due_shard(shard: int) -> str:
-    return f"DUE#{shard:02d}"
+def due_shard(lane: str, shard: int) -> str:
+    return f"DUE#{lane}#{shard:03d}"
 
 
 def status_key(tenant: str, group: str, shard: int) -> str:
     return f"T#{tenant}#{group}#{shard:02d}"
-
-
-def status_key_of(ref: SagaRef, group: str, shards: int) -> str:
-    return status_key(ref.tenant, group, shard_of(ref.id, shards))
 
 
 def text(value: str) -> UniversalAttributeValueTypeDef:
@@ -243,7 +272,7 @@ def wake_text(wake: Wake) -> str:
     return msgspec.json.encode(wake).decode()
 
 
-def head_item(head: Head, shards: int) -> Item:
+def head_item(head: Head, limits: StoreLimits) -> Item:
     """A head as it is first put. Raises `ItemTooLarge`."""
     item = {
         **key(saga_pk(head.ref), HEAD),
@@ -253,14 +282,15 @@ def head_item(head: Head, shards: int) -> Item:
         "created": number(head.created),
         "start_hash": text(head.start_hash),
         "st": text(head.status),
-        "st_key": text(status_key_of(head.ref, head.group, shards)),
+        "st_key": text(status_key(head.ref.tenant, head.group, shard_of(head.ref.id, limits.status_shards))),
         "st_at": number(head.created),
         "br": number(head.branch),
         "folded": number(head.folded),
         "epoch": number(head.epoch),
-        "due_shard": text(due_shard(shard_of(head.ref.id, shards))),
+        "due_shard": text(due_shard(head.lane, shard_of(head.ref.id, limits.due_shards))),
     }
-    for name, count in (("snap", head.snapshot), ("nudge", head.pending_wake), ("armed", head.armed)):
+    counts = {"snap": head.snapshot, "nudge": head.pending_wake, "armed": head.armed, "inbox": head.inbox}
+    for name, count in (counts | {"quiet": head.quiet_since, "timer": head.timer}).items():
         if count:
             item[name] = number(count)
     if head.owner:
@@ -269,6 +299,8 @@ def head_item(head: Head, shards: int) -> Item:
         item["due_at"] = number(head.due_at)
     if head.wake is not None:
         item["wake"] = text(wake_text(head.wake))
+    if head.expires:
+        item["ttl"] = ttl(head.expires)
     return _packed(item, "start", head.start) if head.start else item
 
 
@@ -292,12 +324,27 @@ def head_of(item: StoredItem) -> Head:
             until=_count(item, "until"),
             epoch=int(item["epoch"]["N"]),
             pending_wake=_count(item, "nudge"),
+            inbox=_count(item, "inbox"),
             due_at=int(item["due_at"]["N"]) if "due_at" in item else None,
+            lane=item["due_shard"]["S"].split("#")[1],
+            quiet_since=_count(item, "quiet"),
+            timer=_count(item, "timer"),
             armed=_count(item, "armed"),
             wake=msgspec.json.decode(item["wake"]["S"], type=Wake) if "wake" in item else None,
+            expires=expires(item),
         )
     except (KeyError, IndexError, ValueError, CorruptLog) as error:
         raise CorruptLog(f"head {item.get('pk')} cannot be read: {error!r}") from error
+
+
+def ttl(moment: int) -> UniversalAttributeValueTypeDef:
+    """DynamoDB's time to live is in whole seconds: not before the moment."""
+    return number(-(-moment // 1_000))
+
+
+def expires(item: StoredItem) -> int:
+    """When the item is as good as deleted, in ms; 0: never."""
+    return 1_000 * _count(item, "ttl")
 
 
 def _count(item: StoredItem, name: str) -> int:
@@ -319,12 +366,14 @@ def listed_of(item: StoredItem) -> Listed:
         raise CorruptLog(f"head {item.get('pk')} cannot be listed: {error!r}") from error
 
 
-def record_item(ref: SagaRef, sk: str, data: bytes, wake: Wake | None = None) -> Item:
+def record_item(ref: SagaRef, sk: str, record: Record, wake: Wake | None = None) -> Item:
     """An entry or a snapshot. Raises `ItemTooLarge`."""
     item = key(saga_pk(ref), sk)
     if wake is not None:
         item["wake"] = text(wake_text(wake))
-    return _packed(item, "d", data)
+    if record.expires:
+        item["ttl"] = ttl(record.expires)
+    return _packed(item, "d", record.data)
 
 
 def record_of(item: StoredItem) -> Record:
@@ -332,35 +381,9 @@ def record_of(item: StoredItem) -> Record:
     try:
         _, branch, version = item["sk"]["S"].split("#")
         data = unpack(item["d"]["B"])
-        return Record(branch=int(branch), version=int(version), data=data, size=item_size(item))
+        return Record(int(branch), int(version), data, item_size(item), expires(item))
     except (KeyError, ValueError, CorruptLog) as error:
         raise CorruptLog(f"entry {item.get('pk')} {item.get('sk')} cannot be read: {error!r}") from error
-
-
-def definition_item(definition: Definition) -> Item:
-    return {
-        **key(definition_pk(definition.tenant, definition.name), definition_sk(definition.version)),
-        "gh": text(definition.graph),
-        "doc": text(definition.document),
-        "created": number(definition.created),
-        "by": text(definition.by),
-    }
-
-
-def definition_of(item: StoredItem, tenant: str, name: str) -> Definition:
-    """Raises `CorruptLog`."""
-    try:
-        return Definition(
-            tenant=tenant,
-            name=name,
-            version=int(item["sk"]["S"].removeprefix("V#")),
-            graph=item["gh"]["S"],
-            document=item["doc"]["S"],
-            created=int(item["created"]["N"]),
-            by=item["by"]["S"],
-        )
-    except (KeyError, ValueError) as error:
-        raise CorruptLog(f"definition {name} of {tenant} cannot be read: {error!r}") from error
 
 
 def image_wake(image: Mapping[str, Any]) -> tuple[SagaRef, Wake]:

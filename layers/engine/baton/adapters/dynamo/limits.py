@@ -10,6 +10,6 @@ ROWS = RowRoom(rows=90, bytes=3_500_000)  # a transaction has 100 items and 4 MB
 OPEN_RESERVATIONS = 200  # the item they are in must stay small
 
 
-def limits(shards: int) -> StoreLimits:
+def limits(shards: int, status_shards: int) -> StoreLimits:
     """Those of a table whose indexes are spread over so many partitions."""
-    return StoreLimits(item_bytes=ITEM_BYTES, rows=ROWS, shards=shards)
+    return StoreLimits(item_bytes=ITEM_BYTES, rows=ROWS, due_shards=shards, status_shards=status_shards)

@@ -11,13 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from baton.adapters.aws import ConditionFailed, translated
+from baton.adapters.clock import SystemClock
 from baton.adapters.dynamo import items
 from baton.adapters.dynamo.items import names_in, number, saga_pk, text
 from baton.adapters.dynamo.limits import limits
-from baton.adapters.dynamo.requests import IS_NEW, put_new, query
+from baton.adapters.dynamo.requests import query
+from baton.adapters.rules import is_over, shard_of
 from baton.core.effects.rows import Row
-from baton.errors import RowsRefused
-from baton.ports import Due, Head, Listed, Place, Record, Release, SagaRef, Wake
+from baton.errors import NotFound, RowsRefused
+from baton.ports import WORK, Clock, Due, Head, Listed, Place, Record, Release, SagaRef, Wake
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -26,15 +28,24 @@ if TYPE_CHECKING:
 
 # Only a take raises the epoch: the second alternative is this very request, repeated.
 _MAY_TAKE = "attribute_exists(#pk) AND (#epoch = :seen OR (#owner = :owner AND #epoch = :next))"
-_TAKE = "SET #owner = :owner, #until = :until, #due_at = :due_at, #epoch = :next REMOVE #wake"
+_TAKE = "SET #owner = :owner, #until = :until, #epoch = :next{} REMOVE #wake"
+# A due time can change without a take: by an arming, a postponing, or the release of a holder that was thought dead.
+_IS_DUE = "#due_at <= :due_at"
+_BECOMES_DUE = ", #due_shard = :lane, #due_at = :due_at"
+_DEFER = "SET #due_shard = :lane, #due_at = :due_at"
 
 _MAY_NUDGE = "#owner = :owner AND #epoch = :epoch AND (attribute_not_exists(#nudge) OR #nudge < :version)"
 _NUDGE = "SET #nudge = :version"
 
 _MAY_RELEASE = "#owner = :owner AND #epoch = :epoch AND (attribute_not_exists(#nudge) OR #nudge <= :folded)"
 
-_MAY_POSTPONE = "#due_at <= :now"
+_MAY_POSTPONE = "#due_at <= :now AND (attribute_not_exists(#until) OR #until <= :now)"
 _POSTPONE = "SET #due_at = :until"
+
+SYSTEM = SystemClock()
+
+_FREE = "attribute_not_exists(#pk) OR #ttl <= :now"
+_IS_FREE: dict[str, Any] = {"ConditionExpression": _FREE, "ExpressionAttributeNames": names_in(_FREE)}
 
 _DUE = "#due_shard = :shard AND #due_at BETWEEN :since AND :until"
 _AT_WORK = "#st_key = :key"
@@ -43,13 +54,32 @@ _BETWEEN = "#pk = :pk AND #sk BETWEEN :first AND :last"
 
 
 class DynamoLog:
-    """`Log` on one table. `shards` is the number of partitions that each index is spread over."""
+    """`Log` on one table. `clock`: for what expires.
 
-    def __init__(self, client: DynamoDBClient, table: str, shards: int) -> None:
+    `shards` is the number of partitions that the due index is spread over, and the lists of each tenant unless they have
+    a number of their own.
+    """
+
+    def __init__(
+        self,
+        client: DynamoDBClient,
+        table: str,
+        shards: int,
+        clock: Clock = SYSTEM,
+        cell: int = 0,
+        status_shards: int | None = None,
+    ) -> None:
         self._client = client
         self._table = table
-        self._shards = shards
-        self.limits = limits(shards)
+        self._clock = clock
+        self._cell = cell
+        self.limits = limits(shards, status_shards or shards)
+
+    def table_of(self, ref: SagaRef) -> str:
+        """The table that a saga is in. Raises `NotFound` for one of another cell, whose table this deployment does not know."""
+        if ref.cell != self._cell:
+            raise NotFound(f"saga `{ref.id}` is in cell {ref.cell}, and this deployment is cell {self._cell}")
+        return self._table
 
     # -- heads
 
@@ -57,9 +87,9 @@ class DynamoLog:
         try:
             with translated():
                 self._client.put_item(
-                    TableName=self._table,
-                    Item=items.head_item(head, self._shards),
-                    ConditionExpression=IS_NEW,
+                    TableName=self.table_of(head.ref),
+                    Item=items.head_item(head, self.limits),
+                    **self._is_free(),
                     # The item that refused the write: as fresh as a strongly consistent read, and free.
                     ReturnValuesOnConditionCheckFailure="ALL_OLD",
                 )
@@ -70,11 +100,15 @@ class DynamoLog:
     def read_head(self, ref: SagaRef) -> Head | None:
         with translated():
             found = self._client.get_item(
-                TableName=self._table, Key=items.key(saga_pk(ref), items.HEAD), ConsistentRead=True
+                TableName=self.table_of(ref), Key=items.key(saga_pk(ref), items.HEAD), ConsistentRead=True
             )
-        return items.head_of(found["Item"]) if "Item" in found else None
+        if "Item" not in found or is_over(items.expires(found["Item"]), self._clock.now()):
+            return None
+        return items.head_of(found["Item"])
 
-    def take(self, ref: SagaRef, owner: str, until: int, epoch: int, due_at: int) -> Head | None:
+    def take(
+        self, ref: SagaRef, owner: str, until: int, epoch: int, due_at: int, stays: bool = False
+    ) -> Head | None:
         values = {
             ":owner": text(owner),
             ":until": number(until),
@@ -82,7 +116,12 @@ class DynamoLog:
             ":seen": number(epoch),
             ":next": number(epoch + 1),
         }
-        before = self._update(ref, _TAKE, _MAY_TAKE, values)
+        if stays:
+            update, condition = _TAKE.format(""), f"{_MAY_TAKE} AND {_IS_DUE}"
+        else:
+            update, condition = _TAKE.format(_BECOMES_DUE), _MAY_TAKE
+            values[":lane"] = self._lane(ref, WORK)
+        before = self._update(ref, update, condition, values)
         return None if before is None else items.head_of(before)
 
     def leave_wake(self, ref: SagaRef, owner: str, epoch: int, version: int) -> bool:
@@ -98,41 +137,49 @@ class DynamoLog:
             "st": text(release.status),
             "br": number(release.branch),
             "snap": number(release.snapshot) if release.snapshot else None,
+            "due_shard": self._lane(ref, release.lane),
             "due_at": None if release.due_at is None else number(release.due_at),
+            "quiet": number(release.quiet_since) if release.quiet_since else None,
+            "timer": number(release.timer) if release.timer else None,
             "wake": None if release.wake is None else text(items.wake_text(release.wake)),
         }
         if release.clear_start:
             changes["start"] = None
         if release.group_at is not None:
-            changes["st_key"] = text(items.status_key_of(ref, release.group, self._shards))
+            changes["st_key"] = text(
+                items.status_key(ref.tenant, release.group, shard_of(ref.id, self.limits.status_shards))
+            )
             changes["st_at"] = number(release.group_at)
+        same = {"armed": number(release.armed) if release.armed else None}
+        if release.inbox is not None:
+            same["inbox"] = number(release.inbox) if release.inbox else None
+            changes["inbox"] = None
         update, values = _changing(changes)
-        same_armed, seen = _unchanged({"armed": number(release.armed) if release.armed else None})
-        condition = f"{_MAY_RELEASE} AND {same_armed}"
+        is_same, seen = _unchanged(same)
+        condition = f"{_MAY_RELEASE} AND {is_same}"
         values |= seen | {":owner": text(owner), ":epoch": number(epoch)}
         return self._update(ref, update, condition, values) is not None
 
     def arm(self, seen: Head, until: int) -> bool:
-        # Every change of a head between two takes changes one of these.
-        condition, values = _unchanged(
-            {
-                "epoch": number(seen.epoch),
-                "owner": text(seen.owner) if seen.owner else None,
-                "nudge": number(seen.pending_wake) if seen.pending_wake else None,
-                "armed": number(seen.armed) if seen.armed else None,
-                "due_at": None if seen.due_at is None else number(seen.due_at),
-            }
-        )
+        condition, values = _as_seen(seen)
         update = "SET #armed = :armed"
         values[":armed"] = number(max(seen.armed, until))
         if seen.due_at is None or seen.due_at > until:
-            update += ", #due_at = :until"
-            values[":until"] = number(until)
+            update += ", #due_shard = :lane, #due_at = :until"
+            values |= {":lane": self._lane(seen.ref, WORK), ":until": number(until)}
         return self._update(seen.ref, update, condition, values) is not None
+
+    def defer(self, seen: Head, due_at: int, lane: str) -> bool:
+        condition, values = _as_seen(seen)
+        values |= {":lane": self._lane(seen.ref, lane), ":due_at": number(due_at)}
+        return self._update(seen.ref, _DEFER, condition, values) is not None
 
     def postpone(self, ref: SagaRef, now: int, until: int) -> bool:
         values = {":now": number(now), ":until": number(until)}
         return self._update(ref, _POSTPONE, _MAY_POSTPONE, values) is not None
+
+    def _lane(self, ref: SagaRef, lane: str) -> Any:
+        return text(items.due_shard(lane, shard_of(ref.id, self.limits.due_shards)))
 
     def _update(
         self, ref: SagaRef, update: str, condition: str, values: Mapping[str, Any]
@@ -141,7 +188,7 @@ class DynamoLog:
         try:
             with translated():
                 done = self._client.update_item(
-                    TableName=self._table,
+                    TableName=self.table_of(ref),
                     Key=items.key(saga_pk(ref), items.HEAD),
                     UpdateExpression=update,
                     ConditionExpression=condition,
@@ -157,19 +204,25 @@ class DynamoLog:
 
     def append(self, ref: SagaRef, record: Record, wake: Wake | None = None) -> bool:
         sk = items.entry_sk(record.branch, record.version)
-        return put_new(self._client, self._table, items.record_item(ref, sk, record.data, wake))
+        item = items.record_item(ref, sk, record, wake)
+        try:
+            with translated():
+                self._client.put_item(TableName=self.table_of(ref), Item=item, **self._is_free())
+        except ConditionFailed:
+            return False
+        return True
 
     def append_with_rows(
         self, ref: SagaRef, record: Record, rows: Sequence[Row], wake: Wake | None = None
     ) -> bool:
+        table = self.table_of(ref)
         sk = items.entry_sk(record.branch, record.version)
-        entry = items.record_item(ref, sk, record.data, wake)
+        entry = items.record_item(ref, sk, record, wake)
         last = {(row.key, row.sort): row for row in rows}  # a transaction may name an item only once
         puts = [
-            {"Put": {"TableName": self._table, "Item": items.row_item(ref.tenant, row)}}
-            for row in last.values()
+            {"Put": {"TableName": table, "Item": items.row_item(ref.tenant, row)}} for row in last.values()
         ]
-        first = {"Put": {"TableName": self._table, "Item": entry, "ConditionExpression": IS_NEW}}
+        first = {"Put": {"TableName": table, "Item": entry, **self._is_free()}}
         request: Any = [first, *puts]
         try:
             with translated(invalid=RowsRefused):
@@ -180,24 +233,32 @@ class DynamoLog:
 
     def read_tail(self, ref: SagaRef, branch: int, after: int, limit: int | None = None) -> Sequence[Record]:
         first, last = items.entry_sk(branch, after + 1), items.entry_sk(branch, items.MAX_VERSION)
-        return [items.record_of(item) for item in self._between(ref, first, last, limit, forward=True)]
+        found = map(items.record_of, self._between(ref, first, last, limit, forward=True))
+        now = self._clock.now()
+        return [record for record in found if not is_over(record.expires, now)]
 
     def put_snapshot(self, ref: SagaRef, record: Record) -> None:
-        item = items.record_item(ref, items.snapshot_sk(record.branch, record.version), record.data)
+        item = items.record_item(ref, items.snapshot_sk(record.branch, record.version), record)
         with translated():
-            self._client.put_item(TableName=self._table, Item=item)
+            self._client.put_item(TableName=self.table_of(ref), Item=item)
 
     def read_snapshot(self, ref: SagaRef, branch: int, at_most: int) -> Record | None:
         first, last = items.snapshot_sk(branch, 0), items.snapshot_sk(branch, at_most)
         newest = next(self._between(ref, first, last, 1, forward=False), None)
-        return None if newest is None else items.record_of(newest)
+        if newest is None or is_over(items.expires(newest), self._clock.now()):
+            return None
+        return items.record_of(newest)
+
+    def _is_free(self) -> Any:
+        """That a put replaces nothing but what has expired."""
+        return _IS_FREE | {"ExpressionAttributeValues": {":now": number(self._clock.now() // 1_000)}}
 
     def _between(
         self, ref: SagaRef, first: str, last: str, limit: int | None, *, forward: bool
     ) -> Iterator[StoredItem]:
         return query(
             self._client,
-            self._table,
+            self.table_of(ref),
             {
                 "KeyConditionExpression": _BETWEEN,
                 "ExpressionAttributeNames": names_in(_BETWEEN),
@@ -214,8 +275,10 @@ class DynamoLog:
 
     # -- the due index
 
-    def due(self, shard: int, since: int, until: int, limit: int, after: Due | None = None) -> Sequence[Due]:
-        key = text(items.due_shard(shard))
+    def due(
+        self, lane: str, shard: int, since: int, until: int, limit: int, after: Due | None = None
+    ) -> Sequence[Due]:
+        key = text(items.due_shard(lane, shard))
         request: dict[str, Any] = {
             "IndexName": items.DUE_INDEX,
             "KeyConditionExpression": _DUE,
@@ -286,7 +349,9 @@ class DynamoLog:
             page = self._client.query(TableName=self._table, **request)
         last = page.get("LastEvaluatedKey")
         place = None if last is None else (int(last["st_at"]["N"]), items.saga_of(last["pk"]["S"]).id)
-        return [items.listed_of(item) for item in page["Items"]], place
+        now = self._clock.now()
+        rows = [item for item in page["Items"] if not is_over(items.expires(item), now)]
+        return [items.listed_of(item) for item in rows], place
 
 
 def _changing(changes: Mapping[str, Any]) -> tuple[str, Item]:
@@ -295,6 +360,20 @@ def _changing(changes: Mapping[str, Any]) -> tuple[str, Item]:
     removes = [f"#{name}" for name, value in changes.items() if value is None]
     values = {f":{name}": value for name, value in changes.items() if value is not None}
     return f"SET {', '.join(sets)} REMOVE {', '.join(removes)}", values
+
+
+def _as_seen(seen: Head) -> tuple[str, Item]:
+    """A condition that a head is as it was: every change of one between two takes changes one of these."""
+    return _unchanged(
+        {
+            "epoch": number(seen.epoch),
+            "owner": text(seen.owner) if seen.owner else None,
+            "nudge": number(seen.pending_wake) if seen.pending_wake else None,
+            "armed": number(seen.armed) if seen.armed else None,
+            "inbox": number(seen.inbox) if seen.inbox else None,
+            "due_at": None if seen.due_at is None else number(seen.due_at),
+        }
+    )
 
 
 def _unchanged(seen: Mapping[str, Any]) -> tuple[str, Item]:

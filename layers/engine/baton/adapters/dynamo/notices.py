@@ -1,7 +1,7 @@
-"""Claims of notices and the record of incidents on DynamoDB. Sending is in adapters/sns.
+"""Claims of notices and the record of incidents on DynamoDB. Sending is in adapters/channels.
 
-A claim is an item by the notice's key: claimed before, told after. An incident is one item in its tenant's list, and
-one that finds it by its saga. No item here ever goes back: it is claimed, then told; open, then resolved.
+A claim is an item by the notice's key: claimed before, told after. An incident is one item in its tenant's list, which
+is spread over shards, and one that finds it by its saga. No item here ever goes back: it is claimed, then told; open, then resolved.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import msgspec
 
 from baton.adapters.aws import ConditionFailed, translated
 from baton.adapters.dynamo import items
-from baton.adapters.dynamo.items import names_in, number, text
+from baton.adapters.dynamo.items import INCIDENT_SHARDS, names_in, number, text
 from baton.adapters.dynamo.requests import put_new, query
 from baton.core.log.events import Notice
-from baton.errors import Throttled
+from baton.errors import ChannelRefused, Throttled
 from baton.ports.notices import CLAIM_MS, WINDOW_MS, Incident, incident_of
 
 if TYPE_CHECKING:
@@ -26,14 +26,17 @@ if TYPE_CHECKING:
 
 _SK = "NOTICE"
 _LOOKED_AT = 200  # incidents that one page looks at to find those with a status
-_KEPT_S = 3_600  # after the window: DynamoDB deletes when it likes, so the window is judged by `told`
+# After the window, which is judged by `told` because DynamoDB deletes when it likes: longer than any channel is tried.
+_KEPT_S = 259_200
 
-_CLAIM = "SET #at = :at, #owner = :owner, #until = :until REMOVE #told, #ttl"
-_IF_NEW = "attribute_not_exists(#pk) OR #told <= :forgotten"
+_CLAIM = "SET #at = :at, #owner = :owner, #until = :until REMOVE #told, #ttl, #message"
+# Never the same notice again: it stays due as long as another channel fails, which can be for days.
+_IF_NEW = "attribute_not_exists(#pk) OR (#told <= :forgotten AND #at <> :at)"
 _TAKE_OVER = "SET #owner = :owner, #until = :until"
 _IF_AS_SEEN = "attribute_not_exists(#told) AND #until = :seen AND #owner = :before"
 _IS_THERE = "attribute_exists(#pk)"
 _TOLD = "SET #told = :now, #ttl = :ttl REMOVE #owner, #until"
+_REFUSED = "SET #told = :now, #ttl = :ttl, #message = :message REMOVE #owner, #until"
 _RESOLVE = "SET #resolved = :now, #by = :by"
 _IF_OPEN = "attribute_exists(#pk) AND attribute_not_exists(#resolved)"
 _ALL_OF = "#pk = :pk"
@@ -59,6 +62,8 @@ class DynamoNotices:
             self._update(place, _CLAIM, mine | given, _IF_NEW)
         except ConditionFailed as refused:
             claimed = refused.item
+            if "message" in claimed:
+                raise ChannelRefused(claimed["message"]["S"]) from refused
             if "told" in claimed:
                 return None
             if claimed["owner"]["S"] != saga and int(claimed["until"]["N"]) > now:
@@ -71,24 +76,39 @@ class DynamoNotices:
             return msgspec.structs.replace(notice, at=int(claimed["at"]["N"]))
         return notice
 
-    def sent(self, tenant: str, key: str, now: int) -> None:
+    def sent(self, tenant: str, key: str, now: int, refused: str = "") -> None:
         expiry = (now + WINDOW_MS) // 1_000 + _KEPT_S
         place = items.key(items.notice_pk(tenant, key), _SK)
-        self._update(place, _TOLD, {":now": number(now), ":ttl": number(expiry)}, _IS_THERE)
+        values: Item = {":now": number(now), ":ttl": number(expiry)}
+        if refused:
+            values[":message"] = text(refused)
+        self._update(place, _REFUSED if refused else _TOLD, values, _IS_THERE)
 
     # -- incidents
 
-    def open(self, tenant: str, saga: str, notice: Notice) -> None:
+    def open(self, tenant: str, saga: str, notice: Notice, expires: int = 0) -> None:
         incident = incident_of(tenant, saga, notice)
+        lasts: Item = {"ttl": items.ttl(expires)} if expires else {}
         # What finds it by its saga first: whatever is in the list can be resolved.
         found_by = items.key(items.incidents_of_pk(tenant, saga), incident.id) | {"node": text(incident.node)}
-        put_new(self._client, self._table, found_by)
-        put_new(self._client, self._table, _item(incident))
+        put_new(self._client, self._table, found_by | lasts)
+        put_new(self._client, self._table, _item(incident) | lasts)
 
     def listed(
         self, tenant: str, *, status: str = "", limit: int, after: str = ""
     ) -> tuple[Sequence[Incident], str]:
-        values: Item = {":pk": text(items.incidents_pk(tenant))}
+        shards = [self._shard(tenant, shard, status, limit, after) for shard in range(INCIDENT_SHARDS)]
+        # Below the place where some shard stopped it may have incidents that no page has shown yet.
+        floor = max(place for _, place in shards)
+        known = (one for found, _ in shards for one in found if one.id >= floor)
+        shown = sorted(known, key=lambda one: one.id, reverse=True)
+        return (shown, floor) if len(shown) <= limit else (shown[:limit], shown[limit - 1].id)
+
+    def _shard(
+        self, tenant: str, shard: int, status: str, limit: int, after: str
+    ) -> tuple[Sequence[Incident], str]:
+        """What one page of a shard has, and how far it has looked; the empty text: to its end."""
+        values: Item = {":pk": text(items.incidents_pk(tenant, shard))}
         if after:
             values[":after"] = text(after)
         condition = _BELOW if after else _ALL_OF
@@ -104,11 +124,8 @@ class DynamoNotices:
         request["ExpressionAttributeNames"] = names_in(condition, _FILTERS.get(status, ""))
         with translated():
             page = self._client.query(TableName=self._table, **request)  # type: ignore[arg-type]  # built in steps
-        found = [_incident(tenant, item) for item in page["Items"]]
-        if len(found) > limit:
-            return found[:limit], found[limit - 1].id
         last = page.get("LastEvaluatedKey")
-        return found, last["sk"]["S"] if last else ""
+        return [_incident(tenant, item) for item in page["Items"]], last["sk"]["S"] if last else ""
 
     def of_saga(self, tenant: str, saga: str, node: str = "") -> Sequence[str]:
         values: Item = {":pk": text(items.incidents_of_pk(tenant, saga))}
@@ -124,7 +141,7 @@ class DynamoNotices:
         return [item["sk"]["S"] for item in query(self._client, self._table, request)]
 
     def resolve(self, tenant: str, id: str, by: str, now: int) -> Incident | None:
-        place = items.key(items.incidents_pk(tenant), id)
+        place = items.key(items.incident_pk(tenant, id), id)
         try:
             item = self._update(place, _RESOLVE, {":now": number(now), ":by": text(by)}, _IF_OPEN)
         except ConditionFailed as refused:
@@ -150,7 +167,7 @@ class DynamoNotices:
 
 def _item(incident: Incident) -> Item:
     return {
-        **items.key(items.incidents_pk(incident.tenant), incident.id),
+        **items.key(items.incident_pk(incident.tenant, incident.id), incident.id),
         "saga": text(incident.saga),
         "node": text(incident.node),
         "code": text(incident.code),

@@ -15,14 +15,12 @@ if TYPE_CHECKING:
 
     from baton.adapters.dynamo.items import Item, StoredItem
 
-IS_NEW = "attribute_not_exists(pk)"
-
 
 def put_new(client: DynamoDBClient, table: str, item: Item) -> bool:
     """False, and nothing written, when an item has that key already."""
     try:
         with translated():
-            client.put_item(TableName=table, Item=item, ConditionExpression=IS_NEW)
+            client.put_item(TableName=table, Item=item, ConditionExpression="attribute_not_exists(pk)")
     except ConditionFailed:
         return False
     return True

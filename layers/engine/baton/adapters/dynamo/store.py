@@ -8,8 +8,10 @@ from baton.adapters.dynamo.budgets import DynamoBudgets
 from baton.adapters.dynamo.definitions import DynamoDefinitions
 from baton.adapters.dynamo.effects import DynamoEffects
 from baton.adapters.dynamo.entities import DynamoEntities
+from baton.adapters.dynamo.inbox import DynamoInbox
 from baton.adapters.dynamo.log import DynamoLog
 from baton.adapters.dynamo.notices import DynamoNotices
+from baton.adapters.dynamo.questions import DynamoQuestions
 from baton.adapters.dynamo.rates import DynamoRates
 
 if TYPE_CHECKING:
@@ -17,14 +19,24 @@ if TYPE_CHECKING:
 
 
 class DynamoStore:
-    """`Store` on one table; each of its indexes is spread over `shards` partitions."""
+    """`Store` on one table; `shards` are those of its log."""
 
-    def __init__(self, client: DynamoDBClient, table: str, shards: int = 1) -> None:
-        self.log = DynamoLog(client, table, shards)
+    def __init__(
+        self,
+        client: DynamoDBClient,
+        table: str,
+        shards: int = 1,
+        cell: int = 0,
+        status_shards: int | None = None,
+    ) -> None:
+        self.cell = cell
+        self.log = DynamoLog(client, table, shards, cell=cell, status_shards=status_shards)
         self.limits = self.log.limits
+        self.inbox = DynamoInbox(client, table)
         self.definitions = DynamoDefinitions(client, table)
         self.effects = DynamoEffects(client, table)
         self.budgets = DynamoBudgets(client, table)
         self.rates = DynamoRates(client, table)
         self.incidents = DynamoNotices(client, table)
+        self.questions = DynamoQuestions(client, table, self.log.table_of)
         self.entities = DynamoEntities(client, table)

@@ -15,8 +15,8 @@ class MemoryBlobs:
         self._lock = threading.Lock()
         self.stored: dict[tuple[str, str], bytes] = {}
 
-    def put(self, tenant: str, data: bytes) -> str:
-        ref = reference_of(data)
+    def put(self, tenant: str, data: bytes, period: str = "") -> str:
+        ref = reference_of(data, period)
         with self._lock:
             self.stored[tenant, ref] = data
         return ref
@@ -26,6 +26,6 @@ class MemoryBlobs:
             data = self.stored.get((tenant, ref))
         if data is None:
             raise CorruptLog(f"blob {ref} is not there")
-        if reference_of(data) != ref:
+        if reference_of(data, ref.partition("@")[2]) != ref:
             raise CorruptLog(f"blob {ref} does not hold what its name says")
         return data

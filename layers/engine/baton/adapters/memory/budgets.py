@@ -5,27 +5,29 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from baton.adapters.memory.limits import OPEN_RESERVATIONS
-from baton.ports import Account, Held, Refused, Reservation, Sums
+from baton.ports import Account, Answer, Change, Reservation, Sums
 
 
 @dataclass
 class _Item:
     spent: int = 0
     held: int = 0
-    open: dict[str, Reservation] = field(default_factory=dict)
-    freed: set[str] = field(default_factory=set)
+    open: int = 0
+    held_by: dict[str, Reservation] = field(default_factory=dict)
 
     @property
     def sums(self) -> Sums:
-        return Sums(self.spent, self.held, len(self.open))
+        return Sums(self.spent, self.held, self.open)
 
     def free(self, now: int) -> None:
-        for id_, one in list(self.open.items()):
-            if one.until <= now:
-                del self.open[id_]
+        for holder, one in self.held_by.items():
+            if one.until <= now and not one.is_freed:
+                self.held_by[holder] = replace(one, amount=0, is_freed=True)
                 self.held -= one.amount
-                self.freed.add(id_)
+                self.open -= 1
 
 
 class MemoryBudgets:
@@ -41,30 +43,25 @@ class MemoryBudgets:
         self.calls += 1
         return self._items.setdefault(account, _Item())
 
-    def reserve(self, account: Account, reservation: Reservation, limit: int, now: int) -> Held | Refused:
+    def move(self, account: Account, change: Change, now: int) -> Answer:
         with self._lock:
             item = self._item(account)
-            if reservation.id in item.open:
-                return Held(item.sums)
-            room = limit - reservation.amount
-            if reservation.amount and (item.held > room or len(item.open) >= self._most_open):
+            if not self._may(item, change) and item.held_by.get(change.holder) == change.before:
                 item.free(now)
-            if reservation.amount and (item.held > room or len(item.open) >= self._most_open):
-                return Refused(item.sums, is_busy=item.spent <= room)
-            item.freed.discard(reservation.id)
-            item.open[reservation.id] = reservation
-            item.held += reservation.amount
-            return Held(item.sums)
+            if is_done := self._may(item, change):
+                item.spent += change.spent
+                item.held += change.more
+                item.open += change.opened
+                item.held_by.pop(change.holder, None)
+                if change.after is not None:
+                    item.held_by[change.holder] = change.after
+            return Answer(is_done, item.sums, item.held_by.get(change.holder))
 
-    def settle(self, account: Account, reservation: Reservation, cost: int) -> Sums:
-        with self._lock:
-            item = self._item(account)
-            known = item.open.pop(reservation.id, None)
-            if known is not None or reservation.id in item.freed:
-                item.freed.discard(reservation.id)
-                item.spent += cost
-                item.held += cost - (known.amount if known is not None else 0)
-            return item.sums
+    def _may(self, item: _Item, change: Change) -> bool:
+        has_room = change.limit is None or (
+            item.held + change.more <= change.limit and (change.opened <= 0 or item.open < self._most_open)
+        )
+        return has_room and item.held_by.get(change.holder) == change.before
 
     def expire(self, account: Account, now: int) -> Sums:
         with self._lock:

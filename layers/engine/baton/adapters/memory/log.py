@@ -8,17 +8,20 @@ atomic.
 from __future__ import annotations
 
 import threading
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
 from baton.adapters.memory.limits import ITEM_BYTES, limits
-from baton.adapters.rules import pack, shard_of
+from baton.adapters.rules import is_over, pack, shard_of
 from baton.core.effects.rows import Row
-from baton.ports import Due, Head, Listed, Place, Record, Release, SagaRef, Wake
+from baton.ports import WORK, Clock, Due, Head, Listed, Place, Record, Release, SagaRef, Wake
 
+_Row: TypeAlias = tuple[int, str, SagaRef]  # of the due index, in its order
+_TTL = 6  # bytes of a number of ten digits
 _ENTRY_OVERHEAD = 256  # keys and names around entry 1 on a head; generous, so that no real store takes less
 
 
@@ -31,18 +34,24 @@ class MemoryLog:
     """
 
     def __init__(
-        self, shards: int = 4, *, lag: bool = False, on_wake: Callable[[SagaRef, Wake], None] | None = None
+        self,
+        shards: int = 4,
+        *,
+        lag: bool = False,
+        on_wake: Callable[[SagaRef, Wake], None] | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self._lock = threading.Lock()
+        self._clock = clock
         self._shards = shards
-        self.limits = limits(shards)
+        self.limits = limits(shards, shards)
         self._heads: dict[SagaRef, Head] = {}
         self._changed: dict[SagaRef, int] = {}
         self._entries: dict[tuple[SagaRef, int], dict[int, Record]] = {}
         self._versions: dict[tuple[SagaRef, int], list[int]] = {}
         self._snapshots: dict[tuple[SagaRef, int], dict[int, Record]] = {}
-        self._index: dict[SagaRef, int] = {}
-        self._seen_index: dict[SagaRef, int] = {} if lag else self._index
+        self._index: dict[tuple[str, int], list[_Row]] = defaultdict(list)
+        self._seen_index = defaultdict(list) if lag else self._index
         self._stream: list[tuple[SagaRef, Wake]] = []
         self.rows: dict[tuple[str, str, str], dict[str, Any]] = {}
         self._on_wake = on_wake
@@ -52,27 +61,33 @@ class MemoryLog:
     def create_head(self, head: Head) -> Head | None:
         with self._lock:
             there = self._heads.get(head.ref)
-            if there is not None:
+            if there is not None and not self._is_over(there):
                 return there
             if head.start:
                 pack(head.start, _ENTRY_OVERHEAD, ITEM_BYTES)
             self._heads[head.ref] = head
             self._changed[head.ref] = head.created
-            self._reindex(head)
+            self._reindex(None, head)
             self._emit(head.ref, head.wake)
         self._deliver()
         return None
 
     def read_head(self, ref: SagaRef) -> Head | None:
         with self._lock:
-            return self._heads.get(ref)
+            head = self._heads.get(ref)
+            return None if head is None or self._is_over(head) else head
 
-    def take(self, ref: SagaRef, owner: str, until: int, epoch: int, due_at: int) -> Head | None:
+    def take(
+        self, ref: SagaRef, owner: str, until: int, epoch: int, due_at: int, stays: bool = False
+    ) -> Head | None:
         def change(head: Head) -> Head | None:
             if head.epoch != epoch and (head.owner, head.epoch) != (owner, epoch + 1):
                 return None
+            due, lane = (head.due_at, head.lane) if stays else (due_at, WORK)
+            if due is None or due > due_at:
+                return None
             return msgspec.structs.replace(
-                head, owner=owner, until=until, due_at=due_at, epoch=epoch + 1, wake=None
+                head, owner=owner, until=until, due_at=due, lane=lane, epoch=epoch + 1, wake=None
             )
 
         return self._update(ref, change)
@@ -91,6 +106,8 @@ class MemoryLog:
                 return None
             if head.pending_wake > release.folded or head.armed != release.armed:
                 return None
+            if release.inbox not in (None, head.inbox):
+                return None
             if release.group_at is not None:
                 self._changed[ref] = release.group_at
             return msgspec.structs.replace(
@@ -98,12 +115,16 @@ class MemoryLog:
                 owner="",
                 until=0,
                 pending_wake=0,
+                inbox=head.inbox if release.inbox is None else 0,
                 folded=release.folded,
                 status=release.status,
                 group=head.group if release.group_at is None else release.group,
                 branch=release.branch,
                 snapshot=release.snapshot,
                 due_at=release.due_at,
+                lane=release.lane,
+                quiet_since=release.quiet_since,
+                timer=release.timer,
                 wake=release.wake,
                 start=b"" if release.clear_start else head.start,
             )
@@ -114,14 +135,31 @@ class MemoryLog:
         def change(head: Head) -> Head | None:
             if head != seen:
                 return None
-            due_at = until if head.due_at is None else min(head.due_at, until)
-            return msgspec.structs.replace(head, armed=max(head.armed, until), due_at=due_at)
+            due_at, lane = head.due_at, head.lane
+            if due_at is None or due_at > until:
+                due_at, lane = until, WORK
+            return msgspec.structs.replace(head, armed=max(head.armed, until), due_at=due_at, lane=lane)
 
         return self._update(seen.ref, change) is not None
 
+    def defer(self, seen: Head, due_at: int, lane: str) -> bool:
+        def change(head: Head) -> Head | None:
+            return msgspec.structs.replace(head, due_at=due_at, lane=lane) if head == seen else None
+
+        return self._update(seen.ref, change) is not None
+
+    def announce(self, ref: SagaRef) -> bool:
+        """That of the inbox, which counts on the head."""
+
+        def change(head: Head) -> Head | None:
+            return None if head.due_at is None else msgspec.structs.replace(head, inbox=head.inbox + 1)
+
+        before = self._update(ref, change)
+        return before is not None and not before.owner
+
     def postpone(self, ref: SagaRef, now: int, until: int) -> bool:
         def change(head: Head) -> Head | None:
-            if head.due_at is None or head.due_at > now:
+            if head.due_at is None or head.due_at > now or head.until > now:
                 return None
             return msgspec.structs.replace(head, due_at=until)
 
@@ -135,7 +173,7 @@ class MemoryLog:
             if after is None:
                 return None
             self._heads[ref] = after
-            self._reindex(after)
+            self._reindex(before, after)
             if after != before:  # a table's stream is silent about an update that changes nothing
                 self._emit(ref, after.wake)
         self._deliver()
@@ -148,10 +186,12 @@ class MemoryLog:
         branch = (ref, record.branch)
         with self._lock:
             entries = self._entries.setdefault(branch, {})
-            if record.version in entries:
+            there = entries.get(record.version)
+            if there is not None and not self._is_over(there):
                 return False
             entries[record.version] = record
-            insort(self._versions.setdefault(branch, []), record.version)
+            if there is None:
+                insort(self._versions.setdefault(branch, []), record.version)
             self._emit(ref, wake)
         self._deliver()
         return True
@@ -170,7 +210,8 @@ class MemoryLog:
             versions = self._versions.get((ref, branch), [])
             start = bisect_right(versions, after)
             wanted = versions[start:] if limit is None else versions[start : start + limit]
-            return [self._entries[ref, branch][version] for version in wanted]
+            found = [self._entries[ref, branch][version] for version in wanted]
+            return [record for record in found if not self._is_over(record)]
 
     def put_snapshot(self, ref: SagaRef, record: Record) -> None:
         record = _stored(ref, "SNAP", record)
@@ -181,20 +222,20 @@ class MemoryLog:
         with self._lock:
             snapshots = self._snapshots.get((ref, branch), {})
             newest = max((version for version in snapshots if version <= at_most), default=None)
-            return None if newest is None else snapshots[newest]
+            return None if newest is None or self._is_over(snapshots[newest]) else snapshots[newest]
 
     # -- the due index and the stream
 
-    def due(self, shard: int, since: int, until: int, limit: int, after: Due | None = None) -> Sequence[Due]:
+    def due(
+        self, lane: str, shard: int, since: int, until: int, limit: int, after: Due | None = None
+    ) -> Sequence[Due]:
         with self._lock:
-            found = [
-                (ref, due_at)
-                for ref, due_at in self._seen_index.items()
-                if since <= due_at <= until and shard_of(ref.id, self._shards) == shard
-            ]
-        if after is not None:
-            found = [due for due in found if _place(due) > _place(after)]
-        return sorted(found, key=_place)[:limit]
+            rows = self._seen_index[lane, shard]
+            first = bisect_left(rows, (since, ""), key=_place)
+            if after is not None:
+                first = max(first, bisect_right(rows, (after[1], str(after[0])), key=_place))
+            last = bisect_left(rows, (until + 1, ""), key=_place)
+            return [(ref, due_at) for due_at, _, ref in rows[first : min(last, first + limit)]]
 
     def at_work(self, tenant: str, shard: int, most: int) -> int:
         wanted = (tenant, "open", shard)
@@ -228,6 +269,7 @@ class MemoryLog:
                 )
                 for ref, head in self._heads.items()
                 if (ref.tenant, head.group, shard_of(ref.id, self._shards)) == (tenant, group, shard)
+                and not self._is_over(head)
             ]
         found.sort(key=lambda row: row.place, reverse=True)
         looked_at = [row for row in found if row.changed >= since and (after is None or row.place < after)]
@@ -239,7 +281,7 @@ class MemoryLog:
         """Let the due index catch up; without `lag` it always has."""
         with self._lock:
             if self._seen_index is not self._index:
-                self._seen_index = dict(self._index)
+                self._seen_index = defaultdict(list, {key: rows.copy() for key, rows in self._index.items()})
 
     def drain(self) -> list[tuple[SagaRef, Wake]]:
         """The wakes of the stream since the last call, oldest first."""
@@ -252,11 +294,45 @@ class MemoryLog:
         with self._lock:
             return list(self._heads.values())
 
-    def _reindex(self, head: Head) -> None:
-        if head.due_at is None:
-            self._index.pop(head.ref, None)
-        else:
-            self._index[head.ref] = head.due_at
+    def delete(self, is_chosen: Callable[[SagaRef, int, int], bool]) -> None:
+        """Delete what has expired, in the order in which the table happens to: heads by branch and version -1, entries by theirs.
+
+        For tests only: to whom uses the port it makes no difference.
+        """
+        with self._lock:
+            for ref, head in list(self._heads.items()):
+                if self._is_over(head) and is_chosen(ref, -1, -1):
+                    del self._heads[ref], self._changed[ref]
+                    self._unindex(head)
+            for (ref, branch), entries in self._entries.items():
+                gone = [
+                    version
+                    for version, record in entries.items()
+                    if self._is_over(record) and is_chosen(ref, branch, version)
+                ]
+                for version in gone:
+                    del entries[version]
+                    self._versions[ref, branch].remove(version)
+
+    def _is_over(self, item: Head | Record) -> bool:
+        return self._clock is not None and is_over(item.expires, self._clock.now())
+
+    def _unindex(self, head: Head) -> None:
+        if head.due_at is not None:
+            rows, row = self._row(head)
+            rows.pop(bisect_left(rows, _place(row), key=_place))
+
+    def _reindex(self, before: Head | None, after: Head) -> None:
+        if before is not None:
+            self._unindex(before)
+        if after.due_at is not None:
+            rows, row = self._row(after)
+            insort(rows, row, key=_place)
+
+    def _row(self, head: Head) -> tuple[list[_Row], _Row]:
+        """Where a head that is due is in the index, and as what."""
+        ref, due_at = head.ref, head.due_at or 0
+        return self._index[head.lane, shard_of(ref.id, self._shards)], (due_at, str(ref), ref)
 
     def _emit(self, ref: SagaRef, wake: Wake | None) -> None:
         if wake is not None:
@@ -269,14 +345,16 @@ class MemoryLog:
                 self._on_wake(ref, wake)
 
 
-def _place(due: Due) -> tuple[int, str]:
-    return due[1], str(due[0])
+def _place(row: _Row) -> tuple[int, str]:
+    return row[0], row[1]
 
 
 def _stored(ref: SagaRef, kind: str, record: Record, wake: Wake | None = None) -> Record:
     """With the size that it has on a table. Raises `ItemTooLarge` where the table would."""
     place = f"pk{ref}sk{kind}#{record.branch:04d}#{record.version:010d}"
     size = len(place.encode()) + len("d")
+    if record.expires:
+        size += len("ttl") + _TTL
     if wake is not None:
         size += len("wake") + len(msgspec.json.encode(wake))
     return msgspec.structs.replace(record, size=size + len(pack(record.data, size, ITEM_BYTES)))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from baton.core.log.events import Notice
-from baton.errors import Throttled
-from baton.ports.notices import CLAIM_MS, WINDOW_MS, Incident, NoticeRecord, incident_of
+from baton.errors import ChannelRefused, Throttled
+from baton.ports.notices import CLAIM_MS, WINDOW_MS, Incident, Telling, incident_of
 
 
 class _Claim(Struct):
@@ -20,6 +20,7 @@ class _Claim(Struct):
     at: int
     until: int
     sent: int | None = None
+    refused: str = ""
 
 
 class MemoryIncidents:
@@ -33,8 +34,12 @@ class MemoryIncidents:
     def claim(self, tenant: str, saga: str, notice: Notice, now: int) -> Notice | None:
         with self._lock:
             there = self._claims.get((tenant, notice.key))
-            if there is None or (there.sent is not None and now - there.sent >= WINDOW_MS):
+            if there is None or (
+                there.sent is not None and now - there.sent >= WINDOW_MS and there.at != notice.at
+            ):
                 there = None
+            elif there.refused:
+                raise ChannelRefused(there.refused)
             elif there.sent is not None:
                 return None
             elif there.saga != saga and there.until > now:
@@ -43,11 +48,12 @@ class MemoryIncidents:
             self._claims[tenant, notice.key] = _Claim(saga, at, now + CLAIM_MS)
             return replace(notice, at=at)
 
-    def sent(self, tenant: str, key: str, now: int) -> None:
+    def sent(self, tenant: str, key: str, now: int, refused: str = "") -> None:
         with self._lock:
-            self._claims[tenant, key].sent = now
+            claim = self._claims[tenant, key]
+            claim.sent, claim.refused = now, refused
 
-    def open(self, tenant: str, saga: str, notice: Notice) -> None:
+    def open(self, tenant: str, saga: str, notice: Notice, expires: int = 0) -> None:
         incident = incident_of(tenant, saga, notice)
         with self._lock:
             self._incidents.setdefault((tenant, incident.id), incident)
@@ -85,16 +91,25 @@ class MemoryIncidents:
 
 
 class MemoryNotices:
-    """`Notices` that sends nothing. `told` holds each notice with tenant, saga and user."""
+    """`Notices` that sends nothing. `told` holds what was to be sent; `fails` raises what goes wrong before it is."""
 
-    def __init__(self, kept: NoticeRecord | None = None) -> None:
-        self._kept = kept or MemoryIncidents()
-        self.told: list[tuple[str, str, str, Notice]] = []
+    def __init__(self, name: str = "memory", fails: Callable[[Telling], None] | None = None) -> None:
+        self._name, self.fails = name, fails
+        self.told: list[Telling] = []
 
-    def tell(self, tenant: str, saga: str, user: str, notice: Notice, now: int) -> None:
-        claimed = self._kept.claim(tenant, saga, notice, now)
-        if claimed is not None:
-            if claimed.incident:
-                self._kept.open(tenant, saga, claimed)
-            self.told.append((tenant, saga, user, claimed))
-            self._kept.sent(tenant, notice.key, now)
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def said(self) -> list[Notice]:
+        """The notices alone."""
+        return [telling.notice for telling in self.told]
+
+    def reaches(self, telling: Telling) -> bool:
+        return True
+
+    def tell(self, telling: Telling) -> None:
+        if self.fails is not None:
+            self.fails(telling)
+        self.told.append(telling)

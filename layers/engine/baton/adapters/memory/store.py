@@ -10,23 +10,33 @@ from collections.abc import Callable
 from baton.adapters.memory.budgets import MemoryBudgets
 from baton.adapters.memory.definitions import MemoryDefinitions, MemoryRates
 from baton.adapters.memory.effects import MemoryEffects
+from baton.adapters.memory.inbox import MemoryInbox
 from baton.adapters.memory.log import MemoryLog
 from baton.adapters.memory.notices import MemoryIncidents
 from baton.adapters.memory.outside import MemoryEntities
-from baton.ports import SagaRef, Wake
+from baton.adapters.memory.questions import MemoryQuestions
+from baton.ports import Clock, SagaRef, Wake
 
 
 class MemoryStore:
-    """`Store`. `lag` and `on_wake` are those of its log."""
+    """`Store`. `lag`, `on_wake` and `clock` are those of its log: without a clock, nothing expires."""
 
     def __init__(
-        self, shards: int = 4, *, lag: bool = False, on_wake: Callable[[SagaRef, Wake], None] | None = None
+        self,
+        shards: int = 4,
+        *,
+        lag: bool = False,
+        on_wake: Callable[[SagaRef, Wake], None] | None = None,
+        clock: Clock | None = None,
     ) -> None:
-        self.log = MemoryLog(shards, lag=lag, on_wake=on_wake)
+        self.cell = 0
+        self.log = MemoryLog(shards, lag=lag, on_wake=on_wake, clock=clock)
         self.limits = self.log.limits
+        self.inbox = MemoryInbox(self.log)
         self.definitions = MemoryDefinitions()
         self.effects = MemoryEffects()
         self.budgets = MemoryBudgets()
         self.rates = MemoryRates()
         self.incidents = MemoryIncidents()
+        self.questions = MemoryQuestions()
         self.entities = MemoryEntities()

@@ -1,9 +1,7 @@
 """The JSON Schema of a condition as documents write it, for the published schema of workflows.
 
-How to wire it in: put `CONDITION` under the name `condition` among the shared definitions of core/documents/schema.py (it
-refers to itself as `#/$defs/condition` and to `#/$defs/value` and `#/$defs/duration`), and give the fields of
-core/documents/models.py that take a condition the type `Annotated[JsonValue, _defined("condition")]`; what they hold is read by
-`document.read_condition`. It refuses nothing that `read_condition` accepts.
+`CONDITIONS` are among the shared definitions of core/documents/schema.py. They refer to each other, to `#/$defs/value` and to
+`#/$defs/duration`. What the fields hold is read by `document.read_condition`; the schema refuses nothing that it accepts.
 """
 
 from __future__ import annotations
@@ -15,12 +13,7 @@ from baton.core.conditions.compare import OPERATORS as COMPARE_OPERATORS
 from baton.core.conditions.jsonpath import OPERATORS as JSONPATH_OPERATORS
 
 _SELF = {"$ref": "#/$defs/condition"}
-_OF = {
-    "description": "Expression of the value that is looked at. Without it, what the node has just given; in a `when`, "
-    "the saga's input.",
-    "type": "string",
-    "examples": ["${ctx.search.output}"],
-}
+_OF = {"$ref": "#/$defs/conditionOf"}
 
 
 def _form(kind: str, description: str, what: Any, **beside: Any) -> dict[str, Any]:
@@ -52,7 +45,7 @@ _COMPARISON = {
     },
 }
 
-CONDITION: dict[str, Any] = {
+_CONDITION: dict[str, Any] = {
     "description": "Whether something holds: a text is an expression in CEL over output, input, ctx, saga, loop, join "
     "and last_error. A condition that breaks fails its node; it never counts as true.",
     "anyOf": [
@@ -99,3 +92,13 @@ CONDITION: dict[str, Any] = {
     ],
     "examples": ["output.score >= 80", {"all": ["output.ok", {"not": {"jsonpath": "$.errors[0]"}}]}],
 }
+CONDITIONS: dict[str, dict[str, Any]] = {
+    "condition": _CONDITION,
+    "conditionOf": {
+        "description": "Expression of the value that is looked at. Without it, what the node has just given; in a `when`, "
+        "the saga's input.",
+        "type": "string",
+        "examples": ["${ctx.search.output}"],
+    },
+}
+"""By the names that schemas refer to them by."""

@@ -17,8 +17,9 @@ How a kind of condition is judged is in its own file, what the sandbox is asked 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from baton.core.conditions.questions import Answer, Question
 from baton.core.expressions import Lookup
@@ -51,8 +52,7 @@ class Unanswered(Exception):
         self.questions = questions
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """What a condition is judged by. `lookup` gives the value of a path's root; `blobs` are by `cas://…`."""
 
     lookup: Lookup
@@ -60,8 +60,7 @@ class Facts:
     answers: Mapping[str, Answer]
 
 
-@dataclass(frozen=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """What is wrong with a condition as it is written: `field` is the place of it, empty for all of it."""
 
     field: str

@@ -1,21 +1,25 @@
-"""JSON Schema: validation that reports every violation with its path, and never fetches anything."""
+"""JSON Schema: validation that reports every violation with its path, and never fetches anything.
+
+Many sagas have no schema: what reads one is loaded with the first.
+"""
 
 from __future__ import annotations
 
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from baton.core.conditions import limits
-from baton.core.conditions.schemaplan import Plan, SchemaError, plan_for, shortened
-from baton.core.conditions.schemawork import TooMuch, can_tell, check_work
 from baton.core.expressions import escape
 from baton.errors import Problem
 
-__all__ = ["SchemaError", "check_schema", "input_violations", "violations"]
+if TYPE_CHECKING:
+    from baton.core.conditions.schemaplan import Plan
 
 
 def check_schema(schema: Any) -> None:
     """Raises `SchemaError` for what is not a JSON Schema, refers outside itself, or asks for too much."""
+    from baton.core.conditions.schemaplan import plan_for
+
     plan_for(schema)
 
 
@@ -24,6 +28,9 @@ def violations(schema: Any, value: Any, pointer: str = "") -> tuple[Problem, ...
 
     Everything, up to 100; only the first of a large value. What would cost too much to check is a violation, too.
     """
+    from baton.core.conditions.schemaplan import SchemaError, plan_for, shortened
+    from baton.core.conditions.schemawork import TooMuch, check_work
+
     try:
         plan = plan_for(schema)
         check_work(plan, value)
@@ -39,6 +46,8 @@ def violations(schema: Any, value: Any, pointer: str = "") -> tuple[Problem, ...
 
 
 def _told(plan: Plan, value: Any) -> list[tuple[list[str | int], str]]:
+    from baton.core.conditions.schemawork import can_tell
+
     if can_tell(plan, value):
         found = plan.validator.iter_errors(value)
         told = [(error.instance_path, error.message) for error in islice(found, limits.PROBLEMS)]

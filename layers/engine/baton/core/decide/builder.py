@@ -13,6 +13,7 @@ from baton.core.decide.context import EvaluationContext, Found, LackingError
 from baton.core.decide.program import Program
 from baton.core.decide.readiness import FAILS, FIRES
 from baton.core.decide.spending import ANY_AMOUNT, SpendingLimits
+from baton.core.effects.risk import RiskRule
 from baton.core.expressions import ExpressionError
 from baton.core.failures.alternatives import Alternative
 from baton.core.graph.graph import Node
@@ -31,6 +32,7 @@ class RunStep(Struct, frozen=True):
     """Run a tool once: this attempt, after the `hooks` (tools) and by the alternative `way`. `failure`: of the last one.
 
     `look`: only find out whether the last attempt has done it. `since`: when the step became ready, where that matters.
+    `approved`: the digests of the calls that people have approved; `risk`: the document's own rules, if it has any.
     `decided`: the claim of the attempt about which a person has said that it has not happened, or what came of it
     (`given`).
     """
@@ -47,6 +49,8 @@ class RunStep(Struct, frozen=True):
     look: bool = False
     decided: str = ""
     given: ev.Value | None = None
+    approved: tuple[str, ...] = ()
+    risk: tuple[RiskRule, ...] | None = None
 
 
 def activation(program: Program, slot: str) -> Activation:
@@ -128,6 +132,9 @@ class DecisionBuilder(Struct):
             text = f"what the node is to get is too large: {excess}"
             raise UnfitError(ev.Failure("value_too_large", text, at.node.name))
         return ev.Value(v=given)
+
+    def content(self, at: Activation, value: ev.Value) -> Any:
+        return self.context(at.slot).content(value)
 
     def may_spend(self, at: Activation) -> bool:
         node, terms = at.node, self.terms

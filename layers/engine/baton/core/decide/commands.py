@@ -14,6 +14,7 @@ from msgspec import Struct
 from baton.core.conditions import Question
 from baton.core.decide.builder import RunStep
 from baton.core.log import events as ev
+from baton.core.log.inbox import Owed
 from baton.core.log.work import Child
 
 When = Literal["first", "before", "after"]
@@ -69,9 +70,9 @@ class TendChildren(Command, frozen=True):
 
 
 class SendNotices(Command, frozen=True):
-    """What people outside are to be told."""
+    """What people outside are to be shown and told."""
 
-    notices: tuple[ev.Notice, ...]
+    owed: Owed
 
 
 C = TypeVar("C", bound=Command)
@@ -101,45 +102,6 @@ class Decision(Struct, frozen=True):
     def is_lacking(self) -> bool:
         """Whether something is to be fetched before more can be said; decide again with it."""
         return any(command.when == "first" for command in self.commands)
-
-    @property
-    def run(self) -> tuple[RunStep, ...]:
-        found = self.of(RunSteps)
-        return found.steps if found else ()
-
-    @property
-    def children(self) -> tuple[tuple[str, Child], ...]:
-        found = self.of(TendChildren)
-        return found.children if found else ()
-
-    @property
-    def cancel(self) -> tuple[tuple[str, Child], ...]:
-        found = self.of(CancelChildren)
-        return found.children if found else ()
-
-    @property
-    def abort(self) -> bool:
-        return self.of(StopSteps) == StopSteps()
-
-    @property
-    def stop(self) -> tuple[str, ...]:
-        found = self.of(StopSteps)
-        return found.slots if found else ()
-
-    @property
-    def notices(self) -> tuple[ev.Notice, ...]:
-        found = self.of(SendNotices)
-        return found.notices if found else ()
-
-    @property
-    def needs(self) -> frozenset[str]:
-        found = self.of(FetchValues)
-        return found.refs if found else frozenset()
-
-    @property
-    def questions(self) -> frozenset[Question]:
-        found = self.of(JudgeConditions)
-        return found.questions if found else frozenset()
 
 
 def next_up(run: Collection[RunStep], children: Collection[tuple[str, Child]]) -> tuple[Command, ...]:

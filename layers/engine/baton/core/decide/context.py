@@ -17,7 +17,7 @@ from baton.core.conditions.model import Condition
 from baton.core.decide.program import Program
 from baton.core.expressions import ExpressionError, Path, Template
 from baton.core.failures.classes import RETRYABLE
-from baton.core.failures.codes import kind_of
+from baton.core.failures.codes import class_of
 from baton.core.failures.failover import Context
 from baton.core.log import events as ev
 from baton.core.log.lost import unrescued
@@ -156,20 +156,20 @@ class EvaluationContext(Struct, frozen=True):
 
     def _last_error(self, failure: ev.Failure) -> dict[str, Any]:
         node = self.program.nodes.get(failure.node)
-        kind = failure.kind or kind_of(failure.code)
+        class_ = failure.kind or class_of(failure.code)
         context = Context(
             node=failure.node,
             tool=failure.tool,
             domain="" if node is None else node.domain,
             code=failure.code,
-            kind=kind,
+            kind=class_,
             status=failure.status,
             attempt=failure.attempt,
             at=failure.at,
             parameters=self.parameters,
             message=failure.message,
         )
-        value = context.as_value(is_retryable=kind in RETRYABLE)
+        value = context.as_value(is_retryable=class_ in RETRYABLE)
         # The engine's own failures belong to no attempt.
         value["at"] = value["at"] if failure.at else None
         value["errors"] = [_shown(error) for error in failure.errors]

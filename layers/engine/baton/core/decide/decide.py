@@ -32,13 +32,13 @@ from baton.core.decide.spending import ANY_AMOUNT, SpendingLimits, is_told, saga
 from baton.core.decide.unknown_outcomes import doubts
 from baton.core.effects.rows import ANY_ROWS, Row, RowRoom
 from baton.core.expressions import ExpressionError
-from baton.core.failures.strategies.base import ESCALATED
 from baton.core.limits import Limits
 from baton.core.log import events as ev
+from baton.core.log import inbox
 from baton.core.log.fold import apply
 from baton.core.log.state import UNKNOWN_OUTCOME, State, slot_of
 from baton.core.log.work import Child
-from baton.core.log.workflow_limits import endless, late
+from baton.core.log.workflow_limits import endless, late, too_old
 from baton.core.sizes import excess_of
 
 MAX_DEATHS = Limits().max_deaths
@@ -71,64 +71,18 @@ def decide(
     if state.ended is not None or state.version == 0:
         return Decision()
     decision = _decide(program, state, now, running, found, max_deaths, most_bytes, terms)
-    if not state.outbox.due or (state.kills_workers and state.recovery.consecutive_crashes > max_deaths):
+    owed = inbox.owed(state)
+    if not owed or (state.kills_workers and state.recovery.consecutive_crashes > max_deaths):
         # It was tried once more since the saga is parked, in case that it was something else that killed the workers.
         return decision
     # A cancel waits only for notices about effects whose outcome a person has to find out.
-    is_urgent = state.cancel is None or any(notice.code == UNKNOWN_OUTCOME for notice in state.outbox.due)
+    is_urgent = state.cancel is None or any(notice.code == UNKNOWN_OUTCOME for notice in owed.notices)
     if is_urgent and any(isinstance(event, ev.SagaEnded) for event in decision.record):
         # No worker runs a saga that has ended: its notices are sent before, if they can be.
-        until = max(notice.at for notice in state.outbox.due) + UNTOLD_END_MS
+        until = max((notice.at + UNTOLD_END_MS for notice in inbox.before_the_end(state)), default=now)
         if now < until:
-            return Decision(commands=(SendNotices(state.outbox.due),), due=until)
-    return replace(decision, commands=(*decision.commands, SendNotices(state.outbox.due)))
-
-
-def _decide(
-    program: Program,
-    state: State,
-    now: int,
-    running: Collection[str],
-    found: Found,
-    max_deaths: int,
-    most_bytes: int,
-    terms: SpendingLimits,
-) -> Decision:
-    # A step that a join has stopped may run on for a moment: the saga does not wait for its end.
-    running = {slot for slot in running if slot in state.tokens}
-    if state.is_stopping and state.kills_workers:
-        return Decision()
-    if (state.is_stopping or state.orphaned_children) and not state.kills_workers:
-        if parked := killed(state, max_deaths):
-            return Decision(record=parking(state, parked, now))
-        # Whatever else is to be done, children of a branch that was left must not act on.
-        return _stop(program, state, now, running) if state.is_stopping else _cancelling(orphans_of(state))
-    deadline = None
-    if (failure := endless(state, program.most_hops)) is not None:
-        return Decision(record=(ev.LimitReached(failure=failure),))
-    if program.caps is not None:
-        if (failure := program.caps.reached(state, now)) is not None:
-            return Decision(record=(ev.LimitReached(failure=failure),))
-        deadline = program.caps.deadline(state)
-    if state.parked is not None:
-        return _parked(DecisionBuilder(program, state, now, running, found, due=deadline), state.parked)
-    if parked := killed(state, max_deaths) or cut_off(state, max_deaths):
-        return Decision(record=parking(state, parked, now))
-    if state.money.spent and (notice := saga_notice(state, terms, now)):
-        return Decision(record=(ev.NoticeDue(notice=notice),))
-    builder = DecisionBuilder(
-        program, state, now, running, found, due=deadline, most_bytes=most_bytes, terms=terms
-    )
-    if not state.tokens:
-        return _complete(builder)
-    schedule_ready(builder)
-    run = builder.run
-    if state.recovery.epoch and state.recovery.epoch == state.epoch:
-        # After a crash it is unknown which of several steps caused it: run one at a time, another one first.
-        turn = state.counts.revivals % len(run) if run else 0
-        run = [] if running else run[turn : turn + 1]
-    commands = (*missing(builder.needs, builder.questions), *next_up(run, builder.children))
-    return Decision(tuple(builder.record), commands, builder.again, builder.due)
+            return Decision(commands=(SendNotices(owed),), due=until)
+    return replace(decision, commands=(*decision.commands, SendNotices(owed)))
 
 
 class Advance(Struct, frozen=True):
@@ -183,7 +137,7 @@ def advance(
             decision, is_part = entry.follow(busy)
             if lacking:
                 break  # one before it is not settled: nothing of this is to be kept
-            if is_part or decision.is_lacking or decision.cancel:
+            if is_part or decision.is_lacking or decision.of(CancelChildren):
                 return Advance(tuple(entry.events), decision, taken, True, entry.state, rows)
         try:
             settled = list(settle(program, entry.state, outcome, found))
@@ -210,6 +164,119 @@ def advance(
     busy = {*running, *(outcome.slot for outcome in outcomes[taken:])}
     decision, is_part = entry.follow(busy)
     return Advance(tuple(entry.events), decision, taken, is_part or taken < len(outcomes), entry.state, rows)
+
+
+def _decide(
+    program: Program,
+    state: State,
+    now: int,
+    running: Collection[str],
+    found: Found,
+    max_deaths: int,
+    most_bytes: int,
+    terms: SpendingLimits,
+) -> Decision:
+    # A step that a join has stopped may run on for a moment: the saga does not wait for its end.
+    running = {slot for slot in running if slot in state.tokens}
+    if state.is_stopping and state.kills_workers:
+        return _parked(DecisionBuilder(program, state, now, running, found, terms=terms))
+    if (state.is_stopping or state.orphaned_children) and not state.kills_workers:
+        if parked := killed(state, max_deaths):
+            return Decision(record=parking(state, parked, now))
+        # Whatever else is to be done, children of a branch that was left must not act on.
+        return _stop(program, state, now, running) if state.is_stopping else _cancelling(orphans_of(state))
+    deadline = None
+    if (failure := endless(state, program.most_hops) or too_old(state, now)) is not None:
+        return Decision(record=(ev.LimitReached(failure=failure),))
+    if program.caps is not None:
+        if (failure := program.caps.reached(state, now)) is not None:
+            return Decision(record=(ev.LimitReached(failure=failure),))
+        deadline = program.caps.deadline(state)
+    if state.parked is not None:
+        return _parked(DecisionBuilder(program, state, now, running, found, due=deadline, terms=terms))
+    if parked := killed(state, max_deaths) or cut_off(state, max_deaths):
+        return Decision(record=parking(state, parked, now))
+    if state.money.spent and (notice := saga_notice(state, terms, now)):
+        return Decision(record=(ev.NoticeDue(notice=notice),))
+    builder = DecisionBuilder(
+        program, state, now, running, found, due=deadline, most_bytes=most_bytes, terms=terms
+    )
+    if not state.tokens:
+        return _complete(builder)
+    schedule_ready(builder)
+    run = builder.run
+    if state.recovery.epoch and state.recovery.epoch == state.epoch:
+        # After a crash it is unknown which of several steps caused it: run one at a time, another one first.
+        turn = state.counts.revivals % len(run) if run else 0
+        run = [] if running else run[turn : turn + 1]
+    commands = (*missing(builder.needs, builder.questions), *next_up(run, builder.children))
+    return Decision(tuple(builder.record), commands, builder.again, builder.due)
+
+
+def _stop(program: Program, state: State, now: int, running: Collection[str]) -> Decision:
+    """A cancelled or failed saga starts nothing, lets running steps end, then ends itself; one that has its result stops them."""
+    if running:
+        if state.result is not None:
+            return Decision(commands=(StopSteps(),))
+        if state.cancel is None:
+            slots = tuple(late(state, running))
+            return Decision(commands=(StopSteps(slots),)) if slots else Decision()
+        deadline = state.cancel.at + state.cancel.grace_ms
+        return Decision(commands=(StopSteps(),)) if now >= deadline else Decision(due=deadline)
+    if state.result is not None:
+        end = ev.SagaEnded(status="completed", output=state.result)  # whatever came later
+    elif state.cancel is not None:
+        failure = ev.Failure("cancelled", state.cancel.reason)
+        end = ev.SagaEnded(status="cancelled", failure=failure)
+    else:
+        end = ev.SagaEnded(status="failed", failure=state.failure)
+    told = [notice for notice in doubts(program, state, now) if not is_told(state, notice.key)]
+    if told:
+        return Decision(record=tuple(ev.NoticeDue(notice=notice) for notice in told))
+    orphans = orphans_of(state)
+    if len(orphans) > CANCELLED_TOGETHER:
+        return _cancelling(orphans)
+    return Decision((end,), (CancelChildren(tuple(orphans)),) if orphans else ())
+
+
+def _cancelling(children: Sequence[tuple[str, Child]]) -> Decision:
+    """Ask the first of them to stop, as many as one entry has room for."""
+    part = tuple(children[:CANCELLED_TOGETHER])
+    return Decision((abandoned(child for _, child in part),), (CancelChildren(part),))
+
+
+def abandoned(children: Iterable[Child]) -> ev.ChildrenAbandoned:
+    """The event that these children were asked to stop, so that they are not asked again."""
+    return ev.ChildrenAbandoned(children=tuple(child.saga for child in children))
+
+
+def _parked(builder: DecisionBuilder) -> Decision:
+    """A parked saga starts nothing, until its time has come or its question has an answer."""
+    parked = builder.state.parked
+    assert parked is not None, "the caller has looked"
+    if parked.until:
+        if builder.now >= parked.until:
+            return Decision(record=(ev.Resumed(by="time", at=builder.now),))
+        builder.due_by(parked.until)
+    try:
+        unpark(builder)
+    except LackingError as error:
+        return Decision(commands=missing(error.needs, error.questions))
+    return Decision(record=tuple(builder.record), due=builder.due)
+
+
+def _complete(builder: DecisionBuilder) -> Decision:
+    try:
+        output = builder.context("").render(builder.program.output)
+    except ExpressionError as error:
+        failure = ev.failed_with("output_unbound", str(error))
+        return Decision(record=(ev.SagaEnded(status="failed", failure=failure),))
+    except LackingError as error:
+        return Decision(commands=missing(error.needs, error.questions))
+    if excess := excess_of(output, builder.most_bytes):
+        failure = ev.Failure("output_too_large", f"the saga's output is too large: {excess}")
+        return Decision(record=(ev.SagaEnded(status="failed", failure=failure),))
+    return Decision(record=(ev.SagaEnded(status="completed", output=ev.Value(v=output)),))
 
 
 class _Entry(Struct):
@@ -257,7 +324,7 @@ class _Entry(Struct):
                 self.most_bytes,
                 self.terms,
             )
-            if not decision.record or decision.is_lacking or decision.cancel:
+            if not decision.record or decision.is_lacking or decision.of(CancelChildren):
                 return decision, False
             for event in decision.record:
                 self.room -= _size(event)
@@ -267,9 +334,13 @@ class _Entry(Struct):
 
 
 def _leads_on(event: ev.Event) -> bool:
-    """Whether what follows from it must be in the same entry: an answer and what it comes to, a notice and its reason."""
-    is_asked = isinstance(event, ev.StrategyChosen) and event.ask is not None
-    return is_asked or isinstance(event, ev.QuestionClosed | ev.NoticeDue)
+    """Whether what follows from it must be in the same entry: a question and its notice, an answer and what it comes to, a notice and its reason.
+
+    Behind the notice of a question comes the next question: many of them need more than one entry.
+    """
+    if isinstance(event, ev.NoticeDue):
+        return event.notice.incident or not event.notice.ask
+    return bool(getattr(event, "ask", None))
 
 
 def _size(event: ev.Event) -> int:
@@ -280,67 +351,6 @@ def _size(event: ev.Event) -> int:
     value = getattr(event, "output", None) or getattr(event, "input", None)
     moves = len(_encode(value.v)) if isinstance(value, ev.Value) and not value.ref else 0
     return size if moves <= LARGE // 2 else size - moves + REFERENCE
-
-
-def _stop(program: Program, state: State, now: int, running: Collection[str]) -> Decision:
-    """A cancelled or failed saga starts nothing, lets running steps end, then ends itself."""
-    if running:
-        if state.cancel is None:
-            slots = tuple(late(state, running))
-            return Decision(commands=(StopSteps(slots),)) if slots else Decision()
-        deadline = state.cancel.at + state.cancel.grace_ms
-        return Decision(commands=(StopSteps(),)) if now >= deadline else Decision(due=deadline)
-    if state.cancel is not None:
-        failure = ev.Failure("cancelled", state.cancel.reason)
-        end = ev.SagaEnded(status="cancelled", failure=failure)
-    else:
-        end = ev.SagaEnded(status="failed", failure=state.failure)
-    told = [notice for notice in doubts(program, state, now) if not is_told(state, notice.key)]
-    if told:
-        return Decision(record=tuple(ev.NoticeDue(notice=notice) for notice in told))
-    orphans = orphans_of(state)
-    if len(orphans) > CANCELLED_TOGETHER:
-        return _cancelling(orphans)
-    return Decision((end,), (CancelChildren(tuple(orphans)),) if orphans else ())
-
-
-def abandoned(children: Iterable[Child]) -> ev.ChildrenAbandoned:
-    """The event that these children were asked to stop, so that they are not asked again."""
-    return ev.ChildrenAbandoned(children=tuple(child.saga for child in children))
-
-
-def _cancelling(children: Sequence[tuple[str, Child]]) -> Decision:
-    """Ask the first of them to stop, as many as one entry has room for."""
-    part = tuple(children[:CANCELLED_TOGETHER])
-    return Decision((abandoned(child for _, child in part),), (CancelChildren(part),))
-
-
-def _parked(builder: DecisionBuilder, parked: ev.Parked) -> Decision:
-    """A parked saga starts nothing, until its time has come or its question has an answer."""
-    if parked.until:
-        if builder.now >= parked.until:
-            return Decision(record=(ev.Resumed(by="time", at=builder.now),))
-        builder.due_by(parked.until)
-    try:
-        if parked.code == ESCALATED:
-            unpark(builder)
-    except LackingError as error:
-        return Decision(commands=missing(error.needs, error.questions))
-    return Decision(record=tuple(builder.record), due=builder.due)
-
-
-def _complete(builder: DecisionBuilder) -> Decision:
-    try:
-        output = builder.context("").render(builder.program.output)
-    except ExpressionError as error:
-        failure = ev.failed_with("output_unbound", str(error))
-        return Decision(record=(ev.SagaEnded(status="failed", failure=failure),))
-    except LackingError as error:
-        return Decision(commands=missing(error.needs, error.questions))
-    if excess := excess_of(output, builder.most_bytes):
-        failure = ev.Failure("output_too_large", f"the saga's output is too large: {excess}")
-        return Decision(record=(ev.SagaEnded(status="failed", failure=failure),))
-    return Decision(record=(ev.SagaEnded(status="completed", output=ev.Value(v=output)),))
 
 
 __all__ = ["Advance", "Decision", "RunStep", "abandoned", "advance", "decide"]

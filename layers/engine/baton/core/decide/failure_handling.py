@@ -13,7 +13,7 @@ from baton.core.decide.context import EvaluationContext
 from baton.core.decide.transitions import is_handled
 from baton.core.expressions import ExpressionError
 from baton.core.failures import quoted
-from baton.core.failures.codes import kind_of, told
+from baton.core.failures.codes import class_of, told
 from baton.core.failures.failover import Context, Policy, first_match
 from baton.core.failures.policy import ASK, Change, PolicyEntry, Rules
 from baton.core.failures.retry import draw
@@ -42,11 +42,11 @@ def handle_failure(
     name, iteration = node_of(context.slot)
     node = context.program.nodes[name]
     failure = failing.failure
-    kind = failure.kind or kind_of(failure.code)
+    class_ = failure.kind or class_of(failure.code)
     graph, in_doubt = context.program.graph, failure.code == UNKNOWN_OUTCOME
     entry = entry_of(
         failure.code,
-        kind,
+        class_,
         node.domain,
         _rules(failure.code, graph.failures, node.failures),
         is_handled=not in_doubt and (context.state.origin.handled or is_handled(context, failure)),
@@ -58,7 +58,7 @@ def handle_failure(
     if above:
         entry = _above(entry, above)
     else:
-        policy, arguments, broken = _policy(context, node, failing, kind)
+        policy, arguments, broken = _policy(context, node, failing, class_)
     at = Situation(
         entry=entry,
         history=failing.history,
@@ -129,7 +129,7 @@ def _earliest(failure: ev.Failure, now: int) -> int:
 
 
 def _policy(
-    context: EvaluationContext, node: Node, failing: Failing, kind: str
+    context: EvaluationContext, node: Node, failing: Failing, class_: str
 ) -> tuple[Policy | None, dict[str, Any], tuple[str, ...]]:
     """The failover policy that fits, with what it puts in place of arguments; and what broke in those that do not.
 
@@ -138,7 +138,7 @@ def _policy(
     rest = context.program.failover[node.name]
     if not rest:
         return None, {}, ()
-    about, blamed = _about(context, node, failing, kind), context.blaming(failing.failure)
+    about, blamed = _about(context, node, failing, class_), context.blaming(failing.failure)
     broken: list[str] = []
     while rest:
         found = first_match([policy for policy, _ in rest], about, used=failing.policies, judge=blamed.holds)
@@ -159,7 +159,7 @@ def _policy(
     return None, {}, tuple(broken)
 
 
-def _about(context: EvaluationContext, node: Node, failing: Failing, kind: str) -> Context:
+def _about(context: EvaluationContext, node: Node, failing: Failing, class_: str) -> Context:
     failure = failing.failure
     given = context.render(context.program.arguments[node.name])
     return Context(
@@ -167,7 +167,7 @@ def _about(context: EvaluationContext, node: Node, failing: Failing, kind: str) 
         tool=failure.tool or node.tool,
         domain=node.domain,
         code=failure.code,
-        kind=kind,
+        kind=class_,
         status=failure.status,
         attempt=failing.attempts,
         at=failure.at,
@@ -195,6 +195,7 @@ def _ask(
         severity="" if entry.severity == own else entry.severity,
         to="" if strategy.asks == STARTER else strategy.asks,
         may_change=entry.may_change,
+        asked_at=now,
     )
 
 
@@ -215,4 +216,5 @@ def _notice(
         node=node_of(context.slot)[0],
         at=now,
         incident=bool(strategy.parks),
+        ask=ask.id,
     )

@@ -7,7 +7,7 @@ conditions.
 from __future__ import annotations
 
 from baton.core.decide.program import Program
-from baton.core.failures.codes import kind_of
+from baton.core.failures.codes import class_of
 from baton.core.graph.graph import Catch
 from baton.core.log.state import State, node_of
 
@@ -26,4 +26,4 @@ def takes_failure(program: Program, state: State, slot: str) -> bool:
 
 def _fits(rule: Catch) -> bool:
     """A rule with a condition does not count: what the condition says is known when the child has failed."""
-    return rule.fits(CHILD_FAILED, kind_of(CHILD_FAILED)) and rule.condition is None
+    return rule.fits(CHILD_FAILED, class_of(CHILD_FAILED)) and rule.condition is None

@@ -11,9 +11,10 @@ from baton.core.decide.context import EvaluationContext
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.lost import unrescued
+from baton.core.log.records import LONGEST_MESSAGE
 
-ERRORS_KEPT, LONGEST_MESSAGE = 20, 500
-"""How many errors a join's failure keeps, and how long each: it is stored in an entry and in the state."""
+ERRORS_KEPT = 20
+"""How many errors a join's failure keeps: it is stored in an entry and in the state."""
 
 
 def join_failure(context: EvaluationContext, node: Node) -> ev.Failure:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from baton.core.decide.builder import activation
 from baton.core.decide.context import NOTHING, EvaluationContext, Found
 from baton.core.decide.program import Program
 from baton.core.decide.transitions import RouteError, check_output, done, stopped
 from baton.core.decide.unknown_outcomes import doubt_notice
+from baton.core.effects.approvals import Request
 from baton.core.effects.rows import Row
-from baton.core.failures.codes import kind_of
+from baton.core.failures.codes import class_of
 from baton.core.log import events as ev
+from baton.core.log.callbacks import callback_of, is_elsewhere, said_of
 from baton.core.log.state import FAULT, UNKNOWN_OUTCOME, Failing, State, item_of, node_of
 
-MONEY, STOPPED = "money", "stopped"  # why an attempt comes no further; or FAULT
+MONEY, STOPPED, APPROVAL = "money", "stopped", "approval"  # why an attempt comes no further; or FAULT
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -27,9 +30,10 @@ class Outcome(Struct, frozen=True, kw_only=True):
     interruption: the time from the step's start to the cut. `rows` go into the transaction of its entry.
     `cost`: what the tool said it spent, in millionths of a dollar. `retry_after_ms`: the pause that a service asked for.
     `tool`: the one that ran, where it was not the node's own. `recorded`: its once-only effect had happened before.
-    `blocked_ms`: how long it held the event loop.
+    `blocked_ms`: how long it held the event loop. `handed`: the callback that the tool got, where it has handed its work over
+    and the output is not the step's; `callback`: the one with which an attempt has ended.
     `why` it came no further, where it was not cut off (core/log/events.py): then only its cost counts, and `halt`, if the saga
-    has to be parked. `notices`: what is to be sent besides.
+    has to be parked. `request`: what a person has to approve before the step can go on. `notices`: what is to be sent besides.
     """
 
     slot: str
@@ -49,7 +53,10 @@ class Outcome(Struct, frozen=True, kw_only=True):
     blocked_ms: int = 0
     halt: ev.Parked | None = None
     why: str = ""
+    request: Request | None = None
     notices: tuple[ev.Notice, ...] = ()
+    handed: str = ""
+    callback: str = ""
 
 
 def refused(outcome: Outcome, why: str) -> Outcome:
@@ -61,8 +68,8 @@ def refused(outcome: Outcome, why: str) -> Outcome:
     return replace(outcome, output=None, failure=failure, rows=())
 
 
-def _no_further(program: Program, state: State, outcome: Outcome) -> Iterator[ev.Event]:
-    """The events for an attempt without money, or whose result the saga no longer needs: its slot may be gone."""
+def _no_further(program: Program, state: State, outcome: Outcome, found: Found) -> Iterator[ev.Event]:
+    """The events for an attempt without money or approval, or whose result the saga no longer needs: its slot may be gone."""
     if state.ended is not None:
         return
     slot = outcome.slot
@@ -83,6 +90,11 @@ def _no_further(program: Program, state: State, outcome: Outcome) -> Iterator[ev
         yield from (ev.NoticeDue(notice=notice) for notice in outcome.notices)
     if outcome.halt is not None and is_waited_for and state.parked is None and not state.is_stopping:
         yield outcome.halt
+    if outcome.why == APPROVAL and outcome.request is not None and is_waited_for:
+        # Loaded with the first: most steps need none.
+        from baton.core.decide.approvals import asked
+
+        yield from asked(EvaluationContext(program, state, found, slot), outcome.request, outcome.ended_at)
 
 
 def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTHING) -> Iterator[ev.Event]:
@@ -92,13 +104,10 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
     """
     slot = outcome.slot
     if outcome.why:
-        yield from _no_further(program, state, outcome)
+        yield from _no_further(program, state, outcome, found)
         return
-    if slot not in state.tokens or not program.has_come(state, slot) or state.ended is not None:
+    if not _is_awaited(program, state, outcome):
         return
-    failing = state.failing.get(slot)
-    if failing is not None and outcome.attempt <= failing.attempts:
-        return  # of an attempt that is in the log
     for notice in outcome.notices:
         yield ev.NoticeDue(notice=notice)
     name, iteration = node_of(slot)
@@ -115,12 +124,18 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
         yield ev.StepInterrupted(budget_ms=outcome.budget_ms, **place)
         return
     ran: dict[str, Any] = {
+        **place,
         "attempt": outcome.attempt,
         "tool": outcome.tool or node.tool,
         "tool_version": outcome.tool_version,
         "schema_hash": outcome.schema_hash,
         "blocked_ms": outcome.blocked_ms,
     }
+    if outcome.handed and (opened := _handed_over(program, state, outcome, ran)) is not None:
+        yield opened
+        return
+    if outcome.callback:
+        ran["callback"] = outcome.callback
     failure = outcome.failure
     if outcome.output is not None and failure is None:
         context = EvaluationContext(program, state, found, slot, outcome.output)
@@ -129,23 +144,42 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
         except RouteError as error:
             failure = ev.failed_with(error.code, error.message, name)
         else:
-            succeeded = ev.StepSucceeded(**place, **ran, recorded=outcome.recorded, output=outcome.output)
+            succeeded = ev.StepSucceeded(**ran, recorded=outcome.recorded, output=outcome.output)
             yield done(context, outcome.cost).on(succeeded)
             return
     assert failure is not None
     failure = replace(
         failure,
-        kind=failure.kind or kind_of(failure.code),
+        kind=failure.kind or class_of(failure.code),
         tool=ran["tool"],
         attempt=outcome.attempt,
         at=outcome.ended_at,
     )
-    context = EvaluationContext(program, state, found, slot)
+    yield from _failed(EvaluationContext(program, state, found, slot), outcome, failure, ran)
+
+
+def _is_awaited(program: Program, state: State, outcome: Outcome) -> bool:
+    """Whether the step waits for this attempt."""
+    slot = outcome.slot
+    if slot not in state.tokens or not program.has_come(state, slot) or state.ended is not None:
+        return False
+    if is_elsewhere(state, slot) and not outcome.callback:
+        return False  # the attempt goes on elsewhere
+    failing = state.failing.get(slot)
+    return failing is None or outcome.attempt > failing.attempts  # else it is in the log
+
+
+def _failed(
+    context: EvaluationContext, outcome: Outcome, failure: ev.Failure, ran: Mapping[str, Any]
+) -> Iterator[ev.Event]:
+    """The events for an attempt that has failed, and for what is done about it. Raises `LackingError`."""
+    state, slot = context.state, context.slot
+    failing = state.failing.get(slot)
     if failure.doubt and failing is not None and failing.look:
         # `verify` could not find out: a person has to.
         text = f"it may have happened, and whether it has could not be found out: {failure.message}"
         failure = replace(
-            failure, code=UNKNOWN_OUTCOME, kind=kind_of(UNKNOWN_OUTCOME), message=text[:2_000], doubt=False
+            failure, code=UNKNOWN_OUTCOME, kind=class_of(UNKNOWN_OUTCOME), message=text[:2_000], doubt=False
         )
     before = failing or Failing(attempts=0, failure=failure)
     failing = replace(before, attempts=outcome.attempt, failure=failure, ask=None)
@@ -153,13 +187,29 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
     is_over = state.is_stopping
     handling = [] if is_over else _handling(context, failing, outcome)
     if handling:
-        yield ev.AttemptFailed(failure=failure, **place, **ran)
+        yield ev.AttemptFailed(failure=failure, **ran)
         yield from handling
         return
     if failure.doubt or (is_over and failure.code == UNKNOWN_OUTCOME):
         # Only where the saga ends anyway: otherwise `verify` looks first, or a person is asked.
         yield ev.NoticeDue(notice=doubt_notice(state, slot, outcome.ended_at))
-    yield stopped(context, failure).on(ev.StepFailed(failure=failure, **place, **ran))
+    yield stopped(context, failure).on(ev.StepFailed(failure=failure, **ran))
+
+
+def _handed_over(
+    program: Program, state: State, outcome: Outcome, ran: Mapping[str, Any]
+) -> ev.CallbackOpened | None:
+    """The wait for work elsewhere, if it was handed over.
+
+    It was if the tool has returned. It was, too, if the tool failed and the work is done all the same: what the callback
+    says is how the attempt ended.
+    """
+    at = activation(program, outcome.slot)
+    if outcome.handed != callback_of(state, outcome.slot):
+        return None
+    if outcome.failure is not None and said_of(state, outcome.handed) is None:
+        return None
+    return program.kinds[at.node.kind].returned(at, outcome.handed, {**ran, "recorded": outcome.recorded})
 
 
 def _handling(context: EvaluationContext, failing: Failing, outcome: Outcome) -> list[ev.Event]:

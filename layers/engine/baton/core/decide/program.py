@@ -36,10 +36,18 @@ class Program:
         self.most_hops = most_hops
         self.index = GraphIndex(graph)
         self.caps = caps_of(graph)
+        self.ends = frozenset(node.name for node in graph.nodes if kinds[node.kind].ends)
+        """The nodes with which the saga ends."""
         self.nodes = self.index.nodes
         self.arguments: dict[str, Template] = {
             node.name: compile_template(kinds[node.kind].template(node)) for node in graph.nodes
         }
+        self.approvals: dict[str, Template] = {
+            node.name: compile_template(node.approval.says)
+            for node in graph.nodes
+            if node.approval is not None and node.approval.says is not None
+        }
+        """What the document says in questions about calls of tools."""
         self.choices: dict[str, Path] = {
             node.name: parse(node.branch.choose)
             for node in graph.nodes
@@ -125,6 +133,8 @@ class Program:
 
     def _paths_at(self, node: Node) -> Iterator[Path]:
         yield from self.arguments[node.name].paths
+        if node.name in self.approvals:
+            yield from self.approvals[node.name].paths
         for policy, template in self.failover.get(node.name, ()):
             yield from template.paths
             if policy.when.condition is not None:

@@ -11,20 +11,22 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.decide.builder import DecisionBuilder, RunStep, activation
+from baton.core.decide.spending import afresh
 from baton.core.decide.transitions import done, stopped
+from baton.core.failures.strategies.base import ESCALATED
 from baton.core.log import events as ev
-from baton.core.log.answers import GIVE_UP, TRY_AGAIN, USE
-from baton.core.log.state import ANSWER, UNKNOWN_OUTCOME, Failing, Signal, State
+from baton.core.log.answers import CANCEL, EXPIRED, GIVE_UP, TRY_AGAIN, USE, WHOLE, about_parking
+from baton.core.log.state import ANSWER, UNKNOWN_OUTCOME, Failing, Signal
 from baton.core.nodes.base import Activation
 
-EXPIRED = "expired"
 
-
-def next_attempt(state: State, at: Activation, arguments: Any) -> RunStep:
+def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> RunStep:
     """The attempt that is made now."""
+    state, risk = builder.state, builder.program.graph.risk
     failing, since = state.failing.get(at.slot), state.first_started_at.get(at.slot, 0)
+    approved = state.approved.get(at.slot, ())
     if failing is None:
-        return RunStep(at.slot, at.node, at.iteration, arguments, since=since)
+        return RunStep(at.slot, at.node, at.iteration, arguments, since=since, approved=approved, risk=risk)
     if failing.arguments:
         arguments = {**arguments, **failing.arguments}
     return RunStep(
@@ -40,6 +42,8 @@ def next_attempt(state: State, at: Activation, arguments: Any) -> RunStep:
         look=failing.look,
         decided=failing.decided,
         given=failing.given,
+        approved=approved,
+        risk=risk,
     )
 
 
@@ -56,7 +60,22 @@ def may_try_again(builder: DecisionBuilder, at: Activation) -> bool:
 
 
 def unpark(builder: DecisionBuilder) -> None:
-    """Let a parked saga go on when each incident has an answer, or its step is gone. Raises `LackingError`."""
+    """Let a parked saga go on when its question has an answer, or each incident has, or its step is gone.
+
+    Raises `LackingError`.
+    """
+    state = builder.state
+    if (ask := about_parking(state)) is not None:
+        if (found := _answer(builder, WHOLE, ask)) is not None:
+            signal, said = found
+            if said["action"] == CANCEL:
+                why = said.get("comment") or "cancelled in answer to why it was parked"
+                builder.note(ev.CancelRequested(reason=why, by=signal.by, at=builder.now, grace_ms=0))
+            else:
+                builder.note(ev.Resumed(by=signal.by, at=builder.now, budget=afresh(state, builder.terms)))
+        return
+    if state.parked is None or state.parked.code != ESCALATED:
+        return
     from baton.core.failures.strategies.registry import of
 
     for slot, failing in list(builder.state.failing.items()):

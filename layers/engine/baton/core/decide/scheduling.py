@@ -8,19 +8,37 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from baton.core.conditions import ConditionError
 from baton.core.conditions.model import AllOf, AnyOf, Condition, Not, Python
 from baton.core.decide.admission import ask, overtaken
 from baton.core.decide.builder import DecisionBuilder, activation
 from baton.core.decide.context import LackingError
 from baton.core.decide.joins import join_failure
+from baton.core.decide.outcomes import Outcome, settle
 from baton.core.decide.readiness import FAILS, SKIPPED, WAITS
 from baton.core.decide.retries import may_try_again, next_attempt
-from baton.core.decide.transitions import caught, done, skipped, stopped
+from baton.core.decide.transitions import RouteError, caught, check_output, done, skipped, stopped
 from baton.core.decide.unknown_outcomes import doubt_notice, is_in_doubt
 from baton.core.log import events as ev
-from baton.core.log.state import check_item, slot_of
-from baton.core.nodes.base import Activation, Done, Failed, Next, Opened, Run, Spread, Tend, UnfitError
+from baton.core.log.answers import tool_asked_about
+from baton.core.log.state import check_item, node_of, slot_of
+from baton.core.nodes.base import (
+    Activation,
+    Completed,
+    Done,
+    Ended,
+    Escalated,
+    Failed,
+    Granted,
+    Next,
+    Opened,
+    Run,
+    Spread,
+    Tend,
+    UnfitError,
+)
 
 
 def schedule_ready(builder: DecisionBuilder) -> None:
@@ -34,6 +52,9 @@ def schedule_ready(builder: DecisionBuilder) -> None:
     if hurries:
         for slot in slots:
             builder.close(slot)
+    if builder.program.ends and _is_ending(builder):
+        return
+    if hurries:
         known = -1
         while known < len(builder.record) and builder.state.failure is None:
             known = len(builder.record)
@@ -46,6 +67,17 @@ def schedule_ready(builder: DecisionBuilder) -> None:
         _try(builder, slot, to_begin=True)
         if hurries and any(getattr(event, "emits", ()) for event in builder.record[known:]):
             return
+
+
+def _is_ending(builder: DecisionBuilder) -> bool:
+    """Whether a node has ended the saga, or lacks something to do so.
+
+    Such nodes come first: what is ready besides, and cannot have what it needs because the saga ends, must not begin.
+    """
+    for slot in builder.state.tokens:
+        if node_of(slot)[0] in builder.program.ends and not builder.state.is_stopping:
+            _try(builder, slot, to_begin=True)
+    return builder.state.is_stopping or bool(builder.needs or builder.questions)
 
 
 def _try(builder: DecisionBuilder, slot: str, *, to_begin: bool) -> None:
@@ -170,7 +202,25 @@ def _ask_its_kind(builder: DecisionBuilder, at: Activation) -> None:
 def _run(builder: DecisionBuilder, at: Activation, said: Run) -> None:
     if at.node.timed and at.slot not in builder.state.begun:
         builder.note(ev.NodeBegan(node=at.node.name, iteration=at.iteration, item=at.item, at=builder.now))
-    builder.run.append(next_attempt(builder.state, at, said.arguments))
+    builder.run.append(next_attempt(builder, at, said.arguments))
+
+
+def _completed(builder: DecisionBuilder, at: Activation, said: Completed) -> None:
+    failing = builder.state.failing.get(at.slot)
+    outcome = Outcome(
+        slot=at.slot,
+        attempt=1 if failing is None else failing.attempts + 1,
+        started_at=builder.now,
+        ended_at=builder.now,
+        tool=at.node.tool if failing is None else tool_asked_about(at.node, failing),
+        tool_version=at.node.tool_version,
+        schema_hash=at.node.schema_hash,
+        output=said.output,
+        failure=None if said.failure is None else replace(said.failure, node=at.node.name),
+        callback=said.callback,
+    )
+    for event in list(settle(builder.program, builder.state, outcome, builder.found)):
+        builder.note(event)
 
 
 def _tend(builder: DecisionBuilder, at: Activation, said: Tend) -> None:
@@ -185,20 +235,44 @@ def _spread(builder: DecisionBuilder, at: Activation, said: Spread) -> None:
         builder.note(ev.NodeBegan(node=at.node.name, iteration=at.iteration, item=item, at=builder.now))
 
 
-def _opened(builder: DecisionBuilder, at: Activation, said: Opened) -> None:
+def _opened(builder: DecisionBuilder, at: Activation, said: Opened | Escalated) -> None:
     builder.note(said.event)
+    if said.told is not None:
+        builder.note(ev.NoticeDue(notice=said.told))
 
 
 def _done(builder: DecisionBuilder, at: Activation, said: Done) -> None:
     context = builder.context(at.slot, said.event.output)
-    builder.note(done(context, has_schema=said.has_schema).on(said.event))
+    closing = done(context, has_schema=said.has_schema).on(said.event)
+    if said.first is not None:
+        builder.note(said.first)
+    builder.note(closing)
+
+
+def _ended(builder: DecisionBuilder, at: Activation, said: Ended) -> None:
+    try:
+        check_output(builder.context(at.slot, said.event.output), at.node)
+    except RouteError as error:
+        _fail(builder, at, ev.failed_with(error.code, error.message, at.node.name))
+    else:
+        builder.note(said.event)
 
 
 def _failed(builder: DecisionBuilder, at: Activation, said: Failed) -> None:
-    _fail(builder, at, said.failure)
+    _fail(builder, at, said.failure, said.first, by=said.by)
 
 
-def _fail(builder: DecisionBuilder, at: Activation, failure: ev.Failure) -> None:
+def _granted(builder: DecisionBuilder, at: Activation, said: Granted) -> None:
+    builder.note(said.first)  # it begins in the decision that follows from this
+
+
+def _fail(
+    builder: DecisionBuilder,
+    at: Activation,
+    failure: ev.Failure,
+    first: ev.QuestionClosed | None = None,
+    by: str = "",
+) -> None:
     """A failure that no attempt has made; it is told with the last one, if there was any."""
     failing = builder.state.failing.get(at.slot)
     failed = ev.StepFailed(
@@ -212,15 +286,23 @@ def _fail(builder: DecisionBuilder, at: Activation, failure: ev.Failure) -> None
         tool=at.node.tool,
         tool_version=at.node.tool_version,
         schema_hash=at.node.schema_hash,
+        by=by,
     )
-    builder.note(stopped(builder.context(at.slot), failure).on(failed))
+    settled = stopped(builder.context(at.slot), failure).on(failed)
+    if first is not None:
+        builder.note(first)
+    builder.note(settled)
 
 
 _FOLLOWS: dict[type, Callable[[DecisionBuilder, Activation, Any], None]] = {
     Run: _run,
+    Completed: _completed,
     Tend: _tend,
     Spread: _spread,
     Opened: _opened,
+    Escalated: _opened,
     Done: _done,
     Failed: _failed,
+    Granted: _granted,
+    Ended: _ended,
 }

@@ -12,13 +12,12 @@ from typing import Protocol
 import msgspec
 
 from baton.core.graph.graph import Node
-from baton.core.limits import Limits
+from baton.core.limits import DAY_MS, Limits
 from baton.core.log import events as ev
 from baton.core.log.state import State
 from baton.core.money import amount_of, dollars, micro_dollars
 
 SAGA_SPENT, USER_SPENT, WARNING = "budget_saga", "budget_user_day", "budget_warning"
-DAY_MS = 86_400_000
 BEGINS, WAITS = "", "waits"
 
 

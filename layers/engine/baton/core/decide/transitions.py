@@ -17,7 +17,7 @@ from baton.core.decide.program import Program
 from baton.core.decide.settlement import Settlement
 from baton.core.expressions import ExpressionError
 from baton.core.failures import sanitised
-from baton.core.failures.codes import kind_of
+from baton.core.failures.codes import class_of
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.state import State, node_of, owner_of, slot_of
@@ -98,10 +98,10 @@ def stopped(context: EvaluationContext, failure: ev.Failure) -> Settlement:
 def caught(context: EvaluationContext, failure: ev.Failure) -> int | None:
     """The number of the first rule of `catch` that fits, from 0. One whose condition breaks does not. Raises `LackingError`."""
     node = context.program.nodes[node_of(context.slot)[0]]
-    kind = failure.kind or kind_of(failure.code)
+    class_ = failure.kind or class_of(failure.code)
     blamed = context.blaming(failure)
     for number, rule in enumerate(node.catch):
-        if not rule.fits(failure.code, kind):
+        if not rule.fits(failure.code, class_):
             continue
         try:
             if rule.condition is None or blamed.holds(rule.condition):

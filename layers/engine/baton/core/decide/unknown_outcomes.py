@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator
 from baton.core.decide.program import Program
 from baton.core.effects.toolspec import ONCE
 from baton.core.log import events as ev
+from baton.core.log.callbacks import is_elsewhere
 from baton.core.log.state import UNKNOWN_OUTCOME, State, node_of
 
 
@@ -20,7 +21,11 @@ def is_in_doubt(program: Program, state: State, slot: str, running: Collection[s
     by_another = failing is not None and failing.way is not None and bool(failing.way.tool)
     if node.effect != ONCE and not by_another:
         return False
-    if slot in running or (slot in state.recovery.possibly_running and program.has_come(state, slot)):
+    if (
+        slot in running
+        or is_elsewhere(state, slot)
+        or (slot in state.recovery.possibly_running and program.has_come(state, slot))
+    ):
         return True
     if failing is None:
         return False

@@ -12,7 +12,10 @@ from pydantic import BaseModel
 
 from baton.core.documents.models import WorkflowModel
 from baton.core.documents.nodes.base import Words
-from baton.core.documents.nodes.registry import KINDS, NODE_TYPES, NodeModel
+from baton.core.documents.nodes.model import KINDS, NodeModel
+from baton.core.documents.nodes.registry import NODE_TYPES
+from baton.core.documents.parts.approval import ApprovalModel, RiskRuleModel
+from baton.core.documents.parts.callback import CallbackModel
 from baton.core.documents.parts.control import BranchModel, JoinModel, LoopModel, RuleModel
 from baton.core.documents.parts.failing import CatchModel, RetryModel
 
@@ -31,12 +34,12 @@ _NODE = Words(
         "catch": "on_error on_exception catches except rescue error_handler handler_on_error",
         "retry": "retries retry_policy retrier",
         "timeout": "timeout_seconds time_limit deadline max_time",
+        "requires_approval": "needs_approval require_approval confirm confirmation interrupt_before",
         "output_schema": "returns output_type result_schema schema",
         "description": "comment doc docs title label summary",
     },
     said={
         "next then go_to to transition transitions downstream on_success": OTHER_END,
-        "end terminal is_end": "leave it out: a node ends the saga's way when no other comes `after` it",
         **{word: said for kind in NODE_TYPES for word, said in kind.advice.items()},
         "type kind": f"leave it out: {_KINDS} each say what the node is",
         "name id key": "leave it out: the key above is the node's name",
@@ -97,9 +100,27 @@ WORDS: Mapping[type[BaseModel], Words] = {
     NodeModel: _NODE,
     WorkflowModel: _DOCUMENT,
     **{kind.model: kind.inside for kind in NODE_TYPES if kind.model and kind.inside},
+    ApprovalModel: Words(
+        keys={
+            "always": "required enabled when",
+            "title": "question prompt text subject",
+            "message": "description body instructions",
+            "to": "assignee audience user group role who approvers approver",
+            "expires": "timeout expires_in deadline ttl",
+        },
+        said={
+            "escalate escalation reminder": "a `human` node before this one can have it, and asks in addition"
+        },
+    ),
+    RiskRuleModel: Words(
+        keys={"level": "risk", "above": "over amount max threshold", "party_above": "party"}
+    ),
     RuleModel: _RULE,
     BranchModel: Words(keys={"default": "else otherwise", "rules": "choices cases conditions"}),
     LoopModel: _LOOP,
+    CallbackModel: Words(
+        keys={"timeout": "within deadline", "heartbeat": "heartbeat_timeout heartbeat_seconds"}
+    ),
     JoinModel: Words(keys={"wait_for": "type mode policy count need"}),
     CatchModel: _CATCH,
     RetryModel: Words(

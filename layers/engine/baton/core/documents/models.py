@@ -11,7 +11,8 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 from pydantic.types import JsonValue
 
-from baton.core.documents.nodes.registry import NodeModel
+from baton.core.documents.nodes.model import NodeModel
+from baton.core.documents.parts.approval import MOST_RULES, RiskRuleModel
 from baton.core.documents.parts.bounds import GuardrailsModel, Limits
 from baton.core.documents.parts.failing import Failover, OnFailure, Retry
 from baton.core.documents.parts.fields import (
@@ -96,6 +97,13 @@ class WorkflowModel(Model):
         description="Policies for all tasks, asked after a task's own.",
         examples=[[{"name": "late", "when": {"attempt": 3, "class": "transient"}, "then": "escalate"}]],
         json_schema_extra={"default": []},
+    )
+    risk: Annotated[list[RiskRuleModel] | None, Given] = Field(
+        default=None,
+        max_length=MOST_RULES,
+        description="How risky calls are, by what their tools say of them, in place of the default rules; of all that fit, "
+        "the highest level counts. With none (`[]`) every call is low.",
+        examples=[[{"action": "payment", "above": 200, "currency": "EUR", "level": "high"}]],
     )
     guardrails: Annotated[GuardrailsModel | None, Given] = Field(
         default=None, examples=[{"allowed_tools": ["table.*"], "allowed_transitions": {"plan": ["search"]}}]

@@ -12,7 +12,9 @@ from pydantic.fields import FieldInfo
 
 from baton.core.documents.familiar import WORDS, plainly
 from baton.core.documents.models import WorkflowModel
-from baton.core.documents.nodes.registry import NODE_TYPES, NodeModel
+from baton.core.documents.nodes.model import NodeModel
+from baton.core.documents.nodes.registry import NODE_TYPES
+from baton.core.documents.parts.approval import ApprovalModel, RiskRuleModel
 from baton.core.documents.parts.bounds import (
     BytesModel,
     CostModel,
@@ -21,6 +23,7 @@ from baton.core.documents.parts.bounds import (
     LimitsModel,
     TimeModel,
 )
+from baton.core.documents.parts.callback import CallbackModel
 from baton.core.documents.parts.control import BranchModel, JoinModel, LoopModel, RuleModel
 from baton.core.documents.parts.failing import (
     ActionModel,
@@ -43,10 +46,12 @@ _NEAR = 0.6
 # What stands under a key of a node or of the document, or in a list there.
 INSIDE: Mapping[str, type[BaseModel]] = {
     **{kind.key: kind.model for kind in NODE_TYPES if kind.model},
+    **{key: model for kind in NODE_TYPES for key, model in kind.parts.items()},
     "branch": BranchModel,
     "rules": RuleModel,
     "loop": LoopModel,
     "join": JoinModel,
+    "callback": CallbackModel,
     "guardrails": GuardrailsModel,
     "limits": LimitsModel,
     "fan_out": CountModel,
@@ -62,6 +67,8 @@ INSIDE: Mapping[str, type[BaseModel]] = {
     "time": WindowModel,
     "then": ActionModel,
     "catch": CatchModel,
+    "requires_approval": ApprovalModel,
+    "risk": RiskRuleModel,
 }
 # What stands under any key of these.
 BELOW: Mapping[str, type[BaseModel]] = {"on_failure": ReactionModel}
@@ -81,6 +88,16 @@ def there(location: Sequence[Any], document: Any) -> list[Any]:
         taken.append(step)
         value = value.get(step) if isinstance(value, dict) else value[step]
     return taken
+
+
+def unshared(value: Any) -> Any:
+    """A copy of a JSON value in which every place has an object of its own.
+
+    A change at one place is then none at another, nor of what the caller has.
+    """
+    if isinstance(value, dict):
+        return {key: unshared(item) for key, item in value.items()}
+    return [unshared(item) for item in value] if isinstance(value, list) else value
 
 
 def pointer_of(location: Sequence[Any]) -> str:

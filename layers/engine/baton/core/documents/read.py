@@ -15,7 +15,8 @@ from pydantic import ValidationError
 from baton.core.documents.familiar import OTHER_END
 from baton.core.documents.models import WorkflowModel
 from baton.core.documents.names import right_name
-from baton.core.documents.nodes.registry import BY_KEY, KINDS, SIMPLEST
+from baton.core.documents.nodes.model import BY_KEY, KINDS
+from baton.core.documents.nodes.registry import SIMPLEST
 from baton.core.documents.parts.fields import MAX_NODES, NO_VALUE, shown
 from baton.core.documents.places import MAX_HINTS, advice, fields_around, meant, pointer_of, there
 from baton.core.documents.repair import (
@@ -36,6 +37,7 @@ _PLAIN_WORDS = {
     "model_type": "must be an object",
     "list_type": "must be a list",
     "string_type": "must be a string",
+    "bool_type": "must be `true` or `false`",
     "too_short": "a workflow has at least one node",
     "too_long": f"a workflow has at most {MAX_NODES} nodes",
 }

@@ -8,7 +8,6 @@ nodes would be told of what is not their fault.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from copy import deepcopy
 from functools import partial, reduce
 from itertools import islice
 from operator import getitem
@@ -17,16 +16,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from baton.core.documents.models import WorkflowModel
-from baton.core.documents.nodes.registry import (
-    BY_KEY,
-    COMMON,
-    HOLDER,
-    NODE_TYPES,
-    STAND_IN,
-    NodeModel,
-)
+from baton.core.documents.nodes.base import COMMON
+from baton.core.documents.nodes.model import BY_KEY, NodeModel
+from baton.core.documents.nodes.registry import HOLDER, NODE_TYPES, STAND_IN
 from baton.core.documents.parts.fields import MAX_NODES
-from baton.core.documents.places import MAX_HINTS, fields_around, meant, pointer_of, there
+from baton.core.documents.places import MAX_HINTS, fields_around, meant, pointer_of, there, unshared
 from baton.core.expressions import escape
 from baton.errors import Problem
 
@@ -113,7 +107,7 @@ def _rekeyed(value: Any, faults: Faults, written: Written, before: tuple[str, ..
     unknown = [there(fault["loc"], value) for fault in faults if fault["type"] == "extra_forbidden"]
     if not unknown:
         return value
-    value = deepcopy(value)
+    value = unshared(value)
     objects = [reduce(getitem, location[:-1], value) for location in unknown]
     held = [owner.pop(location[-1]) for owner, location in zip(objects, unknown, strict=True)]
     for owner, location, item in zip(objects[:MAX_HINTS], unknown, held, strict=False):

@@ -10,7 +10,7 @@ such a day, that a dollar has a million parts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -18,16 +18,18 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from baton.core.conditions.docschema import CONDITION
+from baton.core.conditions.docschema import CONDITIONS
 from baton.core.documents.definition import DEFINED, WorkflowModel
+from baton.core.documents.nodes.base import NodeDocument
+from baton.core.documents.nodes.model import BY_KEY
 from baton.core.documents.nodes.own import FIELDS, OwnKind, OwnKinds
-from baton.core.documents.nodes.registry import NODE_TYPES, NodeDocument
+from baton.core.documents.nodes.registry import NODE_TYPES
 from baton.core.documents.parts.bounds import LEAST_USD, MOST_USD, LimitsModel
 from baton.core.documents.parts.control import SHARE_PATTERN
 from baton.core.documents.parts.failing_schema import definitions
 from baton.core.documents.parts.fields import MAX_NODES, NODE_NAME
-from baton.core.documents.parts.patterns import EXPRESSION_PATTERN, TEXT_PATTERN, ref
-from baton.core.documents.places import INSIDE
+from baton.core.documents.parts.patterns import EXPRESSION, TEMPLATE, TEXT, ref
+from baton.core.documents.places import INSIDE, unshared
 from baton.core.expressions import SAGA_FIELDS
 from baton.core.expressions.durations import LONGEST_S, PATTERN, SHORTEST_S
 
@@ -35,20 +37,26 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 SCHEMA_ID = "urn:baton:workflow-schema:1"
 _REF = "#/$defs/"
 _ANYTHING = {"$ref": f"{_REF}JsonValue"}
+# Before the name of a field that nodes of several kinds have: it is described once, not in every kind. No
+# application's kind is called `node.…`.
+_OF_NODES = "node."
 # Models of kinds of node: described where they stand, in the one kind that has it.
-_IN_PLACE = {kind.model.__name__ for kind in NODE_TYPES if kind.model}
+_IN_PLACE = {model.__name__ for kind in NODE_TYPES for model in (kind.model, *kind.parts.values()) if model}
 # Models whose objects are described once.
 _PARTS = {
     "BranchModel": "branch",
     "RuleModel": "rule",
     "LoopModel": "loop",
     "JoinModel": "join",
+    "CallbackModel": "callback",
     "LimitsModel": "limits",
     "CountModel": "countLimit",
     "TimeModel": "timeLimit",
     "BytesModel": "bytesLimit",
     "CostModel": "costLimit",
     "GuardrailsModel": "guardrails",
+    "ApprovalModel": "approval",
+    "RiskRuleModel": "riskRule",
 }
 
 
@@ -88,6 +96,8 @@ SHARED: dict[str, dict[str, Any]] = {
         "examples": ["500ms", "5s", "10m", "1.5h", "2d", 90],
     },
     **_of_kinds(runs=True),
+    "textValue": TEXT,
+    "template": TEMPLATE,
     "dollars": {"type": "number", "minimum": LEAST_USD, "maximum": MOST_USD},
     "waitFor": {"anyOf": [{"enum": ["all", "any"]}, {"type": "integer", "minimum": 1, "maximum": MAX_NODES}]},
     "tolerated": {
@@ -100,8 +110,7 @@ SHARED: dict[str, dict[str, Any]] = {
     "jsonSchemaOrName": {"type": ["object", "boolean", "string"], "pattern": NODE_NAME},
     "expression": {
         "description": "One expression, with `${}` around it or without.",
-        "type": "string",
-        "pattern": EXPRESSION_PATTERN,
+        **EXPRESSION,
         "examples": ["output.next", "${ctx.plan.output.steps}"],
     },
     "value": {
@@ -110,7 +119,7 @@ SHARED: dict[str, dict[str, Any]] = {
         + ", ".join(SAGA_FIELDS)
         + ". A string that is one expression and nothing else becomes what it names, of whatever type. `$${` stands "
         "for `${`.",
-        "pattern": TEXT_PATTERN,
+        **ref("textValue"),
         "items": ref("value"),
         "additionalProperties": ref("value"),
         "examples": ["${input.city}", "${ctx.search.output.tables[0].id}", "Hello, ${saga.user}!"],
@@ -127,7 +136,7 @@ def document_schema(own: OwnKinds = MappingProxyType({})) -> dict[str, Any]:
     kinds = {kind.kind: _node_schema(kind, made) for kind in NODE_TYPES}
     theirs: dict[str, Any] = {}
     for name, kind in own.items():
-        kinds[name], inside = _own_schema(kind, made)
+        kinds[name], inside = _own_schema(kind)
         theirs |= inside
     one_kind = {
         "description": made["NodeModel"]["description"],
@@ -147,7 +156,7 @@ def document_schema(own: OwnKinds = MappingProxyType({})) -> dict[str, Any]:
         "dependentSchemas": {"timeout": {"properties": {"limits": {"properties": {"wall_time": False}}}}},
         "$defs": {"node": one_kind, **kinds, **_used_by([fields, kinds]), **theirs},
     }
-    copied: dict[str, Any] = _copy(document)
+    copied: dict[str, Any] = unshared(document)
     return copied
 
 
@@ -159,8 +168,8 @@ def node_types(own: OwnKinds = MappingProxyType({})) -> list[dict[str, Any]]:
     cannot run.
     """
     made = _made()
-    built_in = [_copy(_described(kind, made)) for kind in NODE_TYPES]
-    return [*built_in, *(_copy(_own_described(kind, made)) for kind in own.values())]
+    built_in = [unshared(_described(kind, made)) for kind in NODE_TYPES]
+    return [*built_in, *(unshared(_own_described(kind)) for kind in own.values())]
 
 
 def _described(kind: NodeDocument, made: Mapping[str, Any]) -> dict[str, Any]:
@@ -181,20 +190,25 @@ def _described(kind: NodeDocument, made: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _node_schema(kind: NodeDocument, made: Mapping[str, Any]) -> dict[str, Any]:
-    known = _clean(made["NodeModel"]["properties"], made)
+    field = _clean_one(made["NodeModel"]["properties"][kind.key], made)
+    return _node_of(kind, field, kind.fields)
+
+
+def _node_of(kind: NodeDocument | OwnKind, field: dict[str, Any], others: Iterable[str]) -> dict[str, Any]:
+    """The schema of a node: the field that makes it one of its kind, and those that other kinds have, too."""
     return {
         "title": kind.title,
         "description": kind.description,
         "type": "object",
         "required": [kind.key],
         "additionalProperties": False,
-        "properties": {name: known[name] for name in (kind.key, *kind.fields)},
+        "properties": {kind.key: field, **{name: ref(f"{_OF_NODES}{name}") for name in others}},
         "examples": [kind.example],
     }
 
 
-def _own_described(kind: OwnKind, made: Mapping[str, Any]) -> dict[str, Any]:
-    node, inside = _own_schema(kind, made)
+def _own_described(kind: OwnKind) -> dict[str, Any]:
+    node, inside = _own_schema(kind)
     return {
         "kind": kind.key,
         "version": kind.version,
@@ -210,21 +224,11 @@ def _own_described(kind: OwnKind, made: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _own_schema(kind: OwnKind, made: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _own_schema(kind: OwnKind) -> tuple[dict[str, Any], dict[str, Any]]:
     """The schema of a node of an application's own kind, and what it refers to besides what all nodes do."""
-    known = _clean(made["NodeModel"]["properties"], made)
     fields = kind.model.model_json_schema(ref_template=f"{_REF}{kind.key}.{{model}}")
     inside = {f"{kind.key}.{name}": part for name, part in fields.pop("$defs", {}).items()}
-    node = {
-        "title": kind.title,
-        "description": kind.description,
-        "type": "object",
-        "required": [kind.key],
-        "additionalProperties": False,
-        "properties": {kind.key: fields, **{name: known[name] for name in FIELDS}},
-        "examples": [kind.example],
-    }
-    return node, inside
+    return _node_of(kind, fields, FIELDS), inside
 
 
 # ---- from the models -------------------------------------------------------------------------------------------
@@ -244,7 +248,9 @@ def _definitions() -> Mapping[str, Any]:
     made = _made()
     models: dict[str, type[BaseModel]] = {model.__name__: model for model in INSIDE.values()}
     parts = {name: _part(made[model], made, models[model]) for model, name in _PARTS.items()}
-    return {**SHARED, "condition": CONDITION, **definitions(), **parts}
+    fields = _clean(made["NodeModel"]["properties"], made)
+    of_nodes = {f"{_OF_NODES}{name}": field for name, field in fields.items() if name not in BY_KEY}
+    return {**SHARED, **CONDITIONS, **definitions(), **parts, **of_nodes}
 
 
 def _part(described: Mapping[str, Any], made: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
@@ -253,7 +259,8 @@ def _part(described: Mapping[str, Any], made: Mapping[str, Any], model: type[Bas
     short = getattr(model, "short", "")
     if not short:
         return inside
-    value = {key: item for key, item in inside["properties"][short].items() if key != "default"}
+    said_below = ("default", "description", "examples")
+    value = {key: item for key, item in inside["properties"][short].items() if key not in said_below}
     return {"description": inside.pop("description"), "anyOf": [value, inside]}
 
 
@@ -292,7 +299,7 @@ def _clean_one(field: Mapping[str, Any], made: Mapping[str, Any]) -> dict[str, A
     if model in _IN_PLACE:
         return _object(made[model], made)
     if model in _PARTS:
-        return {"description": made[model]["description"], **schema, "$ref": f"{_REF}{_PARTS[model]}"}
+        return {**schema, "$ref": f"{_REF}{_PARTS[model]}"}
     return schema
 
 
@@ -312,10 +319,3 @@ def _used_by(schema: Any) -> dict[str, Any]:
         elif isinstance(value, list):
             look_at += value
     return {name: item for name, item in definitions.items() if name in names}
-
-
-def _copy(value: Any) -> Any:
-    """A copy, so that a caller who changes it changes it for no other caller."""
-    if isinstance(value, dict):
-        return {key: _copy(item) for key, item in value.items()}
-    return [_copy(item) for item in value] if isinstance(value, list) else value

@@ -18,7 +18,7 @@ MAX_DIGITS = 38
 SMALLEST, LARGEST = 1e-130, 9.99e125
 MAX_LEVELS = 32  # an attribute's own value is on the first
 # What stores find their own items by: a row that had them could be taken for something else.
-RESERVED = frozenset({"pk", "sk", "wake", "due_shard", "due_at", "st_key", "st_at"})
+RESERVED = frozenset({"pk", "sk", "wake", "due_shard", "due_at", "st_key", "st_at", "ask_key", "ask_at"})
 
 
 class Row(msgspec.Struct, frozen=True):

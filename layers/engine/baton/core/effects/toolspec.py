@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from baton.core.effects.keys import KeyRule
+from baton.core.effects.risk import Risk
 
 PURE, IDEMPOTENT, ONCE = "pure", "idempotent", "once"
 EFFECTS = (PURE, IDEMPOTENT, ONCE)
@@ -32,6 +33,7 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, di
     `instead_of` names tools (patterns) that this one can stand in for, `carries_out` the hints and hooks that it carries
     out, for the tools of `for_tools`. `fallbacks` are values of a parameter to try one after the other; `context` is
     the parameter that can be shortened. `sees_key` False: its function has no `Context`, and so no use for a key.
+    `requires_approval`: a person approves every call of it first; `risk`: those that are risky.
     """
 
     name: str
@@ -53,6 +55,13 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, di
     fallbacks: dict[str, tuple[Any, ...]] = {}
     context: str = ""
     sees_key: bool = True
+    requires_approval: bool = False
+    risk: Risk | None = None
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether a person may have to approve a call of it."""
+        return self.requires_approval or self.risk is not None
 
     @cached_property
     def schema_hash(self) -> str:

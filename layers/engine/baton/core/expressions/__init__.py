@@ -12,8 +12,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 ROOTS = ("input", "ctx", "saga", "loop", "join", "last_error", "item", "output")
 SAGA_FIELDS = ("id", "user", "tenant", "workflow")
@@ -37,8 +38,7 @@ class UnknownRoot(ExpressionError):
         self.source = source
 
 
-@dataclass(frozen=True)
-class Path:
+class Path(Struct, frozen=True):
     """A parsed expression: its text, its root and the keys and indexes that follow.
 
     `optional` (`ctx.<node>.output?`, `input.<name>?`): null when the node gave nothing, or the input is without the part.
@@ -159,8 +159,7 @@ def _type(value: Any) -> str:
     return names.get(type(value), "a number")
 
 
-@dataclass(frozen=True)
-class Template:
+class Template(Struct, frozen=True):
     """A JSON value with its expressions parsed once. `paths` are all of them, in reading order."""
 
     value: Any
@@ -176,8 +175,7 @@ class Template:
         return _render(self.value, lookup) if self.paths else self.value
 
 
-@dataclass(frozen=True)
-class _Text:
+class _Text(Struct, frozen=True):
     """A string with expressions in it; a lone one keeps its type."""
 
     parts: tuple[str | Path, ...]
@@ -271,7 +269,7 @@ def _render(compiled: Any, lookup: Lookup) -> Any:
     if isinstance(compiled, _Text):
         if len(compiled.parts) == 1:
             return _take(compiled.parts[0], lookup)
-        return "".join(_as_text(_take(part, lookup)) for part in compiled.parts)
+        return "".join(as_text(_take(part, lookup)) for part in compiled.parts)
     if isinstance(compiled, list):
         return [_render(item, lookup) for item in compiled]
     if isinstance(compiled, dict):
@@ -283,5 +281,6 @@ def _take(part: str | Path, lookup: Lookup) -> Any:
     return walk(part, lookup(part)) if isinstance(part, Path) else part
 
 
-def _as_text(value: Any) -> str:
+def as_text(value: Any) -> str:
+    """A value inside of a text: itself if it is one, else its JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from baton.core.failures.codes import ALIASES, CLASSES, CODES, UNKNOWN, kind_of
+from baton.core.failures.codes import ALIASES, CLASSES, CODES, UNKNOWN, class_of
 from baton.core.failures.names import EXCEPTIONS, OTHER_4XX, OTHER_5XX, SERVICES, STATUSES
 
 RETRYABLE = frozenset({"transient", "unknown"})
@@ -61,7 +61,7 @@ def classify(
     known = _first(services, SERVICES) or code_of_status(status) or _first(exceptions, EXCEPTIONS)
     known = known or ("tool_error" if exceptions else UNKNOWN)
     found = code_of(code) or known
-    of = kind_of(found if found in CODES else known)
+    of = class_of(found if found in CODES else known)
     return Verdict(found, kind if kind in CLASSES else of, status)
 
 

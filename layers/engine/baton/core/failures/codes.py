@@ -25,7 +25,7 @@ CLASSES: Mapping[str, str] = {
 class Code(NamedTuple):
     """One code: its class, what is told to a person, and what that person can do."""
 
-    kind: str
+    class_: str
     says: str
     advice: str
 
@@ -67,6 +67,7 @@ _OUTSIDE: dict[str, Code] = {
     "business_rule": Code(PERMANENT, "A rule of the business does not allow this.", "Change what is asked for so that the rule allows it."),
     "permission_denied": Code(PERMANENT, "The permissions do not suffice.", "Give the worker the permission, and start anew."),
     "constraint_violation": Code(PERMANENT, "The database refuses the data: they break one of its rules.", "Look which rule the message names; a record may exist already."),
+    "rejected": Code(PERMANENT, "A person has said no.", "Let `catch` go on from `rejected`, or ask the person why."),
     # ---- catastrophic
     "disk_full": Code(CATASTROPHIC, "There is no space left on the disk.", "Make room or add some, then let the saga go on."),
     "out_of_memory": Code(CATASTROPHIC, "There is not enough memory.", "Give the worker more memory, or let the step do less at once."),
@@ -79,6 +80,9 @@ _ENGINE: dict[str, Code] = {
     # ---- tools
     "tool_error": Code(UNKNOWN, "The tool raised an error.", "Read the message; the worker's log says where it was raised."),
     "tool_crashed": Code(UNKNOWN, "The process that ran the tool died.", "See whether the tool needs more memory; the worker's log says how it died."),
+    "callback_over": Code(PERMANENT, "Work elsewhere is not waited for any more.", "Stop that work; the message says why."),
+    "link_over": Code(PERMANENT, "The link by which a question is answered does not count any more.", "Have people told again: the newest link counts."),
+    "heartbeat_timeout": Code(TRANSIENT, "Work elsewhere has given no sign of life in time.", "See whether it still runs there, and whether it sends heartbeats as often as `callback.heartbeat` says."),
     "tool_missing": Code(PERMANENT, "The tool is not in this deployment.", "Deploy the application with it, then let the saga go on."),
     "input_invalid": Code(PERMANENT, "The tool was called with arguments that it does not take.", "Correct the step's `with`, or the tool."),
     "result_invalid": Code(PERMANENT, "The tool returned something else than it promises.", "Correct the tool, or the type hint of what it returns."),
@@ -94,6 +98,8 @@ _ENGINE: dict[str, Code] = {
     "output_invalid": Code(PERMANENT, "The output does not match the node's schema.", "Correct the tool, or `output_schema`."),
     "output_unbound": Code(PERMANENT, "The saga's result names a value that is not there.", "Correct the document's `output`, or write `?` where there may be nothing."),
     "output_too_large": Code(PERMANENT, "The saga's result is too large.", "Give less, or where it can be found."),
+    "question_invalid": Code(PERMANENT, "A question cannot be asked with the values that it got.", "Correct the value that the message names."),
+    "question_expired": Code(PERMANENT, "No answer to a question came in time.", "Give it longer by `expires`, or let `catch` go on from `question_expired`."),
     "wait_invalid": Code(PERMANENT, "What the wait is to wait for is no time.", "Correct the value that the expression gives."),
     "branch_unbound": Code(PERMANENT, "The value that chooses the way is not there.", "Correct `branch.choose`, or write `?` where there may be nothing."),
     "branch_not_allowed": Code(PERMANENT, "The way chosen is none of those allowed.", "Add the node to `branch.among`, or correct who chooses."),
@@ -138,7 +144,7 @@ ENGINE: frozenset[str] = frozenset(_ENGINE)
 """Codes that only the engine gives, at any kind of node."""
 
 UNTRIED: frozenset[str] = frozenset(
-    code for code in _ENGINE if code.startswith(("branch_", "budget_", "condition_", "limit_"))
+    code for code in _ENGINE if code.startswith(("branch_", "budget_", "condition_", "limit_", "question_"))
 ) | {
     "child_failed", "input_unbound", "join_failed", "loop_exhausted", "output_too_large", "output_unbound",
     "over_budget", "value_too_large", "wait_invalid", "worker_killed",
@@ -167,9 +173,9 @@ class Told(NamedTuple):
     advice: str
 
 
-def kind_of(code: str) -> str:
+def class_of(code: str) -> str:
     """The class of a code: `unknown` for one that is not in the table."""
-    return CODES[code].kind if code in CODES else UNKNOWN
+    return CODES[code].class_ if code in CODES else UNKNOWN
 
 
 def told(code: str) -> Told:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from baton.core.failures.codes import ALIASES, CATASTROPHIC, TRANSIENT, UNKNOWN, kind_of
+from baton.core.failures.codes import ALIASES, CATASTROPHIC, TRANSIENT, UNKNOWN, class_of
 
 DOUBTFUL = frozenset({TRANSIENT, CATASTROPHIC, UNKNOWN})
 """Classes of failures after which it may have happened: the answer did not come, or says nothing. The others refuse."""
@@ -33,12 +33,12 @@ BY_CODE: Mapping[str, bool] = {
 """Codes for which it is not as their class says: whether there is a doubt."""
 
 
-def leaves_doubt(code: str, kind: str = "", happened: bool | None = None) -> bool:
-    """Whether it may have happened. `kind` is the failure's class, `happened` what the tool itself says.
+def leaves_doubt(code: str, class_: str = "", happened: bool | None = None) -> bool:
+    """Whether it may have happened. `happened` is what the tool itself says.
 
     What has happened for sure and came to no result is a doubt, too: its result is unknown.
     """
     if happened is not None:
         return happened
     code = ALIASES.get(code, code)
-    return BY_CODE.get(code, (kind or kind_of(code)) in DOUBTFUL)
+    return BY_CODE.get(code, (class_ or class_of(code)) in DOUBTFUL)

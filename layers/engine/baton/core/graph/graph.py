@@ -12,6 +12,8 @@ from typing import Any
 import msgspec
 
 from baton.core.conditions.model import Condition
+from baton.core.effects.approvals import Approval
+from baton.core.effects.risk import RiskRule
 from baton.core.failures.alternatives import Alternative
 from baton.core.failures.codes import PERMANENT
 from baton.core.failures.failover import Policy
@@ -100,6 +102,25 @@ class Catch(_Part, frozen=True, kw_only=True):
         return (not self.codes or code in self.codes) and (not self.kinds or kind in self.kinds)
 
 
+class Asks(_Part, frozen=True, kw_only=True):
+    """What a node asks a person. `says` is a template: title, message, details, options, takeover, and whom it is `to`.
+
+    `type` is one of TYPES of core/log/answers.py. `schema` is that of the data that is asked for.
+    """
+
+    type: str
+    says: Any
+    expires_ms: int
+    schema: Any = None
+
+
+class CallbackTimes(_Part, frozen=True, kw_only=True):
+    """How long a node waits for work elsewhere, and how often that must give a sign of life (0: never)."""
+
+    timeout_ms: int
+    heartbeat_ms: int = 0
+
+
 class Node(_Part, frozen=True, kw_only=True):
     """One node. `arguments` is the document's `with`; `timeout_ms` 0 means the engine's default.
 
@@ -109,7 +130,8 @@ class Node(_Part, frozen=True, kw_only=True):
     first. `limits` by name: fan_out, hops, wall_time (ms), bytes, cost (micro-dollars). `failures` are rules by code or
     class, over the graph's; `failover` are asked before the graph's. `cost` is reserved for each attempt, in
     micro-dollars. `timed`: it matters when the node became ready. `ways` are the alternatives in the order in
-    which they are tried; `hooks` maps what can be done before a retry to the tool that does it.
+    which they are tried; `hooks` maps what can be done before a retry to the tool that does it. `approval`: whether a person is
+    asked before the tool acts. With a `callback` the tool only hands the work over, and the node waits for the callback.
     """
 
     name: str
@@ -143,6 +165,9 @@ class Node(_Part, frozen=True, kw_only=True):
     timed: bool = False
     ways: tuple[Alternative, ...] = ()
     hooks: dict[str, str] = {}
+    asks: Asks | None = None
+    approval: Approval | None = None
+    callback: CallbackTimes | None = None
 
     @property
     def takes_failures(self) -> bool:
@@ -160,6 +185,7 @@ class Graph(_Part, frozen=True, kw_only=True):
     """A workflow, compiled. `nodes` are in a topological order; `output` is a template or None.
 
     `limits` are the saga's, by the names of a node's; wall_time also stands for the document's `timeout`.
+    `risk`: the document's own rules; None: the default ones.
     """
 
     format: int = FORMAT
@@ -170,6 +196,7 @@ class Graph(_Part, frozen=True, kw_only=True):
     limits: dict[str, Cap] = {}
     failures: dict[str, Change] = {}
     failover: tuple[Policy, ...] = ()
+    risk: tuple[RiskRule, ...] | None = None
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode

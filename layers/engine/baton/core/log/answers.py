@@ -1,6 +1,6 @@
-"""Answers to questions about failures: which questions are open, whom they are for, and what can be an answer to one.
+"""Answers to questions: which questions are open, whom they are for, and what can be an answer to one.
 
-What an answer comes to is in core/decide/retries.py; questions are asked in core/decide/failure_handling.py.
+What a step that fails asks, and what an answer to that comes to, is in core/decide/; what a node asks, in core/nodes/.
 """
 
 from __future__ import annotations
@@ -9,38 +9,70 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from baton.core.conditions.schema import violations
 from baton.core.expressions import escape
 from baton.core.expressions.spelling import nearest
 from baton.core.failures import sanitised
-from baton.core.failures.strategies.base import ON_CALL
+from baton.core.failures.strategies.base import ESCALATED, ON_CALL, STARTER
 from baton.core.graph.graph import Node
-from baton.core.log.events import Ask
-from baton.core.log.state import ANSWER, Failing, State
-from baton.errors import Problem
+from baton.core.log.events import Ask, Notice
+from baton.core.log.records import Option
+from baton.core.log.state import ANSWER, Failing, State, node_of
+from baton.core.times import iso
+from baton.errors import NotAllowedNow, NotFound, Problem
 
+WHOLE = ""
+"""In place of a slot: the question is about the saga as a whole."""
+RESUME, CANCEL = "resume", "cancel"
+PARKED_OPTIONS = (
+    Option(id=RESUME, label="Try again", description="Let the saga go on, with its tries counted anew."),
+    Option(id=CANCEL, label="Cancel", description="End the saga as cancelled.", destructive=True),
+)
+"""What an operator can answer about a saga that is parked."""
 TRY_AGAIN, USE, GIVE_UP = "retry", "use", "fail"
 ACTIONS: Mapping[str, str] = {
     TRY_AGAIN: "Try the step again, with other arguments if some are given.",
     USE: "Take this output in place of the step's own.",
     GIVE_UP: "Let the step fail with its last failure.",
 }
-"""What a person can answer, each with what it does."""
+"""What a person can answer about a step that has failed, each with what it does."""
+EXPIRED = "expired"
+"""What the log says of a question that was closed without an answer."""
+POLICY = "policy"
+"""Where the answer to a question comes from that its escalation has closed."""
+APPROVE, REJECT, SUBMIT, DONE = "approve", "reject", "submit", "done"
+REJECTED = "rejected"  # the code of a node or step that a person has said no to
+"""What a person can answer to other questions, besides the options that a question has of its own."""
+
+DECISION, INPUT, APPROVAL, TAKEOVER, ERROR = "decision", "input", "approval", "takeover", "error"
+TYPES: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    DECISION: ("decision", ()),
+    INPUT: ("input", (SUBMIT,)),
+    APPROVAL: ("approval", (APPROVE, REJECT)),
+    TAKEOVER: ("browser_takeover", (DONE,)),
+    ERROR: ("error_resolution", (DONE, REJECT)),
+}
+"""The types of question, each with its `kind` in an `Ask` and its answers where a node asks; a decision has its own."""
 
 MAX_ARGUMENTS = 32_768  # bytes; they are in the state until the step is done
+MAX_COMMENT = 2_000  # characters
 OPERATORS = "operate"  # the role of callers who may answer every question
 _SHOWN = 10
+_CLOSED = {EXPIRED: "has expired", POLICY: "was decided without an answer"}
 _REMEMBERED = f"{ANSWER}/"  # what keys of answers begin with in a state
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What a person says to the question `ask`. `arguments` goes with `retry`, `output` with `use`."""
+    """What a person says to the question `ask`. `arguments` goes with `retry`, `output` with `use`, `data` with `submit`."""
 
     ask: str
     action: str
     arguments: dict[str, Any] = {}
     output: Any = msgspec.UNSET
+    data: Any = msgspec.UNSET
+    comment: str = ""
 
     def payload(self) -> dict[str, Any]:
         """As the log keeps it: what was said and nothing else."""
@@ -49,21 +81,56 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
             said["arguments"] = self.arguments
         if self.output is not msgspec.UNSET:
             said["output"] = self.output
+        if self.data is not msgspec.UNSET:
+            said["data"] = self.data
+        if self.comment:
+            said["comment"] = self.comment
         return said
 
 
 def asked(state: State) -> Iterator[tuple[str, Ask]]:
-    """Each question that is not closed, with the slot of its step; an answer may be there already."""
+    """Each question that is not closed, with the slot of its step; an answer may be there already. That of a parked saga first."""
+    if state.parked is not None and (ask := about_parking(state)) is not None:
+        yield WHOLE, ask
     for slot, failing in state.failing.items():
         if failing.ask is not None:
             yield slot, failing.ask
+    for slot, work in state.open.items():
+        if work.ask is not None:
+            yield slot, work.ask
+
+
+def about_parking(state: State) -> Ask | None:
+    """What operators are asked about a parked saga: none goes on by itself, or is asked about more than its steps have asked."""
+    parked = state.parked
+    if parked is None or parked.until or parked.code == ESCALATED:
+        return None
+    where = f" at `{parked.node}`" if parked.node else ""
+    return Ask(
+        id=f"{state.lineage.branch}.parked.{state.parked_in}",
+        kind="error_resolution",
+        title=f"The saga is parked{where}",
+        message=parked.message,
+        options=PARKED_OPTIONS,
+        severity="high",
+        to=ON_CALL,
+    )
 
 
 def open_questions(state: State) -> Iterator[tuple[str, Ask]]:
     """Each question without an answer so far, with the slot of its step."""
+    known: frozenset[str] | None = None
     for slot, ask in asked(state):
-        if not is_answered(state, ask.id):
+        known = answered(state) if known is None else known
+        if ask.id not in known:
             yield slot, ask
+
+
+def answered(state: State) -> frozenset[str]:
+    """The ids of questions to which an answer has come, taken in or not. Keys of old answers are forgotten."""
+    said = [signal.key for signal in state.signals if signal.name == ANSWER]
+    said += [key.removeprefix(_REMEMBERED) for key in state.keys if key.startswith(_REMEMBERED)]
+    return frozenset(key.partition("/")[0] for key in said)
 
 
 def answer_key(ask: str, key: str) -> str:
@@ -72,10 +139,34 @@ def answer_key(ask: str, key: str) -> str:
 
 
 def is_answered(state: State, ask: str) -> bool:
-    """Whether an answer has come, taken in or not. Keys of old answers are forgotten."""
-    said = [signal.key for signal in state.signals if signal.name == ANSWER]
-    said += [key.removeprefix(_REMEMBERED) for key in state.keys if key.startswith(_REMEMBERED)]
-    return any(key == ask or key.startswith(f"{ask}/") for key in said)
+    """Whether an answer has come, taken in or not."""
+    return ask in answered(state)
+
+
+def is_answer_to(key: str, ask: str) -> bool:
+    """Whether this is the key of an answer to the question."""
+    return key.partition("/")[0] == ask
+
+
+def closed_by_time(state: State, ask: str) -> str:
+    """Whether the question of a node was closed without an answer: `expired` or `policy`. Keys of old ones are forgotten."""
+    known = state.keys.get(f"{_REMEMBERED}{ask}", "")
+    return known if known in {EXPIRED, POLICY} else ""
+
+
+def question(state: State, name: str, now: int) -> tuple[str, Ask]:
+    """The question that waits for an answer, with the slot of its step. Raises `NotAllowedNow`, and `NotFound` with those that do."""
+    if known := closed_by_time(state, name):
+        raise NotAllowedNow(f"question `{name}` {_CLOSED[known]}")
+    if is_answered(state, name):
+        raise NotAllowedNow(f"question `{name}` has been answered")
+    slot, ask = next((pair for pair in asked(state) if pair[1].id == name), ("", None))
+    if ask is None:
+        raise NotFound(f"there is no question `{name[:80]}`; {named(state)}")
+    if slot in state.open and now >= ask.ends_at:
+        how = EXPIRED if ask.ends_at == ask.expires_at else POLICY
+        raise NotAllowedNow(f"question `{name}` {_CLOSED[how]}: {iso(ask.ends_at)} was its end")
+    return slot, ask
 
 
 def named(state: State) -> str:
@@ -87,19 +178,66 @@ def named(state: State) -> str:
     return f"open: {', '.join(ids[:_SHOWN])}{more}"
 
 
+def notice_of(state: State, slot: str, ask: Ask, now: int, key: str = "") -> Notice:
+    """What tells people of a question that a node asks. `key`: another than that of its first notice."""
+    return Notice(
+        key=key or f"{state.origin.saga}/{ask.id}",
+        to=ask.to or STARTER,
+        code=ask.type,
+        message=": ".join(text for text in (ask.title, ask.message) if text),
+        severity=ask.severity or "medium",
+        node=node_of(slot)[0],
+        at=now,
+        ask=ask.id,
+    )
+
+
+def question_of(state: State, notice: Notice) -> Ask | None:
+    """The question that a notice is about, while that is open."""
+    return next((ask for _, ask in open_questions(state) if ask.id == notice.ask), None)
+
+
+def notice_again(state: State, slot: str, ask: Ask, now: int, *, key: str = "", why: str = "") -> Notice:
+    """What tells people of an open question another time, under another key: the sender knows that of the first as sent.
+
+    `key` and `why` tell it from the other times in this branch.
+    """
+    key = "/".join(filter(None, (state.origin.saga, str(state.lineage.branch), ask.id, key)))
+    notice = notice_of(state, slot, ask, now, key)
+    if why:
+        notice = replace(notice, message=f"{why}: {notice.message}")
+    failing = state.failing.get(slot)
+    if failing is None or failing.ask is None or failing.ask.id != ask.id:
+        return notice
+    from baton.core.failures.strategies.ladder import severity_of  # few sagas ask
+
+    failure = failing.failure
+    severity = ask.severity or severity_of(failure.code, failure.kind)
+    return replace(notice, code=failure.code, severity=severity)
+
+
+def audience(state: State, to: str) -> tuple[str, str]:
+    """Whom a question is for, as a kind (user, group, role) and a name. `to` is as that of an `Ask`."""
+    if to == ON_CALL:
+        return "role", OPERATORS
+    kind, _, name = to.partition(":")
+    return (kind, name) if name else ("user", state.origin.user)
+
+
 def may_answer(state: State, ask: Ask) -> tuple[tuple[str, str], ...]:
-    """Whom a question is for, as kinds and names: operators, and the saga's user unless it is for operators only."""
-    operators = ("role", OPERATORS)
-    return (operators,) if ask.to == ON_CALL else (("user", state.origin.user), operators)
+    """Who may answer a question, as kinds (user, group, role) and names; operators may answer every question."""
+    return tuple(dict.fromkeys((audience(state, ask.to), ("role", OPERATORS))))
 
 
-def refusal(state: State, ask: Ask, user: str, roles: Collection[str]) -> str:
+def refusal(state: State, ask: Ask, user: str, roles: Collection[str], groups: Collection[str] = ()) -> str:
     """Why this caller may not answer, and who may; empty for one who may."""
-    audience = may_answer(state, ask)
-    if any(name == user if kind == "user" else name in roles for kind, name in audience):
+    caller = {"user": (user,), "group": groups, "role": roles}
+    allowed = may_answer(state, ask)
+    if any(name in caller[kind] for kind, name in allowed):
         return ""
-    named = " or ".join(f"{'the user' if kind == 'user' else 'the role'} `{name}`" for kind, name in audience)
-    return f"question `{ask.id}` is for {named}; the caller is the user `{user}`"
+    named = " or ".join(f"the {kind} `{name}`" for kind, name in allowed)
+    claimed = f", claimed by `{allowed[0][1]}` at {iso(ask.moved_at)}," if ask.candidates else ""
+    return f"question `{ask.id}`{claimed} is for {named}; the caller is the user `{user}`"
 
 
 def tool_asked_about(node: Node, failing: Failing) -> str:
@@ -124,39 +262,61 @@ def changeable(ask: Ask, parameters: Mapping[str, Any]) -> dict[str, Any] | None
 
 def check_answer(
     ask: Ask,
-    node: Node,
+    node: Node | None,
     parameters: Mapping[str, Any],
     answer: Answer,
     result: Mapping[str, Any] | None = None,
 ) -> tuple[Problem, ...]:
     """Everything that is wrong with an answer.
 
-    `parameters`: the schema of the arguments of the tool that would run; `result`: that of what an output has to be like.
+    `node` is the one that has asked, or is asked about; None: it is about the saga as a whole. `parameters`: the schema of the arguments of the tool that would
+    run; `result`: that of what an output has to be like.
     """
-    if answer.action not in ask.options:
-        hint = nearest(answer.action, ask.options)
-        return (Problem("/action", f"must be one of {', '.join(ask.options)}", hint),)
-    found = []
-    if answer.arguments and answer.action != TRY_AGAIN:
-        found.append(Problem("/arguments", f"goes with `retry`, not with `{answer.action}`"))
-    elif answer.arguments:
-        found += _arguments(ask, parameters, answer.arguments)
-    if answer.action == USE and answer.output is msgspec.UNSET:
-        found.append(Problem("/output", "is missing: `use` needs what to take in place of the step's output"))
-    elif answer.action != USE and answer.output is not msgspec.UNSET:
-        found.append(Problem("/output", f"goes with `use`, not with `{answer.action}`"))
-    elif answer.action == USE:
-        for schema in (node.output_schema, result):
-            found += violations(schema, answer.output, "/output") if schema is not None else ()
-    if _has_secret("", answer.arguments):
-        found.append(
-            Problem(
-                "/arguments",
-                "has what looks like a secret, and what is answered stays in the log for ever",
-                "put it where the tool reads it, such as a secret store, and answer `retry`",
-            )
+    if answer.action not in ask.actions:
+        hint = nearest(answer.action, ask.actions)
+        return (Problem("/action", f"must be one of {', '.join(ask.actions)}", hint),)
+    repeats, replaces = (ask.type == ERROR and answer.action == one for one in (TRY_AGAIN, USE))
+    submits = ask.type == INPUT and answer.action == SUBMIT
+    found: list[Problem] = []
+    for name, is_given, goes, action in (
+        ("arguments", bool(answer.arguments), repeats, TRY_AGAIN),
+        ("output", answer.output is not msgspec.UNSET, replaces, USE),
+        ("data", answer.data is not msgspec.UNSET, submits, SUBMIT),
+    ):
+        if is_given and not goes:
+            found.append(Problem(f"/{name}", f"goes with `{action}`, not with `{answer.action}`"))
+    if repeats:
+        found += _arguments(ask, parameters, answer.arguments) if answer.arguments else ()
+    elif replaces:
+        assert node is not None, "only about a step that failed"
+        lacks = "is missing: `use` needs what to take in place of the step's output"
+        found += _value("/output", answer.output, lacks, node.output_schema, result)
+    elif submits:
+        found += _value(
+            "/data", answer.data, "is missing: `submit` needs the data that the question asks for", ask.schema
         )
-    return tuple(found)
+    return (*found, *_secrets(answer))
+
+
+def _value(place: str, value: Any, lacks: str, *schemas: Any) -> Iterator[Problem]:
+    if value is msgspec.UNSET:
+        yield Problem(place, lacks)
+        return
+    for schema in schemas:
+        yield from violations(schema, value, place) if schema is not None else ()
+
+
+def _secrets(answer: Answer) -> Iterator[Problem]:
+    """The parts that hold what looks like a secret. The output of a step may: that is its author's business."""
+    elsewhere = "put it where the tool reads it, such as a secret store"
+    for name, hint in (
+        ("arguments", f"{elsewhere}, and answer `retry`"),
+        ("data", elsewhere),
+        ("comment", ""),
+    ):
+        if _has_secret("", getattr(answer, name)):
+            text = "has what looks like a secret, and what is answered stays in the log for ever"
+            yield Problem(f"/{name}", text, hint)
 
 
 _SECRET = frozenset(

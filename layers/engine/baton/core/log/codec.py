@@ -17,21 +17,21 @@ class _Format(msgspec.Struct, frozen=True):
     format: int = FORMAT
 
 
-class _Kind(msgspec.Struct, frozen=True):
+class _Tag(msgspec.Struct, frozen=True):
     kind: str = ""
 
 
-class _Kinds(msgspec.Struct, frozen=True):
-    events: tuple[_Kind, ...] = ()
+class _Tags(msgspec.Struct, frozen=True):
+    events: tuple[_Tag, ...] = ()
 
 
-KINDS = frozenset(str(kind.__struct_config__.tag) for kind in get_args(Event))
+TAGS = frozenset(str(event.__struct_config__.tag) for event in get_args(Event))
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Entry).decode
 _decode_format = msgspec.json.Decoder(_Format).decode
-_decode_kinds = msgspec.json.Decoder(_Kinds).decode
+_decode_tags = msgspec.json.Decoder(_Tags).decode
 
 
 def encode_entry(entry: Entry) -> bytes:
@@ -56,7 +56,7 @@ def _explain(data: bytes, error: Exception) -> UnknownEntry | CorruptLog:
         found = _decode_format(data).format
         if found > FORMAT:
             return UnknownEntry(f"an entry of format {found}; this version knows format {FORMAT}")
-        unknown = {event.kind for event in _decode_kinds(data).events} - KINDS - {""}
+        unknown = {event.kind for event in _decode_tags(data).events} - TAGS - {""}
         if unknown:
             return UnknownEntry(f"an entry with events that this version does not know: {sorted(unknown)}")
     except _UNREADABLE:

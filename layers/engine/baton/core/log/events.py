@@ -14,24 +14,55 @@ from baton.core.log.failure_events import (
     AttemptFailed,
     NoticeDue,
     NoticesSent,
+    QuestionClaimed,
     QuestionClosed,
+    QuestionEscalated,
     StrategyChosen,
 )
-from baton.core.log.records import About, Ask, Blamed, Failure, Notice, Root, Token, Value, failed_with
-from baton.core.log.work import Child, Open, Wait
+from baton.core.log.open_events import (
+    CallbackHeartbeat,
+    CallbackOpened,
+    ChildOpened,
+    Opens,
+    QuestionOpened,
+    WaitOpened,
+)
+from baton.core.log.records import (
+    About,
+    Ask,
+    Blamed,
+    Failure,
+    Notice,
+    Root,
+    Shown,
+    Token,
+    Untold,
+    Value,
+    failed_with,
+)
 
 __all__ = [  # what is declared in rooms of its own
     "Ask",
     "AttemptFailed",
     "Blamed",
+    "CallbackHeartbeat",
+    "CallbackOpened",
+    "ChildOpened",
     "Failure",
     "Notice",
     "NoticeDue",
     "NoticesSent",
+    "Opens",
+    "QuestionClaimed",
     "QuestionClosed",
+    "QuestionEscalated",
+    "QuestionOpened",
+    "Shown",
     "StrategyChosen",
     "Token",
+    "Untold",
     "Value",
+    "WaitOpened",
     "failed_with",
 ]
 
@@ -60,9 +91,14 @@ class Settles(About, frozen=True, omit_defaults=True, kw_only=True):
     fault: Failure | None = None
 
     @property
+    def ends(self) -> bool:
+        """Whether the saga ends with it, and has its output as its result."""
+        return False
+
+    @property
     def ended_by(self) -> str:
         """The key of the outside event that ended the node, if one did."""
-        return ""
+        return getattr(self, "by", "")
 
 
 class Gives(Settles, frozen=True, omit_defaults=True, kw_only=True):
@@ -77,12 +113,13 @@ class Gives(Settles, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_only=True):
-    """Entry 1. `parent` is the key of the saga that waits for this one; `slot` its place there.
+    """Entry 1. `parent` is the key of the saga that waits for this one; `slot` its place there, `window` of its inbox.
 
     `depth` counts the sagas above it; `scope` names its place in them whatever the branch they are in: what happens
     once there happens once in all branches. `counts` are the scopes whose limits are counted: nodes by name, the saga as an
     empty text. `handled`: a saga above goes on from this one's failure. `last`: what its deployment does in place of
-    a question (`escalate` or `fail`); empty: it asks.
+    a question (`escalate` or `fail`); empty: it asks. `ends_by`: until when it may last, and `expires`: when all that is
+    stored of it may be deleted (0: never).
     """
 
     workflow: str
@@ -95,15 +132,18 @@ class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_
     emits: tuple[Token, ...]
     parent: str = ""
     slot: str = ""
+    window: int = 0
     depth: int = 0
     scope: str = ""
     counts: tuple[str, ...] = ()
     handled: bool = False
     last: str = ""
+    ends_by: int = 0
+    expires: int = 0
 
 
 class StepSucceeded(Gives, frozen=True, tag="step_succeeded", omit_defaults=True, kw_only=True):
-    """A tool answered. `recorded`: what may happen only once had happened before, and this is what came of it. `cost`, here and wherever an attempt ends: what the tool said it spent, in micro-dollars. `blocked_ms`, likewise: how long it held the event loop, if that was too long."""
+    """A tool answered. `recorded`: what may happen only once had happened before, and this is what came of it. `cost`, here and wherever an attempt ends: what the tool said it spent, in micro-dollars. `blocked_ms`, likewise: how long it held the event loop, if that was too long. `callback`, likewise: the one with which the attempt ended."""
 
     attempt: int
     started_at: int
@@ -114,12 +154,14 @@ class StepSucceeded(Gives, frozen=True, tag="step_succeeded", omit_defaults=True
     recorded: bool = False
     cost: int = 0
     blocked_ms: int = 0
+    callback: str = ""
 
 
 class StepFailed(Settles, frozen=True, tag="step_failed", omit_defaults=True, kw_only=True):
     """A tool failed, timed out, its input could not be bound, or its join cannot fire.
 
-    With tokens to emit, a join tolerates it and the tokens carry it there; without, the saga fails with it.
+    With tokens to emit, a join tolerates it and the tokens carry it there; without, the saga fails with it. `by`: the key of
+    the signal that brought the failure.
     """
 
     became = "failed"
@@ -132,6 +174,8 @@ class StepFailed(Settles, frozen=True, tag="step_failed", omit_defaults=True, kw
     schema_hash: str
     cost: int = 0
     blocked_ms: int = 0
+    by: str = ""
+    callback: str = ""
 
 
 class StepInterrupted(About, frozen=True, tag="step_interrupted", omit_defaults=True, kw_only=True):
@@ -139,7 +183,8 @@ class StepInterrupted(About, frozen=True, tag="step_interrupted", omit_defaults=
 
     `budget_ms` is what it could have had at most, from its start to the cut. Also told of a step that was not cut off
     but had spent something when it came no further (`why`): `money` for its next call was missing, or it was
-    `stopped` because the saga no longer needs its result. That counts for nothing but money, whatever else the step is at.
+    `stopped` because the saga no longer needs its result, or a person has to approve its next call (`approval`). That counts
+    for nothing but money, whatever else the step is at.
     With `fault`, the engine could not go on and stopped it: it runs again, and may have acted.
     """
 
@@ -181,28 +226,11 @@ class NodeBegan(About, frozen=True, tag="node_began", omit_defaults=True, kw_onl
 
 
 class NodePassed(Gives, frozen=True, tag="node_passed", omit_defaults=True, kw_only=True):
-    """A node that runs nothing gave its value."""
+    """A node that runs nothing gave its value. `ends`: it is the saga's result, and the saga ends."""
 
     became = "passed"
     made = ("output",)
-
-
-class Opens(About, frozen=True, omit_defaults=True, kw_only=True):
-    """An event with which a node opens work."""
-
-    def work(self) -> Open:
-        """What is open from now on."""
-        raise NotImplementedError
-
-
-class WaitOpened(Opens, frozen=True, tag="wait_opened", omit_defaults=True, kw_only=True):
-    """A wait node began: until a time, for a signal, or both, whichever is first."""
-
-    until: int | None = None
-    signal: str = ""
-
-    def work(self) -> Open:
-        return Wait(until=self.until, signal=self.signal)
+    ends: bool = False
 
 
 class WaitClosed(Gives, frozen=True, tag="wait_closed", omit_defaults=True, kw_only=True):
@@ -211,25 +239,9 @@ class WaitClosed(Gives, frozen=True, tag="wait_closed", omit_defaults=True, kw_o
     became = "waited"
     by: str
 
-    @property
-    def ended_by(self) -> str:
-        return self.by
-
-
-class ChildOpened(Opens, frozen=True, tag="child_opened", omit_defaults=True, kw_only=True):
-    """A child saga is to be started under this id; recorded before it is."""
-
-    made = ("input",)
-    child: str
-    workflow: str
-    input: Value
-
-    def work(self) -> Open:
-        return Child(saga=self.child, workflow=self.workflow, input=self.input)
-
 
 class ChildReported(Root, frozen=True, tag="child_reported", omit_defaults=True, kw_only=True):
-    """A child ended; the relay or the parent itself puts this, several in one entry. `cost` is all it spent."""
+    """A child ended; its parent's worker puts this, several in one entry. `cost` is all it spent."""
 
     slot: str
     child: str
@@ -252,13 +264,14 @@ class ChildrenAbandoned(Root, frozen=True, tag="children_abandoned", omit_defaul
 
 
 class SignalReceived(Root, frozen=True, tag="signal_received", omit_defaults=True, kw_only=True):
-    """A caller sent a signal. A repeated `key` is a no-op."""
+    """A caller sent a signal. A repeated `key` is a no-op. With a `failure`, the wait that takes it fails with it."""
 
     name: str
     key: str
     payload: Value
     by: str
     at: int
+    failure: Failure | None = None
 
 
 class CancelRequested(Root, frozen=True, tag="cancel_requested", omit_defaults=True, kw_only=True):
@@ -277,6 +290,10 @@ class Revived(Root, frozen=True, tag="revived", omit_defaults=True, kw_only=True
     dead_epoch: int
     dead_until: int
     at: int
+
+
+class GaveUp(Root, frozen=True, tag="gave_up", omit_defaults=True):
+    """The invocation has ended by itself, and the store did not let it give its lease back: when that runs out, none has died."""
 
 
 class LimitReached(Root, frozen=True, tag="limit_reached", omit_defaults=True, kw_only=True):
@@ -325,7 +342,7 @@ class SagaEnded(Root, frozen=True, tag="saga_ended", omit_defaults=True, kw_only
     failure: Failure | None = None
 
 
-Opening = WaitOpened | ChildOpened
+Opening = WaitOpened | ChildOpened | QuestionOpened | CallbackOpened
 Closing = StepSucceeded | NodePassed | WaitClosed | ChildClosed
 Event = (
     SagaStarted
@@ -334,6 +351,8 @@ Event = (
     | AttemptFailed
     | StrategyChosen
     | QuestionClosed
+    | QuestionEscalated
+    | QuestionClaimed
     | NoticeDue
     | NoticesSent
     | StepInterrupted
@@ -344,6 +363,9 @@ Event = (
     | NodePassed
     | WaitOpened
     | WaitClosed
+    | QuestionOpened
+    | CallbackOpened
+    | CallbackHeartbeat
     | ChildOpened
     | ChildReported
     | ChildClosed
@@ -351,6 +373,7 @@ Event = (
     | SignalReceived
     | CancelRequested
     | Revived
+    | GaveUp
     | LimitReached
     | Parked
     | Resumed

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from baton.core.failures.alternatives import Alternative
-from baton.core.log.records import About, Ask, Failure, Notice, Root, Value
+from baton.core.log.records import About, Ask, Failure, Notice, Root, Shown, Untold, Value
 
 
 class AttemptFailed(About, frozen=True, tag="attempt_failed", omit_defaults=True, kw_only=True):
@@ -23,6 +23,7 @@ class AttemptFailed(About, frozen=True, tag="attempt_failed", omit_defaults=True
     schema_hash: str
     cost: int = 0
     blocked_ms: int = 0
+    callback: str = ""
 
 
 class StrategyChosen(About, frozen=True, tag="strategy_chosen", omit_defaults=True, kw_only=True):
@@ -48,7 +49,9 @@ class StrategyChosen(About, frozen=True, tag="strategy_chosen", omit_defaults=Tr
 
 
 class QuestionClosed(About, frozen=True, tag="question_closed", omit_defaults=True, kw_only=True):
-    """A question has its answer: `retry` (with other arguments, perhaps), `use`, `fail`; or it `expired`.
+    """A question has its answer, or it `expired`. About a step: `retry` (with other arguments, perhaps), `use`, `fail`.
+
+    Of a step whose call has to be approved: `approve`, and the step goes on; else it fails in the same entry.
 
     `by` is the key of the signal that brought the answer. What the answer comes to follows in the same entry, but for an
     effect whose outcome was unknown: what a person says (`output`) is recorded by the next attempt.
@@ -63,6 +66,28 @@ class QuestionClosed(About, frozen=True, tag="question_closed", omit_defaults=Tr
     output: Value | None = None
 
 
+class QuestionEscalated(About, frozen=True, tag="question_escalated", omit_defaults=True, kw_only=True):
+    """A question had no answer when a step of its escalation was `due`: its audience is told again, or the question goes `to` others.
+
+    Of several that are due at once, people are told of the last alone. Without `due`, a person (`by`) has asked that they are told.
+    """
+
+    ask: str
+    at: int
+    due: int = 0
+    to: str | None = None
+    by: str = ""
+
+
+class QuestionClaimed(About, frozen=True, tag="question_claimed", omit_defaults=True, kw_only=True):
+    """One of those whom a question is for has made it `to` their own; or, without `to`, it is for all of them again."""
+
+    ask: str
+    at: int
+    by: str
+    to: str = ""
+
+
 class NoticeDue(Root, frozen=True, tag="notice_due", omit_defaults=True, kw_only=True):
     """A person outside is to be told. The worker that runs the saga tries until `NoticesSent` says that it was."""
 
@@ -70,6 +95,12 @@ class NoticeDue(Root, frozen=True, tag="notice_due", omit_defaults=True, kw_only
 
 
 class NoticesSent(Root, frozen=True, tag="notices_sent", omit_defaults=True, kw_only=True):
-    """These were told."""
+    """These were told, but for the channels that have given them up.
+
+    `shown`: questions whose rows were put into the inbox; `withdrawn`: those whose rows were taken out of it.
+    """
 
     keys: tuple[str, ...]
+    untold: tuple[Untold, ...] = ()
+    shown: dict[str, Shown] = {}  # noqa: RUF012  # each struct has its own
+    withdrawn: tuple[str, ...] = ()

@@ -6,23 +6,35 @@ imported where a step has failed.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from typing import Any
 
 from msgspec.structs import replace
 
 from baton.core.failures.strategies.base import History, LadderStep
 from baton.core.log import events as ev
-from baton.core.log.answers import TRY_AGAIN, USE, open_questions
+from baton.core.log import inbox
+from baton.core.log.answers import (
+    APPROVE,
+    EXPIRED,
+    POLICY,
+    TRY_AGAIN,
+    USE,
+    asked,
+    notice_again,
+    open_questions,
+)
+from baton.core.log.callbacks import callback_over
 from baton.core.log.recovery_folds import without_running
+from baton.core.log.signal_folds import remember, signal_key
 from baton.core.log.state import (
     ANSWER,
     NOTICES_REMEMBERED,
     UNKNOWN_OUTCOME,
     Failing,
-    Outbox,
     State,
-    node_of,
     slot_of,
+    without,
 )
 from baton.core.log.workflow_limits import pay
 
@@ -34,9 +46,12 @@ def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
     before = state.failing.get(slot)
     if before is not None and before.attempts >= e.attempt:
         return state
+    if e.callback:
+        state = callback_over(state, slot, e.callback, e.failure.code)
     failing = Failing(
         attempts=e.attempt,
         failure=e.failure,
+        handovers=(0 if before is None else before.handovers) + bool(e.callback),
         history=History() if before is None else before.history,
         policies={} if before is None else before.policies,
         way=None if before is None else before.way,
@@ -77,12 +92,25 @@ def strategy_chosen(state: State, e: ev.StrategyChosen) -> State:
         ask=e.ask,
         look=e.look,
     )
-    return replace(state, failing={**state.failing, slot: failing})
+    after = replace(state, failing={**state.failing, slot: failing})
+    return after if e.ask is None else inbox.opened(after, e.ask)
 
 
 def question_closed(state: State, e: ev.QuestionClosed) -> State:
     slot = slot_of(e.node, e.iteration, e.item)
     failing = state.failing.get(slot)
+    work = state.open.get(slot)
+    if (
+        work is not None
+        and work.ask is not None
+        and work.ask.digest
+        and (work.ask.id, e.action) == (e.ask, APPROVE)
+    ):
+        return _approved(state, slot, work.ask, work.arguments, e.by)
+    if work is not None and work.ask is not None and work.ask.id == e.ask and not e.by:
+        # Who answers it later is told so.
+        told = EXPIRED if e.action == EXPIRED else POLICY
+        return replace(state, keys=remember(state, {signal_key(ANSWER, e.ask): told}))
     if failing is None or failing.ask is None or failing.ask.id != e.ask:
         return state
     from baton.core.failures.strategies.ladder import after_decision
@@ -102,46 +130,88 @@ def question_closed(state: State, e: ev.QuestionClosed) -> State:
     return replace(state, failing={**state.failing, slot: failing}, signals=signals)
 
 
+def _approved(state: State, slot: str, ask: ev.Ask, arguments: dict[str, Any], by: str) -> State:
+    """The step may make this call now, in this attempt or a later one, and no other."""
+    failing = state.failing.get(slot)
+    if failing is not None and arguments:
+        # What was called before the tool has made these arguments: it is not called again, or it could make others.
+        way = failing.way
+        is_over = way is not None and (way.first or way.shorten)
+        failing = replace(
+            failing,
+            arguments={**failing.arguments, **arguments},
+            hooks=(),
+            way=None if is_over else way,
+        )
+        state = replace(state, failing={**state.failing, slot: failing})
+    digests = tuple(dict.fromkeys((*state.approved.get(slot, ()), ask.digest)))
+    return replace(
+        state,
+        open=without(state.open, (slot,)),
+        approved={**state.approved, slot: digests},
+        signals=tuple(other for other in state.signals if (other.name, other.key) != (ANSWER, by)),
+    )
+
+
+def _with_ask(
+    state: State, e: ev.QuestionEscalated | ev.QuestionClaimed, change: Callable[[ev.Ask], ev.Ask]
+) -> State:
+    """With the question that the event is about changed, if it is open."""
+    slot = slot_of(e.node, e.iteration, e.item)
+    failing, work = state.failing.get(slot), state.open.get(slot)
+    if failing is not None and failing.ask is not None and failing.ask.id == e.ask:
+        after = replace(failing, ask=change(failing.ask))
+        return replace(state, failing={**state.failing, slot: after})
+    if work is not None and work.ask is not None and work.ask.id == e.ask:
+        return replace(state, open={**state.open, slot: replace(work, ask=change(work.ask))})
+    return state
+
+
+def question_escalated(state: State, e: ev.QuestionEscalated) -> State:
+    def change(ask: ev.Ask) -> ev.Ask:
+        left = tuple(step for step in ask.escalate if step.at > e.due)
+        ask = replace(ask, told_at=e.at, escalate=left)
+        # The former audience may not answer any more, and the claim of one of them is over.
+        return ask if e.to is None else replace(ask, to=e.to, candidates="", moved_at=e.at)
+
+    return _with_ask(state, e, change)
+
+
+def question_claimed(state: State, e: ev.QuestionClaimed) -> State:
+    def change(ask: ev.Ask) -> ev.Ask:
+        to, candidates = (e.to, ask.candidates or ask.to) if e.to else (ask.candidates or ask.to, "")
+        return replace(ask, to=to, candidates=candidates, moved_at=e.at)
+
+    return _with_ask(state, e, change)
+
+
 def notice_due(state: State, e: ev.NoticeDue) -> State:
     outbox = state.outbox
     if e.notice.key in outbox.sent or e.notice in outbox.due:
         return state
-    # No fewer than there are: a fork can have opened more questions than that.
-    most = max(NOTICES_REMEMBERED, len(outbox.due))
+    # No fewer than there are: a fork can have opened more questions than that. Each open question has room for its own.
+    most = max(NOTICES_REMEMBERED, len(outbox.due), len(outbox.rows))
     return replace(state, outbox=replace(outbox, due=(*outbox.due, e.notice)[-most:]))
 
 
 def notices_sent(state: State, e: ev.NoticesSent) -> State:
     due = tuple(notice for notice in state.outbox.due if notice.key not in e.keys)
     new = (key for key in e.keys if key not in state.outbox.sent)
-    return replace(state, outbox=Outbox(due=due, sent=(*state.outbox.sent, *new)[-NOTICES_REMEMBERED:]))
+    sent = (*state.outbox.sent, *new)[-NOTICES_REMEMBERED:]
+    after = replace(state, outbox=replace(state.outbox, due=due, sent=sent))
+    return inbox.noted(after, e.shown, e.withdrawn) if e.shown or e.withdrawn else after
 
 
 def asked_anew(state: State, now: int) -> State:
     """With new notices for the questions that a fork has opened again: the first ones were sent long ago."""
-    if not state.failing:
-        return state
-    from baton.core.failures.strategies.ladder import severity_of
-
     anew = []
     for slot, ask in open_questions(state):
         if any(notice.key.endswith(f"/{ask.id}") for notice in state.outbox.due):
             continue  # its first notice is still to be sent
 
-        failure = state.failing[slot].failure
-        one = ev.Notice(
-            # Another key than the first notice's: the sender knows that one as sent.
-            key=f"{state.origin.saga}/{state.lineage.branch}/{ask.id}",
-            to="user",
-            code=failure.code,
-            message=ask.message,
-            severity=ask.severity or severity_of(failure.code, failure.kind),
-            node=node_of(slot)[0],
-            at=now,
-        )
-        anew.append(one)
+        anew.append(notice_again(state, slot, ask, now))
     # All of them, however many: no entry follows in which those that find no room would come.
-    return replace(state, outbox=replace(state.outbox, due=(*state.outbox.due, *anew)))
+    return inbox.opened_anew(replace(state, outbox=replace(state.outbox, due=(*state.outbox.due, *anew))))
 
 
 def decided(state: State) -> State:
@@ -164,8 +234,8 @@ def decided(state: State) -> State:
 
 def forget_answers(state: State, slots: Collection[str]) -> State:
     """Drops the answers to what these slots asked. The key of an answer begins with its question's."""
-    asks = {failing.ask.id for slot, failing in state.failing.items() if failing.ask and slot in slots}
-    if not asks or not state.signals:
+    asks = {ask.id for slot, ask in asked(state) if slot in slots} if state.signals else set()
+    if not asks:
         return state
     kept = (one for one in state.signals if one.name != ANSWER or one.key.partition("/")[0] not in asks)
     return replace(state, signals=tuple(kept))

@@ -6,31 +6,33 @@ tokens are gone, whose wait is closed or whose key is known changes nothing.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Collection
 from functools import reduce
 from typing import Any, cast
 
-import msgspec
 from msgspec.structs import replace
 
 from baton.core.log import events as ev
+from baton.core.log import inbox
+from baton.core.log.answers import WHOLE, about_parking
+from baton.core.log.callbacks import callback_over, heartbeat_heard
 from baton.core.log.failure_folds import (
     attempt_failed,
     decided,
     forget_answers,
     notice_due,
     notices_sent,
+    question_claimed,
     question_closed,
+    question_escalated,
     strategy_chosen,
 )
-from baton.core.log.forks import FORK_KEY
 from baton.core.log.lost import carriers
-from baton.core.log.recovery_folds import interrupted, progressed, revived, without_running
+from baton.core.log.open_folds import callback_opened, child_opened, child_reported, opened
+from baton.core.log.recovery_folds import gave_up, interrupted, progressed, revived, without_running
+from baton.core.log.signal_folds import not_taken, signal_received
 from baton.core.log.state import (
-    KEYS_REMEMBERED,
     Origin,
-    Signal,
     State,
     Used,
     owner_of,
@@ -111,6 +113,8 @@ def _consume(state: State, event: ev.Settles, output: ev.Value | None, **more: A
     if event.fault is not None and not event.emits:
         # Its tokens stay, so that a fork from here begins with this node and not behind it.
         return _stop(state, failure=state.failure or event.fault)
+    if event.ends:  # as above
+        return state if state.is_stopping else _stop(state, result=output)
     still_closed = state.closed.get(slot)
     gone = {slot, *event.drops}
     if state.items:
@@ -130,7 +134,7 @@ def _consume(state: State, event: ev.Settles, output: ev.Value | None, **more: A
     news |= _counted(state, event) | _emptied(state, gone)
     if event.item:
         news["items"] = {**state.items, slot: output}
-    if state.failing:
+    if state.signals:
         state = forget_answers(state, gone)
     # Any progress: the saga as a whole is not stuck.
     news |= {"outputs": outputs, "previous": previous, "recovery": progressed(state.recovery, gone)}
@@ -148,7 +152,7 @@ def _counted(state: State, event: ev.Settles) -> dict[str, Any]:
 def _emptied(state: State, gone: Collection[str]) -> dict[str, Any]:
     """The map without the slots that are `gone`; in a saga of plain steps it is empty."""
     news: dict[str, Any] = {}
-    for name in ("open", "items", "begun", "first_started_at", "failing"):
+    for name in ("open", "approved", "items", "begun", "first_started_at", "failing"):
         if known := getattr(state, name):
             news[name] = without(known, gone)
     if state.admitted:
@@ -167,16 +171,6 @@ def _stop(state: State, **news: Any) -> State:
     return replace(state, parked=None, recovery=recovery, **news)
 
 
-def signal_key(name: str, key: str) -> str:
-    """The key under which a signal is remembered."""
-    return f"{name}/{key}"
-
-
-def fingerprint(payload: ev.Value) -> str:
-    """Tells a repeated signal from another one that came under the same key."""
-    return hashlib.sha256(msgspec.json.encode(payload, order="deterministic")).hexdigest()[:12]
-
-
 def _started(state: State, e: ev.SagaStarted) -> State:
     return replace(
         state,
@@ -190,19 +184,25 @@ def _started(state: State, e: ev.SagaStarted) -> State:
             input=e.input,
             parent=e.parent,
             parent_slot=e.slot,
+            parent_window=e.window,
             depth=e.depth,
             scope=e.scope,
             handled=e.handled,
             last=e.last,
             started_at=e.at,
+            ends_by=e.ends_by,
+            expires=e.expires,
         ),
         used=dict.fromkeys(e.counts, Used()),
     )
 
 
 def _succeeded(state: State, e: ev.StepSucceeded) -> State:
-    paid = pay(state, slot_of(e.node, e.iteration, e.item), e.cost) if e.cost else state
-    return _consume(paid, e, e.output if e.keep else None)
+    if e.cost:
+        state = pay(state, slot_of(e.node, e.iteration, e.item), e.cost)
+    if e.callback:
+        state = callback_over(state, slot_of(e.node, e.iteration, e.item), e.callback, "")
+    return _consume(state, e, e.output if e.keep else None)
 
 
 def _failed(state: State, e: ev.StepFailed) -> State:
@@ -210,6 +210,10 @@ def _failed(state: State, e: ev.StepFailed) -> State:
     if slot not in state.tokens:
         return state
     state = pay(state, slot, e.cost)
+    if e.by:
+        state = replace(state, signals=not_taken(state, slot, e.by))
+    if e.callback:
+        state = callback_over(state, slot, e.callback, e.failure.code)
     if e.emits:  # those of its node: what an item fails with is its node's failure
         return _consume(state, replace(e, item=""), None)
     return _stop(
@@ -252,45 +256,9 @@ def _gave(state: State, e: ev.Gives) -> State:
     return _consume(state, e, e.output if e.keep else None)
 
 
-def _opened(state: State, e: ev.Opens) -> State:
-    slot = slot_of(e.node, e.iteration, e.item)
-    if slot not in state.tokens or slot in state.open:
-        return state
-    return replace(state, open={**state.open, slot: e.work()})
-
-
 def _wait_closed(state: State, e: ev.WaitClosed) -> State:
-    work = state.open.get(slot_of(e.node, e.iteration, e.item))
-    name = "" if work is None else work.signal
-    # By name too: a caller may have given another signal the key "time".
-    signals = tuple(other for other in state.signals if (other.name, other.key) != (name, e.by))
+    signals = not_taken(state, slot_of(e.node, e.iteration, e.item), e.by)
     return _consume(state, e, e.output if e.keep else None, signals=signals)
-
-
-def _child_reported(state: State, e: ev.ChildReported) -> State:
-    work = state.open.get(e.slot)
-    if work is None or not work.hears(e.child):
-        return state
-    state = pay(state, e.slot, e.cost)
-    told = replace(work, status=e.status, output=e.output, failure=e.failure)
-    return replace(state, open={**state.open, e.slot: told})
-
-
-def _signal(state: State, e: ev.SignalReceived) -> State:
-    """Only so many keys are remembered, besides those of forks and of signals that wait: with such a signal, a wait
-    would take another one that came under its key.
-    """
-    key = signal_key(e.name, e.key)
-    if key in state.keys:
-        return state
-    signals = (*state.signals, Signal(name=e.name, key=e.key, payload=e.payload))
-    keys = {**state.keys, key: fingerprint(e.payload)}
-    if len(keys) > KEYS_REMEMBERED:  # besides those that stay
-        waiting = {signal_key(signal.name, signal.key) for signal in signals}
-        others = [known for known in keys if known not in waiting and not known.startswith(FORK_KEY)]
-        for known in others[: max(len(others) - KEYS_REMEMBERED, 0)]:
-            del keys[known]
-    return replace(state, signals=signals, keys=keys)
 
 
 def _cancel(state: State, e: ev.CancelRequested) -> State:
@@ -322,14 +290,17 @@ def _limited(state: State, e: ev.LimitReached) -> State:
 
 def _parked(state: State, e: ev.Parked) -> State:
     """A saga that stops is parked only for crashes of its workers; an older log may still park it for money."""
-    parked = replace(state, parked=e)
-    return state if state.is_stopping and not parked.kills_workers else parked
+    parked = replace(state, parked=e, parked_in=state.version + 1)
+    if state.is_stopping and not parked.kills_workers:
+        return state
+    ask = about_parking(parked)
+    return parked if ask is None else inbox.opened(parked, ask)
 
 
 def _resumed(state: State, e: ev.Resumed) -> State:
     """The steps that the person on call was asked about are tried again."""
     return replace(
-        decided(state),
+        decided(forget_answers(state, (WHOLE,))),
         parked=None,
         recovery=replace(state.recovery, consecutive_crashes=0, interruptions={}),
         money=replace(state.money, budget=max(state.money.budget, e.budget)),
@@ -344,6 +315,7 @@ def _ended(state: State, e: ev.SagaEnded) -> State:
     return replace(
         state,
         ended=e,
+        result=None,
         tokens={},
         errors={},
         closed={},
@@ -354,6 +326,7 @@ def _ended(state: State, e: ev.SagaEnded) -> State:
         outputs={},
         previous={},
         open={},
+        approved={},
         items={},
         orphaned_children=(),
         signals=(),
@@ -370,6 +343,8 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.AttemptFailed: attempt_failed,
         ev.StrategyChosen: strategy_chosen,
         ev.QuestionClosed: question_closed,
+        ev.QuestionEscalated: question_escalated,
+        ev.QuestionClaimed: question_claimed,
         ev.NoticeDue: notice_due,
         ev.NoticesSent: notices_sent,
         ev.StepInterrupted: interrupted,
@@ -378,15 +353,19 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.NodeAdmitted: _admitted,
         ev.NodeBegan: _began,
         ev.NodePassed: _gave,
-        ev.WaitOpened: _opened,
+        ev.WaitOpened: opened,
         ev.WaitClosed: _wait_closed,
-        ev.ChildOpened: _opened,
-        ev.ChildReported: _child_reported,
+        ev.QuestionOpened: opened,
+        ev.CallbackOpened: callback_opened,
+        ev.CallbackHeartbeat: heartbeat_heard,
+        ev.ChildOpened: child_opened,
+        ev.ChildReported: child_reported,
         ev.ChildClosed: _gave,
         ev.ChildrenAbandoned: _abandoned,
-        ev.SignalReceived: _signal,
+        ev.SignalReceived: signal_received,
         ev.CancelRequested: _cancel,
         ev.Revived: revived,
+        ev.GaveUp: gave_up,
         ev.LimitReached: _limited,
         ev.Parked: _parked,
         ev.Resumed: _resumed,

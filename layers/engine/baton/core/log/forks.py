@@ -8,12 +8,11 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from baton.core.log import events as ev
+from baton.core.log.callbacks import completions_of
 from baton.core.log.failure_folds import asked_anew, decided
-from baton.core.log.state import Failing, Lineage, Segment, State
+from baton.core.log.state import FORK_KEY, Failing, Lineage, Segment, State
 from baton.core.log.workflow_limits import cut_back
 from baton.errors import CorruptLog
-
-FORK_KEY = "/fork/"  # begins as no signal's key can: those begin with the signal's name
 
 
 def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> State:
@@ -24,18 +23,21 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
     really happened are kept, and so is what was spent; the time that is limited begins anew. The fork
     gives revivals, cancels, parking and incidents a fresh start, forgets the signals behind the cut, and has
     the notices of questions open at the cut sent again. A child that is open on both sides goes on; any other open one
-    is left behind, to be cancelled, and opened anew where the cut needs it.
+    is left behind, to be cancelled, and opened anew where the cut needs it. So does work elsewhere, and what it has said
+    is kept: it says nothing twice.
     """
     if entry.version != before.version + 1 or entry.branch != before.lineage.branch:
         raise CorruptLog(
             f"fork {entry.branch}/{entry.version} cannot follow {before.lineage.branch}/{before.version}"
         )
-    is_ending = bool(before.ended or before.cancel or before.failure)
+    is_ending = bool(before.ended or before.is_stopping)
+    later = fork.at - at_cut.last_at
     after = {
-        slot: work.after_fork(before.open.get(slot), is_ending=is_ending)
+        slot: work.after_fork(before.open.get(slot), is_ending=is_ending, later=later)
         for slot, work in at_cut.open.items()
     }
     kept = {slot: work for slot, work in after.items() if work is not None}
+    said = completions_of(kept, before)
     staying = {work.orphan.saga for work in kept.values() if work.orphan is not None}
     running = [work.orphan for work in before.open.values() if work.orphan is not None]
     forks = {key: value for key, value in before.keys.items() if key.startswith(FORK_KEY)}
@@ -52,11 +54,10 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
         begun=dict.fromkeys(at_cut.begun, fork.at),
         money=before.money,
         used=cut_back(before, at_cut, fork.at),
-        failing={
-            slot: _with_time(failing, fork.at - at_cut.last_at) for slot, failing in at_cut.failing.items()
-        },
+        failing={slot: _with_time(failing, later) for slot, failing in at_cut.failing.items()},
         outbox=before.outbox,
-        keys={**at_cut.keys, **forks},
+        keys={**at_cut.keys, **forks, **{key: before.keys[key] for key in said}},
+        signals=(*at_cut.signals, *(one for one in said.values() if one not in at_cut.signals)),
         open=kept,
         orphaned_children=(
             *before.orphaned_children,
@@ -69,7 +70,8 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
 def afresh(at_cut: State) -> State:
     """What is at a cut, less what had stopped the saga as a whole: a fork gives that a fresh start."""
     recovery = replace(at_cut.recovery, consecutive_crashes=0, interruptions={})
-    return decided(replace(at_cut, cancel=None, failure=None, parked=None, ended=None, recovery=recovery))
+    free = replace(at_cut, cancel=None, failure=None, result=None, parked=None, ended=None, recovery=recovery)
+    return decided(free)
 
 
 def _with_time(failing: Failing, later: int) -> Failing:
@@ -77,10 +79,7 @@ def _with_time(failing: Failing, later: int) -> Failing:
     history = failing.history
     if history.since:
         failing = replace(failing, history=replace(history, since=history.since + later))
-    ask = failing.ask
-    if ask is None or not ask.expires_at:
-        return failing
-    return replace(failing, ask=replace(ask, expires_at=ask.expires_at + later))
+    return failing if failing.ask is None else replace(failing, ask=failing.ask.postponed(later))
 
 
 def lineage_to(state: State) -> tuple[Segment, ...]:

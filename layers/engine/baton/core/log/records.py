@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import msgspec
+from msgspec.structs import replace
 
 from baton.core.failures import quoted
 
@@ -20,8 +21,12 @@ class Value(msgspec.Struct, frozen=True, omit_defaults=True):
     size: int = 0
 
 
+LONGEST_MESSAGE = 500
+"""How much of a message of others a failure keeps."""
+
+
 class Blamed(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One of the failures that a join has failed for: its code, the beginning of its message, and its node."""
+    """One of the failures that a join has failed for, or that of a child: its code, the beginning of its message, and its node."""
 
     code: str
     message: str
@@ -33,7 +38,7 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Of an attempt of a tool also the class, the HTTP status if there was one, which tool and attempt it was, and when.
     `doubt`: what may happen only once may have happened; `claim` is the owner of the claim that it is about. `errors`:
-    the first of the failures that a join has failed for. `handled`: on an edge, the nodes at which `catch` goes on from
+    the first of the failures that a join has failed for, or that of a child. `handled`: on an edge, the nodes at which `catch` goes on from
     this failure; the edge is lost by it, and not failed.
     """
 
@@ -56,28 +61,114 @@ def failed_with(code: str, message: str, node: str = "") -> Failure:
     return Failure(code, quoted(message), node)
 
 
-class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A question to a person about a failure. `id` is the saga's own; `expires_at` 0: never.
+class Option(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One of the answers that a question offers. `default`: it is taken when the question expires."""
 
-    `kind` is one of QUESTIONS of core/failures/policy.py; `options` are the actions that an answer can name.
-    `severity` is that of its notice, where it is not what its code has by itself. `to` is `on_call` for a question to
-    operators; without it, the question is for the saga's user. `may_change` are the arguments that an answer may change.
+    id: str
+    label: str = ""
+    description: str = ""
+    default: bool = False
+    destructive: bool = False
+
+
+class Takeover(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What a person takes over by hand: the address of it, a picture of how it looks now, and what is to be done."""
+
+    url: str
+    picture: str = ""
+    instructions: str = ""
+
+
+class Escalation(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What happens at `at` to a question without an answer: its audience is told again, or it goes `to` others, or it is closed.
+
+    `to` is as that of an `Ask`. `decide` names the answer with which the question is closed.
+    """
+
+    at: int
+    to: str | None = None
+    decide: str = ""
+
+
+class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A question to a person. `id` is the saga's own; `expires_at` 0: never.
+
+    `type` says what an answer is and what becomes of the question without one; a step that has failed asks for the
+    resolution of an `error`. `kind` is one of QUESTIONS of core/failures/policy.py: what the person is asked for.
+    `options` are the actions that an answer can name: an id, or an `Option` where there is more to say of it. `schema`
+    is the JSON Schema of the data that is asked for.
+
+    `digest` names the call that an approval is for: one tool with certain arguments.
+
+    `to` is `on_call` for a question to operators, `user:NAME`, `group:NAME` or `role:NAME`; without it, the question is
+    for the saga's user. `severity` is that of its notice, where it is not what its code has by itself. `may_change` are
+    the arguments that an answer may change. `risk`: how much depends on the answer, low to critical.
+
+    `escalate` is what is still to happen while there is no answer, the earliest first. `told_at`: when its audience was last
+    told again. `candidates` is the audience that one of them has claimed it from; `moved_at`: when the audience last changed.
     """
 
     id: str
     kind: str
     message: str
-    options: tuple[str, ...]
+    options: tuple[str | Option, ...]
     expires_at: int = 0
     severity: str = ""
     to: str = ""
     may_change: tuple[str, ...] = ()
+    type: str = "error"
+    title: str = ""
+    details: Any = None
+    schema: Any = None
+    takeover: Takeover | None = None
+    asked_at: int = 0
+    risk: str = ""
+    digest: str = ""
+    escalate: tuple[Escalation, ...] = ()
+    told_at: int = 0
+    candidates: str = ""
+    moved_at: int = 0
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """The ids of the options."""
+        return tuple(one if isinstance(one, str) else one.id for one in self.options)
+
+    @property
+    def due(self) -> int:
+        """When something happens to it by itself; 0: never."""
+        return self.escalate[0].at if self.escalate else self.expires_at
+
+    @property
+    def ends_at(self) -> int:
+        """When it is closed without an answer; 0: never."""
+        last = self.escalate[-1] if self.escalate else None
+        return last.at if last is not None and last.decide else self.expires_at
+
+    def postponed(self, later: int) -> Ask:
+        """The same question, to which everything happens so many milliseconds later."""
+        return replace(
+            self,
+            expires_at=self.expires_at and self.expires_at + later,
+            escalate=tuple(replace(step, at=step.at + later) for step in self.escalate),
+        )
+
+
+class Shown(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What the inbox shows of a question, as far as the log knows: whose it is, as in `audience_of`, and its end.
+
+    `until` -1: whether it is there is not known. `told`: its audience was told of it, so that it counts as pending.
+    """
+
+    to: str = ""
+    until: int = -1
+    told: bool = False
 
 
 class Notice(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A message to a person outside, sent once for each `key`. `to` is `user` or `on_call`.
+    """A message to a person outside, sent once for each `key`. `to` is `user`, `on_call`, or as that of an `Ask`.
 
-    `incident`: this notice opens an incident under its key.
+    `incident`: this notice opens an incident under its key. `ask`: the question that it is about.
     """
 
     key: str
@@ -88,6 +179,15 @@ class Notice(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     node: str = ""
     at: int = 0
     incident: bool = False
+    ask: str = ""
+
+
+class Untold(msgspec.Struct, frozen=True):
+    """A notice, by its key, that a channel has given up, and why."""
+
+    key: str
+    channel: str
+    why: str
 
 
 class Token(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):

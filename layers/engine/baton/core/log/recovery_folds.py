@@ -52,12 +52,22 @@ def revived(state: State, e: ev.Revived) -> State:
     """
     recovery = state.recovery
     failed = state.failure.node if state.failure is not None and state.failure.attempt else ""
+    asking = {slot for slot, work in state.open.items() if work.ask is not None and work.ask.digest}
+    # An attempt before the question may have acted all the same.
+    asking -= set(recovery.possibly_running)
     return replace(
         state,
         recovery=replace(
             recovery,
             consecutive_crashes=recovery.consecutive_crashes + 1 if e.dead_epoch == recovery.epoch else 1,
-            possibly_running=tuple(slot for slot in state.tokens if node_of(slot)[0] != failed),
+            possibly_running=tuple(
+                slot for slot in state.tokens if slot not in asking and node_of(slot)[0] != failed
+            ),
         ),
         counts=replace(state.counts, revivals=state.counts.revivals + 1),
     )
+
+
+def gave_up(state: State, e: ev.GaveUp) -> State:
+    """What was under way has been told of before: it is as if the lease had been given back."""
+    return state

@@ -14,13 +14,15 @@ from baton.core.graph.graph import hash_of
 from baton.core.log.events import Gives, Value
 
 SCHEME = "cas://sha256/"
+PERIOD = "@"
+"""What comes behind the digest of a value that is not kept for ever: where it is."""
 _encode = msgspec.json.Encoder().encode
 
 
 def value_of(part: Any, ref: str) -> Value | None:
-    """The value that `part` names by this reference: a blob, or what a summary stands for and the entry still holds."""
+    """The value that `part` names by this reference, whatever its period: a blob, or what a summary stands for and the entry still holds."""
     for value in _values(part):
-        if value.ref == ref:
+        if value.ref.partition(PERIOD)[0] == ref:
             return value
     if isinstance(part, Gives) and part.full is not None and not part.full.ref:
         # The summary names it by its hash, as if it were a blob.

@@ -11,7 +11,18 @@ import msgspec
 
 from baton.core.failures.alternatives import Alternative
 from baton.core.failures.strategies.base import History
-from baton.core.log.events import Ask, Blamed, CancelRequested, Failure, Notice, Parked, SagaEnded, Value
+from baton.core.log.events import (
+    Ask,
+    Blamed,
+    CancelRequested,
+    Failure,
+    Notice,
+    Parked,
+    SagaEnded,
+    Shown,
+    Value,
+)
+from baton.core.log.records import Escalation, Option, Takeover
 from baton.core.log.state import (
     Counts,
     Failing,
@@ -25,7 +36,7 @@ from baton.core.log.state import (
     State,
     Used,
 )
-from baton.core.log.work import Child, Wait
+from baton.core.log.work import Callback, Child, Question, Wait
 
 
 class _Snapshot(msgspec.Struct, frozen=True):
@@ -58,6 +69,7 @@ PARTS = (
         SagaEnded,
     ),
     *(Failing, History, Alternative, Ask, Notice, Blamed),
+    *(Question, Option, Takeover, Escalation, Shown, Callback),
 )
 _MEANING = "parked is what does not go on"  # earlier versions kept it when a cancel or a failure came
 SHAPE = hashlib.sha256(

@@ -14,7 +14,17 @@ import msgspec
 
 from baton.core.failures.alternatives import Alternative
 from baton.core.failures.strategies.base import History
-from baton.core.log.events import Ask, CancelRequested, Failure, Notice, Parked, SagaEnded, Value
+from baton.core.log.events import (
+    Ask,
+    CancelRequested,
+    Failure,
+    Notice,
+    Parked,
+    SagaEnded,
+    Shown,
+    SignalReceived,
+    Value,
+)
 from baton.core.log.work import Child, Open, children_in
 
 FINISHED = frozenset({"completed", "failed", "cancelled", "rolled_back", "rollback_failed"})
@@ -23,6 +33,7 @@ KEYS_REMEMBERED = 200  # and those of signals that wait, and of forks, however m
 NOTICES_REMEMBERED = 50
 UNKNOWN_OUTCOME = "unknown_outcome"  # of an effect that may have happened
 FAULT = "fault"  # why an attempt ended that was stopped because the engine could not go on
+FORK_KEY = "/fork/"  # begins as no signal's key can: those begin with the signal's name
 ANSWER = ":answer"  # the name of the signal that answers a question: none that a workflow can wait for
 LONGEST_ID = 400  # characters of a saga's id: it is a key of the table, and a part of its children's ids
 
@@ -82,9 +93,20 @@ def without(values: dict[str, _V], keys: Collection[str]) -> dict[str, _V]:
 
 
 class Signal(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A signal that waits to be taken. `by` and `at`: who answered a question, and when; empty for other signals."""
+
     name: str
     key: str
     payload: Value
+    failure: Failure | None = None
+    by: str = ""
+    at: int = 0
+
+    @classmethod
+    def of(cls, event: SignalReceived) -> Signal:
+        """What is kept of one."""
+        signal = cls(name=event.name, key=event.key, payload=event.payload, failure=event.failure)
+        return msgspec.structs.replace(signal, by=event.by, at=event.at) if event.name == ANSWER else signal
 
 
 class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -92,6 +114,7 @@ class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     `history` and `policies` (uses by name) are what was done since it began; the rest is what `StrategyChosen` said.
     `decided`: the owner of the claim of which a person has said what became of it; `given`: what has come of it.
+    `handovers`: how often what was handed over elsewhere has ended without success.
     """
 
     attempts: int
@@ -108,6 +131,7 @@ class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     look: bool = False
     decided: str = ""
     given: Value | None = None
+    handovers: int = 0
 
 
 class Segment(msgspec.Struct, frozen=True, array_like=True):
@@ -142,8 +166,9 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The hash of the graph that it runs."""
     input: Value = Value()
     parent: str = ""
-    """The key of the saga that waits for this one, and where in it."""
+    """The key of the saga that waits for this one, where in it, and in which window of its inbox."""
     parent_slot: str = ""
+    parent_window: int = 0
     depth: int = 0
     """The number of sagas above it."""
     scope: str = ""
@@ -154,6 +179,10 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What its deployment does in place of a question: `escalate` or `fail`. Empty: it asks."""
     traceparent: str = ""
     started_at: int = 0
+    ends_by: int = 0
+    """Until when it may last. 0: as long as it takes."""
+    expires: int = 0
+    """When all that is stored of it may be deleted. 0: never."""
 
 
 class Lineage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -178,12 +207,13 @@ class Recovery(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Counts(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """How often something has happened, in all branches. No decision is made of it."""
+    """How often something has happened, in all branches. Only of `children` a decision is made: where they report."""
 
     steps: int = 0
     invocations: int = 0
     revivals: int = 0
     interrupted: int = 0
+    children: int = 0
 
 
 class Money(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -201,6 +231,8 @@ class Outbox(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     due: tuple[Notice, ...] = ()
     sent: tuple[str, ...] = ()
     """The keys of the last notices that were sent."""
+    rows: dict[str, Shown] = {}
+    """Questions that the inbox shows, or may show, by their ids: those that are open, and others until they are withdrawn."""
 
 
 class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -233,6 +265,8 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     # ---- what it has open
     open: dict[str, Open] = {}
+    approved: dict[str, tuple[str, ...]] = {}
+    """By slot, the digests of the calls that people have approved there."""
     items: dict[str, Value | None] = {}
     """Slots of items whose node is not settled: what each gave, None while it is at work."""
     orphaned_children: tuple[Child, ...] = ()
@@ -244,7 +278,11 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     # ---- how it ends, and what went wrong
     cancel: CancelRequested | None = None
     failure: Failure | None = None
+    result: Value | None = None
+    """What it completes with, from the moment an end was reached."""
     parked: Parked | None = None
+    parked_in: int = 0
+    """The version of the entry that has parked it, or did so last."""
     ended: SagaEnded | None = None
     failing: dict[str, Failing] = {}
     recovery: Recovery = Recovery()
@@ -278,8 +316,8 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def is_stopping(self) -> bool:
-        """Whether it starts nothing any more, because it was cancelled or has failed."""
-        return self.cancel is not None or self.failure is not None
+        """Whether it starts nothing any more, because it was cancelled, has failed or has its result."""
+        return self.cancel is not None or self.failure is not None or self.result is not None
 
     @property
     def kills_workers(self) -> bool:
@@ -315,6 +353,7 @@ def status_of(state: State, turns: Turns | None = None) -> str:
         if not is_open and (turns is None or turns.has_come(state, slot)):
             return "running"
     asks = any(failing.ask is not None for failing in state.failing.values())
+    asks = asks or any(work.ask is not None for work in state.open.values())
     return "suspended" if asks else "waiting"
 
 

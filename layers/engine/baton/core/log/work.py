@@ -7,15 +7,22 @@ and limits is said here, so that these need not know which it is.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import msgspec
+from msgspec.structs import replace
 
-from baton.core.log.records import Failure, Value
+from baton.core.log.records import Ask, Failure, Value
+
+CHILDREN_IN_A_WINDOW = 64
+"""So many report to one window of an inbox: a window is one page of a query, and many windows are many partitions."""
 
 
 class Wait(msgspec.Struct, frozen=True, omit_defaults=True, tag="wait"):
     """For a time, for a signal, or for the first of both."""
 
+    arguments: ClassVar[dict[str, Any]] = {}
+    """Those of the call that a question is about, if they are not the step's."""
     until: int | None = None
     signal: str = ""
 
@@ -33,17 +40,27 @@ class Wait(msgspec.Struct, frozen=True, omit_defaults=True, tag="wait"):
         """Whether the end of this child saga is what it waits for."""
         return False
 
-    def after_fork(self, before: Open | None, *, is_ending: bool) -> Open | None:
-        """This work after a fork to a cut where it was open; `before` is the work open there before the fork."""
+    @property
+    def ask(self) -> Ask | None:
+        """The question that it has open."""
+        return None
+
+    def after_fork(self, before: Open | None, *, is_ending: bool, later: int = 0) -> Open | None:
+        """This work after a fork to a cut where it was open; `before` is the work open there before the fork.
+
+        `later`: the milliseconds from the cut to the fork.
+        """
         return self
 
 
 class Child(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="child"):
-    """For a child saga; `status` is empty until it reported its end."""
+    """For a child saga; `status` is empty until it reported its end, in this `window` of its parent's inbox."""
 
+    arguments: ClassVar[dict[str, Any]] = {}
     saga: str
     workflow: str
     input: Value
+    window: int = 0
     status: str = ""
     output: Value = Value()
     failure: Failure | None = None
@@ -64,13 +81,90 @@ class Child(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="
     def hears(self, child: str) -> bool:
         return child == self.saga and not self.status
 
-    def after_fork(self, before: Open | None, *, is_ending: bool) -> Open | None:
+    @property
+    def ask(self) -> Ask | None:
+        return None
+
+    def after_fork(self, before: Open | None, *, is_ending: bool, later: int = 0) -> Open | None:
         """One that is open on both sides goes on; it is opened anew when it was cancelled with what the fork leaves."""
         is_kept = not is_ending and before is not None and before.hears(self.saga)
         return self if self.status or is_kept else None
 
 
-Open = Wait | Child
+class Question(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="question"):
+    """For a person's answer, until it expires."""
+
+    ask: Ask
+    arguments: dict[str, Any] = {}
+
+    @property
+    def signal(self) -> str:
+        """Answers have a route of their own, and no workflow can wait for one."""
+        return ""
+
+    @property
+    def due(self) -> int | None:
+        return self.ask.due
+
+    @property
+    def orphan(self) -> Child | None:
+        return None
+
+    def hears(self, child: str) -> bool:
+        return False
+
+    def after_fork(self, before: Open | None, *, is_ending: bool, later: int = 0) -> Open | None:
+        """One that has not changed since the cut stays as it is; else there is as much time to everything as there was at the cut."""
+        if before is not None and before.ask == self.ask:
+            return self
+        return replace(self, ask=self.ask.postponed(later))
+
+
+class Callback(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="callback"):
+    """For work elsewhere, which a tool has handed over with a token. `heartbeat_ms` 0: no sign of life is expected.
+
+    `heard_at`: the last sign of life, at first the time when it was handed over.
+    """
+
+    arguments: ClassVar[dict[str, Any]] = {}
+    id: str
+    since: int
+    until: int
+    heartbeat_ms: int = 0
+    heard_at: int = 0
+
+    @property
+    def signal(self) -> str:
+        """Callbacks have a route of their own, and no workflow can wait for one."""
+        return ""
+
+    @property
+    def heartbeat_by(self) -> int | None:
+        """When the next sign of life is due; None: none is expected."""
+        return self.heard_at + self.heartbeat_ms if self.heartbeat_ms else None
+
+    @property
+    def due(self) -> int | None:
+        return min(self.until, self.heartbeat_by or self.until)
+
+    @property
+    def orphan(self) -> Child | None:
+        return None
+
+    def hears(self, child: str) -> bool:
+        return False
+
+    @property
+    def ask(self) -> Ask | None:
+        return None
+
+    def after_fork(self, before: Open | None, *, is_ending: bool, later: int = 0) -> Open | None:
+        """One that is open on both sides goes on. Any other is over elsewhere, and handed over anew."""
+        is_kept = not is_ending and isinstance(before, Callback) and before.id == self.id
+        return before if is_kept else None
+
+
+Open = Wait | Child | Question | Callback
 
 
 def children_in(work: Mapping[str, Open]) -> dict[str, Child]:

@@ -13,7 +13,9 @@ import msgspec
 from msgspec.structs import replace
 
 from baton.core.graph.graph import Cap, Graph, Node, hash_of
+from baton.core.limits import DAY_MS
 from baton.core.log import events as ev
+from baton.core.log.references import PERIOD, SCHEME
 from baton.core.log.state import State, Used, node_of
 from baton.core.money import dollars
 from baton.core.summary import LONGEST, summary_of
@@ -85,7 +87,7 @@ class Caps:
         if not left or size <= min(left):
             return value, None
         whole = content(value)
-        ref = value.ref or "cas://sha256/" + hash_of(_encode(whole))
+        ref = value.ref.partition(PERIOD)[0] or SCHEME + hash_of(_encode(whole))
         # No more than half of what is left, so that one large output does not take all from those after it.
         short = ev.Value(v=summary_of(whole, min(LONGEST, min(left) // 2), size, ref))
         return (short, value) if size_of(short) < size else (value, None)
@@ -111,6 +113,16 @@ def endless(state: State, most: int) -> ev.Failure | None:
         return None
     text = f"a saga may run {most:,} nodes in this deployment, and it came to {used.hops:,}"
     return ev.Failure("limit_hops", text)
+
+
+def too_old(state: State, now: int) -> ev.Failure | None:
+    """Why a saga has to end that lasts longer than what is stored of it is kept for, whatever its document says."""
+    if not 0 < state.origin.ends_by <= now:
+        return None
+    days = (state.origin.ends_by - state.origin.started_at) // DAY_MS
+    return ev.Failure(
+        "limit_wall_time", f"a saga may last {days} days in this deployment, and these are over"
+    )
 
 
 def counted(used: dict[str, Used], event: Any, *, is_run: bool) -> dict[str, Used]:

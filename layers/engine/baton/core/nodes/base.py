@@ -32,6 +32,16 @@ class Opened(Struct, frozen=True):
     """It has begun, and goes on when its open work ends: see `Kind.resume`."""
 
     event: ev.Opening
+    told: ev.Notice | None = None
+    """What a person is told with it."""
+
+
+class Escalated(Struct, frozen=True):
+    """Its question has no answer so far: a step of its escalation is taken, and it waits on."""
+
+    event: ev.QuestionEscalated
+    told: ev.Notice | None = None
+    """What a person is told with it."""
 
 
 class Spread(Struct, frozen=True):
@@ -48,12 +58,29 @@ class Done(Struct, frozen=True):
 
     event: ev.Closing
     has_schema: bool = True
+    first: ev.QuestionClosed | None = None
+    """What is recorded before it."""
 
 
 class Failed(Struct, frozen=True):
-    """It has failed, without an attempt of a tool."""
+    """It has failed, without an attempt of a tool; `by` the signal of this key, if one brought the failure."""
 
     failure: ev.Failure
+    first: ev.QuestionClosed | None = None
+    """What is recorded before it."""
+    by: str = ""
+
+
+class Granted(Struct, frozen=True):
+    """A person has approved what it asked for: it is asked again how it begins, behind `first`."""
+
+    first: ev.QuestionClosed
+
+
+class Ended(Struct, frozen=True):
+    """The saga has its result: the event's output. What still runs is stopped."""
+
+    event: ev.NodePassed
 
 
 class Run(Struct, frozen=True):
@@ -62,13 +89,21 @@ class Run(Struct, frozen=True):
     arguments: Any
 
 
+class Completed(Struct, frozen=True):
+    """An attempt that went on elsewhere has ended, with its `callback`: exactly one of output and failure."""
+
+    callback: str
+    output: ev.Value | None = None
+    failure: ev.Failure | None = None
+
+
 class Tend(Struct, frozen=True):
     """To be performed: the child saga is started, or asked how it is."""
 
     child: Child
 
 
-Next = Opened | Spread | Done | Failed | Run | Tend
+Next = Opened | Escalated | Spread | Done | Failed | Granted | Ended | Run | Completed | Tend
 
 
 class UnfitError(Exception):
@@ -96,6 +131,9 @@ class Desk(Protocol):
     def value(self, at: Activation) -> ev.Value:
         """The same, for the log: no larger than a value may be. Raises `UnfitError`."""
 
+    def content(self, at: Activation, value: ev.Value) -> Any:
+        """The JSON value that a value of the log stands for."""
+
     def may_spend(self, at: Activation) -> bool:
         """Whether there is money for the node now. If not, it is asked again when there may be."""
 
@@ -110,6 +148,8 @@ class Kind:
     """Whether time passes between its beginning and its end, so that it can run out of it."""
     has_attempts: ClassVar[bool] = False
     """Whether it calls tools, whose failures have retries and policies."""
+    ends: ClassVar[bool] = False
+    """Whether the saga ends with it."""
     active: ClassVar[str] = "waiting"
     """The word for a slot where it has open work."""
 
@@ -119,6 +159,10 @@ class Kind:
 
     def begin(self, at: Activation, desk: Desk) -> Next | None:
         """The node is ready and has no open work. None: it cannot begin now."""
+        raise NotImplementedError
+
+    def returned(self, at: Activation, callback: str, ran: Mapping[str, Any]) -> ev.CallbackOpened:
+        """The tool of a node with a callback has returned, `ran` as an event says it: the work that the node opens then."""
         raise NotImplementedError
 
     def resume(self, at: Activation, work: Open, desk: Desk) -> Next | None:
@@ -136,6 +180,10 @@ class Kind:
     def open_view(self, node: Node, work: Open) -> dict[str, Any]:
         """What is shown of open work."""
         return {}
+
+    def word(self, work: Open) -> str:
+        """The word for a slot with this open work."""
+        return self.active
 
     def words(self, event: ev.Opens) -> str:
         """What it waits for, in words."""

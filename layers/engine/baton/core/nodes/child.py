@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
+from baton.core.log.records import LONGEST_MESSAGE
 from baton.core.log.state import LONGEST_ID
 from baton.core.log.work import Child, Open
 from baton.core.nodes.base import CHILD, Activation, Desk, Done, Failed, Kind, Next, Opened, Tend
@@ -34,6 +37,7 @@ class ChildKind(Kind):
                 child=child,
                 workflow=at.node.workflow,
                 input=desk.value(at),
+                number=desk.state.counts.children + 1,
             )
         )
 
@@ -51,9 +55,13 @@ class ChildKind(Kind):
                     output=work.output,
                 )
             )
-        cause = work.failure.message if work.failure else work.status
+        why = work.failure
+        cause = why.message if why else work.status
+        if why and why.code != work.status:
+            cause = f"{why.code}: {cause}"
         text = f"the child saga {work.saga} ended {work.status}: {cause}"
-        return Failed(ev.failed_with("child_failed", text, at.node.name))
+        errors = (ev.Blamed(why.code, why.message[:LONGEST_MESSAGE], why.node),) if why else ()
+        return Failed(replace(ev.failed_with("child_failed", text, at.node.name), errors=errors))
 
     def node_view(self, node: Node) -> dict[str, Any]:
         return {"workflow": node.workflow}

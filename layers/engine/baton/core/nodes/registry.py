@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
-
-from baton.core.nodes.base import Kind, Kinds
+from baton.core.nodes.base import Kind
 from baton.core.nodes.child import ChildKind
+from baton.core.nodes.end import EndKind
+from baton.core.nodes.fail import FailKind
+from baton.core.nodes.human import HumanKind
 from baton.core.nodes.task import TaskKind
 from baton.core.nodes.value import ValueKind
 from baton.core.nodes.wait import WaitKind
 
-_ALL: tuple[Kind, ...] = (TaskKind(), ValueKind(), WaitKind(), ChildKind())
-KINDS: Kinds = MappingProxyType({kind.name: kind for kind in _ALL})
+_ALL = TaskKind(), ValueKind(), WaitKind(), HumanKind(), ChildKind(), FailKind(), EndKind()
+KINDS: dict[str, Kind] = {kind.name: kind for kind in _ALL}

@@ -1,17 +1,78 @@
-"""A call of a tool."""
+"""A call of a tool, the question whether it may act, and the wait for work that it has handed over."""
 
 from __future__ import annotations
 
-from baton.core.nodes.base import STEP, Activation, Desk, Kind, Next, Run
+from collections.abc import Mapping
+from typing import Any
+
+from baton.core.effects.approvals import is_for_a_person
+from baton.core.graph.graph import Node
+from baton.core.log import events as ev
+from baton.core.log.answers import REJECTED
+from baton.core.log.work import Callback, Open
+from baton.core.nodes import elsewhere
+from baton.core.nodes.base import STEP, Activation, Desk, Done, Failed, Granted, Kind, Next, Run
+from baton.core.nodes.human import HumanKind
+
+_QUESTIONS = HumanKind()
 
 
 class TaskKind(Kind):
-    """Retries, policies and what may happen only once are decided around it, for every kind that has attempts."""
+    """Retries, policies and what may happen only once are decided around it, for every kind that has attempts.
+
+    Its open work is the question whether the tool may act, which an attempt opens when all arguments are known; or work
+    elsewhere, which the tool has handed over.
+    """
 
     name = "task"
     load = STEP
     has_attempts = True
+    active = "asking"
 
     def begin(self, at: Activation, desk: Desk) -> Next | None:
+        # Work that was handed over can be done before the log knows that it was: the worker died, or the tool failed after.
+        if at.node.callback is not None and (said := elsewhere.told(at, desk)) is not None:
+            return said
         arguments = desk.arguments(at)
         return Run(arguments) if desk.may_spend(at) else None
+
+    def returned(self, at: Activation, callback: str, ran: Mapping[str, Any]) -> ev.CallbackOpened:
+        times = at.node.callback
+        assert times is not None, "no other hands anything over"
+        until = ran["ended_at"] + times.timeout_ms
+        return ev.CallbackOpened(**ran, callback=callback, until=until, heartbeat_ms=times.heartbeat_ms)
+
+    def word(self, work: Open) -> str:
+        return "waiting" if isinstance(work, Callback) else self.active
+
+    def resume(self, at: Activation, work: Open, desk: Desk) -> Next | None:
+        """A question as any other; but an answer lets the tool act, and is no output."""
+        if isinstance(work, Callback):
+            return elsewhere.resumed(at, work, desk)
+        said = _QUESTIONS.resume(at, work, desk)
+        if not isinstance(said, Done):
+            return said
+        assert said.first is not None, "a question is closed before its node is done"
+        assert work.ask is not None, "nothing else is opened here"
+        if not said.first.by and is_for_a_person(work.ask.risk):
+            why = f"no person has approved what is of {work.ask.risk} risk"
+            return Failed(ev.failed_with(REJECTED, why, at.node.name), first=said.first)
+        return Granted(said.first)
+
+    def node_view(self, node: Node) -> dict[str, Any]:
+        approval, times, view = node.approval, node.callback, dict[str, Any]()
+        if approval is not None:
+            asks = "always" if approval.always or approval.by_tool else "by_risk"
+            view |= {"approval": asks, "action": approval.risk.action if approval.risk is not None else None}
+        if times is not None:
+            view["callback"] = {"timeout_ms": times.timeout_ms, "heartbeat_ms": times.heartbeat_ms or None}
+        return view
+
+    def open_view(self, node: Node, work: Open) -> dict[str, Any]:
+        if isinstance(work, Callback):
+            return elsewhere.shown(work)
+        return _QUESTIONS.open_view(node, work)
+
+    def words(self, event: ev.Opens) -> str:
+        work = event.work()
+        return elsewhere.in_words(work) if isinstance(work, Callback) else _QUESTIONS.words(event)

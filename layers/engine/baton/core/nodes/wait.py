@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from baton.core.expressions.durations import parse_duration, parse_time
 from baton.core.failures import sanitised
 from baton.core.graph.graph import Node
@@ -46,6 +48,8 @@ class WaitKind(Kind):
 
     def resume(self, at: Activation, work: Open, desk: Desk) -> Next | None:
         for signal in desk.state.signals:
+            if signal.name == work.signal and signal.failure is not None:
+                return Failed(replace(signal.failure, node=at.node.name), by=signal.key)
             if signal.name == work.signal:
                 return Done(_closed(at, signal.key, signal.payload))
         if work.due is None or work.due > desk.now:

@@ -13,9 +13,10 @@ from baton.core.failures.strategies.base import Told
 from baton.core.failures.strategies.registry import of
 from baton.core.log import events as ev
 from baton.core.log.answers import GIVE_UP, TRY_AGAIN, USE
+from baton.core.read.question_views import question_view
 from baton.core.read.timeline import Attempt, Place
-from baton.core.read.views import failure_view, question_view
-from baton.core.read.wording import listed, said
+from baton.core.read.views import failure_view
+from baton.core.read.wording import asked_since, listed, said
 from baton.core.times import iso
 
 SHOWN = 50  # attempts of one round: the first, and the last ones
@@ -140,7 +141,8 @@ def outlook(place: Place) -> str:
     if answer is not None:
         return f"{failed}; {_ANSWERS.get(answer.action, answer.action)}"
     until = f", until {iso(ask.expires_at)} at most" if ask.expires_at else ""
-    return f"{failed}; it waits for an answer by {of(chosen.strategy).waits_for} to the question `{ask.id}`{until}"
+    moves = [event for event in place.moves if event.ask == ask.id]
+    return f"{failed}; it waits for an answer by {of(chosen.strategy).waits_for} to the question `{ask.id}`{until}{asked_since(moves)}"
 
 
 def is_asking(place: Place) -> bool:

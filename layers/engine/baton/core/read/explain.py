@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 
 from baton.core.expressions.spelling import hinted, nearest
+from baton.core.log import events as ev
+from baton.core.log.answers import EXPIRED
 from baton.core.log.state import node_of, slot_of
 from baton.core.read.attempt_history import attempts_view, history
 from baton.core.read.reasons import (
@@ -229,9 +231,20 @@ def _reached(story: Story, place: Place) -> str:
         parts.append(tried)
     if end.closed_by:
         parts.append("until its time came" if end.closed_by == "time" else "until its signal came")
+    if place.answer is not None:
+        parts.append(_answered(place.answer))
+    if story.finished is not None and story.finished[0] == place.slot:
+        parts.append("and the saga ended with it")
     onward = _onward(story, place)
     words = "" if not onward else f": {onward}" if end.became == FAILED else f"; then {onward}"
     return ", ".join(parts) + words
+
+
+def _answered(event: ev.QuestionClosed) -> str:
+    if event.by:
+        return f"with the answer `{event.action}`"
+    late = "without an answer in time"
+    return late if event.action == EXPIRED else f"{late}, with `{event.action}` by its escalation"
 
 
 def _edge(story: Story, arrival: Arrival) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from baton.core.decide.program import Program
-from baton.core.failures.codes import PERMANENT, kind_of
+from baton.core.failures.codes import PERMANENT, class_of
 from baton.core.failures.policy import ASK, PolicyEntry
 from baton.core.failures.strategies.base import Strategy
 from baton.core.failures.strategies.ladder import entry_of, ladder_of
@@ -54,7 +54,7 @@ def foretold(program: Program, *, handled: bool = False, last: str = "") -> dict
 
 
 def _words(program: Program, node: Node, *, handled: bool, last: str) -> str:
-    usual = _course(program, node, ORDINARY, kind_of(ORDINARY), handled=handled, last=last)
+    usual = _course(program, node, ORDINARY, class_of(ORDINARY), handled=handled, last=last)
     permanent = _course(program, node, _OWN, PERMANENT, handled=handled, last=last)
     return usual if permanent == usual else f"{usual}; permanent: {permanent}"
 

@@ -99,6 +99,12 @@ class Figures:
                     tally.add(metric)
                 elif event.due_at > event.at:
                     tally.add("PauseTime", event.due_at - event.at)
+            elif isinstance(event, ev.CallbackOpened):
+                # The attempt is counted when it ends.
+                lasted = max(event.ended_at - event.started_at, 0)
+                self._tally(workflow, event.tool, now).add("WorkTime", lasted)
+            elif isinstance(event, ev.Opens) and event.work().ask is not None:
+                self._tally(workflow, "", now).add("Questions")
             elif isinstance(event, ev.Parked):
                 parked = self._tally(workflow, "", now).parked
                 parked[event.code] = parked.get(event.code, 0) + 1

@@ -11,10 +11,10 @@ from typing import NamedTuple
 REGION = "us-east-1"
 DATE = "2026-11-22"
 
-# How a number was confirmed on that date. AWS's pages fill their tables in the browser, so that a stored
-# copy of one often has none: then two pages of others that agree have to do.
-ON_AWS = "a stored copy of AWS's own page"
-BY_OTHERS = "others' pages; the stored copies of AWS's page show no number"
+# How a number was confirmed on that date. AWS fills the tables of its pages in the browser; where a number could not be
+# read there, two pages of others that agree have to do.
+ON_AWS = "AWS's own page"
+BY_OTHERS = "others' pages"
 
 
 class Price(NamedTuple):

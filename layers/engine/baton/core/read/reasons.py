@@ -47,6 +47,9 @@ class Reasons:
     def stopped(self) -> Cause | None:
         """What ends the saga as a whole, or has ended it."""
         story = self._story
+        if story.finished is not None:
+            slot, when = story.finished
+            return Cause(slot, f"the saga ended with `{slot}`{self._held_up()}", when)
         if story.cancelled is not None:
             event, when = story.cancelled
             reason = f": {event.reason}" if event.reason else ""
@@ -211,7 +214,7 @@ class Reasons:
         if not place.arrivals:
             return "is not reached yet"
         if place.opened is not None:
-            return f"waits for {opened(self._program, place.opened)}"
+            return f"waits for {opened(self._program, place)}"
         if items := self.at_work(place):
             return f"waits for its items {listed(items)}"
         turn = self._turn(place)
@@ -231,7 +234,7 @@ class Reasons:
         if not place.arrivals:
             return "was not reached"
         if place.opened is not None:
-            return f"was waiting for {opened(self._program, place.opened)}"
+            return f"was waiting for {opened(self._program, place)}"
         if self._turn(place) == WAITS:
             return f"was waiting for its edges from {listed(self.missing(place))}"
         failed = outlook(place)

@@ -22,6 +22,11 @@ RAN, PASSED, WAITED, SKIPPED, FAILED, DROPPED = "ran", "passed", "waited", "skip
 BECAME = (RAN, PASSED, WAITED, SKIPPED, FAILED, DROPPED)
 
 
+_OfPlace = (
+    ev.AttemptFailed | ev.StrategyChosen | ev.QuestionClosed | ev.QuestionEscalated | ev.QuestionClaimed
+)
+
+
 class Moment(Struct, frozen=True, gc=False):
     """An entry of the log: its version, and when it was written."""
 
@@ -91,9 +96,9 @@ class Failed(Struct, frozen=True, gc=False):
 
 
 class Place(Struct, gc=False):
-    """One slot, as far as the log was read. `opened` is the work that it began with.
+    """One slot, as far as the log was read. `opened` is the work that it began with, `answer` that to its own question.
 
-    `attempts` are those that failed before the last.
+    `attempts` are those that failed before the last. `moves`: what has happened to a question besides its answer.
     """
 
     node: str
@@ -102,8 +107,10 @@ class Place(Struct, gc=False):
     arrivals: dict[str, Arrival] = {}
     fired: tuple[ev.JoinFired, Moment] | None = None
     opened: ev.Opens | None = None
+    answer: ev.QuestionClosed | None = None
     end: End | None = None
     attempts: list[Attempt] = []
+    moves: list[ev.QuestionEscalated | ev.QuestionClaimed] = []
 
     @property
     def slot(self) -> str:
@@ -145,6 +152,8 @@ class Story:
         self._branch, self.state = branch, afresh(self.state)
         self.failed: Failed | None = None
         self.cancelled: tuple[ev.CancelRequested, Moment] | None = None
+        self.finished: tuple[str, Moment] | None = None
+        """The slot that has given the saga's result, if an end did."""
         self.end: tuple[ev.SagaEnded, Moment] | None = None
         for slot in self.state.tokens:
             if self.places[slot].end is not None:
@@ -152,7 +161,7 @@ class Story:
                 self.ended.remove(slot)
 
     def agree_with(self, state: State) -> None:
-        """What its entries alone do not say: that a branch has just begun, and which children it has not any more.
+        """What its entries alone do not say: that a branch has just begun, and which children and work elsewhere it has no more.
 
         No entry can be added after it.
         """
@@ -160,8 +169,10 @@ class Story:
             self._come_to(state.lineage.branch)
         self.state = state
         for slot, place in self.places.items():
-            is_child = place.opened is not None and place.opened.work().orphan is not None
-            if is_child and place.end is None and slot not in state.open:
+            if place.opened is None or place.end is not None or slot in state.open:
+                continue
+            is_elsewhere = state.ended is None and bool(getattr(place.opened, "callback", ""))
+            if place.opened.work().orphan is not None or is_elsewhere:
                 place.opened = None
 
     def add(self, entry: ev.Entry) -> None:
@@ -179,6 +190,8 @@ class Story:
 
     def _see(self, event: ev.Event, before: State, after: State, when: Moment) -> None:
         if isinstance(event, ev.Settles):
+            if after.result is not before.result:
+                self.finished = (slot_of(event.node, event.iteration), when)
             self._settle(event, before, when)
         elif isinstance(event, ev.SagaStarted):
             self._hear(event.emits, "", when)
@@ -187,9 +200,8 @@ class Story:
         elif isinstance(event, ev.Opens):
             # Also where the fold passes over it: which children a fork has left, it does not know here.
             self.places[slot_of(event.node, event.iteration, event.item)].opened = event
-        elif isinstance(event, ev.AttemptFailed | ev.StrategyChosen | ev.QuestionClosed):
-            if after.failing is not before.failing:
-                _try(self.places[slot_of(event.node, event.iteration, event.item)], event, when)
+        elif isinstance(event, _OfPlace):
+            self._see_tried(event, before, after, when)
         elif isinstance(event, ev.NodeBegan) and len(after.items) > len(before.items):
             slot, owner = next(reversed(after.items)), slot_of(event.node, event.iteration)
             place = self._place(slot, event.node, event.iteration, event.item)
@@ -199,6 +211,24 @@ class Story:
             self.cancelled = self.cancelled or (event, when)
         elif isinstance(event, ev.LimitReached):
             self.failed = self.failed or Failed("", event.failure, when)
+
+    def _see_tried(self, event: _OfPlace, before: State, after: State, when: Moment) -> None:
+        """Of a step that has failed, or of a question."""
+        place = self.places.get(slot_of(event.node, event.iteration, event.item))
+        if place is None:
+            return
+        if isinstance(event, ev.QuestionEscalated | ev.QuestionClaimed):
+            place.moves += [event] if after is not before else []
+        elif (
+            isinstance(event, ev.QuestionClosed)
+            and place.slot in before.open
+            and place.slot not in after.open
+        ):
+            place.opened = None  # what it asked for is approved: it goes on
+        elif after.failing is not before.failing:
+            _try(place, event, when)
+        elif place.opened is not None and isinstance(event, ev.QuestionClosed):
+            place.answer = event
 
     def _place(self, slot: str, node: str, iteration: tuple[int, ...], item: str = "") -> Place:
         place = self.places.get(slot)
@@ -281,6 +311,9 @@ def failure_of(event: ev.Settles) -> ev.Failure | None:
 def _try(place: Place, event: ev.AttemptFailed | ev.StrategyChosen | ev.QuestionClosed, when: Moment) -> None:
     if isinstance(event, ev.AttemptFailed):
         lasted = event.ended_at - event.started_at
+        if event.callback:  # it has gone on elsewhere, since its tool began
+            lasted = event.ended_at - getattr(place.opened, "started_at", event.started_at)
+            place.opened = None
         place.attempts.append(
             Attempt(event.attempt, event.tool, event.failure, lasted, event.blocked_ms, when)
         )

@@ -18,27 +18,28 @@ from baton.core.log.fold import fold
 from baton.core.log.forks import fork_to
 from baton.core.log.snapshots import encode_moved, encode_state
 from baton.core.log.state import State, Turns, group_of, status_of
+from baton.core.read.due_row import DueRow
 
 WRITE_BYTES, READ_BYTES = 1_024, 4_096
 REQUESTS_PER_MESSAGE = 3  # it is sent, received and deleted; batches make it less
 # An index row has less than a kilobyte: a unit to put or to delete it, two when its key changes.
 ROW_MOVES, ROW_CHANGES = 2, 1
 LONGEST_MS = 900_000  # that Lambda lets an invocation last
-# Bytes of names and of values of a fixed length: in a head, in its lease, in a snapshot's item, and the
-# name of the attribute that holds entry 1 on a head.
-_HEAD, _LEASE, _SNAPSHOT, _START = 167, 18, 33, 5
+# Bytes of names and of values of a fixed length: in a head, in its lease, in a snapshot's item; the name of entry 1 on a head.
+_HEAD, _LEASE, _SNAPSHOT, _START = 176, 18, 42, 5
 _A_REFERENCE = "cas://sha256/" + "0" * 64
+_QUESTION = 2  # to put or take out the row of a question, and its place in the index
 _CLAIM = 260  # of a claim's item, with names of a usual length
 
+_CALLS = ev.StepSucceeded | ev.StepFailed | ev.AttemptFailed | ev.CallbackOpened
 _encode = msgspec.json.Encoder().encode
 
 
 class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     """What a bill depends on besides the log. Memory in MB, times in ms, sizes in bytes.
 
-    Four times are assumptions, for a DynamoDB that answers within 5 to 10 ms: `init`, what a new process of
-    the worker is billed for before it begins; `handover`, from a worker's start to its first step and from
-    its last entry to its end; `request` and `passing`, one invocation of the API and of the relay.
+    Four times are assumptions, for a DynamoDB that answers within 5 to 10 ms: `init`, what a new process of the worker is billed for before it begins;
+    `handover`, from a worker's start to its first step and from its last entry to its end; `request` and `passing`, one invocation of the API and of the relay.
     """
 
     worker_mb: int = 1_024
@@ -54,6 +55,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     lease_grace: int = 1_000
     fork_deadline: int = 60_000
     timer_by_message: int = 900_000
+    limits: Limits = Limits()
 
     @classmethod
     def of(cls, limits: Limits) -> Deployment:
@@ -66,6 +68,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
             lease_grace=limits.lease_grace_ms,
             fork_deadline=limits.fork_deadline_ms,
             timer_by_message=limits.timer_by_message_ms,
+            limits=limits,
         )
 
 
@@ -116,10 +119,9 @@ class _Turn(msgspec.Struct, kw_only=True):
 class Ledger:
     """Adds up what a saga used: every entry of all its branches, in the order of versions.
 
-    Write units are exact for a saga without disturbances. A log does not tell, and this leaves out:
-    writes refused for other reasons than an outside entry, repeated messages and requests, rows that a tool
-    writes itself and the transaction they come in, looking at the saga, the rate limit of its tenant, and what
-    a process reads once for all its sagas. Lambda's time is an upper estimate where sagas share an invocation: each counts all of it.
+    Write units are exact for a saga without disturbances. A log does not tell, and this leaves out: how many reports of children were counted together, writes
+    refused for other reasons than an outside entry, repeated messages and requests, rows that a tool writes itself and the transaction they come in, sending notices
+    and the places of their people, looking at the saga, the rate limit of its tenant, and what a process reads once for all its sagas. Lambda's time is an upper estimate where sagas share an invocation: each counts all of it.
     """
 
     def __init__(
@@ -151,9 +153,10 @@ class Ledger:
         self._blobs = self._gets = 0  # snapshots that are blobs, and how often one was read
         self._whole = [0, 0]  # data and size of the whole log
         self._news: list[int] = []  # sizes of outside entries since the holder's last
+        self._row = DueRow(limits=deployment.limits)
         self._armed = 0  # until when a fork keeps the saga in the due index
         self._refs: set[str] = set()
-        self._writes = self._reads = self._takes = 0
+        self._writes = self._reads = self._takes = self._looks = 0
         self._messages = self._passed = self._asked = 0
         self._worker_ms = 0
 
@@ -175,8 +178,15 @@ class Ledger:
         for event in entry.events:
             self._put_blobs(event)
             self._claim(event)
-            if isinstance(event, ev.SagaEnded) and self._state.origin.parent:
-                self._passed += 1  # to the relay, which tells the parent
+            if isinstance(event, ev.SagaEnded):
+                is_child = bool(self._state.origin.parent)
+                self._passed += is_child  # to the relay, which leaves it in the parent's inbox
+                self._writes += is_child + _QUESTION * len(self._state.outbox.rows)
+            elif isinstance(event, ev.NoticesSent):
+                self._writes += _QUESTION * (len(event.shown) + len(event.withdrawn))
+            elif isinstance(event, ev.ChildReported):
+                self._writes += self._head_units(0)  # counted there; those that come together share it
+                self._reads += 3  # its window, the child's head and log
 
     def _fold(self, entry: ev.Entry) -> None:
         before, fork = self._state, fork_of(entry)
@@ -204,19 +214,19 @@ class Ledger:
         # The definition; and first the head, where the saga may be there already.
         self._reads += 2 if start.parent or start.saga.startswith("k") else 1
         self._asked += not start.parent
+        self._row.begin(start.at)
         self._start = stored_bytes(data, self._head + _START) - self._head
         self._writes += self._head_units(0) + 2  # and a row in either index
         self._wake()
 
     def _from_outside(self, entry: ev.Entry, size: int) -> None:
-        """A signal, cancel, resume or fork by the API, a child's report by the relay, a parent's cancel."""
-        self._news.append(size)
-        self._wake()
+        """By the API or a parent. A heartbeat wakes no worker."""
         self._reads += self._load()
+        if not any(isinstance(event, ev.CallbackHeartbeat) for event in entry.events):
+            self._news.append(size)
+            self._wake()
         for event in entry.events:
-            if isinstance(event, ev.ChildReported):
-                self._reads += 2  # the child's head and log
-            elif isinstance(event, ev.Forked):
+            if isinstance(event, ev.Forked):
                 self._writes += self._head_units(0)
                 self._writes += ROW_MOVES if self._state.ended is None else ROW_CHANGES
                 self._armed = event.at + self._deployment.fork_deadline
@@ -238,10 +248,8 @@ class Ledger:
 
     def _claim(self, event: ev.Event) -> None:
         """An effect that may happen only once: the write of its claim, and of its result."""
-        if (
-            isinstance(event, ev.StepSucceeded | ev.StepFailed | ev.AttemptFailed)
-            and event.node in self._once
-        ):
+        ends_elsewhere = getattr(event, "callback", "") and not isinstance(event, ev.CallbackOpened)
+        if isinstance(event, _CALLS) and event.node in self._once and not ends_elsewhere:
             output = event.output if isinstance(event, ev.StepSucceeded) else ev.Value()
             self._writes += 1 + units(stored_bytes(_encode(output), _CLAIM))
 
@@ -260,19 +268,25 @@ class Ledger:
         self._news.clear()  # entries from outside since then were there when this one loaded
         began = [at for event in entry.events if (at := getattr(event, "started_at", None)) is not None]
         self._turn = _Turn(epoch=entry.epoch, owner=len(entry.invocation), first=min([*began, entry.at]))
-        self._take(self._turn.owner)
+        self._looks += (looks := self._row.looks(self._turn.first))
+        self._writes += looks * (self._head_units(0) + ROW_MOVES)
+        self._reads += looks  # of the log; that of the head is a wake's
+        is_told = any(isinstance(event, ev.ChildReported) for event in entry.events)
+        self._messages += is_told
+        self._take(self._turn, is_told=is_told)
 
     def _silent(self, epoch: int) -> _Turn:
         """A lease under which nothing was written: a look at what fell due, or a death."""
         turn = _Turn(epoch=epoch, owner=self._turn.owner, state=self._state, data=self._data, size=self._size)
-        self._take(turn.owner)
+        self._take(turn)
         return turn
 
-    def _take(self, owner: int) -> None:
+    def _take(self, turn: _Turn, *, is_told: bool = False) -> None:
         self._takes += 1
-        self._writes += self._head_units(owner) + ROW_MOVES
+        self._writes += self._head_units(turn.owner) + ROW_MOVES * self._row.is_moved_by_take(turn.first)
         open_children = sum(work.orphan is not None for work in self._state.open.values())
-        self._reads += self._load() + 2 * open_children  # each of them is asked once
+        # Each of them is asked once, unless reports of some have set it going: then those.
+        self._reads += self._load() + (0 if is_told else 2 * open_children)
 
     def _end(self, turn: _Turn, dead: ev.Revived | None) -> None:
         """What became of a lease: given back, or left behind by `dead`."""
@@ -298,6 +312,8 @@ class Ledger:
         if turn.last and status == "running":
             self._wake()
         times = _times(state)
+        self._row.give_back(state, status, turn.last, times)
+        self._row.arm(self._armed if self._armed > turn.last else 0)
         if turn.last and times:
             self._messages += 1  # by the relay, or when the time is near by the reconciler
             self._passed += min(times) - turn.last <= self._deployment.timer_by_message
@@ -332,7 +348,7 @@ class Ledger:
         if held is not None:
             self._worker_ms += max(held.last - held.first, 0)
         deployment = self._deployment
-        wakings = max(self._takes, self._messages)
+        wakings = max(self._takes, self._messages) + self._looks
         mb_ms = (
             self._worker_ms * deployment.worker_mb
             + self._asked * deployment.request * deployment.api_mb
@@ -351,9 +367,8 @@ class Ledger:
 
     def _head_units(self, owner: int) -> int:
         """Of a write to the head; `owner` 0: no lease is on it, before and after."""
-        return units(
-            self._head + (_START + self._start if self._start else 0) + (_LEASE + owner if owner else 0)
-        )
+        start, lease = _START + self._start if self._start else 0, _LEASE + owner if owner else 0
+        return units(self._head + start + lease)
 
     def _load(self) -> int:
         """Read units of the head, the newest snapshot, and the entries behind it; a snapshot's blob is counted, too."""
@@ -382,6 +397,4 @@ def fork_of(entry: ev.Entry) -> ev.Forked | None:
 
 def _is_engines(event: ev.Event, parent: str) -> bool:
     """Whether the engine itself put this from outside, and not a request to the API."""
-    if isinstance(event, ev.CancelRequested):
-        return bool(parent) and event.by == parent
-    return isinstance(event, ev.ChildReported)
+    return isinstance(event, ev.CancelRequested) and bool(parent) and event.by == parent

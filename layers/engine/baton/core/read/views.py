@@ -13,23 +13,42 @@ from baton.core.decide.program import Program
 from baton.core.decide.readiness import WAITS
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.failures.classes import RETRYABLE
-from baton.core.failures.codes import kind_of, told
+from baton.core.failures.codes import class_of, told
 from baton.core.graph.graph import Cap, Graph, Node
-from baton.core.log.answers import asked, changeable, may_answer, tool_asked_about
-from baton.core.log.events import Ask, Entry, Event, Failure, Notice
+from baton.core.log.answers import asked
+from baton.core.log.approvals import shown as without_secrets
+from baton.core.log.events import Ask, Entry, Event, Failure, Notice, Opens
 from baton.core.log.state import State, item_of, node_of, status_of
 from baton.core.log.workflow_limits import COUNTED
 from baton.core.money import MICRO
 from baton.core.nodes.base import Kinds
 from baton.core.nodes.registry import KINDS
 from baton.core.read.forecast import foretold
+from baton.core.read.question_views import open_question_view, time_view
+from baton.core.read.risks import rules_of
 from baton.core.times import iso
 
 _NO_TOOLS: Mapping[str, ToolSpec] = MappingProxyType({})
 _UNITS = {"wall_time": "wall_time_ms", "cost": "cost_usd"}
-_TIMES = frozenset({"at", "started_at", "ended_at", "until", "dead_until", "due_at", "expires_at"})
+_TIMES = frozenset(
+    {
+        "at",
+        "started_at",
+        "ended_at",
+        "until",
+        "dead_until",
+        "due_at",
+        "expires_at",
+        "expires",
+        "ends_by",
+        "asked_at",
+        "due",
+        "told_at",
+        "moved_at",
+    }
+)
 # A time that may be absent, and is 0 in the log then.
-_MAYBE = frozenset({"due_at", "expires_at", "until"})
+_MAYBE = frozenset({"due_at", "expires_at", "until", "due"})
 
 
 def saga_view(state: State, program: Program, tools: Mapping[str, ToolSpec] = _NO_TOOLS) -> dict[str, Any]:
@@ -48,6 +67,8 @@ def saga_view(state: State, program: Program, tools: Mapping[str, ToolSpec] = _N
         "branch": state.lineage.branch,
         "created_at": iso(state.origin.started_at),
         "updated_at": iso(state.last_at),
+        "ends_by": iso(state.origin.ends_by) if state.origin.ends_by else None,
+        "expires_at": iso(state.origin.expires) if state.origin.expires else None,
         "steps": state.counts.steps,
         "most_steps": _most_steps(state, program),
         "active": [_active(state, program, slot) for slot in state.tokens],
@@ -63,7 +84,7 @@ def saga_view(state: State, program: Program, tools: Mapping[str, ToolSpec] = _N
         "on_failure": foretold(program, handled=state.origin.handled, last=state.origin.last)
         if state.ended is None
         else None,
-        "questions": [_question(state, program, tools, slot, ask) for slot, ask in asked(state)],
+        "questions": [open_question_view(state, program, tools, slot, ask) for slot, ask in asked(state)],
         "parked": _parked(state),
     } | _used(state, program)
 
@@ -96,50 +117,25 @@ def _failing(state: State, slot: str) -> dict[str, Any]:
         **_place(slot),
         "attempts": failing.attempts,
         **failure_view(failing.failure),
-        "at": _time(failing.failure.at),
+        "at": time_view(failing.failure.at),
         "strategy": failing.strategy,
         "hint": failing.hint or None,
         "way": failing.way.name if failing.way is not None else None,
-        "next_attempt_at": _time(failing.due_at),
+        "next_attempt_at": time_view(failing.due_at),
     }
 
 
 def failure_view(failure: Failure) -> dict[str, Any]:
     """A failure of an attempt: what it is, and what that means to a person."""
-    kind = failure.kind or kind_of(failure.code)
+    class_ = failure.kind or class_of(failure.code)
     meant = told(failure.code)
     return {
         "code": failure.code,
-        "class": kind,
+        "class": class_,
         "message": failure.message,
-        "retryable": kind in RETRYABLE,
+        "retryable": class_ in RETRYABLE,
         "says": meant.says,
         "advice": meant.advice,
-    }
-
-
-def _question(
-    state: State, program: Program, tools: Mapping[str, ToolSpec], slot: str, ask: Ask
-) -> dict[str, Any]:
-    """A question that waits for an answer: for whom it is, and what an answer may change."""
-    node, iteration = node_of(slot)
-    tool = tools.get(tool_asked_about(program.nodes[node], state.failing[slot]))
-    return question_view(node, iteration, ask) | {
-        "for": [{"kind": kind, "name": name} for kind, name in may_answer(state, ask)],
-        "arguments": changeable(ask, tool.parameters if tool is not None else {}),
-    }
-
-
-def question_view(node: str, iteration: tuple[int, ...], ask: Ask) -> dict[str, Any]:
-    """A question to a person; `expires_at` None: it waits for ever."""
-    return {
-        "id": ask.id,
-        "node": node,
-        "iteration": list(iteration),
-        "kind": ask.kind,
-        "message": ask.message,
-        "options": list(ask.options),
-        "expires_at": _time(ask.expires_at),
     }
 
 
@@ -152,12 +148,8 @@ def _parked(state: State) -> dict[str, Any] | None:
         "code": parked.code,
         "message": parked.message,
         "node": parked.node or None,
-        "until": _time(parked.until),
+        "until": time_view(parked.until),
     }
-
-
-def _time(milliseconds: int) -> str | None:
-    return iso(milliseconds) if milliseconds else None
 
 
 def _most_steps(state: State, program: Program) -> int | None:
@@ -170,7 +162,7 @@ def _active(state: State, program: Program, slot: str) -> dict[str, Any]:
     what = "joining"
     kind, work = program.kinds[program.nodes[node].kind], state.open.get(slot)
     if state.has_begun(slot):
-        what = kind.active
+        what = kind.active if work is None else kind.word(work)
     elif slot in state.failing:
         what = "asking" if state.failing[slot].ask is not None else "retrying"
     elif program.turn(state, slot) != WAITS:
@@ -202,7 +194,7 @@ def _error(state: State) -> dict[str, str] | None:
         "code": failure.code,
         "message": failure.message,
         "node": failure.node,
-        "kind": failure.kind or kind_of(failure.code),
+        "kind": failure.kind or class_of(failure.code),
         "says": meant.says,
         "advice": meant.advice,
     }
@@ -210,11 +202,17 @@ def _error(state: State) -> dict[str, str] | None:
 
 def graph_view(graph: Graph, kinds: Kinds = KINDS) -> dict[str, Any]:
     """A workflow's shape: what it takes, its nodes in an order in which they can run, and its edges."""
+    nodes = [_node_view(node, kinds) for node in graph.nodes]
+    if graph.risk == ():  # no call is risky then
+        for shown in nodes:
+            if shown.get("approval") == "by_risk":
+                del shown["approval"]
     return {
         "input": graph.input_schema,
-        "nodes": [_node_view(node, kinds) for node in graph.nodes],
+        "nodes": nodes,
         "edges": _edges(graph),
         "limits": _limits(graph.limits),
+        "risk": rules_of(graph),
     }
 
 
@@ -317,6 +315,8 @@ def tool_view(spec: ToolSpec) -> dict[str, Any]:
         "input": spec.parameters,
         "output": spec.result,
         "schema_hash": spec.schema_hash,
+        "requires_approval": spec.requires_approval,
+        "risk": None if spec.risk is None else asdict(spec.risk),
     }
 
 
@@ -333,6 +333,8 @@ def _event_view(event: Event) -> dict[str, Any]:
             continue  # most nodes do one thing
         if name in _TIMES and isinstance(value, int):
             shown[name] = iso(value) if value or name not in _MAYBE else None
+        elif name == "arguments" and isinstance(event, Opens):
+            shown[name] = without_secrets(value)
         elif isinstance(value, Failure | Ask | Notice):
             shown[name] = _part_view(value)
         elif name == "errors":
@@ -355,6 +357,8 @@ def _event_view(event: Event) -> dict[str, Any]:
 def _part_view(part: Failure | Ask | Notice) -> dict[str, Any]:
     """As in the log, without what has its default, but for the times."""
     shown: dict[str, Any] = _plain(part)
+    if "escalate" in shown:
+        shown["escalate"] = [step | {"at": iso(step["at"])} for step in shown["escalate"]]
     return {name: iso(value) if name in _TIMES and value else value for name, value in shown.items()}
 
 

@@ -5,7 +5,7 @@ timeline.py finds the facts; explain.py says what follows from them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -15,6 +15,7 @@ from baton.core.decide.program import Program
 from baton.core.log import events as ev
 from baton.core.log.state import node_of
 from baton.core.read.timeline import FAILED, Place
+from baton.core.times import iso
 
 _LISTED = 5
 _LONGEST = 120
@@ -119,6 +120,22 @@ def unhandled(places: Mapping[str, Place], slots: Iterable[str]) -> tuple[str, .
     return tuple(dict.fromkeys(place.node for place in found))
 
 
-def opened(program: Program, event: ev.Opens) -> str:
+def opened(program: Program, place: Place) -> str:
     """What a node waits for."""
-    return program.kinds[program.nodes[event.node].kind].words(event)
+    assert place.opened is not None, "it has begun"
+    return program.kinds[program.nodes[place.node].kind].words(place.opened) + asked_since(place.moves)
+
+
+def asked_since(moves: Sequence[ev.QuestionEscalated | ev.QuestionClaimed]) -> str:
+    """What has happened to a question since it was asked; of much, the last."""
+    more = len(moves) - _LISTED
+    earlier = f"; {counted(more, 'thing')} before that" if more > 0 else ""
+    return earlier + "".join(f"; {_move(event)} {iso(event.at)}" for event in moves[-_LISTED:])
+
+
+def _move(event: ev.QuestionEscalated | ev.QuestionClaimed) -> str:
+    if isinstance(event, ev.QuestionClaimed):
+        return f"{'claimed' if event.to else 'released'} by `{event.by}` at"
+    if event.to is not None:
+        return f"handed on to {f'`{event.to}`' if event.to else 'who has started the saga'} at"
+    return f"reminder{f' by `{event.by}`' if event.by else ''} at"

@@ -21,7 +21,6 @@ class ChildCanceller:
 
     def __init__(self, parts: Parts) -> None:
         self._p = parts
-        self._children = parts.children
 
     async def perform(
         self, run: Run, command: CancelChildren, record: tuple[Event, ...]
@@ -32,9 +31,9 @@ class ChildCanceller:
         """
         parent, state, asked = run.lease.ref, run.history.state, run.cancelled
         children = [pair for pair in command.children if pair[1].saga not in asked]
-        for window in self._children.windows(children, run.end):
-            await asyncio.gather(*(self._cancel_one(parent, state, slot, child) for slot, child in window))
-            asked.update(child.saga for _, child in window)
+        for group in self._p.children.groups(children, run.end):
+            await asyncio.gather(*(self._cancel_one(parent, state, slot, child) for slot, child in group))
+            asked.update(child.saga for _, child in group)
         part = [child for _, child in command.children if child.saga in asked]
         if len(part) == len(command.children):
             return record
@@ -48,7 +47,7 @@ class ChildCanceller:
         head = await self._p.call(self._p.log.read_head, ref)
         if head is None:
             try:
-                await self._children.start(parent, ref, state, slot, child)
+                await self._p.children.start(parent, ref, state, slot, child)
             except UserError:
                 return  # it can never start
             head = await self._p.call(self._p.log.read_head, ref)

@@ -1,9 +1,8 @@
-"""Sends the notices that are due by a saga's log, and notes those that were sent."""
+"""Sends the notices that are due by a saga's log, has the inbox follow it, and notes what was done."""
 
 from __future__ import annotations
 
 from baton.core.decide.commands import SendNotices
-from baton.core.log.events import NoticesSent
 from baton.runtime.log_writer import LogWriter
 from baton.runtime.run import Run
 
@@ -17,12 +16,15 @@ class NoticeSender:
     async def perform(self, run: Run, command: SendNotices) -> bool:
         if run.history.state.ended is not None:
             return False
-        run.teller.begin(run.history.state, command.notices)
-        if not run.steps.is_busy:
-            await run.teller.wait()
-        keys = run.teller.heard()
-        if not keys:
+        teller, is_busy = run.teller, run.steps.is_busy
+        teller.begin(run.history.state, command.owed)
+        if not is_busy:
+            await teller.wait()
+        news = teller.heard()
+        if news is None or (is_busy and teller.can_wait):
             return False
-        if not await self._writer.append(run.lease, run.history, (NoticesSent(keys=keys),)):
+        if await self._writer.append(run.lease, run.history, (news,)):
+            teller.noted((news,))
+        else:
             await self._writer.catch_up(run)
         return True

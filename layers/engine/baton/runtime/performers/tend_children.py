@@ -1,12 +1,15 @@
 """Make sure that each child of a saga exists, and hear from those that have ended.
 
-The fast path, where the relay tells the parent of a child's end, is relay.py's.
+What the relay leaves in the inbox, of the children that have ended, is relay.py's.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import TypeAlias
+
+from msgspec.structs import replace
 
 from baton.core.decide.commands import TendChildren
 from baton.core.log.events import ChildReported, Failure
@@ -14,7 +17,6 @@ from baton.core.log.state import State
 from baton.core.log.work import Child
 from baton.errors import UserError
 from baton.ports import SagaRef
-from baton.runtime.children import cut, is_news, report_of
 from baton.runtime.history import History
 from baton.runtime.log_writer import LogWriter
 from baton.runtime.parts import Parts
@@ -25,28 +27,92 @@ GOLDEN_RATIO = (
 )
 
 _NO_ROOM = "no room"
+Answer: TypeAlias = ChildReported | bool | str | None
 
 
 class ChildTender:
-    """Starts children that are to be started, and asks open ones once."""
+    """Starts children that are to be started, asks open ones once, and those again whose end stands in the inbox."""
 
     def __init__(self, parts: Parts, writer: LogWriter) -> None:
         self._p = parts
-        self._children = parts.children
         self._writer = writer
+
+    def begin(self, run: Run) -> None:
+        """A saga that only its inbox has set going has started its children, and asks no others but those that stand there."""
+        run.looked_at = self._p.clock.now()
+        if run.lease.rested_until is not None:
+            run.asked.update(run.history.state.children)
 
     async def perform(self, run: Run, command: TendChildren) -> bool:
         """True when one of them has ended."""
-        to_ask = [pair for pair in command.children if pair[0] not in run.asked]
-        if to_ask and await self._tend_and_report(run, to_ask):
+        await self._look(run)
+        if run.heard != run.lease.inbox and await self._take_in(run, command.children):
             return True
-        if any(slot not in run.asked for slot, _ in command.children):
+        to_ask = [pair for pair in command.children if pair[0] not in run.asked]
+        if to_ask and await self._tend(run, to_ask):
+            return True
+        if run.heard != run.lease.inbox or any(slot not in run.asked for slot, _ in command.children):
             run.wants_more = True
         return False
 
-    async def _tend_and_report(self, run: Run, children: Sequence[tuple[str, Child]]) -> bool:
-        tended, reports, run.put_off = await self._tend(run, children)
-        run.asked.update(tended)
+    async def _look(self, run: Run) -> None:
+        """Read now and then what is announced on the head, because no append meets it."""
+        now, every = self._p.clock.now(), self._p.limits.news_every_ms
+        if now >= run.looked_at + every:
+            head = await self._p.call(self._p.log.read_head, run.lease.ref)
+            run.looked_at = now
+            if head is not None and head.epoch == run.lease.epoch:
+                run.lease = replace(run.lease, inbox=head.inbox)
+        run.looks_at = run.looked_at + every
+
+    async def _take_in(self, run: Run, children: Sequence[tuple[str, Child]]) -> bool:
+        """Ask the children whose ends stand in the inbox. True when one of them has ended."""
+        seen, there = run.lease.inbox, set[tuple[str, str]]()
+        windows = sorted({child.window for _, child in children})
+        read = 0
+        for group in self._p.children.groups(windows, run.end):
+            pages = (self._p.call(self._p.inbox.read, run.lease.ref, window) for window in group)
+            there.update((one.slot, one.child) for page in await asyncio.gather(*pages) for one in page)
+            read += len(group)
+        ended = [(slot, child) for slot, child in children if (slot, child.saga) in there]
+        found = await self._ask(run, ended)
+        if read == len(windows) and (len(found) == len(ended) or _NO_ROOM in found):
+            run.heard = seen  # those that stand there and are gone are started another time
+        return await self._report(run, found)
+
+    async def _tend(self, run: Run, children: Sequence[tuple[str, Child]]) -> bool:
+        """Start or ask them. True when one of them has ended.
+
+        It begins elsewhere in each lease, so that thousands of them have theirs. Where there is time for some only, and
+        those are all running, the others count as looked at: they follow at the next wake or sweep. So they do where the
+        tenant has no room for one.
+        """
+        if len(children) > self._p.limits.children_at_once:
+            first = int(run.lease.epoch * GOLDEN_RATIO % 1 * len(children))
+            children = [*children[first:], *children[:first]]
+        found = await self._ask(run, children)
+        has_room = _NO_ROOM not in found
+        run.put_off = None if has_room else self._p.clock.now() + self._p.limits.child_pause_ms
+        is_quiet = bool(found) and not any(found)
+        tended = children[: len(found)] if has_room and not is_quiet else children
+        run.asked.update(slot for slot, _ in tended)
+        return await self._report(run, found)
+
+    async def _ask(self, run: Run, children: Sequence[tuple[str, Child]]) -> list[Answer]:
+        """What each of them says, as far as there is time; `_NO_ROOM` is the end of it."""
+        state, found = run.history.state, list[Answer]()
+        for group in self._p.children.groups(children, run.end):
+            asked = (self._tend_one(run.lease.ref, state, slot, child) for slot, child in group)
+            found += await asyncio.gather(*asked)
+            if _NO_ROOM in found:
+                break
+        return found
+
+    async def _report(self, run: Run, found: Sequence[Answer]) -> bool:
+        """Append the ends. True when there are any."""
+        from baton.runtime.children import cut, is_news  # not every saga has children
+
+        reports = [one for one in found if isinstance(one, ChildReported)]
         told = bool(reports)
         while reports := [report for report in reports if is_news(run.history.state, report)]:
             part = cut(reports, self._p.limits.entry_bytes)
@@ -55,38 +121,7 @@ class ChildTender:
                 break
         return told
 
-    async def _tend(
-        self, run: Run, children: Sequence[tuple[str, Child]]
-    ) -> tuple[list[str], list[ChildReported], int | None]:
-        """The slots that were looked at, and the ends of those that have ended.
-
-        And when to come back, where the tenant has no room for one: until then, all of them count as looked at.
-
-        It begins elsewhere in each lease, so that thousands of them have theirs. Where there is time for some only, and
-        those are all running, the others count as looked at: they follow at the next wake or sweep.
-        """
-        state = run.history.state
-        tended: list[str] = []
-        reports: list[ChildReported] = []
-        is_quiet = True
-        if len(children) > self._p.limits.children_at_once:
-            first = int(run.lease.epoch * GOLDEN_RATIO % 1 * len(children))
-            children = [*children[first:], *children[:first]]
-        for window in self._children.windows(children, run.end):
-            found = await asyncio.gather(
-                *(self._tend_one(run.lease.ref, state, slot, child) for slot, child in window)
-            )
-            tended += [slot for slot, _ in window]
-            reports += [report for report in found if isinstance(report, ChildReported)]
-            if _NO_ROOM in found:
-                later = self._p.clock.now() + self._p.limits.child_pause_ms
-                return [slot for slot, _ in children], reports, later
-            is_quiet = is_quiet and not any(found)
-        return [slot for slot, _ in children] if tended and is_quiet else tended, reports, None
-
-    async def _tend_one(
-        self, parent: SagaRef, state: State, slot: str, child: Child
-    ) -> ChildReported | bool | str | None:
+    async def _tend_one(self, parent: SagaRef, state: State, slot: str, child: Child) -> Answer:
         """Its end, if it has ended; True when it was started only now; `_NO_ROOM` when it could not be."""
         ref = SagaRef(parent.tenant, child.saga)
         head = await self._p.call(self._p.log.read_head, ref)
@@ -94,11 +129,13 @@ class ChildTender:
             if not await self._p.quota.has_room(parent.tenant):
                 return _NO_ROOM
             try:
-                await self._children.start(parent, ref, state, slot, child)
+                await self._p.children.start(parent, ref, state, slot, child)
             except UserError as error:
                 failure = Failure(error.code, error.detail)
                 return ChildReported(slot=slot, child=child.saga, status="failed", failure=failure)
             return True
         history = History(self._p.log, self._p.blobs, self._p.call, ref)
         await history.load(head)
+        from baton.runtime.children import report_of
+
         return report_of(history.state, slot)

@@ -7,8 +7,10 @@ starts no step.
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
+
+from msgspec.structs import replace
 
 from baton.core.decide.commands import (
     CancelChildren,
@@ -26,8 +28,9 @@ from baton.core.decide.decide import Advance, advance
 from baton.core.decide.outcomes import refused
 from baton.core.decide.program import Program
 from baton.core.log import events as ev
+from baton.core.log.inbox import before_the_end
 from baton.errors import CorruptLog, EngineFault, RowsRefused, UnknownEntry
-from baton.ports import Message, SagaRef
+from baton.ports import Head, Message, SagaRef
 from baton.runtime.deadline import Deadline
 from baton.runtime.history import History
 from baton.runtime.inflight import InFlight, spent_by, undecided
@@ -61,11 +64,12 @@ class Runner:
         self._deadline = deadline or parts.deadline
         self._log = log = LogWriter(parts)
         self._stop, self._cancel = StepStopper(), ChildCanceller(parts)
+        self._tender = ChildTender(parts, log)
         self._performers: dict[type[Command], CommandPerformer[Any]] = {
             FetchValues: ValueFetcher(parts),
             JudgeConditions: ConditionJudge(parts),
             RunSteps: StepStarter(parts),
-            TendChildren: ChildTender(parts, log),
+            TendChildren: self._tender,
             SendNotices: NoticeSender(log),
         }
 
@@ -79,7 +83,7 @@ class Runner:
         try:
             lease = await self._p.leases.acquire(ref, message, alone=alone)
         except EngineFault:
-            await self._p.leases.give_up(ref, limits.fault_pause_ms)
+            await self._give_up(ref, limits.fault_pause_ms)
             raise
         if isinstance(lease, str):
             return lease
@@ -88,6 +92,7 @@ class Runner:
         run = None
         try:
             run = Run(lease, history, await self._load(lease, history), steps, teller, self._deadline)
+            self._tender.begin(run)
             return await self._carry(run)
         except Superseded:
             return SUPERSEDED
@@ -97,12 +102,30 @@ class Runner:
                 await self._rescue(run)
             await steps.end()
             pause = limits.unreadable_pause_ms if is_unreadable else limits.fault_pause_ms
-            await self._p.leases.give_up(ref, pause)
+            await self._give_up(ref, pause, run)
             raise
         finally:
             teller.stop()
             await steps.end()
             await self._p.ledger.drain(ref)
+
+    async def _give_up(self, ref: SagaRef, pause: int, run: Run | None = None) -> None:
+        """Give the lease back after a fault, or else say in the log that it will run out without a death; best effort.
+
+        A store may refuse what its indexes show, and append all the same: an entry is in none.
+        """
+        now, end = self._p.clock.now(), self._p.invocation.deadline - self._p.limits.answer_ms // 2
+        soon = end if run is None else now + (end - now) // 2
+        if await self._p.leases.give_up(ref, pause, soon) or run is None:
+            return
+        run.history.hurry(self._p.call.until(end))
+        try:
+            while run.history.state.ended is None:
+                if await self._log.append(run.lease, run.history, (ev.GaveUp(),)):
+                    return
+                await self._log.news(run.lease, run.history)
+        except Exception:  # whatever it is, the fault before it is the one to be told of
+            logger.warning("a death will be counted", exc_info=True, extra={"saga": ref.id})
 
     async def _rescue(self, run: Run) -> None:
         """After a fault, append finished outcomes and the costs of stopped steps. Undecidable outcomes count as stopped."""
@@ -117,7 +140,7 @@ class Runner:
             while run.outcomes:
                 step, appended = self._advance_by(run, together=True, size=size), False
                 try:
-                    slim = await self._p.slim(run.lease.ref.tenant, step.events)
+                    slim = await self._p.slim(run.history.state.origin, step.events)
                     appended = not slim or await self._log.append(run.lease, run.history, slim, step.rows)
                     instead = None if step.taken else undecided(run.outcomes[0])  # it lacks something
                 except RowsRefused as error:
@@ -144,7 +167,7 @@ class Runner:
             raise Superseded
         program = await self._p.catalog.program(lease.ref.tenant, history.state.origin.graph)
         self._p.durations.learn(history.state.origin.graph, entries)
-        if lease.dead is not None:
+        if lease.dead is not None and not _gave_up(lease.dead, entries):
             # Before the entry: a worker that stood still meanwhile learns from the entry that it is too late.
             await self._p.ledger.revived(history.state, program.graph, lease.dead.until)
             await self._record_death(lease, history)
@@ -181,12 +204,15 @@ class Runner:
             if owed := await run.steps.end():
                 run.outcomes += owed
                 continue
+            if run.history.state.ended is not None and run.history.state.outbox.rows:
+                await run.teller.withdraw(run.history.state)
             if await self._p.leases.release(
                 run.lease,
                 run.history,
                 run.program,
                 again=run.wants_more,
                 due=min(filter(None, (decision.due, run.teller.again, run.put_off)), default=None),
+                is_heard=not run.wants_more or run.heard == run.lease.inbox,
             ):
                 if run.wants_more:
                     return YIELDED
@@ -195,7 +221,7 @@ class Runner:
 
     async def _perform(self, run: Run, decision: Decision) -> bool:
         """Perform the decision. True when more is known now, so that a new decision is due."""
-        run.wants_more = decision is _CUT_SHORT
+        run.wants_more, run.looks_at = decision is _CUT_SHORT, None
         if (stop := decision.of(StopSteps)) is not None:
             return await self._stop.perform(run, stop)
         if owed := await run.steps.let_go(run.history.state):
@@ -233,7 +259,7 @@ class Runner:
             if not events and not step.more:
                 run.outcomes = []
                 return step.decision
-            slim = await self._p.slim(run.lease.ref.tenant, events)
+            slim = run.teller.with_news(await self._p.slim(run.history.state.origin, events))
             run.sent, after = step.taken, step.state if slim is step.events else None
             try:
                 appended = not slim or await self._log.append(run.lease, run.history, slim, step.rows, after)
@@ -246,7 +272,7 @@ class Runner:
             run.sent = 0
             if appended:
                 run.outcomes = run.outcomes[step.taken :]
-                if not (step.more or cancel is not None):
+                if not (run.teller.noted(slim) or step.more or cancel is not None):
                     return step.decision
                 if step.more and not run.outcomes and self._deadline.is_spent(self._p.clock.now()):
                     return _CUT_SHORT
@@ -290,7 +316,8 @@ class Runner:
     async def _wait(self, run: Run, decision: Decision) -> None:
         """Wait until a step is done or something is due, then collect the outcomes of steps that are done."""
         now, cut_off = self._p.clock.now(), self._deadline.cut_off
-        await run.steps.wait(min(cut_off, now + self._p.limits.news_every_ms, decision.due or cut_off))
+        news_at = run.looks_at or now + self._p.limits.news_every_ms
+        await run.steps.wait(min(cut_off, news_at, decision.due or cut_off))
         self._log.check_lease(run.lease)
         run.outcomes += run.steps.collect(run.history.state)
         if self._p.clock.now() >= cut_off and run.steps.slots:
@@ -299,9 +326,9 @@ class Runner:
             await self._log.catch_up(run)
 
     def _finished(self, run: Run) -> str:
-        for notice in run.history.state.outbox.due:
+        for notice in before_the_end(run.history.state):
             logger.error(
-                "a notice was never sent",
+                "a saga ends with a notice that not every channel has sent",
                 extra={"saga": run.lease.ref.id, "key": notice.key, "code": notice.code},
             )
         return FINISHED
@@ -318,9 +345,17 @@ class Runner:
         head = await self._p.call(self._p.log.read_head, run.lease.ref)
         if head is None or head.owner != run.lease.owner or head.epoch != run.lease.epoch:
             raise Superseded
-        run.lease = replace(run.lease, armed=head.armed)
+        if head.armed != run.lease.armed:
+            run.teller.retry()  # it was armed for that: a person has a place again
+        run.lease = replace(run.lease, armed=head.armed, inbox=head.inbox)
         await self._log.catch_up(run)
         if head.pending_wake > run.history.state.version:
             raise CorruptLog(
                 f"{run.lease.ref}: wake {head.pending_wake} was left, but the log ends before it"
             )
+
+
+def _gave_up(dead: Head, entries: Sequence[ev.Entry]) -> bool:
+    """Whether the holder of a lease that ran out has said that it would. It has written nothing after that."""
+    mine = [entry for entry in entries if (entry.epoch, entry.invocation) == (dead.epoch, dead.owner)]
+    return bool(mine) and isinstance(mine[-1].events[-1], ev.GaveUp)

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from enum import Enum, auto
 
 import msgspec
+from msgspec import Struct
 
 from baton.errors import CorruptLog, EngineFault, PoisonMessage, UnknownEntry
 from baton.ports import DeadLetters, Invoker, Message, Queue, SagaRef
 from baton.runtime.context import Invocation
 from baton.runtime.deadline import Turn
-from baton.runtime.lease import EXPIRED, HELD, NUDGED
+from baton.runtime.lease import EXPIRED, HELD, WAKE_LEFT
 from baton.runtime.parts import Engine, Parts
 from baton.runtime.turns import end_in_turn
 from baton.runtime.worker.runner import Runner
@@ -37,8 +37,7 @@ class _Verdict(Enum):
     AGAIN = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(Struct, frozen=True):
     """A message as delivered: an id by which it can be refused, its body, and which delivery of it this is."""
 
     id: str
@@ -150,7 +149,7 @@ class Worker:
             logger.exception("engine defect, to be delivered again", extra={"saga": message.saga})
             return _Verdict.AGAIN
         logger.info("saga %s", ending, extra={"saga": message.saga, "ending": ending})
-        return _Verdict.HELD if ending in (HELD, NUDGED) else _Verdict.DONE
+        return _Verdict.HELD if ending in (HELD, WAKE_LEFT) else _Verdict.DONE
 
     async def _bury(self, parts: Parts, body: str, reason: str) -> _Verdict:
         """Send a message to the dead letters with its reason; if that fails, it is delivered again."""
@@ -161,8 +160,3 @@ class Worker:
             logger.exception("no dead letter, to be delivered again")
             return _Verdict.AGAIN
         return _Verdict.DONE
-
-
-def answer(failed: Sequence[str]) -> Mapping[str, object]:
-    """The partial batch response of Lambda for SQS and streams."""
-    return {"batchItemFailures": [{"itemIdentifier": identifier} for identifier in failed]}

@@ -42,10 +42,10 @@ class Channel:
         self._pid = os.getpid()
         self.call = 0
 
-    def send(self, kind: int, data: bytes) -> None:
+    def send(self, tag: int, data: bytes) -> None:
         if os.getpid() == self._pid:
             with self._lock:  # a tool may have threads
-                self._connection.sendall(wire.encode(kind, self.call, data))
+                self._connection.sendall(wire.encode(tag, self.call, data))
 
     def receive(self) -> bytes:
         """The next call. Raises `EOFError` when there will be none."""
@@ -117,11 +117,11 @@ def serve(channel: Channel, handler: LogHandler, app: str, *, is_imported: bool)
     channel.send(wire.READY, str(os.getpid()).encode())
     with suppress(EOFError, ConnectionError):
         while True:
-            kind, data = _answer(channel, app, channel.receive())
+            tag, data = _answer(channel, app, channel.receive())
             for stream in (sys.stdout, sys.stderr):  # the last words may be the ones that matter
                 with suppress(Exception):
                     stream.flush()
-            channel.send(kind, data)
+            channel.send(tag, data)
 
 
 def _answer(channel: Channel, app: str, data: bytes) -> tuple[int, bytes]:

@@ -276,15 +276,15 @@ class _Helper:
 
     def _take(self, frame: wire.Frame) -> None:
         context = self._context if frame.call == self._number else None
-        if frame.kind == wire.READY:
+        if frame.tag == wire.READY:
             self.pid = int(frame.data)
-        elif frame.kind == wire.BROKEN:
+        elif frame.tag == wire.BROKEN:
             self.problem = frame.data.decode()
-        elif frame.kind == wire.LOG:
+        elif frame.tag == wire.LOG:
             _write(json.loads(frame.data), where(self._tool, context) if context is not None else {})
-        elif frame.kind == wire.SPENT and context is not None:
+        elif frame.tag == wire.SPENT and context is not None:
             context.spent.append(Decimal(frame.data.decode()))
-        elif frame.kind in wire.ENDS and context is not None:
+        elif frame.tag in wire.ENDS and context is not None:
             self._end = frame
 
     # ---- its end
@@ -361,13 +361,13 @@ def _how_it_ended(status: int | None, otherwise: str) -> str:
 
 
 def _result_of(end: wire.Frame, tool: str, context: StepContext) -> Any:
-    if end.kind == wire.NO_ROOM:
+    if end.tag == wire.NO_ROOM:
         raise NoRoom(end.data.decode())
     try:
         told = json.loads(end.data)
     except (ValueError, RecursionError) as error:
         raise not_json(tool, error) from error
-    if end.kind == wire.FAILURE:
+    if end.tag == wire.FAILURE:
         if told["traceback"]:
             report(told["traceback"], tool, context)
         cause = RaisedElsewhere(msgspec.convert(told["evidence"], Evidence))

@@ -1,4 +1,4 @@
-"""What worker and helper say to each other: frames of a kind, the number of a call, and bytes.
+"""What worker and helper say to each other: frames with a tag, the number of a call, and bytes.
 
 Only the format. Who says what, and when, is in pool.py and helper.py.
 """
@@ -36,13 +36,13 @@ class Garbled(Exception):
 
 
 class Frame(NamedTuple):
-    kind: int
+    tag: int
     call: int
     data: bytes
 
 
-def encode(kind: int, call: int, data: bytes) -> bytes:
-    return _HEADER.pack(kind, call, len(data)) + data
+def encode(tag: int, call: int, data: bytes) -> bytes:
+    return _HEADER.pack(tag, call, len(data)) + data
 
 
 class Decoder:
@@ -56,12 +56,12 @@ class Decoder:
         """Raises `Garbled`."""
         self._buffer += data
         while len(self._buffer) >= _HEADER.size:
-            kind, call, length = _HEADER.unpack_from(self._buffer)
-            if length > self._most or not CALL <= kind <= NO_ROOM:
-                raise Garbled(f"a frame of kind {kind} with {length} bytes")
+            tag, call, length = _HEADER.unpack_from(self._buffer)
+            if length > self._most or not CALL <= tag <= NO_ROOM:
+                raise Garbled(f"a frame of tag {tag} with {length} bytes")
             end = _HEADER.size + length
             if len(self._buffer) < end:
                 return
-            frame = Frame(kind, call, bytes(self._buffer[_HEADER.size : end]))
+            frame = Frame(tag, call, bytes(self._buffer[_HEADER.size : end]))
             del self._buffer[:end]
             yield frame

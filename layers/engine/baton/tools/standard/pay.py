@@ -13,6 +13,7 @@ from urllib.parse import quote
 import msgspec
 from pydantic import BaseModel, Field
 
+from baton.core.effects.risk import PAYMENT, Risk
 from baton.ports import StepContext, StepFailure
 from baton.ports.outside import HttpAnswer
 from baton.tools.define import Registry, tool
@@ -64,7 +65,10 @@ class _Reservations(msgspec.Struct):
 
 
 def declare(registry: Registry, services: Services) -> None:
-    @tool("std.pay", registry=registry, effect="once", verify="std.find_payment", domain="external_api")
+    @tool(
+        "std.pay", registry=registry, effect="once", verify="std.find_payment", domain="external_api",
+        risk=Risk(action=PAYMENT, amount="amount", currency="currency", minor=True),
+    )  # fmt: skip
     async def pay(
         amount: Money, currency: Currency, to: Account, context: StepContext, account: Account = "default",
         memo: str = "", service: str = "",

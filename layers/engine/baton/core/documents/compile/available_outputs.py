@@ -10,6 +10,7 @@ of a round is never among what is sure: must_run.py leaves it out.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 from baton.core.documents.compile.ended import Ended
 from baton.core.documents.compile.flow import Flow, in_most
@@ -22,7 +23,7 @@ class Produced:
 
     def __init__(self, flow: Flow, go_on: Callable[[], None]) -> None:
         """`go_on` is asked at each node, and raises when it takes too long."""
-        self._flow = flow
+        self._flow, self._go_on = flow, go_on
         self._ended = Ended(flow)
         self.lost = Lost(flow, go_on, self._ended.tolerated)
         self._sure = Sure(flow, self._ended, self.lost, go_on)
@@ -37,10 +38,17 @@ class Produced:
 
     def has(self, reader: str, node: str, *, is_failed: bool = False) -> bool:
         """Whether `node` has certainly given an output when `reader` is ready, or when that has failed."""
+        if reader in self._flow.ends:
+            return self._at_ends.has(reader, node, is_failed=is_failed)
         at = self._flow.at
         known = self._when_failed(at[reader]) if is_failed else self._known[at[reader]]
         mask = known & self._ended.before[at[reader]]
         return bool(mask >> at[node] & 1)
+
+    @cached_property
+    def _at_ends(self) -> Produced:
+        """What the ends themselves can read: for all others, a saga with an end that is reached does not go on."""
+        return Produced(self._flow.without_ends(), self._go_on)
 
     def has_at_the_end(self, node: str) -> bool:
         """Whether `node` has certainly given something in a saga that completes."""

@@ -48,6 +48,10 @@ def check(source: Source) -> Iterator[Problem]:
         for place, other in named:
             if other not in nodes:
                 yield Problem(place, f"there is no node `{other}`", source.hint(other, nodes))
+        for place, other in listed(f"/nodes/{name}/after", node.after):
+            if other in nodes and source.kinds[other].ends:
+                message = f"the saga ends with `{other}`: nothing comes after it"
+                yield Problem(place, message, f"take `{other}` out of `after`")
         if node.catch:
             yield from _handlers(source, name, node)
     yield from edges.problems

@@ -7,9 +7,11 @@ as sets of names, a chain of 10,000 would take gigabytes. Names and places of pr
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from baton.core.documents.nodes.model import kind_of
 from baton.core.failures.codes import PERMANENT
 from baton.core.graph.graph import JOIN_FAILED, can_go_on
 
@@ -25,7 +27,7 @@ class Spot:
     `ways`: sets of receivers; when the node is done, those of one of the sets get a live token, and maybe others.
     `caught`: the same when it has failed and one of the rules of its `catch` fits; `catches_all`: one always does.
     `around`: the last nodes of the loops around it, outermost first. `takes`: whether it is a join that can go on although a
-    node before it has failed, or whose own failure may be caught.
+    node before it has failed, or whose own failure may be caught. `ends`: the saga ends as soon as one edge is alive.
     """
 
     before: tuple[int, ...]
@@ -40,6 +42,7 @@ class Spot:
     caught: tuple[tuple[int, ...], ...] = ()
     catches_all: bool = False
     takes: bool = False
+    ends: bool = False
 
 
 class Flow:
@@ -53,6 +56,8 @@ class Flow:
         """For each node: all that come before it, on any path."""
         self.loops: dict[int, tuple[int, int]] = {}
         """For each last node of a loop: the first one, and the set of all of them. Filled by loops.py."""
+        self.ends: set[str] = set()
+        """The nodes with which the saga ends, at once or later."""
         for name in edges.order:
             node = nodes[name]
             before = tuple(at[other] for other in edges.before[name])
@@ -74,11 +79,21 @@ class Flow:
                     rule.may_fit(JOIN_FAILED, PERMANENT) for rule in node.catch
                 )
             spot.takes |= can_go_on(need, tolerated, len(before), cancels=cancels)
+            is_first = len(before) < 2 or need == 1
+            if kind_of(node).ends:
+                self.ends.add(name)
+                spot.ends = node.when is None and is_first
             self.spots.append(spot)
             mask = 0
             for index in before:
                 mask |= self.behind[index] | 1 << index
             self.behind.append(mask)
+
+    def without_ends(self) -> Flow:
+        """The same, where no node ends the saga."""
+        flow = copy(self)
+        flow.spots, flow.ends = [replace(spot, ends=False) for spot in self.spots], set()
+        return flow
 
     def shared(self, first: int, second: int) -> int:
         """How many loops are around both, the first one's own loop not counted: that is left by all its edges."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from baton.core.documents.compile import build, tools
+from baton.core.documents.compile import build, rules, schemas, tools
 from baton.core.documents.compile.source import Source, Tools
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.graph.graph import Graph
@@ -50,10 +50,16 @@ class _Compiler:
     def allows(self, place: str, patterns: Sequence[str]) -> Iterator[Problem]:
         return tools.allows(self._source, place, patterns)
 
+    def schema(self, place: str, schema: Any) -> Iterator[Problem]:
+        return schemas.problems(place, schema)
+
     def takes(self, name: str, spec: ToolSpec) -> Iterator[Problem]:
         given, place = self._source.nodes[name].with_, f"/nodes/{name}"
         yield from tools.takes(self._source, spec, given, f"{place}/with")
         yield from tools.needs(spec.name, spec.parameters, given, place)
+
+    def fails_with(self, place: str, code: str) -> Iterator[Problem]:
+        return rules.strange_code(place, code, (), is_tried=False)
 
     def attempts(self, name: str, spec: ToolSpec) -> dict[str, Any]:
         return build.attempts(self._source, name, spec)

@@ -34,8 +34,9 @@ class Lost:
                 self.first_of[index] = len(self.causes)
                 self._handlers[index] = frozenset(other for way in spot.caught for other in way)
             for way in spot.caught:
-                self._own[index] |= 1 << len(self.causes)
                 level, going = flow.going(index, way)
+                if not any(flow.spots[other].ends for other in going):
+                    self._own[index] |= 1 << len(self.causes)
                 self.causes.append((index, frozenset(going)))
                 self._levels.append(level)
         self.into = [0] * len(flow.spots)

@@ -93,7 +93,7 @@ class Sure:
             # The last node of a loop leaves its own with every outcome set; one that leads further leaves more.
             for last in spot.around[level:]:
                 self._left[last] &= facts | 1 << index
-        done = 1 << index | after
+        done = _NEVER if spot.ends else 1 << index | after
         passed_on = self._failed(index) if self._ended.tolerated >> index & 1 else _NEVER
         failed = self._caught(index, spot) & (_NEVER if spot.catches_all else passed_on)
         if spot.is_tail:

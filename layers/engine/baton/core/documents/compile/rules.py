@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from baton.core.documents.compile.handling import rules_of
-from baton.core.failures.codes import CLASSES, CODES, UNTRIED, kind_of
+from baton.core.failures.codes import CLASSES, CODES, UNTRIED, class_of
 from baton.core.failures.misspelt import near
 from baton.core.failures.policy import ANY, Change, Rules
 from baton.core.failures.strategies.ladder import entry_of, ladder_of
@@ -48,7 +48,7 @@ def _level(
         yield from problems or _idle(source, f"{at}/retry", ANY, change, names, is_whole=True)
     for code, reaction in said.on_failure.items():
         place = f"{at}/on_failure/{code}"
-        problems = list(_code(place, code, (*CLASSES, ANY)))
+        problems = list(strange_code(place, code, (*CLASSES, ANY)))
         if reaction.retry is not None:
             problems += _retry(f"{place}/retry", reaction.retry)
         change = rules_of(None, {code: reaction})[code]
@@ -68,10 +68,10 @@ def _codes(
 ) -> Iterator[Problem]:
     for index, code in enumerate(codes):
         where = place + (f"/{index}" if len(codes) > 1 else "")
-        yield from _code(where, code, more, is_tried=is_tried)
+        yield from strange_code(where, code, more, is_tried=is_tried)
 
 
-def _code(place: str, code: str, more: Collection[str], *, is_tried: bool = True) -> Iterator[Problem]:
+def strange_code(place: str, code: str, more: Collection[str], *, is_tried: bool = True) -> Iterator[Problem]:
     """A code that no failure has, or (`is_tried`) no failure of an attempt. `more` are the names that may stand there, too."""
     if code in UNTRIED and is_tried:
         yield Problem(
@@ -104,10 +104,10 @@ def _idle(
 ) -> Iterator[Problem]:
     """What a rule says of strategies that none of its failures comes to, at any of these nodes."""
     for below, strategy in _of_strategies(change):
-        ladders = [ladder for name in names for ladder in _ladders(source, name, code)]
-        if not ladders or any(strategy in ladder for ladder in ladders):
+        ladders = (ladder for name in names for ladder in _ladders(source, name, code))
+        has = next(ladders, None)
+        if has is None or strategy in has or any(strategy in ladder for ladder in ladders):
             continue
-        has = ladders[0]
         right = [name for name in STRATEGIES if name in (*has, strategy)]
         where = "on_failure: {any: [%s]}" if is_whole else "ladder: [%s]"
         yield Problem(
@@ -141,9 +141,9 @@ def _failures(code: str, said: Sequence[Rules]) -> Iterator[tuple[str, str]]:
             _OWN,
             *(one for rules in said for name, change in rules.items() for one in (name, *_on(change))),
         }
-        known = [one for one in CODES if one not in UNTRIED and kind_of(one) in kinds]
+        known = [one for one in CODES if one not in UNTRIED and class_of(one) in kinds]
     yield from ((one, kind) for one in sorted(own - CODES.keys()) for kind in kinds)
-    yield from ((one, kind_of(one)) for one in known)
+    yield from ((one, class_of(one)) for one in known)
 
 
 def _on(change: Change) -> Sequence[str]:

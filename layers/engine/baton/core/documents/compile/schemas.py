@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from baton.core.conditions.schema import SchemaError, check_schema
+from baton.core.conditions.schema import check_schema
 from baton.core.conditions.schemafaults import faults, misspelt
-from baton.core.conditions.schemaplan import NoSchema
+from baton.core.conditions.schemaplan import NoSchema, SchemaError
 from baton.errors import Problem
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ def check(source: Source) -> Iterator[Problem]:
     """Schemas that are none, and names of schemas that are nowhere."""
     model = source.model
     if model.input is not None:
-        yield from _schema("/input", model.input)
+        yield from problems("/input", model.input)
     for name, schema in model.schemas.items():
-        yield from _schema(f"/schemas/{name}", schema)
+        yield from problems(f"/schemas/{name}", schema)
     for name, node in source.nodes.items():
         place = f"/nodes/{name}/output_schema"
         if isinstance(node.output_schema, str):
@@ -33,7 +33,7 @@ def check(source: Source) -> Iterator[Problem]:
                 message = f"there is no schema `{node.output_schema}` under `schemas`"
                 yield Problem(place, message, source.hint(node.output_schema, model.schemas))
         elif node.output_schema is not None:
-            yield from _schema(place, node.output_schema)
+            yield from problems(place, node.output_schema)
 
 
 def output_schema(source: Source, name: str) -> Any:
@@ -42,7 +42,8 @@ def output_schema(source: Source, name: str) -> Any:
     return source.model.schemas.get(schema) if isinstance(schema, str) else schema
 
 
-def _schema(place: str, schema: Any) -> Iterator[Problem]:
+def problems(place: str, schema: Any) -> Iterator[Problem]:
+    """What is no JSON Schema there."""
     try:
         check_schema(schema)
     except SchemaError as error:

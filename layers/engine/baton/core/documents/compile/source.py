@@ -16,7 +16,8 @@ from baton.core.documents.compile.flow import Flow
 from baton.core.documents.compile.handling import rules_of
 from baton.core.documents.compile.loops import Loops
 from baton.core.documents.definition import WorkflowModel
-from baton.core.documents.nodes.registry import NodeDocument, kind_of
+from baton.core.documents.nodes.base import NodeDocument
+from baton.core.documents.nodes.model import kind_of
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.expressions.spelling import nearest
 from baton.core.failures.alternatives import hooks_of, ways_of

@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 
 # What a node of any kind may have.
 COMMON = ("after", "when", "branch", "loop", "join", "catch", "output_schema", "limits", "description")
+AT_AN_END = ("after", "when", "join", "description")
 # Fields only of nodes whose work can be done again.
 FAILING = ("retry", "on_failure", "failover")
+# Fields only of nodes that call a tool.
+APPROVAL = "requires_approval"
 
 
 class Words(NamedTuple):
@@ -66,8 +69,16 @@ class Compiler(Known, Protocol):
         """The same for a list of patterns of tools, all of which the node may call."""
         ...
 
+    def schema(self, place: str, schema: Any) -> Iterator[Problem]:
+        """What is no JSON Schema."""
+        ...
+
     def takes(self, name: str, spec: ToolSpec) -> Iterator[Problem]:
         """The problems of a node's `with`, held against the schema of the tool or child."""
+        ...
+
+    def fails_with(self, place: str, code: str) -> Iterator[Problem]:
+        """A code that no failure should have: the name of a class, or nearly a known code."""
         ...
 
     def attempts(self, name: str, spec: ToolSpec) -> dict[str, Any]:
@@ -99,9 +110,11 @@ class NodeDocument:
     """The fields besides `key` that not every kind has."""
     refusal: ClassVar[str] = ""
     """The message about any other field that a node can have."""
-    is_parked: ClassVar[bool] = False
+    is_idle: ClassVar[bool] = False
     """Whether no invocation runs while it is open."""
     takes_signals: ClassVar[bool] = False
+    ends: ClassVar[bool] = False
+    """Whether the saga ends with it, so that nothing comes after it."""
     output: ClassVar[Mapping[str, Any]] = {}
     """The JSON Schema of every output of such a node."""
 
@@ -109,6 +122,8 @@ class NodeDocument:
     """The annotation and the description of `key`."""
     model: ClassVar[type[Model] | None] = None
     """The model of its value, where that is an object with keys of its own."""
+    parts: ClassVar[Mapping[str, type[Model]]] = {}
+    """The models of objects under keys of `model`, or in lists there."""
     inside: ClassVar[Words | None] = None
     """What other tools call the keys of `model`."""
     familiar: ClassVar[str] = ""
@@ -126,7 +141,7 @@ class NodeDocument:
     @property
     def fields(self) -> tuple[str, ...]:
         """The fields that it may have, besides `key`."""
-        return (*self.own, *COMMON)
+        return (*self.own, *(AT_AN_END if self.ends else COMMON))
 
     @property
     def capabilities(self) -> dict[str, bool]:
@@ -135,13 +150,17 @@ class NodeDocument:
             "input": "with" in self.own,
             "timeout": "timeout" in self.own,
             "retry": "retry" in self.own,
-            "parked": self.is_parked,
+            "parked": self.is_idle,
             "signals": self.takes_signals,
         }
 
     def refuses(self, names: Collection[str]) -> str:
         """The message about fields that it may not have."""
-        name = next((name for name in FAILING if name in names), "")
+        if "callback" in names:
+            return "`callback` goes with a `tool`: what is handed over is a tool's work"
+        if APPROVAL in names:
+            return f"`{APPROVAL}` goes with a `tool`; a question of its own is a node with `human`"
+        name = "" if self.ends else next((name for name in FAILING if name in names), "")
         return (
             f"`{name}` goes with a `tool`: nothing else is tried again or done another way; "
             "`catch` says where it goes on from a failure"

@@ -34,7 +34,7 @@ class Child(NodeDocument):
         "workflow": "delivery@2",
         "with": {"items": ["Riesling"], "user": "${saga.user}"},
     }
-    is_parked = True
+    is_idle = True
     output: ClassVar[Mapping[str, Any]] = {"description": "The result of the child."}
     familiar = "child sub_workflow child_workflow saga"
     field = (

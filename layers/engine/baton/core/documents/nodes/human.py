@@ -1,25 +1,345 @@
-"""How a question to a person is written. This version cannot run it."""
+"""How a question to a person is written."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+import msgspec
+from pydantic import BeforeValidator, Field, StrictBool, StringConstraints, model_validator
 
-from baton.core.documents.nodes.planned import Loose, Planned, like
-from baton.core.documents.parts.fields import Given
+from baton.core.documents.nodes.base import Compiler, Known, NodeDocument, Words
+from baton.core.documents.parts.audience import AUDIENCE, Audience, AudienceModel, Text
+from baton.core.documents.parts.fields import Duration, Given, Model, Value, one_of, refuse, words
+from baton.core.documents.parts.node import Schema
+from baton.core.expressions import expressions_in
+from baton.core.expressions.spelling import nearest
+from baton.core.failures.policy import SEVERITIES
+from baton.core.graph.graph import Asks
+from baton.core.log.answers import (
+    APPROVAL,
+    APPROVE,
+    DECISION,
+    INPUT,
+    POLICY,
+    REJECT,
+    SUBMIT,
+    TAKEOVER,
+    TYPES,
+)
+from baton.errors import Problem
+
+if TYPE_CHECKING:
+    from baton.core.documents.parts.node import NodeModel
+
+DAY_MS = 86_400_000
+MAX_SCHEMA = 16_384  # bytes: each question has it with it
+MAX_OPTIONS = 50
+MAX_STEPS = 5
+HARMLESS = ("low", "medium")
+"""The risks at which an approval may be given without a person."""
 
 
-class Human(Planned):
+class OptionModel(Model):
+    """One of the answers that a question offers."""
+
+    id: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")] = Field(
+        description="What an answer names, and the `answer` of the output."
+    )
+    label: Annotated[Text | None, Given] = Field(
+        default=None, description="What a person reads. Without it, the id."
+    )
+    description: Annotated[Text | None, Given] = Field(default=None, description="What choosing it means.")
+    default: StrictBool = Field(default=False, description="Taken when the question expires. At most one is.")
+    destructive: StrictBool = Field(default=False, description="It cannot be undone: shown as such.")
+
+
+class TakeoverModel(Model):
+    """What a person takes over by hand."""
+
+    url: Text = Field(description="Where: an address that begins with https://.")
+    picture: Annotated[Text | None, Given] = Field(
+        default=None, description="How it looks now: an address that begins with https:// or cas://sha256/."
+    )
+    instructions: Annotated[Text | None, Given] = Field(default=None, description="What is to be done.")
+
+
+def _true(value: Any) -> Any:
+    if value is not None and value is not True:
+        raise refuse("must be `true`; leave the step out where there is to be none")
+    return value
+
+
+class EscalationModel(Model):
+    """One thing that happens while there is no answer."""
+
+    after: Duration = Field(description="When, from the asking on.")
+    remind: Annotated[Literal[True] | None, BeforeValidator(_true), Given] = Field(
+        default=None, description="Its audience is told again."
+    )
+    hand_on: Audience = Field(default=None, description="Who may answer from then on, in their place.")
+    decide: Annotated[Text | None, Given] = Field(
+        default=None, description="The answer that closes the question: one that needs no data."
+    )
+
+    @model_validator(mode="after")
+    def _one(self) -> EscalationModel:
+        if len(self.model_fields_set - {"after"}) != 1:
+            raise refuse("write `after`, and exactly one of `remind`, `hand_on` and `decide`")
+        return self
+
+
+class HumanModel(Model):
+    """What a person is asked, how it can be answered, by whom, and until when."""
+
+    type: Annotated[
+        Literal["decision", "input", "approval", "takeover", "error"] | None,
+        one_of(*TYPES),
+        Given,
+        words(*TYPES),
+    ] = Field(
+        default=None,
+        description="Without it, `options`, `schema` or `takeover` say which; else it is an approval.",
+    )
+    title: Text = Field(description="The question in a line.")
+    message: Annotated[Text | None, Given] = Field(
+        default=None, description="What the person has to know to answer it."
+    )
+    details: Value = Field(
+        default=None,
+        description="The same as data, for a page to show.",
+    )
+    options: Annotated[list[OptionModel] | None, Given] = Field(
+        default=None,
+        description="The answers of a decision. Of an approval: other words for `approve` and `reject`.",
+        json_schema_extra={"minItems": 1, "maxItems": MAX_OPTIONS},
+    )
+    schema_: Annotated[Schema | None, Given] = Field(
+        default=None,
+        alias="schema",
+        description="JSON Schema of the data that an input asks for.",
+    )
+    takeover: Annotated[TakeoverModel | None, Given] = Field(
+        default=None,
+        description="What a person takes over by hand.",
+    )
+    to: Audience = Field(
+        default=None,
+        description="Who may answer besides operators: who has started the saga (`starter`), another user, the members of "
+        "a group, or all callers with a role.",
+    )
+    expires: Duration = Field(
+        default=DAY_MS,
+        description="How long the question waits; without it, 24 hours. Then a decision takes its default option, an approval is rejected, "
+        "and any other question fails with `question_expired`.",
+        json_schema_extra={"default": "24h"},
+    )
+    risk: Annotated[
+        Literal["low", "medium", "high", "critical"] | None, one_of(*SEVERITIES), Given, words(*SEVERITIES)
+    ] = Field(default=None, description="How much depends on the answer. People are shown it.")
+    escalate: Annotated[list[EscalationModel] | None, Given] = Field(
+        default=None,
+        description="What happens while there is no answer, in the order of time.",
+        json_schema_extra={"minItems": 1, "maxItems": MAX_STEPS},
+    )
+
+    @property
+    def asks(self) -> str:
+        """The type of the question."""
+        given = {DECISION: self.options, INPUT: self.schema_, TAKEOVER: self.takeover}
+        return self.type or next((name for name, value in given.items() if value is not None), APPROVAL)
+
+
+# What goes with which type of question: the others cannot have it.
+_GOES: Mapping[str, tuple[str, ...]] = {
+    "options": (DECISION, APPROVAL),
+    "schema": (INPUT,),
+    "takeover": (TAKEOVER,),
+}
+_NEEDS = {DECISION: "options", INPUT: "schema", TAKEOVER: "takeover"}
+
+
+class Human(NodeDocument):
     kind = "human"
     key = "human"
     title = "Question"
-    description = "Asks a person and waits for the answer; this version cannot run it."
-    own = ("with", "timeout")
-    example: ClassVar[Mapping[str, Any]] = {"human": {"question": "Shall we book it?"}}
-    field = (
-        Annotated[like(Loose, "humanOf") | None, Given],
-        Field(default=None, description="The question."),
+    description = (
+        "Asks a person and waits for the answer; no invocation runs meanwhile. Its output says what was answered, by whom "
+        "and when. What is rejected fails with `rejected`."
     )
-    definitions: ClassVar[Mapping[str, dict[str, Any]]] = {"humanOf": {"type": "object"}}
+    icon = "?"
+    outline = ("[/", "\\]")
+    refusal = (
+        "a question takes neither `with` nor `timeout`; write what it says under `human`, and `human.expires`"
+    )
+    example: ClassVar[Mapping[str, Any]] = {
+        "human": {
+            "title": "Book ${input.restaurant}?",
+            "details": {"party": "${input.party}"},
+            "to": {"group": "hosts"},
+            "expires": "4h",
+        },
+        "description": "What is rejected fails with `rejected`, which `catch` can go on from.",
+    }
+    is_idle = True
+    output: ClassVar[Mapping[str, Any]] = {
+        "description": "What was answered, by whom, and when.",
+        "type": "object",
+        "required": ["answer", "data", "comment", "by", "at", "source"],
+        "properties": {
+            "answer": {
+                "type": "string",
+                "description": "`approve`, `submit`, `done`, or the id of an option.",
+            },
+            "data": {"description": "What was submitted; else null."},
+            "comment": {"type": ["string", "null"]},
+            "by": {"type": ["string", "null"], "description": "The user; null for the default."},
+            "at": {"type": "string", "format": "date-time"},
+            "source": {"type": "string", "enum": ["person", "default", POLICY]},
+        },
+        "additionalProperties": False,
+    }
+    familiar = "ask approval approve question prompt interrupt intervention user_input human_in_the_loop"
+    field = (Annotated[HumanModel | None, Given], Field(default=None))
+    model = HumanModel
+    parts: ClassVar[Mapping[str, type[Model]]] = {
+        "options": OptionModel,
+        "takeover": TakeoverModel,
+        "to": AudienceModel,
+        "escalate": EscalationModel,
+        "hand_on": AudienceModel,
+    }
+    inside = Words(
+        keys={
+            "type": "kind",
+            "title": "question prompt text subject",
+            "message": "description body instructions",
+            "details": "data context payload",
+            "options": "choices actions buttons",
+            "schema": "input_schema form fields output_schema",
+            "to": "assignee assigned_to audience user group role who",
+            "expires": "timeout expires_in deadline until ttl",
+            "risk": "risk_level severity criticality impact",
+            "escalate": "escalation escalations escalation_policy reminders remind on_timeout",
+        }
+    )
+    definitions: ClassVar[Mapping[str, dict[str, Any]]] = {"humanAudience": AUDIENCE}
+
+    def meant(self, value: Any) -> str:
+        return f"write `human: {{title: {value}}}`" if isinstance(value, str) and value else ""
+
+    def gives(self, known: Known, node: NodeModel, declared: Any) -> Any:
+        if declared is not None:
+            return declared
+        human: HumanModel = self.of(node)
+        answers = _answers(human)
+        if human.asks != DECISION:
+            answers = [one for one in answers if one != REJECT]
+        data = human.schema_ if human.asks == INPUT else {"type": "null"}
+        inside = {**self.output["properties"], "answer": {"enum": answers}, "data": data}
+        return {**self.output, "properties": inside}
+
+    def values(self, node: NodeModel) -> Iterator[tuple[str, Any]]:
+        for name, value in self._says(self.of(node)).items():
+            yield f"/human/{name}", value
+
+    def check(self, compiler: Compiler, name: str, node: NodeModel) -> Iterator[Problem]:
+        human: HumanModel = self.of(node)
+        place = f"/nodes/{name}/human"
+        given = {"options": human.options, "schema": human.schema_, "takeover": human.takeover}
+        if (needed := _NEEDS.get(human.asks)) and given[needed] is None:
+            yield Problem(place, f"a question of type `{human.asks}` needs `{needed}`")
+        for key, types in _GOES.items():
+            if given[key] is not None and human.asks not in types:
+                known = " or ".join(f"`{type_}`" for type_ in types)
+                yield Problem(f"{place}/{key}", f"goes with the type {known}, not with `{human.asks}`")
+        yield from _options(f"{place}/options", human)
+        if human.escalate is not None:
+            yield from escalation_problems(f"{place}/escalate", human.escalate, human, _answers(human))
+        if human.schema_ is not None:
+            yield from compiler.schema(f"{place}/schema", human.schema_)
+            if len(msgspec.json.encode(human.schema_)) > MAX_SCHEMA:
+                yield Problem(f"{place}/schema", f"the schema of a question has at most {MAX_SCHEMA:,} bytes")
+        if human.takeover is not None:
+            for key, starts in (("url", ("https://",)), ("picture", ("https://", "cas://sha256/"))):
+                value = getattr(human.takeover, key) or ""
+                if value and not any(True for _ in expressions_in(value)) and not value.startswith(starts):
+                    yield Problem(f"{place}/takeover/{key}", f"must begin with {' or '.join(starts)}")
+
+    def compile(self, compiler: Compiler, name: str, node: NodeModel) -> dict[str, Any]:
+        human: HumanModel = self.of(node)
+        asks = Asks(type=human.asks, says=self._says(human), schema=human.schema_, expires_ms=human.expires)
+        return {"kind": self.kind, "asks": asks}
+
+    def summary(self, node: Mapping[str, Any], span: Callable[[int | None], str]) -> str:
+        return f"{node.get('type', '')}: {node.get('title', '')}, at most {span(node.get('expires_ms'))}"
+
+    def _says(self, human: HumanModel) -> dict[str, Any]:
+        """What may have expressions in it, and what goes with that, as the document has it."""
+        names = {"title", "message", "details", "options", "takeover", "to", "risk", "escalate"}
+        said: dict[str, Any] = human.model_dump(include=names, exclude_unset=True)
+        for step in said.get("escalate") or ():
+            step["after_ms"] = step.pop("after")
+        return {name: value for name, value in said.items() if value is not None}
+
+
+def _answers(human: HumanModel) -> list[str]:
+    if human.asks == DECISION:
+        return [one.id for one in human.options or ()]
+    return list(TYPES[human.asks][1])
+
+
+def escalation_problems(
+    place: str, steps: Sequence[EscalationModel], human: HumanModel, answers: Sequence[str]
+) -> Iterator[Problem]:
+    if not 1 <= len(steps) <= MAX_STEPS:
+        yield Problem(place, f"must be 1 to {MAX_STEPS} steps")
+    before = 0
+    for index, step in enumerate(steps):
+        at = f"{place}/{index}"
+        if step.after <= before:
+            yield Problem(f"{at}/after", "must be later than the step before it")
+        if step.after >= human.expires:
+            yield Problem(
+                f"{at}/after", "must be before the question expires", "see `expires`, 24h by default"
+            )
+        before = step.after
+        if step.decide is None:
+            continue
+        if index + 1 < len(steps):
+            yield Problem(f"{at}/decide", "must be the last step: it closes the question")
+        yield from _decides(f"{at}/decide", step.decide, human, answers)
+
+
+def _decides(place: str, answer: str, human: HumanModel, answers: Sequence[str]) -> Iterator[Problem]:
+    """The problems of an answer that is given without a person."""
+    free = [one for one in answers if one != SUBMIT]
+    if answer not in free:
+        known = f"must be one of {', '.join(free)}" if free else "an input has no answer without data"
+        yield Problem(place, known, nearest(answer, free))
+    elif (human.asks, answer) == (APPROVAL, APPROVE) and human.risk not in HARMLESS:
+        text = f"`{APPROVE}` without a person needs a `risk` of {' or '.join(HARMLESS)}"
+        said = "it has none" if human.risk is None else f"it is {human.risk}"
+        yield Problem(place, f"{text}; {said}", f"write `decide: {REJECT}`, or `hand_on`")
+
+
+def _options(place: str, human: HumanModel) -> Iterator[Problem]:
+    options = human.options
+    if options is None:
+        return
+    if not 1 <= len(options) <= MAX_OPTIONS:
+        yield Problem(place, f"must be 1 to {MAX_OPTIONS} options")
+    seen: set[str] = set()
+    defaults = [index for index, one in enumerate(options) if one.default]
+    for index, one in enumerate(options):
+        if one.id in seen:
+            yield Problem(f"{place}/{index}/id", f"`{one.id}` is there twice")
+        seen.add(one.id)
+    if human.asks == APPROVAL:
+        if seen != {APPROVE, REJECT}:
+            yield Problem(place, f"the options of an approval are `{APPROVE}` and `{REJECT}`")
+        for index in defaults:
+            text = "an approval has no default: without an answer it is rejected"
+            yield Problem(f"{place}/{index}/default", text, "make it a `decision` if that is not meant")
+    elif len(defaults) > 1:
+        yield Problem(f"{place}/{defaults[1]}/default", "at most one option is the default")

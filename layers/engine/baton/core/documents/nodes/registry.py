@@ -1,96 +1,28 @@
-"""The kinds of node, in the order in which they are shown, and the model of a node that is made of them.
+"""The kinds of node that documents have, in the order in which they are shown. The only file that imports them.
 
-The only file that imports kinds: compiler, schema, command line and API ask it.
+What is made of the list is in model.py, from the time that it is imported.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
-from pydantic import create_model, model_validator
+from typing import Any
 
 from baton.core.documents.nodes.agent import Agent
-from baton.core.documents.nodes.base import COMMON, NodeDocument
+from baton.core.documents.nodes.base import NodeDocument
 from baton.core.documents.nodes.child import Child
+from baton.core.documents.nodes.end import End
+from baton.core.documents.nodes.fail import Fail
 from baton.core.documents.nodes.human import Human
 from baton.core.documents.nodes.map import Map
 from baton.core.documents.nodes.task import Task
 from baton.core.documents.nodes.value import Made
 from baton.core.documents.nodes.wait import Wait
-from baton.core.documents.parts import node as parts
-from baton.core.documents.parts.fields import refuse
 
-_NAMES = {field.alias: name for name, field in parts.NodeModel.model_fields.items() if field.alias}
-NODE_TYPES: tuple[NodeDocument, ...] = (Task(), Wait(), Child(), Made(), Agent(), Human(), Map())
-
-BY_KEY: Mapping[str, NodeDocument] = {kind.key: kind for kind in NODE_TYPES}
-BY_KIND: Mapping[str, NodeDocument] = {kind.kind: kind for kind in NODE_TYPES}
-KINDS = tuple(kind.key for kind in NODE_TYPES if kind.runs)
-KINDS_TO_COME = tuple(kind.key for kind in NODE_TYPES if not kind.runs)
-_FIELDS = {kind.key: {kind.key, *(_NAMES.get(name, name) for name in kind.fields)} for kind in NODE_TYPES}
-"""By key, the fields that such a node may have, as the model calls them."""
+NODE_TYPES: list[NodeDocument] = [Task(), Wait(), Child(), Made(), Fail(), End(), Human(), Agent(), Map()]
 SIMPLEST = Task.key
 """What a name in place of a node is most likely meant as."""
 HOLDER = Made.key
 """Of a node that can stand in for another: it takes any value and starts nothing."""
 STAND_IN: Mapping[str, Any] = {Wait.key: {"for": 1}}
 """A node that can stand in for another of which nothing is known."""
-
-
-def kind_named(kind: str) -> NodeDocument:
-    """The kind of this name; the simplest for one that only a newer version knows."""
-    return BY_KIND.get(kind, NODE_TYPES[0])
-
-
-def kind_of(node: parts.NodeModel) -> NodeDocument:
-    """The kind whose field the node has."""
-    (key,) = node.model_fields_set & BY_KEY.keys()
-    return BY_KEY[key]
-
-
-class _OneKind(parts.NodeModel):
-    @model_validator(mode="after")
-    def _one_kind(self) -> _OneKind:
-        chosen = self.model_fields_set & BY_KEY.keys()
-        if len(chosen) != 1:
-            found = " and ".join(key for key in BY_KEY if key in chosen) or "none"
-            raise refuse(f"a node has exactly one of {', '.join(KINDS)}; found {found}")
-        kind = BY_KEY[chosen.pop()]
-        if strange := self.model_fields_set - _FIELDS[kind.key]:
-            raise refuse(kind.refuses({name.rstrip("_") for name in strange}))
-        return self
-
-
-if TYPE_CHECKING:
-    NodeModel = parts.NodeModel
-else:
-    # One model for all kinds, not a union of them: pydantic then knows the place of a misspelt key.
-    NodeModel = create_model(
-        "NodeModel",
-        __base__=_OneKind,
-        __doc__=parts.NodeModel.__doc__,
-        **{kind.key: kind.field for kind in NODE_TYPES},
-    )
-
-RESERVED = frozenset(
-    (*BY_KIND, *BY_KEY, *(field.alias or name for name, field in NodeModel.model_fields.items()))
-)
-"""What no kind of an application can be called."""
-
-__all__ = [
-    "BY_KEY",
-    "BY_KIND",
-    "COMMON",
-    "HOLDER",
-    "KINDS",
-    "KINDS_TO_COME",
-    "NODE_TYPES",
-    "RESERVED",
-    "SIMPLEST",
-    "STAND_IN",
-    "NodeDocument",
-    "NodeModel",
-    "kind_named",
-    "kind_of",
-]

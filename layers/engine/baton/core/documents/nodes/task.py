@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from baton.core.documents.nodes.base import FAILING, Compiler, Known, NodeDocument
+from baton.core.documents.nodes.base import APPROVAL, FAILING, Compiler, Known, NodeDocument
 from baton.core.documents.parts.fields import Given
+from baton.core.effects.approvals import Approval
 from baton.core.expressions.durations import lasting
+from baton.core.graph.graph import CallbackTimes
 from baton.core.limits import LONGEST_INVOCATION_MS
 from baton.errors import Problem
 
 if TYPE_CHECKING:
+    from baton.core.documents.parts.approval import ApprovalModel
     from baton.core.documents.parts.node import NodeModel
     from baton.core.effects.toolspec import ToolSpec
 
-_LONGER = "let a tool only start what takes longer, and `wait` for a `signal` of its end"
+_LONGER = "let a tool only start what takes longer, and let the node wait for its `callback`"
 
 
 class Task(NodeDocument):
@@ -26,16 +29,16 @@ class Task(NodeDocument):
     title = "Task"
     description = (
         "Runs a tool, a Python function of the application, in a worker. Its output is what the tool "
-        "returns. What is done when an attempt fails is on [failures.md](failures.md); an attempt cut off by the end of "
+        "returns, or its `callback` brings. What is done when an attempt fails is on [failures.md](failures.md); an attempt cut off by the end of "
         "an invocation is tried again."
     )
-    own = ("with", "timeout", *FAILING)
+    own = ("with", "timeout", "callback", *FAILING, APPROVAL)
     example: ClassVar[Mapping[str, Any]] = {
         "tool": "table.hold",
         "with": {"party": 4, "user": "${saga.user}"},
         "timeout": "10s",
     }
-    output: ClassVar[Mapping[str, Any]] = {"description": "What the tool returns."}
+    output: ClassVar[Mapping[str, Any]] = {"description": "What the tool returns, or the callback brings."}
     familiar = (
         "task tasks uses action function func call run runs activity resource operator step lambda handler"
     )
@@ -51,11 +54,12 @@ class Task(NodeDocument):
         return known.tools.get(self.of(node))
 
     def gives(self, known: Known, node: NodeModel, declared: Any) -> Any:
-        spec = self.taker(known, node)
+        spec = None if node.callback else self.taker(known, node)
         return spec.result if declared is None and spec is not None else declared
 
     def values(self, node: NodeModel) -> Iterator[tuple[str, Any]]:
-        yield from ()
+        for name, value in _said(node.requires_approval).items():
+            yield f"/requires_approval/{name}", value
 
     def check(self, compiler: Compiler, name: str, node: NodeModel) -> Iterator[Problem]:
         """A tool that does not exist or may not run, its arguments, and more time than any invocation has."""
@@ -63,6 +67,12 @@ class Task(NodeDocument):
         if (spec := self.taker(compiler, node)) is None:
             return
         yield from compiler.takes(name, spec)
+        if node.callback is not None and not spec.sees_key:
+            message = f"`{spec.name}` takes no `Context`, so it cannot hand over the token of a callback"
+            yield Problem(
+                f"/nodes/{name}/callback", message, "give its function a parameter `context: Context`"
+            )
+        yield from _approval_problems(f"/nodes/{name}/requires_approval", node.requires_approval, spec)
         if (node.timeout or spec.timeout_ms) > LONGEST_INVOCATION_MS:
             place, time = ("timeout", node.timeout) if node.timeout else ("tool", spec.timeout_ms)
             said = "" if node.timeout else f"; the timeout of `{spec.name}` is {lasting(time)}"
@@ -79,10 +89,60 @@ class Task(NodeDocument):
             "effect": spec.effect,
             "arguments": node.with_,
             "timeout_ms": node.timeout or spec.timeout_ms,
+            "callback": _times(node),
             "domain": spec.domain,
             "cost": spec.cost,
+            "approval": _approval(node.requires_approval, spec),
             **compiler.attempts(name, spec),
         }
 
     def summary(self, node: Mapping[str, Any], span: Callable[[int | None], str]) -> str:
-        return str(node.get("tool") or self.kind)
+        asks = {"always": ", asks first", "by_risk": ", asks by risk"}.get(str(node.get("approval")), "")
+        return f"{node.get('tool') or self.kind}{asks}"
+
+
+def _said(model: ApprovalModel | None) -> dict[str, Any]:
+    """What may have expressions in it, as the document has it."""
+    if model is None:
+        return {}
+    said: dict[str, Any] = model.model_dump(include={"title", "message", "to"}, exclude_unset=True)
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _approval(model: ApprovalModel | None, spec: ToolSpec) -> Approval | None:
+    if model is None and not spec.may_ask:
+        return None
+    return Approval(
+        always=model is not None and model.always,
+        by_tool=spec.requires_approval,
+        risk=spec.risk,
+        says=_said(model) or None,
+        expires_ms=model.expires if model is not None and "expires" in model.model_fields_set else 0,
+    )
+
+
+def _approval_problems(place: str, model: ApprovalModel | None, spec: ToolSpec) -> Iterator[Problem]:
+    """A document that seems to switch off what its tool asks for."""
+    if model is None or model.always:
+        return
+    if spec.requires_approval:
+        yield Problem(
+            place,
+            f"`{spec.name}` requires an approval itself, before every call, and no document takes that away",
+            "leave `always` out",
+        )
+    elif spec.risk is None:
+        yield Problem(place, f"`{spec.name}` declares no risk, so that nothing is ever asked", "write `true`")
+    elif model.model_fields_set == {"always"}:
+        yield Problem(
+            place,
+            f"`{spec.name}` declares a risk, and asks before what is high or critical all the same",
+            "leave it out; rules under `risk` of the document say what is risky",
+        )
+
+
+def _times(node: NodeModel) -> CallbackTimes | None:
+    given = node.callback
+    return (
+        None if given is None else CallbackTimes(timeout_ms=given.timeout, heartbeat_ms=given.heartbeat or 0)
+    )

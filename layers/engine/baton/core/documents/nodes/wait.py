@@ -112,7 +112,7 @@ class Wait(NodeDocument):
         "wait": {"signal": "approved", "timeout": "2d"},
         "description": "A person has to approve.",
     }
-    is_parked = True
+    is_idle = True
     takes_signals = True
     output: ClassVar[Mapping[str, Any]] = {
         "description": "The payload of the signal, `{timed_out: true}`, or null for a wait for a time alone."

@@ -103,13 +103,13 @@ def _share(low: float, high: float) -> BeforeValidator:
     return BeforeValidator(read)
 
 
-_Code = Annotated[str, BeforeValidator(_code)]
-_Codes = Annotated[list[_Code], BeforeValidator(_many)]
+Code = Annotated[str, BeforeValidator(_code)]
+_Codes = Annotated[list[Code], BeforeValidator(_many)]
 # The strategies that there are when a document is read.
 _Strategy = Annotated[str, BeforeValidator(lambda value: one_of(*STRATEGIES).func(value))]
 _LadderWord = Annotated[str, BeforeValidator(lambda value: one_of(*STRATEGIES, ASK, FAIL).func(value))]
 _Domain = Annotated[str, one_of(*DOMAINS)]
-_Class = Annotated[str, one_of(*CLASSES)]
+Class = Annotated[str, one_of(*CLASSES)]
 _Day = Annotated[str, one_of(*DAYS)]
 _Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 _Names = Annotated[list[_Name], BeforeValidator(_many)]
@@ -199,7 +199,7 @@ class ReactionModel(Model):
 
     short: ClassVar[str] = "ladder"
 
-    class_: Annotated[_Class | None, Given] = Field(default=None, alias="class")
+    class_: Annotated[Class | None, Given] = Field(default=None, alias="class")
     ladder: Annotated[list[_LadderWord] | None, BeforeValidator(_ladder), Given] = None
     at_most: Annotated[dict[str, int] | None, BeforeValidator(_times), Given] = None
     retry: Annotated[RetryModel | None, Given] = None
@@ -266,9 +266,7 @@ class MatchModel(Model):
     tool: Annotated[ToolPatterns, Given] = Field(default_factory=list)
     domain: Annotated[list[_Domain], BeforeValidator(_many), Given] = Field(default_factory=list)
     code: Annotated[_Codes, Given] = Field(default_factory=list)
-    class_: Annotated[list[_Class], BeforeValidator(_many), Given] = Field(
-        default_factory=list, alias="class"
-    )
+    class_: Annotated[list[Class], BeforeValidator(_many), Given] = Field(default_factory=list, alias="class")
     attempt: Annotated[AttemptModel | None, Given] = None
     time: Annotated[list[WindowModel], BeforeValidator(_many), Given] = Field(default_factory=list)
     parameters: Annotated[dict[str, list[Any]], BeforeValidator(_values), Given] = Field(default_factory=dict)
@@ -320,9 +318,7 @@ class CatchModel(Model):
     """Where it goes on when the node has failed, and the failure is like this. What is left out fits all."""
 
     code: Annotated[_Codes, Given] = Field(default_factory=list)
-    class_: Annotated[list[_Class], BeforeValidator(_many), Given] = Field(
-        default_factory=list, alias="class"
-    )
+    class_: Annotated[list[Class], BeforeValidator(_many), Given] = Field(default_factory=list, alias="class")
     if_: Annotated[Condition | None, Given] = Field(default=None, alias="if")
     then: Targets
 
@@ -356,7 +352,7 @@ def _rules(value: Any) -> Any:
 # ---- the fields of nodes and documents ---------------------------------------------------------------------------
 
 Retry = Annotated[RetryModel | None, Given, defined("retry")]
-OnFailure = Annotated[dict[_Code, ReactionModel], BeforeValidator(_by_code), Given, defined("onFailure")]
+OnFailure = Annotated[dict[Code, ReactionModel], BeforeValidator(_by_code), Given, defined("onFailure")]
 Failover = Annotated[
     list[PolicyModel],
     AfterValidator(_named_once),

@@ -48,6 +48,12 @@ def _one_or_many(schema: _Schema, description: str = "", **more: Any) -> _Schema
     return _said({"anyOf": [schema, {"type": "array", "items": schema}], **more}, description)
 
 
+def _or_shorter(short: _Schema, whole: _Schema) -> _Schema:
+    """An object, or its short form, described once."""
+    inside = {key: item for key, item in whole.items() if key != "description"}
+    return {"description": whole["description"], "anyOf": [short, inside]}
+
+
 def _count(low: int, high: int, description: str = "", **more: Any) -> _Schema:
     return _said({"type": "integer", "minimum": low, "maximum": high, **more}, description)
 
@@ -82,8 +88,8 @@ _RETRY = _object(
             "examples": [["1s", "1m", "1h"]],
         },
         "budget": _ref("duration", "The longest time that may pass from the first failure to the last attempt.", examples=["5m"]),
-        "on": _one_or_many(_ref("code"), "The only codes or classes that are tried again.", examples=[["503", "timeout"]]),
-        "never": _one_or_many(_ref("code"), "Codes or classes that are not tried again.", examples=["conflict"]),
+        "on": _ref("codes", "The only codes or classes that are tried again.", examples=[["503", "timeout"]]),
+        "never": _ref("codes", "Codes or classes that are not tried again.", examples=["conflict"]),
     },
 )  # fmt: skip
 
@@ -102,7 +108,7 @@ def _reaction(strategies: Iterable[Strategy]) -> _Schema:
     return _object(
         "What is done about one kind of failure, where it differs from the defaults.",
         {
-            "class": _enum(CLASSES, "The class that it counts as.", examples=["transient"]),
+            "class": _ref("failClass", "The class that it counts as.", examples=["transient"]),
             "ladder": _ref(
                 "ladder",
                 "The strategies in their order; a single one stands for itself and those above it. "
@@ -116,13 +122,13 @@ def _reaction(strategies: Iterable[Strategy]) -> _Schema:
                 },
             ),
             "retry": _ref("retry", "How it is tried again."),
-            "hints": _one_or_many(
-                _NAMES,
+            "hints": _ref(
+                "toolNames",
                 f"What a replan does, one after the other: {', '.join(HINTS)}, or a tool.",
                 examples=[["fallback_model"]],
             ),
-            "before_retry": _one_or_many(
-                _NAMES,
+            "before_retry": _ref(
+                "toolNames",
                 f"What is done before each retry: {', '.join(HOOKS)}, or a tool.",
                 examples=["clear_cache"],
             ),
@@ -177,8 +183,8 @@ _MATCH = _object(
         "node": _ref("toolPatterns", "The nodes, by name; `*` stands for any text.", examples=["book*"]),
         "tool": _ref("toolPatterns", "The tools, by name; `*` stands for any text.", examples=["table.*"]),
         "domain": _one_or_many(_enum(DOMAINS), "What the tool is about.", examples=["external_api"]),
-        "code": _one_or_many(_ref("code"), "The codes that fit.", examples=[["timeout", "503"]]),
-        "class": _one_or_many(_enum(CLASSES), "The classes that fit.", examples=["transient"]),
+        "code": _ref("codes", "The codes that fit.", examples=[["timeout", "503"]]),
+        "class": _ref("failClasses", "The classes that fit.", examples=["transient"]),
         "attempt": {
             "description": "The attempts: from this one on, or `from` one `to` another.",
             "anyOf": [
@@ -188,7 +194,7 @@ _MATCH = _object(
             "examples": [3, {"from": 1, "to": 2}],
         },
         "time": _one_or_many(
-            _WINDOW,
+            _ref("failoverWindow"),
             "When it happens: a part of the day, or several.",
             examples=[{"from": "22:00", "to": "06:00"}],
         ),
@@ -263,8 +269,8 @@ def _policy(strategies: Iterable[Strategy]) -> _Schema:
 _CATCH = _object(
     "Where it goes on when the node has failed and the failure is like this. What is left out fits all.",
     {
-        "code": _one_or_many(_ref("code"), "The codes that fit.", examples=["no_tables", ["timeout", 503]]),
-        "class": _one_or_many(_enum(CLASSES), "The classes that fit.", examples=["transient"]),
+        "code": _ref("codes", "The codes that fit.", examples=["no_tables", ["timeout", 503]]),
+        "class": _ref("failClasses", "The classes that fit.", examples=["transient"]),
         "if": _ref(
             "condition",
             "What must hold besides; `last_error` is the failure.",
@@ -279,12 +285,16 @@ _CATCH = _object(
 def definitions() -> dict[str, _Schema]:
     """By the names that schemas refer to them by, with the strategies that there are now."""
     strategies = [*STRATEGIES.values()]
-    step, reaction = _enum([*(one.name for one in strategies), ASK, FAIL]), _reaction(strategies)
+    step = _enum([*(one.name for one in strategies), ASK, FAIL])
     return {
         "code": _CODE,
+        "codes": _one_or_many(_ref("code")),
+        "failClass": _enum(CLASSES),
+        "failClasses": _one_or_many(_ref("failClass")),
+        "toolNames": _one_or_many(_NAMES),
         "ladder": {"anyOf": [step, {"type": "array", "minItems": 1, "uniqueItems": True, "items": step}]},
-        "retry": {"description": _RETRY["description"], "anyOf": [_enum(PRESETS), _RETRY]},
-        "reaction": {"description": reaction["description"], "anyOf": [_ref("ladder"), reaction]},
+        "retry": _or_shorter(_enum(PRESETS), _RETRY),
+        "reaction": _or_shorter(_ref("ladder"), _reaction(strategies)),
         "onFailure": {
             "description": "What is done when it fails: by code, by class, or for `any` failure. The code counts most.",
             "anyOf": [
@@ -305,6 +315,7 @@ def definitions() -> dict[str, _Schema]:
                 {"type": "array", "minItems": 1, "items": _ref("catchRule")},
             ]
         },
+        "failoverWindow": _WINDOW,
         "failoverMatch": _MATCH,
         "failoverAction": _action(strategies),
         "failover": {

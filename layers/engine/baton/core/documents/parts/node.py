@@ -10,7 +10,9 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 from pydantic.types import JsonValue
 
+from baton.core.documents.parts.approval import ApprovalModel
 from baton.core.documents.parts.bounds import Limits
+from baton.core.documents.parts.callback import CallbackModel
 from baton.core.documents.parts.control import BranchModel, JoinModel, LoopModel
 from baton.core.documents.parts.failing import Catch, Failover, OnFailure, Retry
 from baton.core.documents.parts.fields import (
@@ -63,6 +65,11 @@ class NodeModel(Model):
         "may last.",
         examples=["10s"],
     )
+    callback: Annotated[CallbackModel | None, Given] = Field(
+        default=None,
+        description="The tool only hands its work over; `POST /callbacks/{token}` ends the node.",
+        examples=["1h", {"timeout": "1h", "heartbeat": "5m"}],
+    )
     retry: Retry = Field(
         default=None,
         description="How a failed attempt is tried again.",
@@ -79,6 +86,11 @@ class NodeModel(Model):
         description="Policies that are asked first, in their order: the first that fits the failure is taken.",
         examples=[[{"name": "full", "when": {"code": "no_tables"}, "then": {"tool": "delivery.order"}}]],
         json_schema_extra={"default": []},
+    )
+    requires_approval: Annotated[ApprovalModel | None, Given] = Field(
+        default=None,
+        description="Whether a person is asked before the tool acts. Without it, the tool says itself when.",
+        examples=[True, {"to": {"group": "finance"}, "expires": "4h"}],
     )
     after: After = Field(
         default_factory=list,

@@ -17,29 +17,22 @@ def _one_of(names: tuple[str, ...]) -> str:
 
 
 def _expression() -> str:
-    """What can stand between `${` and `}`: the language of core/expressions/ as a regular expression."""
+    """What can stand between `${` and `}`, without the spaces around it: core/expressions/ as a regular expression."""
     name = "[A-Za-z_][A-Za-z0-9_]*"
     key = rf"""(?:\.{name}|\["[^"\\}}]*"\]|\['[^'\\}}]*'\])"""
     index = r"\[[0-9]{1,9}\]"
     step = rf"(?:{key}|{index})"
     ways = (
         rf"input(?:{key}\??|{index})*",
-        rf"(?:last_error|item|output){step}*",
-        rf"ctx{key}{_one_of(('output', 'previous'))}\??{step}*",
+        rf"(?:last_error|item|output|ctx{key}{_one_of(('output', 'previous'))}\??|join{_one_of(JOIN_FIELDS)}){step}*",
         f"saga{_one_of(SAGA_FIELDS)}",
         f"loop{_one_of(('iteration',))}",
-        f"join{_one_of(JOIN_FIELDS)}{step}*",
     )
-    return f"{_SPACE}(?:{'|'.join(ways)}){_SPACE}"
+    return f"(?:{'|'.join(ways)})"
 
 
 # No look-ahead, and each run of `$` can be read in one way only: so a long text takes no engine long.
-_PLACED = rf"\$\{{{_expression()}\}}"
-TEXT_PATTERN = rf"^(?:{_LITERAL}|{_PLACED})*\$*$"
-# With at least one expression in it.
-TEMPLATE_PATTERN = rf"^(?:{_LITERAL})*{_PLACED}(?:{_LITERAL}|{_PLACED})*\$*$"
-# Alone, with `${}` around it or without.
-EXPRESSION_PATTERN = rf"^(?:{_expression()}|{_SPACE}{_PLACED}{_SPACE})$"
+_PLACED = rf"\$\{{{_SPACE}{_expression()}{_SPACE}\}}"
 
 
 def ref(name: str) -> dict[str, Any]:
@@ -47,4 +40,16 @@ def ref(name: str) -> dict[str, Any]:
 
 
 def template(gives: str) -> dict[str, Any]:
-    return {"title": f"an expression that gives {gives}", "type": "string", "pattern": TEMPLATE_PATTERN}
+    return {"title": f"an expression that gives {gives}", **ref("template")}
+
+
+# The pattern of an expression is long: each of these has it once, and `not` says which texts that match are none.
+TEXT = {"pattern": rf"^(?:{_LITERAL}|{_PLACED})*\$*$"}
+# A text with at least one expression in it: of the texts that can be read, those without one match the other pattern.
+TEMPLATE = {"type": "string", **ref("textValue"), "not": {"pattern": rf"^(?:{_LITERAL})*\$*$"}}
+# One alone, with both `${` and `}` around it or neither. No other `}` can be in it.
+EXPRESSION = {
+    "type": "string",
+    "pattern": rf"^{_SPACE}(?:\$\{{{_SPACE})?{_expression()}{_SPACE}(?:\}}{_SPACE})?$",
+    "not": {"pattern": rf"^{_SPACE}(?:\$[^}}]*|[^${_SPACE[1:-2]}][^}}]*\}}{_SPACE})$"},
+}

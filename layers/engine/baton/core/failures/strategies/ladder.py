@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core.failures.codes import kind_of
+from baton.core.failures.codes import class_of
 from baton.core.failures.matrix import DEFAULTS, GENERAL, LAST, MATRIX
 from baton.core.failures.policy import ANY, ASK, FAIL, Change, PolicyEntry, Rules
 from baton.core.failures.retry import changed
@@ -21,7 +21,7 @@ from baton.core.failures.strategies.registry import END, STRATEGIES, of
 
 def entry_of(
     code: str,
-    kind: str,
+    class_: str,
     domain: str = "",
     rules: Sequence[Rules] = (),
     *,
@@ -35,15 +35,15 @@ def entry_of(
     and undo nothing; a document's own ladder stays as it is. `last`, a word of `LAST`, is what the deployment
     does in place of a question that the defaults ask.
     """
-    kind = next((change.kind for change in _in_turn(code, kind, reversed(rules)) if change.kind), kind)
-    entry = DEFAULTS[kind]
-    for change in _changes(code, kind, (GENERAL, MATRIX.get(domain, {}))):
+    class_ = next((change.kind for change in _in_turn(code, class_, reversed(rules)) if change.kind), class_)
+    entry = DEFAULTS[class_]
+    for change in _changes(code, class_, (GENERAL, MATRIX.get(domain, {}))):
         entry = merge(entry, change)
     if is_handled:
         entry = merge(entry, Change(last=FAIL))
     elif last != ASK and any(of(name).asks == STARTER for name in entry.ladder):
         entry = merge(entry, Change(last=last))
-    for change in _changes(code, kind, rules):
+    for change in _changes(code, class_, rules):
         entry = merge(entry, change)
     return entry
 
@@ -69,9 +69,9 @@ def unattended(ladder: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in ladder if not of(name).asks and not of(name).undoes)
 
 
-def severity_of(code: str, kind: str) -> str:
-    """How bad a failure is unless the author says otherwise, whatever the domain; `kind` empty: that of the code."""
-    return entry_of(code, kind or kind_of(code)).severity
+def severity_of(code: str, class_: str) -> str:
+    """How bad a failure is unless the author says otherwise, whatever the domain; `class_` empty: that of the code."""
+    return entry_of(code, class_ or class_of(code)).severity
 
 
 def _changes(code: str, kind: str, rules: Iterable[Rules]) -> Iterator[Change]:

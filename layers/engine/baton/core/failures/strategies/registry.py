@@ -5,10 +5,6 @@ This file is loaded with the first failure, not with the first step.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from types import MappingProxyType
-
 from baton.core.failures.strategies.ask_user import AskUser
 from baton.core.failures.strategies.base import LadderStep, Situation, Strategy
 from baton.core.failures.strategies.escalate import Escalate
@@ -18,10 +14,9 @@ from baton.core.failures.strategies.replan import Replan
 from baton.core.failures.strategies.retry import Retry
 from baton.core.failures.strategies.rollback import Rollback
 
-_KNOWN: dict[str, Strategy] = {
+STRATEGIES: dict[str, Strategy] = {
     strategy.name: strategy for strategy in (Retry(), Replan(), AskUser(), Rollback(), Escalate())
 }
-STRATEGIES: Mapping[str, Strategy] = MappingProxyType(_KNOWN)
 """Every strategy that a ladder can name, by its name."""
 END = Fail()
 """After the last of a ladder."""
@@ -40,19 +35,4 @@ class _Unknown(Strategy):
 
 def of(name: str) -> Strategy:
     """The strategy of a name that a log or a graph has."""
-    return END if name == END.name else _KNOWN.get(name) or _Unknown(name)
-
-
-@contextmanager
-def extended(strategy: Strategy, before: str = "") -> Iterator[None]:
-    """One strategy more, before another one or at the ladder's end, until the context is left."""
-    usual = dict(_KNOWN)
-    names = list(usual)
-    names.insert(names.index(before) if before else len(names), strategy.name)
-    _KNOWN.clear()
-    _KNOWN.update((name, usual.get(name, strategy)) for name in names)
-    try:
-        yield
-    finally:
-        _KNOWN.clear()
-        _KNOWN.update(usual)
+    return END if name == END.name else STRATEGIES.get(name) or _Unknown(name)

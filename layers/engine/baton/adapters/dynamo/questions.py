@@ -1,0 +1,124 @@
+"""`Questions` on DynamoDB: an item beside each saga's log for each of its questions, and the sparse InboxIndex.
+
+A row that is taken out leaves the index and stays as its number for a while, so that no put that lands late brings it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from baton.adapters.aws import ConditionFailed, translated
+from baton.adapters.clock import SystemClock
+from baton.adapters.dynamo import items
+from baton.adapters.dynamo.items import names_in, number, saga_pk, text
+from baton.adapters.dynamo.limits import ITEM_BYTES
+from baton.adapters.rules import pack, unpack
+from baton.ports import Clock, QuestionRow, SagaRef, Spot
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_dynamodb.type_defs import UniversalAttributeValueTypeDef
+
+    from baton.adapters.dynamo.items import Item, StoredItem
+
+# What has expired is as good as deleted: another saga may have its id.
+_IS_LATER = "attribute_not_exists(#pk) OR #seq <= :seq OR #ttl <= :now"
+_REMOVE = "SET #seq = :seq, #ttl = :ttl REMOVE #d, #ask_key, #ask_at"
+_ASKED = "#ask_key = :key AND #ask_at > :now"
+
+SYSTEM = SystemClock()
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(QuestionRow).decode
+
+
+class DynamoQuestions:
+    """`Questions`. `table_of` finds the table that a saga is in; a list is of this deployment's own, `table`."""
+
+    def __init__(
+        self,
+        client: DynamoDBClient,
+        table: str,
+        table_of: Callable[[SagaRef], str],
+        clock: Clock = SYSTEM,
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._table = table
+        self._table_of = table_of
+
+    def put(self, tenant: str, row: QuestionRow, number: int, until: int) -> None:
+        ref = SagaRef(tenant, row.saga)
+        item = _item(ref, row, number, until)
+        try:
+            with translated():
+                self._client.put_item(
+                    TableName=self._table_of(ref),
+                    Item=item,
+                    ConditionExpression=_IS_LATER,
+                    ExpressionAttributeNames=names_in(_IS_LATER),
+                    ExpressionAttributeValues={":seq": item["seq"], ":now": self._now()},
+                )
+        except ConditionFailed:
+            pass  # this one lands late
+
+    def remove(self, ref: SagaRef, ask: str, number: int, until: int) -> None:
+        try:
+            with translated():
+                self._client.update_item(
+                    TableName=self._table_of(ref),
+                    Key=items.key(saga_pk(ref), items.question_sk(ask)),
+                    UpdateExpression=_REMOVE,
+                    ConditionExpression=_IS_LATER,
+                    ExpressionAttributeNames=names_in(_REMOVE, _IS_LATER),
+                    ExpressionAttributeValues={
+                        ":seq": items.number(number),
+                        ":ttl": items.ttl(until),
+                        ":now": self._now(),
+                    },
+                )
+        except ConditionFailed:
+            pass
+
+    def _now(self) -> UniversalAttributeValueTypeDef:
+        return number(self._clock.now() // 1_000)
+
+    def listed(
+        self, tenant: str, audience: str, now: int, limit: int, after: Spot | None = None
+    ) -> tuple[Sequence[QuestionRow], Spot | None]:
+        key = text(items.ask_key(tenant, audience))
+        request: dict[str, Any] = {
+            "IndexName": items.INBOX_INDEX,
+            "KeyConditionExpression": _ASKED,
+            "ExpressionAttributeNames": names_in(_ASKED),
+            "ExpressionAttributeValues": {":key": key, ":now": number(now)},
+            "Limit": limit,
+        }
+        if after is not None and after[0] > now:
+            # A position, not an item: it may have been taken out since.
+            place = items.key(saga_pk(SagaRef(tenant, after[1])), items.question_sk(after[2]))
+            request["ExclusiveStartKey"] = {**place, "ask_key": key, "ask_at": number(after[0])}
+        with translated():
+            page = self._client.query(TableName=self._table, **request)
+        rows = [_row(item) for item in page["Items"]]
+        return rows, rows[-1].spot if "LastEvaluatedKey" in page and rows else None
+
+
+def _item(ref: SagaRef, row: QuestionRow, count: int, until: int) -> Item:
+    item: Item = {
+        **items.key(saga_pk(ref), items.question_sk(row.ask)),
+        "ask_key": text(items.ask_key(ref.tenant, row.to)),
+        "ask_at": number(row.spot[0]),
+        "seq": number(count),
+    }
+    if until:
+        item["ttl"] = items.ttl(until)
+    item["d"] = {"B": pack(_encode(row), items.item_size(item) + 1, ITEM_BYTES)}
+    return item
+
+
+def _row(item: StoredItem) -> QuestionRow:
+    return _decode(unpack(item["d"]["B"]))

@@ -1,1 +1,0 @@
-"""Notices to people through SNS, on top of the notices that the saga table keeps."""

@@ -1,0 +1,61 @@
+"""An attempt whose call a person has to approve first: the events with which its step asks.
+
+The attempt has done nothing. It is told that by runtime/approvals.py, right before the call; what an answer comes to is in
+core/nodes/task.py. Loaded with the first such attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from baton.core.decide.context import EvaluationContext
+from baton.core.decide.transitions import stopped
+from baton.core.effects.approvals import Request
+from baton.core.expressions import ExpressionError
+from baton.core.log import events as ev
+from baton.core.log.answers import notice_of
+from baton.core.log.approvals import approval_of
+from baton.core.log.state import item_of, node_of
+from baton.core.sizes import excess_of
+
+MOST_ARGUMENTS = 32_768  # bytes: they are in the state until the step is done
+
+
+def asked(context: EvaluationContext, request: Request, now: int) -> Iterator[ev.Event]:
+    """The events for a call that waits for approval; none where the saga ends, is parked, or has asked already.
+
+    Raises `LackingError`.
+    """
+    state, slot = context.state, context.slot
+    if state.is_stopping or state.parked is not None or slot in state.open:
+        return
+    if request.digest in state.approved.get(slot, ()):
+        return
+    name, iteration = node_of(slot)
+    place: dict[str, Any] = {"node": name, "iteration": iteration, "item": item_of(slot)}
+    approval = context.program.nodes[name].approval
+    template = context.program.approvals.get(name)
+    try:
+        says = {} if template is None else context.render(template)
+        ask = approval_of(state, slot, request, says, approval.expires_ms if approval is not None else 0, now)
+        changed = dict(request.arguments) if request.is_changed else {}
+        if excess := excess_of(changed, MOST_ARGUMENTS):
+            raise ValueError(f"the arguments of `{request.tool}` are too large to be approved: {excess}")
+    except (ExpressionError, ValueError) as error:
+        failure = ev.failed_with("question_invalid", str(error), name)
+        failing = state.failing.get(slot)
+        failed = ev.StepFailed(
+            **place,
+            attempt=1 if failing is None else failing.attempts,
+            failure=failure,
+            started_at=now,
+            ended_at=now,
+            tool=request.tool,
+            tool_version=context.program.nodes[name].tool_version,
+            schema_hash=context.program.nodes[name].schema_hash,
+        )
+        yield stopped(context, failure).on(failed)
+        return
+    yield ev.QuestionOpened(**place, ask=ask, arguments=changed)
+    yield ev.NoticeDue(notice=notice_of(state, slot, ask, now))

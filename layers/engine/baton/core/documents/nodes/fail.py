@@ -1,0 +1,85 @@
+"""How a failure of the author's own is written: its code, its message, and its class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from pydantic import Field
+
+from baton.core.documents.nodes.base import Compiler, NodeDocument, Words
+from baton.core.documents.parts.failing import Class, Code
+from baton.core.documents.parts.fields import Given, Model, defined
+from baton.core.documents.parts.patterns import ref
+from baton.core.failures.codes import CODES, PERMANENT, class_of
+from baton.errors import Problem
+
+if TYPE_CHECKING:
+    from baton.core.documents.parts.node import NodeModel
+
+
+class FailModel(Model):
+    """Why the saga fails: a code for programs, and a message for people."""
+
+    code: Annotated[Code, defined("code")] = Field(
+        description="The code that the saga fails with: one of the engine's, or one of your own.",
+        examples=["out_of_stock"],
+    )
+    message: Annotated[str, defined("failMessage")] = Field(
+        description="What people read: a text, with expressions. Secrets in it are masked.",
+        examples=["${ctx.find.output.name} is sold out"],
+    )
+    class_: Annotated[Class | None, Given, defined("failClass")] = Field(
+        default=None,
+        alias="class",
+        description="The class of the failure. Without it that of the code, and `permanent` for a code of your own.",
+        examples=["permanent"],
+    )
+
+
+class Fail(NodeDocument):
+    kind = "fail"
+    key = "fail"
+    title = "Fail"
+    description = (
+        "Ends the saga as failed, with this code and message. Nothing is tried again, and no person is asked: the author "
+        "has decided. Nothing comes after it."
+    )
+    icon = "✗"
+    outline = ("([", "])")
+    refusal = "a `fail` ends the saga: it takes only `after`, `when`, `join` and `description`"
+    example: ClassVar[Mapping[str, Any]] = {
+        "fail": {"code": "out_of_stock", "message": "${input.wine} is sold out"}
+    }
+    output: ClassVar[Mapping[str, Any]] = {"not": {}, "description": "It gives none."}
+    familiar = "raise throw abort error failure"
+    ends = True
+    field = (Annotated[FailModel | None, Given], Field(default=None))
+    model = FailModel
+    inside = Words(
+        keys={
+            "code": "error error_code name",
+            "message": "cause reason text description",
+            "class": "type kind",
+        }
+    )
+    definitions: ClassVar[Mapping[str, dict[str, Any]]] = {
+        "failMessage": {"type": "string", **ref("textValue")},
+    }
+
+    def meant(self, value: Any) -> str:
+        return f"write `fail: {{code: {value}, message: …}}`" if isinstance(value, str) else ""
+
+    def values(self, node: NodeModel) -> Iterator[tuple[str, Any]]:
+        yield "/fail/message", self.of(node).message
+
+    def check(self, compiler: Compiler, name: str, node: NodeModel) -> Iterator[Problem]:
+        yield from compiler.fails_with(f"/nodes/{name}/fail/code", self.of(node).code)
+
+    def compile(self, compiler: Compiler, name: str, node: NodeModel) -> dict[str, Any]:
+        fail: FailModel = self.of(node)
+        kind = fail.class_ or (class_of(fail.code) if fail.code in CODES else PERMANENT)
+        return {"kind": self.kind, "value": {"code": fail.code, "message": fail.message, "class": kind}}
+
+    def summary(self, node: Mapping[str, Any], span: Callable[[int | None], str]) -> str:
+        return f"fail with {node['code']}" if "code" in node else self.key

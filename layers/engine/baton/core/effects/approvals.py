@@ -1,0 +1,96 @@
+"""Which calls a person has to approve, and what exactly is approved: one tool with these arguments, byte for byte.
+
+How risky a call is: risk.py. How the question is asked: core/log/approvals.py; the last check before a call:
+runtime/approvals.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from baton.core.effects.risk import ASKING, DEFAULT_RULES, LEVELS, LOW, Assessed, Risk, Rules, assess
+from baton.core.effects.toolspec import ToolSpec
+
+
+class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
+    """What the graph says of the approval of a node: `always` by the document, `by_tool` by the tool when it was compiled.
+
+    `risk` is the tool's of that time. `says` is a template: title, message, and whom the question is `to`.
+    """
+
+    always: bool = False
+    by_tool: bool = False
+    risk: Risk | None = None
+    says: Any = None
+    expires_ms: int = 0
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that a person has to approve before it is made. `digest` names the tool and its arguments.
+
+    `is_changed`: the arguments are others than the step's own, because of what was called before the tool.
+    """
+
+    tool: str
+    arguments: Mapping[str, Any]
+    digest: str
+    level: str
+    why: str
+    is_changed: bool = False
+
+
+def is_for_a_person(level: str) -> bool:
+    """Whether what is of this risk must never be approved without a person's answer, whatever escalation says."""
+    return level in ASKING
+
+
+def digest_of(tool: str, arguments: Mapping[str, Any]) -> str:
+    """SHA-256 of the tool's name and the arguments as JSON: whatever changes in them changes it."""
+    text = json.dumps([tool, arguments], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def request_for(
+    tool: str,
+    arguments: Mapping[str, Any],
+    spec: ToolSpec | None,
+    *,
+    always: bool = False,
+    compiled: Risk | None = None,
+    rules: Rules | None = None,
+) -> Request | None:
+    """The approval that a call needs; None when it needs none.
+
+    The stricter one counts of the tool as it is now (`spec`) and as it was when the graph was compiled.
+    """
+    known = {compiled, spec.risk if spec is not None else None} - {None}
+    always = always or (spec is not None and spec.requires_approval)
+    if not known and not always:
+        return None
+    effective = {**_defaults(spec), **arguments}
+    worst = Assessed(LOW, "it always needs an approval")
+    for risk in known:
+        assert risk is not None, "left out above"
+        found = assess(risk, DEFAULT_RULES if rules is None else rules, effective)
+        if LEVELS.index(found.level) > LEVELS.index(worst.level):
+            worst = found
+    if not always and worst.level not in ASKING:
+        return None
+    return Request(
+        tool=tool,
+        arguments=arguments,
+        digest=digest_of(tool, effective),
+        level=worst.level,
+        why=worst.why,
+    )
+
+
+def _defaults(spec: ToolSpec | None) -> dict[str, Any]:
+    """What the tool takes for arguments that are left out."""
+    known = spec.parameters.get("properties", {}) if spec is not None else {}
+    return {name: schema["default"] for name, schema in known.items() if "default" in schema}

@@ -1,0 +1,95 @@
+"""The events with which a node opens work; what the work is then is in work.py.
+
+What is in a log besides is in events.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from baton.core.log.records import About, Ask, Value
+from baton.core.log.work import CHILDREN_IN_A_WINDOW, Callback, Child, Open, Question, Wait
+
+
+class Opens(About, frozen=True, omit_defaults=True, kw_only=True):
+    """An event with which a node opens work."""
+
+    def work(self) -> Open:
+        """What is open from now on."""
+        raise NotImplementedError
+
+
+class WaitOpened(Opens, frozen=True, tag="wait_opened", omit_defaults=True, kw_only=True):
+    """A wait node began: until a time, for a signal, or both, whichever is first."""
+
+    until: int | None = None
+    signal: str = ""
+
+    def work(self) -> Open:
+        return Wait(until=self.until, signal=self.signal)
+
+
+class QuestionOpened(Opens, frozen=True, tag="question_opened", omit_defaults=True, kw_only=True):
+    """A node asks a person. What becomes of the question is in `question_closed`.
+
+    `arguments`: of a call that is to be approved, where they are others than the step's own.
+    """
+
+    ask: Ask
+    arguments: dict[str, Any] = {}  # noqa: RUF012  # each struct has its own
+
+    def work(self) -> Open:
+        return Question(ask=self.ask, arguments=self.arguments)
+
+
+class ChildOpened(Opens, frozen=True, tag="child_opened", omit_defaults=True, kw_only=True):
+    """A child saga is to be started under this id; recorded before it is.
+
+    `number` counts the children of a saga from 1, over all its branches; 0 where they were not counted yet.
+    """
+
+    made = ("input",)
+    child: str
+    workflow: str
+    input: Value
+    number: int = 0
+
+    def work(self) -> Open:
+        window = self.number // CHILDREN_IN_A_WINDOW
+        return Child(saga=self.child, workflow=self.workflow, input=self.input, window=window)
+
+
+class CallbackOpened(Opens, frozen=True, tag="callback_opened", omit_defaults=True, kw_only=True):
+    """A tool has handed its work over, and returned: the attempt goes on elsewhere, until the callback or until its time is over.
+
+    It has what any event has that ends the run of a tool. `heartbeat_ms` 0: no sign of life is expected.
+    """
+
+    callback: str
+    until: int
+    attempt: int
+    started_at: int
+    ended_at: int
+    tool: str
+    tool_version: str
+    schema_hash: str
+    heartbeat_ms: int = 0
+    recorded: bool = False
+    cost: int = 0
+    blocked_ms: int = 0
+
+    def work(self) -> Open:
+        return Callback(
+            id=self.callback,
+            since=self.ended_at,
+            until=self.until,
+            heartbeat_ms=self.heartbeat_ms,
+            heard_at=self.ended_at if self.heartbeat_ms else 0,
+        )
+
+
+class CallbackHeartbeat(About, frozen=True, tag="callback_heartbeat", omit_defaults=True, kw_only=True):
+    """A sign of life of work elsewhere. No worker is woken by it."""
+
+    callback: str
+    at: int

@@ -1,0 +1,221 @@
+"""A question to a person."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from baton.core.graph.graph import Node
+from baton.core.log import events as ev
+from baton.core.log.answers import (
+    APPROVAL,
+    DECISION,
+    EXPIRED,
+    POLICY,
+    REJECT,
+    REJECTED,
+    TYPES,
+    is_answer_to,
+    notice_again,
+    notice_of,
+)
+from baton.core.log.approvals import audience_of, text_of
+from baton.core.log.records import Escalation, Option, Takeover
+from baton.core.log.state import ANSWER
+from baton.core.log.work import Open
+from baton.core.nodes.base import Activation, Desk, Done, Escalated, Failed, Kind, Next, Opened
+from baton.core.sizes import excess_of
+from baton.core.times import iso
+
+PERSON, DEFAULT = "person", "default"
+"""Where an answer comes from, besides its question's escalation (POLICY)."""
+
+MOST_SAID = (
+    32_768  # bytes of what a question says, its schema aside: it is in the state until it has an answer
+)
+_ADDRESS = r"https://[^\s/?#@\\]+(?:[/?#][^\s\\]*)?"
+_is_address = re.compile(_ADDRESS).fullmatch
+_is_picture = re.compile(rf"{_ADDRESS}|cas://sha256/[0-9a-f]{{64}}(?:@[0-9]+d[0-9]+)?").fullmatch
+
+
+class HumanKind(Kind):
+    """Its question is closed by the first answer in the log, or else by its escalation or when it expires."""
+
+    name = "human"
+    active = "asking"
+
+    def template(self, node: Node) -> Any:
+        assert node.asks is not None, "the compiler gives it one"
+        return node.asks.says
+
+    def begin(self, at: Activation, desk: Desk) -> Next | None:
+        said = desk.value(at).v
+        try:
+            if excess := excess_of(said, MOST_SAID):
+                raise ValueError(f"it says too much: {excess}")
+            ask = _question(at, desk, said)
+        except ValueError as error:
+            return Failed(ev.failed_with("question_invalid", str(error), at.node.name))
+        opened = ev.QuestionOpened(node=at.node.name, iteration=at.iteration, item=at.item, ask=ask)
+        return Opened(opened, told=notice_of(desk.state, at.slot, ask, desk.now))
+
+    def resume(self, at: Activation, work: Open, desk: Desk) -> Next | None:
+        ask = work.ask
+        assert ask is not None, "nothing else is opened here"
+        for signal in desk.state.signals:
+            if signal.name == ANSWER and is_answer_to(signal.key, ask.id):
+                said = desk.content(at, signal.payload)
+                closed = _closed(at, ask, said["action"], desk.now, by=signal.key)
+                if said["action"] == REJECT and ask.type != DECISION:
+                    why = f": {said['comment']}" if said.get("comment") else ""
+                    return _failed(at, closed, REJECTED, f"{signal.by} has rejected it{why}")
+                return _done(at, closed, said, PERSON, by=signal.by, when=signal.at)
+        if desk.now >= ask.ends_at:
+            return (
+                _expired(at, ask, desk.now) if ask.ends_at == ask.expires_at else _decided(at, ask, desk.now)
+            )
+        return None if desk.now < ask.due else _escalated(at, ask, desk)
+
+    def node_view(self, node: Node) -> dict[str, Any]:
+        asks = node.asks
+        assert asks is not None, "the compiler gives it one"
+        shown = {"type": asks.type, "title": asks.says["title"], "expires_ms": asks.expires_ms}
+        return shown | {name: asks.says[name] for name in ("risk", "escalate") if name in asks.says}
+
+    def open_view(self, node: Node, work: Open) -> dict[str, Any]:
+        assert work.ask is not None, "nothing else is opened here"
+        return {"ask": work.ask.id, "until": iso(work.ask.ends_at)}
+
+    def words(self, event: ev.Opens) -> str:
+        ask = event.work().ask
+        assert ask is not None, "nothing else is opened here"
+        return f"an answer to the question `{ask.id}`, until {iso(ask.ends_at)} at most"
+
+
+def _question(at: Activation, desk: Desk, said: Mapping[str, Any]) -> ev.Ask:
+    """Raises `ValueError` for values of which no question can be made."""
+    asks = at.node.asks
+    assert asks is not None, "the compiler gives it one"
+    kind, options = TYPES[asks.type]
+    own = tuple(
+        Option(
+            id=one["id"],
+            label=text_of(one.get("label", "")),
+            description=text_of(one.get("description", "")),
+            default=one.get("default", False),
+            destructive=one.get("destructive", False),
+        )
+        for one in said.get("options", ())
+    )
+    return ev.Ask(
+        id=f"{desk.state.lineage.branch}.{at.slot}",
+        kind=kind,
+        type=asks.type,
+        title=text_of(said["title"]),
+        message=text_of(said.get("message", "")),
+        details=said.get("details"),
+        options=own or options,
+        schema=asks.schema,
+        takeover=_takeover(said["takeover"]) if "takeover" in said else None,
+        to=audience_of(said.get("to")),
+        asked_at=desk.now,
+        expires_at=desk.now + asks.expires_ms,
+        risk=said.get("risk", ""),
+        escalate=tuple(
+            Escalation(
+                at=desk.now + one["after_ms"],
+                to=audience_of(one["hand_on"], "hand_on") if "hand_on" in one else None,
+                decide=one.get("decide", ""),
+            )
+            for one in said.get("escalate", ())
+        ),
+    )
+
+
+def _takeover(said: Mapping[str, Any]) -> Takeover:
+    found = Takeover(**{name: text_of(value) for name, value in said.items()})
+    if not _is_address(found.url):
+        raise ValueError("takeover.url: it must be an address that begins with https://")
+    if found.picture and not _is_picture(found.picture):
+        raise ValueError("takeover.picture: it must be an address that begins with https:// or cas://sha256/")
+    return found
+
+
+def _escalated(at: Activation, ask: ev.Ask, desk: Desk) -> Escalated:
+    """The step that is due. The steps that are due after it follow in the same entry, and people are told of the last alone."""
+    step = ask.escalate[0]
+    event = ev.QuestionEscalated(
+        node=at.node.name,
+        iteration=at.iteration,
+        item=at.item,
+        ask=ask.id,
+        at=desk.now,
+        due=step.at,
+        to=step.to,
+    )
+    if any(later.at <= desk.now for later in ask.escalate[1:]):
+        return Escalated(event)
+    now_for = replace(ask, to=ask.to if step.to is None else step.to)
+    why = "Reminder" if step.to is None else "Handed on"
+    return Escalated(event, notice_again(desk.state, at.slot, now_for, desk.now, key=str(step.at), why=why))
+
+
+def _decided(at: Activation, ask: ev.Ask, now: int) -> Next:
+    """The last step of the escalation has closed it."""
+    action = ask.escalate[-1].decide
+    closed = _closed(at, ask, action, now)
+    if action == REJECT and ask.type != DECISION:
+        late = f"no answer came before {iso(ask.ends_at)}, and its escalation has rejected it"
+        return _failed(at, closed, REJECTED, late)
+    return _done(at, closed, {"action": action}, POLICY, by=None, when=now)
+
+
+def _expired(at: Activation, ask: ev.Ask, now: int) -> Next:
+    closed = _closed(at, ask, EXPIRED, now)
+    usual = next((one.id for one in ask.options if isinstance(one, Option) and one.default), None)
+    if usual is not None:
+        return _done(at, closed, {"action": usual}, DEFAULT, by=None, when=now)
+    late = f"no answer came before {iso(ask.expires_at)}"
+    if ask.type == APPROVAL:
+        return _failed(at, closed, REJECTED, f"{late}, which counts as a rejection")
+    return _failed(at, closed, "question_expired", late)
+
+
+def _closed(at: Activation, ask: ev.Ask, action: str, now: int, by: str = "") -> ev.QuestionClosed:
+    return ev.QuestionClosed(
+        node=at.node.name,
+        iteration=at.iteration,
+        item=at.item,
+        ask=ask.id,
+        action=action,
+        at=now,
+        by=by,
+    )
+
+
+def _done(
+    at: Activation,
+    closed: ev.QuestionClosed,
+    said: Mapping[str, Any],
+    source: str,
+    *,
+    by: str | None,
+    when: int,
+) -> Done:
+    output = {
+        "answer": said["action"],
+        "data": said.get("data"),
+        "comment": said.get("comment"),
+        "by": by,
+        "at": iso(when),
+        "source": source,
+    }
+    passed = ev.NodePassed(node=at.node.name, iteration=at.iteration, item=at.item, output=ev.Value(v=output))
+    return Done(passed, first=closed)
+
+
+def _failed(at: Activation, closed: ev.QuestionClosed, code: str, message: str) -> Failed:
+    return Failed(ev.failed_with(code, message, at.node.name), first=closed)

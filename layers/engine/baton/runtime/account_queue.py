@@ -1,0 +1,176 @@
+"""What one invocation holds of one account, and the requests that change it: one at a time.
+
+All that is asked for while a request is under way goes along with the next. What an attempt may spend, and what is held
+for it, is in ledger.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import itertools
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from baton.errors import EngineFault, StoreUnavailable
+from baton.ports import Account, Answer, Budgets, Change, Reservation, Sums
+from baton.runtime.store_retrier import StoreRetrier
+
+
+class _Wish(Struct, eq=False):
+    """So much more is to be held. `refused`: there is no room beside these sums."""
+
+    more: int
+    refused: Sums | None = None
+
+
+class _Request(Struct, frozen=True):
+    """A change, the wishes that it grants, and what is `counted` and `served` once it is made."""
+
+    change: Change
+    wishes: tuple[_Wish, ...]
+    counted: int
+    served: int
+
+
+class AccountQueue:
+    """One reservation of one account, for all attempts of an invocation together.
+
+    `_amount` is what attempts under way hold, `_spent` what all have spent, `_asked` how often either was changed; `_counted`
+    and `_served` are how far the account has that, `_known` is the reservation there.
+
+    A request without an answer can still be made while the reservation is as it was before. Each is in `_possible`,
+    under the number by which the account shows it. One that leaves no reservation shows nothing, so it stays `_closing` and is
+    sent again as it was. One that opens a reservation counts nothing, and each try has a number of its own: made late, it
+    opens another, which no other late request is about.
+    """
+
+    def __init__(
+        self, budgets: Budgets, call: StoreRetrier, invocation: str, until: int, limit: int, account: Account
+    ) -> None:
+        self.account = account
+        self.sums = Sums()
+        self._budgets = budgets
+        self._call = call
+        self._limit = limit
+        self._holder = base64.urlsafe_b64encode(hashlib.sha256(invocation.encode()).digest())[:10].decode()
+        self._until = until
+        self._numbers = itertools.count(1)
+        self._amount = self._spent = self._asked = self._counted = self._served = self._failures = 0
+        self._wishes: list[_Wish] = []
+        self._known: Reservation | None = None
+        self._possible: dict[int, _Request] = {}
+        self._closing: _Request | None = None
+        self._is_unsure = False  # a request had no answer
+        self._turn = asyncio.Lock()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the account has all that was asked for, as far as is known."""
+        return not self._is_unsure and self._served == self._asked and _amount(self._known) == self._amount
+
+    async def ask(self, now: int, less: int = 0, spent: int = 0, more: int = 0) -> Sums | None:
+        """Hold less, count what was spent, and hold more. What is over at `now` may be freed.
+
+        Returns the sums for which there is no room for more, with all that this invocation has spent.
+        Raises `EngineFault` when there is no answer: the less and the spent go along with a later request, and no
+        more is held. Callers that wait while a request is under way share its failure. One request after the other
+        would take all the time that the invocation has left.
+        """
+        self._amount -= less
+        self._spent += spent
+        self._asked += (is_sure := bool(less or spent or not more))
+        mine, failures, wish = self._asked if is_sure else 0, self._failures, _Wish(more)
+        self._wishes += [wish] if more else []
+        try:
+            async with self._turn:
+                while self._served < mine or wish in self._wishes:
+                    if self._failures > failures:
+                        raise StoreUnavailable("what this was to go along with had no answer")
+                    await self._send(now)
+        except BaseException:
+            if wish in self._wishes:
+                self._wishes.remove(wish)
+            elif wish.refused is None:
+                self._amount -= more
+            raise
+        return wish.refused
+
+    async def _send(self, now: int) -> None:
+        request = self._closing or self._next()
+        if request is None:
+            self._served, self._is_unsure = self._asked, False
+            return
+        self._closing = request if request.change.after is None else None
+        try:
+            answer = await self._call(self.move, request, now)
+        except BaseException as error:
+            self._is_unsure = True
+            self._failures += isinstance(error, EngineFault)
+            raise
+        self.sums = answer.sums
+        made = request if answer.is_done else self._made(request, answer.there)
+        if made is None and answer.there == self._known:
+            self._refuse(request, answer.sums)
+            return
+        self._known, self._closing = answer.there, None
+        self._possible.clear()
+        self._is_unsure = False
+        if made is not None:
+            self._counted = max(made.counted, self._counted)
+            self._served = max(made.served, self._served)
+            for wish in set(made.wishes).intersection(self._wishes):
+                self._wishes.remove(wish)
+                self._amount += wish.more
+
+    def move(self, request: _Request, now: int) -> Answer:
+        """One try of a request."""
+        change = request.change
+        if change.after is not None:
+            number = change.after.number if change.before else next(self._numbers)
+            change = replace(change, after=replace(change.after, number=number))
+            self._possible[number] = replace(request, change=change)
+        return self._budgets.move(self.account, change, now)
+
+    def _next(self) -> _Request | None:
+        """The request for all that is asked for now. None: there is nothing to say."""
+        before, owed, wishes = self._known, self._spent - self._counted, tuple(self._wishes)
+        amount = self._amount + sum(wish.more for wish in wishes)
+        if not (before or amount or owed):
+            before = next((one.change.after for one in self._possible.values()), None)  # it may be there
+            if not before:
+                return None
+        opens = not before
+        after = Reservation(next(self._numbers), amount, self._until) if amount or opens else None
+        limit = self._limit - (owed if opens else 0) if wishes else None
+        change = Change(self._holder, before, after, 0 if opens else owed, limit)
+        served = self._served if opens and owed else self._asked
+        return _Request(change, wishes, self._counted + change.spent, served)
+
+    def _made(self, request: _Request, there: Reservation | None) -> _Request | None:
+        """The request by which the reservation is now `there`; None: it is none of those without an answer."""
+        one = self._possible.get(there.number) if there is not None else None
+        if one is not None and one.change.before == self._known:
+            return one
+        is_gone = there is None or (self._known is not None and there.number != self._known.number)
+        return replace(request, wishes=()) if request.change.before is not None and is_gone else None
+
+    def _refuse(self, request: _Request, sums: Sums) -> None:
+        """Refuse the wishes for which there is no room beside the earlier ones; all, if that is not what is missing."""
+        owed, refused = self._spent - self._counted, []
+        room = self._limit - owed - sums.held - self._amount + _amount(self._known)
+        waiting = [wish for wish in request.wishes if wish in self._wishes]
+        for wish in waiting:
+            if wish.more <= room:
+                room -= wish.more
+            else:
+                refused.append(wish)
+        for wish in refused or waiting:
+            self._wishes.remove(wish)
+            wish.refused = replace(sums, spent=sums.spent + owed)
+
+
+def _amount(held: Reservation | None) -> int:
+    return held.amount if held is not None else 0

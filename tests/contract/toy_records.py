@@ -1,0 +1,218 @@
+"""The toy store's accounts, incidents, questions and entities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from baton.core.log.events import Notice
+from baton.errors import ChannelRefused, Throttled
+from baton.ports import Account, Answer, Change, QuestionRow, Reservation, SagaRef, Spot, Sums
+from baton.ports.notices import CLAIM_MS, WINDOW_MS, Incident, incident_of
+from baton.ports.outside import KEYS_KEPT, Entity, Written
+from baton.ports.questions import NEVER
+from tests.contract.toy_table import Kept
+
+
+class _Money(Struct):
+    """An account, and what each invocation holds of it."""
+
+    spent: int = 0
+    held_by: dict[str, Reservation] = {}
+
+    @property
+    def sums(self) -> Sums:
+        held = self.spent + sum(one.amount for one in self.held_by.values())
+        return Sums(self.spent, held, sum(not one.is_freed for one in self.held_by.values()))
+
+    def free(self, now: int) -> None:
+        for holder, one in self.held_by.items():
+            if one.until <= now:
+                self.held_by[holder] = replace(one, amount=0, is_freed=True)
+
+
+class ToyBudgets:
+    """`Budgets`."""
+
+    def __init__(self, kept: Kept, most_open: int = 200) -> None:
+        self._kept = kept
+        self._most_open = most_open
+
+    def _read(self, account: Account) -> _Money:
+        return self._kept.get("money", *_place(account), _Money) or _Money()
+
+    def _write(self, account: Account, money: _Money) -> Sums:
+        self._kept.put("money", *_place(account), money)
+        return money.sums
+
+    def move(self, account: Account, change: Change, now: int) -> Answer:
+        def may() -> bool:
+            sums, is_as_before = money.sums, money.held_by.get(change.holder) == change.before
+            has_place = change.opened <= 0 or sums.open < self._most_open
+            has_room = change.limit is None or (sums.held + change.more <= change.limit and has_place)
+            return is_as_before and has_room
+
+        with self._kept.alone():
+            money = self._read(account)
+            if not may() and money.held_by.get(change.holder) == change.before:
+                money.free(now)
+            if is_done := may():
+                money.spent += change.spent
+                money.held_by.pop(change.holder, None)
+                money.held_by |= {change.holder: change.after} if change.after else {}
+            return Answer(is_done, self._write(account, money), money.held_by.get(change.holder))
+
+    def expire(self, account: Account, now: int) -> Sums:
+        with self._kept.alone():
+            money = self._read(account)
+            money.free(now)
+            return self._write(account, money)
+
+    def read(self, account: Account) -> Sums:
+        return self._read(account).sums
+
+
+def _place(account: Account) -> tuple[str, str]:
+    return f"{account.tenant}\0{account.user}", str(account.day)
+
+
+class _Claim(Struct):
+    """The saga that sends a notice, made at `at`, until when it may, and when it did."""
+
+    saga: str
+    at: int
+    until: int
+    sent: int | None = None
+    refused: str = ""
+
+
+class ToyIncidents:
+    """`NoticeRecord`."""
+
+    def __init__(self, kept: Kept) -> None:
+        self._kept = kept
+
+    def claim(self, tenant: str, saga: str, notice: Notice, now: int) -> Notice | None:
+        with self._kept.alone():
+            there, at = self._kept.get("claim", tenant, notice.key, _Claim), notice.at
+            if there is not None and there.sent is None:
+                if there.saga != saga and there.until > now:
+                    raise Throttled(f"another saga is sending the notice {notice.key}")
+                at = there.at
+            elif there is not None and (now - (there.sent or 0) < WINDOW_MS or at == there.at):
+                if there.refused:
+                    raise ChannelRefused(there.refused)
+                return None
+            self._kept.put("claim", tenant, notice.key, _Claim(saga, at, now + CLAIM_MS))
+            return replace(notice, at=at)
+
+    def sent(self, tenant: str, key: str, now: int, refused: str = "") -> None:
+        with self._kept.alone():
+            there = self._kept.get("claim", tenant, key, _Claim)
+            assert there is not None, "only what was claimed is sent"
+            self._kept.put("claim", tenant, key, replace(there, sent=now, refused=refused))
+
+    def open(self, tenant: str, saga: str, notice: Notice, expires: int = 0) -> None:
+        incident = incident_of(tenant, saga, notice)
+        with self._kept.alone():
+            if self._kept.get("incident", tenant, incident.id, Incident) is None:
+                self._kept.put("incident", tenant, incident.id, incident)
+
+    def listed(
+        self, tenant: str, *, status: str = "", limit: int, after: str = ""
+    ) -> tuple[Sequence[Incident], str]:
+        wanted = {"open": (True,), "resolved": (False,), "": (True, False)}[status]
+        found = [
+            one
+            for one in reversed(self._of(tenant))
+            if (not after or one.id < after) and (one.resolved == 0) in wanted
+        ]
+        return found[:limit], found[limit - 1].id if len(found) > limit else ""
+
+    def of_saga(self, tenant: str, saga: str, node: str = "") -> Sequence[str]:
+        return [one.id for one in self._of(tenant) if one.saga == saga and node in {"", one.node}]
+
+    def resolve(self, tenant: str, id: str, by: str, now: int) -> Incident | None:
+        with self._kept.alone():
+            incident = self._kept.get("incident", tenant, id, Incident)
+            if incident is not None and not incident.resolved:
+                incident = replace(incident, resolved=now, by=by)
+                self._kept.put("incident", tenant, id, incident)
+            return incident
+
+    def _of(self, tenant: str) -> list[Incident]:
+        """The oldest first."""
+        return list(self._kept.between("incident", tenant, "", "j", Incident))
+
+
+class _Asked(Struct):
+    """A row, None once it was taken out, and the number of the last call about it."""
+
+    number: int
+    row: QuestionRow | None = None
+
+
+class ToyQuestions:
+    """`Questions`."""
+
+    def __init__(self, kept: Kept) -> None:
+        self._kept = kept
+
+    def put(self, tenant: str, row: QuestionRow, number: int, until: int) -> None:
+        self._write(tenant, row.saga, row.ask, _Asked(number, row))
+
+    def remove(self, ref: SagaRef, ask: str, number: int, until: int) -> None:
+        self._write(ref.tenant, ref.id, ask, _Asked(number))
+
+    def _write(self, tenant: str, saga: str, ask: str, asked: _Asked) -> None:
+        with self._kept.alone():
+            there = self._kept.get("question", tenant, f"{saga}\0{ask}", _Asked)
+            if there is None or there.number <= asked.number:
+                self._kept.put("question", tenant, f"{saga}\0{ask}", asked)
+
+    def listed(
+        self, tenant: str, audience: str, now: int, limit: int, after: Spot | None = None
+    ) -> tuple[Sequence[QuestionRow], Spot | None]:
+        kept = [one.row for of, _, one in self._kept.all("question", _Asked) if of == tenant]
+        rows = [row for row in kept if row is not None and row.to == audience]
+        left = sorted(
+            (row for row in rows if (row.expires_at or NEVER) > now and (after is None or row.spot > after)),
+            key=lambda row: row.spot,
+        )
+        return left[:limit], left[limit - 1].spot if len(left) > limit else None
+
+
+class _Versions(Struct):
+    """An entity, and the keys of its last writes."""
+
+    entity: Entity = Entity(version=0, data=None)
+    keys: list[str] = []
+
+
+class ToyEntities:
+    """`Entities`."""
+
+    def __init__(self, kept: Kept) -> None:
+        self._kept = kept
+
+    def put(
+        self, tenant: str, type: str, id: str, data: Any, *, key: str, expected: int | None = None
+    ) -> Written:
+        with self._kept.alone():
+            there = self._kept.get("entity", f"{tenant}\0{type}", id, _Versions) or _Versions()
+            version, keys = there.entity.version, there.keys
+            if key in keys:
+                return Written(version=version - (len(keys) - 1 - keys.index(key)))
+            if expected is not None and expected != version:
+                return Written(version=version, conflict=True)
+            keys = [*keys, key] if len(keys) + 1 < KEYS_KEPT else [*keys[KEYS_KEPT // 2 :], key]
+            written = _Versions(Entity(version=version + 1, data=data), keys)
+            self._kept.put("entity", f"{tenant}\0{type}", id, written)
+            return Written(version=version + 1, is_new=True)
+
+    def get(self, tenant: str, type: str, id: str) -> Entity | None:
+        found = self._kept.get("entity", f"{tenant}\0{type}", id, _Versions)
+        return None if found is None else found.entity

@@ -1,0 +1,47 @@
+"""What a decision asks for, by kind of command; empty where it has no such command."""
+
+from __future__ import annotations
+
+from baton.core.conditions import Question
+from baton.core.decide.builder import RunStep
+from baton.core.decide.commands import (
+    CancelChildren,
+    Decision,
+    FetchValues,
+    JudgeConditions,
+    RunSteps,
+    SendNotices,
+    StopSteps,
+    TendChildren,
+)
+from baton.core.log import events as ev
+from baton.core.log.inbox import Owed
+from baton.core.log.work import Child
+
+
+def steps_of(decision: Decision) -> tuple[RunStep, ...]:
+    return (decision.of(RunSteps) or RunSteps(())).steps
+
+
+def stops_of(decision: Decision) -> tuple[str, ...]:
+    return (decision.of(StopSteps) or StopSteps()).slots
+
+
+def children_of(decision: Decision) -> tuple[tuple[str, Child], ...]:
+    return (decision.of(TendChildren) or TendChildren(())).children
+
+
+def cancels_of(decision: Decision) -> tuple[tuple[str, Child], ...]:
+    return (decision.of(CancelChildren) or CancelChildren(())).children
+
+
+def notices_of(decision: Decision) -> tuple[ev.Notice, ...]:
+    return (decision.of(SendNotices) or SendNotices(Owed())).owed.notices
+
+
+def needs_of(decision: Decision) -> frozenset[str]:
+    return (decision.of(FetchValues) or FetchValues(frozenset())).refs
+
+
+def questions_of(decision: Decision) -> frozenset[Question]:
+    return (decision.of(JudgeConditions) or JudgeConditions(frozenset())).questions

@@ -1,0 +1,83 @@
+"""What must hold of the questions in a log: which step was taken when, who had one, and what closed it.
+
+Promises of the oracle `asked`. How a person answers is in people.py and mishaps.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from baton.core.log.answers import EXPIRED, is_answer_to
+from baton.core.log.events import (
+    Ask,
+    Entry,
+    NoticeDue,
+    QuestionClaimed,
+    QuestionClosed,
+    QuestionEscalated,
+    QuestionOpened,
+    SignalReceived,
+)
+from baton.core.log.state import ANSWER
+
+_Happens = QuestionClosed | QuestionEscalated | QuestionClaimed
+
+
+@dataclass
+class _Asked:
+    """A question of a node, as far as the log was read. `taken`: when the steps of its escalation were due."""
+
+    ask: Ask
+    taken: list[int] = field(default_factory=list)
+    holder: str = ""
+    is_answered: bool = False
+    is_closed: bool = False
+
+    def see(self, event: _Happens) -> Iterator[str]:
+        if self.is_closed:
+            yield f"something happened to {self.ask.id} after its end"
+        if self.is_answered and not (isinstance(event, QuestionClosed) and event.by):
+            yield f"{self.ask.id} had an answer, and then there was {event.__struct_config__.tag} without it"
+        if isinstance(event, QuestionClosed):
+            self.is_closed = True
+            yield from self._closed(event)
+        elif isinstance(event, QuestionClaimed):
+            if event.to and self.holder not in ("", event.to):
+                yield f"{event.to} has claimed {self.ask.id}, which {self.holder} had"
+            self.holder = event.to
+        else:
+            self.taken += [event.due] if event.due else []
+            self.holder = self.holder if event.to is None else ""
+
+    def _closed(self, event: QuestionClosed) -> Iterator[str]:
+        by_time = (self.ask.escalate[-1].decide if self.ask.escalate else "") or EXPIRED
+        if not event.by and (event.action != by_time or event.at < self.ask.ends_at):
+            yield f"{self.ask.id} was closed by {event.action} at {event.at}, not by {by_time} at {self.ask.ends_at}"
+
+    def at_the_end(self) -> Iterator[str]:
+        steps = [step.at for step in self.ask.escalate if not step.decide]
+        if self.taken != steps[: len(self.taken)]:
+            yield f"the steps of {self.ask.id} were taken at {self.taken}, and not at {steps}"
+
+
+def of_questions(entries: list[Entry]) -> Iterator[str]:
+    """Promises about the questions of nodes in one saga's log, where no fork goes back to one."""
+    asked: dict[str, _Asked] = {}
+    keys = Counter[str]()
+    for entry in entries:
+        for event in entry.events:
+            if isinstance(event, QuestionOpened):
+                asked[event.ask.id] = _Asked(event.ask)
+            elif isinstance(event, SignalReceived) and event.name == ANSWER:
+                for name, one in asked.items():
+                    one.is_answered |= is_answer_to(event.key, name)
+            elif isinstance(event, _Happens) and event.ask in asked:
+                yield from asked[event.ask].see(event)
+            elif isinstance(event, NoticeDue):
+                keys[event.notice.key] += 1
+    for one in asked.values():
+        yield from one.at_the_end()
+    if asked and (repeated := [key for key, count in keys.items() if count > 1]):
+        yield f"notices have the same key: {repeated}"

@@ -1,0 +1,132 @@
+"""Work elsewhere in the simulation: what hands it over, what carries it out, and what is said of it, early, late and twice.
+
+The workers elsewhere are no processes of the engine: nothing stops them. They speak to the API as any client does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from baton import Context, tool
+from baton.core.log.callbacks import FAILURE, HEARTBEAT, SUCCESS, Said
+from baton.errors import CallbackOver, NotAllowedNow
+from baton.runtime.service import Service
+from baton.tools.define import Registry
+from tests.kit.process import pause
+
+if TYPE_CHECKING:
+    from tests.kit.world import World
+
+HANDED = """
+name: handed
+on_failure: {any: fail}
+retry: {max_attempts: 6, base: 1s, max_delay: 1s}
+nodes:
+  quick: {tool: hand_over, with: {job: quick, seconds: 1}, callback: 5m}
+  lively: {tool: hand_over, with: {job: lively}, callback: {timeout: 10m, heartbeat: 10s}}
+  silent: {tool: hand_over, with: {job: silent}, callback: {timeout: 10m, heartbeat: 8s}}
+  broken: {tool: hand_over, with: {job: broken}, callback: 5m}
+  trusted: {tool: entrust, with: {job: trusted}, callback: 1h, after: [quick, broken]}
+output:
+  quick: '${ctx.quick.output}'
+  lively: '${ctx.lively.output}'
+  silent: '${ctx.silent.output}'
+  broken: '${ctx.broken.output}'
+  trusted: '${ctx.trusted.output}'
+"""
+Say = Callable[[Callable[[Service], Awaitable[Any]]], Awaitable[Any]]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One piece of work elsewhere. `number`: how many of its kind there were with it."""
+
+    kind: str
+    number: int
+    token: str
+
+
+class Jobs:
+    """What was handed over. A token names it: shown again, it is the same work."""
+
+    def __init__(self) -> None:
+        self.all: dict[str, Job] = {}
+        self._count: Counter[str] = Counter()
+
+    def begin(self, kind: str, token: str) -> None:
+        if token not in self.all:
+            self._count[kind] += 1
+            self.all[token] = Job(kind, self._count[kind], token)
+
+
+def add_handing(registry: Registry, books: Any) -> None:
+    """The tools that hand work over: one that may run again, and one that may act only once."""
+
+    @tool("hand_over", registry=registry, timeout="10s")
+    async def hand_over(job: str, context: Context, seconds: float = 0.2) -> None:
+        await pause(0.1)
+        books.jobs.begin(job, context.callback_token)
+        await pause(seconds)
+
+    @tool("entrust", registry=registry, effect="once", verify="find_entrusted", timeout="10s")
+    async def entrust(job: str, context: Context) -> None:
+        await pause(0.1, stands_still=False)
+        books.do(f"entrust {job}")
+        books.jobs.begin(job, context.callback_token)
+        await pause(0.2)
+
+    @tool("find_entrusted", registry=registry, effect="pure")
+    async def find_entrusted(job: str) -> dict[str, Any]:
+        return {"happened": f"entrust {job}" in books.happened, "result": None}
+
+
+async def handed(world: World, start: Callable[..., Awaitable[str]], patiently: Callable[..., Any]) -> str:
+    """Work elsewhere that is quick, slow, silent, broken, and that may be done only once."""
+    saga = await start(world, HANDED, {}, "handed")
+    await carry_out(world, saga, partial(patiently, world))
+    return saga
+
+
+async def carry_out(world: World, saga: str, say: Say) -> None:
+    """All the work of a saga, until it ends and every worker has said what it has to say."""
+    begun: dict[str, asyncio.Task[None]] = {}
+    while world.end(saga) is None or not all(task.done() for task in begun.values()):
+        for job in list(world.books.jobs.all.values()):
+            if job.token not in begun:
+                begun[job.token] = asyncio.create_task(_work(job, world.books.jobs, say))
+        await asyncio.sleep(0.05)
+    await asyncio.gather(*begun.values())
+
+
+async def _work(job: Job, jobs: Jobs, say: Say) -> None:
+    async def tell(**said: Any) -> None:
+        with suppress(CallbackOver):  # it is not waited for any more
+            await say(lambda service: service.callback(job.token, Said(**said)))
+
+    done = {"status": SUCCESS, "output": f"{job.kind} is done"}
+    if job.kind == "silent" and job.number == 1:
+        for _ in range(120):  # until it was given up, however long the store is out of order
+            if any(other.kind == job.kind and other.number > 1 for other in jobs.all.values()):
+                break
+            await asyncio.sleep(5)
+        await tell(status=SUCCESS, output="stale")
+    elif job.kind == "broken" and job.number == 1:
+        await asyncio.sleep(2)
+        await tell(status=FAILURE, code="service_unavailable", message="Out of order.")
+    elif job.kind == "lively":
+        for _ in range(7):
+            await asyncio.sleep(4)
+            await tell(status=HEARTBEAT)
+        await tell(**done)
+    else:
+        if job.kind == "trusted":
+            await asyncio.sleep(3)
+        await asyncio.gather(tell(**done), tell(**done))
+        with suppress(NotAllowedNow):  # something else than before
+            await tell(status=SUCCESS, output="another")

@@ -1,0 +1,355 @@
+"""Calls that a person has to approve, through the engine in virtual time: nothing is done, claimed or reserved before."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from baton import Context, Risk, StepFailure, tool
+from baton.core.log.answers import Answer
+from baton.core.log.events import AttemptFailed, QuestionClosed, QuestionOpened, StepSucceeded
+from baton.errors import NotAllowedNow
+from baton.runtime.question_rows import PLACES_DAY
+from tests.kit.corpus import start
+from tests.kit.faults import Crash
+from tests.kit.toolbox import Books
+from tests.kit.world import World
+from tests.runtime.conftest import Stage
+
+PAY = Risk(action="payment", amount="amount", currency_is="USD")
+
+
+@dataclass
+class Bank:
+    """What was done, and what the next calls come to."""
+
+    paid: list[tuple[str, Any]] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    fate: list[Any] = field(default_factory=list)
+    helped: int = 0
+
+    def open(self, world: World, **more: Any) -> None:
+        more = {"risk": PAY, "effect": "once", "verify": "bank.find", **more}
+
+        @tool("bank.find", effect="pure", registry=world.registry)
+        async def find(amount: int) -> dict[str, Any]:
+            return {"happened": ("pay", amount) in self.paid, "result": amount}
+
+        @tool("bank.pay", registry=world.registry, **more)
+        async def transfer(amount: int, context: Context, note: str = "") -> int:
+            self.keys.append(context.idempotency_key)
+            fate = self.fate.pop(0) if self.fate else None
+            if isinstance(fate, Exception):
+                raise fate
+            self.paid.append(("pay", amount))
+            if fate == "dies":
+                world.running[context.saga, context.node].is_dead = True
+                raise Crash
+            return amount
+
+        self.refresh(world)
+
+    def refresh(self, world: World) -> None:
+        world.tools = world.registry.specs()
+
+
+async def asked(world: World, saga: str) -> dict[str, Any]:
+    await asyncio.sleep(5)
+    (question,) = (await world.queries().show(saga))["questions"]
+    return dict(question)
+
+
+async def say(world: World, saga: str, action: str, **more: Any) -> dict[str, Any]:
+    question = await asked(world, saga)
+    await world.service().answer(saga, Answer(ask=question["id"], action=action, **more), "")
+    return question
+
+
+async def ended(world: World, saga: str) -> dict[str, Any]:
+    await world.settle()
+    return await world.queries().show(saga)
+
+
+def of(node: str, more: str = "") -> str:
+    return f"name: w\nnodes:\n  pay: {{{node}}}{more}\noutput: ${{ctx.pay.output?}}"
+
+
+AMOUNT = "tool: bank.pay, with: {amount: 600}"
+
+
+def test_before_its_approval_nothing_is_done_claimed_reserved_or_held(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        bank = Bank()
+        bank.open(world, cost_usd="0.10")
+        saga = await start(world, of(AMOUNT, "\n  side: {tool: work, with: {n: 1}}"), {}, "w")
+        question = await asked(world, saga)
+        assert question["details"]["arguments"] == {"amount": 600}
+        (head,) = world.log.heads()
+        assert (head.status, head.owner) == ("suspended", "")
+        assert [event.node for event in world.events(saga) if isinstance(event, StepSucceeded)] == ["side"]
+        assert (bank.paid, [*world.store.effects.stored.values()]) == ([], [])
+        held = {account.day: world.budgets.read(account).held for account in list(world.budgets.spent())}
+        assert {day for day, amount in held.items() if amount} == {PLACES_DAY}, "a place, and no money"
+        ran = len(world.invocations)
+        await asyncio.sleep(3_600)
+        assert len(world.invocations) <= ran + 8, "only the sweep looks"
+        await say(world, saga, "approve")
+        assert (await ended(world, saga))["result"] == 600
+        assert bank.paid == [("pay", 600)]
+
+    stage(story)
+
+
+def test_an_approved_act_in_doubt_is_looked_at_and_no_person_is_asked_again(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        bank = Bank(fate=["dies"])
+        bank.open(world)
+        saga = await start(world, of(AMOUNT), {}, "w")
+        await say(world, saga, "approve")
+        view = await ended(world, saga)
+        assert (view["status"], view["result"], bank.paid) == ("completed", 600, [("pay", 600)])
+        assert len([event for event in world.events(saga) if isinstance(event, QuestionOpened)]) == 1
+
+    stage(story)
+
+
+FAILED = StepFailure("declined", "no", kind="recoverable", happened=False)
+
+
+@pytest.mark.parametrize(("action", "paid"), [("approve", [("pay", 700)]), ("reject", [])])
+def test_other_arguments_are_asked_about_anew(stage: Stage, action: str, paid: list[Any]) -> None:
+    async def story(world: World, books: Books) -> None:
+        bank = Bank(fate=[FAILED])
+        bank.open(world)
+        policy = "{name: more, when: {code: declined}, then: {strategy: replan, with: {amount: 700}}}"
+        saga = await start(world, of(f"{AMOUNT}, failover: [{policy}]"), {}, "w")
+        first = await say(world, saga, "approve")
+        second = await say(world, saga, action)
+        view = await ended(world, saga)
+        assert second["digest"] != first["digest"]
+        assert second["details"]["arguments"] == {"amount": 700}
+        assert (view["status"], bank.paid) == ("completed" if paid else "failed", paid)
+        assert paid or view["error"]["code"] == "rejected"
+
+    stage(story)
+
+
+def test_a_retry_asks_no_more_and_has_the_key_of_the_approved_attempt(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        bank = Bank(fate=[StepFailure("service_unavailable", "no", happened=False)])
+        bank.open(world)
+        saga = await start(world, of(AMOUNT), {}, "w")
+        await say(world, saga, "approve")
+        assert (await ended(world, saga))["status"] == "completed"
+        assert (len(bank.keys), len(set(bank.keys)), bank.paid) == (2, 1, [("pay", 600)])
+
+    stage(story)
+
+
+@pytest.mark.parametrize("effect", ["once", "idempotent"])
+def test_what_a_hook_makes_of_the_arguments_is_asked_about_and_then_done_without_it(
+    stage: Stage, effect: str
+) -> None:
+    async def story(world: World, books: Books) -> None:
+        bank = Bank(fate=[StepFailure("unauthorized", "no", happened=False)])
+        bank.open(world, effect=effect, verify="bank.find" if effect == "once" else "")
+
+        @tool(
+            "log_in_to_pay",
+            effect="pure",
+            registry=world.registry,
+            carries_out="refresh_credentials",
+            for_tools="bank.pay",
+        )
+        async def log_in() -> dict[str, str]:
+            bank.helped += 1
+            return {"note": f"session {bank.helped}"}
+
+        bank.refresh(world)
+        saga = await start(world, of(AMOUNT), {}, "w")
+        await say(world, saga, "approve")
+        second = await say(world, saga, "approve")
+        assert second["details"]["arguments"] == {"amount": 600, "note": "session 1"}
+        claims = [effect.status for effect in world.store.effects.stored.values()]
+        assert claims == (["failed"] if effect == "once" else []), (
+            "the claim of the first attempt, and no other"
+        )
+        assert (await ended(world, saga))["status"] == "completed"
+        assert (bank.paid, bank.helped) == ([("pay", 600)], 1)
+        assert len([one for one in world.events(saga) if isinstance(one, AttemptFailed)]) == 1
+
+    stage(story)
+
+
+@pytest.mark.parametrize(
+    ("risk", "node", "asks"),
+    [(PAY, "", True), (None, "", False), (None, ", requires_approval: {expires: 1h}", True)],
+)
+def test_a_tool_that_stands_in_is_asked_about_itself_and_what_the_document_asks_for_holds_for_it(
+    stage: Stage, risk: Risk | None, node: str, asks: bool
+) -> None:
+    async def story(world: World, books: Books) -> None:
+        bank = Bank(fate=[FAILED])
+        bank.open(world)
+
+        @tool("cash", registry=world.registry, risk=risk)
+        async def cash(amount: int) -> int:
+            bank.paid.append(("cash", amount))
+            return amount
+
+        bank.refresh(world)
+        policy = "{name: cash, when: {code: declined}, then: {strategy: replan, tool: cash}}"
+        saga = await start(world, of(f"{AMOUNT}, failover: [{policy}]{node}"), {}, "w")
+        assert (await say(world, saga, "approve"))["details"]["tool"] == "bank.pay"
+        if asks:
+            assert (await say(world, saga, "approve"))["details"]["tool"] == "cash"
+        assert (await ended(world, saga))["result"] == 600
+        assert bank.paid == [("cash", 600)]
+
+    stage(story)
+
+
+def test_a_guard_of_a_deploy_holds_for_graphs_that_were_compiled_before(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        bank = Bank()
+        bank.open(world, risk=None)
+        await world.service().register(of(AMOUNT), json_only=False)
+        bank.open(world, risk=None, requires_approval=True)
+        view, _ = await world.service().start("w", {}, "k")
+        saga = str(view["id"])
+        question = await asked(world, saga)
+        assert (question["risk"], question["message"]) == ("low", "low risk: it always needs an approval")
+        assert bank.paid == []
+        await say(world, saga, "approve")
+        assert (await ended(world, saga))["result"] == 600
+
+    stage(story)
+
+
+def test_a_shorter_text_of_an_act_that_happens_once_is_another_call_and_leaves_no_claim(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        sent: list[str] = []
+
+        @tool("post", registry=world.registry, effect="once", context="text", requires_approval=True)
+        async def post(text: str) -> str:
+            if len(text) > 500:
+                raise StepFailure("context_exceeded", "too long", happened=False)
+            sent.append(text)
+            return text
+
+        world.tools = world.registry.specs()
+        text = "word " * 160
+        saga = await start(world, f"name: w\nnodes: {{pay: {{tool: post, with: {{text: '{text}'}}}}}}\noutput: ${{ctx.pay.output}}", {}, "w")  # fmt: skip
+        await say(world, saga, "approve")
+        shorter = await asked(world, saga)
+        assert len(shorter["details"]["arguments"]["text"]) < 500
+        assert [effect.status for effect in [*world.store.effects.stored.values()]] in (["freed"], ["failed"])
+        await say(world, saga, "approve")
+        assert (await ended(world, saga))["status"] == "completed"
+        assert len(sent) == 1
+        closed = [event.action for event in world.events(saga) if isinstance(event, QuestionClosed)]
+        assert closed == ["approve", "approve"]
+
+    stage(story)
+
+
+def test_a_call_in_parts_asks_for_each_part_and_loses_none(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        sent: list[str] = []
+
+        @tool("post", registry=world.registry, context="text", requires_approval=True)
+        async def post(text: str) -> str:
+            if len(text) > 500:
+                raise StepFailure("context_exceeded", "too long")
+            sent.append(text)
+            return text
+
+        world.tools = world.registry.specs()
+        text = " ".join(f"w{n}" for n in range(160))
+        policy = (
+            "{name: parts, when: {code: context_exceeded}, then: {strategy: replan, hint: chunk_context}}"
+        )
+        saga = await start(world, f"name: w\nnodes: {{pay: {{tool: post, with: {{text: '{text}'}}, failover: [{policy}]}}}}\noutput: ${{ctx.pay.output}}", {}, "w")  # fmt: skip
+        for _ in range(3):
+            await say(world, saga, "approve")
+        assert (await ended(world, saga))["status"] == "completed"
+        assert " ".join(dict.fromkeys(sent)) == text
+
+    stage(story)
+
+
+def test_a_tool_that_looks_or_helps_asks_for_itself_if_it_has_to(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        bank = Bank(fate=[StepFailure("unauthorized", "no", happened=False)])
+        bank.open(world, risk=None)
+
+        @tool(
+            "buy_key",
+            registry=world.registry,
+            carries_out="refresh_credentials",
+            for_tools="bank.pay",
+            requires_approval=True,
+        )
+        async def buy_key() -> None:
+            bank.helped += 1
+
+        bank.refresh(world)
+        saga = await start(world, of(AMOUNT), {}, "w")
+        assert (await asked(world, saga))["details"] == {
+            "tool": "buy_key", "arguments": {}, "risk": "low", "why": "it always needs an approval",
+        }  # fmt: skip
+        assert bank.helped == 0
+        await say(world, saga, "approve")
+        assert (await ended(world, saga))["result"] == 600
+        assert bank.helped == 1
+
+    stage(story)
+
+
+def test_of_a_hundred_answers_at_once_one_counts(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        bank = Bank()
+        bank.open(world)
+        saga = await start(world, of(AMOUNT), {}, "w")
+        question = await asked(world, saga)
+
+        async def answer(number: int) -> str:
+            action = "approve" if number % 2 else "reject"
+            try:
+                await world.service().answer(saga, Answer(ask=question["id"], action=action), f"k{number}")
+            except NotAllowedNow:
+                return ""
+            return action
+
+        accepted = [action for action in await asyncio.gather(*map(answer, range(100))) if action]
+        view = await ended(world, saga)
+        closed = [event.action for event in world.events(saga) if isinstance(event, QuestionClosed)]
+        assert len(accepted) == 1
+        assert closed == accepted
+        assert (view["status"], len(bank.paid)) == (
+            ("completed", 1) if accepted == ["approve"] else ("failed", 0)
+        )
+
+    stage(story)
+
+
+def test_an_answer_after_the_time_is_refused_although_an_attempt_has_failed_before(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        bank = Bank(fate=[FAILED])
+        bank.open(world)
+        policy = "{name: more, when: {code: declined}, then: {strategy: replan, with: {amount: 700}}}"
+        saga = await start(world, of(f"{AMOUNT}, failover: [{policy}]"), {}, "w")
+        await say(world, saga, "approve")
+        question = await asked(world, saga)
+        world.queue_on = world.reconciler_on = False
+        await asyncio.sleep(86_400)
+        with pytest.raises(NotAllowedNow, match="has expired"):
+            await world.service().answer(saga, Answer(ask=question["id"], action="approve"), "k")
+        world.queue_on = world.reconciler_on = True
+        await ended(world, saga)
+        assert bank.paid == []
+
+    stage(story)

@@ -1,0 +1,70 @@
+"""A store that refuses what its indexes show and appends all the same: nothing of that is a death."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from baton.core.log.events import GaveUp, Parked, Revived
+from tests.kit.corpus import start
+from tests.kit.documents import chain_of
+from tests.kit.process import INDEX, REFUSES, Outage
+from tests.kit.toolbox import Books
+from tests.kit.world import World
+from tests.runtime.conftest import Stage
+
+
+@pytest.mark.parametrize("end_s", [30, 120, 900])
+def test_a_saga_whose_lease_could_not_be_given_back_is_not_taken_for_dead(end_s: float, stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        saga = await start(world, chain_of(6, 1.5), {"n": 0}, "chain")
+        await world.settle()
+        kinds = [type(event) for event in world.events(saga)]
+        assert kinds.count(GaveUp) == 1
+        assert Revived not in kinds
+        assert Parked not in kinds
+        ended = world.end(saga)
+        assert ended is not None
+        assert ended.status == "completed"
+
+    stage(story, outages=(Outage(INDEX, REFUSES, 0.1, end_s),))
+
+
+def test_a_saga_that_has_ended_has_nothing_said_behind_its_end(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        saga = await start(world, chain_of(1), {"n": 0}, "chain")
+        await world.settle()
+        assert not {GaveUp, Revived} & {type(event) for event in world.events(saga)}
+        head = world.log.heads()[0]
+        assert (head.owner, head.status) == ("", "completed")
+
+    stage(story, outages=(Outage(INDEX, REFUSES, 0.1, 60),))
+
+
+def test_a_saga_that_waits_gives_up_too_and_waits_on(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        document = "name: w\nnodes: {s: {tool: work, with: {n: 0}}, a: {wait: {for: 10m}, after: s}}"
+        saga = await start(world, document, {}, "w")
+        await asyncio.sleep(300)
+        assert GaveUp in {type(event) for event in world.events(saga)}
+        await world.settle()
+        assert Revived not in {type(event) for event in world.events(saga)}
+
+    stage(story, outages=(Outage(INDEX, REFUSES, 0.1, 60),))
+
+
+def test_an_invocation_that_dies_after_it_was_refused_once_is_a_death_still(stage: Stage) -> None:
+    """The word holds for the lease under which it was said, and for no later one."""
+
+    async def story(world: World, books: Books) -> None:
+        work = "{tool: work, with: {n: 0, seconds: 3}}"
+        document = f"name: w\nnodes: {{a: {work}, b: {work[:-1]}, after: a}}, k: {{tool: kill, after: b}}}}"
+        saga = await start(world, document, {}, "w")
+        await world.settle()
+        kinds = [type(event) for event in world.events(saga)]
+        assert kinds.count(GaveUp) == 1
+        assert kinds.index(GaveUp) < kinds.index(Revived)
+        assert kinds.count(Revived) == world.limits.max_deaths
+
+    stage(story, outages=(Outage(INDEX, REFUSES, 0.1, 30),))

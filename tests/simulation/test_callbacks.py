@@ -1,0 +1,109 @@
+"""Callbacks race against the end of their time, heartbeats against silence, and completions against each other: one counts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from baton.core.log.callbacks import Said
+from baton.core.log.events import AttemptFailed, CallbackHeartbeat, SignalReceived, StepFailed, StepSucceeded
+from baton.errors import CallbackOver, NotAllowedNow
+from tests.kit.corpus import start
+from tests.kit.toolbox import Books, make_registry
+from tests.kit.virtual import VirtualClock, run_virtual
+from tests.kit.world import World
+
+pytestmark = pytest.mark.simulation
+
+DOCUMENT = """
+name: w
+on_failure: {any: fail}
+retry: none
+nodes:
+  job: {tool: hand_over, with: {job: j}, callback: {timeout: 30s, heartbeat: 10s}, catch: late}
+  late: {value: '${last_error.code}'}
+output: {job: '${ctx.job.output?}', late: '${ctx.late.output?}'}
+"""
+
+
+def said(at_s: float, *what: Said) -> tuple[list[Said], dict[str, Any], list[Any]]:
+    """What was accepted of what is said all at once, `at_s` after the handover; the output; and the events of the step."""
+
+    async def main() -> tuple[list[Said], dict[str, Any], list[Any]]:
+        books = Books()
+        world = World(make_registry(books))
+        world.books = books
+        world.slow["append"] = 0.02
+        world.switch_on()
+        saga = await start(world, DOCUMENT, {}, "w")
+        while not books.jobs.all:
+            await asyncio.sleep(0.05)
+        while not any("until" in one for one in (await world.queries().show(saga))["active"]):
+            await asyncio.sleep(0.05)
+        opened = world.entries(saga)[-1].at
+        (token,) = books.jobs.all
+        await asyncio.sleep(at_s - (VirtualClock().now() - opened) / 1_000)
+
+        async def say(one: Said) -> Said | None:
+            try:
+                await world.service().callback(token, one)
+            except (CallbackOver, NotAllowedNow):
+                return None
+            return one
+
+        accepted = [one for one in await asyncio.gather(*map(say, what)) if one is not None]
+        await world.settle()
+        view = await world.queries().show(saga)
+        assert view["status"] == "completed"
+        kinds = StepSucceeded | StepFailed | AttemptFailed | SignalReceived | CallbackHeartbeat
+        return accepted, view["result"], [one for one in world.events(saga) if isinstance(one, kinds)]
+
+    return run_virtual(main())
+
+
+DONE = Said(status="success", output="done")
+
+
+def test_of_a_callback_and_the_end_of_its_time_in_one_instant_one_wins() -> None:
+    ends: Counter[str] = Counter()
+    for step in range(-10, 10):
+        accepted, output, events = said(10 + step / 100, DONE)
+        expected = ("done", None) if accepted else (None, "heartbeat_timeout")
+        assert (output["job"], output["late"]) == expected, step
+        assert sum(isinstance(one, StepSucceeded | StepFailed) for one in events) == 1
+        assert sum(isinstance(one, SignalReceived) for one in events) == len(accepted)
+        ends[str(output["job"])] += 1
+    assert len(ends) == 2, "the race went only one way"
+
+
+def test_of_a_heartbeat_and_silence_in_one_instant_one_wins_and_says_so() -> None:
+    heard = Counter[bool]()
+    for step in range(-10, 10):
+        accepted, output, events = said(10 + step / 100, Said(status="heartbeat"))
+        beats = [one for one in events if isinstance(one, CallbackHeartbeat)]
+        assert len(beats) == len(accepted) <= 1
+        assert output["late"] == "heartbeat_timeout", "and then it was silent"
+        (failed,) = (one for one in events if isinstance(one, StepFailed))
+        assert not beats or failed.failure.at - beats[0].at >= 10_000, "a heartbeat that was heard counts"
+        heard[bool(accepted)] += 1
+    assert len(heard) == 2, "the race went only one way"
+
+
+def test_of_fifty_completions_at_once_one_counts_and_its_repetitions_are_answered_alike() -> None:
+    failed = Said(status="failure", code="business_rule")
+    accepted, output, events = said(3, *([DONE, failed] * 25))
+    assert len({one.status for one in accepted}) == 1
+    assert len(accepted) == 25
+    assert sum(isinstance(one, SignalReceived) for one in events) == 1
+    assert (output["job"] == "done") is (accepted[0] == DONE)
+
+
+def test_heartbeats_are_written_at_most_once_in_half_an_interval() -> None:
+    accepted, _, events = said(6, *([Said(status="heartbeat")] * 30))
+    assert len(accepted) == 30, "each is answered"
+    assert sum(isinstance(one, CallbackHeartbeat) for one in events) == 1
+    accepted, _, events = said(4, *([Said(status="heartbeat")] * 3))
+    assert (len(accepted), sum(isinstance(one, CallbackHeartbeat) for one in events)) == (3, 0)

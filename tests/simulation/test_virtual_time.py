@@ -1,0 +1,66 @@
+"""What makes the simulation quick changes nothing: sweeps that are not carried out, and a loop that is not asyncio's own."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+
+import pytest
+
+from tests.kit.faults import Crash
+from tests.kit.schedule import Schedule, trial
+from tests.kit.virtual import run_virtual
+from tests.kit.world import World
+
+pytestmark = pytest.mark.simulation
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        Schedule("long-wait", 3),
+        Schedule("resumed", 5, gap_s=3, budget=2),
+        Schedule("parent", 0, faults=(("read", 9, "crash before"), ("read", 40, "hang"))),
+    ],
+    ids=lambda schedule: schedule.scenario,
+)
+def test_a_sweep_that_finds_nothing_is_as_good_as_none(
+    schedule: Schedule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without = trial(schedule)
+    monkeypatch.setattr(World, "_passes_quietly", lambda *_: False)
+    assert trial(schedule) == without
+
+
+def test_timers_of_one_moment_ring_in_the_order_in_which_they_were_set() -> None:
+    async def story() -> list[int]:
+        loop, rung = asyncio.get_running_loop(), list[int]()
+        timers = [loop.call_later(1, rung.append, number) for number in range(20)]
+        timers[7].cancel()
+        await asyncio.sleep(2)
+        return rung
+
+    assert run_virtual(story()) == [number for number in range(20) if number != 7]
+
+
+@pytest.mark.parametrize(("error", "said"), [(ValueError("lost"), ["ValueError('lost')"]), (Crash(), [])])
+def test_what_no_task_asks_for_is_said_in_one_line(
+    error: BaseException, said: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A traceback is parsed; within pytest's own parse of a failure, that ends the whole run (SystemError of CPython 3.11)."""
+
+    async def fail() -> None:
+        raise error
+
+    async def story() -> None:
+        task = asyncio.create_task(fail())
+        await asyncio.sleep(1)
+        assert task.done()
+
+    caplog.set_level(logging.ERROR)
+    run_virtual(story())
+    gc.collect()
+    found = [record for record in caplog.records if record.name == "virtual time"]
+    assert [record.getMessage().rpartition(": ")[2] for record in found] == said
+    assert [record.exc_info for record in found] == [None] * len(said)

@@ -1,0 +1,104 @@
+"""Questions of nodes in the tests of an application: answered, left to expire, or not thought of."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from baton.builder import Workflow
+from baton.errors import InvalidInput
+from baton.testing import Result, Unanswered, run
+from baton.tools.define import Registry, tool
+
+DOCUMENT = """
+name: booking
+nodes:
+  approve: {human: {title: 'Book ${input.name}?', expires: 4h}, catch: {code: rejected, then: no}}
+  form: {human: {title: Seats, schema: {type: object, properties: {seats: {type: integer}}, required: [seats]}}, after: approve}
+  how: {human: {title: How?, options: [{id: table}, {id: home, default: true}]}, after: form}
+  no: {value: '${last_error.message}'}
+output: {seats: '${ctx.form.output?.data.seats}', how: '${ctx.how.output?.answer}', no: '${ctx.no.output?}'}
+"""
+ALL: dict[str, Any] = {"approve": "approve", "form": {"data": {"seats": 4}}, "how": "table"}
+
+
+def of(**answers: Any) -> Result:
+    return run(DOCUMENT, {"name": "Ubuntu"}, tools=Registry(), answers={**ALL, **answers})
+
+
+def test_each_question_gets_its_answer() -> None:
+    assert of().output == {"seats": 4, "how": "table", "no": None}
+
+
+def test_a_question_that_is_left_alone_expires() -> None:
+    result = of(how=None)
+    assert result.output == {"seats": 4, "how": "home", "no": None}
+    assert result.took_s == 86_400
+    assert of(approve=None).output["no"].endswith("which counts as a rejection")
+
+
+def test_a_rejection_with_a_comment() -> None:
+    result = of(approve={"action": "reject", "comment": "Too dear."})
+    assert result.output == {"seats": None, "how": None, "no": "tester has rejected it: Too dear."}
+
+
+def test_a_question_that_no_test_has_thought_of_is_shown_with_how_to_answer() -> None:
+    for answers, said in (
+        ({}, 'answers={"approve": "approve"}'),
+        ({"approve": "approve"}, '{"form": {"data": …}}'),
+    ):
+        with pytest.raises(Unanswered) as unanswered:
+            run(DOCUMENT, {"name": "Ubuntu"}, tools=Registry(), answers=answers)
+        assert said in str(unanswered.value)
+        assert "never to ask" not in str(unanswered.value)
+        assert "asks (" in repr(unanswered.value.result)
+
+
+def test_an_answer_that_cannot_be_one_says_so_and_where() -> None:
+    with pytest.raises(InvalidInput, match="must be one of table, home") as refused:
+        of(how="tabel")
+    assert refused.value.__notes__[0] == "the answer about `how`"
+    with pytest.raises(InvalidInput, match="at /data/seats"):
+        of(form={"data": {"seats": "four"}})
+
+
+def test_a_workflow_that_is_built_asks_too() -> None:
+    w = Workflow("w", input={"type": "object"})
+    ask = w.human(
+        "ask", "How many?", schema=dict[str, int], to={"user": w.saga.user}, expires="1h", type="input"
+    )
+    w.output(ask.output.data)
+    assert run(w, {}, tools=Registry(), answers={"ask": {"data": {"n": 2}}}).output == {"n": 2}
+    plain = Workflow("p")
+    plain.human("ask", "Well?", options=[{"id": "a", "default": True}])
+    assert plain.document()["nodes"]["ask"] == {
+        "human": {"title": "Well?", "options": [{"id": "a", "default": True}]}
+    }
+
+
+def test_a_tool_that_asks_first_is_answered_by_its_node() -> None:
+    registry, done = Registry(), list[str]()
+
+    @tool("wipe", registry=registry, requires_approval=True)
+    async def wipe(name: str) -> str:
+        done.append(name)
+        return name
+
+    w = Workflow("w", risk=[{"level": "high", "action": "payment", "above": "9.50"}])
+    step = w.task("clean", "wipe", with_={"name": w.input.name}, requires_approval={
+        "title": w.input.name, "to": {"group": "ops"}, "expires": timedelta(hours=1),
+    })  # fmt: skip
+    w.output(step.output)
+    assert w.document()["nodes"]["clean"]["requires_approval"] == {
+        "title": "${input.name}", "to": {"group": "ops"}, "expires": "3600s",
+    }  # fmt: skip
+    assert run(w, {"name": "x"}, tools=registry, answers={"clean": "approve"}).output == "x"
+    rejected = run(w, {"name": "y"}, tools=registry, answers={"clean": None})
+    assert (rejected.status, rejected.took_s, done) == ("failed", 3_600, ["x"])
+    with pytest.raises(Unanswered, match="`clean` asks"):
+        run(w, {"name": "z"}, tools=registry)
+    plain = Workflow("p")
+    plain.task("clean", "wipe", with_={"name": "x"}, requires_approval=True)
+    assert plain.document()["nodes"]["clean"]["requires_approval"] is True
