@@ -191,9 +191,9 @@ def test_a_step_that_needs_more_than_a_full_budget_is_parked_after_three_tries(k
 def test_a_parked_saga_is_left_alone_until_a_person_decides(cast: Cast) -> None:
     deployment, saga = cast.deployment, cast.endless
     deployment.wait_for(saga, "parked")
-    # On a busy machine the notice of its parking is sent by a later look.
+    # On a busy machine the notice of its parking is sent by a later look, or a worker yields once it is.
     until(lambda: deployment.events(saga, "notices_sent"), 60, "the notice")
-    until(lambda: "owner" not in (deployment.head(saga) or {}), 60, "the release")
+    until(lambda: rests(deployment, saga), 60, "the release")
     log, takes = deployment.log(saga), taken(deployment, saga)
     deployment.make_due(saga)
     until(lambda: due(deployment, saga) > time.time() * 1_000, 60, "another look")
@@ -205,6 +205,12 @@ def test_a_parked_saga_is_left_alone_until_a_person_decides(cast: Cast) -> None:
     assert deployment.wait_for(saga)["status"] == "cancelled"
     kinds = [event["kind"] for entry in deployment.log(saga)[len(log) :] for event in entry["events"]]
     assert kinds == ["cancel_requested", "saga_ended"]
+
+
+def rests(deployment: Deployment, saga: str) -> bool:
+    """Whether no worker holds the saga, and none is to take it: all that is left is to look at it now and then."""
+    head = deployment.head(saga) or {}
+    return "owner" not in head and head["due_shard"]["S"].startswith("DUE#sweep#")
 
 
 def taken(deployment: Deployment, saga: str) -> int:
