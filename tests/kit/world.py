@@ -31,6 +31,7 @@ from baton.core.log.codec import decode_entry
 from baton.core.log.events import Entry, Event, SagaEnded, StepSucceeded
 from baton.errors import EngineFault
 from baton.ports import LANES, Message, SagaRef, Wake, Watch
+from baton.ports.models import Models
 from baton.runtime.context import Invocation
 from baton.runtime.metrics import Metrics
 from baton.runtime.parts import Engine
@@ -85,6 +86,7 @@ class World:
     groups: Mapping[str, frozenset[str]] = field(default_factory=dict)  # by user
     troubles: Any = None  # what calls of tools meet (troubles.py)
     metrics: Metrics = field(default_factory=Metrics)
+    models: Models | None = None
     watch: Watch | None = None  # over the tools of all its workers
 
     def __post_init__(self) -> None:
@@ -139,7 +141,7 @@ class World:
             tools=self.tools,
             notices=(self.notices, *self.other_channels),
         )
-        return replace(engine, metrics=self.metrics, watch=self.watch)
+        return replace(engine, metrics=self.metrics, watch=self.watch, models=self.models)
 
     def process(self, role: str) -> Process:
         """A process for one invocation: a warm one that idles, else a new one with a clock of its own."""

@@ -11,6 +11,7 @@ import msgspec
 
 from baton.core.conditions.questions import Answer, Question
 from baton.core.effects.rows import MAX_PER_STEP, Row, check_row
+from baton.core.models.usage import Usage
 from baton.core.money import amount_of
 
 P = ParamSpec("P")
@@ -82,6 +83,7 @@ class StepContext(msgspec.Struct, frozen=True, kw_only=True):
     rows: list[Row] = []
     spent: list[Decimal] = []
     blocked: list[Blocked] = []
+    usage: list[Usage] = []
     callback_token: str = ""
     """Of a node with `callback`: what proves to `POST /callbacks/{token}` that work elsewhere is this step's."""
     callback_url: str = ""

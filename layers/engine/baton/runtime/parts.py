@@ -44,6 +44,7 @@ from baton.runtime.values import Values
 
 if TYPE_CHECKING:
     from baton.core.documents.nodes.own import OwnKinds
+    from baton.ports.models import Models
     from baton.runtime.children import Children
     from baton.runtime.links import Links
     from baton.runtime.quota import Quota, Room
@@ -69,6 +70,8 @@ class Engine:
     ledger_cache: LedgerCache
     metrics: Metrics = field(default_factory=Metrics)
     watch: Watch | None = None
+    models: Models | None = None
+    """The models that may be called; None: none."""
     kinds: OwnKinds = field(default_factory=dict)
     """The application's own kinds of node, where documents are read."""
     rooms: dict[str, Room] = field(default_factory=dict)
@@ -159,6 +162,7 @@ class Parts:
             self.values,
             engine.secrets,
             engine.api_url,
+            engine.models,
         )
 
     # What begins sagas is loaded when one is begun.

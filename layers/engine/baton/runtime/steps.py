@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 from collections.abc import Coroutine, Mapping
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -24,6 +24,8 @@ from baton.core.failures.retryafter import parse_retry_after
 from baton.core.log.callbacks import callback_of
 from baton.core.log.events import Failure, Value
 from baton.core.log.state import State
+from baton.core.models.tool import MODEL
+from baton.core.models.usage import Usage
 from baton.core.money import micro_dollars
 from baton.ports import Blocked, NoRoom, Performer, StepContext, StepFailure
 from baton.runtime.alarm import Alarm
@@ -36,6 +38,9 @@ from baton.runtime.ledger import Halted, Ledger
 from baton.runtime.paying import Paying, foreseen
 from baton.runtime.values import Values
 from baton.runtime.watch import because_of, own_ms
+
+if TYPE_CHECKING:
+    from baton.ports.models import Models
 
 T = TypeVar("T")
 
@@ -86,6 +91,7 @@ class _AttemptInput(msgspec.Struct, eq=False):
     blocked: list[Blocked] = []
     callback: str = ""
     token: str = ""
+    usage: list[Usage] = []
 
 
 _PLAIN = KeyRule()
@@ -110,8 +116,10 @@ class Steps:
         values: Values,
         secrets: dict[str, bytes] | None = None,
         api_url: str = "",
+        models: Models | None = None,
     ) -> None:
         self._context_of, self._secrets, self._api_url = context, {} if secrets is None else secrets, api_url
+        self._models = models
         self._performer = performer
         self._tools = tools
         self._clock = context.clock
@@ -207,6 +215,7 @@ class Steps:
             blocked_ms=own_ms(one.blocked) if one.blocked else 0,
             retry_after_ms=retry_after_ms,
             handed=one.callback,
+            usage=tuple(one.usage),
             notices=await self._ledger.settle(one.state, step, cost),
         )
 
@@ -247,6 +256,12 @@ class Steps:
         step, spec, tools = one.step, one.spec, self._tools
         paying = Paying(self._performer, tools, self._ledger, one.state, step)
         performer: Performer = Approved(paying, tools, step) if one.may_ask else paying
+        if step.node.tool == MODEL:
+            from baton.runtime.models import ModelCaller  # most sagas ask none
+
+            performer = ModelCaller(
+                performer, self._models, self._context_of, self._ledger, self._values, tools, one.state, step
+            )
         if spec is None or spec.effect != ONCE:
             result = await self._in_time(context, carry_out(performer, tools, step, context))
             if one.callback:  # the output is what the callback brings
@@ -361,6 +376,7 @@ class Steps:
             traceparent=one.traceparent,
             spent=one.spent,
             blocked=one.blocked,
+            usage=one.usage,
             callback_token=one.token,
             callback_url=f"{self._api_url}/callbacks/{one.token}" if self._api_url and one.token else "",
         )

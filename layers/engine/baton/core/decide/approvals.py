@@ -34,7 +34,8 @@ def asked(context: EvaluationContext, request: Request, now: int) -> Iterator[ev
         return
     name, iteration = node_of(slot)
     place: dict[str, Any] = {"node": name, "iteration": iteration, "item": item_of(slot)}
-    approval = context.program.nodes[name].approval
+    node = context.program.node_at(state, slot)
+    approval = node.approval
     template = context.program.approvals.get(name)
     try:
         says = {} if template is None else context.render(template)
@@ -52,8 +53,8 @@ def asked(context: EvaluationContext, request: Request, now: int) -> Iterator[ev
             started_at=now,
             ended_at=now,
             tool=request.tool,
-            tool_version=context.program.nodes[name].tool_version,
-            schema_hash=context.program.nodes[name].schema_hash,
+            tool_version=node.tool_version,
+            schema_hash=node.schema_hash,
         )
         yield stopped(context, failure).on(failed)
         return

@@ -53,10 +53,12 @@ class RunStep(Struct, frozen=True):
     risk: tuple[RiskRule, ...] | None = None
 
 
-def activation(program: Program, slot: str) -> Activation:
+def activation(program: Program, state: State, slot: str) -> Activation:
     """What a slot stands for."""
     name, iteration = node_of(slot)
-    return Activation(slot, program.nodes[name], iteration, item_of(slot) if "#" in slot else "")
+    if "#" in slot:
+        return Activation(slot, program.node_at(state, slot), iteration, item_of(slot))
+    return Activation(slot, program.nodes[name], iteration)
 
 
 class DecisionBuilder(Struct):
@@ -141,7 +143,7 @@ class DecisionBuilder(Struct):
         if not terms.saga or (not node.cost and self.state.money.spent < terms.saga):
             return True
         if self.reserved is None:
-            self.reserved = sum(self.program.nodes[node_of(slot)[0]].cost for slot in self.running)
+            self.reserved = sum(self.program.node_at(self.state, slot).cost for slot in self.running)
         answer = spending.ask(self.state, terms, node, self.reserved)
         if isinstance(answer, ev.Parked):
             notice = spending.parked_notice(self.state, terms, answer, self.now)

@@ -40,7 +40,7 @@ def handle_failure(
     this one, which did not help. Raises `LackingError`.
     """
     name, iteration = node_of(context.slot)
-    node = context.program.nodes[name]
+    node = context.program.node_at(context.state, context.slot)
     failure = failing.failure
     class_ = failure.kind or class_of(failure.code)
     graph, in_doubt = context.program.graph, failure.code == UNKNOWN_OUTCOME
@@ -136,7 +136,7 @@ def _policy(
     One whose condition or `with` breaks does not fit: a policy must not hide the failure that it is about.
     """
     rest = context.program.failover[node.name]
-    if not rest:
+    if not rest or context.program.keeps_failure(context.slot):
         return None, {}, ()
     about, blamed = _about(context, node, failing, class_), context.blaming(failing.failure)
     broken: list[str] = []

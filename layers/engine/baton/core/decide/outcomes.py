@@ -19,6 +19,7 @@ from baton.core.failures.codes import class_of
 from baton.core.log import events as ev
 from baton.core.log.callbacks import callback_of, is_elsewhere, said_of
 from baton.core.log.state import FAULT, UNKNOWN_OUTCOME, Failing, State, item_of, node_of
+from baton.core.models.usage import Usage
 
 MONEY, STOPPED, APPROVAL = "money", "stopped", "approval"  # why an attempt comes no further; or FAULT
 
@@ -33,7 +34,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     `blocked_ms`: how long it held the event loop. `handed`: the callback that the tool got, where it has handed its work over
     and the output is not the step's; `callback`: the one with which an attempt has ended.
     `why` it came no further, where it was not cut off (core/log/events.py): then only its cost counts, and `halt`, if the saga
-    has to be parked. `request`: what a person has to approve before the step can go on. `notices`: what is to be sent besides.
+    has to be parked. `usage`: what models have read and written. `request`: what a person has to approve before the step can go on. `notices`: what is to be sent besides.
     """
 
     slot: str
@@ -57,6 +58,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     notices: tuple[ev.Notice, ...] = ()
     handed: str = ""
     callback: str = ""
+    usage: tuple[Usage, ...] = ()
 
 
 def refused(outcome: Outcome, why: str) -> Outcome:
@@ -111,7 +113,7 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
     for notice in outcome.notices:
         yield ev.NoticeDue(notice=notice)
     name, iteration = node_of(slot)
-    node = program.nodes[name]
+    node = program.node_at(state, slot)
     place: dict[str, Any] = {
         "node": name,
         "iteration": iteration,
@@ -136,6 +138,8 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
         return
     if outcome.callback:
         ran["callback"] = outcome.callback
+    if outcome.usage:
+        ran["usage"] = outcome.usage
     failure = outcome.failure
     if outcome.output is not None and failure is None:
         context = EvaluationContext(program, state, found, slot, outcome.output)
@@ -204,7 +208,7 @@ def _handed_over(
     It was if the tool has returned. It was, too, if the tool failed and the work is done all the same: what the callback
     says is how the attempt ended.
     """
-    at = activation(program, outcome.slot)
+    at = activation(program, state, outcome.slot)
     if outcome.handed != callback_of(state, outcome.slot):
         return None
     if outcome.failure is not None and said_of(state, outcome.handed) is None:

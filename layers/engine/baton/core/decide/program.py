@@ -16,7 +16,7 @@ from baton.core.graph.graph import Graph, Node
 from baton.core.graph.index import GraphIndex
 from baton.core.log.lost import unrescued
 from baton.core.log.records import Failure
-from baton.core.log.state import State, node_of
+from baton.core.log.state import State, item_of, node_of, owner_of
 from baton.core.log.workflow_limits import caps_of
 from baton.core.nodes.base import Kinds
 
@@ -63,6 +63,17 @@ class Program:
         """For each last node of a loop: the nodes whose outputs the next round reads as the previous ones."""
         self._readers = self._find_readers()
         self._for_output = frozenset(path.node for path in self.output.paths if path.node)
+
+    def node_at(self, state: State, slot: str) -> Node:
+        """What stands at a slot: a node, or the part of one that an item is."""
+        node = self.nodes[node_of(slot)[0]]
+        if "#" not in slot:
+            return node
+        return self.kinds[node.kind].part(node, state.open.get(owner_of(slot)), item_of(slot))
+
+    def keeps_failure(self, slot: str) -> bool:
+        """Whether what happens at a slot goes on from a failure there, because it is the part of a node that is told of it."""
+        return "#" in slot and self.kinds[self.nodes[node_of(slot)[0]].kind].keeps_failure(item_of(slot))
 
     def turn(self, state: State, slot: str) -> str:
         """Whether a slot with tokens is ready; see readiness.py."""

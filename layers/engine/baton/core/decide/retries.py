@@ -80,7 +80,7 @@ def unpark(builder: DecisionBuilder) -> None:
 
     for slot, failing in list(builder.state.failing.items()):
         if failing.ask is not None and of(failing.strategy).parks and _answer(builder, slot, failing.ask):
-            _is_answered(builder, activation(builder.program, slot), failing, failing.ask)
+            _is_answered(builder, activation(builder.program, builder.state, slot), failing, failing.ask)
     if not any(of(failing.strategy).parks for failing in builder.state.failing.values()):
         builder.note(ev.Resumed(by=ANSWER, at=builder.now))
 

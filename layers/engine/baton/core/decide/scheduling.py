@@ -32,6 +32,7 @@ from baton.core.nodes.base import (
     Escalated,
     Failed,
     Granted,
+    Moved,
     Next,
     Opened,
     Run,
@@ -95,7 +96,7 @@ def _schedule(builder: DecisionBuilder, slot: str, *, to_begin: bool) -> None:
     turn = program.turn(state, slot)
     if turn == WAITS:
         return
-    at = activation(program, slot)
+    at = activation(program, state, slot)
     # An item goes with its node.
     for join, depth, begins in () if at.item else program.index.stopped_by.get(at.node.name, ()):
         if slot_of(join, at.iteration[:depth] + (0,) * begins) in state.closed:
@@ -266,6 +267,10 @@ def _granted(builder: DecisionBuilder, at: Activation, said: Granted) -> None:
     builder.note(said.first)  # it begins in the decision that follows from this
 
 
+def _moved(builder: DecisionBuilder, at: Activation, said: Moved) -> None:
+    builder.note(said.event)
+
+
 def _fail(
     builder: DecisionBuilder,
     at: Activation,
@@ -304,5 +309,6 @@ _FOLLOWS: dict[type, Callable[[DecisionBuilder, Activation, Any], None]] = {
     Done: _done,
     Failed: _failed,
     Granted: _granted,
+    Moved: _moved,
     Ended: _ended,
 }

@@ -28,6 +28,7 @@ class Settlement(Struct, frozen=True, kw_only=True):
     output: ev.Value | None = None
     keep: bool = True
     full: ev.Value | None = None
+    is_result: bool = False
 
     def on(self, event: _Event) -> _Event:
         """The event of a node, completed with what follows from it."""
@@ -45,6 +46,8 @@ class Settlement(Struct, frozen=True, kw_only=True):
                 keep=self.keep,
                 full=self.full,
             )
+        if self.is_result:
+            return replace(event, is_result=True)
         return replace(
             event,
             emits=self.emits,

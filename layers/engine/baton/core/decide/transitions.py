@@ -83,6 +83,8 @@ def stopped(context: EvaluationContext, failure: ev.Failure) -> Settlement:
     Raises `LackingError`.
     """
     if "#" in context.slot:
+        if context.program.keeps_failure(context.slot):
+            return Settlement(is_result=True)
         context = replace(context, slot=owner_of(context.slot))
     program, state, slot = context.program, context.state, context.slot
     node = program.nodes[node_of(slot)[0]]
@@ -113,6 +115,8 @@ def caught(context: EvaluationContext, failure: ev.Failure) -> int | None:
 
 def is_handled(context: EvaluationContext, failure: ev.Failure) -> bool:
     """Whether the saga would go on from this failure. Raises `LackingError`."""
+    if context.program.keeps_failure(context.slot):
+        return True
     name, _ = node_of(context.slot)
     return name in context.program.index.can_fail or caught(context, failure) is not None
 

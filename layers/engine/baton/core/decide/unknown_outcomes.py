@@ -16,7 +16,7 @@ from baton.core.log.state import UNKNOWN_OUTCOME, State, node_of
 
 def is_in_doubt(program: Program, state: State, slot: str, running: Collection[str]) -> bool:
     """Whether its effect may have happened: then the step does not end before `verify` or a person has looked."""
-    node, failing = program.nodes[node_of(slot)[0]], state.failing.get(slot)
+    node, failing = program.node_at(state, slot), state.failing.get(slot)
     # What is called in the tool's place may be such a tool, too.
     by_another = failing is not None and failing.way is not None and bool(failing.way.tool)
     if node.effect != ONCE and not by_another:

@@ -54,6 +54,7 @@ _OUTSIDE: dict[str, Code] = {
     "file_not_found": Code(RECOVERABLE, "The file is not there.", "Check the path; the file may have been moved or renamed."),
     # ---- user_resolvable
     "invalid_input": Code(USER_RESOLVABLE, "The service finds the data not valid.", "Correct what it names and send it again."),
+    "answer_invalid": Code(RECOVERABLE, "The model's answer is not what was asked for.", "Read the message; ask for less at once, correct `output_schema`, or use another model."),
     "content_policy": Code(USER_RESOLVABLE, "Content was filtered. Please rephrase your request.", "Say it in other words, without what the provider does not allow."),
     "quota_exceeded": Code(USER_RESOLVABLE, "API quota exceeded. Please upgrade or wait.", "Buy more, or wait until the quota is renewed."),
     "captcha_detected": Code(USER_RESOLVABLE, "CAPTCHA detected. Please solve it manually.", "Take over the browser, solve it, and hand back."),
@@ -83,6 +84,9 @@ _ENGINE: dict[str, Code] = {
     "callback_over": Code(PERMANENT, "Work elsewhere is not waited for any more.", "Stop that work; the message says why."),
     "link_over": Code(PERMANENT, "The link by which a question is answered does not count any more.", "Have people told again: the newest link counts."),
     "heartbeat_timeout": Code(TRANSIENT, "Work elsewhere has given no sign of life in time.", "See whether it still runs there, and whether it sends heartbeats as often as `callback.heartbeat` says."),
+    "agent_exhausted": Code(PERMANENT, "The agent has used up what it may use, without an answer.", "Raise `turns` or `tokens`, or ask for less."),
+    "call_not_allowed": Code(PERMANENT, "The model asked for a tool that it may not call.", "Add the tool to the agent's `tools`, or say in its instructions what there is."),
+    "too_many_calls": Code(PERMANENT, "The model asked for more calls than it may.", "Raise `calls` or `calls_in_a_turn`."),
     "tool_missing": Code(PERMANENT, "The tool is not in this deployment.", "Deploy the application with it, then let the saga go on."),
     "input_invalid": Code(PERMANENT, "The tool was called with arguments that it does not take.", "Correct the step's `with`, or the tool."),
     "result_invalid": Code(PERMANENT, "The tool returned something else than it promises.", "Correct the tool, or the type hint of what it returns."),

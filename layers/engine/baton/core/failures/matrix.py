@@ -108,6 +108,10 @@ MATRIX: Mapping[str, Rules] = {
         # The answer says how long to wait; a minute when it does not.
         "rate_limited": Change(retry=_retries(10, FIXED, 60_000, 60_000), hints=("fallback_model",)),
         "context_exceeded": Change(hints=("truncate_context", "summarise_context", "chunk_context")),
+        # The next attempt tells the model what was wrong.
+        "answer_invalid": Change(
+            ladder=(RETRY, ASK_USER, ROLLBACK, ESCALATE), retry=_retries(3, FIXED, 0, 0)
+        ),
         "content_policy": Change(message="Content was filtered. Please rephrase your request."),
         "model_unavailable": Change(hints=("fallback_model",)),
     },

@@ -132,6 +132,7 @@ class Node(_Part, frozen=True, kw_only=True):
     micro-dollars. `timed`: it matters when the node became ready. `ways` are the alternatives in the order in
     which they are tried; `hooks` maps what can be done before a retry to the tool that does it. `approval`: whether a person is
     asked before the tool acts. With a `callback` the tool only hands the work over, and the node waits for the callback.
+    `agent`: what an agent is made of.
     """
 
     name: str
@@ -168,6 +169,7 @@ class Node(_Part, frozen=True, kw_only=True):
     asks: Asks | None = None
     approval: Approval | None = None
     callback: CallbackTimes | None = None
+    agent: AgentParts | None = None
 
     @property
     def takes_failures(self) -> bool:
@@ -179,6 +181,21 @@ class Node(_Part, frozen=True, kw_only=True):
         return is_caught or can_go_on(
             join.need, join.tolerated, len(self.before), cancels=join.rest == "cancel"
         )
+
+
+class AgentParts(_Part, frozen=True, kw_only=True):
+    """The steps of an agent: `turn`, one for all its turns, and `calls`, one for each tool that it may call. And its limits.
+
+    `tokens` 0: as many as it takes. `repeatable`: tools that are called again with the same arguments.
+    """
+
+    turn: Node
+    calls: tuple[Node, ...] = ()
+    turns: int
+    calls_in_a_turn: int
+    calls_in_all: int
+    tokens: int = 0
+    repeatable: tuple[str, ...] = ()
 
 
 class Graph(_Part, frozen=True, kw_only=True):

@@ -6,10 +6,9 @@ How an entry becomes bytes is in codec.py.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import msgspec
 
+from baton.core.log.agents import AgentClosed, Called, CallsBegan, TurnBegan
 from baton.core.log.failure_events import (
     AttemptFailed,
     NoticeDue,
@@ -20,6 +19,7 @@ from baton.core.log.failure_events import (
     StrategyChosen,
 )
 from baton.core.log.open_events import (
+    AgentBegan,
     CallbackHeartbeat,
     CallbackOpened,
     ChildOpened,
@@ -40,15 +40,22 @@ from baton.core.log.records import (
     Value,
     failed_with,
 )
+from baton.core.log.settling import Gives, Settles
+from baton.core.models.usage import Usage
 
 __all__ = [  # what is declared in rooms of its own
+    "AgentBegan",
+    "AgentClosed",
     "Ask",
     "AttemptFailed",
     "Blamed",
     "CallbackHeartbeat",
     "CallbackOpened",
+    "Called",
+    "CallsBegan",
     "ChildOpened",
     "Failure",
+    "Gives",
     "Notice",
     "NoticeDue",
     "NoticesSent",
@@ -57,9 +64,11 @@ __all__ = [  # what is declared in rooms of its own
     "QuestionClosed",
     "QuestionEscalated",
     "QuestionOpened",
+    "Settles",
     "Shown",
     "StrategyChosen",
     "Token",
+    "TurnBegan",
     "Untold",
     "Value",
     "WaitOpened",
@@ -67,49 +76,6 @@ __all__ = [  # what is declared in rooms of its own
 ]
 
 FORMAT = 1
-
-
-class Settles(About, frozen=True, omit_defaults=True, kw_only=True):
-    """An event that settles a node: it consumes the tokens waiting at (node, iteration) and emits the next ones.
-
-    `errors` go on along its edges; see lost.py.
-
-    `way` says in words what `loop` and `branch` chose: again, break, timeout; rule 1, default, chosen. `drops`
-    are the slots of a round that is over with this. `forget` names nodes whose outputs no later step can read any
-    more; `carry` those that the next round reads as the previous one's, as LOOP/NODE, which may be forgotten, too.
-    `fault`: the node was done, but where it goes on is unknown; unless something is emitted, the saga fails with it.
-    """
-
-    became: ClassVar[str] = "ran"
-    """What became of the node, in a word."""
-    emits: tuple[Token, ...] = ()
-    errors: tuple[Failure, ...] = ()
-    way: str = ""
-    drops: tuple[str, ...] = ()
-    carry: tuple[str, ...] = ()
-    forget: tuple[str, ...] = ()
-    fault: Failure | None = None
-
-    @property
-    def ends(self) -> bool:
-        """Whether the saga ends with it, and has its output as its result."""
-        return False
-
-    @property
-    def ended_by(self) -> str:
-        """The key of the outside event that ended the node, if one did."""
-        return getattr(self, "by", "")
-
-
-class Gives(Settles, frozen=True, omit_defaults=True, kw_only=True):
-    """Of a node that is done. `keep` False: no node reads its output any more, so the state does not hold it.
-
-    `full`: the output is only a summary of this.
-    """
-
-    output: Value
-    keep: bool = True
-    full: Value | None = None
 
 
 class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_only=True):
@@ -143,7 +109,7 @@ class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_
 
 
 class StepSucceeded(Gives, frozen=True, tag="step_succeeded", omit_defaults=True, kw_only=True):
-    """A tool answered. `recorded`: what may happen only once had happened before, and this is what came of it. `cost`, here and wherever an attempt ends: what the tool said it spent, in micro-dollars. `blocked_ms`, likewise: how long it held the event loop, if that was too long. `callback`, likewise: the one with which the attempt ended."""
+    """A tool answered. `recorded`: what may happen only once had happened before, and this is what came of it. `cost`, here and wherever an attempt ends: what the tool said it spent, in micro-dollars. `blocked_ms`, likewise: how long it held the event loop, if that was too long. `callback`, likewise: the one with which the attempt ended; `usage`: what models have read and written for it."""
 
     attempt: int
     started_at: int
@@ -155,13 +121,14 @@ class StepSucceeded(Gives, frozen=True, tag="step_succeeded", omit_defaults=True
     cost: int = 0
     blocked_ms: int = 0
     callback: str = ""
+    usage: tuple[Usage, ...] = ()
 
 
 class StepFailed(Settles, frozen=True, tag="step_failed", omit_defaults=True, kw_only=True):
     """A tool failed, timed out, its input could not be bound, or its join cannot fire.
 
     With tokens to emit, a join tolerates it and the tokens carry it there; without, the saga fails with it. `by`: the key of
-    the signal that brought the failure.
+    the signal that brought the failure. `is_result`: of a call that a model has asked for, which is told of it; the saga goes on.
     """
 
     became = "failed"
@@ -176,6 +143,8 @@ class StepFailed(Settles, frozen=True, tag="step_failed", omit_defaults=True, kw
     blocked_ms: int = 0
     by: str = ""
     callback: str = ""
+    is_result: bool = False
+    usage: tuple[Usage, ...] = ()
 
 
 class StepInterrupted(About, frozen=True, tag="step_interrupted", omit_defaults=True, kw_only=True):
@@ -342,8 +311,8 @@ class SagaEnded(Root, frozen=True, tag="saga_ended", omit_defaults=True, kw_only
     failure: Failure | None = None
 
 
-Opening = WaitOpened | ChildOpened | QuestionOpened | CallbackOpened
-Closing = StepSucceeded | NodePassed | WaitClosed | ChildClosed
+Opening = WaitOpened | ChildOpened | QuestionOpened | CallbackOpened | AgentBegan
+Closing = StepSucceeded | NodePassed | WaitClosed | ChildClosed | AgentClosed
 Event = (
     SagaStarted
     | StepSucceeded
@@ -366,6 +335,10 @@ Event = (
     | QuestionOpened
     | CallbackOpened
     | CallbackHeartbeat
+    | AgentBegan
+    | TurnBegan
+    | CallsBegan
+    | AgentClosed
     | ChildOpened
     | ChildReported
     | ChildClosed

@@ -9,6 +9,7 @@ from typing import Any
 
 from baton.core.failures.alternatives import Alternative
 from baton.core.log.records import About, Ask, Failure, Notice, Root, Shown, Untold, Value
+from baton.core.models.usage import Usage
 
 
 class AttemptFailed(About, frozen=True, tag="attempt_failed", omit_defaults=True, kw_only=True):
@@ -24,6 +25,7 @@ class AttemptFailed(About, frozen=True, tag="attempt_failed", omit_defaults=True
     cost: int = 0
     blocked_ms: int = 0
     callback: str = ""
+    usage: tuple[Usage, ...] = ()
 
 
 class StrategyChosen(About, frozen=True, tag="strategy_chosen", omit_defaults=True, kw_only=True):

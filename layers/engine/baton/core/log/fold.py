@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from baton.core.log import events as ev
 from baton.core.log import inbox
+from baton.core.log.agents import told
 from baton.core.log.answers import WHOLE, about_parking
 from baton.core.log.callbacks import callback_over, heartbeat_heard
 from baton.core.log.failure_folds import (
@@ -28,7 +29,14 @@ from baton.core.log.failure_folds import (
     strategy_chosen,
 )
 from baton.core.log.lost import carriers
-from baton.core.log.open_folds import callback_opened, child_opened, child_reported, opened
+from baton.core.log.open_folds import (
+    callback_opened,
+    calls_began,
+    child_opened,
+    child_reported,
+    opened,
+    turn_began,
+)
 from baton.core.log.recovery_folds import gave_up, interrupted, progressed, revived, without_running
 from baton.core.log.signal_folds import not_taken, signal_received
 from baton.core.log.state import (
@@ -214,6 +222,8 @@ def _failed(state: State, e: ev.StepFailed) -> State:
         state = replace(state, signals=not_taken(state, slot, e.by))
     if e.callback:
         state = callback_over(state, slot, e.callback, e.failure.code)
+    if e.is_result:
+        return _consume(state, e, told(e.failure))
     if e.emits:  # those of its node: what an item fails with is its node's failure
         return _consume(state, replace(e, item=""), None)
     return _stop(
@@ -358,6 +368,10 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.QuestionOpened: opened,
         ev.CallbackOpened: callback_opened,
         ev.CallbackHeartbeat: heartbeat_heard,
+        ev.AgentBegan: opened,
+        ev.TurnBegan: turn_began,
+        ev.CallsBegan: calls_began,
+        ev.AgentClosed: _gave,
         ev.ChildOpened: child_opened,
         ev.ChildReported: child_reported,
         ev.ChildClosed: _gave,

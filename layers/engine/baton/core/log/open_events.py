@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from baton.core.log.agents import Agent
 from baton.core.log.records import About, Ask, Value
 from baton.core.log.work import CHILDREN_IN_A_WINDOW, Callback, Child, Open, Question, Wait
 
@@ -93,3 +94,13 @@ class CallbackHeartbeat(About, frozen=True, tag="callback_heartbeat", omit_defau
 
     callback: str
     at: int
+
+
+class AgentBegan(Opens, frozen=True, tag="agent_began", omit_defaults=True, kw_only=True):
+    """An agent begins, with its prompt and settings."""
+
+    made = ("given",)
+    given: Value
+
+    def work(self) -> Open:
+        return Agent(given=self.given)

@@ -6,8 +6,9 @@ from msgspec.structs import replace
 
 from baton.core.log import events as ev
 from baton.core.log import inbox
+from baton.core.log.agents import Agent, next_turn, with_calls
 from baton.core.log.recovery_folds import without_running
-from baton.core.log.state import State, slot_of
+from baton.core.log.state import State, slot_of, without
 from baton.core.log.workflow_limits import pay
 
 
@@ -47,3 +48,24 @@ def callback_opened(state: State, e: ev.CallbackOpened) -> State:
         interruptions={key: count for key, count in recovery.interruptions.items() if key != slot},
     )
     return pay(replace(after, recovery=recovery), slot, e.cost)
+
+
+def turn_began(state: State, e: ev.TurnBegan) -> State:
+    """The items of the turn that is over leave the state; the transcript has what they gave."""
+    slot = slot_of(e.node, e.iteration)
+    work = state.open.get(slot)
+    if not isinstance(work, Agent):
+        return state
+    items = state.items_of(slot)
+    left = without(state.items, {slot_of(e.node, e.iteration, item) for item in items})
+    return replace(state, items=left, open={**state.open, slot: next_turn(work, e, items)})
+
+
+def calls_began(state: State, e: ev.CallsBegan) -> State:
+    """What comes of a call without its being made is there at once."""
+    slot = slot_of(e.node, e.iteration)
+    work = state.open.get(slot)
+    if not isinstance(work, Agent) or work.calls:
+        return state
+    given = {slot_of(e.node, e.iteration, one.item): one.result for one in e.calls if one.result is not None}
+    return replace(state, items={**state.items, **given}, open={**state.open, slot: with_calls(work, e)})

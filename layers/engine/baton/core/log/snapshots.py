@@ -11,6 +11,8 @@ import msgspec
 
 from baton.core.failures.alternatives import Alternative
 from baton.core.failures.strategies.base import History
+from baton.core.log.agents import Agent, Progress, Turn
+from baton.core.log.agents import Segment as Transcribed
 from baton.core.log.events import (
     Ask,
     Blamed,
@@ -70,6 +72,7 @@ PARTS = (
     ),
     *(Failing, History, Alternative, Ask, Notice, Blamed),
     *(Question, Option, Takeover, Escalation, Shown, Callback),
+    *(Agent, Turn, Transcribed, Progress),
 )
 _MEANING = "parked is what does not go on"  # earlier versions kept it when a cancel or a failure came
 SHAPE = hashlib.sha256(

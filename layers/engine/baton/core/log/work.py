@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec.structs import replace
 
+from baton.core.log.agents import Agent
 from baton.core.log.records import Ask, Failure, Value
 
 CHILDREN_IN_A_WINDOW = 64
@@ -164,7 +165,7 @@ class Callback(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, ta
         return before if is_kept else None
 
 
-Open = Wait | Child | Question | Callback
+Open = Wait | Child | Question | Callback | Agent
 
 
 def children_in(work: Mapping[str, Open]) -> dict[str, Child]:

@@ -83,6 +83,12 @@ class Ended(Struct, frozen=True):
     event: ev.NodePassed
 
 
+class Moved(Struct, frozen=True):
+    """It goes on within itself, as the event says, and is asked again how."""
+
+    event: ev.TurnBegan | ev.CallsBegan
+
+
 class Run(Struct, frozen=True):
     """To be performed: an attempt of the node's tool."""
 
@@ -103,7 +109,7 @@ class Tend(Struct, frozen=True):
     child: Child
 
 
-Next = Opened | Escalated | Spread | Done | Failed | Granted | Ended | Run | Completed | Tend
+Next = Opened | Escalated | Spread | Done | Failed | Granted | Moved | Ended | Run | Completed | Tend
 
 
 class UnfitError(Exception):
@@ -152,6 +158,14 @@ class Kind:
     """Whether the saga ends with it."""
     active: ClassVar[str] = "waiting"
     """The word for a slot where it has open work."""
+
+    def part(self, node: Node, work: Open | None, item: str) -> Node:
+        """What stands for an item in place of the node; `work` is the node's own open work."""
+        return node
+
+    def keeps_failure(self, item: str) -> bool:
+        """Whether the failure of this item is what it gives, so that its node goes on."""
+        return False
 
     def template(self, node: Node) -> Any:
         """All templates of a node that are rendered when it is ready."""

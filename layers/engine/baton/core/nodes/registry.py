@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from baton.core.nodes.agent import AgentKind
 from baton.core.nodes.base import Kind
 from baton.core.nodes.child import ChildKind
 from baton.core.nodes.end import EndKind
 from baton.core.nodes.fail import FailKind
 from baton.core.nodes.human import HumanKind
+from baton.core.nodes.model import ModelKind
 from baton.core.nodes.task import TaskKind
 from baton.core.nodes.value import ValueKind
 from baton.core.nodes.wait import WaitKind
 
-_ALL = TaskKind(), ValueKind(), WaitKind(), HumanKind(), ChildKind(), FailKind(), EndKind()
+_ALL = (
+    TaskKind(),
+    ValueKind(),
+    WaitKind(),
+    HumanKind(),
+    ChildKind(),
+    FailKind(),
+    EndKind(),
+    ModelKind(),
+    AgentKind(),
+)
 KINDS: dict[str, Kind] = {kind.name: kind for kind in _ALL}

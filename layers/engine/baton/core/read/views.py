@@ -320,6 +320,10 @@ def tool_view(spec: ToolSpec) -> dict[str, Any]:
     }
 
 
+_SELDOM = frozenset({"item", "usage", "is_result"})
+"""Shown where there is something to show: most nodes do one thing, and ask no model."""
+
+
 def entry_view(entry: Entry) -> dict[str, Any]:
     """An entry as `GET /sagas/{id}/events` shows it; every field of the log, defaults included."""
     return asdict(entry) | {"at": iso(entry.at), "events": [_event_view(event) for event in entry.events]}
@@ -329,8 +333,8 @@ def _event_view(event: Event) -> dict[str, Any]:
     shown: dict[str, Any] = {"kind": event.__struct_config__.tag}
     for name in event.__struct_fields__:
         value = getattr(event, name)
-        if name == "item" and not value:
-            continue  # most nodes do one thing
+        if name in _SELDOM and not value:
+            continue
         if name in _TIMES and isinstance(value, int):
             shown[name] = iso(value) if value or name not in _MAYBE else None
         elif name == "arguments" and isinstance(event, Opens):

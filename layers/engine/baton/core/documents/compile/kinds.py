@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from baton.core.documents.compile import build, rules, schemas, tools
-from baton.core.documents.compile.source import Source, Tools
+from baton.core.documents.compile.source import Source, Tools, may_run
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.graph.graph import Graph
 from baton.errors import Problem
@@ -60,6 +60,13 @@ class _Compiler:
 
     def fails_with(self, place: str, code: str) -> Iterator[Problem]:
         return rules.strange_code(place, code, (), is_tried=False)
+
+    def matching(self, patterns: Sequence[str]) -> list[ToolSpec]:
+        return [spec for name, spec in sorted(self._source.allowed.items()) if may_run(name, patterns)]
+
+    def remedies(self, spec: ToolSpec) -> dict[str, Any]:
+        ways = self._source.ways(spec.name)
+        return {"timed": bool(spec.key.window_ms), "ways": ways, "hooks": self._source.hooks(spec.name)}
 
     def attempts(self, name: str, spec: ToolSpec) -> dict[str, Any]:
         return build.attempts(self._source, name, spec)

@@ -26,7 +26,8 @@ def shared_keys(graph: Graph, tools: Tools) -> Iterator[str]:
     """A sentence for each key that several steps of one saga have, whatever its values are."""
     groups: dict[bytes, list[Node]] = {}
     for node in graph.nodes:
-        if not node.tool or (spec := tools[node.tool]).effect == PURE or spec.key.strategy == NODE:
+        spec = tools.get(node.tool)
+        if spec is None or spec.effect == PURE or spec.key.strategy == NODE:
             continue
         rounds = (
             len(node.loops) if spec.key.strategy == SAGA else 0

@@ -1,59 +1,143 @@
-"""How an agent is written: a model and the tools that it may call. This version cannot run it."""
+"""How an agent is written: a model, what it is to do, the tools that it may call, and its limits."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from baton.core.documents.nodes.base import FAILING, Compiler
-from baton.core.documents.nodes.planned import Loose, Planned, like
-from baton.core.documents.parts.fields import Given, ToolPatterns
+from baton.core.documents.nodes.asked import WORDS
+from baton.core.documents.nodes.base import FAILING, Compiler, Known, NodeDocument, Words
+from baton.core.documents.parts.fields import Given, Model, ToolPatterns, between, counted
+from baton.core.documents.parts.models import Asking, ModelName, PriceModel, given, spoken, step_of
+from baton.core.effects.approvals import Approval
+from baton.core.graph.graph import AgentParts, Node
+from baton.core.models.tool import MODEL, model_tool
 from baton.errors import Problem
 
 if TYPE_CHECKING:
     from baton.core.documents.parts.node import NodeModel
+    from baton.core.effects.toolspec import ToolSpec
+
+MOST_TURNS, MOST_CALLS, MOST_CALLS_IN_A_TURN = 1_000, 10_000, 64
+MOST_TOKENS = 1_000_000_000
 
 
-class _Shape(Loose):
-    model: Annotated[str | None, Given] = None
-    tools: Annotated[ToolPatterns | None, Given] = None
+class AgentModel(Asking):
+    """Which model, what it is to do, and with which tools."""
+
+    model: ModelName = Field(description="The model, as the deployment knows it: `NAME` or `PROFILE/NAME`.")
+    tools: ToolPatterns = Field(
+        default_factory=list, description="The tools that it may call; `*` stands for any text."
+    )
+    turns: Annotated[int, between(1, MOST_TURNS), counted(1, MOST_TURNS)] = Field(
+        default=20, description="The most turns."
+    )
+    calls: Annotated[int, between(1, MOST_CALLS), counted(1, MOST_CALLS)] = Field(
+        default=100, description="The most calls of tools in all."
+    )
+    calls_in_a_turn: Annotated[int, between(1, MOST_CALLS_IN_A_TURN), counted(1, MOST_CALLS_IN_A_TURN)] = (
+        Field(default=16, description="The most calls that one answer may ask for; further ones are refused.")
+    )
+    tokens: Annotated[int, between(1, MOST_TOKENS), counted(1, MOST_TOKENS)] | None = Field(
+        default=None,
+        description="The most tokens in all, of requests and answers. It is looked at before each turn.",
+    )
 
 
-class Agent(Planned):
+class Agent(NodeDocument):
     kind = "agent"
     key = "agent"
     title = "Agent"
-    description = "A model that works with tools until it has an answer; this version cannot run it."
-    own = ("with", "timeout", *FAILING)
-    example: ClassVar[Mapping[str, Any]] = {
-        "agent": {"model": "a-model", "tools": ["table.search"], "instructions": "Find a table."}
-    }
-    field = (
-        Annotated[like(_Shape, "agentOf") | None, Given],
-        Field(default=None, description="The model, and the tools that it may call."),
+    description = (
+        "Asks a model, makes the calls of tools that the answer asks for, and asks again, until an answer asks for none: that is "
+        "its output. Each turn and each call is a step: it is recorded once, and never paid for twice. A call that fails, is rejected or is not "
+        "allowed is told to the model. With `limits.cost_usd` it ends before it costs more."
     )
-    definitions: ClassVar[Mapping[str, dict[str, Any]]] = {
-        "agentOf": {
-            "type": "object",
-            "properties": {
-                "model": {"description": "Name of the model.", "type": "string"},
-                "tools": {"description": "The tools that it may call.", "$ref": "#/$defs/toolPatterns"},
-            },
+    icon = "✦"
+    outline = ("[[", "]]")
+    own = ("timeout", *FAILING)
+    refusal = "an agent takes no `with`: write what it is to do under `agent.prompt`"
+    example: ClassVar[Mapping[str, Any]] = {
+        "agent": {
+            "model": "gpt-5-mini",
+            "instructions": "You find tables. Book nothing.",
+            "prompt": "A table for ${input.party} in ${input.city}.",
+            "tools": ["table.search"],
         }
     }
+    output: ClassVar[Mapping[str, Any]] = {
+        "description": "The text of the last answer; with `output_schema`, that."
+    }
+    familiar = "llm_agent assistant bot"
+    field = (Annotated[AgentModel | None, Given], Field(default=None))
+    model = AgentModel
+    parts: ClassVar[Mapping[str, type[Model]]] = {"price": PriceModel}
+    inside = Words(
+        keys={
+            "model": "name llm",
+            "tools": "functions allowed_tools",
+            "turns": "max_turns iterations max_iterations steps max_steps",
+            "calls": "max_calls max_tool_calls",
+            "tokens": "max_total_tokens token_limit budget",
+            **WORDS,
+        }
+    )
     chooses = True
+
+    def tool(self, node: NodeModel) -> str:
+        return MODEL
+
+    def gives(self, known: Known, node: NodeModel, declared: Any) -> Any:
+        return {"type": "string"} if declared is None else declared
+
+    def values(self, node: NodeModel) -> Iterator[tuple[str, Any]]:
+        yield from spoken(self.key, self.of(node))
 
     def check(self, compiler: Compiler, name: str, node: NodeModel) -> Iterator[Problem]:
         """An agent chooses its tools itself: all that it may call have to be allowed."""
-        yield from super().check(compiler, name, node)
-        tools = self.of(node).get("tools") or []
-        names = (
-            [tools]
-            if isinstance(tools, str)
-            else [str(tool) for tool in tools]
-            if isinstance(tools, list)
-            else []
+        yield from compiler.allows(f"/nodes/{name}/agent/tools", self.of(node).tools)
+
+    def compile(self, compiler: Compiler, name: str, node: NodeModel) -> dict[str, Any]:
+        agent: AgentModel = self.of(node)
+        specs = compiler.matching(agent.tools)
+        step = step_of(agent, node.timeout, compiler.attempts(name, model_tool()))
+        parts = AgentParts(
+            turn=Node(
+                name=name,
+                kind=self.kind,
+                arguments={"tools": [spec.name for spec in specs]},
+                **{key: value for key, value in step.items() if key != "failover"},
+            ),
+            calls=tuple(_call(compiler, name, spec) for spec in specs),
+            turns=agent.turns,
+            calls_in_a_turn=agent.calls_in_a_turn,
+            calls_in_all=agent.calls,
+            tokens=agent.tokens or 0,
+            repeatable=tuple(spec.name for spec in specs if spec.repeatable),
         )
-        yield from compiler.allows(f"/nodes/{name}/agent/tools", names)
+        kept = {key: step[key] for key in ("failover", "cost")}
+        return {"kind": self.kind, "arguments": given(agent.model, agent), "agent": parts, **kept}
+
+    def summary(self, node: Mapping[str, Any], span: Callable[[int | None], str]) -> str:
+        tools = ", ".join(node.get("tools") or ()) or "no tools"
+        return f"{node.get('model', '')} with {tools}, at most {node.get('turns')} turns"
+
+
+def _call(compiler: Compiler, name: str, spec: ToolSpec) -> Node:
+    """What stands for the calls of one tool, as if a node of the document called it."""
+    asks = Approval(by_tool=spec.requires_approval, risk=spec.risk) if spec.may_ask else None
+    return Node(
+        name=name,
+        kind=Agent.kind,
+        tool=spec.name,
+        tool_version=spec.version,
+        schema_hash=spec.schema_hash,
+        effect=spec.effect,
+        timeout_ms=spec.timeout_ms,
+        domain=spec.domain,
+        cost=spec.cost,
+        approval=asks,
+        **compiler.remedies(spec),
+    )

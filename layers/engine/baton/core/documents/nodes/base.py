@@ -81,6 +81,14 @@ class Compiler(Known, Protocol):
         """A code that no failure should have: the name of a class, or nearly a known code."""
         ...
 
+    def matching(self, patterns: Sequence[str]) -> list[ToolSpec]:
+        """The tools that may run and that the patterns name, in the order of their names."""
+        ...
+
+    def remedies(self, spec: ToolSpec) -> dict[str, Any]:
+        """The fields of the graph's node about a tool, whichever node calls it: alternatives, and what goes before it."""
+        ...
+
     def attempts(self, name: str, spec: ToolSpec) -> dict[str, Any]:
         """The fields of the graph's node about failed attempts at a tool."""
         ...

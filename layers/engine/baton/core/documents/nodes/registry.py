@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from baton.core.documents.nodes.agent import Agent
+from baton.core.documents.nodes.asked import AskedModel
 from baton.core.documents.nodes.base import NodeDocument
 from baton.core.documents.nodes.child import Child
 from baton.core.documents.nodes.end import End
@@ -19,7 +20,18 @@ from baton.core.documents.nodes.task import Task
 from baton.core.documents.nodes.value import Made
 from baton.core.documents.nodes.wait import Wait
 
-NODE_TYPES: list[NodeDocument] = [Task(), Wait(), Child(), Made(), Fail(), End(), Human(), Agent(), Map()]
+NODE_TYPES: list[NodeDocument] = [
+    Task(),
+    Wait(),
+    Child(),
+    Made(),
+    Fail(),
+    End(),
+    Human(),
+    AskedModel(),
+    Agent(),
+    Map(),
+]
 SIMPLEST = Task.key
 """What a name in place of a node is most likely meant as."""
 HOLDER = Made.key

@@ -1,0 +1,70 @@
+"""How one request to a model is written: a typed answer, without tools."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from pydantic import Field
+
+from baton.core.documents.nodes.base import FAILING, Compiler, Known, NodeDocument, Words
+from baton.core.documents.parts.fields import Given, Model
+from baton.core.documents.parts.models import Asking, ModelName, PriceModel, given, spoken, step_of
+from baton.core.models.tool import MODEL, model_tool
+
+if TYPE_CHECKING:
+    from baton.core.documents.parts.node import NodeModel
+
+WORDS = {
+    "fallbacks": "fallback fallback_models models",
+    "instructions": "system system_prompt persona role",
+    "prompt": "input question user message messages text",
+    "max_output": "max_tokens max_output_tokens max_completion_tokens",
+    "corrections": "max_corrections retries",
+}
+
+
+class ModelModel(Asking):
+    """Which model, and what it is asked."""
+
+    name: ModelName = Field(description="The model, as the deployment knows it: `NAME` or `PROFILE/NAME`.")
+
+
+class AskedModel(NodeDocument):
+    kind = "model"
+    key = "model"
+    title = "Model"
+    description = "Asks a model once. Its output is the text of the answer, or with `output_schema` the JSON that it is."
+    icon = "◆"
+    outline = ("{{", "}}")
+    own = ("timeout", *FAILING)
+    refusal = "a model takes no `with`: write what it is asked under `model.prompt`"
+    example: ClassVar[Mapping[str, Any]] = {
+        "model": {"name": "gpt-5-mini", "prompt": "Which cuisine is this? ${input.text}"},
+        "output_schema": {"type": "object", "required": ["cuisine"]},
+    }
+    output: ClassVar[Mapping[str, Any]] = {
+        "description": "The text of the answer; with `output_schema`, that."
+    }
+    familiar = "llm completion chat generate ask_model prompt_model"
+    field = (Annotated[ModelModel | None, Given], Field(default=None))
+    model = ModelModel
+    parts: ClassVar[Mapping[str, type[Model]]] = {"price": PriceModel}
+    inside = Words(keys={"name": "model id", **WORDS})
+
+    def tool(self, node: NodeModel) -> str:
+        return MODEL
+
+    def gives(self, known: Known, node: NodeModel, declared: Any) -> Any:
+        return {"type": "string"} if declared is None else declared
+
+    def values(self, node: NodeModel) -> Iterator[tuple[str, Any]]:
+        yield from spoken(self.key, self.of(node))
+
+    def compile(self, compiler: Compiler, name: str, node: NodeModel) -> dict[str, Any]:
+        asking: ModelModel = self.of(node)
+        step = step_of(asking, node.timeout, compiler.attempts(name, model_tool()))
+        return {"kind": self.kind, "arguments": given(asking.name, asking), **step}
+
+    def summary(self, node: Mapping[str, Any], span: Callable[[int | None], str]) -> str:
+        return f"asks {node.get('model', '')}"

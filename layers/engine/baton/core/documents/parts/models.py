@@ -1,0 +1,114 @@
+"""What `model` and `agent` nodes say alike of the model that they ask.
+
+What becomes of it is in core/nodes/agent.py and runtime/models.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BeforeValidator, Field, StringConstraints
+from pydantic.config import JsonDict
+
+from baton.core.documents.parts.audience import Text
+from baton.core.documents.parts.fields import Given, Model, Value, between, counted, is_number, refuse, shown
+from baton.core.failures.alternatives import ways_of
+from baton.core.failures.policy import Change
+from baton.core.failures.retry import FIXED, RetryChange
+from baton.core.models.tool import MODEL, model_tool
+
+MOST_OUTPUT = 1_000_000
+MOST_CORRECTIONS = 10
+INVALID = "answer_invalid"
+ModelName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$")]
+
+
+def _dollars(value: Any) -> int:
+    """Dollars for a million tokens, in millionths of a dollar."""
+    if not is_number(value) or not 0 <= value <= 10_000:
+        raise refuse(f"`{shown(value)}` is no price; write dollars for a million tokens, for example 0.25")
+    return int((Decimal(repr(value)) * 1_000_000).to_integral_value())
+
+
+def _temperature(value: Any) -> float:
+    if not is_number(value) or not 0 <= value <= 2:
+        raise refuse(f"`{shown(value)}` must be between 0 and 2")
+    return float(value)
+
+
+Dollars = Annotated[int, BeforeValidator(_dollars)]
+_PRICE: JsonDict = {"type": "number", "minimum": 0, "maximum": 10_000}
+
+
+class PriceModel(Model):
+    """What a million tokens cost, in dollars."""
+
+    input: Dollars = Field(description="Of the request.", json_schema_extra=_PRICE)
+    output: Dollars = Field(description="Of the answer, reasoning included.", json_schema_extra=_PRICE)
+    cached: Annotated[Dollars | None, Given] = Field(
+        default=None,
+        description="Of what the provider still has of an earlier request.",
+        json_schema_extra=_PRICE,
+    )
+
+
+class Asking(Model):
+    """What is asked of which model."""
+
+    fallbacks: Annotated[list[ModelName] | None, Given] = Field(
+        default=None,
+        description="Models that are asked in its place, in this order, when it cannot answer.",
+        json_schema_extra={"minItems": 1, "maxItems": 10},
+    )
+    instructions: Annotated[Text | None, Given] = Field(
+        default=None, description="What the model is to be, and the rules that it has to keep."
+    )
+    prompt: Value = Field(description="What is asked: text, or a value that the model gets as JSON.")
+    max_output: Annotated[int, between(1, MOST_OUTPUT), counted(1, MOST_OUTPUT)] | None = Field(
+        default=None, description="The most tokens of one answer, reasoning included; without it, 4,096."
+    )
+    temperature: Annotated[float | None, BeforeValidator(_temperature)] = Field(
+        default=None, description="From 0, always the likeliest word, to 2."
+    )
+    corrections: Annotated[int, between(0, MOST_CORRECTIONS), counted(0, MOST_CORRECTIONS)] = Field(
+        default=3,
+        description="How often an answer that is not as `output_schema` has it is asked for again. Then a person is asked.",
+    )
+    price: Annotated[PriceModel | None, Given] = Field(
+        default=None, description="What the model costs, where the deployment does not know it."
+    )
+    parts: ClassVar[Mapping[str, type[Model]]] = {"price": PriceModel}
+
+
+def given(model: str, asking: Asking) -> dict[str, Any]:
+    """What is rendered when the node is ready."""
+    names = {"instructions", "prompt", "max_output", "temperature", "price"}
+    said: dict[str, Any] = asking.model_dump(include=names, exclude_unset=True)
+    return {"model": model, **{name: value for name, value in said.items() if value is not None}}
+
+
+def spoken(key: str, asking: Asking) -> Iterator[tuple[str, Any]]:
+    """What may have expressions in it, with its place below the node."""
+    for name in ("instructions", "prompt"):
+        if (value := getattr(asking, name)) is not None:
+            yield f"/{key}/{name}", value
+
+
+def step_of(asking: Asking, timeout: int | None, attempts: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of the graph's node whose step asks the model."""
+    spec = model_tool(tuple(asking.fallbacks or ()))
+    again = Change(retry=RetryChange(max_attempts=asking.corrections + 1, backoff=FIXED, base_ms=0))
+    return {
+        "tool": MODEL,
+        "tool_version": spec.version,
+        "schema_hash": spec.schema_hash,
+        "effect": spec.effect,
+        "timeout_ms": timeout or 0,
+        "domain": spec.domain,
+        "cost": spec.cost,
+        **attempts,
+        "failures": {INVALID: again, **attempts["failures"]},
+        "ways": (*ways_of(MODEL, {MODEL: spec}), *attempts["ways"]),
+    }

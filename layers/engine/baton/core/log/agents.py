@@ -1,0 +1,191 @@
+"""What an agent has open, and the events that move it: from turn to turn, and from an answer to the calls that it asks for.
+
+Turns and calls themselves are steps, at slots of items: `t3` is the third turn, `t3-0` the first call that its answer asks
+for. What an agent does is in core/nodes/agent.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import msgspec
+from msgspec.structs import replace
+
+from baton.core.log.records import About, Failure, Value
+from baton.core.log.settling import Gives
+
+
+class Segment(msgspec.Struct, frozen=True, array_like=True):
+    """The blob that has the messages of so many turns of a transcript."""
+
+    ref: str
+    turns: int
+
+
+class Turn(msgspec.Struct, frozen=True, array_like=True):
+    """A turn that is over: the answer, and what came of each call in its order."""
+
+    answer: Value
+    results: tuple[Value, ...] = ()
+
+
+class Progress(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What an agent has used: calls, tokens in all, and those that its last turn has read."""
+
+    calls: int = 0
+    tokens: int = 0
+    read: int = 0
+
+
+class Agent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="agent"):
+    """An agent at work. `given`: its prompt and settings, rendered once. `turn` is the number of its turn, 0 before the first.
+
+    `calls` are those of this turn, by item, with their tools. The transcript is in `segments`, the oldest first, and in
+    `tail`. `made`: by its digest, the item of each call that has succeeded or is under way.
+    """
+
+    arguments: ClassVar[dict[str, Any]] = {}
+    given: Value
+    turn: int = 0
+    calls: dict[str, str] = {}
+    segments: tuple[Segment, ...] = ()
+    tail: tuple[Turn, ...] = ()
+    made: dict[str, str] = {}
+    used: Progress = Progress()
+
+    @property
+    def signal(self) -> str:
+        return ""
+
+    @property
+    def due(self) -> int | None:
+        """Its turns and calls have times of their own."""
+        return None
+
+    @property
+    def orphan(self) -> None:
+        return None
+
+    def hears(self, child: str) -> bool:
+        return False
+
+    @property
+    def ask(self) -> None:
+        return None
+
+    def after_fork(self, before: object, *, is_ending: bool, later: int = 0) -> Agent:
+        """Answers and results up to the cut are kept; what was under way then is done again, under the same keys."""
+        return self
+
+
+def turn_item(turn: int) -> str:
+    """`t3`"""
+    return f"t{turn}"
+
+
+def call_item(turn: int, index: int) -> str:
+    """`t3-0`"""
+    return f"t{turn}-{index}"
+
+
+def is_turn(item: str) -> bool:
+    """Whether an item of an agent is a turn; else it is a call."""
+    return "-" not in item
+
+
+def place_of(item: str) -> tuple[int, int]:
+    """The turn and the index of a call."""
+    turn, _, index = item[1:].partition("-")
+    return int(turn), int(index)
+
+
+class TurnBegan(About, frozen=True, tag="turn_began", omit_defaults=True, kw_only=True):
+    """The next turn of an agent; the one before is over. `segments`: what has become of older turns, where that is news."""
+
+    turn: int
+    segments: tuple[Segment, ...] | None = None
+    used: Progress = Progress()
+
+
+class Called(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A call that an answer asks for. It is made, or it has a `failure`, or is the same as an earlier one (`repeats`)."""
+
+    item: str
+    tool: str
+    digest: str = ""
+    repeats: str = ""
+    failure: Failure | None = None
+
+    @property
+    def result(self) -> Value | None:
+        """What there is to say of it at once; None: it is made."""
+        if self.failure is not None:
+            return told(self.failure)
+        return Value(v={"repeated": self.repeats}) if self.repeats else None
+
+
+class CallsBegan(About, frozen=True, tag="calls_began", omit_defaults=True, kw_only=True):
+    """The calls that the answer of a turn asks for. Those that are made begin with events of their own."""
+
+    calls: tuple[Called, ...]
+    used: Progress = Progress()
+
+
+class AgentClosed(Gives, frozen=True, tag="agent_closed", omit_defaults=True, kw_only=True):
+    """An agent has its answer, after so many turns."""
+
+    became = "answered"
+    made = ("output",)
+    turns: int
+    used: Progress = Progress()
+
+
+def told(failure: Failure) -> Value:
+    """A failure as a model is told of it."""
+    return Value(v={"error": {"code": failure.code, "message": failure.message}})
+
+
+def is_error(value: Value) -> bool:
+    """Whether the result of a call is what `told` makes of a failure."""
+    return isinstance(value.v, dict) and value.v.keys() == {"error"}
+
+
+def next_turn(work: Agent, event: TurnBegan, items: Mapping[str, Value | None]) -> Agent:
+    """The agent in its next turn. `items` has the answer and the results of the one that is over."""
+    if event.turn != work.turn + 1:
+        return work
+    tail = work.tail
+    if event.segments is not None:
+        tail = tail[sum(one.turns for one in event.segments) - sum(one.turns for one in work.segments) :]
+    if work.turn:
+        answer, results = items[turn_item(work.turn)], [items[item] for item in work.calls]
+        tail = (*tail, Turn(answer or Value(), tuple(one or Value() for one in results)))
+    return replace(
+        work,
+        turn=event.turn,
+        calls={},
+        segments=work.segments if event.segments is None else event.segments,
+        tail=tail,
+        made={key: item for key, item in work.made.items() if not _is_void(work, items, item)},
+        used=event.used,
+    )
+
+
+def _is_void(work: Agent, items: Mapping[str, Value | None], item: str) -> bool:
+    """Whether a call of the turn that is over has failed: an equal one is made again."""
+    result = items.get(item)
+    return item in work.calls and result is not None and is_error(result)
+
+
+def with_calls(work: Agent, event: CallsBegan) -> Agent:
+    """The agent with the calls of its turn."""
+    if work.calls:
+        return work
+    made = {one.digest: one.item for one in event.calls if one.result is None and one.digest}
+    return replace(
+        work,
+        calls={one.item: one.tool for one in event.calls},
+        made={**work.made, **made},
+        used=event.used,
+    )

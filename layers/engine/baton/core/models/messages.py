@@ -1,0 +1,95 @@
+"""What a model is told, as messages: a prompt, and turn for turn what it has answered and what came of its calls.
+
+Equal turns are equal messages, so that a request begins with all that the one before it had. Messages have the form of
+the chat completions API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+MOST_RESULT = 32_768  # characters of the result of one call
+_HIDDEN = "[… {left:,} more characters]"
+Message = dict[str, Any]
+
+_encode = msgspec.json.Encoder().encode
+
+
+def text_of(value: Any) -> str:
+    """A value as a model reads it: text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else _encode(value).decode()
+
+
+def opening(given: Mapping[str, Any]) -> list[Message]:
+    """The first messages: the instructions, if there are any, and the prompt."""
+    first = (
+        [{"role": "system", "content": text_of(given["instructions"])}] if given.get("instructions") else []
+    )
+    return [*first, {"role": "user", "content": text_of(given["prompt"])}]
+
+
+def turn(
+    ids: Sequence[str], answer: Mapping[str, Any], results: Iterable[Any], names: Mapping[str, str]
+) -> list[Message]:
+    """The messages of a turn that has asked for calls. `ids` name these, `names` are those of the tools on the wire."""
+    calls = [
+        {
+            "id": id_,
+            "type": "function",
+            "function": {
+                "name": names.get(call["tool"], call["tool"]),
+                "arguments": call.get("text") or text_of(call["arguments"]),
+            },
+        }
+        for id_, call in zip(ids, answer["calls"], strict=True)
+    ]
+    said: Message = {"role": "assistant", "content": answer["text"] or None, "tool_calls": calls}
+    return [
+        said,
+        *(
+            {"role": "tool", "tool_call_id": id_, "content": _cut(text_of(result))}
+            for id_, result in zip(ids, results, strict=True)
+        ),
+    ]
+
+
+def repeated(messages: Iterable[Message], id_: str) -> Any:
+    """The result of a call that is asked for again, marked as such; what it was stands in the messages of its turn."""
+    found = next((one["content"] for one in messages if one.get("tool_call_id") == id_), None)
+    return {"repeated": True, "result": found}
+
+
+def correction(why: str) -> Message:
+    """What is said after an answer that is not what was asked for."""
+    return {
+        "role": "user",
+        "content": f"Your last answer was refused: {why}\nAnswer again, and mend only this.",
+    }
+
+
+def size_of(messages: Sequence[Message], more: Any = None) -> int:
+    """Bytes of a request, and so the most tokens that it can have: none is shorter than a byte."""
+    return len(_encode([messages, more]))
+
+
+def wire_names(tools: Iterable[str]) -> dict[str, str]:
+    """The names under which tools are offered: letters, digits, `_` and `-`, at most 64, each once."""
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for tool in tools:
+        plain = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in tool)[:60]
+        name, number = plain, 1
+        while name in taken:
+            number += 1
+            name = f"{plain}_{number}"
+        taken.add(name)
+        names[tool] = name
+    return names
+
+
+def _cut(text: str) -> str:
+    left = len(text) - MOST_RESULT
+    return text if left <= 0 else text[:MOST_RESULT] + _HIDDEN.format(left=left)

@@ -1,0 +1,29 @@
+"""The tool by which a model is called: of the engine's own, in no registry, performed by runtime/models.py."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from baton.core.effects.toolspec import PURE, ToolSpec
+
+MODEL: Final = "std.model"
+DOMAIN: Final = "model_call"
+LEAST_COST: Final = 1
+"""Micro-dollars: so much is held for any request before more is known."""
+
+
+def model_tool(fallbacks: tuple[str, ...] = ()) -> ToolSpec:
+    """Its description; `fallbacks` are the models that are asked in place of the first."""
+    any_object: dict[str, Any] = {"type": "object", "properties": {"model": {"type": "string"}}}
+    return ToolSpec(
+        name=MODEL,
+        version="1",
+        # It may run again, and nothing outside is changed by it.
+        effect=PURE,
+        parameters=any_object,
+        result={},
+        domain=DOMAIN,
+        cost=LEAST_COST,
+        fallbacks={"model": fallbacks} if fallbacks else {},
+        sees_key=False,
+    )

@@ -1,0 +1,157 @@
+"""An agent: it asks a model, makes the calls that the answer asks for, and asks again, until an answer asks for none.
+
+Turns and calls are steps at slots of items, with nodes of their own that the compiler has made. How a turn is
+performed is in runtime/models.py; what the agent keeps, and its events, in core/log/agents.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from baton.core.effects.approvals import digest_of
+from baton.core.graph.graph import AgentParts, Node
+from baton.core.log import events as ev
+from baton.core.log.agents import Agent, Progress, Segment, call_item, is_turn, place_of, turn_item
+from baton.core.log.state import slot_of
+from baton.core.log.work import Open
+from baton.core.nodes.base import Activation, Desk, Done, Failed, Moved, Next, Opened, Run, Spread
+from baton.core.nodes.task import TaskKind
+
+EXHAUSTED, NOT_ALLOWED, TOO_MANY = "agent_exhausted", "call_not_allowed", "too_many_calls"
+
+
+class AgentKind(TaskKind):
+    """Of its items, a turn gives an answer: `calls`, each with `tool` and `arguments` or an `error`, or else `data`; and `tokens`."""
+
+    name = "agent"
+
+    def part(self, node: Node, work: Open | None, item: str) -> Node:
+        parts = _parts(node)
+        if is_turn(item):
+            return (
+                parts.turn
+                if node.output_schema is None
+                else replace(parts.turn, output_schema=node.output_schema)
+            )
+        tool = work.calls.get(item, "") if isinstance(work, Agent) else ""
+        return next((call for call in parts.calls if call.tool == tool), parts.turn)
+
+    def keeps_failure(self, item: str) -> bool:
+        return bool(item) and not is_turn(item)
+
+    def begin(self, at: Activation, desk: Desk) -> Next | None:
+        if not at.item:
+            given = desk.value(at)
+            return Opened(ev.AgentBegan(node=at.node.name, iteration=at.iteration, given=given))
+        if not desk.may_spend(at):
+            return None
+        if is_turn(at.item):
+            return Run({})
+        turn, index = place_of(at.item)
+        answer = desk.state.items[slot_of(at.node.name, at.iteration, turn_item(turn))]
+        assert answer is not None, "its calls begin behind it"
+        return Run(desk.content(at, answer)["calls"][index]["arguments"])
+
+    def resume(self, at: Activation, work: Open, desk: Desk) -> Next | None:
+        if not isinstance(work, Agent):
+            return super().resume(at, work, desk)
+        if not work.turn:
+            return _next_turn(at, work, {})
+        items = desk.state.items_of(at.slot)
+        turn = turn_item(work.turn)
+        if missing := tuple(item for item in (turn, *work.calls) if item not in items):
+            return Spread(missing)
+        if (given := items[turn]) is None or any(items[item] is None for item in work.calls):
+            return None
+        answer = desk.content(at, given)
+        if work.calls:
+            return _next_turn(at, work, answer)
+        used = _used(work, answer)
+        if answer["calls"]:
+            calls = tuple(_calls(_parts(at.node), work, answer["calls"]))
+            begun = sum(one.result is None for one in calls)
+            used = Progress(calls=used.calls + begun, tokens=used.tokens, read=used.read)
+            return Moved(ev.CallsBegan(node=at.node.name, iteration=at.iteration, calls=calls, used=used))
+        output = ev.Value(v=answer["data"])
+        return Done(
+            ev.AgentClosed(
+                node=at.node.name, iteration=at.iteration, output=output, turns=work.turn, used=used
+            )
+        )
+
+    def word(self, work: Open) -> str:
+        return "running" if isinstance(work, Agent) else super().word(work)
+
+    def node_view(self, node: Node) -> dict[str, Any]:
+        parts = _parts(node)
+        return {
+            "model": node.arguments["model"],
+            "tools": [call.tool for call in parts.calls],
+            "turns": parts.turns,
+        }
+
+    def open_view(self, node: Node, work: Open) -> dict[str, Any]:
+        if not isinstance(work, Agent):
+            return super().open_view(node, work)
+        return {"turn": work.turn, "calls": work.used.calls, "tokens": work.used.tokens}
+
+    def words(self, event: ev.Opens) -> str:
+        return "the answer of its model" if isinstance(event, ev.AgentBegan) else super().words(event)
+
+
+def _parts(node: Node) -> AgentParts:
+    assert node.agent is not None, "the compiler gives it them"
+    return node.agent
+
+
+def _used(work: Agent, answer: Mapping[str, Any]) -> Progress:
+    """What it has used with this answer."""
+    read, written = answer["tokens"]
+    return Progress(calls=work.used.calls, tokens=work.used.tokens + read + written, read=read)
+
+
+def _next_turn(at: Activation, work: Agent, answer: Mapping[str, Any]) -> Next:
+    parts, used = _parts(at.node), work.used
+    for name, most, found in (
+        ("turns", parts.turns, work.turn),
+        ("tokens", parts.tokens, used.tokens),
+    ):
+        if most and found >= most:
+            why = f"the agent has no answer yet, and has used its {name}: {found:,} of {most:,}"
+            return Failed(ev.failed_with(EXHAUSTED, why, at.node.name))
+    said = answer.get("segments")
+    segments = None if said is None else tuple(Segment(ref, turns) for ref, turns in said)
+    return Moved(
+        ev.TurnBegan(
+            node=at.node.name, iteration=at.iteration, turn=work.turn + 1, segments=segments, used=used
+        )
+    )
+
+
+def _calls(parts: AgentParts, work: Agent, asked: list[dict[str, Any]]) -> Iterator[ev.Called]:
+    made, known = dict(work.made), {call.tool for call in parts.calls}
+    left = parts.calls_in_all - work.used.calls
+    for index, one in enumerate(asked):
+        item, tool = call_item(work.turn, index), str(one["tool"])
+        if (error := one.get("error")) is not None:
+            yield ev.Called(item=item, tool=tool, failure=ev.failed_with(error["code"], error["message"]))
+            continue
+        if tool not in known:
+            text = f"`{tool}` is none of the tools that may be called: {', '.join(sorted(known))}"
+            yield ev.Called(item=item, tool=tool, failure=ev.failed_with(NOT_ALLOWED, text))
+            continue
+        digest = digest_of(tool, one["arguments"])[:16]
+        is_again = digest in made and tool not in parts.repeatable
+        if is_again:
+            yield ev.Called(item=item, tool=tool, digest=digest, repeats=made[digest])
+        elif left <= 0 or index >= parts.calls_in_a_turn:
+            which = "in this agent" if left <= 0 else f"in one answer: {parts.calls_in_a_turn} are made"
+            failure = ev.failed_with(TOO_MANY, f"no more calls are made {which}")
+            yield ev.Called(item=item, tool=tool, failure=failure)
+        else:
+            left -= 1
+            made[digest] = item
+            yield ev.Called(item=item, tool=tool, digest=digest)

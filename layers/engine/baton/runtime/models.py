@@ -1,0 +1,266 @@
+"""A request to a model, as one attempt of a step: what it is told, the money for it, and what its answer comes to.
+
+Whether a turn is due, and what becomes of the calls that it asks for, is decided in core/nodes/agent.py. Loaded with the
+first request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from baton.core.conditions.schema import violations
+from baton.core.decide.builder import RunStep
+from baton.core.effects.toolspec import ToolSpec
+from baton.core.log.agents import Agent, Segment, Turn, call_item
+from baton.core.log.events import Value
+from baton.core.log.state import State, owner_of
+from baton.core.models import messages as said
+from baton.core.models.messages import Message
+from baton.core.models.tool import MODEL
+from baton.core.models.usage import Price, cost_of, most_of
+from baton.core.money import MICRO
+from baton.ports import Performer, StepContext, StepFailure
+from baton.ports.models import LENGTH, ModelAnswer, ModelCall, ModelRequest, Models, ToolOffer
+from baton.runtime.context import InvocationContext
+from baton.runtime.ledger import Ledger
+from baton.runtime.values import Values
+
+INVALID = "answer_invalid"
+TAIL = 16
+"""So many turns are in the state; then they become a segment of the transcript."""
+USUAL_OUTPUT = 4_096
+"""Tokens that an answer has at most where the document does not say."""
+MOST_CALLS = 64
+_WORST = 3  # of the problems of an answer, so many are told
+
+
+class ModelCaller:
+    """A performer that calls a model where a step's tool is that, and passes on everything else."""
+
+    def __init__(
+        self,
+        performer: Performer,
+        models: Models | None,
+        context: InvocationContext,
+        ledger: Ledger,
+        values: Values,
+        specs: Mapping[str, ToolSpec],
+        state: State,
+        step: RunStep,
+    ) -> None:
+        self._performer = performer
+        self._models = models
+        self._context = context
+        self._ledger = ledger
+        self._values = values
+        self._specs = specs
+        self._state = state
+        self._step = step
+
+    async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
+        if tool != MODEL:
+            return await self._performer.perform(tool, arguments, context)
+        if self._models is None:
+            raise StepFailure("model_unavailable", "this deployment has no models", kind="permanent")
+        if "#" not in self._step.slot:
+            return await self._single(self._models, arguments, context)
+        work = self._state.open[owner_of(self._step.slot)]
+        assert isinstance(work, Agent), "only an agent has turns"
+        return await self._turn(self._models, work, arguments, context)
+
+    async def _single(self, models: Models, given: Mapping[str, Any], context: StepContext) -> Any:
+        answer = await self._ask(models, given, self._corrected(said.opening(given)), (), context)
+        return self._data(answer)
+
+    async def _turn(
+        self, models: Models, work: Agent, changed: Mapping[str, Any], context: StepContext
+    ) -> dict[str, Any]:
+        given = {**await self._content(work.given), **changed}
+        names = said.wire_names(self._step.node.arguments["tools"])
+        messages, segments = await self._transcript(work, given, names)
+        offers = tuple(self._offer(tool, name) for tool, name in names.items())
+        answer = await self._ask(models, given, self._corrected(messages), offers, context, work)
+        asked = answer.calls[:MOST_CALLS]
+        return {
+            "text": answer.text,
+            "calls": [self._call(call, names) for call in asked],
+            "data": None if asked else self._data(answer),
+            "tokens": [answer.usage.input, answer.usage.output],
+            **({} if segments is None else {"segments": [[one.ref, one.turns] for one in segments]}),
+        }
+
+    # ---- the request
+
+    async def _ask(
+        self,
+        models: Models,
+        given: Mapping[str, Any],
+        messages: Sequence[Message],
+        offers: tuple[ToolOffer, ...],
+        context: StepContext,
+        work: Agent | None = None,
+    ) -> ModelAnswer:
+        model, most_output = str(given["model"]), int(given.get("max_output") or USUAL_OUTPUT)
+        step = self._step
+        price = self._price(models, given, model)
+        if price is None:
+            text = f"the price of `{model}` is not known here, so that no money can be held for it"
+            raise StepFailure("model_unavailable", text)
+        schema = step.node.output_schema
+        # A turn begins with what the one before it has read, and that was counted.
+        counted = 0 if work is None or not work.tail else work.used.read
+        size = said.size_of(messages, [msgspec.to_builtins(offers), schema])
+        await self._ledger.cover(self._state, step, MODEL, most_of(price, max(size, counted), most_output))
+        request = ModelRequest(
+            model=model,
+            messages=tuple(messages),
+            tools=offers,
+            schema=schema,
+            most_output=most_output,
+            temperature=given.get("temperature"),
+            until=context.deadline_ms,
+            key=f"{context.saga}/{step.slot}/{step.attempt}",
+        )
+        answer = await models.answer(request)
+        self._count(answer, price, context, model)
+        return answer
+
+    def _price(self, models: Models, given: Mapping[str, Any], model: str) -> Price | None:
+        """What the document says of the model that it names, or else what the deployment knows."""
+        own = given.get("price")
+        is_own = self._step.way is None or "model" not in self._step.way.arguments
+        return Price(**own) if own is not None and is_own else models.price(model)
+
+    def _count(self, answer: ModelAnswer, price: Price, context: StepContext, model: str) -> None:
+        usage = msgspec.structs.replace(answer.usage, model=answer.usage.model or model)
+        context.usage.append(usage)
+        context.spend(Decimal(cost_of(usage, price)) / MICRO)
+
+    def _corrected(self, messages: list[Message]) -> list[Message]:
+        """With what was wrong about the last answer to the same messages."""
+        failure = self._step.failure
+        if failure is None or failure.code != INVALID:
+            return messages
+        return [*messages, said.correction(failure.message)]
+
+    def _offer(self, tool: str, name: str) -> ToolOffer:
+        spec = self._specs.get(tool)
+        if spec is None:
+            raise StepFailure(
+                "tool_missing", f"this deployment has no tool `{tool}`, which the agent may call"
+            )
+        return ToolOffer(name=name, description=spec.description, parameters=spec.parameters)
+
+    # ---- the transcript
+
+    async def _transcript(
+        self, work: Agent, given: Mapping[str, Any], names: Mapping[str, str]
+    ) -> tuple[list[Message], list[Segment] | None]:
+        """All that was said so far; and what is to become of the segments, where a new one is due."""
+        known = await asyncio.gather(*(self._messages(one) for one in work.segments))
+        messages = said.opening(given)
+        for part in known:
+            messages += part
+        first = 1 + sum(one.turns for one in work.segments)
+        tail: list[Message] = []
+        for number, turn in enumerate(work.tail, first):
+            tail += await self._turn_messages(number, turn, names, [*messages, *tail])
+        if len(work.tail) < TAIL:
+            return [*messages, *tail], None
+        return [*messages, *tail], await self._merged(list(zip(work.segments, known, strict=True)), tail)
+
+    async def _merged(self, parts: list[tuple[Segment, list[Message]]], tail: list[Message]) -> list[Segment]:
+        """The segments with a new one, merged like a binary counter: of n turns there are at most log n."""
+        size, text = TAIL, tail
+        while parts and parts[-1][0].turns <= size:
+            segment, before = parts.pop()
+            size, text = size + segment.turns, [*before, *text]
+        blob = await self._values.blob(self._state.origin, text)
+        return [*(segment for segment, _ in parts), Segment(blob.ref, size)]
+
+    async def _messages(self, segment: Segment) -> list[Message]:
+        found: list[Message] = await self._content(Value(ref=segment.ref))
+        return found
+
+    async def _turn_messages(
+        self, number: int, turn: Turn, names: Mapping[str, str], before: Sequence[Message]
+    ) -> list[Message]:
+        answer, *results = await asyncio.gather(*map(self._content, (turn.answer, *turn.results)))
+        ids = [call_item(number, index) for index in range(len(results))]
+        found: dict[str, Any] = {}
+        for id_, result in zip(ids, results, strict=True):
+            first = result.get("repeated") if isinstance(result, dict) and len(result) == 1 else None
+            if isinstance(first, str):
+                result = (
+                    {"repeated": True, "result": found[first]}
+                    if first in found
+                    else said.repeated(before, first)
+                )
+            found[id_] = result
+        return said.turn(ids, answer, found.values(), names)
+
+    async def _content(self, value: Value) -> Any:
+        if not value.ref:
+            return value.v
+        blobs, tenant = self._context.blobs, self._state.origin.tenant
+        return msgspec.json.decode(await self._context.call(blobs.get, tenant, value.ref))
+
+    # ---- the answer
+
+    def _call(self, call: ModelCall, names: Mapping[str, str]) -> dict[str, Any]:
+        """A call as the log has it: its tool and arguments, or why it is not made."""
+        tool = next((tool for tool, name in names.items() if name == call.name), "")
+        if not tool:
+            known = ", ".join(names.values()) or "none"
+            return _refused(
+                call,
+                call.name,
+                "call_not_allowed",
+                f"there is no tool `{call.name[:64]}`; there are: {known}",
+            )
+        try:
+            arguments = msgspec.json.decode(call.arguments or "{}")
+        except msgspec.DecodeError as error:
+            return _refused(call, tool, "input_invalid", f"the arguments are no JSON: {error}")
+        problems = violations(self._specs[tool].parameters, arguments)
+        if not isinstance(arguments, dict) or problems:
+            told = (
+                "; ".join(f"at {one.path or '/'}: {one.message}" for one in problems[:_WORST])
+                or "they are no object"
+            )
+            return _refused(call, tool, "input_invalid", told)
+        return {"tool": tool, "arguments": arguments}
+
+    def _data(self, answer: ModelAnswer) -> Any:
+        """What the answer gives: text, or JSON as the schema has it. Raises `StepFailure` for what it must not be."""
+        schema = self._step.node.output_schema
+        if answer.finish == LENGTH:
+            raise StepFailure(
+                INVALID, "it was cut off at the most tokens that it may have; answer in fewer words"
+            )
+        if schema is None:
+            return answer.text
+        try:
+            data = msgspec.json.decode(answer.text)
+        except msgspec.DecodeError as error:
+            raise StepFailure(
+                INVALID, f"it is no JSON, as the schema of the answer asks for: {error}"
+            ) from error
+        if problems := violations(schema, data):
+            told = "; ".join(f"at {one.path or '/'}: {one.message}" for one in problems[:_WORST])
+            raise StepFailure(INVALID, f"it does not match the schema of the answer: {told}")
+        return data
+
+
+def _refused(call: ModelCall, tool: str, code: str, message: str) -> dict[str, Any]:
+    return {
+        "tool": tool[:64],
+        "arguments": {},
+        "text": call.arguments,
+        "error": {"code": code, "message": message},
+    }

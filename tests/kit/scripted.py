@@ -1,0 +1,69 @@
+"""A model that answers by a function of the request, and remembers every request."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from baton.core.models.usage import Price, Usage
+from baton.ports.models import CALLS, STOP, ModelAnswer, ModelCall, ModelRequest
+
+Script = Callable[[ModelRequest, int], ModelAnswer]
+PRICE = Price(input=1_000_000, output=10_000_000)  # a micro-dollar for a token read, ten for one written
+
+
+def says(text: str, *, read: int = 100, written: int = 10, finish: str = STOP) -> ModelAnswer:
+    return ModelAnswer(text=text, finish=finish, usage=Usage(input=read, output=written), model="scripted")
+
+
+def asks_for(*calls: tuple[str, Any], read: int = 100, written: int = 10) -> ModelAnswer:
+    """Calls by their names on the wire; arguments as a value, or as the text that the model writes."""
+    wanted = tuple(
+        ModelCall(id=f"c{i}", name=name, arguments=given if isinstance(given, str) else json.dumps(given))
+        for i, (name, given) in enumerate(calls)
+    )
+    return ModelAnswer(calls=wanted, finish=CALLS, usage=Usage(input=read, output=written), model="scripted")
+
+
+@dataclass
+class Scripted:
+    """`script` is given the request and its number, from 0; what it raises is raised."""
+
+    script: Script
+    takes_s: float = 1.0
+    requests: list[ModelRequest] = field(default_factory=list)
+    known: tuple[str, ...] = ("m",)
+
+    async def answer(self, request: ModelRequest) -> ModelAnswer:
+        self.requests.append(request)
+        number = len(self.requests) - 1
+        await asyncio.sleep(self.takes_s)
+        return self.script(request, number)
+
+    def price(self, model: str) -> Price | None:
+        return PRICE if model in self.known else None
+
+
+def in_turn(*answers: ModelAnswer | Exception) -> Script:
+    """One answer after the other; the last one for ever."""
+
+    def script(_: ModelRequest, number: int) -> ModelAnswer:
+        answer = answers[min(number, len(answers) - 1)]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return script
+
+
+def by_turn(*answers: ModelAnswer) -> Script:
+    """What a model without memory says: by how often the assistant has spoken in the messages."""
+
+    def script(request: ModelRequest, _: int) -> ModelAnswer:
+        spoken = sum(message["role"] == "assistant" for message in request.messages)
+        return answers[min(spoken, len(answers) - 1)]
+
+    return script
