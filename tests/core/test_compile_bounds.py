@@ -40,6 +40,8 @@ WRONG: list[tuple[str, str, str, str, str]] = [
      "`3` must be between 0 and 2"),
     ("a model whose price is a word", "a: {model: {name: m, prompt: p, price: {input: free, output: 1}}}", "",
      "/nodes/a/model/price/input", "`free` is no price"),
+    ("a temperature that is a word", "a: {model: {name: m, prompt: p, temperature: hot}}", "",
+     "/nodes/a/model/temperature", "`hot` must be between 0 and 2"),
     ("no name of a model", "a: {model: {name: 'a model', prompt: p}}", "", "/nodes/a/model/name", ""),
     ("a decision without options", "a: {human: {title: x, type: decision}}", "", "/nodes/a/human",
      "a question of type `decision` needs `options`"),

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from baton.core.documents.compile import MAX_HINTS, compile_document
+from baton.core.documents.nodes.model import KINDS
 from baton.errors import InvalidDefinition, MalformedDocument, Problem
 from tests.core.build import problems_of, tool_spec
 from tests.core.shapes import NAMES
@@ -349,10 +350,7 @@ def test_an_unknown_key_counts_as_the_known_one_that_it_nearly_is() -> None:
 
 
 def test_the_shape_of_what_is_left_is_checked_too() -> None:
-    node, kinds = (
-        "{tool: t, wait: {for: 1s}, xyz: 1}",
-        "tool, wait, workflow, value, fail, end, human, model, agent",
-    )
+    node, kinds = "{tool: t, wait: {for: 1s}, xyz: 1}", ", ".join(KINDS)
     assert told(BROKEN_NODE % node) == [
         ("/nodes/b", f"a node has exactly one of {kinds}; found tool and wait", ""),
         ("/nodes/b/xyz", "`xyz` is not known here", ""),

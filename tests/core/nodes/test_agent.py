@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from baton.core.decide.outcomes import APPROVAL, Outcome
+from baton.core.decide.spending import SpendingLimits
 from baton.core.effects.approvals import request_for
 from baton.core.log import events as ev
 from baton.core.log.agents import Segment
@@ -218,6 +219,22 @@ def test_a_fork_in_the_middle_of_a_turn_keeps_what_was_said_and_done() -> None:
     assert ready(saga.decision) == ["a#t1-1"]
     saga.go(outcome("a#t1-1", "two"))
     assert [result.v for result in at_work(saga).tail[0].results] == ["one", "two"]
+
+
+def test_without_money_it_asks_nothing() -> None:
+    saga = thinking()
+    saga.go(answered("a#t1", call("look", n=1)), running=[])
+    saga.terms = SpendingLimits(saga=20)
+    saga.go(outcome("a#t1-0", 1))
+    assert saga.state.parked is not None
+    assert saga.state.parked.code == "budget_saga"
+    assert not steps_of(saga.decision)
+
+
+def test_its_open_work_ends_by_nothing_outside() -> None:
+    work = at_work(thinking())
+    assert (work.signal, work.due, work.orphan, work.hears("x"), work.ask) == ("", None, None, False, None)
+    assert work.after_fork(None, is_ending=True) is work
 
 
 def test_what_is_shown_of_it() -> None:
