@@ -185,27 +185,91 @@ def test_what_a_hook_makes_of_the_arguments_is_asked_about_and_then_done_without
 
 
 @pytest.mark.parametrize(
-    ("risk", "node", "asks"),
-    [(PAY, "", True), (None, "", False), (None, ", requires_approval: {expires: 1h}", True)],
+    ("own", "rules", "node", "asks"),
+    [
+        ({}, "", "", "critical"),
+        ({"risk": PAY}, "", "", "critical"),
+        ({}, "risk: []\n", "", ""),
+        ({"risk": Risk()}, "risk: [{action: other, level: high}]\n", "", "high"),
+        ({"risk": Risk()}, "risk: [{action: payment, above: 700, level: high}]\n", "", ""),
+        ({}, "risk: []\n", ", requires_approval: {expires: 1h}", "low"),
+        ({"requires_approval": True}, "risk: []\n", "", "low"),
+    ],
 )
-def test_a_tool_that_stands_in_is_asked_about_itself_and_what_the_document_asks_for_holds_for_it(
-    stage: Stage, risk: Risk | None, node: str, asks: bool
+def test_a_tool_that_stands_in_is_as_risky_as_the_step_or_riskier(
+    stage: Stage, own: dict[str, Any], rules: str, node: str, asks: str
 ) -> None:
     async def story(world: World, books: Books) -> None:
         bank = Bank(fate=[FAILED])
         bank.open(world)
 
-        @tool("cash", registry=world.registry, risk=risk)
+        @tool("cash", registry=world.registry, **own)
         async def cash(amount: int) -> int:
             bank.paid.append(("cash", amount))
             return amount
 
         bank.refresh(world)
         policy = "{name: cash, when: {code: declined}, then: {strategy: replan, tool: cash}}"
-        saga = await start(world, of(f"{AMOUNT}, failover: [{policy}]{node}"), {}, "w")
-        assert (await say(world, saga, "approve"))["details"]["tool"] == "bank.pay"
+        saga = await start(world, of(f"{AMOUNT}, failover: [{policy}]{node}").replace("nodes:", f"{rules}nodes:"), {}, "w")  # fmt: skip
+        if not rules or node:
+            assert (await say(world, saga, "approve"))["details"]["tool"] == "bank.pay"
         if asks:
-            assert (await say(world, saga, "approve"))["details"]["tool"] == "cash"
+            question = await say(world, saga, "approve")
+            assert (question["details"]["tool"], question["risk"]) == ("cash", asks)
+        assert (await ended(world, saga))["result"] == 600
+        assert bank.paid == [("cash", 600)]
+        questions = [one for one in world.events(saga) if isinstance(one, QuestionOpened)]
+        assert len(questions) == (not rules or bool(node)) + bool(asks)
+
+    stage(story)
+
+
+def test_a_tool_that_stands_in_and_takes_the_amount_under_another_name_asks(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        bank = Bank(fate=[FAILED])
+        bank.open(world)
+
+        @tool("cash", registry=world.registry)
+        async def cash(sum_of_it: int) -> int:
+            bank.paid.append(("cash", sum_of_it))
+            return sum_of_it
+
+        bank.refresh(world)
+        then = "{strategy: replan, tool: cash, with: {sum_of_it: 1}}"
+        policy = f"{{name: cash, when: {{code: declined}}, then: {then}}}"
+        rules = "risk: [{action: payment, above: 700, level: high}]\nnodes:"
+        saga = await start(
+            world, of(f"{AMOUNT}, failover: [{policy}]").replace("nodes:", rules), {}, "w"
+        )
+        question = await say(world, saga, "approve")
+        assert question["details"] == {
+            "tool": "cash", "arguments": {"sum_of_it": 1}, "risk": "critical", "why": "`amount` is missing",
+        }  # fmt: skip
+        assert (await ended(world, saga))["result"] == 1
+
+    stage(story)
+
+
+@pytest.mark.parametrize("guard", [{"risk": PAY}, {"requires_approval": True}])
+def test_a_guard_of_a_deploy_holds_for_what_stands_in_for_its_tool(
+    stage: Stage, guard: dict[str, Any]
+) -> None:
+    async def story(world: World, books: Books) -> None:
+        bank = Bank(fate=[FAILED])
+        bank.open(world, risk=None)
+
+        @tool("cash", registry=world.registry, instead_of="bank.pay", carries_out="alternative_provider")
+        async def cash(amount: int) -> int:
+            bank.paid.append(("cash", amount))
+            return amount
+
+        bank.refresh(world)
+        await world.service().register(of(AMOUNT), json_only=False)
+        bank.open(world, **{"risk": None, **guard})
+        view, _ = await world.service().start("w", {}, "k")
+        saga = str(view["id"])
+        assert (await say(world, saga, "approve"))["details"]["tool"] == "bank.pay"
+        assert (await say(world, saga, "approve"))["details"]["tool"] == "cash"
         assert (await ended(world, saga))["result"] == 600
         assert bank.paid == [("cash", 600)]
 
@@ -305,6 +369,33 @@ def test_a_tool_that_looks_or_helps_asks_for_itself_if_it_has_to(stage: Stage) -
         await say(world, saga, "approve")
         assert (await ended(world, saga))["result"] == 600
         assert bank.helped == 1
+
+    stage(story)
+
+
+@pytest.mark.parametrize(("node", "attempts"), [("", 3), (", loop: {while: 'loop.iteration < 1', max_iterations: 3}", 2)])
+def test_a_tool_that_helps_asks_anew_for_each_attempt_and_each_round(
+    stage: Stage, node: str, attempts: int
+) -> None:
+    async def story(world: World, books: Books) -> None:
+        expired = StepFailure("service_unavailable", "no", happened=False)
+        bank = Bank(fate=[expired, expired] if attempts == 3 else [expired, None, expired])
+        bank.open(world, risk=None)
+
+        @tool("warm_up", registry=world.registry, requires_approval=True)
+        async def warm_up() -> None:
+            bank.helped += 1
+
+        bank.refresh(world)
+        hook = ", on_failure: {any: {before_retry: warm_up}}"
+        saga = await start(world, of(f"{AMOUNT}{hook}{node}"), {}, "w")
+        asked_about = []
+        for helped in range(2):
+            question = await say(world, saga, "approve")
+            asked_about.append(question["id"])
+            assert (question["details"]["tool"], bank.helped) == ("warm_up", helped)
+        assert (await ended(world, saga))["result"] == 600
+        assert (len(set(asked_about)), bank.helped, len(bank.paid)) == (2, 2, 1 if attempts == 3 else 2)
 
     stage(story)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -49,9 +49,10 @@ def is_for_a_person(level: str) -> bool:
     return level in ASKING
 
 
-def digest_of(tool: str, arguments: Mapping[str, Any]) -> str:
+def digest_of(tool: str, arguments: Mapping[str, Any], again: int = 0) -> str:
     """SHA-256 of the tool's name and the arguments as JSON: whatever changes in them changes it."""
-    text = json.dumps([tool, arguments], sort_keys=True, separators=(",", ":"))
+    said = [tool, arguments, again] if again else [tool, arguments]
+    text = json.dumps(said, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -61,14 +62,16 @@ def request_for(
     spec: ToolSpec | None,
     *,
     always: bool = False,
-    compiled: Risk | None = None,
+    risks: Iterable[Risk | None] = (),
     rules: Rules | None = None,
+    again: int = 0,
 ) -> Request | None:
     """The approval that a call needs; None when it needs none.
 
-    The stricter one counts of the tool as it is now (`spec`) and as it was when the graph was compiled.
+    The strictest one counts of the tool as it is now (`spec`) and of `risks`: those of the step that it does. `again` tells
+    apart calls with equal arguments that are other acts.
     """
-    known = {compiled, spec.risk if spec is not None else None} - {None}
+    known = {*risks, spec.risk if spec is not None else None} - {None}
     always = always or (spec is not None and spec.requires_approval)
     if not known and not always:
         return None
@@ -84,7 +87,7 @@ def request_for(
     return Request(
         tool=tool,
         arguments=arguments,
-        digest=digest_of(tool, effective),
+        digest=digest_of(tool, effective, again),
         level=worst.level,
         why=worst.why,
     )
