@@ -208,6 +208,25 @@ def test_the_stricter_of_the_tool_now_and_when_the_graph_was_compiled_counts() -
     assert [one and one.level for one in (then, both, unknown)] == [CRITICAL] * 3
 
 
+@pytest.mark.parametrize(
+    ("tool", "more", "is_for_a_person"),
+    [
+        (spec(risk=DEPOSIT), {"always": True}, False),
+        (spec(), {"always": True, "risks": [DEPOSIT]}, False),
+        (spec(), {"always": True}, True),
+        (spec(risk=PAY), {"always": True}, True),
+        (spec(risk=DEPOSIT, requires_approval=True), {}, True),
+        (spec(risk=DEPOSIT), {"by_tool": True}, True),
+    ],
+)
+def test_only_a_person_approves_what_is_risky_unsaid_or_guarded_by_its_tool(
+    tool: ToolSpec, more: dict[str, Any], is_for_a_person: bool
+) -> None:
+    found = asked({"amount": 1}, tool, **more)
+    assert found is not None
+    assert found.is_for_a_person is is_for_a_person
+
+
 def test_the_rules_of_the_document_are_those_that_count() -> None:
     assert asked({"amount": 600}, rules=()) is None
     assert asked({"amount": 600}, rules=[RiskRule(level=MEDIUM, action="payment")]) is None

@@ -58,12 +58,13 @@ def check(step: RunStep, specs: Specs, tool: str, arguments: Mapping[str, Any]) 
     approval, called, own = step.node.approval, tool_called(step), specs.get(step.node.tool)
     # A tool that stands in does the same work: it is as risky as the step, whatever it says of itself.
     is_work = tool in {called, step.node.tool}
-    always = approval is not None and (approval.always or approval.by_tool)
     request = request_for(
         tool,
         arguments,
         specs.get(tool),
-        always=is_work and (always or (own is not None and own.requires_approval)),
+        always=is_work and approval is not None and approval.always,
+        by_tool=is_work
+        and ((approval is not None and approval.by_tool) or (own is not None and own.requires_approval)),
         risks=[one.risk for one in (approval, own) if one is not None] if is_work else (),
         rules=step.risk,
         # A tool that is called before it acts anew for each attempt; the step's own call is the same act in all of them.
