@@ -122,6 +122,8 @@ def question_closed(state: State, e: ev.QuestionClosed) -> State:
         decided=failing.failure.claim if is_doubt else "",
         given=e.output,
     )
+    if not e.by and e.action != EXPIRED:
+        state = _closed_by_itself(state, e)
     signals = tuple(other for other in state.signals if (other.name, other.key) != (ANSWER, e.by))
     return replace(state, failing={**state.failing, slot: failing}, signals=signals)
 
