@@ -224,7 +224,13 @@ def test_its_notice_goes_to_whom_it_is_for(to: str, told: str) -> None:
 @pytest.mark.parametrize("type", TYPES)
 @pytest.mark.parametrize(
     ("risk", "severity", "told"),
-    [("", "", "medium"), ("low", "", "low"), ("high", "", "high"), ("critical", "", "critical"), ("low", "high", "high")],
+    [
+        ("", "", "medium"),
+        ("low", "", "low"),
+        ("high", "", "high"),
+        ("critical", "", "critical"),
+        ("low", "high", "high"),
+    ],
 )
 def test_people_are_told_of_a_question_as_severely_as_much_depends_on_it(
     type: str, risk: str, severity: str, told: str

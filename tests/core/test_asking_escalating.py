@@ -122,7 +122,10 @@ def test_steps_that_the_end_of_the_question_has_overtaken_are_not_taken() -> Non
 
 
 def test_an_incident_has_no_escalation() -> None:
-    saga = asking(REMINDS, rule="on_failure: {any: {ladder: [ask_user, escalate], at_most: {ask_user: 0}, escalate: %s}}")
+    saga = asking(
+        REMINDS,
+        rule="on_failure: {any: {ladder: [ask_user, escalate], at_most: {ask_user: 0}, escalate: %s}}",
+    )
     assert chosen(saga) == [ESCALATE]
     assert open_ask(saga).escalate == ()
 
