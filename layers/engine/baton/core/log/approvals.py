@@ -5,18 +5,17 @@ Which calls have to be approved: core/effects/approvals.py. Answers to questions
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from baton.core.effects.approvals import Request
 from baton.core.failures import sanitised
 from baton.core.failures.shapes import REDACTED, is_secret
 from baton.core.limits import DAY_MS
-from baton.core.log.answers import APPROVAL, APPROVE, REJECT, TYPES
-from baton.core.log.records import Ask, Escalation
+from baton.core.log.answers import APPROVAL, TYPES
+from baton.core.log.records import Ask
 from baton.core.log.state import State
 
 LONGEST_TEXT = 500  # characters of one text among the arguments
@@ -31,7 +30,7 @@ _LEFT_OUT = "…"
 def approval_of(
     state: State, slot: str, request: Request, says: Mapping[str, Any], expires_ms: int, now: int
 ) -> Ask:
-    """The question of a step about a call. `says`: title, message, audience and escalation, as a document has them.
+    """The question of a step about a call. `says`: title, message and audience, as a document has them.
 
     Raises `ValueError` for an audience that is none.
     """
@@ -50,17 +49,7 @@ def approval_of(
         to=audience_of(says.get("to")),
         asked_at=now,
         expires_at=now + (expires_ms or DAY_MS),
-        escalate=_escalation(request, says["escalate"], now) if "escalate" in says else (),
     )
-
-
-def _escalation(request: Request, said: Sequence[Mapping[str, Any]], now: int) -> tuple[Escalation, ...]:
-    from baton.core.log.escalation import steps_of  # few questions have one
-
-    steps = steps_of(said, now)
-    # Which arguments the call has, and so how risky it is, was not known when the document was compiled.
-    is_given = request.is_for_a_person and steps[-1].decide == APPROVE
-    return (*steps[:-1], replace(steps[-1], decide=REJECT)) if is_given else steps
 
 
 def text_of(value: Any) -> str:

@@ -1,7 +1,7 @@
 """The escalation of a question: its steps as moments, and what the step comes to that is due.
 
-The step that closes a question is the answer of whoever asks: a node (core/nodes/human.py) or a step that has failed
-(core/decide/retries.py). What people do with a question is in question_claims.py.
+What the last step means, which closes the question, is decided where the question is asked: core/nodes/human.py for nodes and
+calls, core/decide/retries.py for steps that failed. What people do with a question is in question_claims.py.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ from pydantic import Field, StrictBool, StringConstraints
 from baton.core.documents.nodes.base import Compiler, Known, NodeDocument, Words
 from baton.core.documents.parts.audience import AUDIENCE, Audience, AudienceModel, Text
 from baton.core.documents.parts.escalation import (
-    ESCALATE,
     FAMILIAR,
-    OF_ESCALATE,
+    MEANWHILE,
+    SO_MANY,
     EscalationModel,
     escalation_problems,
 )
@@ -119,8 +119,8 @@ class HumanModel(Model):
     ] = Field(default=None, description="How much depends on the answer. People are shown it.")
     escalate: Annotated[list[EscalationModel] | None, Given] = Field(
         default=None,
-        description=ESCALATE,
-        json_schema_extra=OF_ESCALATE,
+        description=MEANWHILE,
+        json_schema_extra=SO_MANY,
     )
 
     @property

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BeforeValidator, Field, StrictBool, WithJsonSchema, model_validator
 
 from baton.core.documents.parts.audience import Audience, Text
-from baton.core.documents.parts.escalation import ESCALATE, OF_ESCALATE, EscalationModel
+from baton.core.documents.parts.escalation import MEANWHILE, SO_MANY, EscalationModel
 from baton.core.documents.parts.fields import (
     Duration,
     Given,
@@ -56,7 +56,7 @@ class ApprovalModel(Model):
         json_schema_extra={"default": "24h"},
     )
     escalate: Annotated[list[EscalationModel] | None, Given] = Field(
-        default=None, description=ESCALATE, json_schema_extra=OF_ESCALATE
+        default=None, description=MEANWHILE, json_schema_extra=SO_MANY
     )
 
 

@@ -16,10 +16,10 @@ from baton.core.expressions.spelling import nearest
 from baton.errors import Problem
 
 MAX_STEPS = 5
-ESCALATE = "What happens while there is no answer, in the order of time."
+MEANWHILE = "What happens while there is no answer, in the order of time."
 FAMILIAR = "escalation escalations escalation_policy reminders remind on_timeout"
 """What other tools call it."""
-OF_ESCALATE = {"minItems": 1, "maxItems": MAX_STEPS}
+SO_MANY = {"minItems": 1, "maxItems": MAX_STEPS}
 """What the JSON Schema of such a list says besides."""
 
 
