@@ -192,10 +192,22 @@ nodes:
       options: [{id: x}, {id: y}]
       escalate: [{after: 5s, remind: true}, {after: 10s, hand_on: {group: leads}}, {after: 30s, decide: y}]
   late: {human: {title: Late?, risk: low, escalate: [{after: 5s, remind: true}, {after: 20s, decide: approve}]}}
+  lent:
+    tool: work
+    with: {n: 2}
+    requires_approval: {to: {group: hosts}, escalate: [{after: 5s, hand_on: {group: leads}}, {after: 15s, decide: reject}]}
+    catch: {code: rejected, then: kept}
+  kept: {value: 1}
+  broken:
+    tool: refuse
+    on_failure: {any: {ladder: [ask_user], escalate: [{after: 5s, remind: true}, {after: 15s, decide: fail}]}}
+    catch: {code: tool_error, then: mended}
+  mended: {value: 1}
   after: {tool: work, with: {n: 1}, after: [who, late]}
 output: {n: '${ctx.after.output.n}', who: '${ctx.who.output.answer}', late: '${ctx.late.output.answer}'}
 """
-"""A question that is claimed, handed on and decided by its escalation, and one whose answer comes just before that."""
+"""A question that is claimed, handed on and decided by its escalation, and one whose answer comes just before that; beside
+them, questions about a call and about a failed step that are decided by theirs."""
 
 APPROVED = """
 name: approved

@@ -25,7 +25,7 @@ from baton.core.documents.parts.fields import (
     WorkflowName,
 )
 from baton.core.documents.parts.node import Schema
-from baton.core.effects.risk import Rules
+from baton.core.effects.risk import RiskRule
 
 
 class WorkflowModel(Model):
@@ -122,6 +122,6 @@ class WorkflowModel(Model):
     )
 
     @property
-    def rules(self) -> Rules | None:
+    def rules(self) -> tuple[RiskRule, ...] | None:
         """The document's own rules of risk; None: the default ones count."""
         return None if self.risk is None else tuple(rule.rule() for rule in self.risk)

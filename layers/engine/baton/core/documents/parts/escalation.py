@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
+from pydantic.config import JsonDict
 
 from baton.core.documents.parts.audience import Audience, Text
 from baton.core.documents.parts.fields import Duration, Given, Model, refuse
@@ -19,7 +20,7 @@ MAX_STEPS = 5
 MEANWHILE = "What happens while there is no answer, in the order of time."
 FAMILIAR = "escalation escalations escalation_policy reminders remind on_timeout"
 """What other tools call it."""
-SO_MANY = {"minItems": 1, "maxItems": MAX_STEPS}
+SO_MANY: JsonDict = {"minItems": 1, "maxItems": MAX_STEPS}
 """What the JSON Schema of such a list says besides."""
 
 
