@@ -192,6 +192,13 @@ nodes:
       options: [{id: x}, {id: y}]
       escalate: [{after: 5s, remind: true}, {after: 10s, hand_on: {group: leads}}, {after: 30s, decide: y}]
   late: {human: {title: Late?, risk: low, escalate: [{after: 5s, remind: true}, {after: 20s, decide: approve}]}}
+  after: {tool: work, with: {n: 1}, after: [who, late]}
+output: {n: '${ctx.after.output.n}', who: '${ctx.who.output.answer}', late: '${ctx.late.output.answer}'}
+"""
+"""A question that is claimed, handed on and decided by its escalation, and one whose answer comes just before that."""
+LEFT_ALONE = """
+name: left
+nodes:
   lent:
     tool: work
     with: {n: 2}
@@ -203,11 +210,15 @@ nodes:
     on_failure: {any: {ladder: [ask_user], escalate: [{after: 5s, remind: true}, {after: 15s, decide: fail}]}}
     catch: {code: tool_error, then: mended}
   mended: {value: 1}
-  after: {tool: work, with: {n: 1}, after: [who, late]}
-output: {n: '${ctx.after.output.n}', who: '${ctx.who.output.answer}', late: '${ctx.late.output.answer}'}
+output: {kept: '${ctx.kept.output}', mended: '${ctx.mended.output}'}
 """
-"""A question that is claimed, handed on and decided by its escalation, and one whose answer comes just before that; beside
-them, questions about a call and about a failed step that are decided by theirs."""
+"""Questions about a call and about a failed step, which no person answers: their escalation decides them."""
+HAULED = """
+name: w
+nodes:
+  wait: {tool: work, with: {n: 1, seconds: 1}}
+  haul: {tool: haul, after: wait, with: {load: sand}}
+"""
 
 APPROVED = """
 name: approved
