@@ -290,7 +290,10 @@ def test_a_fork_of_an_ended_saga_makes_it_due_before_it_is_appended(
         UpdateExpression=took_out,
     )
     answer = http.post(f"{SAGA}/forks", {"version": 1, "reason": "once more"})
-    assert (answer.status, answer.body) == (202, {"id": ADA.id, "status": "running", "version": 3, "changed": True})
+    assert (answer.status, answer.body) == (
+        202,
+        {"id": ADA.id, "status": "running", "version": 3, "changed": True},
+    )
     head = deployment.head(ADA)
     assert head.armed > 0
     assert head.due_at == head.armed

@@ -15,7 +15,7 @@ from rich.text import Text
 from baton.cli.asking import question_lines
 from baton.cli.waiting import rounds, waits
 from baton.client.program import typed
-from baton.client.text import clock, counted, course, epoch_ms, one_line, plain, span, when
+from baton.client.text import clock, counted, course, epoch_ms, one_line, plain, since, span, when
 from baton.core.log.state import FINISHED
 
 COLOURS = {
@@ -124,14 +124,20 @@ def saga_line(saga: Mapping[str, Any]) -> str:
 
 def _failing(saga: Mapping[str, Any], now: int) -> list[str]:
     """A line for each step that has failed and is not given up: what it failed with, and what comes next."""
+    at_work = {_slot(item): item for item in saga.get("active") or ()}
     return [
         f"{_slot(step)}, attempt {step.get('attempts')}: {step.get('code')}: {one_line(str(step.get('message')))}; "
-        + _next(step, now)
+        + _next(step, at_work.get(_slot(step), {}), now)
         for step in saga.get("failing") or ()
     ]
 
 
-def _next(step: Mapping[str, Any], now: int) -> str:
+def _next(step: Mapping[str, Any], work: Mapping[str, Any], now: int) -> str:
+    """What comes next, or `work`: what the step waits for in its next attempt already."""
+    if work.get("callback"):
+        return f"handed over again {since(epoch_ms(work.get('since')) or now, now)}"
+    if work.get("ask"):
+        return f"again once {work['ask']} has its answer"
     due = epoch_ms(step.get("next_attempt_at"))
     if due is not None:
         return f"again {when(due, now)}"
