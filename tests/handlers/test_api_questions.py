@@ -163,7 +163,7 @@ def test_a_listed_question_says_what_it_is_and_where_to_answer(http: Http) -> No
                 "workflow": "form",
                 "id": "0.form",
                 "type": "input",
-                "kind": "input",
+                "asked_for": None,
                 "title": "Seats",
                 "message": "How many?",
                 "for": {"kind": "user", "name": "ada"},
