@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.core.log.events import Ask, NoticeDue, QuestionClaimed, QuestionOpened, SignalReceived
+from baton.core.log.events import Ask, NoticeDue, QuestionClaimed, QuestionOpened, SagaEnded, SignalReceived
 from baton.ports import QuestionRow
 from tests.handlers.deployment import Deployment
 from tests.handlers.http import Http
@@ -82,6 +82,17 @@ def test_a_member_of_the_group_answers_and_a_repetition_changes_nothing(
     (event,) = answers(deployment)
     assert (event.key, event.by, event.payload.v) == ("0.form/k", "eve", said)
     answer(http, SAID, key="l").problem(409, "not-allowed-now")
+
+
+def test_after_the_end_the_same_answer_is_known_and_another_is_refused_with_the_reason(http: Http) -> None:
+    asking(http)
+    assert answer(http).body["changed"] is True
+    append(http.engine, SagaEnded(status="completed"))
+    assert answer(http).body["changed"] is False
+    problem = answer(http, SAID | {"data": {"seats": 5}}).problem(409, "not-allowed-now")
+    assert problem["detail"] == "question `0.form` has been answered"
+    problem = answer(http, SAID | {"ask": "0.other"}).problem(409, "not-allowed-now")
+    assert problem["detail"] == "the saga has ended: completed"
 
 
 @pytest.mark.parametrize("groups", [None, "guests", "hostsx", "[hosts]", "group:hosts"])

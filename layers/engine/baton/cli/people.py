@@ -78,7 +78,9 @@ def answer(
         print_json(answered)
     else:
         said = (
-            f"was answered {body['ask']}" if answered["changed"] else f"{body['ask']} has this answer already"
+            f"was answered {body['ask']}"
+            if answered.get("changed", True)
+            else f"{body['ask']} has this answer already"
         )
         click.echo(f"{answered['id']}  {said}: {action}")
 
@@ -106,9 +108,9 @@ def claim(shared: Shared, saga: str, ask: str | None, release: bool, as_json: bo
         print_json(claimed)
         return
     if release:
-        said = "released {}" if claimed["changed"] else "nothing to release: no user has claimed {}"
+        said = "released {}" if claimed.get("changed", True) else "nothing to release: no user has claimed {}"
     else:
-        said = "claimed {}" if claimed["changed"] else "{} is yours already"
+        said = "claimed {}" if claimed.get("changed", True) else "{} is yours already"
     click.echo(f"{claimed['id']}  {said.format(asked[0])}")
 
 

@@ -62,6 +62,8 @@ _USUAL = (
     ("budget", 0),
     ("look", False),
     ("recorded", False),
+    ("ends", False),
+    ("window", 0),
     ("blocked_ms", 0),
 )
 

@@ -38,7 +38,8 @@ def _issuer_of(connection: Connection) -> str:
     if connection.aws or not isinstance(issuer, str) or not _HERE.fullmatch(issuer):
         raise Failed(
             DENIED,
-            f"only `baton up` signs tokens, and {connection.url} is not one that it has started",
-            "Have the issuer of this API sign one, and show it with --token or BATON_TOKEN.",
+            f"only `baton up` signs tokens, and the one at hand for {connection.url} is not one of its own",
+            "Without BATON_URL and BATON_TOKEN the commands use that of the run in this directory. A token for any other API",
+            "is signed by the issuer of that API; show it with --token or BATON_TOKEN.",
         )
     return issuer

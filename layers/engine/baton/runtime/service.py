@@ -22,9 +22,11 @@ from baton.core.log.answers import (
     WHOLE,
     Answer,
     about_parking,
+    already_answered,
     answer_key,
     asked,
     check_answer,
+    is_answered,
     question,
     refusal,
     tool_asked_about,
@@ -211,6 +213,8 @@ class Service:
             known = state.keys.get(remembered)
             if key and known is not None and known != fingerprint(value):
                 raise KeyReused(f"question `{answer.ask}` was answered otherwise under this key")
+            if known != fingerprint(value) and state.ended is not None and is_answered(state, answer.ask):
+                raise already_answered(answer.ask)  # which says more than that the saga has ended
             return known == fingerprint(value)
 
         def make(state: State, now: int) -> Event | None:

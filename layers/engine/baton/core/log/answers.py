@@ -159,12 +159,17 @@ def closed_by_time(state: State, ask: str) -> str:
     return known if known in {EXPIRED, POLICY} else ""
 
 
+def already_answered(name: str) -> NotAllowedNow:
+    """The refusal of another answer to a question that has one."""
+    return NotAllowedNow(f"question `{name}` has been answered")
+
+
 def question(state: State, name: str, now: int) -> tuple[str, Ask]:
     """The question that waits for an answer, with the slot of its step. Raises `NotAllowedNow`, and `NotFound` with those that do."""
     if known := closed_by_time(state, name):
         raise NotAllowedNow(f"question `{name}` {_CLOSED[known]}")
     if is_answered(state, name):
-        raise NotAllowedNow(f"question `{name}` has been answered")
+        raise already_answered(name)
     slot, ask = next((pair for pair in asked(state) if pair[1].id == name), ("", None))
     if ask is None:
         raise NotFound(f"there is no question `{name[:80]}`; {named(state)}")
