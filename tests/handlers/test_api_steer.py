@@ -132,7 +132,7 @@ def test_a_signal_may_carry_a_failure_in_place_of_a_payload(http: Http, deployme
     ("body", "path", "told"),
     [
         ({"payload": None, "failure": {"code": "x"}}, "", "`payload` or a `failure`, not both"),
-        ({"failure": {}}, "/failure/code", "Field required"),
+        ({"failure": {}}, "/failure/code", "`code` is missing"),
         ({"failure": {"code": "no code!"}}, "/failure/code", "`no code!` is not a code"),
         ({"failure": {"code": "x", "reason": "y"}}, "/failure/reason", "is not known here"),
         ({"failure": "x"}, "/failure", ""),
