@@ -238,7 +238,7 @@ def test_the_inbox_lists_what_is_for_the_caller_one_question_a_line(api: FakeApi
     assert header.split("  ")[0] == "saga"
     assert line.split()[:3] == ["s1", "0.ok", "approval"]
     assert line.endswith("2026-01-02 00:00:00  group hosts  yes   Book it?: For\\nsix.")
-    assert result.stderr.splitlines()[0].endswith("baton answer SAGA ASK ANSWER")
+    assert result.stderr.splitlines()[0].endswith("baton answer s1 0.ok approve|reject")
     assert result.stderr.endswith("There are more: --limit N or --all.\n")
     api.on("GET /questions", (200, {"questions": [QUESTION], "next": None}))
     assert json.loads(baton("inbox", "--json", "--cursor", "c2").stdout) == {
@@ -246,6 +246,17 @@ def test_the_inbox_lists_what_is_for_the_caller_one_question_a_line(api: FakeApi
         "next": None,
     }
     assert api.asked[-1].query == {"limit": "50", "cursor": "c2"}
+
+
+def test_the_inbox_says_how_to_answer_what_it_lists(api: FakeApi, baton: Baton) -> None:
+    form = QUESTION | {"id": "0.form", "type": "input", "options": ["submit"]}
+    api.on("GET /questions", (200, {"questions": [form], "next": None}))
+    assert baton("inbox").stderr.endswith("baton answer s1 0.form submit --data JSON\n")
+    api.on("GET /questions", (200, {"questions": [form, QUESTION], "next": None}))
+    said = baton("inbox").stderr.splitlines()
+    assert said[0].endswith("baton answer SAGA ASK ANSWER")
+    assert said[1].startswith("What can be answered: ")
+    assert said[1].endswith("baton show SAGA")
 
 
 def test_the_inbox_of_one_saga_takes_the_beginning_of_its_id(api: FakeApi, baton: Baton) -> None:

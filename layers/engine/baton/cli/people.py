@@ -5,6 +5,7 @@ What steers a saga that asks nothing is in steering.py.
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +16,7 @@ from baton.cli.shared import Shared, console, gathered, json_option, key_option,
 from baton.cli.values import read_value
 from baton.client.exits import REFUSED, USAGE, Failed
 from baton.client.program import typed
+from baton.client.text import plain
 
 if TYPE_CHECKING:
     from baton.client.api import Api
@@ -205,8 +207,14 @@ def inbox(
 
     for line in question_rows(found, terminal_width()):
         console().print(line)
-    if found:
+    if len(found) == 1:
+        from baton.cli.waiting import answers_to
+
+        which = f"{found[0]['saga']} {shlex.quote(found[0]['id'])}"
+        click.echo(plain("Answer with: " + typed(f"answer {which} {answers_to(found[0])}")), err=True)
+    elif found:
         click.echo("Answer with: " + typed("answer SAGA ASK ANSWER"), err=True)
+        click.echo("What can be answered: " + typed("show SAGA"), err=True)
     else:
         click.echo("no question is open" + (" for you" if saga is None else ""), err=True)
     if after:

@@ -14,6 +14,7 @@ from typing import Any
 from baton.cli.examples import example_of
 from baton.client.program import typed
 from baton.client.text import epoch_ms, plain, since, when
+from baton.core.log.answers import INPUT
 from baton.core.log.state import FINISHED
 
 _SHOWN = 5  # questions, each with a command that answers it
@@ -77,14 +78,19 @@ def helping(saga: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         seen.add(name)
 
 
+def answers_to(question: Mapping[str, Any]) -> str:
+    """What can be typed as the answer to a question of a saga or of a list."""
+    data = " --data JSON" if question.get("schema") is not None or question.get("type") == INPUT else ""
+    return "|".join(question["options"]) + data
+
+
 def _answering(saga: str, questions: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     for question in questions[:_SHOWN]:
         ask = shlex.quote(str(question["id"]))
         why, which = (
             (f"Answer {ask} with", f"{saga} {ask}") if len(questions) > 1 else ("Answer it with", saga)
         )
-        data = " --data JSON" if question.get("schema") is not None else ""
-        yield _line(why, f"answer {which} {'|'.join(question['options'])}{data}")
+        yield _line(why, f"answer {which} {answers_to(question)}")
     if more := len(questions[_SHOWN:]):
         yield _line(f"… and {more} more", f"inbox --saga {saga}")
 
