@@ -210,7 +210,7 @@ nodes:
     on_failure: {any: {ladder: [ask_user], escalate: [{after: 5s, remind: true}, {after: 15s, decide: fail}]}}
     catch: {code: tool_error, then: mended}
   mended: {value: 1}
-output: {kept: '${ctx.kept.output}', mended: '${ctx.mended.output}'}
+output: {kept: '${ctx.kept.output?}', mended: '${ctx.mended.output?}'}
 """
 """Questions about a call and about a failed step, which no person answers: their escalation decides them."""
 HAULED = """
