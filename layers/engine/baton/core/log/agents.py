@@ -24,10 +24,11 @@ class Segment(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Turn(msgspec.Struct, frozen=True, array_like=True):
-    """A turn that is over: the answer, and what came of each call in its order."""
+    """A turn that is over: the answer, what came of each call in its order, and the messages from outside before it."""
 
     answer: Value
     results: tuple[Value, ...] = ()
+    heard: tuple[Value, ...] = ()
 
 
 class Progress(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -42,7 +43,7 @@ class Agent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="
     """An agent at work. `given`: its prompt and settings, rendered once. `turn` is the number of its turn, 0 before the first.
 
     `calls` are those of this turn, by item, with their tools. The transcript is in `segments`, the oldest first, and in
-    `tail`. `made`: by its digest, the item of each call that has succeeded or is under way.
+    `tail`. `made`: by its digest, the item of each call that has succeeded or is under way. `listens`: the signal that brings it messages; `heard`: those with which this turn begins.
     """
 
     arguments: ClassVar[dict[str, Any]] = {}
@@ -53,6 +54,8 @@ class Agent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="
     tail: tuple[Turn, ...] = ()
     made: dict[str, str] = {}
     used: Progress = Progress()
+    listens: str = ""
+    heard: tuple[Value, ...] = ()
 
     @property
     def signal(self) -> str:
@@ -101,9 +104,13 @@ def place_of(item: str) -> tuple[int, int]:
 
 
 class TurnBegan(About, frozen=True, tag="turn_began", omit_defaults=True, kw_only=True):
-    """The next turn of an agent; the one before is over. `segments`: what has become of older turns, where that is news."""
+    """The next turn of an agent; the one before is over. `segments`: what has become of older turns, where that is news.
+
+    `heard`: the keys of the signals whose payloads are messages to it.
+    """
 
     turn: int
+    heard: tuple[str, ...] = ()
     segments: tuple[Segment, ...] | None = None
     used: Progress = Progress()
 
@@ -151,8 +158,10 @@ def is_error(value: Value) -> bool:
     return isinstance(value.v, dict) and value.v.keys() == {"error"}
 
 
-def next_turn(work: Agent, event: TurnBegan, items: Mapping[str, Value | None]) -> Agent:
-    """The agent in its next turn. `items` has the answer and the results of the one that is over."""
+def next_turn(
+    work: Agent, event: TurnBegan, items: Mapping[str, Value | None], heard: tuple[Value, ...] = ()
+) -> Agent:
+    """The agent in its next turn. `items` has the answer and the results of the one that is over; `heard` goes with the next."""
     if event.turn != work.turn + 1:
         return work
     tail = work.tail
@@ -160,7 +169,7 @@ def next_turn(work: Agent, event: TurnBegan, items: Mapping[str, Value | None]) 
         tail = tail[sum(one.turns for one in event.segments) - sum(one.turns for one in work.segments) :]
     if work.turn:
         answer, results = items[turn_item(work.turn)], [items[item] for item in work.calls]
-        tail = (*tail, Turn(answer or Value(), tuple(one or Value() for one in results)))
+        tail = (*tail, Turn(answer or Value(), tuple(one or Value() for one in results), work.heard))
     return replace(
         work,
         turn=event.turn,
@@ -169,6 +178,7 @@ def next_turn(work: Agent, event: TurnBegan, items: Mapping[str, Value | None]) 
         tail=tail,
         made={key: item for key, item in work.made.items() if not _is_void(work, items, item)},
         used=event.used,
+        heard=heard,
     )
 
 
