@@ -152,6 +152,48 @@ def test_a_saga_keeps_the_notices_of_all_its_questions_however_many() -> None:
     assert len(saga.state.outbox.due) == len(notices_of(saga.decision)) == many
 
 
+def fan(many: int, to: str = "") -> Saga:
+    nodes = "".join(f"  q{n}: {{human: {{title: t{to}}}}}\n" for n in range(many))
+    return asking("name: w\nnodes:\n" + nodes)
+
+
+def test_other_notices_push_out_no_question_of_a_saga_with_many_and_none_of_them_is_lost_for_it() -> None:
+    saga = fan(NOTICES_REMEMBERED + 10)
+    for n in range(5):
+        saga.put(ev.NoticeDue(notice=notice(f"warning {n}")))
+    now = owed(saga.state)
+    assert {one.ask for one in now.notices if one.ask} == set(now.asks)
+    assert [one.key for one in now.notices if not one.ask] == [f"warning {n}" for n in range(5)]
+
+
+def test_reminders_that_are_not_sent_push_out_the_first_notice_of_no_other_question() -> None:
+    saga = fan(3)
+    for n in range(3 * NOTICES_REMEMBERED):
+        saga.put(ev.NoticeDue(notice=notice(f"reminder {n}", "0.q0")))
+    now = owed(saga.state)
+    assert {one.ask for one in now.notices} == {"0.q0", "0.q1", "0.q2"}
+    assert (len(now.notices), now.notices[-1].key) == (
+        NOTICES_REMEMBERED + 3,
+        f"reminder {3 * NOTICES_REMEMBERED - 1}",
+    )
+
+
+def test_an_incident_is_pushed_out_by_no_other_notice() -> None:
+    saga = fan(1)
+    saga.put(ev.NoticeDue(notice=notice("incident", "0.q0", incident=True)))
+    for n in range(2 * NOTICES_REMEMBERED):
+        saga.put(ev.NoticeDue(notice=notice(f"reminder {n}", "0.q0")))
+    assert "incident" in [one.key for one in saga.state.outbox.due]
+    assert len(saga.state.outbox.due) == NOTICES_REMEMBERED + 1
+
+
+def test_of_more_incidents_than_are_remembered_none_is_lost() -> None:
+    saga = fan(1)
+    for n in range(2 * NOTICES_REMEMBERED):
+        saga.put(ev.NoticeDue(notice=notice(f"incident {n}", incident=True)))
+    assert len(saga.state.outbox.due) == 2 * NOTICES_REMEMBERED + 1
+
+
 def test_only_a_user_is_a_person() -> None:
     assert [inbox.person_of(word) for word in ("user:a:b", "group:ops", "role:answer", "on_call")] == [
         *("a:b", "", "", ""),

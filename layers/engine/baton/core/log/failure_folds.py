@@ -189,9 +189,12 @@ def notice_due(state: State, e: ev.NoticeDue) -> State:
     outbox = state.outbox
     if e.notice.key in outbox.sent or e.notice in outbox.due:
         return state
-    # No fewer than there are: a fork can have opened more questions than that. Each open question has room for its own.
-    most = max(NOTICES_REMEMBERED, len(outbox.due), len(outbox.rows))
-    return replace(state, outbox=replace(outbox, due=(*outbox.due, e.notice)[-most:]))
+    due = (*outbox.due, e.notice)
+    # Each question of the inbox has room for one of its own, besides.
+    if len(due) > NOTICES_REMEMBERED + len(outbox.rows):
+        spare = inbox.first_spare(due, outbox.rows)
+        due = tuple(notice for notice in due if notice is not spare)
+    return replace(state, outbox=replace(outbox, due=due))
 
 
 def notices_sent(state: State, e: ev.NoticesSent) -> State:

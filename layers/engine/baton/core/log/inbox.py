@@ -64,6 +64,13 @@ def before_the_end(state: State) -> tuple[Notice, ...]:
     return tuple(one for one in state.outbox.due if one.incident or not one.ask)
 
 
+def first_spare(notices: tuple[Notice, ...], rows: Collection[str]) -> Notice | None:
+    """The oldest notice that is no incident and not the newest about a question in `rows`: without that one no person would hear of it."""
+    newest = {one.ask: one for one in notices if one.ask in rows}
+    spare = (one for one in notices if not one.incident and newest.get(one.ask) is not one)
+    return next(spare, None)
+
+
 def _without(notices: tuple[Notice, ...], ids: Collection[str]) -> tuple[Notice, ...]:
     """The notices that are not about these questions. One that opens an incident is told whatever became of its question."""
     if not ids:
