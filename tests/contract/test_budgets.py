@@ -248,6 +248,20 @@ def test_of_many_that_free_the_same_and_reserve_anew_none_gets_it_twice(concurre
     assert budgets.read(ADA) == Sums(50 * CENT, held * 100 * CENT + 50 * CENT, held)
 
 
+MARK = Reservation(2, 0, NOW, is_freed=True)
+
+
+def test_a_reservation_that_lands_behind_the_mark_of_its_holder_takes_nothing(stores: Stores) -> None:
+    budgets = stores.budgets
+    late = opening()
+    assert budgets.move(ADA, Change("a", None, MARK), NOW) == Answer(True, Sums(0, 0, 0), MARK)
+    assert budgets.move(ADA, late, NOW) == Answer(False, Sums(0, 0, 0), MARK)
+    again = Change("a", MARK, one(5, 3), 0, LIMIT)
+    assert budgets.move(ADA, again, NOW) == Answer(True, Sums(0, 5, 1), one(5, 3))
+    assert budgets.move(ADA, Change("a", one(5, 3), MARK), NOW) == Answer(True, Sums(0, 0, 0), MARK)
+    assert budgets.move(ADA, again, NOW + 1).is_done, "a mark is not too old to be taken up again"
+
+
 # ---- what it is on a table
 
 
@@ -297,6 +311,36 @@ def test_an_item_does_not_grow_with_what_is_over(moto: AwsStores) -> None:
     budgets.expire(ADA, NOW + 3_600_200)
     (item,) = moto.scan()
     assert sum(name.startswith("r#") for name in item) < 10, "an hour later the freed are forgotten, too"
+
+
+def test_marks_of_holders_go_though_nothing_is_past_its_time(moto: AwsStores) -> None:
+    budgets = moto.budgets
+    for n in range(300):
+        now = NOW + 60_000 * n
+        assert budgets.move(ADA, Change(f"d{n}", None, Reservation(2, 0, now, is_freed=True)), now).is_done
+    (item,) = moto.scan()
+    assert 60 <= sum(name.startswith("r#") for name in item) < 80, "of the last hour"
+
+
+def test_a_mark_that_was_taken_up_again_is_not_tidied_away(
+    table_and_meter: tuple[DynamoBudgets, Meter], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budgets, _ = table_and_meter
+    for n in range(20):
+        budgets.move(ADA, Change(f"d{n}", None, MARK), NOW)
+    later, free, raced = NOW + 7_200_000, budgets._free, []
+
+    def after_another(account: Account, item: Any, now: int) -> bool:
+        if not raced:  # between the look at the item and the tidying
+            raced.append(budgets.move(ADA, Change("d3", MARK, one(7, 3, later + 1)), NOW))
+        return free(account, item, now)
+
+    monkeypatch.setattr(budgets, "_free", after_another)
+    budgets.move(ADA, Change("e", None, one(1, until=later + 1)), later)
+    assert raced[0].is_done
+    assert budgets.move(ADA, Change("d3", one(7, 3, later + 1), None), NOW) == Answer(
+        True, Sums(0, 1, 1), None
+    )
 
 
 @pytest.mark.parametrize("invocations", [1, 40])

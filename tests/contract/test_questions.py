@@ -99,6 +99,19 @@ def test_of_two_puts_the_one_with_the_higher_number_stays(stores: Stores) -> Non
     assert [row.told for row in asked(stores)] == [True]
 
 
+def test_the_store_knows_what_was_taken_out_of_a_saga_and_as_of_which_number(stores: Stores) -> None:
+    put(stores, a_row(), a_row(ask="0.b"), a_row("s2"))
+    ref = SagaRef("acme", "s1")
+    stores.questions.remove(ref, "0.ask", 8, FAR)
+    stores.questions.remove(ref, "0.never", 6, FAR)
+    stores.questions.remove(SagaRef("acme", "s3"), "0.c", 8, FAR)
+    stores.questions.remove(SagaRef("globex", "s1"), "0.d", 8, FAR)
+    found = [set(stores.questions.removed(ref, number)) for number in (6, 7, 9)]
+    assert found == [{"0.ask", "0.never"}, {"0.ask"}, set()]
+    put(stores, a_row(), number=9)
+    assert set(stores.questions.removed(ref, 6)) == {"0.never"}
+
+
 @pytest.mark.parametrize("audience", ["user:a#b/c", "group:" + "ü" * 3_000, "on_call"])
 def test_any_name_has_an_inbox_of_its_own(stores: Stores, audience: str) -> None:
     put(stores, a_row(to=audience))

@@ -23,7 +23,8 @@ class Reservation(msgspec.Struct, frozen=True):
     """All that one invocation holds of an account. After `until` the invocation is dead, and the amount may be freed.
 
     `number` counts the invocation's requests, so that no two states of a reservation are equal. `is_freed`: its time
-    was over, and another has freed it; its amount is 0.
+    was over, and another has freed it; its amount is 0. The holder can leave one itself, so that no reservation of its that lands
+    later takes anything; a store keeps it for a quarter of an hour at least.
     """
 
     number: int

@@ -5,7 +5,7 @@ A row that is taken out leaves the index and stays as its number for a while, so
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,6 +15,7 @@ from baton.adapters.clock import SystemClock
 from baton.adapters.dynamo import items
 from baton.adapters.dynamo.items import names_in, number, saga_pk, text
 from baton.adapters.dynamo.limits import ITEM_BYTES
+from baton.adapters.dynamo.requests import query
 from baton.adapters.rules import pack, unpack
 from baton.ports import Clock, QuestionRow, SagaRef, Spot
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 # What has expired is as good as deleted: another saga may have its id.
 _IS_LATER = "attribute_not_exists(#pk) OR #seq <= :seq OR #ttl <= :now"
 _REMOVE = "SET #seq = :seq, #ttl = :ttl REMOVE #d, #ask_key, #ask_at"
+_OF_SAGA = "#pk = :pk AND begins_with(#sk, :ask)"
+_IS_OUT = "attribute_not_exists(#ask_key) AND #seq >= :seq"
 _ASKED = "#ask_key = :key AND #ask_at > :now"
 
 SYSTEM = SystemClock()
@@ -82,6 +85,22 @@ class DynamoQuestions:
                 )
         except ConditionFailed:
             pass
+
+    def removed(self, ref: SagaRef, number: int) -> Collection[str]:
+        request = {
+            "KeyConditionExpression": _OF_SAGA,
+            "FilterExpression": _IS_OUT,
+            "ProjectionExpression": "#sk",
+            "ExpressionAttributeNames": names_in(_OF_SAGA, _IS_OUT),
+            "ExpressionAttributeValues": {
+                ":pk": text(saga_pk(ref)),
+                ":ask": text(items.question_sk("")),
+                ":seq": items.number(number),
+            },
+            "ConsistentRead": True,
+        }
+        rows = query(self._client, self._table_of(ref), request)
+        return {row["sk"]["S"].removeprefix(items.question_sk("")) for row in rows}
 
     def _now(self) -> UniversalAttributeValueTypeDef:
         return number(self._clock.now() // 1_000)
