@@ -94,6 +94,21 @@ def test_the_questions_that_wait_for_places_of_a_saga_that_ends_are_told(stage: 
     stage(story, limits=Limits(sweep_shortest_ms=3_600_000))
 
 
+def test_a_saga_that_goes_on_after_an_answer_has_the_next_saga_tell_its_question(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        goes_on = "name: g\nnodes: {ask: {human: {title: t}}, b: {wait: {for: 9h}, after: ask}}"
+        (first,) = await asking(world, goes_on, name="g")
+        await asyncio.sleep(5)
+        (second,) = await asking(world, ONE)
+        await asyncio.sleep(5)
+        assert told(world) == [first]
+        await answer(world, first)
+        await asyncio.sleep(75)
+        assert (told(world), places(world)) == ([first, second], 1)
+
+    stage(story, limits=Limits(pending_per_person=1, sweep_shortest_ms=3_600_000))
+
+
 @pytest.mark.parametrize("how", ["cancel", "answer"])
 def test_a_place_whose_reservation_lands_after_its_question_was_closed_is_not_taken(
     stage: Stage, how: str
@@ -147,7 +162,8 @@ nodes:
   a: {human: {title: a}}
   b: {human: {title: b}}
   c: {human: {title: c, to: {group: ops}}}
-  d: {human: {title: d, to: {group: ops}, escalate: [{after: 8s, hand_on: starter}]}}
+  d: {human: {title: d, to: {user: bob}, escalate: [{after: 8s, hand_on: starter}]}}
+  e: {human: {title: e, to: {user: bob}, expires: 1h}}
   busy: {tool: work, with: {n: 1, seconds: 60}}
 """
 
@@ -162,6 +178,7 @@ nodes:
             "0.b": (f"user:{USER}", False),
             "0.c": (f"user:{USER}", True),
             "0.d": (f"user:{USER}", False),
+            "0.e": ("user:bob", True),
         }
 
     stage(story, limits=Limits(pending_per_person=1), timeout_s=120)
