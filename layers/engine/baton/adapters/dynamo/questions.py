@@ -108,28 +108,51 @@ class DynamoQuestions:
     def listed(
         self, tenant: str, audience: str, now: int, limit: int, after: Spot | None = None
     ) -> tuple[Sequence[QuestionRow], Spot | None]:
-        key = text(items.ask_key(tenant, audience))
-        request: dict[str, Any] = {
-            "IndexName": items.INBOX_INDEX,
-            "KeyConditionExpression": _ASKED,
-            "ExpressionAttributeNames": names_in(_ASKED),
-            "ExpressionAttributeValues": {":key": key, ":now": number(now)},
-            "Limit": limit,
-        }
+        found, floors = [], []
+        for shard in range(items.ask_shards(audience)):
+            rows, is_all = self._shard(tenant, audience, shard, now, limit, after)
+            placed = [((row.spot[0], shard), row) for row in rows]
+            found += placed
+            if not is_all:
+                floors.append(placed[-1][0])
+        # Behind the place where some shard stopped it may have rows that come before those of the others.
+        shown = [(place, row) for place, row in found if not floors or place <= min(floors)]
+        shown.sort(key=lambda one: one[0])
+        page = [row for _, row in shown[:limit]]
+        return page, None if len(page) == len(found) and not floors else page[-1].spot
+
+    def _shard(
+        self, tenant: str, audience: str, shard: int, now: int, limit: int, after: Spot | None
+    ) -> tuple[Sequence[QuestionRow], bool]:
+        """The next rows of a part of a list, and whether these are all. Of rows that expire at one moment the first shard's come first."""
+        key, since = text(items.ask_key(tenant, audience, shard)), now
+        request: dict[str, Any] = {}
         if after is not None and after[0] > now:
-            # A position, not an item: it may have been taken out since.
-            place = items.key(saga_pk(SagaRef(tenant, after[1])), items.question_sk(after[2]))
-            request["ExclusiveStartKey"] = {**place, "ask_key": key, "ask_at": number(after[0])}
+            at = items.ask_shard(audience, after[1])
+            if shard == at:
+                # A position, not an item: it may have been taken out since.
+                place = items.key(saga_pk(SagaRef(tenant, after[1])), items.question_sk(after[2]))
+                request["ExclusiveStartKey"] = {**place, "ask_key": key, "ask_at": number(after[0])}
+            else:
+                since = after[0] if shard < at else after[0] - 1
         with translated():
-            page = self._client.query(TableName=self._table, **request)
+            page = self._client.query(
+                TableName=self._table,
+                IndexName=items.INBOX_INDEX,
+                KeyConditionExpression=_ASKED,
+                ExpressionAttributeNames=names_in(_ASKED),
+                ExpressionAttributeValues={":key": key, ":now": number(since)},
+                Limit=limit,
+                **request,
+            )
         rows = [_row(item) for item in page["Items"]]
-        return rows, rows[-1].spot if "LastEvaluatedKey" in page and rows else None
+        return rows, "LastEvaluatedKey" not in page or not rows
 
 
 def _item(ref: SagaRef, row: QuestionRow, count: int, until: int) -> Item:
     item: Item = {
         **items.key(saga_pk(ref), items.question_sk(row.ask)),
-        "ask_key": text(items.ask_key(ref.tenant, row.to)),
+        "ask_key": text(items.ask_key(ref.tenant, row.to, items.ask_shard(row.to, ref.id))),
         "ask_at": number(row.spot[0]),
         "seq": number(count),
     }
