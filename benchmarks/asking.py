@@ -10,7 +10,8 @@ from collections import Counter
 from functools import cache
 from typing import NamedTuple
 
-from baton.adapters.dynamo.items import ASK_SHARDS, INBOX_INDEX
+from baton.adapters.dynamo.items import INBOX_INDEX
+from baton.adapters.dynamo.questions import ASK_SHARDS
 from baton.core.read.usage import READ_BYTES
 from benchmarks import asked, quotas
 from benchmarks.ceilings import SETTING, Ceiling, Setup

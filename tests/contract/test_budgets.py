@@ -248,7 +248,7 @@ def test_of_many_that_free_the_same_and_reserve_anew_none_gets_it_twice(concurre
     assert budgets.read(ADA) == Sums(50 * CENT, held * 100 * CENT + 50 * CENT, held)
 
 
-MARK = Reservation(2, 0, NOW, is_freed=True)
+MARK = Reservation(0, 0, NOW, is_freed=True)
 
 
 def test_a_reservation_that_lands_behind_the_mark_of_its_holder_takes_nothing(stores: Stores) -> None:
@@ -313,13 +313,18 @@ def test_an_item_does_not_grow_with_what_is_over(moto: AwsStores) -> None:
     assert sum(name.startswith("r#") for name in item) < 10, "an hour later the freed are forgotten, too"
 
 
-def test_marks_of_holders_go_though_nothing_is_past_its_time(moto: AwsStores) -> None:
+@pytest.mark.parametrize(("every_s", "kept"), [(60, 15), (1, 100)])
+def test_marks_go_after_a_quarter_of_an_hour_and_all_but_the_newest_before(
+    moto: AwsStores, every_s: int, kept: int
+) -> None:
     budgets = moto.budgets
     for n in range(300):
-        now = NOW + 60_000 * n
-        assert budgets.move(ADA, Change(f"d{n}", None, Reservation(2, 0, now, is_freed=True)), now).is_done
+        now = NOW + 1_000 * every_s * n
+        assert budgets.move(ADA, Change(f"d{n:03}", None, Reservation(0, 0, now, is_freed=True)), now).is_done
     (item,) = moto.scan()
-    assert 60 <= sum(name.startswith("r#") for name in item) < 80, "of the last hour"
+    left = sorted(name for name in item if name.startswith("r#"))
+    assert kept <= len(left) < kept + 16
+    assert left == [f"r#d{n:03}" for n in range(300 - len(left), 300)]
 
 
 def test_a_mark_that_was_taken_up_again_is_not_tidied_away(

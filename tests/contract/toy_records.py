@@ -174,7 +174,7 @@ class ToyQuestions:
                 self._kept.put("question", tenant, f"{saga}\0{ask}", asked)
 
     def removed(self, ref: SagaRef, number: int) -> Collection[str]:
-        kept = [(of, id.split("\0"), one) for of, id, one in self._kept.all("question", _Asked)]
+        kept = [(of, key.split("\0"), one) for of, key, one in self._kept.all("question", _Asked)]
         return {
             ask
             for of, (saga, ask), one in kept

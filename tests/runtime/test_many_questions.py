@@ -8,13 +8,12 @@ from dataclasses import dataclass
 import pytest
 
 from baton.core.limits import Limits
-from baton.core.log.events import NoticesSent
 from tests.kit.corpus import start
 from tests.kit.faults import FINE, LATE, Plan
 from tests.kit.toolbox import Books
 from tests.kit.world import USER, World
 from tests.runtime.conftest import Stage
-from tests.runtime.test_inbox import GROUP, LATER, ONE, answer, asking, mine, places, rows, shown, told
+from tests.runtime.test_inbox import LATER, ONE, answer, asking, places, rows, shown, told
 
 OF_A_GROUP = "name: g\nnodes: {ask: {human: {title: t, to: {group: ops}}}}"
 
@@ -72,7 +71,9 @@ def test_a_saga_that_ends_with_five_hundred_open_questions_is_let_go_when_worker
         await asyncio.sleep(40)
         (head,) = world.log.heads()
         assert (rows(world), places(world, "bob"), head.owner, head.due_at) == ([], 0, "", None)
-        assert 2 <= len(world.invocations) - before <= 6, "one does not do it, and each goes on where the last one was"
+        assert 2 <= len(world.invocations) - before <= 6, (
+            "one does not do it, and each goes on where the last one was"
+        )
         # Each row once, and again those that were under way when the time of an invocation was over.
         assert 500 <= world.store.questions.removals <= 500 + 16 * 6
         assert world.dead_letters.letters == []
@@ -84,7 +85,9 @@ def test_the_questions_that_wait_for_places_of_a_saga_that_ends_are_told(stage: 
     async def story(world: World, books: Books) -> None:
         saga = await start(world, fan(30), {}, "w")
         await asyncio.sleep(5)
-        (other,) = await asking(world, "name: o\nnodes: {ask: {human: {title: t, to: {user: bob}}}}", name="o")
+        (other,) = await asking(
+            world, "name: o\nnodes: {ask: {human: {title: t, to: {user: bob}}}}", name="o"
+        )
         await asyncio.sleep(5)
         assert other not in told(world)
         await world.service().cancel(saga, "enough", 0)

@@ -23,8 +23,8 @@ class Reservation(msgspec.Struct, frozen=True):
     """All that one invocation holds of an account. After `until` the invocation is dead, and the amount may be freed.
 
     `number` counts the invocation's requests, so that no two states of a reservation are equal. `is_freed`: its time
-    was over, and another has freed it; its amount is 0. The holder can leave one itself, so that no reservation of its that lands
-    later takes anything; a store keeps it for a quarter of an hour at least.
+    was over, and another has freed it; its amount is 0. With the number 0 it is a mark that its holder leaves for good, so that no reservation that lands later
+    takes anything. A store keeps an account's newest hundred marks for a quarter of an hour at least.
     """
 
     number: int

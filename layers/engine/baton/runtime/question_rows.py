@@ -109,7 +109,7 @@ class QuestionRows:
             return
         now = self._clock.now()
         before = Reservation(1, 1, known.until or DISTANT) if known.told else None
-        mark = Reservation(2, 0, now, is_freed=True)
+        mark = Reservation(0, 0, now, is_freed=True)
         while True:
             change = Change(self._holder(question), before, mark)
             answer = await self._call(self._store.budgets.move, self._account(known.to), change, now)

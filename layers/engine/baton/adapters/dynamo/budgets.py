@@ -29,6 +29,7 @@ _AT_ONCE = 25  # attributes that one update moves: an expression has only so muc
 _STALE_AT_ONCE = 32  # attributes that it removes besides
 _MANY_DUE = 16  # reservations past their time, and freed ones, before tidying is worth a write of its own
 _FREED_KEPT_MS = 3_600_000  # so long after its end its holder may still count what was spent
+_MARKS_KEPT_MS, _MARKS_KEPT = 900_000, 100  # so long an account keeps its marks, and so many
 
 _HELD = "r#"
 _ADD = (
@@ -161,7 +162,11 @@ def _due(account: Account, item: StoredItem, now: int) -> list[tuple[str, Reserv
 
 
 def _stale(account: Account, item: StoredItem, now: int) -> list[tuple[str, Reservation]]:
-    return _found(account, item, now - _FREED_KEPT_MS, is_freed=True)
+    freed = _found(account, item, now, is_freed=True)
+    marks = sorted(((name, one) for name, one in freed if not one.number), key=lambda mark: mark[1].until)
+    left = len(marks) - _MARKS_KEPT
+    over = [mark for n, mark in enumerate(marks) if n < left or mark[1].until <= now - _MARKS_KEPT_MS]
+    return over + [(name, one) for name, one in freed if one.number and one.until <= now - _FREED_KEPT_MS]
 
 
 def _found(

@@ -165,18 +165,6 @@ def question_sk(ask: str) -> str:
     return f"ASK#{ask}"
 
 
-ASK_SHARDS = 4  # for ever: a row's place follows from its saga's id
-
-
-def ask_shards(audience: str) -> int:
-    """Over so many partitions the questions for one audience are spread: an outage can ask a whole tenant's people on call at once."""
-    return 1 if audience.startswith("user:") else ASK_SHARDS
-
-
-def ask_shard(audience: str, saga: str) -> int:
-    return shard_of(saga, ask_shards(audience))
-
-
 def ask_key(tenant: str, audience: str, shard: int) -> str:
     """Where a part of the questions for one audience is found. Hashed where it would be longer than a partition key."""
     long = len(audience.encode()) > _LONGEST_AUDIENCE

@@ -16,7 +16,7 @@ from baton.adapters.dynamo import items
 from baton.adapters.dynamo.items import names_in, number, saga_pk, text
 from baton.adapters.dynamo.limits import ITEM_BYTES
 from baton.adapters.dynamo.requests import query
-from baton.adapters.rules import pack, unpack
+from baton.adapters.rules import pack, shard_of, unpack
 from baton.ports import Clock, QuestionRow, SagaRef, Spot
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ _REMOVE = "SET #seq = :seq, #ttl = :ttl REMOVE #d, #ask_key, #ask_at"
 _OF_SAGA = "#pk = :pk AND begins_with(#sk, :ask)"
 _IS_OUT = "attribute_not_exists(#ask_key) AND #seq >= :seq"
 _ASKED = "#ask_key = :key AND #ask_at > :now"
+
+ASK_SHARDS = 4  # for ever: a row's place follows from its saga's id
 
 SYSTEM = SystemClock()
 
@@ -109,7 +111,7 @@ class DynamoQuestions:
         self, tenant: str, audience: str, now: int, limit: int, after: Spot | None = None
     ) -> tuple[Sequence[QuestionRow], Spot | None]:
         found, floors = [], []
-        for shard in range(items.ask_shards(audience)):
+        for shard in range(shards_of(audience)):
             rows, is_all = self._shard(tenant, audience, shard, now, limit, after)
             placed = [((row.spot[0], shard), row) for row in rows]
             found += placed
@@ -128,7 +130,7 @@ class DynamoQuestions:
         key, since = text(items.ask_key(tenant, audience, shard)), now
         request: dict[str, Any] = {}
         if after is not None and after[0] > now:
-            at = items.ask_shard(audience, after[1])
+            at = _shard_of(audience, after[1])
             if shard == at:
                 # A position, not an item: it may have been taken out since.
                 place = items.key(saga_pk(SagaRef(tenant, after[1])), items.question_sk(after[2]))
@@ -149,10 +151,19 @@ class DynamoQuestions:
         return rows, "LastEvaluatedKey" not in page or not rows
 
 
+def shards_of(audience: str) -> int:
+    """Over so many partitions its questions are spread: an outage can ask the people on call as often as sagas start."""
+    return 1 if audience.startswith("user:") else ASK_SHARDS
+
+
+def _shard_of(audience: str, saga: str) -> int:
+    return shard_of(saga, shards_of(audience))
+
+
 def _item(ref: SagaRef, row: QuestionRow, count: int, until: int) -> Item:
     item: Item = {
         **items.key(saga_pk(ref), items.question_sk(row.ask)),
-        "ask_key": text(items.ask_key(ref.tenant, row.to, items.ask_shard(row.to, ref.id))),
+        "ask_key": text(items.ask_key(ref.tenant, row.to, _shard_of(row.to, ref.id))),
         "ask_at": number(row.spot[0]),
         "seq": number(count),
     }
