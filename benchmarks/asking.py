@@ -25,9 +25,9 @@ PAGE_ROWS, ROW_BYTES = 50, 1_024  # of a page of a list as it is by default, and
 
 
 class Question(NamedTuple):
-    """Write units of a question to a group: on InboxIndex, and on the table with all of its indexes. `place`: on the account of a person."""
+    """Write units of a question to a group: on InboxIndex (`row`), and on what of the table and its indexes has most of them. `place`: on the account of a person."""
 
-    index: float
+    row: float
     busiest: float
     place: float
 
@@ -56,13 +56,13 @@ def ceilings(setup: Setup, of: Question) -> list[Ceiling]:
     return sorted(
         [
             Ceiling("one person, the account of places", partition / of.place, AWS, ()),
-            Ceiling("one person, the partition of the index", partition / of.index, AWS, ()),
-            Ceiling("one group, role or on-call, its shards", partition * ASK_SHARDS / of.index, AWS, ()),
-            Ceiling("a cold InboxIndex", setup.warm_writes / of.index, SETTING, ("WarmWrites",)),
+            Ceiling("one person, the partition of the index", partition / of.row, AWS, ()),
+            Ceiling("one group, role or on-call, its shards", partition * ASK_SHARDS / of.row, AWS, ()),
+            Ceiling("a cold InboxIndex", setup.warm_writes / of.row, SETTING, ("WarmWrites",)),
             Ceiling("a cold table", setup.warm_writes / of.busiest, SETTING, ("WarmWrites",)),
             Ceiling(
                 "InboxIndex, its quota",
-                setup.quota(quotas.TABLE_WRITES) / of.index,
+                setup.quota(quotas.TABLE_WRITES) / of.row,
                 ACCOUNT,
                 (quotas.TABLE_WRITES.what,),
             ),

@@ -236,7 +236,8 @@ def scale_asked() -> str:
         (one.what, _n(one.per_s), _n(raised[one.what]), one.holds_for, ", ".join(_raising(one)) or "–")
         for one in asking.ceilings(Setup(), of)
     ]
-    rows.append(("full pages of the list of one of them", *[_n(asking.pages_per_s())] * 2, quotas.AWS, "–"))
+    pages = _n(asking.pages_per_s())
+    rows.append(("full pages of the list of one of them", pages, pages, quotas.AWS, "–"))
     header = ("ceiling, questions/s", "defaults", f"set for {LOADS[-1]:,} starts/s", "it is", "raised by")
     return _table(header, rows)
 

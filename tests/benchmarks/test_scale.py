@@ -294,7 +294,7 @@ def test_the_engine_looks_at_what_waits_as_often_as_the_model_says() -> None:
 
 
 def test_what_people_can_be_asked_is_what_it_comes_to_by_hand() -> None:
-    of = asking.Question(index=2, busiest=9, place=2)
+    of = asking.Question(row=2, busiest=9, place=2)
     assert {one.what: one.per_s for one in asking.ceilings(SETUP, of)} == {
         "one person, the account of places": 500,
         "one person, the partition of the index": 500,
@@ -308,8 +308,8 @@ def test_what_people_can_be_asked_is_what_it_comes_to_by_hand() -> None:
 
 def test_a_question_writes_its_row_and_its_place_twice() -> None:
     of = asking.counted()
-    assert (of.index, of.place) == (2, 2)
-    assert of.busiest > of.index
+    assert (of.row, of.place) == (2, 2)
+    assert of.busiest > of.row
 
 
 def test_the_bench_has_a_figure_for_each_line() -> None:
