@@ -248,7 +248,7 @@ def test_of_many_that_free_the_same_and_reserve_anew_none_gets_it_twice(concurre
     assert budgets.read(ADA) == Sums(50 * CENT, held * 100 * CENT + 50 * CENT, held)
 
 
-MARK = Reservation(0, 0, NOW, is_freed=True)
+MARK = Reservation(-9, 0, NOW, is_freed=True)
 
 
 def test_a_reservation_that_lands_behind_the_mark_of_its_holder_takes_nothing(stores: Stores) -> None:
@@ -320,7 +320,7 @@ def test_marks_go_after_a_quarter_of_an_hour_and_all_but_the_newest_before(
     budgets = moto.budgets
     for n in range(300):
         now = NOW + 1_000 * every_s * n
-        assert budgets.move(ADA, Change(f"d{n:03}", None, Reservation(0, 0, now, is_freed=True)), now).is_done
+        assert budgets.move(ADA, Change(f"d{n:03}", None, Reservation(-9, 0, now, is_freed=True)), now).is_done
     (item,) = moto.scan()
     left = sorted(name for name in item if name.startswith("r#"))
     assert kept <= len(left) < kept + 16

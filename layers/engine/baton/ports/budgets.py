@@ -23,7 +23,7 @@ class Reservation(msgspec.Struct, frozen=True):
     """All that one invocation holds of an account. After `until` the invocation is dead, and the amount may be freed.
 
     `number` counts the invocation's requests, so that no two states of a reservation are equal. `is_freed`: its time
-    was over, and another has freed it; its amount is 0. With the number 0 it is a mark that its holder leaves for good, so that no reservation that lands later
+    was over, and another has freed it; its amount is 0. With a number below 0 it is a mark: its holder leaves it, so that no reservation that lands later
     takes anything. A store keeps an account's newest hundred marks for a quarter of an hour at least.
     """
 
@@ -31,6 +31,10 @@ class Reservation(msgspec.Struct, frozen=True):
     amount: int
     until: int
     is_freed: bool = False
+
+    @property
+    def is_mark(self) -> bool:
+        return self.number < 0
 
 
 class Sums(msgspec.Struct, frozen=True):

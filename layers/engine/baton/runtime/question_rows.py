@@ -102,6 +102,8 @@ class QuestionRows:
                 self._full.add(audience)
                 return False
             before = answer.there
+            if before is not None and before.is_mark and -before.number >= self._state.version:
+                return False  # a later worker has freed it, and this one does not know yet
 
     async def _free(self, known: Shown, question: str) -> None:
         """Free the place of a question and leave a mark there: a reservation that lands after this finds it, and takes none."""
@@ -109,7 +111,7 @@ class QuestionRows:
             return
         now = self._clock.now()
         before = Reservation(1, 1, known.until or DISTANT) if known.told else None
-        mark = Reservation(0, 0, now, is_freed=True)
+        mark = Reservation(-self._state.version, 0, now, is_freed=True)
         while True:
             change = Change(self._holder(question), before, mark)
             answer = await self._call(self._store.budgets.move, self._account(known.to), change, now)

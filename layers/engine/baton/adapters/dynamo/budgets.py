@@ -163,10 +163,10 @@ def _due(account: Account, item: StoredItem, now: int) -> list[tuple[str, Reserv
 
 def _stale(account: Account, item: StoredItem, now: int) -> list[tuple[str, Reservation]]:
     freed = _found(account, item, now, is_freed=True)
-    marks = sorted(((name, one) for name, one in freed if not one.number), key=lambda mark: mark[1].until)
+    marks = sorted(((name, one) for name, one in freed if one.is_mark), key=lambda mark: mark[1].until)
     left = len(marks) - _MARKS_KEPT
     over = [mark for n, mark in enumerate(marks) if n < left or mark[1].until <= now - _MARKS_KEPT_MS]
-    return over + [(name, one) for name, one in freed if one.number and one.until <= now - _FREED_KEPT_MS]
+    return over + [(name, one) for name, one in freed if not one.is_mark and one.until <= now - _FREED_KEPT_MS]
 
 
 def _found(
